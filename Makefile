@@ -1,0 +1,59 @@
+# Everything starts from a clone, Python and make. Each target sets up .venv with what it needs.
+#
+#   make demo     two small models, and what their calibration errors say
+#   make test     all tests and the examples in docstrings
+#   make lint     ruff, pyright, import layers
+#   make docs     HTML pages in docs/_build/html, examples checked
+#   make bench    timings against simple implementations
+#   make clean    remove .venv and everything built
+
+PYTHON ?= python3
+VENV ?= .venv
+WORKERS ?= auto
+BIN := $(VENV)/bin
+
+# A development environment can do what the smaller ones can: use it where it is there.
+DEV := $(VENV)/.installed-dev
+DEMO := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/.installed-demo)
+DOCS := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/.installed-docs)
+
+# One thread for each test process: the processes already fill the cores.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1
+
+.PHONY: help demo test lint docs bench clean
+.DELETE_ON_ERROR:
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+demo: $(DEMO)
+	@$(BIN)/python -m wellcal.demo
+
+test: $(DEV)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --doctest-modules tests src $(ARGS)
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports
+
+docs: $(DOCS)
+	rm -rf docs/_build docs/api/generated
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -q -b doctest docs docs/_build/doctest
+	@echo "open docs/_build/html/index.html"
+
+bench: $(DEV)
+	$(BIN)/python -m benchmarks $(ARGS)
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist docs/_build docs/api/generated .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -type d -exec rm -rf {} +

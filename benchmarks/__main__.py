@@ -1,0 +1,43 @@
+"""Command line: ``python -m benchmarks [--quick] [--only NAME ...]``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+
+from benchmarks import memory_limits, results, skce_speed
+from benchmarks.results import Section
+from benchmarks.settings import FULL, QUICK, Settings
+
+BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
+    "normals": skce_speed.normals,
+    "classes": skce_speed.classes,
+    "memory": memory_limits.memory,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Time wellcal beside simple implementations."
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="small sizes, under a minute; RESULTS.md stays as it is"
+    )
+    parser.add_argument(
+        "--only", nargs="+", choices=sorted(BENCHMARKS), metavar="NAME", help=", ".join(BENCHMARKS)
+    )
+    options = parser.parse_args(arguments)
+    started = time.perf_counter()
+    for name in options.only or BENCHMARKS:
+        section = BENCHMARKS[name](QUICK if options.quick else FULL)
+        print(f"\n## {section.title}\n\n{section.body}\n", flush=True)
+        if not options.quick:
+            results.save(section)  # at once: a later benchmark that fails costs nothing
+    print(f"{time.perf_counter() - started:.0f} s in all", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

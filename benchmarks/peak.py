@@ -1,0 +1,59 @@
+"""Peak memory of a computation above its inputs, each in a fresh process: ``python -m benchmarks.peak NAME CASE``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks import torch_training
+from benchmarks.cases import Case, ClassCase, NormalCase
+from benchmarks.competitors import Run, by_name
+
+ROOT = Path(__file__).parents[1]
+_STATUS = Path("/proc/self/status")
+_CASES: dict[str, Callable[..., Case]] = {"NormalCase": NormalCase, "ClassCase": ClassCase}
+
+
+def peak_memory(name: str, case: Case) -> int:
+    """Bytes that a fresh process needs at most to compute `case` above what its inputs and imports take."""
+    description = json.dumps({"kind": type(case).__name__, **dataclasses.asdict(case)})
+    command = [sys.executable, "-m", "benchmarks.peak", name, description]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
+    return int(done.stdout.split()[-1])
+
+
+def _prepare(name: str, case: Case) -> Run:
+    return torch_training.prepare(case) if name == torch_training.NAME else by_name(name).prepare(case)
+
+
+def _measure(name: str, description: dict[str, object]) -> int:
+    case = _CASES[str(description.pop("kind"))](**description)
+    _ = case.arrays  # the inputs are part of the baseline
+    run = _prepare(name, case)
+    before = _resident("VmRSS")
+    run()
+    return _resident("VmHWM") - before
+
+
+def _resident(field: str) -> int:
+    """Resident bytes, now ("VmRSS") or at most so far ("VmHWM").
+
+    On Linux ``ru_maxrss`` starts at the parent's peak, which may be far above the child's: the kernel's own
+    high-water mark of this process does not.
+    """
+    if _STATUS.exists():
+        line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(field + ":"))
+        return int(line.split()[1]) * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+if __name__ == "__main__":
+    print(_measure(sys.argv[1], json.loads(sys.argv[2])))

@@ -1,0 +1,22 @@
+"""Closed forms of Delta: the probability that two counts are equal."""
+
+from __future__ import annotations
+
+from wellcal._array import Array
+from wellcal._ops import Ops
+from wellcal.closed_forms.elements import Points, Poissons, rule
+from wellcal.kernels.targets import Delta
+
+
+@rule(Delta, Poissons, Poissons)
+def poisson_poisson(ops: Ops, kernel: Delta, a: Poissons, b: Poissons) -> Array:
+    """``P(Z = Z') = exp(-(sqrt(a) - sqrt(b))^2) * i0e(2 sqrt(a b))``, from the Skellam distribution."""
+    root_a, root_b = ops.root(a.rate), ops.root(b.rate)
+    return ops.exp(-((root_a - root_b) ** 2)) * ops.i0e(2.0 * root_a * root_b)
+
+
+@rule(Delta, Poissons, Points)
+def poisson_point(ops: Ops, kernel: Delta, a: Poissons, b: Points) -> Array:
+    """Poisson probability of the observed count."""
+    y = b.x[0]
+    return ops.exp(ops.xlogy(y, a.rate) - a.rate - ops.gammaln(y + 1.0))

@@ -1,0 +1,469 @@
+"""Distances between predictions, and kernels on predictions, as forms that engines can tile."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import array_api_compat as compat
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from wellcal._array import Array, asarray, is_numpy, is_traced, namespace, stop_gradient, to_numpy, widen
+from wellcal._ops import Ops, ops_for
+from wellcal.closed_forms import hellinger
+from wellcal.expansion import Rows, components_of, rows_under, slice_rows
+from wellcal.kernels.base import Kernel, Product, Radial, Scaled, Sum
+from wellcal.kernels.metrics import (
+    Euclidean,
+    ExpDistance,
+    Hellinger,
+    MaximumMeanDiscrepancy,
+    Metric,
+    MixtureWasserstein,
+    RootCovariance,
+    TotalVariation,
+    Wasserstein,
+)
+from wellcal.kernels.targets import Callable
+from wellcal.mean_discrepancy import mean_discrepancy
+from wellcal.pairing import Lowering, Notes
+from wellcal.predictions import (
+    Bernoulli,
+    Categorical,
+    DiagonalNormal,
+    Laplace,
+    LogNormal,
+    Mixture,
+    MultivariateNormal,
+    Normal,
+    Poisson,
+    Predictions,
+    Quantiles,
+    Samples,
+)
+from wellcal.transport import TransportDistance
+
+
+class Distance(Protocol):
+    """A prepared distance: `tile` and `paired` return ``d ** degree``."""
+
+    @property
+    def degree(self) -> float:
+        """Power of the distance that is returned: squares need no root."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Elementary evaluations for one pair."""
+        ...
+
+    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array: ...
+
+    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array: ...
+
+
+# -- embeddings ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EmbeddingDistance:
+    """Squared Euclidean distance (degree 2) or L1 distance (degree 1) of rows "e" ``(n, D)``.
+
+    Differences are taken coordinate by coordinate: expanding the square would lose half the digits
+    of a small distance.
+    """
+
+    size: int
+    degree: float = 2.0
+
+    @property
+    def width(self) -> int:
+        """About a quarter of a kernel evaluation for each coordinate."""
+        return max(1, self.size // 4)
+
+    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        if is_numpy(ops.xp) and self.size > 4:
+            return cdist(a["e"], b["e"], "sqeuclidean" if self.degree == 2.0 else "cityblock")
+        return self._sum(ops, a["e"][:, None, :], b["e"][None, :, :])
+
+    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        return self._sum(ops, a["e"], b["e"])
+
+    def _sum(self, ops: Ops, a: Array, b: Array) -> Array:
+        total: Array = None
+        for c in range(self.size):
+            difference = a[..., c] - b[..., c]
+            term = difference**2 if self.degree == 2.0 else ops.abs(difference)
+            total = term if total is None else total + term
+        return total
+
+
+def _embedded(features: Array, degree: float = 2.0) -> tuple[Distance, Rows]:
+    return EmbeddingDistance(int(features.shape[1]), degree), {"e": features}
+
+
+def _columns(*arrays: Array) -> Array:
+    xp = namespace(*arrays)
+    return xp.concat([a[:, None] if a.ndim == 1 else a for a in map(widen, arrays)], axis=1)
+
+
+def _euclidean(predictions: Predictions) -> tuple[Distance, Rows]:
+    if isinstance(predictions, Bernoulli):
+        return _embedded(_columns(predictions.probs))
+    if isinstance(predictions, Categorical):
+        return _embedded(widen(predictions.probs))
+    if isinstance(predictions, (Normal, DiagonalNormal, Laplace)):
+        return _embedded(_columns(predictions.loc, predictions.scale))
+    if isinstance(predictions, Poisson):
+        return _embedded(_columns(predictions.rate))
+    if isinstance(predictions, Quantiles):
+        return _embedded(widen(predictions.values))
+    raise _unavailable(Euclidean(), predictions, "MaximumMeanDiscrepancy(kernel)")
+
+
+def _total_variation(predictions: Predictions) -> tuple[Distance, Rows]:
+    if isinstance(predictions, Bernoulli):
+        return _embedded(_columns(predictions.probs), 1.0)
+    probabilities = _class_probabilities(predictions)
+    if probabilities is None:
+        raise _unavailable(TotalVariation(), predictions, "Hellinger() or MaximumMeanDiscrepancy(kernel)")
+    return _embedded(0.5 * probabilities, 1.0)
+
+
+def _class_probabilities(predictions: Predictions) -> Array | None:
+    """Class probabilities of a finite family, or of a mixture of such."""
+    total: Array = None
+    for component, weight in components_of(predictions):
+        if not isinstance(component, (Bernoulli, Categorical)):
+            return None
+        part = widen(component.class_probs())
+        part = part if weight is None else part * weight[:, None]
+        total = part if total is None else total + part
+    return total
+
+
+# -- Hellinger -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class HellingerDistance:
+    """``H^2 = 1 - BC`` from the logarithm of the Bhattacharyya coefficient, exact for near predictions."""
+
+    kind: str
+    degree: float = 2.0
+    width: int = 2
+
+    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        return self._value(ops, a, b, lambda v: v[:, None, ...], lambda v: v[None, :, ...])
+
+    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        return self._value(ops, a, b, lambda v: v, lambda v: v)
+
+    def _value(self, ops: Ops, a: Rows, b: Rows, left: Any, right: Any) -> Array:
+        log_coefficient = hellinger.LOG_COEFFICIENTS[self.kind]
+        arguments = [(left(a[name]), right(b[name])) for name in sorted(a)]
+        return -ops.expm1(log_coefficient(ops, *arguments))
+
+
+def _hellinger(predictions: Predictions) -> tuple[Distance, Rows]:
+    probabilities = _class_probabilities(predictions)
+    if probabilities is not None:
+        roots = ops_for(namespace(probabilities)).root(probabilities)
+        return _embedded(roots * math.sqrt(0.5))
+    if isinstance(predictions, (Normal, DiagonalNormal)):
+        rows = {"loc": _columns(predictions.loc), "scale": _columns(predictions.scale)}
+        return HellingerDistance("normal"), rows
+    if isinstance(predictions, LogNormal):
+        return HellingerDistance("normal"), {
+            "loc": _columns(predictions.mu),
+            "scale": _columns(predictions.sigma),
+        }
+    if isinstance(predictions, Poisson):
+        return HellingerDistance("poisson"), {"rate": widen(predictions.rate)}
+    raise _unavailable(Hellinger(), predictions, "MaximumMeanDiscrepancy(kernel)")
+
+
+# -- Wasserstein -----------------------------------------------------------------------------
+
+_LEVELS = 128  # of the quantile function, where no closed form is known
+
+
+def _wasserstein(predictions: Predictions, order: int, notes: Notes) -> tuple[Distance, Rows]:
+    if order == 2:
+        closed = _wasserstein_2(predictions)
+        if closed is not None:
+            return closed
+    elif isinstance(predictions, Poisson):
+        return _embedded(
+            _columns(predictions.rate), 1.0
+        )  # one dominates the other: W_1 is the difference of means
+    if isinstance(predictions, Samples) and predictions.event_shape == () and predictions.weights is None:
+        values = widen(predictions.values)
+        ordered = namespace(values).sort(values, axis=1)
+        return _embedded(ordered / values.shape[1] ** (1.0 / order), float(order))
+    if predictions.event_shape != () or not hasattr(predictions, "quantile"):
+        raise _unavailable(Wasserstein(order), predictions, "MaximumMeanDiscrepancy(kernel)")
+    return _quantile_distance(predictions, order, notes)
+
+
+def _wasserstein_2(predictions: Predictions) -> tuple[Distance, Rows] | None:
+    if isinstance(predictions, (Normal, DiagonalNormal)):
+        return _embedded(_columns(predictions.loc, predictions.scale))
+    if isinstance(predictions, Laplace):
+        return _embedded(_columns(predictions.loc, math.sqrt(2.0) * widen(predictions.scale)))
+    if isinstance(predictions, MultivariateNormal):
+        root = matrix_root(widen(predictions.cov))
+        return BuresDistance(), {"loc": widen(predictions.loc), "cov": widen(predictions.cov), "root": root}
+    if isinstance(predictions, Quantiles):
+        edges = np.concatenate([[0.0], to_numpy(predictions.levels), [1.0]])
+        share = np.diff(0.5 * (edges[1:] + edges[:-1]))  # each value stands for the levels nearest to it
+        values = widen(predictions.values)
+        weights = asarray(np.sqrt(share / share.sum()), xp=namespace(values), device=compat.device(values))
+        return _embedded(values * widen(weights)[None, :])
+    return None
+
+
+def _quantile_distance(predictions: Any, order: int, notes: Notes) -> tuple[Distance, Rows]:
+    """L2 or L1 distance of quantile functions at levels of equal probability."""
+    like = widen(predictions._like)
+    if is_traced(like) or getattr(like, "requires_grad", False):
+        raise ValueError(
+            f"Wasserstein between {type(predictions).__name__} predictions is not differentiable; "
+            "take MaximumMeanDiscrepancy(kernel), or detach the predictions"
+        )
+    xp = namespace(like)
+    levels = (np.arange(_LEVELS) + 0.5) / _LEVELS
+    values = xp.stack([widen(predictions.quantile(float(u))) for u in levels], axis=1)
+    notes.add_lowering(f"Wasserstein between {type(predictions).__name__}: {_LEVELS} quantiles", float("nan"))
+    return _embedded(values / _LEVELS ** (1.0 / order), float(order))
+
+
+@dataclass(frozen=True)
+class BuresDistance:
+    """Squared 2-Wasserstein distance of multivariate normals (paper, appendix "Normal distributions")."""
+
+    degree: float = 2.0
+    width: int = 64
+
+    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        left = {name: value[:, None, ...] for name, value in a.items()}
+        right = {name: value[None, :, ...] for name, value in b.items()}
+        return self._value(ops, left, right)
+
+    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        return self._value(ops, a, b)
+
+    def _value(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        xp = ops.xp
+        inner = xp.matmul(xp.matmul(a["root"], b["cov"]), a["root"])
+        eigenvalues = xp.linalg.eigvalsh(0.5 * (inner + xp.matrix_transpose(inner)))
+        cross = xp.sum(ops.root(ops.maximum(eigenvalues, 0.0 * eigenvalues)), axis=-1)
+        traces = xp.linalg.trace(a["cov"]) + xp.linalg.trace(b["cov"])
+        squared = xp.sum((a["loc"] - b["loc"]) ** 2, axis=-1) + traces - 2.0 * cross
+        return ops.maximum(squared, 0.0 * squared)
+
+
+def matrix_root(cov: Array) -> Array:
+    """Symmetric square root of positive definite matrices ``(n, d, d)``, differentiable once.
+
+    The derivative solves R dR + dR R = dS in the eigenbasis of S, which unlike the derivative of
+    the eigenvectors exists where eigenvalues coincide.
+    """
+    xp = namespace(cov)
+    ops = ops_for(xp)
+    fixed = stop_gradient(cov)
+    eigenvalues, vectors = xp.linalg.eigh(fixed)
+    roots = ops.root(ops.maximum(eigenvalues, 0.0 * eigenvalues))
+    transposed = xp.matrix_transpose(vectors)
+    root = xp.matmul(vectors * roots[:, None, :], transposed)
+    if not ops.differentiable:
+        return root
+    sums = roots[:, :, None] + roots[:, None, :]
+    sums = xp.where(sums > 0, sums, xp.ones_like(sums))
+    change = xp.matmul(xp.matmul(transposed, cov - fixed), vectors) / sums
+    return root + xp.matmul(xp.matmul(vectors, change), transposed)
+
+
+def _root_covariance(predictions: Predictions) -> tuple[Distance, Rows]:
+    if isinstance(predictions, (Normal, DiagonalNormal)):
+        return _embedded(_columns(predictions.loc, predictions.scale))
+    if not isinstance(predictions, MultivariateNormal):
+        raise _unavailable(RootCovariance(), predictions, "MaximumMeanDiscrepancy(kernel)")
+    root = matrix_root(widen(predictions.cov))
+    flat = namespace(root).reshape(root, (len(predictions), -1))
+    return _embedded(_columns(predictions.loc, flat))
+
+
+def _mixture_wasserstein(
+    metric: MixtureWasserstein, predictions: Predictions, notes: Notes
+) -> tuple[Distance, Rows]:
+    if not isinstance(predictions, Mixture):
+        return distance(metric.components, predictions, notes=notes)
+    families = {type(c) for c in predictions.components}
+    if len(families) > 1:
+        names = ", ".join(sorted(f.__name__ for f in families))
+        raise ValueError(f"MixtureWasserstein needs components of one family, found {names}")
+    rows: Rows = {"w": widen(predictions.weights)}
+    inner: Distance | None = None
+    for k, component in enumerate(predictions.components):
+        inner, part = distance(metric.components, component, notes=notes)
+        rows.update({f"{k}.{name}": value for name, value in part.items()})
+    assert inner is not None
+    return TransportDistance(metric, inner, len(predictions.components)), rows
+
+
+def _unavailable(metric: Metric, predictions: Predictions, instead: str) -> TypeError:
+    return TypeError(
+        f"{metric!r} is not available for {type(predictions).__name__} predictions; take {instead}"
+    )
+
+
+def distance(
+    metric: Metric,
+    predictions: Predictions,
+    *,
+    expectations: str | Lowering = "auto",
+    notes: Notes | None = None,
+) -> tuple[Distance, Rows]:
+    """Prepare `metric` for a batch: the distance, and the rows it reads."""
+    notes = Notes() if notes is None else notes
+    if isinstance(metric, Euclidean):
+        return _euclidean(predictions)
+    if isinstance(metric, TotalVariation):
+        return _total_variation(predictions)
+    if isinstance(metric, Hellinger):
+        return _hellinger(predictions)
+    if isinstance(metric, Wasserstein):
+        return _wasserstein(predictions, metric.order, notes)
+    if isinstance(metric, RootCovariance):
+        return _root_covariance(predictions)
+    if isinstance(metric, MixtureWasserstein):
+        return _mixture_wasserstein(metric, predictions, notes)
+    if isinstance(metric, MaximumMeanDiscrepancy):
+        return mean_discrepancy(metric.kernel, predictions, expectations, notes)
+    raise TypeError(f"unknown metric {metric!r}")
+
+
+# -- kernels on predictions ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ExpDistanceForm:
+    """``exp(-(d / lengthscale) ** power)`` of a prepared distance."""
+
+    inner: Distance
+    lengthscale: Any
+    power: float
+
+    @property
+    def width(self) -> int:
+        """That of the distance."""
+        return self.inner.width
+
+    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        return self._value(ops, self.inner.tile(ops, a, b))
+
+    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        return self._value(ops, self.inner.paired(ops, a, b))
+
+    def _value(self, ops: Ops, raised: Array) -> Array:
+        degree = self.inner.degree
+        return ops.exp(-ops.power(raised / self.lengthscale**degree, self.power / degree))
+
+
+@dataclass(frozen=True)
+class RadialForm:
+    """A radial kernel of the Euclidean distance between parameters."""
+
+    kernel: Radial
+    inner: Distance
+
+    @property
+    def width(self) -> int:
+        """That of the distance."""
+        return self.inner.width
+
+    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        return self.kernel.radial(ops, self.inner.tile(ops, a, b))
+
+    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        return self.kernel.radial(ops, self.inner.paired(ops, a, b))
+
+
+@dataclass(frozen=True)
+class CombinedForm:
+    """Sum or product of forms, each reading the rows under its own prefix."""
+
+    parts: tuple[Any, ...]
+    product: bool
+    factor: Any = 1.0
+
+    @property
+    def width(self) -> int:
+        """All parts together."""
+        return sum(part.width for part in self.parts)
+
+    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        return self._combine(
+            [p.tile(ops, rows_under(a, f"{i}/"), rows_under(b, f"{i}/")) for i, p in enumerate(self.parts)]
+        )
+
+    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        return self._combine(
+            [p.paired(ops, rows_under(a, f"{i}/"), rows_under(b, f"{i}/")) for i, p in enumerate(self.parts)]
+        )
+
+    def _combine(self, values: list[Array]) -> Array:
+        total = values[0]
+        for value in values[1:]:
+            total = total * value if self.product else total + value
+        return self.factor * total
+
+
+@dataclass(frozen=True)
+class CallableForm:
+    """A user's function of two batches of predictions."""
+
+    function: Any
+    predictions: Predictions
+    width: int = 16
+
+    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        return self.function(self.predictions[a["i"]], self.predictions[b["i"]])
+
+    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        values = [
+            self.tile(ops, slice_rows(a, slice(k, k + 1)), slice_rows(b, slice(k, k + 1)))
+            for k in range(a["i"].shape[0])
+        ]
+        return ops.xp.concat(values, axis=0)[:, 0]
+
+
+def prediction_kernel(
+    kernel: Kernel,
+    predictions: Predictions,
+    *,
+    expectations: str | Lowering = "auto",
+    notes: Notes | None = None,
+) -> tuple[Any, Rows]:
+    """Prepare a kernel on predictions for a batch: the form, and the rows it reads."""
+    if isinstance(kernel, ExpDistance):
+        inner, rows = distance(kernel.metric, predictions, expectations=expectations, notes=notes)
+        return ExpDistanceForm(inner, kernel.lengthscale, kernel.power), rows
+    if isinstance(kernel, Radial):
+        inner, rows = _euclidean(predictions)
+        return RadialForm(kernel, inner), rows
+    if isinstance(kernel, (Sum, Product, Scaled)):
+        parts = (kernel.kernel,) if isinstance(kernel, Scaled) else kernel.kernels
+        prepared = [prediction_kernel(k, predictions, expectations=expectations, notes=notes) for k in parts]
+        rows = {f"{i}/{name}": value for i, (_, part) in enumerate(prepared) for name, value in part.items()}
+        factor = kernel.factor if isinstance(kernel, Scaled) else 1.0
+        return CombinedForm(tuple(form for form, _ in prepared), isinstance(kernel, Product), factor), rows
+    if isinstance(kernel, Callable):
+        index = np.arange(len(predictions))
+        like = predictions._like
+        rows = {"i": asarray(index, xp=namespace(like), device=compat.device(like))}
+        return CallableForm(kernel.function, predictions), rows
+    raise TypeError(f"{kernel!r} is not a kernel on predictions; take ExpDistance(metric)")

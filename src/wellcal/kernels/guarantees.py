@@ -1,0 +1,297 @@
+"""What is proven about a kernel for a family of predictions, and by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from wellcal._array import is_traced, to_numpy
+from wellcal.kernels.base import Kernel, Product, Radial, Scaled, Sum, Tensor
+from wellcal.kernels.metrics import (
+    Euclidean,
+    ExpDistance,
+    Hellinger,
+    MaximumMeanDiscrepancy,
+    Metric,
+    MixtureWasserstein,
+    RootCovariance,
+    TotalVariation,
+    Wasserstein,
+)
+from wellcal.kernels.targets import Callable, Delta, Joint
+from wellcal.predictions import (
+    Bernoulli,
+    Categorical,
+    DiagonalNormal,
+    Laplace,
+    Mixture,
+    MultivariateNormal,
+    NegativeBinomial,
+    Normal,
+    Poisson,
+    Predictions,
+    Quantiles,
+    Samples,
+)
+
+_BERG = "Berg, Christensen, Ressel (1984), Corollary 3.3.3 and Proposition 3.2.7"
+_MICCHELLI = "Micchelli, Xu, Zhang (2006), Theorem 17"
+_CHRISTMANN = "Christmann, Steinwart (2010), Theorem 2.2"
+_SRIPERUMBUDUR = "Sriperumbudur, Fukumizu, Lanckriet (2011)"
+_SZABO = "Szabo, Sriperumbudur (2018), Theorem 5"
+_STEINWART = "Steinwart, Ziegel (2021), Corollary 3.15"
+
+
+@dataclass(frozen=True)
+class Guarantees:
+    """What is proven about a kernel: True (proven), False (refuted) or None (not known).
+
+    Attributes
+    ----------
+    positive_definite
+        The kernel is a valid kernel, so that SKCE is a squared norm.
+    characteristic
+        The calibration error is zero only for a calibrated model.
+    bounded
+        Assumption (K2) of the paper holds by itself. Where this is not True, that the kernel is
+        integrable under the model and the data is the user's to check.
+    universal
+        The stronger property that products need: characteristic times characteristic is not enough
+        (Szabo and Sriperumbudur, 2018, Example 1).
+    reasons
+        What proves, or refutes, each statement.
+    """
+
+    positive_definite: bool | None
+    characteristic: bool | None
+    bounded: bool | None
+    universal: bool | None = None
+    reasons: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        def word(value: bool | None) -> str:
+            return {True: "proven", False: "refuted", None: "not known"}[value]
+
+        lines = [
+            f"positive definite: {word(self.positive_definite)}",
+            f"characteristic: {word(self.characteristic)}",
+            f"bounded: {word(self.bounded)}",
+        ]
+        return "\n".join([*lines, *(f"  - {reason}" for reason in self.reasons)])
+
+
+def guarantees_of(kernel: Kernel, predictions: Predictions) -> Guarantees:
+    """What is proven about `kernel`, be it on targets, on predictions or on pairs."""
+    if isinstance(kernel, Tensor):
+        return _tensor(kernel, predictions)
+    if isinstance(kernel, Scaled):
+        return guarantees_of(kernel.kernel, predictions)
+    if isinstance(kernel, (Sum, Product)):
+        return _combined(kernel, predictions)
+    if isinstance(kernel, ExpDistance):
+        return _exp_distance(kernel, predictions)
+    if isinstance(kernel, (Callable, Joint)):
+        return _declared(kernel)
+    if isinstance(kernel, Delta):
+        return _delta(predictions)
+    if isinstance(kernel, Radial):
+        return _radial(kernel, predictions)
+    return Guarantees(None, None, None, None, (f"nothing is known about {kernel!r}",))
+
+
+def _declared(kernel: Callable | Joint) -> Guarantees:
+    reasons = [
+        "as declared by the user" if kernel.positive_definite is not None else "a user's function: not known"
+    ]
+    if not kernel.bounded:
+        reasons.append("boundedness is not known: that assumption (K2) holds is the user's to check")
+    return Guarantees(kernel.positive_definite, kernel.characteristic, kernel.bounded, None, tuple(reasons))
+
+
+def is_discrete(predictions: Predictions) -> bool:
+    """Whether targets lie in a countable set given by the family."""
+    if isinstance(predictions, Mixture):
+        return all(is_discrete(component) for component in predictions.components)
+    return isinstance(predictions, (Bernoulli, Categorical, Poisson, NegativeBinomial, Quantiles))
+
+
+def _delta(predictions: Predictions) -> Guarantees:
+    if is_discrete(predictions):
+        reason = (
+            f"Delta is strictly positive definite on a countable set, so c0-universal ({_SRIPERUMBUDUR}, 3.3)"
+        )
+        return Guarantees(True, True, True, True, (reason,))
+    reason = "Delta cannot tell continuous distributions apart: every pairing is 0"
+    return Guarantees(True, False, True, False, (reason,))
+
+
+def _radial(kernel: Radial, predictions: Predictions) -> Guarantees:
+    if type(kernel).__module__ != "wellcal.kernels.targets":
+        return Guarantees(None, None, None, None, (f"nothing is known about the user's kernel {kernel!r}",))
+    if isinstance(predictions, Categorical) and predictions.support_values() is None:
+        return Guarantees(None, None, True, None, (f"{kernel!r} needs numeric targets",))
+    if isinstance(predictions, Samples) and predictions.values.dtype == object:
+        return Guarantees(None, None, True, None, (f"{kernel!r} needs numeric targets",))
+    reason = f"{type(kernel).__name__} is universal on R^d ({_MICCHELLI}; {_SRIPERUMBUDUR})"
+    return Guarantees(True, True, True, True, (reason,))
+
+
+def _combined(kernel: Sum | Product, predictions: Predictions) -> Guarantees:
+    parts = [guarantees_of(k, predictions) for k in kernel.kernels]
+    # A part that is not a kernel does not refute the whole: only what is proven of all parts carries over.
+    positive_definite = True if all(p.positive_definite for p in parts) else None
+    bounded = _all(p.bounded for p in parts)
+    reasons = tuple(dict.fromkeys(reason for p in parts for reason in p.reasons))
+    if isinstance(kernel, Sum):
+        # The kernel of a sum of embeddings is the intersection of their kernels.
+        universal = _any(p.universal for p in parts) if positive_definite else None
+        characteristic = _any(p.characteristic for p in parts) if positive_definite else None
+        return Guarantees(positive_definite, characteristic, bounded, universal, reasons)
+    radial = all(
+        isinstance(k, Radial) and type(k).__module__ == "wellcal.kernels.targets" for k in kernel.kernels
+    )
+    if radial:
+        reasons = (*reasons, "a product of radial kernels has a spectral measure of full support")
+        return Guarantees(positive_definite, True, bounded, True, reasons)
+    reasons = (*reasons, "a product of kernels need not be characteristic where its factors are")
+    return Guarantees(positive_definite, None, bounded, None, reasons)
+
+
+def _tensor(kernel: Tensor, predictions: Predictions) -> Guarantees:
+    on_predictions = _on_predictions(kernel.predictions, predictions)
+    on_targets = guarantees_of(kernel.targets, predictions)
+    reasons = [*on_predictions.reasons, *on_targets.reasons]
+    characteristic: bool | None = None
+    if False in (on_predictions.characteristic, on_targets.characteristic):
+        characteristic = False
+        reasons.append("a tensor product is not characteristic where a factor is not")
+    elif on_predictions.universal and on_targets.universal:
+        characteristic = True
+        theorem = _STEINWART if isinstance(predictions, (Bernoulli, Categorical)) else _SZABO
+        reasons.append(f"universal times universal is characteristic ({theorem})")
+    else:
+        reasons.append(
+            "characteristic times characteristic is not enough (Szabo, Sriperumbudur, 2018, Example 1), "
+            "and universality of both factors is not proven here"
+        )
+    if on_predictions.bounded is not True or on_targets.bounded is not True:
+        reasons.append(
+            "a factor is not known to be bounded: that assumption (K2) holds is the user's to check"
+        )
+    return Guarantees(
+        positive_definite=_all((on_predictions.positive_definite, on_targets.positive_definite)),
+        characteristic=characteristic,
+        bounded=_all((on_predictions.bounded, on_targets.bounded)),
+        universal=_all((on_predictions.universal, on_targets.universal)),
+        reasons=tuple(dict.fromkeys(reasons)),
+    )
+
+
+def _on_predictions(kernel: Kernel, predictions: Predictions) -> Guarantees:
+    """A radial kernel on the left of @ acts on the Euclidean distance of parameters."""
+    if isinstance(kernel, Radial):
+        return _metric_kernel(Euclidean(), 1.0, predictions)
+    return guarantees_of(kernel, predictions)
+
+
+def _exp_distance(kernel: ExpDistance, predictions: Predictions) -> Guarantees:
+    return _metric_kernel(kernel.metric, kernel.power, predictions)
+
+
+def _metric_kernel(metric: Metric, power: float, predictions: Predictions) -> Guarantees:
+    if isinstance(metric, MixtureWasserstein):
+        reason = (
+            "MixtureWasserstein is not Hilbertian: uniform two-point mixtures on the vertices of a square refute the "
+            "paper's theorem, so exp(-d^power) can have negative eigenvalues"
+        )
+        return Guarantees(False, None, True, None, (reason,))
+    if isinstance(metric, MaximumMeanDiscrepancy):
+        return _maximum_mean_discrepancy(metric, power, predictions)
+    if isinstance(metric, TotalVariation) or (isinstance(metric, Wasserstein) and metric.order == 1):
+        reason = (
+            f"{metric!r} is an L1 distance, so exp(-d^power) is positive definite for power <= 1 ({_BERG})"
+        )
+        finite = isinstance(metric, TotalVariation)
+        if finite:
+            return Guarantees(
+                True, True, True, True, (reason, "on the simplex it is a product of Laplacian kernels")
+            )
+        return Guarantees(True, None, True, None, (reason, "universality is not proven"))
+    if isinstance(metric, Wasserstein) and _contains_full_covariances(predictions):
+        if isinstance(predictions, MultivariateNormal) and covariances_commute(predictions):
+            return _hilbertian(metric, "the covariances of these predictions commute")
+        reason = (
+            "the 2-Wasserstein distance between normals is not Hilbertian where covariances do not commute: four nearly "
+            "degenerate covariances at 0, 45, 90 and 135 degrees refute it; take RootCovariance()"
+        )
+        return Guarantees(False, None, True, None, (reason,))
+    if isinstance(metric, (Euclidean, Hellinger, RootCovariance)) or _finite_embedding(predictions):
+        return _hilbertian(metric, "it embeds the parameters injectively into R^d")
+    reason = f"{metric!r} is the L2 distance of quantile functions, so Hilbertian ({_BERG})"
+    if power == 2.0:
+        return Guarantees(
+            True, True, True, True, (reason, f"universal on compact sets for power 2 ({_CHRISTMANN})")
+        )
+    return Guarantees(True, None, True, None, (reason, "universality is proven for power 2 only"))
+
+
+def _hilbertian(metric: Metric, why: str) -> Guarantees:
+    reasons = (
+        f"{metric!r} is Hilbertian: {why} ({_BERG})",
+        f"a radial kernel on R^d is universal ({_MICCHELLI})",
+    )
+    return Guarantees(True, True, True, True, reasons)
+
+
+def _maximum_mean_discrepancy(
+    metric: MaximumMeanDiscrepancy, power: float, predictions: Predictions
+) -> Guarantees:
+    inner = guarantees_of(metric.kernel, predictions)
+    reason = f"an MMD is the distance of mean embeddings, so Hilbertian where its kernel is valid ({_BERG})"
+    if not inner.positive_definite:
+        return Guarantees(inner.positive_definite, None, True, None, (*inner.reasons, reason))
+    if inner.characteristic and power == 2.0:
+        proof = f"the embedding is injective, and power 2 is universal on compact sets ({_CHRISTMANN})"
+        return Guarantees(True, True, True, True, (*inner.reasons, reason, proof))
+    return Guarantees(
+        True, None, True, None, (*inner.reasons, reason, "universality is proven for power 2 only")
+    )
+
+
+def _finite_embedding(predictions: Predictions) -> bool:
+    return isinstance(predictions, (Normal, Laplace, DiagonalNormal, Quantiles))
+
+
+def _contains_full_covariances(predictions: Predictions) -> bool:
+    if isinstance(predictions, Mixture):
+        return any(_contains_full_covariances(component) for component in predictions.components)
+    return isinstance(predictions, MultivariateNormal)
+
+
+def covariances_commute(predictions: MultivariateNormal) -> bool:
+    """Whether all covariances share their eigenvectors, up to rounding.
+
+    A random combination of the covariances has, almost surely, exactly the common eigenvectors;
+    all commute if they are diagonal in its basis.
+    """
+    if is_traced(predictions.cov):
+        return False
+    cov = to_numpy(predictions.cov).astype(np.float64)
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, len(cov))
+    _, basis = np.linalg.eigh(np.einsum("i,ijk->jk", weights, cov))
+    rotated = np.einsum("ji,njk,kl->nil", basis, cov, basis)
+    off = rotated - np.einsum("nii->ni", rotated)[:, :, None] * np.eye(cov.shape[1])
+    largest = np.abs(cov).max(axis=(1, 2))
+    return bool((np.abs(off).max(axis=(1, 2)) <= 1e-9 * largest).all())
+
+
+def _all(values: Iterable[bool | None]) -> bool | None:
+    known = list(values)
+    return False if False in known else (None if None in known else True)
+
+
+def _any(values: Iterable[bool | None]) -> bool | None:
+    known = list(values)
+    return True if True in known else (None if None in known else False)

@@ -1,0 +1,33 @@
+"""Families of predicted distributions, each a frozen batch."""
+
+from wellcal.predictions.base import Predictions
+from wellcal.predictions.counts import NegativeBinomial, Poisson
+from wellcal.predictions.dirichlet import Dirichlet
+from wellcal.predictions.discrete import Bernoulli, Categorical
+from wellcal.predictions.mixture import Mixture
+from wellcal.predictions.normal import DiagonalNormal, MultivariateNormal, Normal
+from wellcal.predictions.power_exponential import PowerExponential
+from wellcal.predictions.quantiles import Quantiles
+from wellcal.predictions.samples import Samples
+from wellcal.predictions.scalar import Beta, Gamma, Laplace, LogNormal, StudentT
+
+__all__ = [
+    "Bernoulli",
+    "Beta",
+    "Categorical",
+    "DiagonalNormal",
+    "Dirichlet",
+    "Gamma",
+    "Laplace",
+    "LogNormal",
+    "Mixture",
+    "MultivariateNormal",
+    "NegativeBinomial",
+    "Normal",
+    "Poisson",
+    "PowerExponential",
+    "Predictions",
+    "Quantiles",
+    "Samples",
+    "StudentT",
+]

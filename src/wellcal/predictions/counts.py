@@ -1,0 +1,200 @@
+"""Predictions of counts: Poisson and negative binomial distributions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy import special
+
+from wellcal._array import Array, to_numpy
+from wellcal._checks import check_rows, nonnegative, real_array
+from wellcal.predictions._numeric import NDArray, count_quantile, elementwise, log_gamma_ratio, quiet, xlogy
+from wellcal.predictions._parameters import check_whole, parameters
+from wellcal.predictions.base import Predictions, nonempty
+
+
+class _Counts(Predictions):
+    """What families on 0, 1, 2, ... share."""
+
+    _targets: ClassVar[str] = "counts"
+    _continuous: ClassVar[bool] = False
+
+    def check_targets(self, y: object, name: str = "y") -> Array:
+        """Targets as floating whole numbers, ``(n,)``."""
+        array = super().check_targets(y, name)
+        check_whole(array, name)
+        return array
+
+    def _whole(self, y: Array) -> tuple[Array, Array]:
+        """`y`, and where it is a possible count."""
+        array = self._argument(y, "y")
+        return array, (array >= 0) & (self._xp.floor(array) == array)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Poisson(_Counts):
+    """Poisson distributions of a count.
+
+    Parameters
+    ----------
+    rate
+        Means, ``(n,)``; zero is allowed and predicts 0 with certainty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pred = Poisson(rate=np.array([0.0, 2.0]))
+    >>> pred.quantile(0.5)
+    array([0., 2.])
+    """
+
+    rate: Array
+
+    _arrays: ClassVar[tuple[str, ...]] = ("rate",)
+
+    def __post_init__(self) -> None:
+        rate = real_array(self.rate, "rate")
+        nonnegative(rate, "rate")
+        self._set(rate=rate)
+        nonempty(self)
+
+    def mean(self) -> Array:
+        """Means, ``(n,)``."""
+        return self.rate
+
+    def variance(self) -> Array:
+        """Variances, ``(n,)``: equal to the means."""
+        return self.rate
+
+    @quiet
+    def log_prob(self, y: Array) -> Array:
+        """Log probability of `y`; minus infinity for what is not a count."""
+        ops = self._ops
+        y, possible = self._whole(y)
+        k = ops.where(possible, y, 0.0 * y)
+        found = xlogy(ops, k, self.rate + 0.0 * k) - ops.gammaln(k + 1.0) - self.rate
+        return ops.where(possible, found, -np.inf * ops.one(found))
+
+    def cdf(self, y: Array) -> Array:
+        """Distribution function at `y`."""
+        return elementwise(_poisson_cdf, self._argument(y, "y"), self.rate)
+
+    def quantile(self, u: Array) -> Array:
+        """Quantiles at levels `u`: the smallest count whose distribution function reaches it, 0 for u = 0."""
+        return elementwise(_poisson_quantile, self._argument(u, "u"), self.rate)
+
+    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+        return rng.poisson(to_numpy(self.rate), (size, len(self))).astype(np.float64)
+
+
+@quiet
+def _poisson_cdf(y: NDArray, rate: NDArray) -> NDArray:
+    k = np.floor(y)
+    return np.where(k < 0, 0.0, special.pdtr(np.maximum(k, 0.0), rate))
+
+
+def _poisson_quantile(u: NDArray, rate: NDArray) -> NDArray:
+    wide = rate.astype(np.float64)
+    return count_quantile(lambda k: _poisson_cdf(k, wide), u, np.broadcast_shapes(u.shape, rate.shape))
+
+
+@dataclass(frozen=True, repr=False, eq=False, init=False)
+class NegativeBinomial(_Counts):
+    """Negative binomial distributions of a count: Poisson with a gamma distributed rate.
+
+    Parameters
+    ----------
+    mean
+        Means, ``(n,)``; zero is allowed and predicts 0 with certainty.
+    dispersion
+        Positive excess of the variance over that of a Poisson distribution, ``(n,)`` or a number: the
+        variance is ``mean + dispersion * mean**2``. In scipy.stats this is ``nbinom(n, p)`` with
+        ``n = 1 / dispersion`` and ``p = 1 / (1 + dispersion * mean)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pred = NegativeBinomial(mean=np.array([2.0, 4.0]), dispersion=0.5)
+    >>> pred.variance()
+    array([ 4., 12.])
+    """
+
+    # The constructor's `mean` is stored under another name: `mean()` is the method of every family.
+    _mean: Array
+    dispersion: Array
+
+    _arrays: ClassVar[tuple[str, ...]] = ("_mean", "dispersion")
+
+    def __init__(self, mean: Array, dispersion: Array) -> None:
+        mean, dispersion = parameters(mean=mean, dispersion=dispersion)
+        nonnegative(mean, "mean")
+        check_rows(
+            "dispersion",
+            dispersion,
+            dispersion > 0,
+            "must be positive",
+            "a dispersion of zero is Poisson(mean); there is no smaller variance in this family",
+        )
+        self._set(_mean=mean, dispersion=dispersion)
+        nonempty(self)
+
+    def mean(self) -> Array:
+        """Means, ``(n,)``."""
+        return self._mean
+
+    def variance(self) -> Array:
+        """Variances, ``(n,)``."""
+        return self._mean + self.dispersion * self._mean**2
+
+    @quiet
+    def log_prob(self, y: Array) -> Array:
+        """Log probability of `y`; minus infinity for what is not a count."""
+        ops = self._ops
+        y, possible = self._whole(y)
+        k = ops.where(possible, y, 0.0 * y)
+        odds = self.dispersion * self._mean
+        size = 1.0 / self.dispersion
+        positive = k > 0
+        ratio = log_gamma_ratio(ops, size + 0.0 * k, ops.where(positive, k, ops.one(k)))
+        ratio = ops.where(positive, ratio, 0.0 * ratio)
+        log1p_odds = ops.log1p(odds)
+        found = (
+            ratio - ops.gammaln(k + 1.0) + xlogy(ops, k, odds + 0.0 * k) - k * log1p_odds - size * log1p_odds
+        )
+        return ops.where(possible, found, -np.inf * ops.one(found))
+
+    def cdf(self, y: Array) -> Array:
+        """Distribution function at `y`."""
+        return elementwise(_negative_binomial_cdf, self._argument(y, "y"), self._mean, self.dispersion)
+
+    def quantile(self, u: Array) -> Array:
+        """Quantiles at levels `u`: the smallest count whose distribution function reaches it, 0 for u = 0."""
+        return elementwise(_negative_binomial_quantile, self._argument(u, "u"), self._mean, self.dispersion)
+
+    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+        mean = to_numpy(self._mean).astype(np.float64)
+        dispersion = to_numpy(self.dispersion).astype(np.float64)
+        rate = rng.gamma(1.0 / dispersion, dispersion * mean, (size, len(self)))
+        return rng.poisson(rate).astype(np.float64)
+
+
+@quiet
+def _negative_binomial_cdf(y: NDArray, mean: NDArray, dispersion: NDArray) -> NDArray:
+    k = np.floor(y)
+    odds, size = dispersion * mean, 1.0 / dispersion
+    more = np.maximum(k, 0.0) + 1.0
+    # Two forms of one value: each keeps the digits of the smaller of p = 1 / (1 + odds) and 1 - p.
+    found = np.where(
+        odds < 1.0,
+        special.betaincc(more, size, odds / (1.0 + odds)),
+        special.betainc(size, more, 1.0 / (1.0 + odds)),
+    )
+    return np.where(k < 0, 0.0, np.where(k == np.inf, 1.0, found))
+
+
+def _negative_binomial_quantile(u: NDArray, mean: NDArray, dispersion: NDArray) -> NDArray:
+    mean, dispersion = mean.astype(np.float64), dispersion.astype(np.float64)
+    shape = np.broadcast_shapes(u.shape, mean.shape)
+    return count_quantile(lambda k: _negative_binomial_cdf(k, mean, dispersion), u, shape)

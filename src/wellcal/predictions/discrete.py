@@ -1,0 +1,365 @@
+"""Predictions of classes: Bernoulli and categorical distributions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from wellcal._array import Array, from_numpy, is_array, is_traced, namespace, to_numpy
+from wellcal._checks import check_ndim, check_nonempty, check_rows, check_same_length, real_array
+from wellcal.predictions._numeric import (
+    NDArray,
+    draw_index,
+    gather,
+    integer_dtype,
+    log_or_minus_infinity,
+    quiet,
+    table_quantile,
+)
+from wellcal.predictions._parameters import as_library, check_probabilities, check_within
+from wellcal.predictions.base import Predictions, nonempty
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Bernoulli(Predictions):
+    """Probabilities of a binary target.
+
+    Targets are booleans or the numbers 0 and 1.
+
+    Parameters
+    ----------
+    probs
+        Probabilities of 1 (or True), ``(n,)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pred = Bernoulli(np.array([0.2, 0.9]))
+    >>> pred.class_probs()
+    array([[0.8, 0.2],
+           [0.1, 0.9]])
+    >>> pred.check_targets([True, False])
+    array([1, 0])
+    """
+
+    probs: Array
+
+    _arrays: ClassVar[tuple[str, ...]] = ("probs",)
+    _targets: ClassVar[str] = "labels"
+    _continuous: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        probs = real_array(self.probs, "probs")
+        check_within(probs, "probs", 0.0, 1.0)
+        self._set(probs=probs)
+        nonempty(self)
+
+    def check_targets(self, y: object, name: str = "y") -> Array:
+        """Targets as integers 0 and 1, ``(n,)``."""
+        array = super().check_targets(y, name)
+        check_rows(name, array, (array == 0) | (array == 1), "must be 0 or 1", "recode the two classes")
+        return self._xp.astype(array, integer_dtype(self._xp))
+
+    def class_probs(self) -> Array:
+        """Probabilities of 0 and 1, ``(n, 2)``."""
+        return self._xp.stack([1.0 - self.probs, self.probs], axis=1)
+
+    def support_values(self) -> NDArray:
+        """The values 0.0 and 1.0, as a NumPy array."""
+        return np.array([0.0, 1.0])
+
+    def labels(self) -> NDArray:
+        """What targets look like: 0 and 1, as a NumPy array."""
+        return np.arange(2)
+
+    def mean(self) -> Array:
+        """Means, ``(n,)``: the probabilities of 1."""
+        return self.probs
+
+    def variance(self) -> Array:
+        """Variances, ``(n,)``."""
+        return self.probs * (1.0 - self.probs)
+
+    @quiet
+    def log_prob(self, y: Array) -> Array:
+        """Log probability of `y`; minus infinity for values other than 0 and 1."""
+        ops, y = self._ops, self._argument(y, "y")
+        p = self.probs
+        zero, one = log_or_minus_infinity(ops, 1.0 - p), log_or_minus_infinity(ops, p)
+        return ops.where(y == 1, one, ops.where(y == 0, zero, -np.inf * ops.one(p)))
+
+    def cdf(self, y: Array) -> Array:
+        """Distribution function at `y`."""
+        ops, y = self._ops, self._argument(y, "y")
+        p = self.probs
+        return ops.where(y < 0, 0.0 * p, ops.where(y < 1, 1.0 - p, ops.one(p)))
+
+    def quantile(self, u: Array) -> Array:
+        """Quantiles at levels `u`: 0 up to the probability of 0, then 1."""
+        ops, u = self._ops, self._argument(u, "u")
+        p = self.probs
+        # At the levels 0 and 1 the quantiles are the ends of the support, which may be one point.
+        one = ((u > 1.0 - p) & (p > 0)) | (p >= 1)
+        found = ops.where(one, ops.one(p), 0.0 * p)
+        return ops.where((u >= 0) & (u <= 1), found, np.nan * ops.one(found))
+
+    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+        return (rng.random((size, len(self))) < to_numpy(self.probs)).astype(np.int64)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Categorical(Predictions):
+    """Probabilities of C classes.
+
+    Targets are labels where `classes` are given, support values where `support` is given, and the
+    numbers 0 to C - 1 otherwise. Probabilities are kept as they are given, not normalised.
+
+    Parameters
+    ----------
+    probs
+        Class probabilities, ``(n, C)`` with C >= 2. Rows sum to one within 1e-6 in double precision
+        and 1e-3 below.
+    classes
+        C distinct labels, for example strings, in the order of the columns.
+    support
+        C distinct numbers ``(C,)`` or vectors ``(C, d)`` that the classes stand for, for ordinal and
+        numeric targets: moments and quantiles are taken of these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pred = Categorical(np.array([[0.2, 0.8], [0.5, 0.5]]), classes=["cat", "dog"])
+    >>> pred.check_targets(["dog", "cat"])
+    array([1, 0])
+    >>> stars = Categorical(np.array([[0.2, 0.3, 0.5]]), support=[1.0, 2.0, 5.0])
+    >>> stars.mean()
+    array([3.3])
+    """
+
+    probs: Array
+    classes: Any = None
+    support: Any = None
+
+    _arrays: ClassVar[tuple[str, ...]] = ("probs",)
+    _targets: ClassVar[str] = "labels"
+    _continuous: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        probs = real_array(self.probs, "probs", ndim=(2,))
+        if probs.shape[1] < 2:
+            raise ValueError(
+                f"probs must have two columns or more, one for each class, found shape {tuple(probs.shape)}; "
+                "the probability of one of two classes is Bernoulli(probs[:, 0])"
+            )
+        check_nonempty(int(probs.shape[0]), "Categorical")
+        check_probabilities(probs, "probs")
+        if self.classes is not None and self.support is not None:
+            raise ValueError("classes and support cannot both be given: numeric labels are support")
+        count = int(probs.shape[1])
+        classes = None if self.classes is None else _labels(self.classes, count)
+        support = None if self.support is None else _support(self.support, count)
+        self._set(probs=probs, classes=classes, support=support)
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """Shape of one target: () or, for a support of vectors, ``(d,)``."""
+        return () if self.support is None else tuple(int(k) for k in self.support.shape[1:])
+
+    # -- classes -----------------------------------------------------------------------------
+
+    def class_probs(self) -> Array:
+        """Probabilities of the classes, ``(n, C)``."""
+        return self.probs
+
+    def labels(self) -> NDArray:
+        """What targets look like: the classes, the support or 0 .. C - 1, as a NumPy array."""
+        if self.classes is not None:
+            return self.classes
+        return np.arange(int(self.probs.shape[1])) if self.support is None else self.support
+
+    def support_values(self) -> NDArray | None:
+        """The numbers that classes stand for, as a NumPy array; None for labels that are not numeric."""
+        labels: Array = self.labels()
+        return labels.astype(np.float64) if labels.dtype.kind in "biuf" else None
+
+    def check_targets(self, y: object, name: str = "y") -> Array:
+        """Targets as indices of classes, ``(n,)``."""
+        targets = self._as_labels(y, name)
+        check_ndim(targets, name, (1 + len(self.event_shape),))
+        check_same_length(targets.shape[0], name, len(self), "predictions")
+        index = self._find(targets, name)
+        known = self.labels()
+        shown = ", ".join(map(repr, known[:6].tolist())) + (", ..." if len(known) > 6 else "")
+        check_rows(name, targets, index >= 0, "is not among the classes", f"the classes are {shown}")
+        return index
+
+    def _as_labels(self, y: Array, name: str) -> Array:
+        """`y` as an array: of NumPy where labels are looked up, else beside the predictions."""
+        if is_traced(y):
+            return y
+        if not is_array(y):
+            try:
+                y = np.asarray(y)
+            except ValueError:
+                raise ValueError(f"{name} is ragged: its rows have different lengths") from None
+        if self.classes is None and self.support is None:
+            if namespace(y) is namespace() and y.dtype.kind not in "biuf":
+                raise TypeError(
+                    f"{name} must be class numbers 0 .. {self.probs.shape[1] - 1}, found dtype {y.dtype}; "
+                    "give the labels to Categorical as classes="
+                )
+            return as_library(y, self._like)
+        return to_numpy(y)
+
+    def _find(self, targets: Array, name: str) -> Array:
+        """Indices of classes, -1 where there is no such class; leading axes are allowed."""
+        xp = self._xp
+        dtype = integer_dtype(xp)
+        if self.classes is None and self.support is None:
+            values = targets
+            if xp.isdtype(values.dtype, "bool"):
+                return xp.astype(values, dtype)
+            ok = (values >= 0) & (values < self.probs.shape[1])
+            if xp.isdtype(values.dtype, "real floating"):
+                ok = ok & (xp.floor(values) == values)
+            return xp.astype(xp.where(ok, values, -xp.ones_like(values)), dtype)
+        if is_traced(targets):
+            return xp.astype(_find_traced(xp, targets, self.support_values(), name), dtype)
+        return from_numpy(_find_labels(self.labels(), targets), self._like)
+
+    # -- numbers -----------------------------------------------------------------------------
+
+    def _values(self, what: str, vectors: bool = False) -> Array:
+        """The support beside the probabilities, or an error that says why `what` does not exist."""
+        if self.classes is not None:
+            raise TypeError(
+                f"Categorical with classes= has no {what}: labels are names; give numbers as support= instead"
+            )
+        values = self.support_values()
+        assert values is not None
+        if values.ndim > 1 and not vectors:
+            raise TypeError(
+                f"Categorical with a support of vectors has no {what}: it needs a support of numbers"
+            )
+        return as_library(values, self._like, self._like.dtype)
+
+    def mean(self) -> Array:
+        """Means of the support, ``(n,)`` or ``(n, d)``."""
+        return self.probs @ self._values("mean", vectors=True)
+
+    def variance(self) -> Array:
+        """Variances of the support, ``(n,)`` or ``(n, d)``."""
+        values = self._values("variance", vectors=True)
+        mean = self.probs @ values
+        if values.ndim == 1:
+            return self._xp.sum(self.probs * (values - mean[:, None]) ** 2, axis=1)
+        return self._xp.sum(self.probs[:, :, None] * (values - mean[:, None, :]) ** 2, axis=1)
+
+    @quiet
+    def log_prob(self, y: Array) -> Array:
+        """Log probability of labels `y`; minus infinity where there is no such class."""
+        targets = self._as_labels(y, "y")
+        k = len(self.event_shape)
+        wanted = (len(self), *self.event_shape)
+        if targets.ndim > k and tuple(targets.shape[targets.ndim - 1 - k :]) != wanted:
+            raise ValueError(
+                f"y must be a label or end in shape {wanted}, found shape {tuple(targets.shape)}"
+            )
+        xp, ops = self._xp, self._ops
+        index = self._find(targets, "y")
+        if index.ndim == 0:
+            index = xp.broadcast_to(index, (len(self),))
+        safe = xp.where(index < 0, xp.zeros_like(index), index)
+        found = log_or_minus_infinity(ops, gather(self.probs, safe))
+        return xp.where(index < 0, -np.inf * ops.one(found), found)
+
+    def cdf(self, y: Array) -> Array:
+        """Distribution function of the support at `y`."""
+        xp, values = self._xp, self._values("cdf")
+        below = values <= self._argument(y, "y")[..., None]
+        return xp.sum(xp.where(below, self.probs, 0.0 * self.probs), axis=-1)
+
+    def quantile(self, u: Array) -> Array:
+        """Quantiles of the support: the smallest value whose distribution function reaches `u`."""
+        values = self._xp.broadcast_to(self._values("quantile"), tuple(self.probs.shape))
+        return table_quantile(values, self.probs, self._argument(u, "u"))
+
+    def interquartile_range(self) -> Array:
+        """Interquartile ranges of the support, ``(n,)`` or ``(n, d)``."""
+        values = self._values("interquartile range", vectors=True)
+        if values.ndim == 1:
+            return super().interquartile_range()
+        columns = [Categorical(self.probs, support=column) for column in to_numpy(values).T]
+        return self._xp.stack([column.interquartile_range() for column in columns], axis=1)
+
+    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+        return self.labels()[draw_index(to_numpy(self.probs), rng, size)]
+
+
+def _labels(classes: Any, count: int) -> NDArray:
+    if isinstance(classes, str):
+        raise TypeError(f"classes must be a sequence of labels, found the one string {classes!r}")
+    array = to_numpy(classes) if is_array(classes) else np.asarray(list(classes))
+    if array.ndim != 1:
+        raise ValueError(
+            f"classes must be 1-dimensional, found shape {array.shape}; vectors are given as support"
+        )
+    if len(array) != count:
+        raise ValueError(
+            f"classes must have one label for each of the {count} columns of probs, found {len(array)}"
+        )
+    if len(set(array.tolist())) < count:
+        raise ValueError("classes must be distinct: a label occurs twice")
+    return array
+
+
+def _support(support: Any, count: int) -> NDArray:
+    array = real_array(to_numpy(support) if is_array(support) else support, "support", ndim=(1, 2))
+    if len(array) != count:
+        raise ValueError(
+            f"support must have one value for each of the {count} columns of probs, found {len(array)}"
+        )
+    if len(np.unique(array, axis=0)) < count:
+        raise ValueError(
+            "support must be distinct: a value occurs twice; add up the probabilities of equal values"
+        )
+    return array.astype(np.float64)
+
+
+def _find_labels(labels: NDArray, targets: NDArray) -> NDArray:
+    """Position of each of `targets` in `labels`, -1 where it is not found."""
+    if labels.ndim == 2:
+        return _find_vectors(labels, targets)
+    numeric = labels.dtype.kind in "biuf", targets.dtype.kind in "biuf"
+    if all(numeric) or labels.dtype.kind == targets.dtype.kind != "O":
+        if targets.dtype.kind == "f":
+            labels = labels.astype(targets.dtype)  # 0.1 in single precision is not 0.1 in double
+        order = np.argsort(labels)
+        position = order[np.minimum(np.searchsorted(labels[order], targets), len(labels) - 1)]
+        return np.where(labels[position] == targets, position, -1)
+    table = {label: position for position, label in enumerate(labels.tolist())}
+    found = [table.get(target, -1) for target in targets.ravel().tolist()]
+    return np.asarray(found, dtype=np.int64).reshape(targets.shape)
+
+
+def _find_vectors(labels: NDArray, targets: NDArray) -> NDArray:
+    if targets.dtype.kind not in "biuf":
+        raise TypeError(f"targets must be numeric, found dtype {targets.dtype}")
+    if targets.dtype.kind == "f":
+        labels = labels.astype(targets.dtype)
+    table = {tuple(label): position for position, label in enumerate(labels.tolist())}
+    rows = targets.reshape(-1, targets.shape[-1]).tolist()
+    found = [table.get(tuple(row), -1) for row in rows]
+    return np.asarray(found, dtype=np.int64).reshape(targets.shape[:-1])
+
+
+def _find_traced(xp: Any, targets: Array, values: NDArray | None, name: str) -> Array:
+    if values is None:
+        raise TypeError(f"{name} cannot be traced: labels that are not numbers are looked up outside of jit")
+    table = xp.asarray(values)
+    same = (
+        targets[..., None] == table if values.ndim == 1 else xp.all(targets[..., None, :] == table, axis=-1)
+    )
+    return xp.where(xp.any(same, axis=-1), xp.argmax(same, axis=-1), -1)

@@ -1,0 +1,305 @@
+"""Mixtures of predictions: ensembles and mixture density models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import numpy as np
+
+from wellcal._array import Array, is_array, is_numpy, namespace, stop_gradient, to_numpy
+from wellcal._checks import real_array
+from wellcal.predictions._numeric import (
+    NDArray,
+    bisect_quantile,
+    draw_index,
+    log_or_minus_infinity,
+    on_numpy,
+    quiet,
+)
+from wellcal.predictions._parameters import check_probabilities
+from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.normal import NORMAL_INTERQUARTILE_RANGE
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Mixture(Predictions):
+    """Mixtures: prediction i is ``sum_k weights[i, k] * components[k][i]``.
+
+    An ensemble of K models is a mixture with one component for each model. Components may be of
+    different families as long as they predict the same kind of target: all of them classes with the
+    same labels, or all of them numbers, or all of them vectors of one length. Components that are
+    mixtures themselves are merged into this one.
+
+    Parameters
+    ----------
+    components
+        K batches of n predictions each.
+    weights
+        None for equal weights, ``(K,)``, or ``(n, K)`` for weights of their own in every row:
+        non-negative, summing to one within 1e-6 in double precision and 1e-3 below.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wellcal.predictions import Normal
+    >>> members = [Normal(np.array([-1.0, 0.0]), 1.0), Normal(np.array([1.0, 0.0]), 1.0)]
+    >>> pred = Mixture(members)
+    >>> pred.variance()
+    array([2., 1.])
+    >>> pred.weights
+    array([[0.5, 0.5],
+           [0.5, 0.5]])
+    """
+
+    components: Any
+    weights: Array = None
+
+    _arrays: ClassVar[tuple[str, ...]] = ("weights",)
+    _children: ClassVar[tuple[str, ...]] = ("components",)
+
+    def __post_init__(self) -> None:
+        components = _batches(self.components)
+        _check_compatible(components)
+        weights = _full_weights(self.weights, components)
+        components, weights = _flatten(components, weights)
+        self._set(components=components, weights=weights)
+        nonempty(self)
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """Shape of one target."""
+        return self.components[0].event_shape
+
+    # -- targets -----------------------------------------------------------------------------
+
+    @property
+    def shares_labels(self) -> bool:
+        """Whether all components predict the same classes, so that targets are class indices."""
+        return _share_labels(self.components)
+
+    @property
+    def _targets(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        kinds = {component._targets for component in self.components}
+        if kinds == {"labels"}:
+            return "labels" if self.shares_labels else "real"
+        return kinds.pop() if len(kinds) == 1 else "real"
+
+    @property
+    def _continuous(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return all(component._continuous for component in self.components)
+
+    def check_targets(self, y: object, name: str = "y") -> Array:
+        """Targets as the components take them; real numbers where their families differ."""
+        if self._targets == "real":
+            return super().check_targets(y, name)
+        return self.components[0].check_targets(y, name)
+
+    def class_probs(self) -> Array:
+        """Probabilities of the classes, ``(n, C)``, where all components predict the same classes."""
+        self._need_labels("class probabilities")
+        return sum(
+            self.weights[:, k][:, None] * component.class_probs()
+            for k, component in enumerate(self.components)
+        )
+
+    def labels(self) -> NDArray:
+        """What targets look like, as a NumPy array, where all components predict the same classes."""
+        self._need_labels("labels")
+        return self.components[0].labels()
+
+    def support_values(self) -> NDArray | None:
+        """The numbers that classes stand for; None for labels that are not numeric."""
+        self._need_labels("support")
+        return self.components[0].support_values()
+
+    def _need_labels(self, what: str) -> None:
+        if not self.shares_labels:
+            raise TypeError(f"this Mixture has no {what}: its components do not predict the same classes")
+
+    # -- distribution ------------------------------------------------------------------------
+
+    def _average(self, method: str, *arguments: Any) -> Array:
+        """Weighted mean over components of what `method` returns, of shape (..., n) or (n, d)."""
+        parts = [_call(component, method)(*arguments) for component in self.components]
+        vectors = method == "mean" and self.event_shape != ()
+        total: Any = 0.0
+        for k, part in enumerate(parts):
+            weight = self.weights[:, k]
+            total = total + (weight[:, None] if vectors else weight) * part
+        return total
+
+    def mean(self) -> Array:
+        """Means, ``(n,)`` or ``(n, d)``."""
+        return self._average("mean")
+
+    def variance(self) -> Array:
+        """Variances, ``(n,)`` or ``(n, d)``: of the components, and between their means."""
+        mean = self.mean()
+        total: Any = 0.0
+        for k, component in enumerate(self.components):
+            weight = self.weights[:, k] if self.event_shape == () else self.weights[:, k][:, None]
+            total = total + weight * (
+                _call(component, "variance")() + (_call(component, "mean")() - mean) ** 2
+            )
+        return total
+
+    @quiet
+    def log_prob(self, y: Array) -> Array:
+        """Log density at `y` (log probability, where all components are discrete), ``(n,)``."""
+        if len({component._continuous for component in self.components}) > 1:
+            raise TypeError(
+                "this Mixture has no log_prob: some of its components are discrete and some are not"
+            )
+        xp, ops = self._xp, self._ops
+        logs = xp.stack([_call(component, "log_prob")(y) for component in self.components], axis=-1)
+        used = self.weights > 0
+        logs, used = xp.broadcast_arrays(logs, used)
+        peak = xp.max(stop_gradient(ops.where(used, logs, -np.inf * ops.one(logs))), axis=-1)
+        peak = ops.where(xp.isfinite(peak), peak, 0.0 * ops.one(peak))
+        # A component of weight zero must neither overflow nor hide the others, however likely it finds y.
+        shifted = logs - peak[..., None]
+        shifted = ops.where(used, shifted, ops.minimum(shifted, 0.0 * ops.one(shifted)))
+        return peak + log_or_minus_infinity(ops, xp.sum(self.weights * ops.exp(shifted), axis=-1))
+
+    def cdf(self, y: Array) -> Array:
+        """Distribution function at `y`, for scalar targets."""
+        return self._average("cdf", y)
+
+    def quantile(self, u: Array) -> Array:
+        """Quantiles at levels `u`, for scalar targets: by bisection to floating-point precision."""
+        for component in self.components:
+            _call(component, "cdf")
+            _call(component, "quantile")
+        level = self._argument(u, "u", event_ndim=0)
+        leaves: list[Array] = []
+        self._map(leaves.append)
+
+        def on_batch(*arrays: NDArray) -> NDArray:
+            rest = iter(arrays[:-1])
+
+            def concrete(_: Array) -> NDArray:
+                return next(rest)
+
+            return _quantile(self._map(concrete), arrays[-1])
+
+        shape = np.broadcast_shapes(tuple(level.shape), (len(self),))
+        return on_numpy(on_batch, *leaves, level, shape=shape)
+
+    def interquartile_range(self) -> Array:
+        """Interquartile ranges, ``(n,)``; for vectors those of normals of equal variance, ``(n, d)``."""
+        if self.event_shape == ():
+            return super().interquartile_range()
+        return NORMAL_INTERQUARTILE_RANGE * self._xp.sqrt(self.variance())
+
+    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+        chosen = draw_index(to_numpy(self.weights), rng, size)
+        drawn = np.stack([component._draw(rng, size) for component in self.components])
+        index = chosen.reshape((1, *chosen.shape) + (1,) * len(self.event_shape))
+        return np.take_along_axis(drawn, index, axis=0)[0]
+
+
+def _batches(components: Any) -> tuple[Predictions, ...]:
+    if isinstance(components, Predictions) or not isinstance(components, Sequence):
+        raise TypeError(f"components must be a list of predictions, found {type(components).__name__}")
+    batches = tuple(cast("Sequence[Any]", components))
+    if not batches:
+        raise ValueError("components is empty: at least one component is needed")
+    for k, batch in enumerate(batches):
+        if not isinstance(batch, Predictions):
+            raise TypeError(f"components must be predictions, found {type(batch).__name__} as component {k}")
+    return batches
+
+
+def _check_compatible(components: tuple[Any, ...]) -> None:
+    first = components[0]
+    namespace(*(component._like for component in components))  # two libraries are an error
+    for k, component in enumerate(components):
+        if len(component) != len(first):
+            raise ValueError(
+                f"components must have the same length, found {len(first)} in component 0 "
+                f"and {len(component)} in component {k}"
+            )
+        if component.event_shape != first.event_shape:
+            raise ValueError(
+                f"components must predict targets of one shape, found {first.event_shape} in component 0 "
+                f"and {component.event_shape} in component {k}"
+            )
+        if component._targets in ("bins", "objects"):
+            raise TypeError(
+                f"component {k} is {type(component).__name__} of {component._targets}, which cannot be mixed"
+            )
+    if _share_labels(components):
+        return
+    for k, component in enumerate(components):
+        if component._targets == "labels" and getattr(component, "support", None) is None:
+            raise ValueError(
+                f"component {k} predicts classes and not all other components predict the same ones; "
+                "give all components the same labels, or numbers as support= to mix it with numeric ones"
+            )
+
+
+def _share_labels(components: tuple[Any, ...]) -> bool:
+    if any(component._targets != "labels" for component in components):
+        return False
+    first = components[0].labels()
+    return all(np.array_equal(component.labels(), first) for component in components[1:])
+
+
+def _full_weights(weights: Any, components: tuple[Any, ...]) -> Array:
+    """Weights as an array ``(n, K)`` beside the components."""
+    like, count = components[0]._like, len(components)
+    n = len(components[0])
+    xp = namespace(like)
+    row = like[(slice(None), *(0,) * (like.ndim - 1))]
+    if weights is None:
+        return xp.stack([xp.full_like(row, 1.0 / count)] * count, axis=1)
+    given = real_array(weights, "weights", ndim=(1, 2), like=like)
+    if is_array(weights) and not is_numpy(namespace(weights)):
+        namespace(like, given)
+    if tuple(given.shape) not in ((count,), (n, count)):
+        raise ValueError(
+            f"weights must have shape ({count},) or ({n}, {count}) for {count} components of {n} "
+            f"predictions, found {tuple(given.shape)}"
+        )
+    check_probabilities(given if given.ndim == 2 else given[None, :], "weights")
+    return xp.broadcast_to(given, (n, count))
+
+
+def _flatten(components: tuple[Predictions, ...], weights: Array) -> tuple[tuple[Predictions, ...], Array]:
+    """Components that are mixtures replaced by theirs, with the products of the weights."""
+    if not any(isinstance(component, Mixture) for component in components):
+        return components, weights
+    flat: list[Predictions] = []
+    columns: list[Array] = []
+    for k, component in enumerate(components):
+        column = weights[:, k][:, None]
+        if isinstance(component, Mixture):
+            flat.extend(component.components)
+            columns.append(column * component.weights)
+        else:
+            flat.append(component)
+            columns.append(column)
+    return tuple(flat), namespace(weights).concat(columns, axis=1)
+
+
+def _call(component: Any, method: str) -> Callable[..., Any]:
+    found = getattr(component, method, None)
+    if found is None:
+        raise TypeError(f"this Mixture has no {method}: its component {type(component).__name__} has none")
+    return found
+
+
+def _quantile(batch: Mixture, u: NDArray) -> NDArray:
+    shape = np.broadcast_shapes(u.shape, (len(batch),))
+    level = np.broadcast_to(u, shape).astype(np.float64)
+    usable = (level >= 0) & (level <= 1)
+    level = np.where(usable, level, 0.5)
+    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
+    for k, component in enumerate(batch.components):
+        found = component.quantile(level)
+        used = batch.weights[:, k] > 0
+        low = np.where(used, np.minimum(low, found), low)
+        high = np.where(used, np.maximum(high, found), high)
+    return np.where(usable, bisect_quantile(batch.cdf, level, low, high), np.nan)

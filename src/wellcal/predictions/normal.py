@@ -1,0 +1,239 @@
+"""Normal predictions of scalars and vectors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from wellcal._array import Array, to_numpy
+from wellcal._checks import nonnegative, real_array
+from wellcal._ops import Ops
+from wellcal.predictions._linalg import checked_cholesky, log_determinant, solve_lower
+from wellcal.predictions._numeric import quiet
+from wellcal.predictions._parameters import common_library, parameters, same_dtype
+from wellcal.predictions.base import Predictions, nonempty
+
+LOG_2PI = math.log(2.0 * math.pi)
+NORMAL_INTERQUARTILE_RANGE = 1.3489795003921634
+"""Interquartile range of the standard normal distribution."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Normal(Predictions):
+    """Normal distributions of a scalar target.
+
+    Parameters
+    ----------
+    loc, scale
+        Means and standard deviations, ``(n,)`` each; a number stands for all rows. A zero scale is a
+        point prediction: its density is infinite at `loc` and zero elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pred = Normal(loc=np.array([0.0, 1.0]), scale=np.array([1.0, 2.0]))
+    >>> pred.quantile(0.5)
+    array([0., 1.])
+    """
+
+    loc: Array
+    scale: Array
+
+    _arrays: ClassVar[tuple[str, ...]] = ("loc", "scale")
+
+    def __post_init__(self) -> None:
+        loc, scale = parameters(loc=self.loc, scale=self.scale)
+        nonnegative(scale, "scale")
+        self._set(loc=loc, scale=scale)
+        nonempty(self)
+
+    def mean(self) -> Array:
+        """Means, ``(n,)``."""
+        return self.loc
+
+    def variance(self) -> Array:
+        """Variances, ``(n,)``."""
+        return self.scale**2
+
+    def log_prob(self, y: Array) -> Array:
+        """Log density at `y`."""
+        return _log_density(self._ops, self._argument(y, "y"), self.loc, self.scale)
+
+    def cdf(self, y: Array) -> Array:
+        """Distribution function at `y`."""
+        ops, deviation = self._ops, self._argument(y, "y") - self.loc
+        certain = self.scale == 0
+        z = deviation / ops.where(certain, ops.one(self.scale), self.scale)
+        step = ops.where(deviation < 0, 0.0 * z, ops.one(z))
+        return ops.where(certain, step, ops.ndtr(z))
+
+    @quiet
+    def quantile(self, u: Array) -> Array:
+        """Quantiles at levels `u`."""
+        return self._standard_quantile(u, 1.0)
+
+    @quiet
+    def _upper_quantile(self, q: Array) -> Array:
+        """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
+        return self._standard_quantile(q, -1.0)
+
+    def _standard_quantile(self, u: Array, sign: float) -> Array:
+        ops = self._ops
+        z = sign * ops.ndtri(self._argument(u, "u"))
+        certain = self.scale == 0  # 0 times the infinite quantiles at levels 0 and 1 is not a number
+        return self.loc + ops.where(certain, ops.one(self.scale), self.scale) * ops.where(certain, 0.0, z)
+
+    def _draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, Any]:
+        return rng.normal(to_numpy(self.loc), to_numpy(self.scale), (size, len(self)))
+
+
+@quiet
+def _log_density(ops: Ops, y: Array, loc: Array, scale: Array) -> Array:
+    certain = scale == 0
+    safe = ops.where(certain, ops.one(scale), scale)
+    z = (y - loc) / safe
+    point = ops.where(z == 0, math.inf * ops.one(z), -math.inf * ops.one(z))
+    return ops.where(certain, point, -0.5 * (z**2 + LOG_2PI) - ops.log(safe))
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class DiagonalNormal(Predictions):
+    """Normal distributions of vectors with independent coordinates.
+
+    Parameters
+    ----------
+    loc, scale
+        Means and standard deviations, ``(n, d)`` each; a number stands for all entries. Zero scales
+        are point predictions of a coordinate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pred = DiagonalNormal(loc=np.zeros((3, 2)), scale=np.ones((3, 2)))
+    >>> pred.log_prob(np.zeros((3, 2))).round(6)
+    array([-1.837877, -1.837877, -1.837877])
+    """
+
+    loc: Array
+    scale: Array
+
+    _arrays: ClassVar[tuple[str, ...]] = ("loc", "scale")
+
+    def __post_init__(self) -> None:
+        loc, scale = parameters(ndim=(2,), loc=self.loc, scale=self.scale)
+        nonnegative(scale, "scale")
+        check_vectors(loc, "loc")
+        self._set(loc=loc, scale=scale)
+        nonempty(self)
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """Shape of one target, ``(d,)``."""
+        return (int(self.loc.shape[1]),)
+
+    def mean(self) -> Array:
+        """Means, ``(n, d)``."""
+        return self.loc
+
+    def variance(self) -> Array:
+        """Variances of the coordinates, ``(n, d)``."""
+        return self.scale**2
+
+    @quiet
+    def log_prob(self, y: Array) -> Array:
+        """Log density at `y`, ``(n,)``."""
+        xp = self._xp
+        terms = _log_density(self._ops, self._argument(y, "y"), self.loc, self.scale)
+        # One impossible coordinate makes a target impossible, also beside certain ones of infinite density.
+        impossible = xp.any(terms == -math.inf, axis=-1)
+        total = xp.sum(terms, axis=-1)
+        return xp.where(impossible, -math.inf * xp.ones_like(total), total)
+
+    def interquartile_range(self) -> Array:
+        """Interquartile ranges of the coordinates, ``(n, d)``."""
+        return NORMAL_INTERQUARTILE_RANGE * self.scale
+
+    def _draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, Any]:
+        return rng.normal(to_numpy(self.loc), to_numpy(self.scale), (size, *self.loc.shape))
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class MultivariateNormal(Predictions):
+    """Normal distributions of vectors with full covariances.
+
+    Each covariance is factored once, at construction.
+
+    Parameters
+    ----------
+    loc
+        Means, ``(n, d)``.
+    cov
+        Covariances, ``(n, d, d)``: symmetric to 1e-8 of the largest entry (1e-4 in single precision)
+        and positive definite beyond rounding.
+
+    Attributes
+    ----------
+    chol
+        Lower Cholesky factors of `cov`, ``(n, d, d)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pred = MultivariateNormal(loc=np.zeros((1, 2)), cov=np.array([[[4.0, 2.0], [2.0, 5.0]]]))
+    >>> pred.chol
+    array([[[2., 0.],
+            [1., 2.]]])
+    >>> pred.log_prob(np.zeros((1, 2))).round(6)
+    array([-3.224171])
+    """
+
+    loc: Array
+    cov: Array
+    chol: Array = field(init=False)
+
+    _arrays: ClassVar[tuple[str, ...]] = ("loc", "cov", "chol")
+
+    def __post_init__(self) -> None:
+        loc = real_array(self.loc, "loc", ndim=(2,), like=common_library(self.loc, self.cov))
+        check_vectors(loc, "loc")
+        cov, chol = checked_cholesky(self.cov, "cov", loc)
+        loc, cov, chol = same_dtype([loc, cov, chol])
+        self._set(loc=loc, cov=cov, chol=chol)
+        nonempty(self)
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """Shape of one target, ``(d,)``."""
+        return (int(self.loc.shape[1]),)
+
+    def mean(self) -> Array:
+        """Means, ``(n, d)``."""
+        return self.loc
+
+    def variance(self) -> Array:
+        """Variances of the coordinates, ``(n, d)``."""
+        return self._xp.linalg.diagonal(self.cov)
+
+    def log_prob(self, y: Array) -> Array:
+        """Log density at `y`, ``(n,)``."""
+        z = solve_lower(self.chol, self._argument(y, "y") - self.loc)
+        return -0.5 * (
+            self._xp.sum(z**2, axis=-1) + self.event_shape[0] * LOG_2PI + log_determinant(self.chol)
+        )
+
+    def interquartile_range(self) -> Array:
+        """Interquartile ranges of the coordinates, ``(n, d)``."""
+        return NORMAL_INTERQUARTILE_RANGE * self._xp.sqrt(self.variance())
+
+    def _draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, Any]:
+        z = rng.standard_normal((size, *self.loc.shape))
+        return to_numpy(self.loc) + (to_numpy(self.chol) @ z[..., None])[..., 0]
+
+
+def check_vectors(array: Array, name: str) -> None:
+    """Reject vectors without coordinates."""
+    if array.shape[1] == 0:
+        raise ValueError(f"{name} has no columns, found shape {tuple(array.shape)}")

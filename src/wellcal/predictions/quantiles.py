@@ -1,0 +1,153 @@
+"""Predictions known through quantiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from wellcal._array import Array, is_array, is_traced, to_numpy
+from wellcal._checks import check_rows, real_array
+from wellcal.predictions._numeric import NDArray, draw_index, gather, integer_dtype
+from wellcal.predictions._parameters import as_library
+from wellcal.predictions.base import Predictions, nonempty
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Quantiles(Predictions):
+    """Predictions given by their quantiles at common levels.
+
+    Such a prediction is known only up to the L + 1 bins between its quantiles: bin b holds the targets
+    with ``values[b - 1] < y <= values[b]`` and has probability ``levels[b] - levels[b - 1]``, where the
+    levels are continued by 0 and 1. What `cdf`, `quantile` and `sample` add inside of a bin is a
+    representative, a uniform distribution, and no statement of the prediction.
+
+    Parameters
+    ----------
+    levels
+        Levels, ``(L,)``, strictly increasing and strictly between 0 and 1.
+    values
+        Quantiles at the levels, ``(n, L)``, non-decreasing in each row. Where two coincide the bin
+        between them is empty, and a target equal to both falls into the bin below.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pred = Quantiles(levels=[0.1, 0.5, 0.9], values=np.array([[-1.0, 0.0, 3.0]]))
+    >>> pred.bin_probs()
+    array([0.1, 0.4, 0.4, 0.1])
+    >>> pred.bins([0.5])
+    array([2])
+    """
+
+    levels: Any
+    values: Array
+
+    _arrays: ClassVar[tuple[str, ...]] = ("values",)
+    _targets: ClassVar[str] = "bins"
+
+    def __post_init__(self) -> None:
+        levels = real_array(to_numpy(self.levels) if is_array(self.levels) else self.levels, "levels")
+        levels = levels.astype(np.float64)
+        if len(levels) == 0:
+            raise ValueError("levels is empty: at least one level is needed")
+        if not (np.all(levels > 0) and np.all(levels < 1)):
+            raise ValueError(f"levels must lie strictly between 0 and 1, found {levels}")
+        if not np.all(np.diff(levels) > 0):
+            raise ValueError(
+                f"levels must be strictly increasing, found {levels}; sort them with their values"
+            )
+        values = real_array(self.values, "values", ndim=(2,))
+        if values.shape[1] != len(levels):
+            raise ValueError(
+                f"values must have one column for each of the {len(levels)} levels, found shape "
+                f"{tuple(values.shape)}"
+            )
+        self._set(levels=levels, values=values)
+        check_rows(
+            "values",
+            values,
+            self._xp.all(values[:, 1:] >= values[:, :-1], axis=1),
+            "cross (are not in increasing order)",
+            "sort each row, e.g. np.sort(values, axis=1)",
+        )
+        nonempty(self)
+
+    # -- bins --------------------------------------------------------------------------------
+
+    def bin_probs(self) -> NDArray:
+        """Probabilities of the bins, ``(L + 1,)``, the same for all predictions, as a NumPy array."""
+        return np.diff(self.levels, prepend=0.0, append=1.0)
+
+    def bins(self, y: Array) -> Array:
+        """Bins 0 .. L into which targets `y` fall, ``(n,)``."""
+        xp = self._xp
+        above = self._argument(y, "y")[..., None] > self.values
+        return xp.sum(xp.astype(above, integer_dtype(xp)), axis=-1)
+
+    # -- representatives ---------------------------------------------------------------------
+
+    def cdf(self, y: Array) -> Array:
+        """Distribution function at `y`, interpolated linearly between the quantiles.
+
+        Outside of them it is not known, and the lowest or highest level is returned.
+        """
+        xp, y, last = self._xp, self._argument(y, "y"), len(self.levels) - 1
+        levels = xp.broadcast_to(self._levels(), tuple(self.values.shape))
+        below = xp.sum(xp.astype(self.values <= y[..., None], integer_dtype(xp)), axis=-1)
+        left = xp.clip(below - 1, 0, last)
+        right = xp.clip(below, 0, last)
+        low, high = gather(self.values, left), gather(self.values, right)
+        width = high - low
+        inside = width > 0
+        share = xp.where(
+            inside, (y - low) / xp.where(inside, width, xp.ones_like(width)), xp.zeros_like(width)
+        )
+        share = xp.clip(share, 0.0, 1.0)
+        return gather(levels, left) * (1.0 - share) + gather(levels, right) * share
+
+    def quantile(self, u: Array) -> Array:
+        """Quantiles at levels `u` between the lowest and highest of `levels`, interpolated linearly."""
+        xp, u = self._xp, self._argument(u, "u")
+        first, last = float(self.levels[0]), float(self.levels[-1])
+        rounding = 4.0 * float(xp.finfo(u.dtype).eps)
+        if not is_traced(u) and not bool(xp.all((u >= first - rounding) & (u <= last + rounding))):
+            raise ValueError(
+                f"u must lie between the lowest and highest level, {first:g} and {last:g}: nothing is known "
+                "of the quantiles beyond; predict quantiles at more levels"
+            )
+        levels = self._levels()
+        right = xp.sum(xp.astype(levels < u[..., None], integer_dtype(xp)), axis=-1)
+        right = xp.clip(right, 0, len(self.levels) - 1)
+        right = xp.broadcast_to(right, np.broadcast_shapes(tuple(right.shape), (len(self),)))
+        left = xp.clip(right - 1, 0, len(self.levels) - 1)
+        table = xp.broadcast_to(levels, tuple(self.values.shape))
+        low, high = gather(table, left), gather(table, right)
+        inside = high > low
+        width = xp.where(inside, high - low, xp.ones_like(high))
+        share = xp.clip(xp.where(inside, (u - low) / width, xp.ones_like(width)), 0.0, 1.0)
+        return gather(self.values, left) * (1.0 - share) + gather(self.values, right) * share
+
+    def interquartile_range(self) -> Array:
+        """Interquartile ranges, ``(n,)``; where levels do not reach the quartiles, in proportion."""
+        low, high = max(0.25, float(self.levels[0])), min(0.75, float(self.levels[-1]))
+        if low >= high:
+            raise TypeError("these Quantiles have no interquartile range: no two levels span the middle half")
+        return (self.quantile(high) - self.quantile(low)) * (0.5 / (high - low))
+
+    def _levels(self) -> Array:
+        return as_library(self.levels, self._like, self._like.dtype)
+
+    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+        # Outer bins have no end: their representatives are as wide as the bins beside them.
+        values = to_numpy(self.values).astype(np.float64)
+        spread = values[:, -1:] - values[:, :1]
+        spread = np.where(spread > 0, spread, 1.0)
+        widths = np.diff(values, axis=1) if values.shape[1] > 1 else spread
+        widths = np.where(widths > 0, widths, spread)
+        edges = np.hstack([values[:, :1] - widths[:, :1], values, values[:, -1:] + widths[:, -1:]])
+        rows = np.arange(len(self))
+        chosen = draw_index(np.broadcast_to(self.bin_probs(), (len(self), values.shape[1] + 1)), rng, size)
+        low, high = edges[rows, chosen], edges[rows, chosen + 1]
+        return np.minimum(high - rng.random((size, len(self))) * (high - low), high)

@@ -1,0 +1,195 @@
+"""Predictions known through samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import numpy as np
+
+from wellcal._array import Array, is_array, namespace, to_numpy
+from wellcal._checks import check_ndim, check_same_length, real_array
+from wellcal.predictions._numeric import NDArray, draw_index, table_quantile
+from wellcal.predictions._parameters import check_probabilities, common_library
+from wellcal.predictions.base import Predictions, nonempty
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Samples(Predictions):
+    """Predictions given by S values each.
+
+    Parameters
+    ----------
+    values
+        ``(n, S)`` for scalar targets, ``(n, S, d)`` for vectors, or n rows of S objects of any type (an
+        array of dtype object, or nested lists) for use with a callable kernel.
+    weights
+        Weights of the values, ``(n, S)`` or ``(S,)``: non-negative, summing to one within 1e-6 in double
+        precision and 1e-3 below; only with ``kind="atoms"``. Rows of different sizes are padded with any
+        finite value of weight zero.
+    kind
+        ``"draws"``: the values are independent, equally weighted draws from the prediction.
+        ``"atoms"``: the values with their weights are the prediction.
+
+    Notes
+    -----
+    Moments, distribution function and quantiles are those of the weighted values, for draws too; the
+    variance divides by S, not S - 1. There is no `log_prob`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pred = Samples(np.array([[1.0, 2.0, 3.0, 4.0]]))
+    >>> pred.mean(), pred.quantile(0.5)
+    (array([2.5]), array([2.]))
+    >>> ragged = Samples([[1.0, 2.0], [5.0, 0.0]], weights=[[0.5, 0.5], [1.0, 0.0]], kind="atoms")
+    >>> ragged.mean()
+    array([1.5, 5. ])
+    """
+
+    values: Array
+    weights: Array = None
+    kind: str = "draws"
+
+    _arrays: ClassVar[tuple[str, ...]] = ("values", "weights")
+    _continuous: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("draws", "atoms"):
+            raise ValueError(f'kind must be "draws" or "atoms", found {self.kind!r}')
+        if self.weights is not None and self.kind == "draws":
+            raise ValueError('weights need kind="atoms": draws from the prediction are equally weighted')
+        values = _values(self.values, common_library(self.values, self.weights))
+        if values.shape[1] == 0:
+            raise ValueError(f"values has no samples, found shape {tuple(values.shape)}")
+        self._set(values=values)
+        nonempty(self)
+        if self.weights is not None:
+            self._set(weights=_weights(self.weights, values))
+
+    @property
+    def holds_objects(self) -> bool:
+        """Whether the values are objects, which only a callable kernel can compare."""
+        return _are_objects(self.values)
+
+    @property
+    def _targets(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return "objects" if self.holds_objects else "real"
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """Shape of one target: () or ``(d,)``."""
+        return tuple(int(k) for k in self.values.shape[2:])
+
+    def check_targets(self, y: object, name: str = "y") -> Array:
+        """Targets as a floating array ``(n,)`` or ``(n, d)``, or as an array ``(n,)`` of objects."""
+        if not self.holds_objects:
+            return super().check_targets(y, name)
+        items: list[Any] = list(cast("Any", y))
+        check_same_length(len(items), name, len(self), "predictions")
+        array = np.empty(len(items), dtype=object)
+        for i, item in enumerate(items):
+            array[i] = item
+        return array
+
+    def atom_weights(self) -> Array:
+        """Weights of the values, ``(n, S)``: ``1 / S`` where none were given."""
+        if self.weights is not None:
+            return self.weights
+        n, size = self.values.shape[:2]
+        if self.holds_objects:
+            return np.full((n, size), 1.0 / size)
+        flat = self.values if self.values.ndim == 2 else self.values[:, :, 0]
+        return self._xp.full_like(flat, 1.0 / size)
+
+    def _average(self, values: Array) -> Array:
+        weights = self.atom_weights()
+        return self._xp.sum((weights if values.ndim == 2 else weights[:, :, None]) * values, axis=1)
+
+    def _need_numbers(self, what: str, *, scalar: bool = False) -> None:
+        if self.holds_objects:
+            raise TypeError(f"Samples of objects have no {what}")
+        if scalar and self.event_shape != ():
+            raise TypeError(f"Samples of vectors have no {what}: only scalar targets have one")
+
+    def mean(self) -> Array:
+        """Means, ``(n,)`` or ``(n, d)``."""
+        self._need_numbers("mean")
+        return self._average(self.values)
+
+    def variance(self) -> Array:
+        """Variances, ``(n,)``, or of the coordinates, ``(n, d)``."""
+        self._need_numbers("variance")
+        mean = self.mean()
+        return self._average((self.values - (mean[:, None] if mean.ndim == 1 else mean[:, None, :])) ** 2)
+
+    def cdf(self, y: Array) -> Array:
+        """Distribution function at `y`: weight of the values up to and including it."""
+        self._need_numbers("cdf", scalar=True)
+        xp, weights = self._xp, self.atom_weights()
+        below = self.values <= self._argument(y, "y")[..., None]
+        return xp.sum(xp.where(below, weights, 0.0 * weights), axis=-1)
+
+    def quantile(self, u: Array) -> Array:
+        """Quantiles at levels `u`: the smallest value whose distribution function reaches it."""
+        self._need_numbers("quantile", scalar=True)
+        return table_quantile(self.values, self.atom_weights(), self._argument(u, "u"))
+
+    def interquartile_range(self) -> Array:
+        """Interquartile ranges, ``(n,)``, or of the coordinates, ``(n, d)``."""
+        self._need_numbers("interquartile range")
+        if self.event_shape == ():
+            return super().interquartile_range()
+        columns = [self._with(values=self.values[:, :, k]) for k in range(self.event_shape[0])]
+        return self._xp.stack([column.interquartile_range() for column in columns], axis=1)
+
+    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+        values = to_numpy(self.values)
+        if self.weights is None:
+            index = rng.integers(values.shape[1], size=(size, len(self)))
+        else:
+            index = draw_index(to_numpy(self.weights), rng, size)
+        return values[np.arange(len(self)), index]
+
+
+def _are_objects(values: Array) -> bool:
+    return str(values.dtype) == "object"
+
+
+def _values(values: Any, like: Array | None) -> Array:
+    if is_array(values):
+        if namespace(values) is namespace() and values.dtype.kind in "OUS":
+            check_ndim(values, "values", (2,))
+            return values.astype(object)
+        return real_array(values, "values", ndim=(2, 3), like=like)
+    try:
+        numeric = np.asarray(values).dtype.kind in "biufc"
+    except ValueError:
+        numeric = False  # rows of different lengths, or objects that are sequences themselves
+    return real_array(values, "values", ndim=(2, 3), like=like) if numeric else _object_table(values)
+
+
+def _object_table(values: Any) -> NDArray:
+    rows: list[list[Any]] = [list(row) for row in values]
+    sizes = {len(row) for row in rows}
+    if len(sizes) > 1:
+        short = next(i for i, row in enumerate(rows) if len(row) != len(rows[0]))
+        raise ValueError(
+            f"values is ragged: row 0 has {len(rows[0])} samples and row {short} has {len(rows[short])}; "
+            'pad the rows to one length and give the padding weight zero (weights=, kind="atoms")'
+        )
+    table = np.empty((len(rows), sizes.pop() if sizes else 0), dtype=object)
+    for i, row in enumerate(rows):
+        for j, item in enumerate(row):
+            table[i, j] = item
+    return table
+
+
+def _weights(weights: Any, values: Array) -> Array:
+    n, size = (int(k) for k in values.shape[:2])
+    like = None if _are_objects(values) else values
+    array = real_array(weights, "weights", ndim=(1, 2), like=like)
+    if tuple(array.shape) not in ((size,), (n, size)):
+        raise ValueError(f"weights must have shape ({size},) or ({n}, {size}), found {tuple(array.shape)}")
+    check_probabilities(array if array.ndim == 2 else array[None, :], "weights")
+    return namespace(array).broadcast_to(array, (n, size))

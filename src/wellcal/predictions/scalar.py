@@ -1,0 +1,406 @@
+"""Continuous predictions of a scalar: Laplace, Student t, gamma, log-normal and beta distributions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy import special
+
+from wellcal._array import Array, to_numpy
+from wellcal._checks import nonnegative, positive
+from wellcal._ops import Ops
+from wellcal.predictions._numeric import (
+    NDArray,
+    betaln,
+    elementwise,
+    log_gamma_ratio,
+    quiet,
+    student_t_lower_quantile,
+)
+from wellcal.predictions._parameters import check_within, parameters
+from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.normal import LOG_2PI
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Laplace(Predictions):
+    """Laplace distributions of a scalar target, with density ``exp(-|y - loc| / scale) / (2 scale)``.
+
+    Parameters
+    ----------
+    loc, scale
+        Medians and scales, ``(n,)`` each; a number stands for all rows. The scale is that of
+        scipy.stats: the standard deviation is ``sqrt(2) * scale``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pred = Laplace(loc=np.zeros(2), scale=np.array([1.0, 3.0]))
+    >>> pred.variance()
+    array([ 2., 18.])
+    """
+
+    loc: Array
+    scale: Array
+
+    _arrays: ClassVar[tuple[str, ...]] = ("loc", "scale")
+
+    def __post_init__(self) -> None:
+        loc, scale = parameters(loc=self.loc, scale=self.scale)
+        positive(scale, "scale")
+        self._set(loc=loc, scale=scale)
+        nonempty(self)
+
+    def mean(self) -> Array:
+        """Means, ``(n,)``."""
+        return self.loc
+
+    def variance(self) -> Array:
+        """Variances, ``(n,)``."""
+        return 2.0 * self.scale**2
+
+    def log_prob(self, y: Array) -> Array:
+        """Log density at `y`."""
+        ops = self._ops
+        return -ops.abs(self._argument(y, "y") - self.loc) / self.scale - ops.log(2.0 * self.scale)
+
+    def cdf(self, y: Array) -> Array:
+        """Distribution function at `y`."""
+        ops = self._ops
+        z = (self._argument(y, "y") - self.loc) / self.scale
+        tail = 0.5 * ops.exp(-ops.abs(z))
+        return ops.where(z < 0, tail, 1.0 - tail)
+
+    def quantile(self, u: Array) -> Array:
+        """Quantiles at levels `u`."""
+        return self.loc + self.scale * elementwise(_laplace_quantile, self._argument(u, "u"))
+
+    def _upper_quantile(self, q: Array) -> Array:
+        """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
+        return self.loc - self.scale * elementwise(_laplace_quantile, self._argument(q, "q"))
+
+    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+        return rng.laplace(to_numpy(self.loc), to_numpy(self.scale), (size, len(self)))
+
+
+def _laplace_quantile(u: NDArray) -> NDArray:
+    return np.where(u < 0.5, np.log(2.0 * u), -np.log(2.0 * (1.0 - u)))
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class StudentT(Predictions):
+    """Student t distributions of a scalar target.
+
+    Parameters
+    ----------
+    df
+        Degrees of freedom, positive, ``(n,)`` or a number.
+    loc, scale
+        Medians and scales, ``(n,)`` each; a number stands for all rows. The scale is that of
+        scipy.stats: the variance is ``scale**2 * df / (df - 2)`` for df > 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pred = StudentT(df=4.0, loc=np.zeros(2), scale=np.array([1.0, 2.0]))
+    >>> pred.variance()
+    array([2., 8.])
+    """
+
+    df: Array
+    loc: Array
+    scale: Array
+
+    _arrays: ClassVar[tuple[str, ...]] = ("df", "loc", "scale")
+
+    def __post_init__(self) -> None:
+        df, loc, scale = parameters(df=self.df, loc=self.loc, scale=self.scale)
+        positive(df, "df")
+        positive(scale, "scale")
+        self._set(df=df, loc=loc, scale=scale)
+        nonempty(self)
+
+    def mean(self) -> Array:
+        """Means, ``(n,)``; NaN for df <= 1, where there is none."""
+        ops = self._ops
+        return ops.where(self.df > 1, self.loc, math.nan * ops.one(self.loc))
+
+    def variance(self) -> Array:
+        """Variances, ``(n,)``; infinite for 1 < df <= 2, NaN for df <= 1."""
+        ops, df = self._ops, self.df
+        exists = df > 2
+        ratio = df / ops.where(exists, df - 2.0, ops.one(df))
+        otherwise = ops.where(df > 1, math.inf * ops.one(df), math.nan * ops.one(df))
+        return ops.where(exists, ratio * self.scale**2, otherwise)
+
+    def log_prob(self, y: Array) -> Array:
+        """Log density at `y`."""
+        ops, df = self._ops, self.df
+        z = ops.abs(self._argument(y, "y") - self.loc) / (self.scale * ops.sqrt(df))
+        far = z > 1e8  # beyond, 1 + z^2 rounds to z^2, which may overflow
+        square = ops.where(far, 0.0 * z, z) ** 2
+        tail = ops.where(far, 2.0 * ops.log(ops.where(far, z, ops.one(z))), ops.log1p(square))
+        constant = log_gamma_ratio(ops, 0.5 * df, 0.5 * ops.one(df)) - 0.5 * ops.log(math.pi * df)
+        return constant - ops.log(self.scale) - 0.5 * (df + 1.0) * tail
+
+    def cdf(self, y: Array) -> Array:
+        """Distribution function at `y`."""
+        z = (self._argument(y, "y") - self.loc) / self.scale
+        return elementwise(special.stdtr, self.df, z)
+
+    def quantile(self, u: Array) -> Array:
+        """Quantiles at levels `u`."""
+        return self.loc + self.scale * elementwise(student_t_lower_quantile, self.df, self._argument(u, "u"))
+
+    def _upper_quantile(self, q: Array) -> Array:
+        """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
+        return self.loc - self.scale * elementwise(student_t_lower_quantile, self.df, self._argument(q, "q"))
+
+    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+        z = rng.standard_t(to_numpy(self.df), (size, len(self)))
+        return to_numpy(self.loc) + to_numpy(self.scale) * z
+
+
+class _Positive(Predictions):
+    """What families on the half-line share."""
+
+    _targets: ClassVar[str] = "nonnegative"
+
+    def check_targets(self, y: object, name: str = "y") -> Array:
+        """Targets as a floating array ``(n,)`` of non-negative numbers."""
+        array = super().check_targets(y, name)
+        nonnegative(array, name)
+        return array
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Gamma(_Positive):
+    """Gamma distributions of a non-negative target.
+
+    Parameters
+    ----------
+    shape, scale
+        Shapes and scales, positive, ``(n,)`` each; a number stands for all rows. The mean is
+        ``shape * scale``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pred = Gamma(shape=np.array([1.0, 2.0]), scale=3.0)
+    >>> pred.mean()
+    array([3., 6.])
+    """
+
+    shape: Array
+    scale: Array
+
+    _arrays: ClassVar[tuple[str, ...]] = ("shape", "scale")
+
+    def __post_init__(self) -> None:
+        shape, scale = parameters(shape=self.shape, scale=self.scale)
+        positive(shape, "shape")
+        positive(scale, "scale")
+        self._set(shape=shape, scale=scale)
+        nonempty(self)
+
+    def mean(self) -> Array:
+        """Means, ``(n,)``."""
+        return self.shape * self.scale
+
+    def variance(self) -> Array:
+        """Variances, ``(n,)``."""
+        return self.shape * self.scale**2
+
+    @quiet
+    def log_prob(self, y: Array) -> Array:
+        """Log density at `y`; minus infinity for negative `y`."""
+        ops = self._ops
+        z = self._argument(y, "y") / self.scale
+        possible = z >= 0
+        z = ops.where(possible, z, ops.one(z))
+        found = ops.xlogy(self.shape - 1.0 + 0.0 * z, z) - z - ops.gammaln(self.shape) - ops.log(self.scale)
+        return ops.where(possible, found, -math.inf * ops.one(found))
+
+    def cdf(self, y: Array) -> Array:
+        """Distribution function at `y`."""
+        return elementwise(_gamma_cdf, self.shape, self._argument(y, "y") / self.scale)
+
+    def quantile(self, u: Array) -> Array:
+        """Quantiles at levels `u`."""
+        return self.scale * elementwise(special.gammaincinv, self.shape, self._argument(u, "u"))
+
+    def _upper_quantile(self, q: Array) -> Array:
+        """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
+        return self.scale * elementwise(special.gammainccinv, self.shape, self._argument(q, "q"))
+
+    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+        return rng.gamma(to_numpy(self.shape), to_numpy(self.scale), (size, len(self)))
+
+
+def _gamma_cdf(shape: NDArray, z: NDArray) -> NDArray:
+    return special.gammainc(shape, np.maximum(z, 0.0))
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class LogNormal(_Positive):
+    """Distributions of a positive target whose logarithm is normal.
+
+    A target of zero is accepted; its density is zero.
+
+    Parameters
+    ----------
+    mu, sigma
+        Means and positive standard deviations of the logarithm, ``(n,)`` each; a number stands for
+        all rows. In scipy.stats this is ``lognorm(s=sigma, scale=exp(mu))``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pred = LogNormal(mu=np.zeros(2), sigma=np.array([0.5, 1.0]))
+    >>> pred.quantile(0.5)
+    array([1., 1.])
+    """
+
+    mu: Array
+    sigma: Array
+
+    _arrays: ClassVar[tuple[str, ...]] = ("mu", "sigma")
+
+    def __post_init__(self) -> None:
+        mu, sigma = parameters(mu=self.mu, sigma=self.sigma)
+        positive(sigma, "sigma")
+        self._set(mu=mu, sigma=sigma)
+        nonempty(self)
+
+    @quiet
+    def mean(self) -> Array:
+        """Means, ``(n,)``."""
+        return self._ops.exp(self.mu + 0.5 * self.sigma**2)
+
+    @quiet
+    def variance(self) -> Array:
+        """Variances, ``(n,)``."""
+        ops, square = self._ops, self.sigma**2
+        return ops.expm1(square) * ops.exp(2.0 * self.mu + square)
+
+    @quiet
+    def log_prob(self, y: Array) -> Array:
+        """Log density at `y`; minus infinity for `y` <= 0."""
+        ops, y = self._ops, self._argument(y, "y")
+        possible = y > 0
+        log_y = ops.log(ops.where(possible, y, ops.one(y)))
+        z = (log_y - self.mu) / self.sigma
+        found = -0.5 * (z * z + LOG_2PI) - ops.log(self.sigma) - log_y
+        return ops.where(possible, found, -math.inf * ops.one(found))
+
+    def cdf(self, y: Array) -> Array:
+        """Distribution function at `y`."""
+        return elementwise(_log_normal_cdf, self._argument(y, "y"), self.mu, self.sigma)
+
+    @quiet
+    def quantile(self, u: Array) -> Array:
+        """Quantiles at levels `u`."""
+        ops = self._ops
+        return ops.exp(self.mu + self.sigma * ops.ndtri(self._argument(u, "u")))
+
+    @quiet
+    def _upper_quantile(self, q: Array) -> Array:
+        """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
+        ops = self._ops
+        return ops.exp(self.mu - self.sigma * ops.ndtri(self._argument(q, "q")))
+
+    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+        return rng.lognormal(to_numpy(self.mu), to_numpy(self.sigma), (size, len(self)))
+
+
+def _log_normal_cdf(y: NDArray, mu: NDArray, sigma: NDArray) -> NDArray:
+    return special.ndtr((np.log(np.maximum(y, 0.0)) - mu) / sigma)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Beta(Predictions):
+    """Beta distributions of a target in [0, 1].
+
+    Parameters
+    ----------
+    a, b
+        Positive shape parameters, ``(n,)`` each; a number stands for all rows. The mean is
+        ``a / (a + b)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pred = Beta(a=np.array([1.0, 3.0]), b=np.array([1.0, 1.0]))
+    >>> pred.mean()
+    array([0.5 , 0.75])
+    """
+
+    a: Array
+    b: Array
+
+    _arrays: ClassVar[tuple[str, ...]] = ("a", "b")
+    _targets: ClassVar[str] = "unit interval"
+
+    def __post_init__(self) -> None:
+        a, b = parameters(a=self.a, b=self.b)
+        positive(a, "a")
+        positive(b, "b")
+        self._set(a=a, b=b)
+        nonempty(self)
+
+    def check_targets(self, y: object, name: str = "y") -> Array:
+        """Targets as a floating array ``(n,)`` of numbers in [0, 1]."""
+        array = super().check_targets(y, name)
+        check_within(array, name, 0.0, 1.0)
+        return array
+
+    def mean(self) -> Array:
+        """Means, ``(n,)``."""
+        return self.a / (self.a + self.b)
+
+    def variance(self) -> Array:
+        """Variances, ``(n,)``."""
+        total = self.a + self.b
+        return (self.a / total) * (self.b / total) / (total + 1.0)
+
+    @quiet
+    def log_prob(self, y: Array) -> Array:
+        """Log density at `y`; minus infinity outside [0, 1]."""
+        ops, y = self._ops, self._argument(y, "y")
+        possible = (y >= 0) & (y <= 1)
+        y = ops.where(possible, y, 0.5 * ops.one(y))
+        zero = 0.0 * y
+        # Terms of order zero vanish at their end of the interval also where the logarithm is infinite.
+        found = (
+            ops.xlogy(self.a - 1.0 + zero, y)
+            + _xlog1py(ops, self.b - 1.0 + zero, -y)
+            - betaln(ops, self.a, self.b)
+        )
+        return ops.where(possible, found, -math.inf * ops.one(found))
+
+    def cdf(self, y: Array) -> Array:
+        """Distribution function at `y`."""
+        return elementwise(_beta_cdf, self._argument(y, "y"), self.a, self.b)
+
+    def quantile(self, u: Array) -> Array:
+        """Quantiles at levels `u`."""
+        return elementwise(special.betaincinv, self.a, self.b, self._argument(u, "u"))
+
+    def _upper_quantile(self, q: Array) -> Array:
+        """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
+        return elementwise(special.betainccinv, self.a, self.b, self._argument(q, "q"))
+
+    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+        return rng.beta(to_numpy(self.a), to_numpy(self.b), (size, len(self)))
+
+
+def _xlog1py(ops: Ops, x: Array, y: Array) -> Array:
+    """``x * log1p(y)``, 0 where x is 0 and the logarithm infinite."""
+    return x * ops.log1p(ops.where((x == 0) & (y <= -1), 0.0 * y, y))
+
+
+def _beta_cdf(y: NDArray, a: NDArray, b: NDArray) -> NDArray:
+    return special.betainc(a, b, np.clip(y, 0.0, 1.0))

@@ -1,0 +1,14 @@
+"""Every library that the tests cover is there: a missing one must fail, not skip."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    "name", ["array_api_strict", "jax", "mpmath", "numpy", "ot", "scipy", "sklearn", "threadpoolctl", "torch"]
+)
+def test_library_is_installed(name: str):
+    assert importlib.import_module(name).__version__
