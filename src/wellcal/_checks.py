@@ -113,13 +113,13 @@ def check_rows(name: str, array: Array, ok: Array, problem: str, remedy: str) ->
     if bool(xp.all(ok)):
         return
     good = to_numpy(ok)
-    first: tuple[int, ...] = tuple(int(i) for i in np.argwhere(~good)[0])
-    shown: Any = to_numpy(array)[first]
+    row, *rest = (int(i) for i in np.argwhere(~good)[0])
+    shown: Any = to_numpy(array)[(row, *rest)]
     values = np.array2string(np.asarray(shown), threshold=6, precision=6)
-    column = f", column {', '.join(map(str, first[1:]))}" if len(first) > 1 else ""
+    column = f", column {', '.join(map(str, rest))}" if rest else ""
     bad = int(np.unique(np.argwhere(~good)[:, 0]).size)
     more = f" ({bad} rows in all)" if bad > 1 else ""
-    raise ValueError(f"{name} {problem} in row {first[0]}{column}: found {values}{more}; {remedy}")
+    raise ValueError(f"{name} {problem} in row {row}{column}: found {values}{more}; {remedy}")
 
 
 def finite(array: Array) -> Array:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import array_api_extra as xpx
@@ -186,7 +186,7 @@ class Ops:
         return None
 
 
-@lru_cache(maxsize=None)
+@cache
 def ops_for(xp: Namespace) -> Ops:
     """The operations of array namespace `xp`.
 

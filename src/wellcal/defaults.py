@@ -12,6 +12,7 @@ import numpy as np
 
 from wellcal._array import Array, is_numpy, is_traced, namespace, stop_gradient, take_rows, to_numpy
 from wellcal._ops import ops_for
+from wellcal.adapters import as_predictions
 from wellcal.distances import distance
 from wellcal.expansion import components_of, slice_rows
 from wellcal.kernels import (
@@ -47,7 +48,7 @@ _SEED = 0
 _ELEMENTS = 262_144  # entries of the arrays of a tile: 2 MiB
 
 
-def default_kernel(predictions: Predictions, *, expectations: str | Lowering = "auto") -> Kernel:
+def default_kernel(pred: object, *, expectations: str | Lowering = "auto") -> Kernel:
     """A sensible kernel for a batch of predictions.
 
     ==============================  ==================================================
@@ -73,7 +74,7 @@ def default_kernel(predictions: Predictions, *, expectations: str | Lowering = "
     >>> default_kernel(wc.Categorical(np.array([[0.2, 0.8], [0.4, 0.6]])))
     ExpDistance(TotalVariation(), lengthscale=0.2, power=1) @ Delta()
     """
-    sample = subsample(predictions)
+    sample = subsample(as_predictions(pred))
     on_targets = _target_kernel(sample)
     metric, power = _metric(sample, on_targets)
     lengthscale = median_distance(metric, sample, expectations=expectations)

@@ -178,11 +178,18 @@ def class_group(component: Bernoulli | Categorical) -> Group:
     return Group(Points, {"x": values}, size, probabilities)
 
 
+def targets_are_indices(predictions: Predictions) -> bool:
+    """Whether `check_targets` returned positions in the list of classes, rather than values."""
+    if isinstance(predictions, Mixture):
+        return predictions.shares_labels
+    return isinstance(predictions, (Bernoulli, Categorical))
+
+
 def target_group(side: Targets) -> Group:
     """Observed targets as one atom each."""
-    family = components_of(side.predictions)[0][0]
+    family: Any = components_of(side.predictions)[0][0]
     values = side.values
-    if isinstance(family, (Bernoulli, Categorical)):
+    if targets_are_indices(side.predictions):
         labels = class_labels(family)
         if is_objects(labels):
             values = labels[to_numpy(values)]

@@ -125,8 +125,8 @@ def _atoms(kernel: Joint, component: Predictions, expectations: str | Lowering, 
         return atomic_group(component)
     if expectations == "closed":
         raise ValueError(
-            f"{kernel!r} has no closed form for {type(component).__name__}; allow numerical expectations with "
-            "expectations='auto'"
+            f"{kernel!r} has no closed form for {type(component).__name__}; "
+            "allow numerical expectations with expectations='auto'"
         )
     options = expectations if isinstance(expectations, Lowering) else _DEFAULT
     atoms = lower(component, options.nodes or 32, options.points)

@@ -32,6 +32,7 @@ from wellcal.expansion import (
     merge_groups,
     points_group,
     target_group,
+    targets_are_indices,
 )
 from wellcal.features import FeatureGrid, feature_grid, normal_extent
 from wellcal.forms import ElementForm, FiniteForm, Form, Layout, has_closed_form, rows_of
@@ -189,7 +190,7 @@ def _one_hot(side: Targets, grid: np.ndarray[Any, Any]) -> Array:
     xp, device = namespace(like), compat.device(like)
     if isinstance(family, Quantiles):
         index = family.bins(side.values)
-    elif isinstance(family, (Bernoulli, Categorical)):
+    elif targets_are_indices(side.predictions):
         index = side.values
     else:
         index = np.searchsorted(grid, to_numpy(side.values))
@@ -217,6 +218,7 @@ def plan(
     *,
     expectations: str | Lowering = "auto",
     notes: Notes | None = None,
+    relative: bool = False,
 ) -> Plan:
     """Decide how the measures of a problem are expanded under `kernel`.
 
@@ -230,6 +232,9 @@ def plan(
         "auto" lowers what has no closed form, "closed" forbids it, a `Lowering` says how.
     notes
         Where to record the choice.
+    relative
+        Closed forms must be right to 1e-12 relative to each value, however small; sums over pairs need
+        that only relative to the largest.
     """
     if space_of(kernel) != "targets":
         raise TypeError(f"a kernel on targets is needed here, found {kernel!r}")
@@ -249,9 +254,10 @@ def plan(
     options = expectations if isinstance(expectations, Lowering) else Lowering()
     if lowered:
         _check_allowed(kernel, lowered, expectations)
-    by_features = _feature_plan(kernel, sides, families, lowered, options, notes)
-    if by_features is not None:
-        return by_features
+    if lowered or not relative:
+        by_features = _feature_plan(kernel, sides, families, lowered, options, notes)
+        if by_features is not None:
+            return by_features
     for family in dict.fromkeys(type(f) for f in families if type(f) not in lowered):
         notes.add_rule(f"{kernel!r} with {family.__name__}: closed form")
     if not lowered:
@@ -269,8 +275,8 @@ def _check_allowed(kernel: Kernel, lowered: frozenset[Family], expectations: str
         )
     if expectations == "closed":
         raise ValueError(
-            f"no closed form of {kernel!r} for {names}; allow numerical expectations with expectations='auto', "
-            "or take a kernel that has one"
+            f"no closed form of {kernel!r} for {names}; allow numerical expectations with "
+            "expectations='auto', or take a kernel that has one"
         )
 
 
@@ -311,7 +317,7 @@ def _gram(kernel: Kernel, family: Predictions, grid: np.ndarray[Any, Any]) -> Ar
 
 # -- features --------------------------------------------------------------------------------
 
-_MANY_ATOMS = 16  # from here on features are cheaper than meeting atom by atom
+_MANY_COMPONENTS = 4  # for each case: from here on features are cheaper than pairs of components
 _FEATURE_NODES = (32, 64, 128, 256, 512)
 
 
@@ -323,14 +329,14 @@ def _feature_plan(
     options: Lowering,
     notes: Notes,
 ) -> Plan | None:
-    """Expand all that consists of many atoms into features of a Gaussian kernel, where there are few enough."""
+    """Expand all that has many components into features of a Gaussian kernel, where few are enough."""
     dimension = families[0].event_shape[0] if families[0].event_shape else 1
     if not isinstance(kernel, Gaussian) or not isinstance(kernel.lengthscale, float) or dimension > 2:
         return None
     if any(is_traced(f._like) for f in families):
         return None
-    many = any(isinstance(f, Samples) and f.values.shape[1] >= _MANY_ATOMS for f in families)
-    if not lowered and not many:
+    sizes = [_component_count(side) for side in sides if not isinstance(side, Targets)]
+    if not lowered and max(sizes, default=1) < _MANY_COMPONENTS:
         return None
     # Only points and independent normals have features in closed form.
     rest = {type(f) for f in families if not is_atomic(f) and kind_of(f) is not Normals}
@@ -361,6 +367,12 @@ def _feature_plan(
 
 
 _FEATURE_TOLERANCE = 1e-7
+
+
+def _component_count(predictions: Predictions) -> int:
+    """Elementary distributions for each case."""
+    parts = [component for component, _ in components_of(predictions)]
+    return sum(p.values.shape[1] if isinstance(p, Samples) else 1 for p in parts)
 
 
 def _extent(group: Group) -> tuple[Array, Array | None]:
@@ -463,7 +475,7 @@ def pairing(kernel: Kernel, P: object, Q: object, *, expectations: str | Lowerin
     """
     left = as_predictions(P)
     right: Side = Targets(_check_targets(left, Q), left) if _is_targets(Q) else as_predictions(Q)
-    scheme = plan(kernel, [left, right], expectations=expectations)
+    scheme = plan(kernel, [left, right], expectations=expectations, relative=True)
     rows_a, layout_a = scheme.rows([(1.0, left)])
     rows_b, layout_b = scheme.rows([(1.0, right)])
     return scheme.form(layout_a, layout_b).tile(ops_for(left._xp), rows_a, rows_b)

@@ -232,7 +232,7 @@ def _dirichlet_atoms(predictions: Dirichlet, uniform: np.ndarray[Any, Any]) -> A
 
 
 def _elliptical_atoms(predictions: PowerExponential, uniform: np.ndarray[Any, Any]) -> Array:
-    """A uniform direction times a radius: q^beta / 2 is Gamma(d / (2 beta)) distributed (Gomez et al., 1998)."""
+    """A uniform direction times a radius, q^beta / 2 being Gamma(d / (2 beta)) (Gomez et al., 1998)."""
     loc, chol, shape = (
         stop_gradient(widen(a)) for a in (predictions.loc, predictions.chol, predictions.shape)
     )

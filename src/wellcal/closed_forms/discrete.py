@@ -6,6 +6,7 @@ from wellcal._array import Array
 from wellcal._ops import Ops
 from wellcal.closed_forms.elements import Points, Poissons, rule
 from wellcal.kernels.targets import Delta
+from wellcal.predictions._numeric import poisson_log_prob
 
 
 @rule(Delta, Poissons, Poissons)
@@ -19,4 +20,8 @@ def poisson_poisson(ops: Ops, kernel: Delta, a: Poissons, b: Poissons) -> Array:
 def poisson_point(ops: Ops, kernel: Delta, a: Poissons, b: Points) -> Array:
     """Poisson probability of the observed count."""
     y = b.x[0]
-    return ops.exp(ops.xlogy(y, a.rate) - a.rate - ops.gammaln(y + 1.0))
+    certain = a.rate == 0
+    value = ops.exp(poisson_log_prob(ops, y, ops.where(certain, ops.one(a.rate), a.rate)))
+    # At rate 0 these are the first terms of exp(-r), r exp(-r) and of what follows, with their derivatives.
+    linear = ops.where(y == 0, 1.0 - a.rate, ops.where(y == 1, a.rate + 0.0 * y, 0.0 * (a.rate + y)))
+    return ops.where(certain, linear, value)

@@ -97,7 +97,7 @@ def laplace_normal(ops: Ops, kernel: Gaussian, a: Laplaces, b: Normals | Points)
 
 @rule(Gaussian, Laplaces, Laplaces, scalar=True)
 def laplace_laplace(ops: Ops, kernel: Gaussian, a: Laplaces, b: Laplaces) -> Array:
-    """``sqrt(2 pi) l`` times the expected density of a difference of Laplace variables at D ~ N(m - m', l^2)."""
+    """``sqrt(2 pi) l`` times the expected density of a difference of Laplace variables at a normal D."""
     rate_a, rate_b = 1.0 / a.scale, 1.0 / b.scale
     z = ops.abs(a.x[0] - b.x[0])
     variance = kernel.lengthscale**2 + 0.0 * z

@@ -32,7 +32,7 @@ def normal(ops: Ops, kernel: Laplacian, a: Normals, b: Normals | Points) -> Arra
 
 @rule(Laplacian, Laplaces, Normals, scalar=True)
 def laplace_normal(ops: Ops, kernel: Laplacian, a: Laplaces, b: Normals) -> Array:
-    """E exp(-|Z - Z'| / l) for a Laplace and a normal variable: rate a / (a + c) times a divided difference."""
+    """E exp(-|Z - Z'| / l) for a Laplace and a normal variable."""
     rate, kernel_rate = 1.0 / a.scale, 1.0 / kernel.lengthscale
     z = ops.abs(a.x[0] - b.x[0])
     variance = b.v[0] + 0.0 * z

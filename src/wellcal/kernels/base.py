@@ -17,7 +17,6 @@ from wellcal._ops import Ops
 
 if TYPE_CHECKING:
     from wellcal.kernels.guarantees import Guarantees
-    from wellcal.predictions import Predictions
 
 Coordinates = tuple[Array, ...]
 """A point of R^d as d arrays that broadcast: a kernel is an elementwise expression in these."""
@@ -50,7 +49,7 @@ class Kernel:
             return NotImplemented
         return Tensor(self, other)
 
-    def guarantees(self, predictions: Predictions) -> Guarantees:
+    def guarantees(self, predictions: object) -> Guarantees:
         """What is proven about this kernel for the family of `predictions`.
 
         Returns
@@ -59,9 +58,10 @@ class Kernel:
             Whether the kernel is positive definite, characteristic and bounded there (True: proven,
             False: refuted, None: not known), and what proves it.
         """
+        from wellcal.adapters import as_predictions
         from wellcal.kernels.guarantees import guarantees_of
 
-        return guarantees_of(self, predictions)
+        return guarantees_of(self, as_predictions(predictions))
 
 
 class TargetKernel(Kernel):

@@ -203,8 +203,8 @@ def _exp_distance(kernel: ExpDistance, predictions: Predictions) -> Guarantees:
 def _metric_kernel(metric: Metric, power: float, predictions: Predictions) -> Guarantees:
     if isinstance(metric, MixtureWasserstein):
         reason = (
-            "MixtureWasserstein is not Hilbertian: uniform two-point mixtures on the vertices of a square refute the "
-            "paper's theorem, so exp(-d^power) can have negative eigenvalues"
+            "MixtureWasserstein is not Hilbertian: uniform two-point mixtures on the vertices of a square "
+            "refute the paper's theorem, so exp(-d^power) can have negative eigenvalues"
         )
         return Guarantees(False, None, True, None, (reason,))
     if isinstance(metric, MaximumMeanDiscrepancy):
@@ -223,8 +223,8 @@ def _metric_kernel(metric: Metric, power: float, predictions: Predictions) -> Gu
         if isinstance(predictions, MultivariateNormal) and covariances_commute(predictions):
             return _hilbertian(metric, "the covariances of these predictions commute")
         reason = (
-            "the 2-Wasserstein distance between normals is not Hilbertian where covariances do not commute: four nearly "
-            "degenerate covariances at 0, 45, 90 and 135 degrees refute it; take RootCovariance()"
+            "the 2-Wasserstein distance between normals is not Hilbertian where covariances do not commute: "
+            "four nearly degenerate covariances at 0, 45, 90 and 135 degrees refute it; take RootCovariance()"
         )
         return Guarantees(False, None, True, None, (reason,))
     if isinstance(metric, (Euclidean, Hellinger, RootCovariance)) or _finite_embedding(predictions):

@@ -21,7 +21,8 @@ def kernel_matrix(kernel: Kernel, x: object, y: object) -> Array:
     right = real_array(y, "y", ndim=(1, 2), like=left)
     if left.ndim != right.ndim or tuple(left.shape[1:]) != tuple(right.shape[1:]):
         raise ValueError(
-            f"x and y must have targets of one shape, found {tuple(left.shape[1:])} and {tuple(right.shape[1:])}"
+            "x and y must have targets of one shape, "
+            f"found {tuple(left.shape[1:])} and {tuple(right.shape[1:])}"
         )
     return values_matrix(ops_for(namespace(left, right)), kernel, left, right)
 

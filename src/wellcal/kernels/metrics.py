@@ -142,8 +142,8 @@ class ExpDistance(Kernel):
         power = float(positive_number(self.power, "power"))
         if power > self.metric.max_power:
             raise ValueError(
-                f"exp(-d**power) with {self.metric!r} is a kernel only for power <= {self.metric.max_power:g}, "
-                f"found {power:g}"
+                f"exp(-d**power) with {self.metric!r} is a kernel only for "
+                f"power <= {self.metric.max_power:g}, found {power:g}"
             )
         object.__setattr__(self, "power", power)
 

@@ -79,7 +79,8 @@ class Matern(Radial):
             return ops.exp(-s) * self._polynomial(int(order), s)
         if not is_numpy(ops.xp):
             raise ValueError(
-                f"Matern(nu={self.nu}) is available for NumPy arrays only; elsewhere take nu = 0.5, 1.5, 2.5, ..."
+                f"Matern(nu={self.nu}) is available for NumPy arrays only; "
+                "elsewhere take nu = 0.5, 1.5, 2.5, ..."
             )
         positive = ops.where(s == 0, ops.one(s), s)
         log_value = self.nu * ops.log(positive) + math.log(2.0) * (1.0 - self.nu) - math.lgamma(self.nu)

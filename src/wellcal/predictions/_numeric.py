@@ -42,6 +42,7 @@ _STIRLING = (
 )
 _STIRLING_FROM = 12.0  # from here on the first term left out is below 1e-16
 _HALF_LOG_2PI = 0.9189385332046727
+_SADDLE_FROM = 64.0  # sizes of negative binomials below have terms that stay small by themselves
 
 
 def integer_dtype(xp: Namespace) -> Any:
@@ -127,9 +128,54 @@ def _stirling_remainder(ops: Ops, x: Array) -> Array:
     return inverse * total
 
 
-def xlogy(ops: Ops, x: Array, y: Array) -> Array:
-    """``x * log(y)``, 0 where x is 0, with the derivative ``x / y`` also 0 there."""
-    return ops.xlogy(x, ops.where(x == 0, ops.one(y), y))
+def _deviance(ops: Ops, x: Array, m: Array, gap: Array) -> Array:
+    """``x log(x / m) - (x - m)`` for x, m > 0 with ``gap = x - m``, to rounding errors of the gap.
+
+    With v = (x - m) / (x + m) it is ``(x - m) v + 2 x (atanh(v) - v)`` (Loader, 2000), where nothing
+    of the size of x cancels.
+    """
+    v = gap / (x + m)
+    near = ops.abs(v) < 0.5
+    small = ops.where(near, v, 0.0 * v)
+    ratio = ops.where(near, ops.one(v), x / m)
+    by_atanh = gap * small + 2.0 * x * (ops.atanh(small) - small)
+    return ops.where(near, by_atanh, x * ops.log(ratio) - gap)
+
+
+def poisson_log_prob(ops: Ops, k: Array, rate: Array) -> Array:
+    """Log probability of counts k = 0, 1, 2, ... for rates > 0.
+
+    ``k log(rate) - rate - log k!`` has terms of size k log k that cancel to the log of sqrt(k): large
+    counts take Loader's saddle-point form, minus the deviance of k from the rate.
+    """
+    large = k >= _STIRLING_FROM
+    few = ops.where(large, 0.0 * k, k)
+    many = ops.where(large, k, _STIRLING_FROM * ops.one(k))
+    direct = few * ops.log(rate) - rate - ops.gammaln(few + 1.0)
+    norm = _HALF_LOG_2PI + 0.5 * ops.log(many) + _stirling_remainder(ops, many)
+    return ops.where(large, -_deviance(ops, many, rate + 0.0 * many, many - rate) - norm, direct)
+
+
+def negative_binomial_log_prob(ops: Ops, k: Array, mean: Array, size: Array) -> Array:
+    """Log probability of counts k = 1, 2, ... for means > 0 and sizes (1 / dispersion) > 0.
+
+    ``1 / (k B(size, k))`` times powers of the two probabilities; where both arguments of the beta
+    function are large those cancel it, and the difference of two deviances replaces them.
+    """
+    odds = mean / size
+    even = ops.maximum(odds, ops.one(odds))
+    long_odds = ops.log1p(odds) - ops.log(ops.minimum(odds, ops.one(odds)))
+    minus_log_odds = ops.where(odds < 1.0, long_odds, ops.log1p(1.0 / even))
+    direct = -betaln(ops, size + 0.0 * k, k + 0.0 * size) - ops.log(k)
+    direct = direct - k * minus_log_odds - size * ops.log1p(odds)
+    central = (k >= _STIRLING_FROM) & (size >= _SADDLE_FROM)
+    many = ops.where(central, k, _STIRLING_FROM * ops.one(k))
+    large = ops.where(central, size, _SADDLE_FROM * ops.one(size))
+    total, gap = large + many, many - mean
+    deviance = _deviance(ops, many, mean + 0.0 * many, gap) - _deviance(ops, total, large + mean, gap)
+    norm = _HALF_LOG_2PI + 0.5 * (ops.log(many) + ops.log1p(many / large))
+    remainder = _stirling_remainder(ops, total) - _stirling_remainder(ops, large)
+    return ops.where(central, remainder - _stirling_remainder(ops, many) - norm - deviance, direct)
 
 
 def positive_power(ops: Ops, x: Array, exponent: Array) -> Array:

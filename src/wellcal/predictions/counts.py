@@ -10,7 +10,14 @@ from scipy import special
 
 from wellcal._array import Array, to_numpy
 from wellcal._checks import check_rows, nonnegative, real_array
-from wellcal.predictions._numeric import NDArray, count_quantile, elementwise, log_gamma_ratio, quiet, xlogy
+from wellcal.predictions._numeric import (
+    NDArray,
+    count_quantile,
+    elementwise,
+    negative_binomial_log_prob,
+    poisson_log_prob,
+    quiet,
+)
 from wellcal.predictions._parameters import check_whole, parameters
 from wellcal.predictions.base import Predictions, nonempty
 
@@ -73,9 +80,12 @@ class Poisson(_Counts):
         """Log probability of `y`; minus infinity for what is not a count."""
         ops = self._ops
         y, possible = self._whole(y)
+        certain = self.rate == 0
         k = ops.where(possible, y, 0.0 * y)
-        found = xlogy(ops, k, self.rate + 0.0 * k) - ops.gammaln(k + 1.0) - self.rate
-        return ops.where(possible, found, -np.inf * ops.one(found))
+        found = poisson_log_prob(ops, k, ops.where(certain, ops.one(self.rate), self.rate))
+        # At rate 0 the only possible count is 0; minus the rate keeps the derivative there.
+        found = ops.where(certain & (k == 0), -self.rate + 0.0 * k, found)
+        return ops.where(possible & ~(certain & (k > 0)), found, -np.inf * ops.one(found))
 
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`."""
@@ -154,16 +164,13 @@ class NegativeBinomial(_Counts):
         ops = self._ops
         y, possible = self._whole(y)
         k = ops.where(possible, y, 0.0 * y)
-        odds = self.dispersion * self._mean
-        size = 1.0 / self.dispersion
-        positive = k > 0
-        ratio = log_gamma_ratio(ops, size + 0.0 * k, ops.where(positive, k, ops.one(k)))
-        ratio = ops.where(positive, ratio, 0.0 * ratio)
-        log1p_odds = ops.log1p(odds)
-        found = (
-            ratio - ops.gammaln(k + 1.0) + xlogy(ops, k, odds + 0.0 * k) - k * log1p_odds - size * log1p_odds
-        )
-        return ops.where(possible, found, -np.inf * ops.one(found))
+        size, mean = 1.0 / self.dispersion, self._mean
+        certain, none = mean == 0, k == 0
+        at_zero = -size * ops.log1p(self.dispersion * mean) + 0.0 * k
+        positive = ops.where(certain, ops.one(mean), mean)
+        found = negative_binomial_log_prob(ops, ops.where(none, ops.one(k), k), positive, size)
+        found = ops.where(none, at_zero, found)
+        return ops.where(possible & ~(certain & ~none), found, -np.inf * ops.one(found))
 
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`."""
