@@ -24,6 +24,7 @@ _PER_SCALE = 2.5  # features in one length scale
 _REACH = 15  # features to either side of a point: exp(-6^2) = 2e-16 remains beyond
 _NEGLIGIBLE = (1e-9, 1e-7, 1e-5, 1e-4, 1e-3)  # weights of atoms that may go without features, least first
 MAX_FEATURES = 4096
+_MAX_ENTRIES = 200_000_000  # of the array of all features: 1.6 GB
 _CHUNK = 4_000_000  # entries of the largest temporary array
 
 FloatArray = np.ndarray[Any, Any]
@@ -111,9 +112,11 @@ def feature_grid(
     d = points[0][0].shape[2]
     if d > 2:
         return None
+    cases = max(values.shape[0] for values, _ in points)
+    most = min(MAX_FEATURES, max(256, _MAX_ENTRIES // cases))
     for negligible in _NEGLIGIBLE:
         centres = [_centres(lengthscale, points, c, negligible) for c in range(d)]
-        if math.prod(map(len, centres)) <= MAX_FEATURES:
+        if math.prod(map(len, centres)) <= most:
             return FeatureGrid(lengthscale, tuple(centres)), negligible
     return None
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import array_api_compat as compat
+
 from wellcal._array import Array, namespace
 from wellcal._ops import Ops
 from wellcal.closed_forms.differences import (
@@ -52,15 +54,13 @@ class MeanDiscrepancy:
     def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
         norms = a["norm"][:, None] + b["norm"][None, :]
         squared = norms - 2.0 * self.form.tile(ops, a, b)
-        xp = ops.xp
-        i = xp.arange(a["norm"].shape[0])[:, None]
-        j = xp.arange(b["norm"].shape[0])[None, :]
+        i, j = _positions(a)[:, None], _positions(b)[None, :]
         return self._refine(ops, squared, norms, a, b, i, j)
 
     def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
         norms = a["norm"] + b["norm"]
         squared = norms - 2.0 * self.form.paired(ops, a, b)
-        i = ops.xp.arange(a["norm"].shape[0])
+        i = _positions(a)
         return self._refine(ops, squared, norms, a, b, i, i)
 
     def _refine(self, ops: Ops, squared: Array, norms: Array, a: Rows, b: Rows, i: Array, j: Array) -> Array:
@@ -88,6 +88,11 @@ class MeanDiscrepancy:
 
         result = ops.select(near, (i, j_far, near, squared), refined, expanded)
         return ops.maximum(result, 0.0 * result)
+
+
+def _positions(rows: Rows) -> Array:
+    norm = rows["norm"]
+    return namespace(norm).arange(norm.shape[0], device=compat.device(norm))
 
 
 def _take(rows: Rows, index: Array) -> Rows:

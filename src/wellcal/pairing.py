@@ -36,7 +36,7 @@ from wellcal.expansion import (
 )
 from wellcal.features import FeatureGrid, feature_grid, normal_extent
 from wellcal.forms import ElementForm, FiniteForm, Form, Layout, has_closed_form, rows_of
-from wellcal.kernels.base import Kernel, space_of
+from wellcal.kernels.base import Kernel, Product, Scaled, Sum, space_of
 from wellcal.kernels.matrix import label_matrix
 from wellcal.kernels.targets import Delta, Gaussian
 from wellcal.predictions import (
@@ -268,7 +268,7 @@ def plan(
 
 def _check_allowed(kernel: Kernel, lowered: frozenset[Family], expectations: str | Lowering) -> None:
     names = ", ".join(sorted(f.__name__ for f in lowered))
-    if isinstance(kernel, Delta):
+    if _contains_delta(kernel):
         raise ValueError(
             f"Delta() compares targets for equality, which says nothing about these {names} predictions; "
             "take a kernel such as Gaussian() for numeric targets"
@@ -278,6 +278,13 @@ def _check_allowed(kernel: Kernel, lowered: frozenset[Family], expectations: str
             f"no closed form of {kernel!r} for {names}; allow numerical expectations with "
             "expectations='auto', or take a kernel that has one"
         )
+
+
+def _contains_delta(kernel: Kernel) -> bool:
+    """Whether equality takes part: atoms that stand for a density would be found equal to themselves."""
+    if isinstance(kernel, (Sum, Product)):
+        return any(_contains_delta(k) for k in kernel.kernels)
+    return _contains_delta(kernel.kernel) if isinstance(kernel, Scaled) else isinstance(kernel, Delta)
 
 
 # -- finite supports -------------------------------------------------------------------------

@@ -97,13 +97,16 @@ class Atoms:
 _remembered: WeakKeyDictionary[Predictions, dict[tuple[int, int], Atoms]] = WeakKeyDictionary()
 
 
+_MAX_REMEMBERED = 4_000_000  # atoms: 32 MB
+
+
 def lower(predictions: Predictions, nodes: int, points: int) -> Atoms:
     """Replace each prediction by weighted atoms.
 
     Atoms of NumPy predictions are remembered as long as the predictions live: the kernel on
     predictions, the kernel on targets and their length scales all ask for them.
     """
-    if predictions._ops.differentiable:
+    if predictions._ops.differentiable or len(predictions) * max(nodes, points) > _MAX_REMEMBERED:
         return _lower(predictions, nodes, points)
     known = _remembered.setdefault(predictions, {})
     if (nodes, points) not in known:

@@ -26,6 +26,7 @@ from wellcal.tiling import Interval, tile_shape, triangle_tiles
 
 _CACHE_ELEMENTS = 32_768  # 256 KiB of float64: a few such arrays fit the second-level cache
 _TENSOR_ELEMENTS = 262_144  # frameworks with a cost for each call want larger tiles
+_ACCELERATOR_ELEMENTS = 8_388_608  # an accelerator needs millions of elements to be busy
 _SMALL_BLOCK = 64  # up to here the pairs of a block are listed, beyond they are tiled
 
 
@@ -87,8 +88,7 @@ class Tiled:
     def _tile_shape(self, problem: Problem) -> tuple[int, int]:
         if self.tile is not None:
             return self.tile
-        budget = _CACHE_ELEMENTS if is_numpy(problem.xp) else _TENSOR_ELEMENTS
-        return tile_shape(problem.width, budget)
+        return tile_shape(problem.width, _elements(problem))
 
     def _pairs_at_once(self, problem: Problem) -> int:
         return max(256, 8 * _TENSOR_ELEMENTS // max(4, problem.width))
@@ -127,6 +127,14 @@ class Tiled:
             chunk = 64 * threads  # bounds the results that wait for their turn
             for start in range(0, len(items), chunk):
                 yield from pool.map(work, items[start : start + chunk])
+
+
+def _elements(problem: Problem) -> int:
+    """Entries of the arrays of a tile that suit the library and the device."""
+    if is_numpy(problem.xp):
+        return _CACHE_ELEMENTS
+    device = str(compat.device(next(iter(problem.rows.values()))))
+    return _TENSOR_ELEMENTS if "cpu" in device.lower() else _ACCELERATOR_ELEMENTS
 
 
 def _keep_freed_memory() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._array import Array, asarray, from_numpy, is_array, namespace, to_numpy
+from wellcal._array import Array, from_numpy, is_array, namespace, to_numpy
 from wellcal._checks import real_array
 from wellcal._ops import Ops, ops_for
 from wellcal.kernels.base import Coordinates, Kernel, Product, Scaled, Sum, TargetKernel
@@ -120,6 +120,6 @@ def _is_real(x: Any) -> bool:
 def label_matrix(ops: Ops, kernel: Kernel, labels: np.ndarray[Any, Any], like: Array) -> Array:
     """Kernel matrix between the labels of a finite support, beside the array `like`."""
     if labels.dtype.kind in "fiub":
-        values = asarray(labels.astype(np.float64), xp=ops.xp)
-        return values_matrix(ops, kernel, from_numpy(labels.astype(np.float64), like), values)
+        values = from_numpy(labels.astype(np.float64), like)
+        return values_matrix(ops, kernel, values, values)
     return from_numpy(np.asarray(values_matrix(ops_for(namespace()), kernel, labels, labels)), like)
