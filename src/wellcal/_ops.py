@@ -195,8 +195,8 @@ def ops_for(xp: Namespace) -> Ops:
     >>> import numpy as np
     >>> from wellcal._array import namespace
     >>> ops = ops_for(namespace(np.ones(1)))
-    >>> ops.phi(np.array([0.0, 1e-9, 1.0])).round(9)
-    array([1.        , 1.        , 0.632120559])
+    >>> ops.phi(np.array([0.0, 1e-9, 1.0])).round(6)
+    array([1.      , 1.      , 0.632121])
     """
     return Ops(xp)
 

@@ -84,7 +84,7 @@ def skce(
     >>> mu = rng.normal(size=200)
     >>> y = rng.normal(mu, 1.0)
     >>> honest = wc.skce(y, wc.Normal(mu, np.ones(200)))
-    >>> overconfident = wc.skce(y, wc.Normal(mu, 0.3 * np.ones(200)))
+    >>> overconfident = wc.skce(y, wc.Normal(mu, 0.3 * np.ones(200)), kernel=honest.kernel)
     >>> bool(honest.value < overconfident.value)
     True
     """

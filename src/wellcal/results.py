@@ -57,8 +57,8 @@ class Estimate:
     >>> estimate = Estimate(0.25, 0.05, "SKCE", "unbiased", 100)
     >>> float(estimate)
     0.25
-    >>> estimate.confidence_interval().low
-    0.15200180077299734
+    >>> round(estimate.confidence_interval().low, 6)
+    0.152002
     """
 
     value: Any

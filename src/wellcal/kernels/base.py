@@ -7,7 +7,6 @@ are; :mod:`wellcal.pairing` and :mod:`wellcal.distances` evaluate them.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -241,7 +240,7 @@ def _fuse(left: Kernel, right: Kernel) -> Kernel | None:
     from wellcal.kernels.targets import Delta, Gaussian, Laplacian
 
     if isinstance(left, Gaussian) and isinstance(right, Gaussian):
-        return Gaussian(1.0 / math.hypot(1.0 / left.lengthscale, 1.0 / right.lengthscale))
+        return Gaussian((left.lengthscale**-2 + right.lengthscale**-2) ** -0.5)
     if isinstance(left, Laplacian) and isinstance(right, Laplacian):
         return Laplacian(1.0 / (1.0 / left.lengthscale + 1.0 / right.lengthscale))
     pair = (left, right)

@@ -21,14 +21,14 @@ class Metric:
 class Euclidean(Metric):
     """Distance of the parameters as they are given.
 
-    |p - p'| for Bernoulli, between probability vectors for Categorical, between (loc, scale) for
+    ``|p - p'|`` for Bernoulli, between probability vectors for Categorical, between (loc, scale) for
     Normal, DiagonalNormal and Laplace, between rates for Poisson, between values for Quantiles.
     """
 
 
 @dataclass(frozen=True)
 class TotalVariation(Metric):
-    """Total variation distance, half the sum of |p_c - p'_c| over classes.
+    """Total variation distance, half the sum of ``|p_c - p'_c|`` over classes.
 
     It is an L1 distance, so exp(-d^power) is a kernel for power <= 1 and indefinite beyond.
     """
@@ -127,7 +127,7 @@ class ExpDistance(Kernel):
     Examples
     --------
     >>> ExpDistance(Wasserstein(), lengthscale=0.5)
-    ExpDistance(Wasserstein(order=2), lengthscale=0.5, power=1.0)
+    ExpDistance(Wasserstein(order=2), lengthscale=0.5, power=1)
     """
 
     metric: Metric
