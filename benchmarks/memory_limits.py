@@ -26,7 +26,8 @@ def memory(settings: Settings) -> Section:
     found = table((case.title, "peak memory", "limit"), rows)
     matrix = 8 * case.n**2 / 1e6
     reading = (
-        f"Unbiased SKCE with the paper's kernel; peaks of fresh processes above their imports (PyTorch's among them) and "
-        f"inputs. One {case.n:,} x {case.n:,} matrix alone would take {matrix:,.0f} MB."
+        "Unbiased SKCE of univariate normals with the paper's kernel: peaks of fresh processes above their\n"
+        "imports (PyTorch's among them) and inputs. "
+        f"One {case.n:,} x {case.n:,} matrix alone would take {matrix:,.0f} MB."
     )
     return Section("memory", "Memory", "\n\n".join([reading, found, environment.describe(load)]))

@@ -1,4 +1,7 @@
-"""Peak memory of a computation above its inputs, each in a fresh process: ``python -m benchmarks.peak NAME CASE``."""
+"""Peak memory of a computation above its inputs, each in a fresh process.
+
+``python -m benchmarks.peak NAME CASE``, with the fields of the case as JSON, prints bytes.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ NAME = "PyTorch, forward and backward"
 
 
 def prepare(case: Case) -> Run:
-    """A step that returns the loss; the gradients of means and standard deviations are computed and checked."""
+    """A step that returns the loss, after gradients of means and standard deviations."""
     try:
         import torch
     except ImportError as error:

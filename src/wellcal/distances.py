@@ -241,7 +241,7 @@ def _quantile_distance(predictions: Any, order: int, notes: Notes) -> tuple[Dist
 
 
 def _quantile_embedding(predictions: Any, order: int, count: int) -> Array:
-    """Quantiles in the middle of `count` intervals of equal probability, scaled so that distances are means."""
+    """Quantiles amid `count` intervals of equal probability, scaled so that distances are means."""
     levels = (np.arange(count) + 0.5) / count
     values = [widen(predictions.quantile(float(u))) for u in levels]
     return predictions._xp.stack(values, axis=1) / count ** (1.0 / order)

@@ -22,7 +22,7 @@ from wellcal._array import Array, asarray, is_numpy, namespace, to_numpy
 
 _PER_SCALE = 2.5  # features in one length scale
 _REACH = 15  # features to either side of a point: exp(-6^2) = 2e-16 remains beyond
-_NEGLIGIBLE = (1e-9, 1e-7, 1e-5, 1e-4, 1e-3)  # weights of atoms that may go without features, least first
+_NEGLIGIBLE = (1e-9, 1e-7, 1e-5, 1e-4, 1e-3)  # weight of a prediction that may go without features, least first
 MAX_FEATURES = 4096
 _MAX_ENTRIES = 200_000_000  # of the array of all features: 1.6 GB
 _CHUNK = 4_000_000  # entries of the largest temporary array
@@ -102,19 +102,19 @@ class FeatureGrid:
 
 
 def feature_grid(
-    lengthscale: float, points: list[tuple[Array, Array | None]]
+    lengthscale: float, points: list[tuple[Array, Array | None]], *, exact: bool = False
 ) -> tuple[FeatureGrid, float] | None:
     """Features near all points ``(n, S, d)`` that carry weight, and the weight of those left out.
 
-    Far tails of wide predictions are left out until the features are few enough; None where too much
-    weight would be.
+    Far tails of wide predictions are left out until the features are few enough, unless all must be
+    `exact`; None where too much weight would be.
     """
     d = points[0][0].shape[2]
     if d > 2:
         return None
     cases = max(values.shape[0] for values, _ in points)
     most = min(MAX_FEATURES, max(256, _MAX_ENTRIES // cases))
-    for negligible in _NEGLIGIBLE:
+    for negligible in (0.0,) if exact else _NEGLIGIBLE:
         centres = [_centres(lengthscale, points, c, negligible) for c in range(d)]
         if math.prod(map(len, centres)) <= most:
             return FeatureGrid(lengthscale, tuple(centres)), negligible
@@ -128,12 +128,21 @@ def _centres(
     cells: list[FloatArray] = []
     for values, weights in points:
         x = to_numpy(values[:, :, coordinate])
-        x = x.reshape(-1) if weights is None else x[np.abs(to_numpy(weights)) > negligible]
+        x = x.reshape(-1) if weights is None else x[_weighty(to_numpy(weights), negligible)]
         cells.append(np.unique(np.rint(x / step)))
     occupied = np.unique(np.concatenate(cells))
     if len(occupied) > MAX_FEATURES:
         return occupied
     return np.unique(occupied[:, None] + np.arange(-_REACH, _REACH + 1)[None, :]) * step
+
+
+def _weighty(weights: FloatArray, negligible: float) -> FloatArray:
+    """Where atoms count: in each row, those left out weigh no more than `negligible` together."""
+    size = np.abs(weights)
+    ordered = np.sort(size, axis=1)
+    dropped = np.sum(np.cumsum(ordered, axis=1) <= negligible, axis=1)
+    least = np.append(ordered, np.full((len(ordered), 1), np.inf), axis=1)[np.arange(len(ordered)), dropped]
+    return size >= least[:, None]
 
 
 def normal_extent(loc: Array, variance: Array) -> Array:

@@ -110,11 +110,14 @@ def _declared(kernel: Callable | Joint) -> Guarantees:
     return Guarantees(kernel.positive_definite, kernel.characteristic, kernel.bounded, None, tuple(reasons))
 
 
+def _components(predictions: Predictions) -> tuple[Predictions, ...]:
+    return predictions.components if isinstance(predictions, Mixture) else (predictions,)
+
+
 def is_discrete(predictions: Predictions) -> bool:
     """Whether targets lie in a countable set given by the family."""
-    if isinstance(predictions, Mixture):
-        return all(is_discrete(component) for component in predictions.components)
-    return isinstance(predictions, (Bernoulli, Categorical, Poisson, NegativeBinomial, Quantiles))
+    discrete = (Bernoulli, Categorical, Poisson, NegativeBinomial, Quantiles)
+    return all(isinstance(component, discrete) for component in _components(predictions))
 
 
 def _delta(predictions: Predictions) -> Guarantees:
@@ -123,6 +126,9 @@ def _delta(predictions: Predictions) -> Guarantees:
             f"Delta is strictly positive definite on a countable set, so c0-universal ({_SRIPERUMBUDUR}, 3.3)"
         )
         return Guarantees(True, True, True, True, (reason,))
+    if any(isinstance(component, Samples) for component in _components(predictions)):
+        reason = "Delta is characteristic on a countable set; whether sampled targets lie in one is not known"
+        return Guarantees(True, None, True, None, (reason,))
     reason = "Delta cannot tell continuous distributions apart: every pairing is 0"
     return Guarantees(True, False, True, False, (reason,))
 
@@ -265,9 +271,7 @@ def _finite_embedding(predictions: Predictions) -> bool:
 
 
 def _contains_full_covariances(predictions: Predictions) -> bool:
-    if isinstance(predictions, Mixture):
-        return any(_contains_full_covariances(component) for component in predictions.components)
-    return isinstance(predictions, MultivariateNormal)
+    return any(isinstance(component, MultivariateNormal) for component in _components(predictions))
 
 
 def covariances_commute(predictions: MultivariateNormal) -> bool:

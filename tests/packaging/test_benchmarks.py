@@ -1,0 +1,126 @@
+"""The benchmarks compare like with like: every competitor computes the same number. Times are not tested."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # benchmarks are not part of the installed package
+
+from benchmarks import competitors, peak, results, scalar_loop, skce_speed, timing  # noqa: E402
+from benchmarks.cases import Case, ClassCase, NormalCase  # noqa: E402
+from benchmarks.results import Section  # noqa: E402
+from benchmarks.settings import QUICK  # noqa: E402
+
+CASES = [
+    NormalCase(2),
+    NormalCase(37),
+    ClassCase.with_default_scale(41, 2),
+    ClassCase.with_default_scale(30, 7),
+]
+
+
+def by_definition(case: Case) -> float:
+    """The unbiased estimator, pair by pair in plain Python."""
+    h = normal_h if isinstance(case, NormalCase) else class_h
+    values = [h(case, i, j) for i in range(case.n) for j in range(i + 1, case.n)]
+    return sum(values) / len(values)
+
+
+def normal_h(case: NormalCase, i: int, j: int) -> float:
+    mu, sigma, y = case.arrays
+
+    def k(a: float, b: float, variance: float) -> float:
+        return np.exp(-0.5 * (a - b) ** 2 / (1 + variance)) / np.sqrt(1 + variance)
+
+    v, w = sigma[i] ** 2, sigma[j] ** 2
+    pairing = k(mu[i], mu[j], v + w) - k(mu[i], y[j], v) - k(y[i], mu[j], w) + k(y[i], y[j], 0)
+    return np.exp(-np.hypot(mu[i] - mu[j], sigma[i] - sigma[j])) * pairing
+
+
+def class_h(case: ClassCase, i: int, j: int) -> float:
+    p, labels = case.arrays
+    unit = np.eye(case.classes)
+    pairing = (p[i] - unit[labels[i]]) @ (p[j] - unit[labels[j]])
+    return np.exp(-0.5 * np.abs(p[i] - p[j]).sum() / case.scale) * pairing
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+def test_competitors_agree_with_the_definition(case: Case):
+    runs, absent = skce_speed.available(case)
+    assert {competitors.OURS, "wellcal, one thread", "NumPy, full matrix"} <= set(runs)
+    assert set(runs) | set(absent) == {competitor.name for competitor in competitors.COMPETITORS}
+    assert all(absent.values()), "who is absent says why"
+    for name, run in runs.items():
+        assert run() == pytest.approx(by_definition(case), rel=1e-11, abs=1e-14), name
+
+
+def test_c_loop_takes_part_where_there_is_a_compiler():
+    runs, absent = skce_speed.available(NormalCase(5))
+    assert ("C loop, -O2" in runs) == (scalar_loop.compiler_version() is not None), absent
+
+
+def test_matrices_beyond_memory_are_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(competitors, "available_memory", lambda: 10**9)
+    _, absent = skce_speed.available(NormalCase(20_000))
+    assert "GB" in absent["NumPy, full matrix"]
+
+
+def test_disagreement_is_an_error():
+    assert timing.check_agreement({"a": 1.0, "b": 1.0 + 1e-14}, 1.0) < timing.AGREEMENT
+    for wrong in (1.0 + 1e-9, float("nan")):
+        with pytest.raises(AssertionError, match="disagree"):
+            timing.check_agreement({"a": 1.0, "b": wrong}, 1.0)
+
+
+def test_turns_alternate_and_a_slow_competitor_runs_once():
+    calls: list[str] = []
+    clock = iter(range(10_000))
+
+    def run(name: str) -> float:
+        calls.append(name)
+        return float(next(clock))
+
+    found = timing.take_turns({"a": lambda: run("a"), "b": lambda: run("b")}, budget=60.0, rounds=2)
+    assert calls == ["a", "b"] * 3
+    assert [len(t.wall) for t in found.values()] == [2, 2]
+    once = timing.take_turns({"a": lambda: run("a")}, budget=0.0, rounds=5)
+    assert len(once["a"].wall) == 1
+
+
+def test_peak_memory_sees_whole_matrices():
+    n = 1500
+    assert peak.peak_memory("NumPy, full matrix", NormalCase(n)) > 3 * 8 * n**2
+
+
+def test_report_has_a_row_for_everyone_who_ran(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(skce_speed, "peak_memory", lambda name, case: 10**6)
+    comparison = skce_speed.compare(NormalCase(64), QUICK)
+    body = skce_speed._body("what", [comparison], 0.0)
+    for name in comparison.timings:
+        assert f"| {name} " in body
+    for name in comparison.absent:
+        assert f"{name} is left out" in body
+
+
+def test_sections_are_replaced_one_by_one(tmp_path: Path):
+    path = tmp_path / "RESULTS.md"
+    for name, body in [("one", "first"), ("two", "second"), ("one", "again")]:
+        results.save(Section(name, f"Title {name}", body), path)
+    text = path.read_text()
+    assert text.startswith("# Benchmark results")
+    assert "first" not in text
+    assert text.index("again") < text.index("second")
+    assert [file.name for file in tmp_path.iterdir()] == ["RESULTS.md"]
+
+
+def test_command_line_explains_itself():
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "--quick" in done.stdout
