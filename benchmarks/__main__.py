@@ -30,13 +30,15 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     started = time.perf_counter()
+    failures: list[str] = []
     for name in options.only or BENCHMARKS:
         section = BENCHMARKS[name](QUICK if options.quick else FULL)
         print(f"\n## {section.title}\n\n{section.body}\n", flush=True)
         if not options.quick:
             results.save(section)  # at once: a later benchmark that fails costs nothing
-    print(f"{time.perf_counter() - started:.0f} s in all", file=sys.stderr)
-    return 0
+        failures.extend(section.failures)
+    print(f"{time.perf_counter() - started:.0f} s in all", *failures, sep="\n", file=sys.stderr)
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

@@ -17,11 +17,12 @@ Written by `make bench`; the text between two markers is replaced when its bench
 
 @dataclass(frozen=True)
 class Section:
-    """Title and Markdown body of a benchmark's results."""
+    """Title and Markdown body of a benchmark's results, and the limits that it found exceeded."""
 
     name: str
     title: str
     body: str
+    failures: tuple[str, ...] = ()
 
     @property
     def markdown(self) -> str:

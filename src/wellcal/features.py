@@ -32,10 +32,14 @@ FloatArray = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class FeatureGrid:
-    """Centres of features along each coordinate; features of vectors are products."""
+    """Centres of features along each coordinate; features of vectors are products.
+
+    Centres are relative to an origin amid the data: they are spaced evenly to rounding of the spread.
+    """
 
     lengthscale: float
     centres: tuple[FloatArray, ...]
+    origin: tuple[float, ...]
 
     @property
     def size(self) -> int:
@@ -46,7 +50,7 @@ class FeatureGrid:
         """Mean features ``(n, M)`` of atoms ``(n, S, d)`` with weights ``(n, S)``, uniform where None."""
         xp = namespace(values)
         if is_numpy(xp) and len(self.centres) == 1:
-            return self._of_points_on_a_line(values[:, :, 0], weights)
+            return self._of_points_on_a_line(values[:, :, 0] - self.origin[0], weights)
         n, count = values.shape[0], values.shape[1]
         step = max(1, _CHUNK // (count * max(len(c) for c in self.centres) + self.size))
         parts: list[Array] = []
@@ -57,7 +61,7 @@ class FeatureGrid:
         return parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
 
     def _mean(self, xp: Any, values: Array, weights: Array | None, count: int) -> Array:
-        factors = [self._along(xp, values[:, :, c], c) for c in range(len(self.centres))]
+        factors = [self._along(xp, values[:, :, c] - self.origin[c], c) for c in range(len(self.centres))]
         first = factors[0] / count if weights is None else factors[0] * weights[:, :, None]
         if len(factors) == 1:
             return xp.sum(first, axis=1)
@@ -95,7 +99,8 @@ class FeatureGrid:
             centres = asarray(line, xp=xp, device=compat.device(loc), dtype=loc.dtype)
             norm = math.sqrt(1.0 / (_PER_SCALE * math.sqrt(0.5 * math.pi)))
             spread = 1.0 + 2.0 * variance[:, c, None] / self.lengthscale**2
-            squared = ((loc[:, c, None] - centres[None, :]) / self.lengthscale) ** 2
+            from_origin = loc[:, c, None] - self.origin[c]
+            squared = ((from_origin - centres[None, :]) / self.lengthscale) ** 2
             factor = norm * xp.exp(-squared / spread) / xp.sqrt(spread)
             product = factor if product is None else product[:, :, None] * factor[:, None, :]
         return xp.reshape(product, (loc.shape[0], -1))
@@ -114,20 +119,25 @@ def feature_grid(
         return None
     cases = max(values.shape[0] for values, _ in points)
     most = min(MAX_FEATURES, max(256, _MAX_ENTRIES // cases))
+    origin = tuple(float(np.median(to_numpy(points[0][0][:, :, c]))) for c in range(d))
     for negligible in (0.0,) if exact else _NEGLIGIBLE:
-        centres = [_centres(lengthscale, points, c, negligible) for c in range(d)]
+        centres = [_centres(lengthscale, points, c, negligible, origin[c]) for c in range(d)]
         if math.prod(map(len, centres)) <= most:
-            return FeatureGrid(lengthscale, tuple(centres)), negligible
+            return FeatureGrid(lengthscale, tuple(centres), origin), negligible
     return None
 
 
 def _centres(
-    lengthscale: float, points: list[tuple[Array, Array | None]], coordinate: int, negligible: float
+    lengthscale: float,
+    points: list[tuple[Array, Array | None]],
+    coordinate: int,
+    negligible: float,
+    origin: float,
 ) -> FloatArray:
     step = lengthscale / _PER_SCALE
     cells: list[FloatArray] = []
     for values, weights in points:
-        x = to_numpy(values[:, :, coordinate])
+        x = to_numpy(values[:, :, coordinate]) - origin
         x = x.reshape(-1) if weights is None else x[_weighty(to_numpy(weights), negligible)]
         cells.append(np.unique(np.rint(x / step)))
     occupied = np.unique(np.concatenate(cells))
@@ -145,11 +155,16 @@ def _weighty(weights: FloatArray, negligible: float) -> FloatArray:
     return size >= least[:, None]
 
 
-def normal_extent(loc: Array, variance: Array) -> Array:
-    """Points ``(n, S, d)`` that mark where normals have mass, about a length scale apart at most."""
+def normal_extent(loc: Array, variance: Array, lengthscale: float) -> Array:
+    """Points ``(n, S, d)`` that mark where normals have mass, near enough for their features to join up.
+
+    Predictions so wide that the marks would be more have more features than are allowed anyway.
+    """
     xp = namespace(loc)
     d = loc.shape[1]
-    scores = np.linspace(-7.0, 7.0, 57)
-    t = asarray(scores, xp=xp, device=compat.device(loc), dtype=loc.dtype)
     spread = xp.sqrt(variance)
+    reach = _REACH * lengthscale / _PER_SCALE
+    needed = 14.0 * float(to_numpy(xp.max(spread))) / reach
+    scores = np.linspace(-7.0, 7.0, int(min(max(57.0, np.ceil(needed)), MAX_FEATURES / _REACH)))
+    t = asarray(scores, xp=xp, device=compat.device(loc), dtype=loc.dtype)
     return loc[:, None, :] + spread[:, None, :] * xp.broadcast_to(t[None, :, None], (1, len(scores), d))

@@ -362,7 +362,7 @@ def _feature_plan(
         error = max((_estimate_error(chosen, f) for f in affected), default=0.0)
         if error <= _FEATURE_TOLERANCE:
             break
-    extents = [_extent(g) for side in sides for g in chosen._groups(side)]
+    extents = [_extent(g, kernel.lengthscale) for side in sides for g in chosen._groups(side)]
     found = feature_grid(kernel.lengthscale, extents, exact=not lowered)
     if found is None:
         return None
@@ -384,14 +384,14 @@ def _component_count(predictions: Predictions) -> int:
     return sum(p.values.shape[1] if isinstance(p, Samples) else 1 for p in parts)
 
 
-def _extent(group: Group) -> tuple[Array, Array | None]:
+def _extent(group: Group, lengthscale: float) -> tuple[Array, Array | None]:
     """Points that mark where a group has mass, with the weights they carry."""
     if group.kind is Points:
         return group.parameters["x"], None if group.constant is not None else group.weights
     x, v = group.parameters["x"], group.parameters["v"]
     xp = namespace(x)
     flat = (-1, x.shape[2])
-    return normal_extent(xp.reshape(x, flat), xp.reshape(v, flat)), None
+    return normal_extent(xp.reshape(x, flat), xp.reshape(v, flat), lengthscale), None
 
 
 # -- lowering --------------------------------------------------------------------------------
@@ -448,11 +448,10 @@ def _estimate_error(candidate: Plan, predictions: Predictions) -> float:
     atoms = lower(predictions[index], candidate.nodes, candidate.points)
     if atoms.exact:
         return 1e-13
-    quarter = atoms.values.shape[1] // 4
-    some = atoms.values[:, quarter : 3 * quarter + 1 : quarter, ...]
+    size = atoms.values.shape[1]
+    some = atoms.values[:, 7 * size // 16 : 9 * size // 16 + 1 : max(1, size // 16), ...]  # near the middle
     single = namespace(some).reshape(some, (some.shape[0] * some.shape[1], 1, *some.shape[2:]))
     points, point_layout = rows_of([points_group(single)])
-    change = 0.0
     values: list[tuple[np.ndarray[Any, Any], ...]] = []
     for version in (atoms, atoms.coarser()):
         ops = ops_for(namespace(version.weights))
@@ -460,9 +459,7 @@ def _estimate_error(candidate: Plan, predictions: Predictions) -> float:
         pairs = ElementForm(candidate.kernel, candidate.dimension, layout, layout).tile(ops, rows, rows)
         at = ElementForm(candidate.kernel, candidate.dimension, layout, point_layout).tile(ops, rows, points)
         values.append((to_numpy(pairs), to_numpy(at)))
-    for fine, coarse in zip(*values, strict=True):
-        change = max(change, float(np.abs(fine - coarse).max()))
-    return change
+    return max(float(np.abs(fine - coarse).max()) for fine, coarse in zip(*values, strict=True))
 
 
 # -- public ----------------------------------------------------------------------------------

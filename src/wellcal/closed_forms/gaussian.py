@@ -11,9 +11,9 @@ import math
 
 from wellcal._array import Array
 from wellcal._ops import Ops
+from wellcal.closed_forms import positive_definite
 from wellcal.closed_forms.elements import FullNormals, Laplaces, Normals, Points, rule
 from wellcal.closed_forms.exponentials import normal_exponential, normal_two_rates
-from wellcal.kernels.base import Coordinates
 from wellcal.kernels.targets import Gaussian
 
 
@@ -41,48 +41,28 @@ def diagonal(ops: Ops, kernel: Gaussian, a: Normals, b: Normals | Points) -> Arr
 @rule(Gaussian, FullNormals, Normals)
 @rule(Gaussian, FullNormals, Points)
 def full(ops: Ops, kernel: Gaussian, a: FullNormals, b: FullNormals | Normals | Points) -> Array:
-    """``|S|^(-1/2) exp(-(m - m')' S^-1 (m - m') / (2 l^2))`` with S = I + (C + C') / l^2."""
-    inverse = 1.0 / kernel.lengthscale**2
-    d = len(a.x)
-    rows = [[a.cov[i][j] * inverse + (1.0 if i == j else 0.0) for j in range(i + 1)] for i in range(d)]
-    for i in range(d):
-        if isinstance(b, Normals):
-            rows[i][i] = rows[i][i] + b.v[i] * inverse
-        elif isinstance(b, FullNormals):
-            rows[i] = [entry + b.cov[i][j] * inverse for j, entry in enumerate(rows[i])]
+    """``l^d |S|^(-1/2) exp(-(m - m')' S^-1 (m - m') / 2)`` with S = l^2 I + C + C'."""
+    total = _total_covariance(kernel.lengthscale**2, a, b)
     difference = tuple(x - y for x, y in zip(a.x, b.x, strict=True))
-    quadratic, log_determinant = _solve(ops, rows, difference)
-    return ops.exp(-0.5 * (quadratic * inverse + log_determinant))
+    quadratic, log_determinant = positive_definite.quadratic_form(ops, total, difference)
+    log_scale = len(a.x) * ops.log(ops.one(quadratic) * kernel.lengthscale)
+    return ops.exp(log_scale - 0.5 * (quadratic + log_determinant))
 
 
-def _solve(ops: Ops, rows: list[list[Array]], difference: Coordinates) -> tuple[Array, Array]:
-    """``x' S^-1 x`` and ``log |S|`` by an unrolled L D L' factorisation: elementwise, so it compiles."""
-    d = len(rows)
-    lower: list[list[Array]] = []
-    pivots: list[Array] = []
-    forward: list[Array] = []
-    quadratic: Array = 0.0
-    log_determinant: Array = 0.0
-    for i in range(d):
-        scaled: list[Array] = []  # entries L_ij D_j of row i
-        row: list[Array] = []
-        for j in range(i):
-            entry = rows[i][j]
-            for k in range(j):
-                entry = entry - scaled[k] * lower[j][k]
-            scaled.append(entry)
-            row.append(entry / pivots[j])
-        pivot = rows[i][i]
-        right = difference[i]
-        for k in range(i):
-            pivot = pivot - scaled[k] * row[k]
-            right = right - row[k] * forward[k]
-        lower.append(row)
-        pivots.append(pivot)
-        forward.append(right)
-        quadratic = quadratic + right**2 / pivot
-        log_determinant = log_determinant + ops.log(pivot)
-    return quadratic, log_determinant
+def _total_covariance(
+    ridge: Array, a: FullNormals, b: FullNormals | Normals | Points
+) -> list[list[tuple[Array, ...]]]:
+    """Lower triangle of l^2 I + C + C', each entry as the terms of its sum."""
+    rows: list[list[tuple[Array, ...]]] = []
+    for i in range(len(a.x)):
+        row: list[tuple[Array, ...]] = [(a.cov[i][j],) for j in range(i + 1)]
+        if isinstance(b, FullNormals):
+            row = [(*entry, b.cov[i][j]) for j, entry in enumerate(row)]
+        elif isinstance(b, Normals):
+            row[i] = (*row[i], b.v[i])
+        row[i] = (*row[i], ridge + 0.0 * a.cov[i][i])
+        rows.append(row)
+    return rows
 
 
 @rule(Gaussian, Laplaces, Points, scalar=True)

@@ -1,13 +1,14 @@
-"""Does a density integrate to one, and do probabilities agree with frequencies?"""
+"""Whether densities integrate to one, and probabilities agree with frequencies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from scipy import special
 
-from wellcal.conformance.report import Broken, NDArray, require, require_close
+from wellcal.conformance.report import LawBrokenError, NDArray, require, require_close
 from wellcal.predictions import Predictions
 
 Ask = Callable[..., NDArray | None]
@@ -47,7 +48,7 @@ def _integral(few: Predictions, draws: NDArray, ask: Ask) -> str | None:
         log_density = ask(few, "log_prob", x)
         assert log_density is not None
         if log_density.shape != x.shape:
-            raise Broken(f"log_prob has shape {log_density.shape} for targets of shape {x.shape}")
+            raise LawBrokenError(f"log_prob has shape {log_density.shape} for targets of shape {x.shape}")
         return np.exp(log_density)
 
     inner = _over_intervals(density, edges)
@@ -76,7 +77,7 @@ def _integral(few: Predictions, draws: NDArray, ask: Ask) -> str | None:
 
 
 def _double_exponential() -> tuple[NDArray, NDArray]:
-    """Positions in (0, 1), as distances from the nearer end with its sign, and weights (Takahasi, Mori, 1974)."""
+    """Nodes in (0, 1) as signed distances from the nearer end, and weights (Takahasi, Mori, 1974)."""
     t = np.linspace(-3.6, 3.6, 97)
     near = 1.0 / (1.0 + np.exp(np.pi * np.sinh(np.abs(t))))
     weights = np.pi * np.cosh(t) * near * (1.0 - near) * (t[1] - t[0])
@@ -84,10 +85,10 @@ def _double_exponential() -> tuple[NDArray, NDArray]:
 
 
 def _over_intervals(density: Callable[[NDArray], NDArray], edges: NDArray) -> NDArray:
-    """Integrals over the intervals between rows of `edges`, exact also where a density is infinite at an edge."""
+    """Integrals over the intervals between rows of `edges`; a density may be infinite at an edge."""
     position, weights = _double_exponential()
     out = np.empty((len(edges) - 1, edges.shape[1]))
-    for k, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+    for k, (low, high) in enumerate(pairwise(edges)):
         share = position[:, None]
         x = np.where(share > 0, low + share * (high - low), high + share * (high - low))
         inside = (x > low) & (x < high)

@@ -12,8 +12,9 @@ from scipy import stats
 from wellcal._array import Array, asarray, is_array, namespace, to_numpy
 from wellcal.adapters import as_predictions
 from wellcal.conformance.densities import check_density
-from wellcal.conformance.kernels import Sample, rounding, simulated, spread
-from wellcal.conformance.report import Broken, Check, NDArray, Report, require, require_close, run
+from wellcal.conformance.report import Check, LawBrokenError, NDArray, Report, require, require_close, run
+from wellcal.conformance.sample import Sample, rounding, spread
+from wellcal.conformance.spaces import simulated
 from wellcal.defaults import default_kernel
 from wellcal.estimators import skce
 from wellcal.kernels.base import Kernel, Tensor
@@ -60,18 +61,19 @@ def check_predictions(
 
     Notes
     -----
-    A subclass of :class:`wellcal.Predictions` is a ``dataclass(frozen=True, repr=False, eq=False)``. It names
-    in `_arrays` those of its fields that have one entry for each prediction, and defines `_draw`; `event_shape`
-    where targets are vectors; `check_targets` where they are not just any real numbers; and sets
-    ``_continuous = False`` where `log_prob` is a probability. `mean`, `variance`, `log_prob`, `cdf` and `quantile`
-    are welcome. A method that does not exist for some batches raises a TypeError that says what the batch "has
-    no" of; the laws about it then do not apply.
+    A subclass of :class:`wellcal.Predictions` is a ``dataclass(frozen=True, repr=False, eq=False)``. It
+    names in `_arrays` those of its fields that have one entry for each prediction, and defines `_draw`;
+    `event_shape` where targets are vectors; `check_targets` where they are not just any real numbers; and
+    ``_continuous = False`` where `log_prob` is a probability. `mean`, `variance`, `log_prob`, `cdf` and
+    `quantile` are welcome. A method that exists for some batches only raises a TypeError elsewhere, with the
+    words that the batch "has no" such thing; laws about it then do not apply.
 
     indexing
         Slices, lists, masks and single rows give batches of the right length that say of their rows what the
         whole batch says of them.
     sampling
-        Shapes are ``(n,) + event_shape`` and ``(size, n) + event_shape``, and the same seed gives the same draws.
+        Shapes are ``(n,) + event_shape`` and ``(size, n) + event_shape``; the same seed gives the same
+        draws, another seed others.
     independence
         Draws of one prediction, and of neighbouring predictions, are uncorrelated.
     targets
@@ -83,8 +85,8 @@ def check_predictions(
     probability integral transform
         `cdf` at draws is uniform, where it jumps after randomisation (Kolmogorov-Smirnov test at level 1e-6).
     density
-        `log_prob` integrates to one and, over intervals, to differences of `cdf` (scalar targets); where it is a
-        probability, it agrees with frequencies of draws.
+        `log_prob` integrates to one and, over intervals, to differences of `cdf` (scalar targets); where
+        it is a probability, it agrees with frequencies of draws.
     expectations
         Expectations of the kernel on targets agree with draws.
     calibration error
@@ -131,7 +133,7 @@ def check_predictions(
     ...         return rng.logistic(self.loc, 2.0 * self.scale, (size, len(self)))
     >>> check_predictions(Wrong(pred.loc, pred.scale))
     Traceback (most recent call last):
-    wellcal.conformance.report.ConformanceError: probability integral transform: cdf at 4000 draws of prediction 0 is not uniform: ...
+    wellcal.conformance.report.ConformanceError: probability integral transform: cdf at 4000 draws of ...
     """
     batch = as_predictions(predictions)
     return run(type(batch).__name__, _laws(batch, kernel, as_generator(rng), draws))
@@ -213,7 +215,7 @@ def _rows(n: int, index: Any) -> NDArray:
 def _indexing(batch: Predictions, rng: np.random.Generator) -> None:
     n = len(batch)
     if n < 2:
-        raise Broken(f"at least two predictions are needed for a check, found {n}")
+        raise LawBrokenError(f"at least two predictions are needed for a check, found {n}")
     hash(batch)  # batches are remembered by identity: eq=False
     y = to_numpy(batch.sample(rng))
     whole = _said(batch, y)
@@ -221,14 +223,16 @@ def _indexing(batch: Predictions, rng: np.random.Generator) -> None:
         rows = _rows(n, index)
         part = batch[index]
         if len(part) != len(rows) or type(part) is not type(batch):
-            raise Broken(
+            raise LawBrokenError(
                 f"[{index}] of {batch!r} gave {part!r}, expected {len(rows)} predictions of the same type"
             )
         if part.event_shape != batch.event_shape:
-            raise Broken(f"[{index}] changed event_shape from {batch.event_shape} to {part.event_shape}")
+            raise LawBrokenError(
+                f"[{index}] changed event_shape from {batch.event_shape} to {part.event_shape}"
+            )
         said = _said(part, y[rows])
         if said.keys() != whole.keys():
-            raise Broken(f"[{index}] can say {sorted(said)}, but the whole batch {sorted(whole)}")
+            raise LawBrokenError(f"[{index}] can say {sorted(said)}, but the whole batch {sorted(whole)}")
         for name, value in said.items():
             expected = whole[name][rows] if whole[name].ndim else whole[name]
             scale = np.abs(expected[np.isfinite(expected)]).max(initial=0.0)
@@ -238,7 +242,7 @@ def _indexing(batch: Predictions, rng: np.random.Generator) -> None:
             )
     _same_draws(batch, np.arange(n)[::-1], rng)
     if [len(one) for one in batch] != [1] * n:
-        raise Broken("iteration does not give batches of one prediction")
+        raise LawBrokenError("iteration does not give batches of one prediction")
 
 
 def _said(batch: Predictions, y: NDArray) -> dict[str, NDArray]:
@@ -280,15 +284,15 @@ def _sampling(batch: Predictions) -> None:
         (many, (64, n, *event), "sample(1, size=64)"),
     ):
         if tuple(found.shape) != shape:
-            raise Broken(f"{call} has shape {tuple(found.shape)}, expected {shape}")
+            raise LawBrokenError(f"{call} has shape {tuple(found.shape)}, expected {shape}")
     first, again, other = (to_numpy(batch.sample(seed, size=64)) for seed in (1, 1, 2))
     require(first == again, lambda at: f"seed 1 gave {first[at]} and then {again[at]} at index {at}")
     if first.dtype.kind == "f" and not np.isfinite(first).all():
-        raise Broken("sample gave values that are not finite")
+        raise LawBrokenError("sample gave values that are not finite")
     if first.dtype.kind in "biuf":
         certain = (first == first[:1]).all()
         if not certain and (first == other).all():
-            raise Broken("seeds 1 and 2 gave the same draws: sample must use the generator that it is given")
+            raise LawBrokenError("seeds 1 and 2 gave the same draws: the given generator must be used")
 
 
 def _resolved(draws: NDArray) -> NDArray:
@@ -332,7 +336,7 @@ def _targets(batch: Predictions, rng: np.random.Generator) -> None:
     y = batch.sample(rng)
     checked = batch.check_targets(y)
     if checked.shape[0] != len(batch):
-        raise Broken(f"check_targets gave {checked.shape[0]} targets for {len(batch)} predictions")
+        raise LawBrokenError(f"check_targets gave {checked.shape[0]} targets for {len(batch)} predictions")
     values = to_numpy(y)
     _refuses(batch, values[:-1], "one target too few")
     if values.dtype.kind in "biuf":
@@ -347,7 +351,7 @@ def _refuses(batch: Predictions, y: NDArray, what: str) -> None:
         batch.check_targets(beside(batch, y))
     except (TypeError, ValueError):
         return
-    raise Broken(f"check_targets took {what}")
+    raise LawBrokenError(f"check_targets took {what}")
 
 
 # -- distribution ----------------------------------------------------------------------------
@@ -399,7 +403,7 @@ def _inverse(few: Predictions) -> str | None:
     if quantiles is None or ask(few, "cdf", quantiles) is None:
         return "there is no quantile, or no cdf"
     if quantiles.shape != levels.shape:
-        raise Broken(f"quantile has shape {quantiles.shape} for levels of shape {levels.shape}")
+        raise LawBrokenError(f"quantile has shape {quantiles.shape} for levels of shape {levels.shape}")
     require(
         np.diff(quantiles, axis=0) >= 0,
         lambda at: (
@@ -411,13 +415,14 @@ def _inverse(few: Predictions) -> str | None:
     accuracy = max(1e-9, 1e2 * rounding(few))
     step = accuracy * (np.abs(quantiles) + np.where(np.isfinite(width), width, 0.0)) + 1e-300
     below, above = ask(few, "cdf", quantiles - step), ask(few, "cdf", quantiles + step)
-    assert below is not None and above is not None
+    assert below is not None
+    assert above is not None
     tolerance = max(1e-6, 1e2 * rounding(few))
 
     def describe(at: tuple[int, ...]) -> str:
         return (
-            f"quantile({levels[at]:g}) of prediction {at[1]} is {quantiles[at]:.10g}, but cdf goes from {below[at]:.10g} "
-            f"to {above[at]:.10g} there"
+            f"quantile({levels[at]:g}) of prediction {at[1]} is {quantiles[at]:.10g}, but cdf goes from "
+            f"{below[at]:.10g} to {above[at]:.10g} there"
         )
 
     require((below <= levels + tolerance) & (above >= levels - tolerance), describe)
@@ -453,8 +458,8 @@ def _integral_transform(few: Predictions, draws: NDArray, rng: np.random.Generat
     require(
         pvalue >= _KS_LEVEL,
         lambda i: (
-            f"cdf at {size} draws of prediction {i[0]} is not uniform: Kolmogorov-Smirnov distance {distance[i]:.3g}, "
-            f"p = {pvalue[i]:.2g}"
+            f"cdf at {size} draws of prediction {i[0]} is not uniform: Kolmogorov-Smirnov distance "
+            f"{distance[i]:.3g}, p = {pvalue[i]:.2g}"
         ),
     )
     return None
@@ -484,8 +489,8 @@ def _calibration_error(batch: Predictions, kernel: Kernel | None, rng: np.random
     for estimator in ("unbiased", "biased", "block"):
         value = float(skce(y, some, kernel=chosen, estimator=estimator))
         if not np.isfinite(value):
-            raise Broken(f"the {estimator} SKCE is {value}")
+            raise LawBrokenError(f"the {estimator} SKCE is {value}")
         draws = isinstance(some, Samples) and some.kind == "draws"
         valid = chosen.guarantees(some).positive_definite
         if estimator == "biased" and valid and not draws and value < -1e-12:
-            raise Broken(f"the biased SKCE is negative, {value:.3g}, with {chosen!r}")
+            raise LawBrokenError(f"the biased SKCE is negative, {value:.3g}, with {chosen!r}")

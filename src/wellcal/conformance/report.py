@@ -63,8 +63,8 @@ class Report:
         return "\n".join(lines)
 
 
-class Broken(Exception):
-    """Raised by a check; the runner adds which law it is."""
+class LawBrokenError(Exception):
+    """Raised by a check; `run` adds which law it is."""
 
 
 Check = Callable[[], str | None]
@@ -78,7 +78,7 @@ def run(subject: str, laws: Iterable[tuple[str, Check]]) -> Report:
     for law, check in laws:
         try:
             reason = check()
-        except Broken as broken:
+        except LawBrokenError as broken:
             raise ConformanceError(law, f"{broken} [{subject}]") from None
         except Exception as error:
             raise ConformanceError(law, f"raised {type(error).__name__}: {error} [{subject}]") from error
@@ -93,7 +93,7 @@ def require(ok: NDArray | bool, message: Callable[[tuple[int, ...]], str]) -> No
     """Raise unless `ok` holds everywhere; `message` describes the first index where it does not."""
     array = np.asarray(ok)
     if not array.all():
-        raise Broken(message(tuple(int(i) for i in np.argwhere(~array)[0])))
+        raise LawBrokenError(message(tuple(int(i) for i in np.argwhere(~array)[0])))
 
 
 def require_close(
@@ -101,8 +101,9 @@ def require_close(
 ) -> None:
     """Raise where two arrays differ by more than `tolerance`, showing the worst entry."""
     if found.shape != expected.shape:
-        raise Broken(f"{what} has shape {found.shape}, but {other} has shape {expected.shape}")
-    excess = np.abs(found - expected) - tolerance
+        raise LawBrokenError(f"{what} has shape {found.shape}, but {other} has shape {expected.shape}")
+    with np.errstate(invalid="ignore"):
+        excess = np.abs(found - expected) - tolerance
     # Infinities of one sign agree; so does what is not a number on both sides.
     agree = (found == expected) | (np.isnan(found) & np.isnan(expected)) | (excess <= 0)
     if agree.all():
@@ -110,7 +111,7 @@ def require_close(
     badness = np.where(agree, -np.inf, np.nan_to_num(excess, nan=np.inf))
     worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(badness)), badness.shape))
     allowed = float(np.broadcast_to(tolerance, found.shape)[worst])
-    raise Broken(
-        f"{what} is {found[worst]:.10g} at index {worst}, but {other} is {expected[worst]:.10g}: they differ by "
-        f"{abs(found[worst] - expected[worst]):.3g}, and {allowed:.3g} is allowed"
+    raise LawBrokenError(
+        f"{what} is {found[worst]:.10g} at index {worst}, but {other} is {expected[worst]:.10g}: they differ "
+        f"by {abs(found[worst] - expected[worst]):.3g}, and {allowed:.3g} is allowed"
     )
