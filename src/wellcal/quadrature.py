@@ -84,17 +84,25 @@ class Atoms:
     weights: Array
     scheme: str
     exact: bool = False
+    merged: Array | None = None
+    """Where, ``(n,)``, weights are masses of cells, which a coarser rule merges."""
 
     def coarser(self) -> Atoms:
         """Half of the atoms, as the rule that an error estimate compares with.
 
         Every second node of a trapezoidal rule; the first half of a Sobol' sequence or of draws.
         """
+        xp = namespace(self.weights)
         nested = self.scheme.startswith(("trapezoidal", "lattice"))
         half = slice(1, None, 2) if nested else slice(None, self.weights.shape[1] // 2)
         weights = self.weights[:, half]
-        total = namespace(weights).sum(weights, axis=1, keepdims=True)
-        return Atoms(self.values[:, half, ...], weights / total, self.scheme)
+        weights, values = weights / xp.sum(weights, axis=1, keepdims=True), self.values[:, half, ...]
+        if self.merged is not None:
+            pair = slice(0, None, 2)
+            weights = xp.where(self.merged[:, None], self.weights[:, pair] + self.weights[:, half], weights)
+            middle = 0.5 * (self.values[:, pair] + self.values[:, half])
+            values = xp.where(self.merged[:, None], middle, values)
+        return Atoms(values, weights, self.scheme)
 
 
 _remembered: WeakKeyDictionary[Predictions, dict[tuple[int, int], Atoms]] = WeakKeyDictionary()
@@ -213,6 +221,7 @@ def _by_lattice(predictions: Poisson | NegativeBinomial) -> Atoms:
     low, high = (stop_gradient(asarray(bound, **place)) for bound in (low, high))
     span = high - low + 2.0
     size = _TRACED_LATTICE if traced else int(min(_LATTICE, to_numpy(span).max()))
+    size += size % 2  # so that neighbours can be merged in pairs
     stride = xp.ceil(span / size)
     exact = not traced and float(to_numpy(stride).max()) == 1.0
     steps = asarray(np.arange(size), **place)
@@ -225,7 +234,7 @@ def _by_lattice(predictions: Poisson | NegativeBinomial) -> Atoms:
     cells = _cell_masses(predictions, values, stride) * xp.exp(score - stop_gradient(score))
     weights = sampled if exact else xp.where(smooth[:, None], sampled, cells)
     centred = values + xp.where(smooth, xp.zeros_like(stride), 0.5 * (stride - 1.0))[:, None]
-    return Atoms(values if exact else centred, weights, f"lattice of {size} counts", exact)
+    return Atoms(values if exact else centred, weights, f"lattice of {size} counts", exact, ~smooth)
 
 
 def _cell_masses(predictions: Any, values: Array, stride: Array) -> Array:

@@ -263,7 +263,8 @@ def _same_draws(batch: Predictions, order: NDArray, rng: np.random.Generator, si
     # What was drawn once in all may as well have been drawn never.
     largest = np.abs(whole - np.median(whole, axis=0)).max(axis=0)
     largest = np.maximum(largest, np.abs(part - np.median(part, axis=0)).max(axis=0))
-    allowed = _STANDARD_ERRORS * spread_of_means + 10.0 * largest / size
+    slack = 1e3 * rounding(batch) * np.abs(whole).max(axis=0)
+    allowed = _STANDARD_ERRORS * spread_of_means + 10.0 * largest / size + slack
     require_close(
         part.mean(axis=0),
         whole.mean(axis=0),

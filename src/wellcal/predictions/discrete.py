@@ -291,8 +291,11 @@ class Categorical(Predictions):
         values = self._values("interquartile range", vectors=True)
         if values.ndim == 1:
             return super().interquartile_range()
-        columns = [Categorical(self.probs, support=column) for column in to_numpy(values).T]
-        return self._xp.stack([column.interquartile_range() for column in columns], axis=1)
+        xp, shape = self._xp, tuple(self.probs.shape)
+        low, high = (self._argument(u, "u", event_ndim=0) for u in (0.25, 0.75))
+        tables = [xp.broadcast_to(values[:, k], shape) for k in range(values.shape[1])]
+        spreads = [table_quantile(t, self.probs, high) - table_quantile(t, self.probs, low) for t in tables]
+        return xp.stack(spreads, axis=1)
 
     def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return self.labels()[draw_index(to_numpy(self.probs), rng, size)]
