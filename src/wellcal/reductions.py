@@ -1,4 +1,4 @@
-"""What engines accumulate over tiles: mergeable, in float64, in an order that threads cannot change."""
+"""What engines accumulate over pieces: mergeable, in float64, in an order that threads cannot change."""
 
 from __future__ import annotations
 
@@ -27,18 +27,38 @@ class Sums:
 
 
 class RowAccumulator:
-    """Row sums from tiles visited in any grouping: each unordered pair adds to both of its cases."""
+    """Row sums from pieces visited in any grouping: each unordered pair adds to both of its cases.
 
-    def __init__(self, n: int) -> None:
-        self.rows = np.zeros(n)
+    Parameters
+    ----------
+    shape
+        Shape of the row sums, in which all cases visited have a place: the number of cases, or blocks
+        by cases of a block.
+    rows
+        Zeros of that shape to add to, in a library whose arrays can be written to; None takes NumPy's.
+
+    Examples
+    --------
+    >>> sums = RowAccumulator(3)
+    >>> sums.add(slice(0, 1), slice(1, 3), right=np.array([3.0]), down=np.array([1.0, 2.0]))
+    >>> sums.result()
+    Sums(total=3.0, rows=array([3., 1., 2.]))
+    """
+
+    def __init__(self, shape: int | tuple[int, ...], rows: Array | None = None) -> None:
+        self.rows: Array = np.zeros(shape) if rows is None else rows
         self.total = 0.0
         self._compensation = 0.0
 
-    def add(self, i: slice, j: slice, right: Any, down: Any) -> None:
-        """Add a tile's sums over columns (for cases `i`) and over rows (for cases `j`)."""
+    def add(self, i: Any, j: Any, right: Any, down: Any) -> None:
+        """Add sums over partners: `right` to cases at `i`, `down` to cases at `j`, each pair once in either."""
+        self.add_rows(i, j, right, down)
+        self._add_total(float(np.sum(right)))
+
+    def add_rows(self, i: Any, j: Any, right: Any, down: Any) -> None:
+        """The same without the total, where that is kept elsewhere."""
         self.rows[i] += right
         self.rows[j] += down
-        self._add_total(float(np.sum(right)))
 
     def _add_total(self, value: float) -> None:
         # Neumaier's compensated sum: millions of tiles lose nothing.
@@ -51,8 +71,7 @@ class RowAccumulator:
 
     def merge(self, other: RowAccumulator) -> RowAccumulator:
         """Combine with an accumulator over other pairs of the same cases."""
-        out = RowAccumulator(len(self.rows))
-        out.rows = self.rows + other.rows
+        out = RowAccumulator(self.rows.shape, self.rows + other.rows)
         out.total, out._compensation = self.total, self._compensation + other._compensation
         out._add_total(other.total)
         return out

@@ -110,7 +110,11 @@ SHAPE, SHAPE_2 = 1.0 + _positive(N), 1.5 + _positive(N)
 LABELS = _rng.integers(0, C, N)
 SUPPORT, PLANE = np.array([-1.0, 0.5, 2.0, 4.0]), _rng.normal(size=(C, D))
 WORDS = np.array(["north", "east", "south", "west"])
-DRAWS, MANY_DRAWS, VECTOR_DRAWS = _rng.normal(size=(N, 5)), _rng.normal(size=(N, 24)), _rng.normal(size=(N, 4, D))
+DRAWS, MANY_DRAWS, VECTOR_DRAWS = (
+    _rng.normal(size=(N, 5)),
+    _rng.normal(size=(N, 24)),
+    _rng.normal(size=(N, 4, D)),
+)
 ATOM_WEIGHTS = _rng.dirichlet(2.0 * np.ones(5), N)
 Y, Y_VECTORS = LOC + 0.7 * _rng.normal(size=N), LOCS + 0.7 * _rng.normal(size=(N, D))
 COUNTS, POSITIVE, UNIT = _rng.poisson(2.0, N), _positive(N), _rng.uniform(0.1, 0.9, N)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 
 from wellcal._array import Array, asarray, is_array, namespace, to_numpy
+from wellcal._ops import EPSILON
 from wellcal.adapters import as_predictions
 from wellcal.conformance.densities import check_density
 from wellcal.conformance.report import Check, LawBrokenError, NDArray, Report, require, require_close, run
@@ -68,12 +69,12 @@ def check_predictions(
     `quantile` are welcome. A method that exists for some batches only raises a TypeError elsewhere, with the
     words that the batch "has no" such thing; laws about it then do not apply.
 
-    indexing
-        Slices, lists, masks and single rows give batches of the right length that say of their rows what the
-        whole batch says of them.
     sampling
         Shapes are ``(n,) + event_shape`` and ``(size, n) + event_shape``; the same seed gives the same
         draws, another seed others.
+    indexing
+        Slices, lists, masks and single rows give batches of the right length that say of their rows what the
+        whole batch says of them.
     independence
         Draws of one prediction, and of neighbouring predictions, are uncorrelated.
     targets
@@ -115,8 +116,8 @@ def check_predictions(
     >>> pred = Logistic(np.linspace(-1.0, 1.0, 10), np.linspace(0.5, 2.0, 10))
     >>> print(check_predictions(pred))
     Logistic: 8 laws hold
-      holds: indexing
       holds: sampling
+      holds: indexing
       holds: independence
       holds: targets
       holds: inverse
@@ -150,8 +151,8 @@ def _laws(
             drawn.append(to_numpy(few.sample(rng, size)))
         return drawn[0]
 
-    yield "indexing", lambda: _indexing(batch, rng)
     yield "sampling", lambda: _sampling(batch)
+    yield "indexing", lambda: _indexing(batch, rng)
     yield "independence", lambda: _independence(draws())
     yield "targets", lambda: _targets(batch, rng)
     yield "moments", lambda: _moments(few, draws())
@@ -263,7 +264,7 @@ def _same_draws(batch: Predictions, order: NDArray, rng: np.random.Generator, si
     # What was drawn once in all may as well have been drawn never.
     largest = np.abs(whole - np.median(whole, axis=0)).max(axis=0)
     largest = np.maximum(largest, np.abs(part - np.median(part, axis=0)).max(axis=0))
-    slack = 1e3 * rounding(batch) * np.abs(whole).max(axis=0)
+    slack = (1e2 * rounding(batch) + 4.0 * size * EPSILON) * np.abs(whole).max(axis=0)
     allowed = _STANDARD_ERRORS * spread_of_means + 10.0 * largest / size + slack
     require_close(
         part.mean(axis=0),
@@ -365,7 +366,7 @@ def _moments(few: Predictions, draws: NDArray) -> str | None:
     size = len(draws)
     x = draws.astype(np.float64)
     drawn = x.mean(axis=0)
-    slack = 1e2 * rounding(few) * np.abs(x).max(axis=0)
+    slack = (1e2 * rounding(few) + 4.0 * size * EPSILON) * np.abs(x).max(axis=0)
     if mean is not None:
         stated = np.zeros_like(drawn) if variance is None else np.where(np.isfinite(variance), variance, 0.0)
         allowed = _STANDARD_ERRORS * np.sqrt(np.maximum(stated, x.var(axis=0)) / size) + slack

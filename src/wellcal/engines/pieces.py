@@ -1,0 +1,116 @@
+"""Pieces of the set of pairs that an engine evaluates at once, and what each adds to the sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import array_api_compat as compat
+import numpy as np
+
+from wellcal._array import Array, is_numpy, namespace
+from wellcal.expansion import Rows
+from wellcal.problem import Problem
+from wellcal.tiling import Interval
+
+
+class Piece(Protocol):
+    """Some pairs of cases."""
+
+    @property
+    def cases(self) -> tuple[slice, ...]:
+        """The cases that `value` reads: it takes their rows, one batch for each slice."""
+        ...
+
+    def value(self, problem: Problem, *rows: Rows) -> Array:
+        """h for the pairs of the piece, zero for others that are evaluated along with them."""
+        ...
+
+    @property
+    def places(self) -> tuple[Any, Any]:
+        """Where the cases of either side stand among the row sums."""
+        ...
+
+    def reduce(self, h: Array) -> tuple[Array, Array]:
+        """Sums of h over partners, for the cases of either side."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """The pairs i < j of a rectangle; sums are ``(n,)``."""
+
+    rows: Interval
+    columns: Interval
+
+    @property
+    def cases(self) -> tuple[slice, slice]:
+        """Rows and columns."""
+        return self.rows.index, self.columns.index
+
+    def value(self, problem: Problem, *rows: Rows) -> Array:
+        """h on the tile, zero where not i < j."""
+        h = problem.tile(*rows)
+        if self.rows.stop <= self.columns.start:
+            return h
+        xp = problem.xp
+        above = self.rows.numbers()[:, None] < self.columns.numbers()[None, :]
+        if is_numpy(xp):
+            return np.where(above, h, 0.0)
+        return xp.where(xp.asarray(above, device=compat.device(h)), h, xp.zeros_like(h))
+
+    @property
+    def places(self) -> tuple[Any, Any]:
+        """Rows and columns."""
+        return self.cases
+
+    def reduce(self, h: Array) -> tuple[Array, Array]:
+        """Sums along the rows and along the columns."""
+        xp = namespace(h)
+        return xp.sum(h, axis=1), xp.sum(h, axis=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """The pairs of some blocks that are `lag` cases apart; sums are ``(number of blocks, size)``.
+
+    Listed in this way, the two sides of all pairs are plain slices, which are read several times
+    faster than cases gathered by their numbers.
+    """
+
+    blocks: Interval
+    size: int
+    lag: int
+
+    @property
+    def cases(self) -> tuple[slice, ...]:
+        """All cases of the blocks."""
+        return (slice(self.blocks.start * self.size, self.blocks.stop * self.size),)
+
+    def value(self, problem: Problem, *rows: Rows) -> Array:
+        """h, ``(blocks, size - lag)``."""
+        members = self.size - self.lag
+        h = problem.paired(self._members(rows[0], 0), self._members(rows[0], self.lag))
+        return problem.xp.reshape(h, (-1, members))
+
+    def _members(self, rows: Rows, first: int) -> Rows:
+        """In each block the cases from `first` on, as many as have a partner."""
+
+        def pick(value: Array) -> Array:
+            xp: Any = namespace(value)
+            blocks = xp.reshape(value, (-1, self.size, *value.shape[1:]))
+            return xp.reshape(blocks[:, first : first + self.size - self.lag, ...], (-1, *value.shape[1:]))
+
+        return {name: pick(value) for name, value in rows.items()}
+
+    @property
+    def places(self) -> tuple[Any, Any]:
+        """All cases of each block that have a partner behind them, or before them."""
+        return (self.blocks.index, slice(0, self.size - self.lag)), (
+            self.blocks.index,
+            slice(self.lag, self.size),
+        )
+
+    def reduce(self, h: Array) -> tuple[Array, Array]:
+        """Each case has one partner."""
+        return h, h
