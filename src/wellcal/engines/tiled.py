@@ -177,7 +177,8 @@ class Tiled:
 
     def _sum_numpy(self, problem: Problem, pieces: Pieces, shape: tuple[int, ...]) -> tuple[float, Array]:
         def work(piece: Piece) -> tuple[Piece, tuple[Array, Array]]:
-            with np.errstate(under="ignore"):
+            # Far pairs overflow in an exponent and underflow in its exponential: both mean zero.
+            with np.errstate(over="ignore", under="ignore"):
                 h = piece.value(problem, *(slice_rows(problem.rows, cases) for cases in piece.cases))
                 return piece, piece.reduce(to_numpy(h))
 
@@ -266,16 +267,6 @@ def _one_blas_thread() -> AbstractContextManager[Any]:
     """Keep BLAS from starting threads inside ours, where threadpoolctl is installed to say so."""
     controller = _blas_controller()
     return nullcontext() if controller is None else controller.limit(limits=1, user_api="blas")
-
-
-@cache
-def _blas_controller() -> Any:
-    """Found once: looking for libraries takes longer than a small problem."""
-    try:
-        from threadpoolctl import ThreadpoolController
-    except ImportError:
-        return None
-    return ThreadpoolController()
 
 
 @lru_cache(maxsize=1)
