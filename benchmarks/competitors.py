@@ -12,7 +12,7 @@ import numpy as np
 
 import wellcal as wc
 from benchmarks import scalar_loop
-from benchmarks.cases import Case, FloatArray, NormalCase
+from benchmarks.cases import Case, ClassCase, FloatArray, NormalCase
 from benchmarks.environment import available_memory, core_count
 from wellcal.engines import Tiled
 
@@ -130,7 +130,7 @@ def _keops(case: Case) -> Run:
         lazy = importlib.import_module("pykeops.numpy")
     except Exception as error:  # a broken compiler or cache shows in many ways
         raise UnavailableError(f"PyKeOps cannot be imported: {type(error).__name__}: {error}") from None
-    build = _keops_normals if isinstance(case, NormalCase) else _keops_classes
+    build: Callable[..., Run] = _keops_normals if isinstance(case, NormalCase) else _keops_classes
     run = build(case, lazy.Vi, lazy.Vj)
     try:
         build(case.first(8), lazy.Vi, lazy.Vj)()  # compiles; the formula does not depend on n
@@ -162,7 +162,7 @@ def _keops_normals(case: NormalCase, vi: Any, vj: Any) -> Run:
     return run
 
 
-def _keops_classes(case: Any, vi: Any, vj: Any) -> Run:
+def _keops_classes(case: ClassCase, vi: Any, vj: Any) -> Run:
     def run() -> float:
         probabilities, labels = case.arrays
         residuals = _residuals(probabilities, labels)
@@ -181,7 +181,7 @@ COMPETITORS: tuple[Competitor, ...] = (
     Competitor(OURS, str(core_count()), lambda case: _wellcal(case, "auto")),
     Competitor("wellcal, one thread", "1", lambda case: _wellcal(case, Tiled(threads=1))),
     Competitor("C loop, -O2", "1", _c),
-    Competitor("NumPy, full matrix", "1", _numpy),
+    Competitor("NumPy, full matrix", f"1, BLAS {core_count()}", _numpy),
     Competitor("PyKeOps", os.environ.get("OMP_NUM_THREADS", str(core_count())), _keops),
 )
 

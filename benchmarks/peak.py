@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -48,12 +47,14 @@ def _measure(name: str, description: dict[str, object]) -> int:
 def _resident(field: str) -> int:
     """Resident bytes, now ("VmRSS") or at most so far ("VmHWM").
 
-    On Linux ``ru_maxrss`` starts at the parent's peak, which may be far above the child's: the kernel's own
-    high-water mark of this process does not.
+    Elsewhere than on Linux the peak serves for both. On Linux ``ru_maxrss`` starts at the parent's peak,
+    which may be far above the child's; the high-water mark in ``/proc`` does not.
     """
     if _STATUS.exists():
         line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(field + ":"))
         return int(line.split()[1]) * 1024
+    import resource  # not on every system
+
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 

@@ -20,7 +20,7 @@ def prepare(case: Case) -> Run:
     if not isinstance(case, NormalCase):
         raise UnavailableError("training is measured for normals")
     mu, sigma, y = (torch.from_numpy(array) for array in case.arrays)
-    parameters = [mu.requires_grad_(), sigma.requires_grad_()]
+    parameters: list[Any] = [mu.requires_grad_(), sigma.requires_grad_()]
 
     def step() -> float:
         loss: Any = wc.skce(y, wc.Normal(mu, sigma), kernel=case.kernel).value

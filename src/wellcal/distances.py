@@ -191,6 +191,8 @@ _LEVELS = 128  # of the quantile function, where no closed form is known
 
 
 def _wasserstein(predictions: Predictions, order: int, notes: Notes) -> tuple[Distance, Rows]:
+    if isinstance(predictions, Quantiles):
+        return _between_quantiles(predictions, order)
     if order == 2:
         closed = _wasserstein_2(predictions)
         if closed is not None:
@@ -216,13 +218,17 @@ def _wasserstein_2(predictions: Predictions) -> tuple[Distance, Rows] | None:
     if isinstance(predictions, MultivariateNormal):
         root = matrix_root(widen(predictions.cov))
         return BuresDistance(), {"loc": widen(predictions.loc), "cov": widen(predictions.cov), "root": root}
-    if isinstance(predictions, Quantiles):
-        edges = np.concatenate([[0.0], to_numpy(predictions.levels), [1.0]])
-        share = np.diff(0.5 * (edges[1:] + edges[:-1]))  # each value stands for the levels nearest to it
-        values = widen(predictions.values)
-        weights = asarray(np.sqrt(share / share.sum()), xp=namespace(values), device=compat.device(values))
-        return _embedded(values * widen(weights)[None, :])
     return None
+
+
+def _between_quantiles(predictions: Quantiles, order: int) -> tuple[Distance, Rows]:
+    """Distance of the given quantiles, each of which stands for the levels nearest to it."""
+    edges = np.concatenate([[0.0], to_numpy(predictions.levels), [1.0]])
+    share = np.diff(0.5 * (edges[1:] + edges[:-1]))
+    values = widen(predictions.values)
+    weights = (share / share.sum()) ** (1.0 / order)
+    factor = asarray(weights, xp=namespace(values), device=compat.device(values))
+    return _embedded(values * widen(factor)[None, :], float(order))
 
 
 def _quantile_distance(predictions: Any, order: int, notes: Notes) -> tuple[Distance, Rows]:
@@ -243,8 +249,11 @@ def _quantile_distance(predictions: Any, order: int, notes: Notes) -> tuple[Dist
 def _quantile_embedding(predictions: Any, order: int, count: int) -> Array:
     """Quantiles amid `count` intervals of equal probability, scaled so that distances are means."""
     levels = (np.arange(count) + 0.5) / count
-    values = [widen(predictions.quantile(float(u))) for u in levels]
-    return predictions._xp.stack(values, axis=1) / count ** (1.0 / order)
+    like = widen(predictions._like)
+    table = np.broadcast_to(levels[:, None], (count, len(predictions))).copy()
+    at = asarray(table, xp=predictions._xp, device=compat.device(like), dtype=like.dtype)
+    values = predictions._xp.permute_dims(widen(predictions.quantile(at)), (1, 0))
+    return values / count ** (1.0 / order)
 
 
 def _quantile_error(predictions: Any, order: int) -> float:
@@ -274,13 +283,20 @@ class BuresDistance:
         return self._value(ops, a, b)
 
     def _value(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        """``|m - m'|^2 + min ||R - R' Q||_F^2`` over orthogonal Q, R and R' being the roots of the covariances.
+
+        The traces and the root of a product in the usual formula cancel for near predictions, and leave
+        half of the digits of the distance. The best Q is a constant for derivatives (envelope theorem).
+        """
         xp = ops.xp
-        inner = xp.matmul(xp.matmul(a["root"], b["cov"]), a["root"])
-        eigenvalues = xp.linalg.eigvalsh(0.5 * (inner + xp.matrix_transpose(inner)))
-        cross = xp.sum(ops.root(ops.maximum(eigenvalues, 0.0 * eigenvalues)), axis=-1)
-        traces = xp.linalg.trace(a["cov"]) + xp.linalg.trace(b["cov"])
-        squared = xp.sum((a["loc"] - b["loc"]) ** 2, axis=-1) + traces - 2.0 * cross
-        return ops.maximum(squared, 0.0 * squared)
+        left, _, right = xp.linalg.svd(stop_gradient(xp.matmul(b["root"], a["root"])))
+        difference = a["root"] - xp.matmul(b["root"], xp.matmul(left, right))
+        spread = xp.sum(difference**2, axis=(-2, -1))
+        # What rounding leaves of equal covariances has a direction but no meaning.
+        size = stop_gradient(xp.linalg.trace(a["cov"]) + xp.linalg.trace(b["cov"]))
+        rounding = 32.0 * float(xp.finfo(spread.dtype).eps)
+        spread = xp.where(spread > rounding**2 * size, spread, 0.0 * spread)
+        return xp.sum((a["loc"] - b["loc"]) ** 2, axis=-1) + spread
 
 
 def matrix_root(cov: Array) -> Array:

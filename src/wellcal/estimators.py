@@ -156,7 +156,9 @@ def resolve_block_size(block_size: BlockSize, n: int) -> int:
         raise ValueError(f'block_size must be an integer, "sqrt" or a function of n, found {block_size!r}')
     else:
         size = block_size(n) if callable(block_size) else block_size
-    if isinstance(size, bool) or int(size) != size:
+    number: Any = size
+    whole = isinstance(number, (int, np.integer)) or (isinstance(number, float) and number.is_integer())
+    if not whole or isinstance(number, bool):
         raise ValueError(f"block_size must be a whole number, found {size!r}")
     if not 2 <= size <= n:
         raise ValueError(f"block_size must be between 2 and the number of cases, {n}, found {size}")

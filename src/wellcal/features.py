@@ -22,7 +22,7 @@ from wellcal._array import Array, asarray, is_numpy, namespace, to_numpy
 
 _PER_SCALE = 2.5  # features in one length scale
 _REACH = 15  # features to either side of a point: exp(-6^2) = 2e-16 remains beyond
-_NEGLIGIBLE = (1e-9, 1e-7, 1e-5, 1e-4, 1e-3)  # weight of a prediction that may go without features, least first
+_NEGLIGIBLE = (1e-9, 1e-7, 1e-5, 1e-4, 1e-3)  # weight that may go without features, least first
 MAX_FEATURES = 4096
 _MAX_ENTRIES = 200_000_000  # of the array of all features: 1.6 GB
 _CHUNK = 4_000_000  # entries of the largest temporary array

@@ -444,7 +444,8 @@ def _estimate_error(candidate: Plan, predictions: Predictions) -> float:
 
     Pairings with points are tried too, at three atoms of each prediction: they are less smooth.
     """
-    index = np.unique(np.linspace(0, len(predictions) - 1, _PROBE).astype(int))
+    probes = _PROBE if is_scalar_rule(predictions) else 3  # vectors have many more atoms
+    index = np.unique(np.linspace(0, len(predictions) - 1, probes).astype(int))
     atoms = lower(predictions[index], candidate.nodes, candidate.points)
     if atoms.exact:
         return 1e-13
@@ -507,4 +508,5 @@ def _is_targets(Q: object) -> bool:
 
 def _check_targets(predictions: Predictions, targets: Any) -> Array:
     """Any number of targets, checked against the family rather than row by row."""
-    return predictions[np.zeros(len(targets), dtype=int)].check_targets(targets, "Q")
+    count = targets.shape[0] if is_array(targets) else len(targets)
+    return predictions[np.zeros(count, dtype=int)].check_targets(targets, "Q")

@@ -79,7 +79,9 @@ class Problem:
 
     def paired(self, a: Rows, b: Rows) -> Array:
         """h for matching rows, ``(len(a),)``."""
-        return self._sum(a, b, "paired")
+        # A distance that overflows is one at which the kernel is zero.
+        with np.errstate(over="ignore", under="ignore"):
+            return self._sum(a, b, "paired")
 
     def diagonal(self) -> Array:
         """h_ii, ``(n,)``. For draws, pairs of a draw with itself are left out."""

@@ -51,12 +51,11 @@ def triangle_tiles(start: int, stop: int, height: int, width: int) -> Iterator[t
     --------
     >>> for rows, columns in triangle_tiles(0, 5, 2, 3):
     ...     print(rows.start, rows.stop, columns.start, columns.stop)
-    0 2 0 3
-    0 2 3 5
-    2 4 2 5
+    0 2 1 4
+    0 2 4 5
+    2 4 3 5
     """
-    # The last case has no partner after it.
     for i in range(start, stop - 1, height):
-        rows = Interval(i, min(i + height, stop))
-        for j in range(i, stop, width):
+        rows = Interval(i, min(i + height, stop - 1))  # the last case has no partner after it
+        for j in range(i + 1, stop, width):
             yield rows, Interval(j, min(j + width, stop))

@@ -21,7 +21,8 @@ class TransportDistance:
     """``MW_s^s``: cost of an optimal coupling of components under ``d^s``.
 
     The coupling is a constant for differentiation: by the envelope theorem the derivative of the
-    optimal cost is that of the cost at the optimal coupling.
+    optimal cost is that of the cost at the optimal coupling, and with respect to the weights it is the
+    dual potentials. For Sinkhorn's coupling, which is not optimal, both are approximations.
     """
 
     metric: MixtureWasserstein
@@ -62,26 +63,39 @@ class TransportDistance:
         return ops.xp.stack(columns, axis=-2)
 
     def _cost(self, ops: Ops, costs: Array, weights_a: Array, weights_b: Array) -> Array:
-        couplings = self._couplings(stop_gradient(costs), stop_gradient(weights_a), stop_gradient(weights_b))
-        return ops.xp.sum(costs * couplings, axis=(-2, -1))
+        fixed = stop_gradient(costs), stop_gradient(weights_a), stop_gradient(weights_b)
+        total = ops.xp.sum(costs * self._solved(solve_all, False, *fixed), axis=(-2, -1))
+        if not _may_vary(ops, weights_a) and not _may_vary(ops, weights_b):
+            return total
+        potentials = self._solved(potentials_all, True, *fixed)
+        for weights, constant, rows in ((weights_a, fixed[1], 0), (weights_b, fixed[2], 1)):
+            total = total + ops.xp.sum((weights - constant) * potentials[..., rows, :], axis=-1)
+        return total
 
-    def _couplings(self, costs: Array, weights_a: Array, weights_b: Array) -> Array:
+    def _solved(self, solver: Any, dual: bool, costs: Array, weights_a: Array, weights_b: Array) -> Array:
+        """Couplings ``(..., K, K)`` or potentials ``(..., 2, K)`` by NumPy; components are equally many."""
         xp = namespace(costs)
         if is_numpy(xp):
-            return solve_all(self.metric, costs, weights_a, weights_b)
+            return solver(self.metric, costs, weights_a, weights_b)
         if is_jax(xp):
+            shape = tuple(costs.shape)
             return xpx.lazy_apply(
-                lambda c, p, q: solve_all(self.metric, c, p, q).astype(c.dtype),
+                lambda c, p, q: solver(self.metric, c, p, q).astype(c.dtype),
                 costs,
                 weights_a,
                 weights_b,
-                shape=tuple(costs.shape),
+                shape=(*shape[:-2], 2, shape[-1]) if dual else shape,
                 dtype=costs.dtype,
                 as_numpy=True,
                 xp=xp,
             )
-        solved = solve_all(self.metric, to_numpy(costs), to_numpy(weights_a), to_numpy(weights_b))
+        solved = solver(self.metric, to_numpy(costs), to_numpy(weights_a), to_numpy(weights_b))
         return asarray(solved, xp=xp, device=compat.device(costs), dtype=costs.dtype)
+
+
+def _may_vary(ops: Ops, weights: Array) -> bool:
+    """Whether a derivative with respect to `weights` may be asked for; JAX does not tell."""
+    return ops.differentiable and getattr(weights, "requires_grad", True)
 
 
 FloatArray = np.ndarray[Any, Any]
@@ -104,6 +118,26 @@ def solve_all(
         else:
             out[index] = _solve(metric, cost, left[index], right[index])
     return out.reshape(shape)
+
+
+def potentials_all(
+    metric: MixtureWasserstein, costs: FloatArray, weights_a: FloatArray, weights_b: FloatArray
+) -> FloatArray:
+    """Dual potentials ``(..., 2, K)``: derivatives of the optimal cost with respect to the weights.
+
+    They satisfy ``u_k + v_l = cost_kl`` wherever mass moves. A constant shared between u and v is left
+    open, and does not matter for weights whose sum is fixed; where weights are such that less than
+    2 K - 1 pairs exchange mass, the cost has a kink and the smallest solution stands for all.
+    """
+    couplings = solve_all(metric, costs, weights_a, weights_b)
+    size = costs.shape[-1]
+    flat = np.asarray(costs, dtype=np.float64).reshape(-1, size, size)
+    out = np.zeros((len(flat), 2 * size))
+    for index, (cost, coupling) in enumerate(zip(flat, couplings.reshape(flat.shape), strict=True)):
+        rows, columns = np.nonzero(coupling > 1e-14)
+        equations = np.eye(size)[rows], np.eye(size)[columns]
+        out[index] = np.linalg.lstsq(np.hstack(equations), cost[rows, columns])[0]
+    return out.reshape(*costs.shape[:-2], 2, size)
 
 
 def _solve(metric: MixtureWasserstein, cost: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:

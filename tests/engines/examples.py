@@ -15,11 +15,13 @@ import numpy as np
 import torch
 
 import wellcal as wc
+from wellcal._array import to_numpy
+from wellcal.problem import prepare
 
 N, D, C = 11, 2, 4
 _rng = np.random.default_rng(20)
 
-# -- domains of parameters ------------------------------------------------------------------------------------
+# -- domains of parameters ----------------------------------------------------------------------------
 # A step away from a parameter must stay a parameter: it is taken in free coordinates.
 
 
@@ -60,6 +62,11 @@ class Example:
     domains: tuple[str, ...]
     lowered: bool = False
     """Whether the default kernel has no closed form for the family."""
+
+    @property
+    def expectations(self) -> Any:
+        """How expectations are had: by a rule of fixed size where they are not closed, which is quicker."""
+        return wc.Lowering(nodes=48, points=64) if self.lowered else "auto"
 
     def build(self, convert: Callable[[np.ndarray], Any] = np.asarray, rows: Any = slice(None)) -> Any:
         return self.family(*(convert(parameter[rows]) for parameter in self.parameters))
@@ -190,7 +197,7 @@ EXAMPLES: dict[str, Example] = {
     ),
 }
 
-# -- array libraries ----------------------------------------------------------------------------------------------
+# -- array libraries ----------------------------------------------------------------------------------
 
 
 def read_only(x: Any) -> np.ndarray:
@@ -219,6 +226,13 @@ class Library:
 def jax_x64() -> AbstractContextManager[Any]:
     """JAX in float64, for the duration of a block."""
     return jax.enable_x64(True)
+
+
+def mean_size(y: Any, pred: Any, **options: Any) -> float:
+    """Mean of |h| over pairs: the size that differences between libraries are compared with."""
+    problem = prepare(y, pred, **options)
+    h = to_numpy(problem.tile(problem.rows, problem.rows))
+    return float(np.abs(h).mean())
 
 
 LIBRARIES: dict[str, Library] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import mpmath as mp
@@ -38,7 +38,10 @@ def distance(x: Any, y: Any) -> float:
 PLAIN: list[tuple[k.Kernel, Callable[[Any, Any], float]]] = [
     (k.Gaussian(0.8), lambda x, y: math.exp(-(distance(x, y) ** 2) / (2 * 0.8**2))),
     (k.Laplacian(1.5), lambda x, y: math.exp(-distance(x, y) / 1.5)),
-    (k.Matern(1.5, 0.7), lambda x, y: (1 + 3**0.5 * distance(x, y) / 0.7) * math.exp(-(3**0.5) * distance(x, y) / 0.7)),
+    (
+        k.Matern(1.5, 0.7),
+        lambda x, y: (1 + 3**0.5 * distance(x, y) / 0.7) * math.exp(-(3**0.5) * distance(x, y) / 0.7),
+    ),
     (k.RationalQuadratic(0.6, 2.0), lambda x, y: (1 + distance(x, y) ** 2 / (2 * 0.6 * 2.0**2)) ** -0.6),
     (k.Delta(), lambda x, y: float(np.all(np.asarray(x) == np.asarray(y)))),
     (
@@ -67,10 +70,16 @@ def points(values: Any) -> list[Atoms]:
 def check(kernel: k.Kernel, plain: Callable[..., float], P: Any, atoms: list[Atoms], y: Any) -> None:
     """Predictions with themselves and with targets."""
     np.testing.assert_allclose(
-        wc.pairing(kernel, P, P, expectations="closed"), double_sum(plain, atoms, atoms), rtol=1e-13, atol=1e-16
+        wc.pairing(kernel, P, P, expectations="closed"),
+        double_sum(plain, atoms, atoms),
+        rtol=1e-13,
+        atol=1e-16,
     )
     np.testing.assert_allclose(
-        wc.pairing(kernel, P, y, expectations="closed"), double_sum(plain, atoms, points(y)), rtol=1e-13, atol=1e-16
+        wc.pairing(kernel, P, y, expectations="closed"),
+        double_sum(plain, atoms, points(y)),
+        rtol=1e-13,
+        atol=1e-16,
     )
 
 
@@ -220,7 +229,7 @@ def test_samples_meet_normals_in_closed_form() -> None:
 RATES = np.array([0.0, 1e-3, 0.03, 0.5, 1.0, 7.3, 31.0, 100.0, 333.3, 1e3])
 
 
-@lru_cache(maxsize=None)
+@cache
 def poisson_table(rate: float, top: int) -> tuple[Any, ...]:
     """Probabilities of 0 .. top by their recursion."""
     table = [mp.exp(-mp.mpf(rate))]
@@ -229,7 +238,7 @@ def poisson_table(rate: float, top: int) -> tuple[Any, ...]:
     return tuple(table)
 
 
-@lru_cache(maxsize=None)
+@cache
 def negative_binomial_table(mean: float, dispersion: float, top: int) -> tuple[Any, ...]:
     mean, dispersion = mp.mpf(mean), mp.mpf(dispersion)
     size, share = 1 / dispersion, dispersion * mean / (1 + dispersion * mean)
@@ -257,7 +266,9 @@ def test_oracle_tables_are_the_probabilities() -> None:
         by_formula = mp.mpf(31) ** count * mp.exp(-31) / mp.factorial(count)
         assert abs(poisson_table(31.0, 40)[count] / by_formula - 1) < 1e-45
         binomial = mp.binomial(count + mp.mpf(2.5) - 1, count)
-        by_formula = binomial * (1 / (1 + mp.mpf(0.4) * 8)) ** (1 / mp.mpf(0.4)) * (3.2 / mp.mpf(4.2)) ** count
+        by_formula = (
+            binomial * (1 / (1 + mp.mpf(0.4) * 8)) ** (1 / mp.mpf(0.4)) * (3.2 / mp.mpf(4.2)) ** count
+        )
         assert abs(negative_binomial_table(8.0, 0.4, 40)[count] / by_formula - 1) < 1e-15
 
 
@@ -326,11 +337,13 @@ TOP = 2000
 def count_tables(P: Any) -> list[tuple[Any, ...]]:
     if isinstance(P, wc.Poisson):
         return [poisson_table(float(r), TOP) for r in P.rate]
-    return [negative_binomial_table(float(m), float(d), TOP) for m, d in zip(P.mean(), P.dispersion, strict=True)]
+    return [
+        negative_binomial_table(float(m), float(d), TOP) for m, d in zip(P.mean(), P.dispersion, strict=True)
+    ]
 
 
 def smoothed(table: tuple[Any, ...], lengthscale: float) -> np.ndarray:
-    """``sum_y p(y) exp(-(x - y)^2 / (2 l^2))`` at all x: float64 of exact probabilities is enough for 1e-13."""
+    """``sum_y p(y) exp(-(x - y)^2 / (2 l^2))`` at all x, in float64 from exact probabilities."""
     counts = np.arange(TOP + 1)
     p = np.array([float(q) for q in table])
     used = np.flatnonzero(p > 1e-25)
@@ -346,11 +359,16 @@ def test_counts_with_gaussian(P: Any, Q: Any, lengthscale: float) -> None:
     """All but 1e-13 of the mass is kept: 1e-12 absolute."""
     found = wc.pairing(k.Gaussian(lengthscale), P, Q, expectations="closed")
     right = [smoothed(table, lengthscale) for table in count_tables(Q)]
-    exact = [[math.fsum(float(p) * s for p, s in zip(table, row, strict=True)) for row in right] for table in count_tables(P)]
+    exact = [
+        [math.fsum(float(p) * s for p, s in zip(table, row, strict=True)) for row in right]
+        for table in count_tables(P)
+    ]
     np.testing.assert_allclose(found, exact, rtol=0, atol=1e-12)
     y = np.array([0, 3, 77, 1500])
     targets = wc.pairing(k.Gaussian(lengthscale), P, y, expectations="closed")
-    np.testing.assert_allclose(targets, [smoothed(t, lengthscale)[y] for t in count_tables(P)], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        targets, [smoothed(t, lengthscale)[y] for t in count_tables(P)], rtol=0, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize(("P", "Q"), list(itertools.product(FAMILIES, repeat=2)))
@@ -360,7 +378,9 @@ def test_counts_with_delta(P: Any, Q: Any) -> None:
     np.testing.assert_allclose(found, exact, rtol=0, atol=1e-12)
     y = np.array([0, 3, 77, 1500])
     targets = wc.pairing(k.Delta(), P, y, expectations="closed")
-    np.testing.assert_allclose(targets, [[float(t[c]) for c in y] for t in count_tables(P)], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        targets, [[float(t[c]) for c in y] for t in count_tables(P)], rtol=0, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("mean", [1e-3, 1.0, 1e3])
@@ -398,7 +418,9 @@ def test_other_kernels_on_counts(mean: float) -> None:
 def test_delta_with_densities_is_refused(P: Any, kernel: k.Kernel) -> None:
     y = np.zeros(2) if P.event_shape == () else np.zeros((2, 2))
     for Q in (P, y):
-        with pytest.raises(ValueError, match=r"Delta\(\) compares targets for equality.*take a kernel such as"):
+        with pytest.raises(
+            ValueError, match=r"Delta\(\) compares targets for equality.*take a kernel such as"
+        ):
             wc.pairing(kernel, P, Q)
 
 

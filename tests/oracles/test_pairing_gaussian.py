@@ -61,7 +61,9 @@ def oracle_laplace_normal(lengthscale: Any, difference: Any, scale: Any, varianc
     d = abs(difference)
 
     def side(sign: int) -> Any:
-        return mp.exp(s / (2 * scale**2) - sign * d / scale) * mp.erfc((s / scale - sign * d) / mp.sqrt(2 * s))
+        return mp.exp(s / (2 * scale**2) - sign * d / scale) * mp.erfc(
+            (s / scale - sign * d) / mp.sqrt(2 * s)
+        )
 
     return lengthscale * mp.sqrt(mp.pi / 2) / (2 * scale) * (side(1) + side(-1))
 
@@ -133,7 +135,9 @@ def test_oracle_laplace_laplace_is_the_integral(a: float, b: float) -> None:
     oracle = oracle_laplace_laplace(lengthscale, z, mp.mpf(a), mp.mpf(b))
     with mp.workdps(30):
         integral = mp.quad(
-            lambda x: laplace_density(x, 0, b) * oracle_laplace_normal(lengthscale, x - z, mp.mpf(a), mp.mpf(0)),
+            lambda x: (
+                laplace_density(x, 0, b) * oracle_laplace_normal(lengthscale, x - z, mp.mpf(a), mp.mpf(0))
+            ),
             [-70, -5, 0, z, 5, 70],
         )
     assert float(abs(integral / oracle - 1)) < 1e-18
@@ -225,7 +229,9 @@ def test_diagonal_normal(d: int, lengthscale: float) -> None:
         )
 
     y = apart * np.sqrt(lengthscale**2 + left**2 + right**2)
-    values = wc.pairing(kernel, wc.DiagonalNormal(x, left), wc.DiagonalNormal(y, right), expectations="closed")
+    values = wc.pairing(
+        kernel, wc.DiagonalNormal(x, left), wc.DiagonalNormal(y, right), expectations="closed"
+    )
     assert_relative(values, lambda i, j: oracle(i, j, 1), RELATIVE_ERROR, 2 * n)
     y = apart * np.sqrt(lengthscale**2 + left**2)
     points = wc.pairing(kernel, wc.DiagonalNormal(x, left), y, expectations="closed")
@@ -305,11 +311,15 @@ def test_far_from_the_origin() -> None:
     rng = np.random.default_rng(5)
     cov = covariances(rng, 3, 2, 10.0, 1.0)
     loc = offset + rng.normal(size=(3, 2))
-    full = wc.pairing(Gaussian(0.3), wc.MultivariateNormal(loc, cov), wc.MultivariateNormal(loc[::-1], cov[::-1]))
+    full = wc.pairing(
+        Gaussian(0.3), wc.MultivariateNormal(loc, cov), wc.MultivariateNormal(loc[::-1], cov[::-1])
+    )
 
     def oracle_full(i: int, j: int) -> Any:
         difference = differences(loc[i], loc[2 - j])
-        return oracle_full_normal(number(0.3), difference, mp.matrix(cov[i].tolist()) + mp.matrix(cov[2 - j].tolist()))
+        return oracle_full_normal(
+            number(0.3), difference, mp.matrix(cov[i].tolist()) + mp.matrix(cov[2 - j].tolist())
+        )
 
     assert_relative(full, oracle_full, RELATIVE_ERROR, 9)
 
@@ -324,7 +334,9 @@ def test_laplace_and_point(lengthscale: float) -> None:
     values = wc.pairing(Gaussian(lengthscale), wc.Laplace(x, s), y, expectations="closed")
 
     def oracle(i: int, j: int) -> Any:
-        return oracle_laplace_normal(number(lengthscale), number(x[i]) - number(y[j]), number(s[i]), mp.mpf(0))
+        return oracle_laplace_normal(
+            number(lengthscale), number(x[i]) - number(y[j]), number(s[i]), mp.mpf(0)
+        )
 
     assert_relative(values, oracle, RELATIVE_ERROR, 60)
 

@@ -183,7 +183,9 @@ def test_far_from_the_origin() -> None:
 
         def exact(i: int, j: int, left: Any = left, right: Any = right) -> Any:
             (scales_a, variance_a), (scales_b, variance_b) = PARTS[left](i, s), PARTS[right](j, s)
-            return oracle(number(0.5), number(x[i]) - number(x[j]), [*scales_a, *scales_b], variance_a + variance_b)
+            return oracle(
+                number(0.5), number(x[i]) - number(x[j]), [*scales_a, *scales_b], variance_a + variance_b
+            )
 
         assert_relative(values, exact, 9)
 

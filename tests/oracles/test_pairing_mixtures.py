@@ -83,7 +83,9 @@ KERNEL = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 
 
 def mixture(makers: list[Any], n: int, seed: int) -> wc.Mixture:
-    return wc.Mixture([make(n, seed + i) for i, make in enumerate(makers)], weights(n, len(makers), seed + 100))
+    return wc.Mixture(
+        [make(n, seed + i) for i, make in enumerate(makers)], weights(n, len(makers), seed + 100)
+    )
 
 
 @KERNEL
@@ -97,14 +99,19 @@ def test_scalar_mixtures(kernel: k.Kernel, name: str) -> None:
     y = np.linspace(-2.0, 3.0, 5)
     targets = wc.pairing(kernel, P, y, expectations="closed")
     by_component = sum(
-        P.weights[:, i, None] * wc.pairing(kernel, c, wc.Samples(y[:, None])) for i, c in enumerate(P.components)
+        P.weights[:, i, None] * wc.pairing(kernel, c, wc.Samples(y[:, None]))
+        for i, c in enumerate(P.components)
     )
     np.testing.assert_allclose(targets, by_component, rtol=1e-13)
 
 
 @pytest.mark.parametrize(
     ("left", "right"),
-    [([diagonal] * 2, [diagonal] * 3), ([full, diagonal, vectors], [vectors, full]), ([full] * 3, [full] * 2)],
+    [
+        ([diagonal] * 2, [diagonal] * 3),
+        ([full, diagonal, vectors], [vectors, full]),
+        ([full] * 3, [full] * 2),
+    ],
 )
 def test_vector_mixtures(left: list[Any], right: list[Any]) -> None:
     kernel = k.Gaussian(0.9)
@@ -115,7 +122,10 @@ def test_vector_mixtures(left: list[Any], right: list[Any]) -> None:
 
 @pytest.mark.parametrize("kernel", [k.Delta(), k.Gaussian(1.5), k.Laplacian()], ids=repr)
 def test_count_mixtures(kernel: k.Kernel) -> None:
-    P, Q = mixture([poissons, negative_binomials, poissons], N, 0), mixture([negative_binomials, poissons], M, 50)
+    P, Q = (
+        mixture([poissons, negative_binomials, poissons], N, 0),
+        mixture([negative_binomials, poissons], M, 50),
+    )
     np.testing.assert_allclose(
         wc.pairing(kernel, P, Q, expectations="closed"), brute_force(kernel, P, Q), rtol=0, atol=1e-12
     )
@@ -205,7 +215,9 @@ def test_mixtures_with_many_samples(size: int) -> None:
 # -- classes -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", [k.Delta(), k.Gaussian(), k.Callable(lambda x, y: 1.0 / (1.0 + abs(x - y)))], ids=repr)
+@pytest.mark.parametrize(
+    "kernel", [k.Delta(), k.Gaussian(), k.Callable(lambda x, y: 1.0 / (1.0 + abs(x - y)))], ids=repr
+)
 def test_mixture_of_categoricals_is_the_categorical_of_mean_probabilities(kernel: k.Kernel) -> None:
     members = [weights(N, 3, seed) for seed in range(3)]
     w = weights(N, 3, 7)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable as Function
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -741,6 +742,7 @@ def test_errors_say_law_place_and_size() -> None:
     assert "they differ by" in message
     assert message.endswith("[Callable(<lambda>) with Normal]")
     assert isinstance(error.value, AssertionError)
+    assert str(pickle.loads(pickle.dumps(error.value))) == message
 
 
 def test_results_do_not_depend_on_when_they_are_asked_for() -> None:

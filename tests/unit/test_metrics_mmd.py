@@ -60,8 +60,18 @@ def laplacian_laplace(difference: Any, a: Any, b: Any) -> Any:
         scales.append(scale)
     total = mp.mpf(0)
     for s in scales:
-        total += mp.exp(-abs(difference) / s) / s * mp.fprod(s * s / (s * s - t * t) for t in scales if t != s)
+        total += (
+            mp.exp(-abs(difference) / s) / s * mp.fprod(s * s / (s * s - t * t) for t in scales if t != s)
+        )
     return scales[0] * total
+
+
+def laplacian_normal(difference: Any, variance: Any) -> Any:
+    """E exp(-|D| / l) for a normal difference D."""
+    z, root = abs(difference), mp.sqrt(2 * variance)
+    near = mp.exp(-z / LENGTH) * mp.erfc((variance / LENGTH - z) / root)
+    far = mp.exp(z / LENGTH) * mp.erfc((variance / LENGTH + z) / root)
+    return mp.exp(variance / (2 * LENGTH**2)) * (near + far) / 2
 
 
 def discrepancy(pairing: Pairing) -> Any:
@@ -185,17 +195,23 @@ def mixture_of(make: Callable[[int, float], Any], size: int, step: float) -> wc.
 
 
 def mixture(step: float) -> tuple[k.Kernel, Any, Pairing]:
-    P = mixture_of(lambda i, s: wc.Normal(near(np.float64(i - 0.7), s), near(np.float64(0.3 + 0.2 * i), s)), 3, step)
+    P = mixture_of(
+        lambda i, s: wc.Normal(near(np.float64(i - 0.7), s), near(np.float64(0.3 + 0.2 * i), s)), 3, step
+    )
     return k.Gaussian(SCALE), P, mixture_pairing(P)
 
 
 def large_mixture(step: float) -> tuple[k.Kernel, Any, Pairing]:
-    P = mixture_of(lambda i, s: wc.Normal(near(np.float64(i - 2.7), s), near(np.float64(0.3 + 0.2 * i), s)), 7, step)
+    P = mixture_of(
+        lambda i, s: wc.Normal(near(np.float64(i - 2.7), s), near(np.float64(0.3 + 0.2 * i), s)), 7, step
+    )
     return k.Gaussian(SCALE), P, mixture_pairing(P)
 
 
 def mixture_of_laplace(step: float) -> tuple[k.Kernel, Any, Pairing]:
-    P = mixture_of(lambda i, s: wc.Laplace(near(np.float64(i - 0.7), s), near(np.float64(0.3 + 0.2 * i), s)), 2, step)
+    P = mixture_of(
+        lambda i, s: wc.Laplace(near(np.float64(i - 0.7), s), near(np.float64(0.3 + 0.2 * i), s)), 2, step
+    )
     return k.Laplacian(SCALE), P, mixture_pairing(P)
 
 
@@ -232,7 +248,11 @@ def numeric_classes(step: float) -> tuple[k.Kernel, Any, Pairing]:
     P = wc.Categorical(weights(4, step), support=[0.0, 0.5, 2.0, -1.0])
     exact = [[number(p) for p in row] for row in P.probs]
     gram = [[gaussian(number(x) - number(y), mp.mpf(0)) for y in P.support] for x in P.support]
-    return k.Gaussian(SCALE), P, lambda i, j: mp.fsum(p * mp.fdot(row, exact[j]) for p, row in zip(exact[i], gram, strict=True))
+    return (
+        k.Gaussian(SCALE),
+        P,
+        lambda i, j: mp.fsum(p * mp.fdot(row, exact[j]) for p, row in zip(exact[i], gram, strict=True)),
+    )
 
 
 def counts(step: float) -> tuple[k.Kernel, Any, Pairing]:
@@ -240,12 +260,44 @@ def counts(step: float) -> tuple[k.Kernel, Any, Pairing]:
     P = wc.Poisson(near(np.float64(3.0), step))
     tables = [[mp.exp(-number(r)) * number(r) ** c / mp.factorial(c) for c in range(60)] for r in P.rate]
     lags = [gaussian(mp.mpf(c), mp.mpf(0)) for c in range(60)]
-    return k.Gaussian(SCALE), P, lambda i, j: mp.fsum(
-        p * mp.fsum(q * lags[abs(a - b)] for b, q in enumerate(tables[j])) for a, p in enumerate(tables[i])
+    return (
+        k.Gaussian(SCALE),
+        P,
+        lambda i, j: mp.fsum(
+            p * mp.fsum(q * lags[abs(a - b)] for b, q in enumerate(tables[j]))
+            for a, p in enumerate(tables[i])
+        ),
     )
 
 
+def normal_under_laplacian(step: float) -> tuple[k.Kernel, Any, Pairing]:
+    P = wc.Normal(near(np.float64(1.3), step), near(np.float64(0.5), -step))
+    return (
+        k.Laplacian(SCALE),
+        P,
+        lambda i, j: laplacian_normal(
+            number(P.loc[i]) - number(P.loc[j]), number(P.scale[i]) ** 2 + number(P.scale[j]) ** 2
+        ),
+    )
+
+
+def counts_under_delta(step: float) -> tuple[k.Kernel, Any, Pairing]:
+    P = wc.Poisson(near(np.float64(30.0), step))
+    return (
+        k.Delta(),
+        P,
+        lambda i, j: (
+            mp.exp(-number(P.rate[i]) - number(P.rate[j]))
+            * mp.besseli(0, 2 * mp.sqrt(number(P.rate[i]) * number(P.rate[j])))
+        ),
+    )
+
+
+EXTRAPOLATED = [mixture_of_laplace, normal_under_laplacian, counts_under_delta]
+"""No formula without cancellation is known: ten digits by extrapolation."""
+
 CASES = [
+    *EXTRAPOLATED,
     normal,
     normal_loc,
     normal_scale,
@@ -255,7 +307,6 @@ CASES = [
     laplace_scale,
     mixture,
     large_mixture,
-    mixture_of_laplace,
     mixture_of_full_normals,
     samples,
     many_samples,
@@ -277,8 +328,9 @@ def test_near_predictions_keep_their_digits(make: Callable[[float], tuple[k.Kern
         kernel, predictions, pairing = make(step)
         exact = discrepancy(pairing)
         errors[step] = float(abs(number(distances(kernel, predictions)[0, 1]) / exact - 1))
+    floor = 1e-9 if make in EXTRAPOLATED else 1e-11
     for step, error in errors.items():
-        assert error < max(1e-11, 5e-16 / step), errors
+        assert error < max(floor, 5e-16 / step), errors
     assert errors[1e-9] < 1e-6
 
 
@@ -296,6 +348,7 @@ IDENTICAL: list[tuple[k.Kernel, Any]] = [
     (k.RationalQuadratic(), vector_samples(1e-3)[1]),
     (k.Callable(lambda x, y: 1.0 / (1.0 + abs(x - y))), samples(1e-3)[1]),
     (k.Delta(), wc.Poisson(np.array([3.0, 300.0]))),
+    (k.Callable(lambda x, y: float(len(set(x) & set(y)))), wc.Samples([["ab", "b"], ["c", "cd"]])),
     (k.Gaussian(), wc.Gamma(np.array([2.0, 3.0]), np.ones(2))),
     (k.Laplacian(), wc.Gamma(np.array([2.0, 3.0]), np.ones(2))),
     (k.Gaussian(), wc.Dirichlet(np.array([[1.0, 2.0, 3.0], [2.0, 2.0, 2.0]]))),
@@ -317,7 +370,8 @@ def test_permuted_components_are_the_same_mixture() -> None:
     loc, scale, w = np.array([0.0, 1.0, 3.0]), np.array([1.0, 0.5, 2.0]), np.array([0.2, 0.3, 0.5])
     order = [2, 0, 1]
     P = wc.Mixture(
-        [wc.Normal([loc[i], loc[j]], [scale[i], scale[j]]) for i, j in enumerate(order)], np.stack([w, w[order]])
+        [wc.Normal([loc[i], loc[j]], [scale[i], scale[j]]) for i, j in enumerate(order)],
+        np.stack([w, w[order]]),
     )
     assert distances(k.Gaussian(), P)[0, 1] < 5e-8
     values = np.random.default_rng(4).normal(size=50)

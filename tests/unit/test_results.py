@@ -1,58 +1,160 @@
-"""What an estimate shows and refuses."""
+"""Estimates as values: printing, conversion, intervals, immutability, and passage through JAX."""
+
+from __future__ import annotations
 
 import dataclasses
+import math
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import torch
+from numpy.testing import assert_allclose
+from scipy import stats
 
 import wellcal as wc
-from wellcal.results import Estimate
+from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
+from wellcal.results import Estimate, Interval
+
+KERNEL = ExpDistance(Wasserstein(), lengthscale=0.5) @ Gaussian(2.0)
+FULL = Estimate(0.0123456789, 0.00123456, "SKCE", "unbiased", 150, KERNEL, {"expectations": "closed"})
 
 
-def test_float_and_interval():
-    estimate = Estimate(0.25, 0.05, "SKCE", "unbiased", 100)
-    assert float(estimate) == 0.25
-    interval = estimate.confidence_interval()
-    assert (interval.low, interval.high) == pytest.approx((0.25 - 1.959964 * 0.05, 0.25 + 1.959964 * 0.05))
-    assert interval.level == 0.95
-    wider = estimate.confidence_interval(0.99)
-    assert wider.low < interval.low < interval.high < wider.high
+def test_the_representation_says_what_how_and_with_what() -> None:
+    assert repr(FULL).splitlines() == [
+        "SKCE = 0.0123457 +- 0.001235  (unbiased, 150 cases)",
+        "  kernel: ExpDistance(Wasserstein(order=2), lengthscale=0.5, power=1) @ Gaussian(lengthscale=2)",
+    ]
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, -1, 95])
-def test_levels_outside_the_unit_interval(level):
-    with pytest.raises(ValueError, match="level must be between 0 and 1"):
-        Estimate(0.25, 0.05).confidence_interval(level)
+def test_the_representation_leaves_out_what_is_not_known() -> None:
+    assert repr(Estimate(-0.25)) == "SKCE = -0.25"
+    assert repr(Estimate(0.5, None, "KCE", "biased", 3)) == "KCE = 0.5  (biased, 3 cases)"
+    assert "left out" not in repr(Estimate(0.5, provenance={"dropped": 0}))
 
 
-def test_no_interval_without_a_standard_error():
-    with pytest.raises(ValueError, match="no standard error is known for the biased estimator of SKCE"):
-        Estimate(0.25, None, "SKCE", "biased").confidence_interval()
+def test_the_representation_reports_numerical_expectations_and_dropped_cases() -> None:
+    provenance = {"lowered": ["rule one", "rule two"], "expectation_error": 1.23e-7, "dropped": 4}
+    lines = repr(Estimate(0.5, provenance=provenance)).splitlines()
+    assert "  expectations: numerical, estimated error 1.2e-07; rule one; rule two" in lines
+    assert "  left out: the last 4 cases (incomplete block)" in lines
+    provenance["expectation_error"] = math.nan
+    assert "no error estimate" in repr(Estimate(0.5, provenance=provenance))
 
 
-def test_frozen():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        Estimate(0.25).value = 1.0
-
-
-def test_repr_tells_value_error_kernel_and_scheme():
-    rng = np.random.default_rng(0)
-    pred = wc.StudentT(4.0, rng.normal(size=20), np.ones(20))
-    text = repr(wc.skce(pred.sample(1), pred))
-    for part in (
-        "SKCE = ",
-        "+-",
-        "unbiased, 20 cases",
-        "kernel: ExpDistance",
-        "numerical, estimated error",
-        "StudentT",
+def test_estimates_are_numbers() -> None:
+    assert float(FULL) == FULL.value
+    for value in (
+        np.float64(0.25),
+        np.array(0.25),
+        torch.tensor(0.25, requires_grad=True),
+        jnp.asarray(0.25),
     ):
-        assert part in text
+        assert float(Estimate(value)) == 0.25
+        assert repr(Estimate(value)) == "SKCE = 0.25"
 
 
-def test_provenance_of_a_closed_form():
-    estimate = wc.skce(np.zeros(5), wc.Normal(np.arange(5.0), np.ones(5)))
-    assert estimate.provenance["expectations"] == "closed"
-    assert estimate.provenance["precision"] == "float64"
-    assert "closed form" in estimate.provenance["rules"][0]
-    assert "lowered" not in estimate.provenance
+def test_estimates_are_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        FULL.value = 0.0  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        FULL.confidence_interval().low = 0.0  # type: ignore[misc]
+
+
+def test_estimates_do_not_share_their_provenance() -> None:
+    Estimate(0.0).provenance["seen"] = True
+    assert Estimate(0.0).provenance == {}
+
+
+def test_intervals_are_those_of_the_normal_distribution() -> None:
+    for level in (0.01, 0.5, 0.95, 0.9999):
+        low, high = stats.norm.interval(level, FULL.value, FULL.standard_error)
+        interval = FULL.confidence_interval(level)
+        assert_allclose((interval.low, interval.high), (low, high), rtol=1e-12)
+        assert interval == Interval(interval.low, interval.high, level)
+    assert FULL.confidence_interval().level == 0.95
+    exact = Estimate(1.0, 0.0).confidence_interval()
+    assert exact.low == exact.high == 1.0
+
+
+def test_intervals_of_tensors_are_numbers() -> None:
+    for one in (torch.tensor, jnp.asarray, np.asarray):
+        interval = Estimate(one(0.5), one(0.25)).confidence_interval(0.9)
+        assert isinstance(interval.low, float)
+        assert_allclose((interval.low, interval.high), stats.norm.interval(0.9, 0.5, 0.25), rtol=1e-6)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, 95, math.nan])
+def test_levels_are_probabilities(level: float) -> None:
+    with pytest.raises(ValueError, match=f"level must be between 0 and 1, found {level}"):
+        FULL.confidence_interval(level)
+
+
+def test_no_interval_without_a_standard_error() -> None:
+    with pytest.raises(ValueError, match="no standard error is known for the biased estimator of KCE"):
+        Estimate(0.5, None, "KCE", "biased").confidence_interval()
+
+
+# -- libraries --------------------------------------------------------------------------------------------
+
+MU, SIGMA = np.linspace(-1.0, 1.0, 12), np.linspace(0.5, 1.5, 12)
+Y = MU + 0.3 * np.cos(np.arange(12.0))
+
+
+def test_values_are_of_the_library_of_the_input() -> None:
+    numpy = wc.skce(Y, wc.Normal(MU, SIGMA))
+    assert type(numpy.value) is float
+    assert type(numpy.standard_error) is float
+    mu = torch.tensor(MU, requires_grad=True)
+    tensor = wc.skce(torch.tensor(Y), wc.Normal(mu, torch.tensor(SIGMA)))
+    assert isinstance(tensor.value, torch.Tensor)
+    assert tensor.value.shape == ()
+    assert tensor.value.requires_grad
+    assert_allclose(float(tensor), numpy.value, rtol=1e-12)
+    assert_allclose(float(tensor.standard_error), numpy.standard_error, rtol=1e-10)
+    assert not getattr(tensor.standard_error, "requires_grad", False)
+    with jax.enable_x64(True):
+        array = wc.skce(jnp.asarray(Y), wc.Normal(jnp.asarray(MU), jnp.asarray(SIGMA)))
+        assert isinstance(array.value, jax.Array)
+        assert array.value.shape == ()
+        assert_allclose(float(array), numpy.value, rtol=1e-12)
+        assert_allclose(float(array.standard_error), numpy.standard_error, rtol=1e-10)
+        assert array.provenance["precision"] == "float64"
+    single = wc.skce(jnp.asarray(Y), wc.Normal(jnp.asarray(MU), jnp.asarray(SIGMA)))
+    assert single.value.dtype == jnp.float32
+    assert single.provenance["precision"].startswith("float32")
+
+
+def test_estimates_are_pytrees() -> None:
+    with jax.enable_x64(True):
+
+        def estimate(mu: Any) -> Estimate:
+            return wc.skce(jnp.asarray(Y), wc.Normal(mu, jnp.asarray(SIGMA)), kernel=KERNEL)
+
+        outside, inside = estimate(jnp.asarray(MU)), jax.jit(estimate)(jnp.asarray(MU))
+        assert isinstance(inside, Estimate)
+        assert inside.kernel == KERNEL
+        assert inside.estimator == "unbiased"
+        assert inside.n_samples == 12
+        assert_allclose(float(inside), float(outside), rtol=1e-12)
+        assert_allclose(float(inside.standard_error), float(outside.standard_error), rtol=1e-10)
+        leaves, tree = jax.tree.flatten(outside)
+        assert len(leaves) == 2
+        assert jax.tree.unflatten(tree, leaves).provenance == outside.provenance
+        doubled = jax.tree.map(lambda x: 2.0 * x, outside)
+        assert_allclose(float(doubled), 2.0 * float(outside), rtol=1e-15)
+
+
+def test_traced_estimates_can_be_printed() -> None:
+    seen: list[str] = []
+
+    @jax.jit
+    def estimate(mu: Any) -> Any:
+        result = wc.skce(jnp.asarray(Y), wc.Normal(mu, jnp.asarray(SIGMA)), kernel=KERNEL)
+        seen.append(repr(result))
+        return result.value
+
+    estimate(jnp.asarray(MU))
+    assert seen[0].startswith("SKCE = traced  (unbiased, 12 cases)")

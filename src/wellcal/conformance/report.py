@@ -18,6 +18,8 @@ class ConformanceError(AssertionError):
     ----------
     law
         Name of the law, such as "symmetry".
+    detail
+        Where it is broken, and by how much.
 
     Examples
     --------
@@ -26,8 +28,12 @@ class ConformanceError(AssertionError):
     """
 
     def __init__(self, law: str, detail: str) -> None:
-        super().__init__(f"{law}: {detail}")
+        super().__init__(law, detail)
         self.law = law
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{self.law}: {self.detail}"
 
 
 @dataclass(frozen=True)

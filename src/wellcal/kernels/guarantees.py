@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from wellcal._array import is_traced, to_numpy
-from wellcal.kernels.base import Kernel, Product, Radial, Scaled, Sum, Tensor
+from wellcal.kernels.base import Kernel, Product, Radial, Scaled, Sum, Tensor, space_of
 from wellcal.kernels.metrics import (
     Euclidean,
     ExpDistance,
@@ -26,6 +26,7 @@ from wellcal.predictions import (
     Categorical,
     DiagonalNormal,
     Laplace,
+    LogNormal,
     Mixture,
     MultivariateNormal,
     NegativeBinomial,
@@ -38,7 +39,7 @@ from wellcal.predictions import (
 
 _BERG = "Berg, Christensen, Ressel (1984), Corollary 3.3.3 and Proposition 3.2.7"
 _MICCHELLI = "Micchelli, Xu, Zhang (2006), Theorem 17"
-_CHRISTMANN = "Christmann, Steinwart (2010), Theorem 2.2"
+_ZIEGEL = "Ziegel, Ginsbourger, Dümbgen (2022), on radial kernels on Hilbert spaces"
 _SRIPERUMBUDUR = "Sriperumbudur, Fukumizu, Lanckriet (2011)"
 _SZABO = "Szabo, Sriperumbudur (2018), Theorem 5"
 _STEINWART = "Steinwart, Ziegel (2021), Corollary 3.15"
@@ -58,8 +59,8 @@ class Guarantees:
         Assumption (K2) of the paper holds by itself. Where this is not True, that the kernel is
         integrable under the model and the data is the user's to check.
     universal
-        The stronger property that products need: characteristic times characteristic is not enough
-        (Szabo and Sriperumbudur, 2018, Example 1).
+        The stronger property that products need, that finite signed measures have different embeddings:
+        characteristic times characteristic is not enough (Szabo and Sriperumbudur, 2018, Example 1).
     reasons
         What proves, or refutes, each statement.
     """
@@ -84,12 +85,23 @@ class Guarantees:
 
 def guarantees_of(kernel: Kernel, predictions: Predictions) -> Guarantees:
     """What is proven about `kernel`, be it on targets, on predictions or on pairs."""
+    found = _statements(kernel, predictions)
+    draws = any(isinstance(c, Samples) and c.kind == "draws" for c in _components(predictions))
+    if draws and space_of(kernel) == "pairs" and _THINNING not in found.reasons:
+        return replace(found, reasons=(*found.reasons, _THINNING))
+    return found
+
+
+_THINNING = "draws must be independent of each other: thin those of a Markov chain first"
+
+
+def _statements(kernel: Kernel, predictions: Predictions) -> Guarantees:
     if isinstance(kernel, Tensor):
         return _tensor(kernel, predictions)
     if isinstance(kernel, Scaled):
         return guarantees_of(kernel.kernel, predictions)
     if isinstance(kernel, (Sum, Product)):
-        return _combined(kernel, predictions)
+        return _combined(kernel, [guarantees_of(k, predictions) for k in kernel.kernels])
     if isinstance(kernel, ExpDistance):
         return _exp_distance(kernel, predictions)
     if isinstance(kernel, (Callable, Joint)):
@@ -136,24 +148,28 @@ def _delta(predictions: Predictions) -> Guarantees:
 def _radial(kernel: Radial, predictions: Predictions) -> Guarantees:
     if type(kernel).__module__ != "wellcal.kernels.targets":
         return Guarantees(None, None, None, None, (f"nothing is known about the user's kernel {kernel!r}",))
-    if isinstance(predictions, Categorical) and predictions.support_values() is None:
-        return Guarantees(None, None, True, None, (f"{kernel!r} needs numeric targets",))
-    if isinstance(predictions, Samples) and predictions.values.dtype == object:
+    if not all(map(_is_numeric, _components(predictions))):
         return Guarantees(None, None, True, None, (f"{kernel!r} needs numeric targets",))
     reason = f"{type(kernel).__name__} is universal on R^d ({_MICCHELLI}; {_SRIPERUMBUDUR})"
     return Guarantees(True, True, True, True, (reason,))
 
 
-def _combined(kernel: Sum | Product, predictions: Predictions) -> Guarantees:
-    parts = [guarantees_of(k, predictions) for k in kernel.kernels]
+def _is_numeric(predictions: Predictions) -> bool:
+    if isinstance(predictions, Categorical):
+        return predictions.support_values() is not None
+    return not (isinstance(predictions, Samples) and predictions.holds_objects)
+
+
+def _combined(kernel: Sum | Product, parts: list[Guarantees]) -> Guarantees:
     # A part that is not a kernel does not refute the whole: only what is proven of all parts carries over.
     positive_definite = True if all(p.positive_definite for p in parts) else None
     bounded = _all(p.bounded for p in parts)
     reasons = tuple(dict.fromkeys(reason for p in parts for reason in p.reasons))
     if isinstance(kernel, Sum):
-        # The kernel of a sum of embeddings is the intersection of their kernels.
-        universal = _any(p.universal for p in parts) if positive_definite else None
-        characteristic = _any(p.characteristic for p in parts) if positive_definite else None
+        # Measures that no part tells apart are those that the sum does not: one part that tells all is
+        # enough, but parts that each miss some may miss none together.
+        universal = True if positive_definite and any(p.universal for p in parts) else None
+        characteristic = True if positive_definite and any(p.characteristic for p in parts) else None
         return Guarantees(positive_definite, characteristic, bounded, universal, reasons)
     radial = all(
         isinstance(k, Radial) and type(k).__module__ == "wellcal.kernels.targets" for k in kernel.kernels
@@ -176,7 +192,7 @@ def _tensor(kernel: Tensor, predictions: Predictions) -> Guarantees:
     elif on_predictions.universal and on_targets.universal:
         characteristic = True
         theorem = _STEINWART if isinstance(predictions, (Bernoulli, Categorical)) else _SZABO
-        reasons.append(f"universal times universal is characteristic ({theorem})")
+        reasons.append(f"universal times universal is universal, so characteristic ({theorem})")
     else:
         reasons.append(
             "characteristic times characteristic is not enough (Szabo, Sriperumbudur, 2018, Example 1), "
@@ -197,8 +213,16 @@ def _tensor(kernel: Tensor, predictions: Predictions) -> Guarantees:
 
 def _on_predictions(kernel: Kernel, predictions: Predictions) -> Guarantees:
     """A radial kernel on the left of @ acts on the Euclidean distance of parameters."""
+    if isinstance(kernel, (Sum, Product)):
+        return _combined(kernel, [_on_predictions(k, predictions) for k in kernel.kernels])
+    if isinstance(kernel, Scaled):
+        return _on_predictions(kernel.kernel, predictions)
     if isinstance(kernel, Radial):
+        if type(kernel).__module__ != "wellcal.kernels.targets":
+            return _radial(kernel, predictions)
         return _metric_kernel(Euclidean(), 1.0, predictions)
+    if isinstance(kernel, Delta):
+        return Guarantees(None, None, None, None, ("Delta() is not a kernel on predictions",))
     return guarantees_of(kernel, predictions)
 
 
@@ -208,70 +232,102 @@ def _exp_distance(kernel: ExpDistance, predictions: Predictions) -> Guarantees:
 
 def _metric_kernel(metric: Metric, power: float, predictions: Predictions) -> Guarantees:
     if isinstance(metric, MixtureWasserstein):
-        reason = (
-            "MixtureWasserstein is not Hilbertian: uniform two-point mixtures on the vertices of a square "
-            "refute the paper's theorem, so exp(-d^power) can have negative eigenvalues"
-        )
-        return Guarantees(False, None, True, None, (reason,))
+        return _mixture_wasserstein(metric, power, predictions)
     if isinstance(metric, MaximumMeanDiscrepancy):
-        return _maximum_mean_discrepancy(metric, power, predictions)
-    if isinstance(metric, TotalVariation) or (isinstance(metric, Wasserstein) and metric.order == 1):
-        reason = (
-            f"{metric!r} is an L1 distance, so exp(-d^power) is positive definite for power <= 1 ({_BERG})"
-        )
-        finite = isinstance(metric, TotalVariation)
-        if finite:
-            return Guarantees(
-                True, True, True, True, (reason, "on the simplex it is a product of Laplacian kernels")
-            )
-        return Guarantees(True, None, True, None, (reason, "universality is not proven"))
-    if isinstance(metric, Wasserstein) and _contains_full_covariances(predictions):
-        if isinstance(predictions, MultivariateNormal) and covariances_commute(predictions):
+        return _maximum_mean_discrepancy(metric, predictions)
+    if not _is_available(metric, predictions):
+        reason = f"{metric!r} is not available for {type(predictions).__name__} predictions"
+        return Guarantees(None, None, None, None, (reason,))
+    if isinstance(metric, TotalVariation):
+        return _negative_type(metric, "it is an L1 distance of probabilities")
+    if isinstance(metric, Wasserstein):
+        return _wasserstein(metric, predictions)
+    why = "the Euclidean distance of what it takes from the parameters, which are told apart by it"
+    if isinstance(metric, Hellinger):
+        why = "the L2 distance of square roots of densities"
+    return _hilbertian(metric, why)
+
+
+def _is_available(metric: Metric, predictions: Predictions) -> bool:
+    """Whether the distance can be evaluated for the family."""
+    finite = all(isinstance(c, (Bernoulli, Categorical)) for c in _components(predictions))
+    if isinstance(metric, TotalVariation):
+        return finite
+    if isinstance(metric, Euclidean):
+        families = (Bernoulli, Categorical, Normal, DiagonalNormal, Laplace, Poisson, Quantiles)
+        return isinstance(predictions, families)
+    if isinstance(metric, Hellinger):
+        return finite or isinstance(predictions, (Normal, DiagonalNormal, LogNormal, Poisson))
+    if isinstance(metric, RootCovariance):
+        return isinstance(predictions, (Normal, DiagonalNormal, MultivariateNormal))
+    if isinstance(metric, Wasserstein):
+        if metric.order == 2 and isinstance(predictions, (DiagonalNormal, MultivariateNormal)):
+            return True
+        scalar = predictions.event_shape == () and all(map(_is_numeric, _components(predictions)))
+        return scalar and hasattr(predictions, "quantile")
+    return True
+
+
+def _wasserstein(metric: Wasserstein, predictions: Predictions) -> Guarantees:
+    if isinstance(predictions, MultivariateNormal):
+        if covariances_commute(predictions):
             return _hilbertian(metric, "the covariances of these predictions commute")
         reason = (
             "the 2-Wasserstein distance between normals is not Hilbertian where covariances do not commute: "
             "four nearly degenerate covariances at 0, 45, 90 and 135 degrees refute it; take RootCovariance()"
         )
         return Guarantees(False, None, True, None, (reason,))
-    if isinstance(metric, (Euclidean, Hellinger, RootCovariance)) or _finite_embedding(predictions):
-        return _hilbertian(metric, "it embeds the parameters injectively into R^d")
-    reason = f"{metric!r} is the L2 distance of quantile functions, so Hilbertian ({_BERG})"
-    if power == 2.0:
-        return Guarantees(
-            True, True, True, True, (reason, f"universal on compact sets for power 2 ({_CHRISTMANN})")
-        )
-    return Guarantees(True, None, True, None, (reason, "universality is proven for power 2 only"))
+    sorted_draws = isinstance(predictions, Samples) and predictions.weights is None
+    by_parameters = (Normal, Laplace, DiagonalNormal) if metric.order == 2 else (Poisson,)
+    why = f"the L{metric.order} distance of quantile functions"
+    found = _hilbertian(metric, why) if metric.order == 2 else _negative_type(metric, f"it is {why}")
+    if sorted_draws or isinstance(predictions, (Quantiles, *by_parameters)):
+        return found
+    caveat = "it is evaluated at finitely many quantiles, which need not tell all distributions apart"
+    return Guarantees(True, None, True, None, (found.reasons[0], caveat))
+
+
+def _mixture_wasserstein(metric: MixtureWasserstein, power: float, predictions: Predictions) -> Guarantees:
+    components = _components(predictions)
+    if len(components) == 1:
+        return _metric_kernel(metric.components, power, components[0])
+    reason = (
+        "MixtureWasserstein is not Hilbertian: uniform two-point mixtures on the vertices of a square "
+        "refute the paper's theorem, so exp(-d^power) can have negative eigenvalues"
+    )
+    # A square fits among components with two parameters or more whose distance is Euclidean.
+    square = isinstance(components[0], (Normal, Laplace, DiagonalNormal, MultivariateNormal))
+    square = square and isinstance(metric.components, (Wasserstein, Euclidean, RootCovariance))
+    return Guarantees(False if square and power >= 1.0 else None, None, True, None, (reason,))
 
 
 def _hilbertian(metric: Metric, why: str) -> Guarantees:
     reasons = (
         f"{metric!r} is Hilbertian: {why} ({_BERG})",
-        f"a radial kernel on R^d is universal ({_MICCHELLI})",
+        f"exp(-d^power) of a Hilbertian distance is integrally strictly positive definite ({_ZIEGEL})",
     )
     return Guarantees(True, True, True, True, reasons)
 
 
-def _maximum_mean_discrepancy(
-    metric: MaximumMeanDiscrepancy, power: float, predictions: Predictions
-) -> Guarantees:
+def _negative_type(metric: Metric, why: str) -> Guarantees:
+    """The same for a distance whose root is Hilbertian, for power <= 1."""
+    reasons = (
+        f"{metric!r} is of negative type: {why}, so exp(-d^power) is valid for power <= 1 ({_BERG})",
+        f"and integrally strictly positive definite, for the root is Hilbertian ({_ZIEGEL})",
+    )
+    return Guarantees(True, True, True, True, reasons)
+
+
+def _maximum_mean_discrepancy(metric: MaximumMeanDiscrepancy, predictions: Predictions) -> Guarantees:
     inner = guarantees_of(metric.kernel, predictions)
     reason = f"an MMD is the distance of mean embeddings, so Hilbertian where its kernel is valid ({_BERG})"
     if not inner.positive_definite:
-        return Guarantees(inner.positive_definite, None, True, None, (*inner.reasons, reason))
-    if inner.characteristic and power == 2.0:
-        proof = f"the embedding is injective, and power 2 is universal on compact sets ({_CHRISTMANN})"
+        return Guarantees(None, None, True, None, (*inner.reasons, reason))
+    if inner.characteristic:
+        proof = f"it is injective, so exp(-d^power) is integrally strictly positive definite ({_ZIEGEL})"
         return Guarantees(True, True, True, True, (*inner.reasons, reason, proof))
-    return Guarantees(
-        True, None, True, None, (*inner.reasons, reason, "universality is proven for power 2 only")
-    )
-
-
-def _finite_embedding(predictions: Predictions) -> bool:
-    return isinstance(predictions, (Normal, Laplace, DiagonalNormal, Quantiles))
-
-
-def _contains_full_covariances(predictions: Predictions) -> bool:
-    return any(isinstance(component, MultivariateNormal) for component in _components(predictions))
+    caveat = "its kernel is not known to be characteristic, so that different predictions may have distance 0"
+    return Guarantees(True, None, True, None, (*inner.reasons, reason, caveat))
 
 
 def covariances_commute(predictions: MultivariateNormal) -> bool:
@@ -294,8 +350,3 @@ def covariances_commute(predictions: MultivariateNormal) -> bool:
 def _all(values: Iterable[bool | None]) -> bool | None:
     known = list(values)
     return False if False in known else (None if None in known else True)
-
-
-def _any(values: Iterable[bool | None]) -> bool | None:
-    known = list(values)
-    return True if True in known else (None if None in known else False)

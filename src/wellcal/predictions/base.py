@@ -18,6 +18,7 @@ from wellcal._array import (
     namespace,
     on_first_jax_array,
     take_rows,
+    to_numpy,
 )
 from wellcal._checks import check_nonempty, check_same_length, real_array
 from wellcal._ops import Ops, ops_for
@@ -137,6 +138,10 @@ class Predictions:
         Real targets become a floating array ``(n,)`` or ``(n, d)`` beside the predictions.
         Families of discrete targets override this.
         """
+        if is_array(y) and namespace(y) is not self._xp:
+            if is_traced(y):
+                namespace(y, self._like)  # an error: its values are not there yet to be carried over
+            y = to_numpy(y)
         array = real_array(y, name, ndim=(1 + len(self.event_shape),), like=self._like)
         check_same_length(array.shape[0], name, len(self), "predictions")
         if tuple(array.shape[1:]) != self.event_shape:
