@@ -48,7 +48,7 @@ def _wellcal(case: Case, engine: Any) -> Run:
 
 # -- NumPy, whole matrices -------------------------------------------------------------------
 
-_MATRICES_ALIVE = 7  # n x n arrays at the peak of the expressions below
+_MATRICES_ALIVE = 4  # n x n arrays at the peak of the expressions below
 _DIFFERENCES = 2**26  # entries of the (rows, n, classes) array of differences: 512 MiB
 
 

@@ -404,7 +404,7 @@ class ExpDistanceForm:
 
     def _value(self, ops: Ops, raised: Array) -> Array:
         degree = self.inner.degree
-        return ops.exp(-ops.power(raised / self.lengthscale**degree, self.power / degree))
+        return ops.exp(ops.power(raised, self.power / degree) * -(self.lengthscale**-self.power))
 
 
 @dataclass(frozen=True)

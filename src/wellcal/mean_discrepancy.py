@@ -234,7 +234,7 @@ def _normal_components(xp: Any, layout: Layout, rows: Rows, full: bool) -> tuple
 
 _STEP = 0.05  # largest relative move of a parameter at which plain subtraction is extrapolated from
 _LEVELS = 5
-_TINY = 1e-100  # a parameter that is zero moves by any amount at once
+_TINY = 1e-30  # relative moves below are none; a parameter that is zero moves by any amount at once
 
 
 def extrapolated(ops: Ops, form: ElementForm, a: Rows, b: Rows) -> Array:
@@ -250,7 +250,7 @@ def extrapolated(ops: Ops, form: ElementForm, a: Rows, b: Rows) -> Array:
     middle = {name: 0.5 * (a[name] + b[name]) for name in names}
     half = {name: 0.5 * (a[name] - b[name]) for name in names}
     move = stop_gradient(_relative_move(ops, form, middle, half))
-    moved = move > 0
+    moved = move > _TINY
     reach = _STEP / xp.where(moved, move, xp.ones_like(move))
     usable = moved & (reach > 1.0)
     nodes = [xp.where(usable, reach * 0.5**level, xp.ones_like(reach)) for level in range(_LEVELS)]
@@ -298,10 +298,11 @@ def _relative_move(ops: Ops, form: ElementForm, middle: Rows, half: Rows) -> Arr
             width = ops.minimum(width, scale + 0.0 * width)
             ratios.append(ops.abs(change["x"][:, :, 0]) / width)
         if constant is None:
-            ratios.append(ops.abs(change["w"]) / xp.max(ops.abs(own["w"]), axis=1)[:, None])
+            most = xp.max(ops.abs(own["w"]), axis=1)[:, None]
+            ratios.append(ops.abs(change["w"]) / ops.maximum(most, _TINY + 0.0 * most))
         for ratio in ratios:
-            most = xp.max(ratio, axis=1)
-            largest = most if largest is None else ops.maximum(largest, most)
+            greatest = xp.max(ratio, axis=1)
+            largest = greatest if largest is None else ops.maximum(largest, greatest)
     return largest
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from wellcal._array import Array, from_numpy, namespace, stop_gradient
 from wellcal.adapters import as_predictions
-from wellcal.predictions import Bernoulli, Categorical
+from wellcal.predictions import Bernoulli, Categorical, Mixture
 
 
 def confidence(y: object, pred: object) -> tuple[Array, Bernoulli]:
@@ -20,7 +22,8 @@ def confidence(y: object, pred: object) -> tuple[Array, Bernoulli]:
     y
         Observed classes.
     pred
-        Bernoulli or Categorical predictions, or arrays of probabilities. Ties go to the first class.
+        Bernoulli or Categorical predictions, mixtures of these over the same classes, or arrays of
+        probabilities. Ties go to the first class.
 
     Returns
     -------
@@ -36,8 +39,9 @@ def confidence(y: object, pred: object) -> tuple[Array, Bernoulli]:
     >>> correct, top.probs
     (array([1, 0]), array([0.7, 0.6]))
     """
-    predictions = as_predictions(pred)
-    if not isinstance(predictions, (Bernoulli, Categorical)):
+    predictions: Any = as_predictions(pred)
+    ensemble = isinstance(predictions, Mixture) and predictions.shares_labels
+    if not ensemble and not isinstance(predictions, (Bernoulli, Categorical)):
         raise TypeError(
             f"confidence needs Bernoulli or Categorical predictions, found {type(predictions).__name__}"
         )

@@ -111,6 +111,8 @@ def prepare(
     expectations: str | Lowering = "auto",
 ) -> Problem:
     """Check input, choose the kernel if none is given, and do the O(n) work."""
+    if isinstance(y, Predictions):
+        raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
     predictions = as_predictions(pred)
     targets = Targets(predictions.check_targets(y), predictions)
     chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel

@@ -30,8 +30,8 @@ from wellcal.kernels import (
 
 from .examples import EXAMPLES, LABELS, LOC, LOC_2, LOCS, PROBS, SCALE, SCALE_2, SCALES, Y, Example
 
-ROWS = np.array([0, 1, 2, 3, 4])
-TWICE = np.array([0, 1, 1, 2])
+ROWS = np.array([0, 1, 2, 3])
+TWICE = np.array([0, 1, 1])
 """Rows of which two are one prediction."""
 
 ESTIMATORS = ("unbiased", "biased", "block")
@@ -160,7 +160,7 @@ KERNELS: dict[str, tuple[str, Kernel]] = {
 def test_gradients_of_other_kernels(kernel: str) -> None:
     name, chosen = KERNELS[kernel]
     example = EXAMPLES[name]
-    for rows, tolerance in ((ROWS[:4], 1e-8), (TWICE, 5e-7)):
+    for rows, tolerance in ((ROWS, 1e-8), (TWICE, 5e-7)):
         value = value_of(example, example.targets[rows], chosen, estimator="biased")
         free = leaves(example.free(rows))
         if rows is TWICE and kernel == "transport between mixtures":
@@ -259,10 +259,10 @@ KERNEL = ExpDistance(Wasserstein(), 0.8) @ Gaussian(0.9)
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_second_derivatives(estimator: str) -> None:
-    given = leaves([LOC[ROWS[:4]], SCALE[ROWS[:4]]])
+    given = leaves([LOC[ROWS], SCALE[ROWS]])
 
     def value(m: Any, s: Any) -> torch.Tensor:
-        return wc.skce(Y[ROWS[:4]], wc.Normal(m, s), kernel=KERNEL, estimator=estimator).value
+        return wc.skce(Y[ROWS], wc.Normal(m, s), kernel=KERNEL, estimator=estimator).value
 
     assert torch.autograd.gradgradcheck(value, given, atol=1e-6, rtol=1e-5)
 

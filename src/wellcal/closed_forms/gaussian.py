@@ -21,19 +21,24 @@ from wellcal.kernels.targets import Gaussian
 @rule(Gaussian, Normals, Points)
 def diagonal(ops: Ops, kernel: Gaussian, a: Normals, b: Normals | Points) -> Array:
     """``prod_c s_c^(-1/2) exp(-sum_c (m_c - m'_c)^2 / (2 l^2 s_c))`` with s_c = 1 + (v_c + v'_c) / l^2."""
-    inverse = 1.0 / kernel.lengthscale**2
+    square = kernel.lengthscale**2
     exponent: Array = None
     spread: Array = None
     for c, (x, y) in enumerate(zip(a.x, b.x, strict=True)):
-        variance = a.v[c] + b.v[c] if isinstance(b, Normals) else a.v[c]
-        s = 1.0 + variance * inverse
-        term = (x - y) ** 2 / s
+        difference = x - y
+        # What depends on one side is worked out on that side, where it costs nothing.
+        s = 1.0 + a.v[c] / square
+        total = -2.0 * (a.v[c] + square)
+        if isinstance(b, Normals):
+            total = total + -2.0 * b.v[c]
+            s = s + b.v[c] / square
+        term = difference * difference / total
         exponent = term if exponent is None else exponent + term
         spread = s if spread is None else spread * s
         if c % 16 == 15:  # a product of many factors would overflow: fold it into the exponent
-            exponent = exponent + ops.log(spread) / inverse
+            exponent = exponent - 0.5 * ops.log(spread)
             spread = None
-    value = ops.exp(exponent * (-0.5 * inverse))
+    value = ops.exp(exponent)
     return value if spread is None else value / ops.sqrt(spread)
 
 

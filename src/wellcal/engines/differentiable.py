@@ -1,16 +1,20 @@
 """Sums over pieces in PyTorch, with a backward pass that evaluates each piece again.
 
 Only the rows of the problem are kept between the two passes: no graph of the pieces is recorded,
-which for n cases would hold n^2 numbers.
+which for n cases would hold n^2 numbers. (``torch.utils.checkpoint`` for each piece does record a graph
+without numbers; its many small nodes, made between large arrays, break up the memory that these come
+from, and its first call imports the compiler behind ``torch.compile``.)
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from functools import cached_property, lru_cache
-from itertools import count
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
+
+import numpy as np
 
 from wellcal._array import Array
 from wellcal.engines.pieces import Piece
@@ -23,158 +27,139 @@ Pieces = Callable[[], Iterable[Piece]]
 Sum = Callable[[Problem, Pieces, tuple[int, ...]], tuple[Array, Array]]
 """From a problem, its pieces and the shape of row sums to the total and the row sums."""
 
-
-def needs_gradient(problem: Problem) -> bool:
-    """Whether PyTorch would record a graph of what is computed from the rows or the kernel."""
-    torch = sys.modules["torch"]
-    if not torch.is_grad_enabled():
-        return False
-    return any(_requires_gradient(value) for value in problem.rows.values()) or _kernel_requires_gradient(
-        problem
-    )
+_PROBE = 8  # cases whose pairs tell which tensors the kernel depends on
 
 
 def sum_with_gradient(
     problem: Problem, pieces: Pieces, shape: tuple[int, ...], plain_sum: Sum
 ) -> tuple[Array, Array]:
     """`plain_sum`, which loops over pieces, with a backward pass that evaluates them again."""
-    if _kernel_requires_gradient(problem):
-        # Tensors inside of the kernel are not arguments that a function could return gradients for.
-        return plain_sum(_recomputing(problem), pieces, shape)
-    names = list(problem.rows)
-    return _sum_function().apply(problem, pieces, shape, plain_sum, names, *problem.rows.values())
+    torch = sys.modules["torch"]
+    if not torch.is_grad_enabled():
+        return plain_sum(problem, pieces, shape)
+    learned = _learned_by_kernel(problem)
+    if not learned and not any(_varies(value) for value in problem.rows.values()):
+        return plain_sum(problem, pieces, shape)
+    job = _Job(problem, pieces, shape, plain_sum, tuple(problem.rows))
+    return _sum_function().apply(job, *problem.rows.values(), *learned)
 
 
-def _requires_gradient(value: Any) -> bool:
+def _varies(value: Any) -> bool:
     return bool(getattr(value, "requires_grad", False))
 
 
-def _kernel_requires_gradient(problem: Problem) -> bool:
-    """Whether h depends on tensors that are not in the rows, such as a length scale that is learned."""
+def _learned_by_kernel(problem: Problem) -> list[Array]:
+    """Tensors that h depends on and that are not in the rows, such as a length scale that is learned."""
     torch = sys.modules["torch"]
-    first = {name: _detached(value) for name, value in slice_rows(problem.rows, slice(0, 1)).items()}
+    some = np.unique(np.linspace(0, problem.n - 1, _PROBE).astype(int))
+    rows = {name: _constant(value) for name, value in slice_rows(problem.rows, some).items()}
     with torch.enable_grad():
-        return _requires_gradient(problem.paired(first, first))
+        return _leaves_behind(problem.tile(rows, rows))
 
 
-def _detached(value: Any) -> Any:
+def _constant(value: Any) -> Any:
     return value.detach() if hasattr(value, "detach") else value
 
 
-# -- gradients of rows -----------------------------------------------------------------------
+def _leaves_behind(result: Array) -> list[Array]:
+    """Tensors with a gradient of their own that a result was computed from."""
+    found: list[Array] = []
+    rest, seen = [result.grad_fn], {None}
+    while rest:
+        node = rest.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            found.append(node.variable)
+        rest.extend(before for before, _ in node.next_functions)
+    return found
 
 
-@lru_cache(maxsize=1)
+@dataclass(frozen=True)
+class _Job:
+    """What is summed, apart from tensors."""
+
+    problem: Problem
+    pieces: Pieces
+    shape: tuple[int, ...]
+    plain_sum: Sum
+    names: tuple[str, ...]
+
+
+@cache
 def _sum_function() -> Any:
     torch = sys.modules["torch"]
 
     class PieceSum(torch.autograd.Function):
+        """Total and row sums of a job, from its rows and the tensors that its kernel learns."""
+
         @staticmethod
-        def forward(
-            ctx: Any,
-            problem: Problem,
-            pieces: Pieces,
-            shape: tuple[int, ...],
-            plain_sum: Sum,
-            names: list[str],
-            *values: Array,
-        ) -> tuple[Array, Array]:
-            ctx.given = problem, pieces, shape, plain_sum, names
-            ctx.save_for_backward(*values)
-            total, rows = plain_sum(problem, pieces, shape)
+        def forward(ctx: Any, job: _Job, *tensors: Array) -> tuple[Array, Array]:
+            ctx.job = job
+            ctx.save_for_backward(*tensors)
+            total, rows = job.plain_sum(job.problem, job.pieces, job.shape)
             ctx.mark_non_differentiable(rows)
             return total, rows
 
         @staticmethod
         def backward(ctx: Any, *outputs: Array) -> tuple[Any, ...]:
-            problem, pieces, shape, plain_sum, names = ctx.given
-            rows = dict(zip(names, ctx.saved_tensors, strict=True))
-            wanted = [name for name, needed in zip(names, ctx.needs_input_grad[5:], strict=True) if needed]
-            if torch.is_grad_enabled():  # the gradient itself is to be differentiated
-                total, _ = plain_sum(_recomputing(problem), pieces, shape)
-                found = torch.autograd.grad(
-                    total, [rows[name] for name in wanted], outputs[0], create_graph=True
-                )
-                gradients = dict(zip(wanted, found, strict=True))
+            given = list(ctx.saved_tensors)
+            wanted = [k for k, needed in enumerate(ctx.needs_input_grad[1:]) if needed]
+            if torch.is_grad_enabled():
+                found = _gradients_with_graph(ctx.job, [given[k] for k in wanted], outputs[0])
             else:
-                gradients = _gradients(problem, pieces(), rows, wanted, outputs[0])
-            return (None,) * 5 + tuple(gradients.get(name) for name in names)
+                found = _gradients(ctx.job, given, wanted, outputs[0])
+            places = dict(zip(wanted, found, strict=True))
+            return (None, *(places.get(k) for k in range(len(given))))
 
     return PieceSum
 
 
-def _gradients(
-    problem: Problem, pieces: Iterable[Piece], rows: Rows, wanted: list[str], factor: Array
-) -> Rows:
-    """Gradient of `factor` times the sum of h over `pieces`, by rows."""
+def _gradients_with_graph(job: _Job, wanted: list[Array], factor: Array) -> tuple[Array, ...]:
+    """Gradients that are to be differentiated again: only here a graph over all pairs is held."""
     torch = sys.modules["torch"]
-    total = {name: torch.zeros_like(rows[name]) for name in wanted}
-    for piece in pieces:
-        parts = [_leaves(slice_rows(rows, cases), wanted) for cases in piece.cases]
+    total, _ = job.plain_sum(job.problem, job.pieces, job.shape)
+    return torch.autograd.grad(total, wanted, factor, create_graph=True, materialize_grads=True)
+
+
+def _gradients(job: _Job, given: list[Array], wanted: list[int], factor: Array) -> list[Array]:
+    """Gradients of `factor` times the total, piece by piece, for those of the given tensors that are wanted."""
+    torch = sys.modules["torch"]
+    count = len(job.names)
+    rows = dict(zip(job.names, given[:count], strict=True))
+    of_rows = [job.names[k] for k in wanted if k < count]
+    learned = [given[k] for k in wanted if k >= count]
+    row_gradients = {name: torch.zeros_like(rows[name]) for name in of_rows}
+    other_gradients = [torch.zeros_like(tensor) for tensor in learned]
+    known = {id(tensor) for tensor in given[count:]}
+    for piece in job.pieces():
+        parts = [_leaves(slice_rows(rows, cases), of_rows) for cases in piece.cases]
+        leaves = [part[name] for part in parts for name in of_rows]
         with torch.enable_grad():
-            value = torch.sum(piece.value(problem, *parts))
-        leaves = [part[name] for part in parts for name in wanted]
-        found = iter(torch.autograd.grad(value, leaves, factor, allow_unused=True))
+            value = torch.sum(piece.value(job.problem, *parts))
+        _check_complete(value, known | {id(leaf) for leaf in leaves})
+        # Graphs behind tensors of the kernel serve the next piece too.
+        found = torch.autograd.grad(
+            value, leaves + learned, factor, retain_graph=bool(known), materialize_grads=True
+        )
+        changes = iter(found)
         for cases in piece.cases:
-            for name in wanted:
-                change = next(found)
-                if change is not None:
-                    total[name][cases] += change
-    return total
+            for name in of_rows:
+                row_gradients[name][cases] += next(changes)
+        for gradient in other_gradients:
+            gradient += next(changes)
+    return [row_gradients[name] for name in of_rows] + other_gradients
 
 
 def _leaves(rows: Rows, wanted: list[str]) -> Rows:
     return {name: value.detach().requires_grad_(name in wanted) for name, value in rows.items()}
 
 
-# -- gradients of anything -------------------------------------------------------------------
-
-
-def _recomputing(problem: Problem) -> Problem:
-    """The same problem, recording a graph that holds no tensors of tiles and pairs: they are recomputed."""
-    return _RecomputingProblem(**{name: getattr(problem, name) for name in problem.__dataclass_fields__})
-
-
-class _RecomputingProblem(Problem):
-    @cached_property
-    def _recalled(self) -> list[dict[int, Array]]:
-        return [{}]
-
-    def tile(self, a: Rows, b: Rows) -> Array:
-        return _recompute(super().tile, a, b, self._recalled)
-
-    def paired(self, a: Rows, b: Rows) -> Array:
-        return _recompute(super().paired, a, b, self._recalled)
-
-
-def _recompute(function: Callable[..., Array], a: Rows, b: Rows, recalled: list[dict[int, Array]]) -> Array:
-    """``function(a, b)``, keeping only its arguments for the backward pass.
-
-    The graph that it records holds a number in place of each tensor. When the backward pass asks for
-    one of them, the function runs again, and all of them are there; `recalled` holds those of the
-    call that did so last. ``torch.utils.checkpoint`` does the same, but imports the compiler behind
-    ``torch.compile``: seconds, and more memory than our tiles.
-    """
-    torch = sys.modules["torch"]
-    hooks = torch.autograd.graph.saved_tensors_hooks
-    numbers = count()
-    tensors: dict[int, Array] = {}
-
-    def keep(tensor: Array) -> None:
-        tensors[len(tensors)] = tensor.detach()
-
-    def recall(number: int) -> Array:
-        if number not in tensors:
-            tensors.clear()
-            recalled[0].clear()
-            recalled[0] = tensors
-            with torch.enable_grad(), hooks(keep, _never):
-                function(a, b)
-        return tensors.pop(number)
-
-    with hooks(lambda _: next(numbers), recall):
-        return function(a, b)
-
-
-def _never(_: None) -> Array:
-    raise AssertionError("a graph that is only recomputed is never walked")
+def _check_complete(value: Array, known: set[int]) -> None:
+    """Refuse to return part of a gradient."""
+    if any(id(leaf) not in known for leaf in _leaves_behind(value)):
+        raise RuntimeError(
+            "the kernel depends on a tensor for some pairs of predictions only, and its gradient would be "
+            "incomplete; let its function depend on the same tensors for all pairs, or detach() them"
+        )

@@ -36,7 +36,7 @@ from wellcal._array import (
     stop_gradient,
     to_numpy,
 )
-from wellcal.engines.differentiable import Pieces, needs_gradient, sum_with_gradient
+from wellcal.engines.differentiable import Pieces, sum_with_gradient
 from wellcal.engines.pieces import Lag, Piece, Tile
 from wellcal.engines.scanning import scan_listed_blocks, scan_tiles
 from wellcal.expansion import slice_rows
@@ -155,7 +155,7 @@ class Tiled:
             total, rows = self._sum_numpy(problem, pieces, shape)
         elif is_jax(problem.xp):
             return self._run_jax(problem, pieces, shape, scan)
-        elif is_torch(problem.xp) and needs_gradient(problem):
+        elif is_torch(problem.xp):
             total, rows = sum_with_gradient(problem, pieces, shape, _sum_tensor)
         else:
             total, rows = _sum_tensor(problem, pieces, shape)

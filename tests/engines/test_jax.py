@@ -1,0 +1,277 @@
+"""JAX: estimates compile, differentiate and vectorise, and no global setting is touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+
+import wellcal as wc
+from wellcal.kernels import ExpDistance, Gaussian, Kernel, Laplacian, Wasserstein
+
+from .examples import EXAMPLES, LOC, SCALE, Y, jax_x64
+
+KERNEL = ExpDistance(Wasserstein(), 0.8) @ Gaussian(0.9)
+
+
+@pytest.fixture(autouse=True)
+def settings_stay_as_they_are() -> Any:
+    before = dict(jax.config.values)
+    yield
+    assert jax.config.values == before
+
+
+def arrays() -> tuple[jax.Array, ...]:
+    return tuple(jnp.asarray(x) for x in (LOC, SCALE, Y))
+
+
+# -- compilation ----------------------------------------------------------------------------------------
+
+
+def test_a_compiled_estimate_with_its_default_kernel() -> None:
+    expected = wc.skce(Y, wc.Normal(LOC, SCALE))
+    compiled = jax.jit(lambda m, s, y: wc.skce(y, wc.Normal(m, s)).value)
+    with jax_x64():
+        assert float(compiled(*arrays())) == pytest.approx(expected.value, rel=1e-11)
+    single = float(compiled(*(x.astype(jnp.float32) for x in arrays())))
+    assert single == pytest.approx(expected.value, rel=2e-4)
+
+
+@pytest.mark.parametrize("name", ["Laplace", "Categorical", "MultivariateNormal", "Mixture"])
+def test_default_kernels_are_chosen_under_tracing(name: str) -> None:
+    example = EXAMPLES[name]
+    expected = wc.skce(example.targets, example.build()).value
+    compiled = jax.jit(lambda y, *parameters: wc.skce(y, example.family(*parameters)).value)
+    with jax_x64():
+        found = compiled(jnp.asarray(example.targets), *map(jnp.asarray, example.parameters))
+    assert float(found) == pytest.approx(expected, rel=1e-10)
+
+
+def test_batches_go_in_and_estimates_come_out() -> None:
+    """Predictions are pytrees, and so are results."""
+    expected = wc.skce(Y, wc.Normal(LOC, SCALE), kernel=KERNEL)
+    compiled = jax.jit(lambda pred, y: wc.skce(y, pred, kernel=KERNEL))
+    with jax_x64():
+        m, s, y = arrays()
+        found = compiled(wc.Normal(m, s), y)
+        assert isinstance(found, wc.Estimate)
+        assert isinstance(found.value, jax.Array)
+        assert float(found) == pytest.approx(expected.value, rel=1e-11)
+        assert float(found.standard_error) == pytest.approx(expected.standard_error, rel=1e-11)
+        assert (found.estimator, found.n_samples, found.kernel) == ("unbiased", len(Y), KERNEL)
+        assert repr(found) == repr(expected)
+        low = found.confidence_interval().low
+        assert low == pytest.approx(expected.confidence_interval().low, rel=1e-11)
+
+
+def test_compiled_once_for_each_shape() -> None:
+    traces: list[int] = []
+
+    @jax.jit
+    def compiled(pred: Any, y: Any) -> Any:
+        traces.append(1)
+        return wc.skce(y, pred)
+
+    with jax_x64():
+        m, s, y = arrays()
+        first = compiled(wc.Normal(m, s), y)
+        second = compiled(wc.Normal(m + 1.0, 2.0 * s), y)
+        assert len(traces) == 1
+        assert float(first) != float(second)
+        compiled(wc.Normal(m[:5], s[:5]), y[:5])
+        assert len(traces) == 2
+
+
+@pytest.mark.parametrize("n", [40, 200])
+def test_programs_do_not_grow_with_the_number_of_cases(n: int) -> None:
+    """One loop over tiles, however many they are."""
+    engine = wc.engines.Tiled(tile=(8, 8))
+
+    def value(m: Any, s: Any, y: Any) -> Any:
+        return wc.skce(y, wc.Normal(m, s), kernel=KERNEL, engine=engine).value
+
+    def size(cases: int) -> int:
+        given = (jax.ShapeDtypeStruct((cases,), jnp.float32),) * 3
+        return len(jax.jit(value).lower(*given).as_text().splitlines())
+
+    assert size(n) <= 1.1 * size(24)
+
+
+def test_programs_of_blocks_do_not_grow_either() -> None:
+    def value(m: Any, s: Any, y: Any) -> Any:
+        return wc.skce(y, wc.Normal(m, s), kernel=KERNEL, estimator="block", block_size=2).value
+
+    def size(cases: int) -> int:
+        given = (jax.ShapeDtypeStruct((cases,), jnp.float32),) * 3
+        return len(jax.jit(value).lower(*given).as_text())
+
+    assert size(3_000_000) <= 1.2 * size(100)
+
+
+def test_settings_of_jax_are_left_alone() -> None:
+    assert not jax.config.jax_enable_x64
+    found = wc.skce(jnp.asarray(Y), wc.Normal(jnp.asarray(LOC), jnp.asarray(SCALE)), kernel=KERNEL)
+    assert found.value.dtype == jnp.float32
+    assert not jax.config.jax_enable_x64
+
+
+# -- derivatives ------------------------------------------------------------------------------------------
+
+
+def test_gradients_match_finite_differences() -> None:
+    kernel = wc.default_kernel(wc.Normal(LOC, SCALE))
+
+    def value(m: Any, s: Any, k: Kernel | None, estimator: str) -> Any:
+        return wc.skce(jnp.asarray(Y), wc.Normal(m, s), kernel=k, estimator=estimator).value
+
+    step = 1e-6
+    with jax_x64():
+        m, s, _ = arrays()
+        for estimator in ("unbiased", "biased", "block"):
+            gradients = jax.jit(jax.grad(lambda m, s: value(m, s, None, estimator), argnums=(0, 1)))(m, s)  # noqa: B023
+            fixed = jax.jit(lambda m, s: value(m, s, kernel, estimator))  # noqa: B023
+            for i in (0, 4, 10):
+                move = step * jnp.zeros(len(LOC)).at[i].set(1.0)
+                along_m = (fixed(m + move, s) - fixed(m - move, s)) / (2 * step)
+                along_s = (fixed(m, s + move) - fixed(m, s - move)) / (2 * step)
+                assert float(gradients[0][i]) == pytest.approx(float(along_m), abs=1e-8)
+                assert float(gradients[1][i]) == pytest.approx(float(along_s), abs=1e-8)
+
+
+TWICE = np.array([0, 1, 1, 2])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Categorical", "DiagonalNormal", "MultivariateNormal", "Laplace", "Mixture"],
+)
+def test_gradients_agree_with_torch_where_predictions_coincide(name: str) -> None:
+    """JAX evaluates all branches: each must have a derivative, also where it is not taken."""
+    example = EXAMPLES[name]
+    y = example.targets[TWICE]
+    kernel = wc.default_kernel(example.build(rows=TWICE))
+    leaves = [torch.tensor(x, requires_grad=True) for x in example.free(TWICE)]
+    wc.skce(y, example.from_free(*leaves), kernel=kernel).value.backward()
+
+    def value(*free: Any) -> Any:
+        return wc.skce(jnp.asarray(y), example.from_free(*free), kernel=kernel).value
+
+    with jax_x64():
+        free = tuple(jnp.asarray(x) for x in example.free(TWICE))
+        found = jax.jit(jax.grad(value, argnums=tuple(range(len(free)))))(*free)
+        for gradient, leaf in zip(found, leaves, strict=True):
+            np.testing.assert_allclose(np.asarray(gradient), leaf.grad.numpy(), rtol=1e-8, atol=1e-11)
+
+
+def test_gradients_where_rates_and_locations_coincide() -> None:
+    loc, scale, y = np.zeros(3), np.ones(3), np.zeros(3)
+    kernel = ExpDistance(Wasserstein()) @ Laplacian()
+
+    def value(m: Any, s: Any) -> Any:
+        return wc.skce(jnp.asarray(y), wc.Laplace(m, s), kernel=kernel).value
+
+    tensors = [torch.tensor(x, requires_grad=True) for x in (loc, scale)]
+    wc.skce(y, wc.Laplace(*tensors), kernel=kernel).value.backward()
+    with jax_x64():
+        found = jax.jit(jax.grad(value, argnums=(0, 1)))(jnp.asarray(loc), jnp.asarray(scale))
+        for gradient, tensor in zip(found, tensors, strict=True):
+            np.testing.assert_allclose(np.asarray(gradient), tensor.grad.numpy(), rtol=1e-10, atol=1e-13)
+
+
+def test_gradients_of_length_scales() -> None:
+    def value(a: Any, b: Any) -> Any:
+        pred = wc.Normal(jnp.asarray(LOC), jnp.asarray(SCALE))
+        return wc.skce(jnp.asarray(Y), pred, kernel=ExpDistance(Wasserstein(), a) @ Gaussian(b)).value
+
+    step = 1e-6
+    with jax_x64():
+        gradient = jax.grad(value, argnums=(0, 1))(0.8, 0.9)
+        compiled = jax.jit(value)
+        around = [(compiled(0.8 + h, 0.9), compiled(0.8, 0.9 + h)) for h in (step, -step)]
+        for k in range(2):
+            numerical = float(around[0][k] - around[1][k]) / (2 * step)
+            assert float(gradient[k]) == pytest.approx(numerical, abs=1e-8)
+
+
+def test_gradients_through_blocks_beyond_one_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wellcal.engines.tiled._TENSOR_ELEMENTS", 8)
+
+    def value(m: Any, s: Any, y: Any) -> Any:
+        return wc.skce(y, wc.Normal(m, s), kernel=KERNEL, estimator="block", block_size=3).value
+
+    tensors = [torch.tensor(x, requires_grad=True) for x in (LOC, SCALE)]
+    wc.skce(Y, wc.Normal(*tensors), kernel=KERNEL, estimator="block", block_size=3).value.backward()
+    with jax_x64():
+        found = jax.jit(jax.grad(value, argnums=(0, 1)))(*arrays())
+        for gradient, tensor in zip(found, tensors, strict=True):
+            np.testing.assert_allclose(np.asarray(gradient), tensor.grad.numpy(), rtol=1e-10, atol=1e-14)
+
+
+# -- many data sets ---------------------------------------------------------------------------------------
+
+
+def test_many_data_sets_at_once() -> None:
+    rng = np.random.default_rng(0)
+    m, s = rng.normal(size=(3, 20)), np.exp(rng.normal(0.0, 0.3, (3, 20)))
+    y = rng.normal(m, s)
+    expected = [wc.skce(y[k], wc.Normal(m[k], s[k])).value for k in range(3)]
+    with jax_x64():
+        found = jax.vmap(lambda m, s, y: wc.skce(y, wc.Normal(m, s)).value)(*map(jnp.asarray, (m, s, y)))
+        assert found.shape == (3,)
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-10)
+
+
+# -- families that call back --------------------------------------------------------------------------------
+# Special functions that JAX lacks are had from NumPy by a callback, which runs on a thread where the setting
+# of `jax.enable_x64` does not hold: a process that computes in double precision from its start is needed.
+
+CALLBACKS = ["NegativeBinomial", "StudentT", "Dirichlet"]
+
+SCRIPT = """
+import importlib.util, json, sys
+import jax, jax.numpy as jnp, wellcal as wc
+
+spec = importlib.util.spec_from_file_location("examples", sys.argv[1])
+examples = importlib.util.module_from_spec(spec)
+sys.modules["examples"] = examples
+spec.loader.exec_module(examples)
+
+assert jax.config.jax_enable_x64
+options = {"expectations": wc.Lowering(nodes=48, points=64)}
+found = {}
+for name in sys.argv[2:]:
+    example = examples.EXAMPLES[name]
+    kernel = wc.default_kernel(example.build(), **options)
+    compiled = jax.jit(lambda y, *p: wc.skce(y, example.family(*p), kernel=kernel, **options).value)
+    here = compiled(jnp.asarray(example.targets), *map(jnp.asarray, example.parameters))
+    there = wc.skce(example.targets, example.build(), kernel=kernel, **options).value
+    size = examples.mean_size(example.targets, example.build(), kernel=kernel, **options)
+    found[name] = [float(here), there, size]
+print(json.dumps(found))
+"""
+
+
+def test_families_that_call_back_compile_too() -> None:
+    examples = os.path.join(os.path.dirname(__file__), "examples.py")
+    environment = {**os.environ, "JAX_ENABLE_X64": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, examples, *CALLBACKS],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert set(found) == set(CALLBACKS)
+    for name, (here, there, size) in found.items():
+        assert abs(here - there) <= 1e-12 * size, name
