@@ -283,7 +283,7 @@ class BuresDistance:
         return self._value(ops, a, b)
 
     def _value(self, ops: Ops, a: Rows, b: Rows) -> Array:
-        """``|m - m'|^2 + min ||R - R' Q||_F^2`` over orthogonal Q, R and R' being the roots of the covariances.
+        """``|m - m'|^2 + min ||R - R' Q||_F^2`` over orthogonal Q, R and R' roots of the covariances.
 
         The traces and the root of a product in the usual formula cancel for near predictions, and leave
         half of the digits of the distance. The best Q is a constant for derivatives (envelope theorem).

@@ -51,7 +51,7 @@ class RowAccumulator:
         self._compensation = 0.0
 
     def add(self, i: Any, j: Any, right: Any, down: Any) -> None:
-        """Add sums over partners: `right` to cases at `i`, `down` to cases at `j`, each pair once in either."""
+        """Add sums over partners, each pair once: `right` to cases at `i`, `down` to cases at `j`."""
         self.add_rows(i, j, right, down)
         self._add_total(float(np.sum(right)))
 

@@ -59,7 +59,14 @@ def matrix(problem: Problem) -> np.ndarray:
 
 def test_both_ways_of_visiting_blocks_are_tried() -> None:
     assert all(_better_listed(few_numbers(), size) for size in SIZES)
-    assert [_better_listed(many_numbers(), size) for size in SIZES] == [True, True, False, False, False, False]
+    assert [_better_listed(many_numbers(), size) for size in SIZES] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -153,7 +160,9 @@ def test_shuffling_is_a_permutation_of_the_cases() -> None:
     assert shuffled.value != block_estimate(block_size=7).value
     assert shuffled.provenance["shuffled"]
     generator = np.random.default_rng(5)
-    assert block_estimate(block_size=7, rng=generator).value != block_estimate(block_size=7, rng=generator).value
+    assert (
+        block_estimate(block_size=7, rng=generator).value != block_estimate(block_size=7, rng=generator).value
+    )
 
 
 @pytest.mark.parametrize("library", ["torch", "jax"])

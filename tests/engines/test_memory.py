@@ -7,8 +7,6 @@ import subprocess
 import sys
 import textwrap
 
-import pytest
-
 PROLOGUE = """
 import gc, resource, sys
 import numpy as np, wellcal as wc
@@ -37,7 +35,12 @@ def growth(script: str) -> float:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     code = PROLOGUE + textwrap.dedent(script)
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=300, check=False
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return float(done.stdout.split()[-1])
@@ -48,19 +51,16 @@ def test_a_matrix_would_be_noticed() -> None:
     assert growth("measure(lambda y, m, s: np.subtract.outer(y, m).sum(), 50, 8_000)") > 400
 
 
-@pytest.mark.parametrize("family", ["Normal", "Laplace"])
-def test_numpy(family: str) -> None:
+def test_numpy() -> None:
     """20,000 cases within 300 MB above the inputs; the matrix of pairs would have 3200."""
-    n = 20_000 if family == "Normal" else 8_000
-    script = f"measure(lambda y, m, s: wc.skce(y, wc.{family}(m, s)), 50, {n})"
-    assert growth(script) < (300 if family == "Normal" else 120)
+    assert growth("measure(lambda y, m, s: wc.skce(y, wc.Normal(m, s)), 50, 20_000)") < 300
 
 
 def test_numpy_with_many_classes() -> None:
-    """Matrix products over 200 classes, 12 MiB of probabilities; the matrix of pairs would have 488."""
+    """Matrix products over 50 classes; the matrix of pairs would have 488 MiB."""
     script = """
     def run(y, m, s):
-        p = np.full((len(y), 200), 0.5 / 199)
+        p = np.full((len(y), 50), 0.5 / 49)
         p[:, 3] = 0.5
         wc.skce(np.zeros(len(y), dtype=int), wc.Categorical(p))
 
@@ -71,7 +71,9 @@ def test_numpy_with_many_classes() -> None:
 
 def test_blocks_of_a_million_cases() -> None:
     """A list of half a million pairs, some at a time; a case is 64 bytes."""
-    script = "measure(lambda y, m, s: wc.skce(y, wc.Normal(m, s), estimator='block', block_size=2), 50, 1_000_000)"
+    script = (
+        "measure(lambda y, m, s: wc.skce(y, wc.Normal(m, s), estimator='block', block_size=2), 50, 1_000_000)"
+    )
     assert growth(script) < 200
 
 
@@ -101,7 +103,7 @@ def test_training_the_kernel_in_torch() -> None:
     """
     options = ", kernel=ExpDistance(Wasserstein()) @ Gaussian(scale)"
     code = TORCH.format(options=options) + textwrap.dedent(script) + "measure(train, 50, 4_000, tensor)"
-    assert growth(code) < 1000  # of 30 arrays of 122 MiB
+    assert growth(code) < 300  # of 30 arrays of 122 MiB
 
 
 def test_gradients_in_jax() -> None:
@@ -114,4 +116,4 @@ def test_gradients_in_jax() -> None:
     gradient = jax.jit(jax.grad(loss))
     measure(lambda y, m, s: gradient(m, s, y).block_until_ready(), 50, 8_000, jnp.asarray)
     """
-    assert growth(script) < 300  # single precision: arrays of 244 MiB, some 30 of them
+    assert growth(script) < 200  # single precision: arrays of 244 MiB, some 30 of them

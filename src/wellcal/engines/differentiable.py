@@ -124,7 +124,7 @@ def _gradients_with_graph(job: _Job, wanted: list[Array], factor: Array) -> tupl
 
 
 def _gradients(job: _Job, given: list[Array], wanted: list[int], factor: Array) -> list[Array]:
-    """Gradients of `factor` times the total, piece by piece, for those of the given tensors that are wanted."""
+    """Gradients of `factor` times the total, piece by piece, for the given tensors that are wanted."""
     torch = sys.modules["torch"]
     count = len(job.names)
     rows = dict(zip(job.names, given[:count], strict=True))

@@ -18,7 +18,7 @@ from wellcal.reductions import Sums
 from wellcal.tiling import triangle_tiles
 
 Piece = Callable[[Rows, Array], tuple[Array, list[tuple[Array, Array]]]]
-"""From rows and a description of a piece to its total and its row sums: where they begin, and what they are."""
+"""From rows and a piece to its total and its row sums: where they begin, and what they are."""
 
 
 def scan_tiles(problem: Problem, block_size: int, count: int, size: int) -> Sums:

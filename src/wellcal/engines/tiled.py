@@ -150,7 +150,7 @@ class Tiled:
     def _run(
         self, problem: Problem, pieces: Pieces, shape: tuple[int, ...], scan: Callable[[], Sums]
     ) -> Sums:
-        """Sums over `pieces`, with row sums of `shape`; in JAX by `scan`, a compiled loop over the same pairs."""
+        """Sums over `pieces`, with row sums of `shape`; in JAX by `scan`, a loop over the same pairs."""
         if is_numpy(problem.xp):
             total, rows = self._sum_numpy(problem, pieces, shape)
         elif is_jax(problem.xp):
