@@ -16,13 +16,13 @@ from wellcal._array import Array, Namespace, is_array, namespace, take_rows
 from wellcal._ops import Ops, ops_for
 from wellcal.adapters import as_predictions
 from wellcal.defaults import default_kernel
-from wellcal.distances import prediction_kernel
 from wellcal.expansion import Rows, Targets, atomic_group, components_of, rows_under, slice_rows
 from wellcal.forms import ElementForm, Form, Layout, rows_of
 from wellcal.joint import JointForm
 from wellcal.kernels.base import Kernel, Scaled, Sum, Tensor, space_of
 from wellcal.kernels.targets import Joint
 from wellcal.pairing import Lowering, Notes, plan
+from wellcal.prediction_kernels import prediction_kernel
 from wellcal.predictions import Predictions, Samples
 
 

@@ -407,5 +407,5 @@ def test_two_families_in_one_mixture_of_coinciding_locations() -> None:
         pred = wc.Mixture([wc.Normal(m, s), wc.Laplace(m2, s2)])
         return wc.skce(LOC[:3], pred, kernel=kernel).value
 
-    check_gradient(value, leaves([LOC[:3], SCALE[:3], LOC[:3], np.ones(3)]), 1e-8)
-    check_gradient(value, leaves([LOC[:3], SCALE[:3], LOC_2[:3], SCALE_2[:3]]), 1e-8)
+    check_gradient(value, leaves([LOC[:3], SCALE[:3], LOC[:3], np.ones(3)]), 1e-8, fast=True)
+    check_gradient(value, leaves([LOC[:3], SCALE[:3], LOC_2[:3], SCALE_2[:3]]), 1e-8, fast=True)

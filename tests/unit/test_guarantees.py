@@ -12,8 +12,9 @@ import pytest
 import wellcal as wc
 from wellcal import kernels as k
 from wellcal.defaults import default_kernel
-from wellcal.distances import distance, prediction_kernel
+from wellcal.distances import distance
 from wellcal.kernels.guarantees import covariances_commute
+from wellcal.prediction_kernels import prediction_kernel
 
 N = 6
 RNG = np.random.default_rng(0)

@@ -11,7 +11,8 @@ import pytest
 
 import wellcal as wc
 from wellcal import kernels as k
-from wellcal.distances import distance, prediction_kernel
+from wellcal.distances import distance
+from wellcal.prediction_kernels import prediction_kernel
 
 
 def distances(metric: k.Metric, predictions: Any) -> np.ndarray:

@@ -10,10 +10,10 @@ import numpy as np
 from wellcal._array import Array, asarray, namespace, to_numpy
 from wellcal.conformance.report import Check, LawBrokenError, NDArray, require, require_close
 from wellcal.conformance.sample import FIXED, Sample, as_seen, compare, matrix, pairings, rounding, row
-from wellcal.distances import prediction_kernel
 from wellcal.expansion import Targets
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
+from wellcal.prediction_kernels import prediction_kernel
 from wellcal.predictions import Bernoulli, Categorical, Mixture, Predictions, Quantiles, Samples
 
 # -- laws of kernels on targets --------------------------------------------------------------
