@@ -21,13 +21,18 @@ _STATUS = Path("/proc/self/status")
 _CASES: dict[str, Callable[..., Case]] = {"NormalCase": NormalCase, "ClassCase": ClassCase}
 
 
+class FailedRunError(Exception):
+    """A competitor crashed or ran out of memory, and what is known about it."""
+
+
 def peak_memory(name: str, case: Case) -> int:
     """Bytes that a fresh process needs at most to compute `case` above what its inputs and imports take."""
     description = json.dumps({"kind": type(case).__name__, **dataclasses.asdict(case)})
     command = [sys.executable, "-m", "benchmarks.peak", name, description]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
+        last = done.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise FailedRunError(f"a process of its own ended with status {done.returncode}: {last[0]}")
     return int(done.stdout.split()[-1])
 
 

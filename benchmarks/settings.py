@@ -26,7 +26,7 @@ class Settings:
     normals: tuple[int, ...] = (1_024, 10_000, 50_000)
     classes: tuple[tuple[int, int], ...] = ((10_000, 10), (10_000, 1_000))
     memory: int = 20_000
-    budget: float = 20.0
+    budget: float = 30.0
     rounds: int = 25
 
 

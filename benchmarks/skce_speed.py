@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchmarks import environment, scalar_loop
 from benchmarks.cases import Case, ClassCase, NormalCase
 from benchmarks.competitors import COMPETITORS, OURS, Run, UnavailableError
-from benchmarks.peak import peak_memory
+from benchmarks.peak import FailedRunError, peak_memory
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
 from benchmarks.timing import Timing, check_agreement, mean_magnitude, take_turns
@@ -72,11 +72,17 @@ class Comparison:
 def compare(case: Case, settings: Settings) -> Comparison:
     """Time and weigh all competitors that can take part in `case`; their values must agree."""
     runs, absent = available(case)
-    # Memory first, while this process holds little that the children may need.
+    # Memory first: a competitor that crashes does so in a process of its own, and is left out here.
     peaks: dict[str, int] = {}
-    for name in runs:
+    for name in list(runs):
         _progress(f"{case.title}: memory of {name}")
-        peaks[name] = peak_memory(name, case)
+        try:
+            peaks[name] = peak_memory(name, case)
+        except FailedRunError as error:
+            if name == OURS:
+                raise
+            absent[name] = str(error)
+            del runs[name]
     _progress(f"{case.title}: timing")
     timings = take_turns(runs, budget=settings.budget, rounds=settings.rounds)
     values = {name: timing.value for name, timing in timings.items()}

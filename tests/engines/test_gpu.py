@@ -69,7 +69,9 @@ def test_gradients_agree_with_those_of_the_processor(name: str) -> None:
         gradients = []
         for device in ("cpu", "cuda"):
             free = [torch.tensor(x, device=device, requires_grad=True) for x in example.free(rows)]
-            wc.skce(y, example.from_free(*free), kernel=kernel, estimator=estimator, **options).value.backward()
+            wc.skce(
+                y, example.from_free(*free), kernel=kernel, estimator=estimator, **options
+            ).value.backward()
             assert all(x.grad.device.type == device for x in free)
             gradients.append([x.grad.cpu() for x in free])
         for here, there in zip(*gradients, strict=True):
@@ -102,7 +104,9 @@ def test_training_needs_no_matrix_of_pairs() -> None:
 
 
 def test_single_precision_on_the_device() -> None:
-    loc = torch.tensor(EXAMPLES["Normal"].parameters[0], dtype=torch.float32, device="cuda", requires_grad=True)
+    loc = torch.tensor(
+        EXAMPLES["Normal"].parameters[0], dtype=torch.float32, device="cuda", requires_grad=True
+    )
     scale = torch.ones(len(loc), device="cuda")
     estimate = wc.skce(Y, wc.Normal(loc, scale), kernel=KERNEL)
     assert estimate.value.dtype == torch.float64

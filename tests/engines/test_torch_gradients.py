@@ -1,4 +1,4 @@
-"""Gradients in PyTorch against finite differences: every family, every estimator, and the points of coincidence.
+"""Gradients in PyTorch against finite differences: every family and estimator, and coincidences.
 
 Steps are taken in free coordinates (logits, Cholesky factors), so that parameters stay parameters.
 """
@@ -28,7 +28,7 @@ from wellcal.kernels import (
     Wasserstein,
 )
 
-from .examples import EXAMPLES, LABELS, LOC, LOC_2, LOCS, PROBS, SCALE, SCALE_2, SCALES, Y, Example
+from .examples import EXAMPLES, LABELS, LOC, LOC_2, LOCS, PROBS, SCALE, SCALE_2, SCALES, Example, Y
 
 ROWS = np.array([0, 1, 2, 3])
 TWICE = np.array([0, 1, 1])
@@ -144,7 +144,7 @@ def test_gradients_where_rates_coincide(family: Any, kernel: Kernel) -> None:
         ):
             chosen = on_predictions @ kernel
             check_gradient(
-                lambda m, s, chosen=chosen: wc.skce(y, family(m, s), kernel=chosen).value,
+                lambda m, s, y=y, chosen=chosen: wc.skce(y, family(m, s), kernel=chosen).value,
                 leaves([loc, scale]),
                 5e-7,
             )

@@ -93,9 +93,27 @@ def test_turns_alternate_and_a_slow_competitor_runs_once():
     assert len(once["a"].wall) == 1
 
 
+def test_failure_of_a_child_is_told():
+    with pytest.raises(peak.FailedRunError, match=r"status 1: .*StopIteration"):
+        peak.peak_memory("nobody", NormalCase(3))
+
+
 def test_peak_memory_sees_whole_matrices():
     n = 1500
     assert peak.peak_memory("NumPy, full matrix", NormalCase(n)) > 3 * 8 * n**2
+
+
+def test_a_competitor_that_crashes_is_left_out(monkeypatch: pytest.MonkeyPatch):
+    def crash(name: str, case: Case) -> int:
+        if name == "NumPy, full matrix":
+            raise peak.FailedRunError("killed")
+        return 10**6
+
+    monkeypatch.setattr(skce_speed, "peak_memory", crash)
+    comparison = skce_speed.compare(NormalCase(16), QUICK)
+    assert comparison.absent["NumPy, full matrix"] == "killed"
+    assert "NumPy, full matrix" not in comparison.timings
+    assert competitors.OURS in comparison.timings
 
 
 def test_report_has_a_row_for_everyone_who_ran(monkeypatch: pytest.MonkeyPatch):
