@@ -90,7 +90,7 @@ def test_blocks_in_other_libraries(build: Any, size: int) -> None:
 
 @pytest.mark.parametrize("library", [np.asarray, torch.as_tensor, jnp.asarray])
 def test_lists_longer_than_a_chunk(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for budget in ("_SMALL_ELEMENTS", "_LARGE_ELEMENTS"):
+    for budget in ("_CACHE_ELEMENTS", "_TENSOR_ELEMENTS"):
         monkeypatch.setattr(f"wellcal.engines.tiled.{budget}", 8)
     with jax_x64():
         problem = few_numbers(library)

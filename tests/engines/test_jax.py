@@ -202,7 +202,7 @@ def test_gradients_of_length_scales() -> None:
 
 
 def test_gradients_through_blocks_beyond_one_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wellcal.engines.tiled._LARGE_ELEMENTS", 8)
+    monkeypatch.setattr("wellcal.engines.tiled._TENSOR_ELEMENTS", 8)
 
     def value(m: Any, s: Any, y: Any) -> Any:
         return wc.skce(y, wc.Normal(m, s), kernel=KERNEL, estimator="block", block_size=3).value
