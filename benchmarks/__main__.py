@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from benchmarks import memory_limits, results, skce_speed
+from benchmarks import calibration_studies, memory_limits, results, skce_speed
 from benchmarks.results import Section
 from benchmarks.settings import FULL, QUICK, Settings
 
@@ -15,6 +15,9 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "normals": skce_speed.normals,
     "classes": skce_speed.classes,
     "memory": memory_limits.memory,
+    "type1": calibration_studies.type_one,
+    "power": calibration_studies.power,
+    "paper-tests": calibration_studies.paper_tests,
 }
 
 

@@ -17,19 +17,25 @@ from benchmarks.cases import Case, ClassCase, NormalCase
 from benchmarks.competitors import Run, by_name
 
 ROOT = Path(__file__).parents[1]
+LIMIT = 400.0
+"""Seconds after which a competitor is given up: PyKeOps, which keeps 1,000 classes in registers."""
+
 _STATUS = Path("/proc/self/status")
 _CASES: dict[str, Callable[..., Case]] = {"NormalCase": NormalCase, "ClassCase": ClassCase}
 
 
 class FailedRunError(Exception):
-    """A competitor crashed or ran out of memory, and what is known about it."""
+    """A competitor crashed, ran out of memory or of time, and what is known about it."""
 
 
 def peak_memory(name: str, case: Case) -> int:
     """Bytes that a fresh process needs at most to compute `case` above what its inputs and imports take."""
     description = json.dumps({"kind": type(case).__name__, **dataclasses.asdict(case)})
     command = [sys.executable, "-m", "benchmarks.peak", name, description]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        raise FailedRunError(f"one run took longer than {LIMIT:.0f} s") from None
     if done.returncode != 0:
         last = done.stderr.strip().splitlines()[-1:] or ["no message"]
         raise FailedRunError(f"a process of its own ended with status {done.returncode}: {last[0]}")

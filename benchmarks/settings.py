@@ -21,6 +21,8 @@ class Settings:
         Seconds after which a competitor is not run again on a case; it always runs at least once.
     rounds
         Most runs of a competitor on a case.
+    null_sets, power_sets, paper_sets, pearson_sets
+        Simulated data sets for each cell of the studies of tests.
     """
 
     normals: tuple[int, ...] = (1_024, 10_000, 50_000)
@@ -28,7 +30,21 @@ class Settings:
     memory: int = 20_000
     budget: float = 30.0
     rounds: int = 25
+    null_sets: int = 2000
+    power_sets: int = 1000
+    paper_sets: int = 1000
+    pearson_sets: int = 10_000
 
 
 FULL = Settings()
-QUICK = Settings(normals=(1_024, 4_000), classes=((2_000, 10),), memory=4_000, budget=1.5, rounds=5)
+QUICK = Settings(
+    normals=(1_024, 4_000),
+    classes=((2_000, 10),),
+    memory=4_000,
+    budget=1.5,
+    rounds=5,
+    null_sets=20,
+    power_sets=20,
+    paper_sets=20,
+    pearson_sets=20,
+)

@@ -8,10 +8,12 @@ happened, given the prediction, for classes, numbers, vectors, counts, ensembles
 >>> estimate = wc.skce(mu, wc.Normal(mu, np.ones(50)))
 """
 
-from wellcal import engines, kernels
+from wellcal import engines, hypotests, kernels
 from wellcal.adapters import as_predictions
 from wellcal.defaults import default_kernel
+from wellcal.embedding import ucme
 from wellcal.estimators import kce, skce
+from wellcal.hypotests import TestResult, calibration_test
 from wellcal.measures import confidence
 from wellcal.pairing import pairing
 from wellcal.predictions import (
@@ -36,6 +38,7 @@ from wellcal.predictions import (
 )
 from wellcal.quadrature import Lowering
 from wellcal.results import Estimate
+from wellcal.scores import mse, nll, pinball_loss, quantile_calibration
 
 __version__ = "0.1.0"
 
@@ -60,13 +63,21 @@ __all__ = [
     "Quantiles",
     "Samples",
     "StudentT",
+    "TestResult",
     "__version__",
     "as_predictions",
+    "calibration_test",
     "confidence",
     "default_kernel",
     "engines",
+    "hypotests",
     "kce",
     "kernels",
+    "mse",
+    "nll",
     "pairing",
+    "pinball_loss",
+    "quantile_calibration",
     "skce",
+    "ucme",
 ]

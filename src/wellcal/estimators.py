@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._array import Array, float64, is_numpy, is_traced, namespace, stop_gradient
+from wellcal._array import Array, float64, is_numpy, is_traced, namespace, stop_gradient, to_numpy
 from wellcal.engines import Engine, get_engine
 from wellcal.kernels.base import Kernel
 from wellcal.predictions.base import as_generator
@@ -16,6 +16,7 @@ from wellcal.problem import Problem, prepare, reordered
 from wellcal.quadrature import Lowering
 from wellcal.reductions import Sums
 from wellcal.results import Estimate
+from wellcal.weights import WeightSums, check_weights, effective_size, weighted_problem
 
 BlockSize = int | str | Callable[[int], int] | None
 
@@ -28,6 +29,7 @@ def skce(
     estimator: str = "unbiased",
     block_size: BlockSize = None,
     rng: int | np.random.Generator | None = None,
+    weights: object = None,
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
 ) -> Estimate:
@@ -51,6 +53,9 @@ def skce(
         incomplete last block is left out and reported.
     rng
         Only for "block": shuffle the cases before they are cut into blocks.
+    weights
+        How much each case counts, ``(n,)``: importance weights or exposures, not negative, which must not
+        depend on the target. Only their ratios matter. Not for "block".
     expectations
         "auto": numerical expectations, with a reported error estimate, where no closed form is
         known; "closed": an error instead; or a :class:`wellcal.Lowering` that says how.
@@ -71,6 +76,12 @@ def skce(
     The biased estimator of predictions that are draws (``wc.Samples``) leaves pairs of a draw with
     itself out of h_ii and can then be negative.
 
+    With weights the unbiased estimator is ``sum_{i != j} w_i w_j h_ij / sum_{i != j} w_i w_j``, and the
+    biased one the same with all pairs. The first is a ratio of U-statistics: consistent, and without bias
+    given the weights. Its standard error is that of the ratio, with cases and their weights as the sample,
+    ``4 sum_i w_i^2 (g_i - SKCE)^2 / sum_{i != j} w_i w_j`` squared, g_i the weighted mean of row i. A weight
+    of 2 is not a case that was seen twice: pairs of a case with itself have no place in it.
+
     Cost: O(n^2) pairs for "unbiased" and "biased" in O(n) memory.
 
     References
@@ -88,15 +99,17 @@ def skce(
     >>> bool(honest.value < overconfident.value)
     True
     """
-    _check_options(estimator, block_size, rng)
+    _check_options(estimator, block_size, rng, weights)
     problem = prepare(y, pred, kernel, expectations=expectations)
     runner = get_engine(engine)
+    if weights is not None:
+        return estimate_weighted(problem, runner, weights, estimator)
     if estimator == "block":
-        return _block(problem, runner, block_size, rng)
+        return estimate_blocks(problem, runner, block_size, rng)
     _check_enough(problem.n, 2 if estimator == "unbiased" else 1, estimator)
     if estimator == "biased":
         return _biased(problem, runner)
-    return _unbiased(problem, runner)
+    return estimate_unbiased(problem, runner)
 
 
 def kce(
@@ -104,6 +117,7 @@ def kce(
     pred: object,
     *,
     kernel: Kernel | None = None,
+    weights: object = None,
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
 ) -> Estimate:
@@ -120,7 +134,9 @@ def kce(
     >>> abs(float(wc.kce(y, wc.Bernoulli(p))) ** 2 - float(wc.skce(y, p, estimator="biased"))) < 1e-15
     True
     """
-    square = skce(y, pred, kernel=kernel, estimator="biased", expectations=expectations, engine=engine)
+    square = skce(
+        y, pred, kernel=kernel, estimator="biased", weights=weights, expectations=expectations, engine=engine
+    )
     value = square.value
     if isinstance(value, float):
         root: Any = math.sqrt(max(value, 0.0))
@@ -133,7 +149,7 @@ def kce(
     return Estimate(root, None, "KCE", "biased", square.n_samples, square.kernel, square.provenance)
 
 
-def _check_options(estimator: str, block_size: BlockSize, rng: object) -> None:
+def _check_options(estimator: str, block_size: BlockSize, rng: object, weights: object) -> None:
     known = ("unbiased", "biased", "block")
     if estimator not in known:
         raise ValueError(f"unknown estimator {estimator!r}; known are {', '.join(known)}")
@@ -141,6 +157,11 @@ def _check_options(estimator: str, block_size: BlockSize, rng: object) -> None:
         raise ValueError(f'block_size is for estimator="block" only, found estimator={estimator!r}')
     if estimator != "block" and rng is not None:
         raise ValueError(f'rng shuffles cases for estimator="block" only, found estimator={estimator!r}')
+    if estimator == "block" and weights is not None:
+        raise ValueError(
+            'weights have no meaning for estimator="block": it takes all blocks as alike, and blocks of '
+            'different weight are not; take estimator="unbiased"'
+        )
 
 
 def _check_enough(n: int, needed: int, what: str) -> None:
@@ -165,7 +186,8 @@ def resolve_block_size(block_size: BlockSize, n: int) -> int:
     return int(size)
 
 
-def _unbiased(problem: Problem, engine: Engine) -> Estimate:
+def estimate_unbiased(problem: Problem, engine: Engine) -> Estimate:
+    """Minimum variance unbiased estimate of a prepared problem."""
     n = problem.n
     sums = engine.triangle(problem)
     value = sums.total / (0.5 * n * (n - 1))
@@ -184,7 +206,11 @@ def _jackknife_error(row_means: Array, n: int) -> Any:
 
 
 def _biased(problem: Problem, engine: Engine) -> Estimate:
-    n = problem.n
+    return _estimate(problem, engine, _biased_sum(problem, engine) / problem.n**2, None, "biased")
+
+
+def _biased_sum(problem: Problem, engine: Engine) -> Array:
+    """Sum of h over all pairs, those of a case with itself included."""
     diagonal = problem.diagonal()
     if not is_traced(diagonal) and bool(problem.xp.any(problem.xp.isnan(diagonal))):
         raise ValueError(
@@ -192,11 +218,46 @@ def _biased(problem: Problem, engine: Engine) -> Estimate:
             'take estimator="unbiased", or kind="atoms" if the one value is the prediction'
         )
     trace = problem.xp.sum(diagonal)
-    sums = engine.triangle(problem) if n > 1 else Sums(0.0 * trace, None)
-    return _estimate(problem, engine, (2.0 * sums.total + trace) / n**2, None, "biased")
+    sums = engine.triangle(problem) if problem.n > 1 else Sums(0.0 * trace, None)
+    return 2.0 * sums.total + trace
 
 
-def _block(problem: Problem, engine: Engine, block_size: BlockSize, rng: Any) -> Estimate:
+def estimate_weighted(problem: Problem, engine: Engine, weights: object, estimator: str) -> Estimate:
+    """Weighted estimate of a prepared problem, unbiased or biased."""
+    fewest = 2 if estimator == "unbiased" else 1
+    _check_enough(problem.n, fewest, estimator)
+    like = next(iter(problem.rows.values()))
+    w = check_weights(weights, problem.n, like, at_least=fewest)
+    weighted, by_weight = weighted_problem(problem, w), WeightSums.of(w)
+    if estimator == "biased":
+        value, error = _biased_sum(weighted, engine) / by_weight.total**2, None
+    else:
+        sums = engine.triangle(weighted)
+        value = sums.total / by_weight.pairs
+        error = weighted_error(sums.rows, w, value)
+    extra = {} if is_traced(w) else {"weights": f"worth {effective_size(w):.4g} cases of equal weight"}
+    return _estimate(weighted, engine, value, error, estimator, extra)
+
+
+def weighted_error(rows: Array, weights: Array, value: Array) -> Any:
+    """Standard error of ``sum_{i != j} w_i w_j h_ij / sum_{i != j} w_i w_j`` from its sums ``(n,)`` over j.
+
+    Row sums of NumPy's take weights and value into NumPy; both are constants here.
+    """
+    if isinstance(rows, np.ndarray):
+        weights, value = to_numpy(weights), float(to_numpy(value))
+    xp = namespace(rows)
+    if not is_traced(weights) and int(xp.count_nonzero(weights)) < 3:
+        return None
+    by_weight = WeightSums.of(weights)
+    # Rows are w_i sum_j w_j h_ij: divided by the weights of the others they are w_i g_i.
+    influence = rows / by_weight.others - weights * value
+    error = 2.0 * xp.sqrt(xp.sum(influence**2) / (2.0 * by_weight.pairs))
+    return float(error) if is_numpy(xp) else error
+
+
+def estimate_blocks(problem: Problem, engine: Engine, block_size: BlockSize, rng: Any) -> Estimate:
+    """Mean over blocks of a prepared problem, its cases shuffled where `rng` is given."""
     _check_enough(problem.n, 2, "block")
     size = resolve_block_size(block_size, problem.n)
     if rng is not None:
@@ -214,12 +275,18 @@ def _block(problem: Problem, engine: Engine, block_size: BlockSize, rng: Any) ->
     return _estimate(problem, engine, value, error, "block", extra)
 
 
+def block_values(rows: Array, size: int, count: int) -> Array:
+    """Unbiased estimate within each block; each pair of a block stands in two row sums."""
+    xp = namespace(rows)
+    return xp.sum(xp.reshape(rows[: count * size], (count, size)), axis=1) / (size * (size - 1.0))
+
+
 def _block_error(rows: Array, size: int, count: int) -> Any:
-    """Standard error of the mean of block values; each pair of a block stands in two row sums."""
+    """Standard error of the mean of block values."""
     if count < 2:
         return None
     xp = namespace(rows)
-    blocks = xp.sum(xp.reshape(rows[: count * size], (count, size)), axis=1) / (size * (size - 1.0))
+    blocks = block_values(rows, size, count)
     spread = xp.std(blocks, correction=1) if not is_numpy(xp) else float(np.std(blocks, ddof=1))
     return spread / math.sqrt(count)
 

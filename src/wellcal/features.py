@@ -49,7 +49,8 @@ class FeatureGrid:
     def of_points(self, values: Array, weights: Array | None) -> Array:
         """Mean features ``(n, M)`` of atoms ``(n, S, d)`` with weights ``(n, S)``, uniform where None."""
         xp = namespace(values)
-        if is_numpy(xp) and len(self.centres) == 1:
+        sparse = values.shape[1] * len(self.centres[0]) > _REACH * (values.shape[1] + len(self.centres[0]))
+        if is_numpy(xp) and len(self.centres) == 1 and sparse:
             return self._of_points_on_a_line(values[:, :, 0] - self.origin[0], weights)
         n, count = values.shape[0], values.shape[1]
         step = max(1, _CHUNK // (count * max(len(c) for c in self.centres) + self.size))

@@ -126,6 +126,13 @@ class ElementForm:
         """Matching rows."""
         return self._sum(ops, a, b, self._matching, _contract_matching)
 
+    def batched(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        """All pairs of rows within each of r batches: rows ``(r, n, ...)`` and ``(r, m, ...)`` to ``(r, n, m)``.
+
+        A batch axis of length one is shared by the batches of the other side.
+        """
+        return self._sum(ops, a, b, self._outer_batched, _contract_batched)
+
     def _sum(
         self, ops: Ops, a: Rows, b: Rows, values_of: Callable[..., Array], contract: Callable[..., Array]
     ) -> Array:
@@ -145,6 +152,19 @@ class ElementForm:
             return values_matrix(ops, self.kernel, _flat_points(a["x"]), _flat_points(b["x"]))
         left = _element(kind_a, a, lambda v: ops.xp.reshape(v, (-1, 1)))
         right = _element(kind_b, b, lambda v: ops.xp.reshape(v, (1, -1)))
+        return evaluate(ops, self.kernel, left, right, self.dimension)
+
+    def _outer_batched(self, ops: Ops, a: Rows, kind_a: type, b: Rows, kind_b: type) -> Array:
+        xp = ops.xp
+        first_a, first_b = next(iter(a.values())), next(iter(b.values()))
+        if kind_a is kind_b is Points and _by_matrix(self.kernel, first_a):
+            count = max(first_a.shape[0], first_b.shape[0])
+            blocks = [
+                self._outer(ops, _one_batch(a, r), kind_a, _one_batch(b, r), kind_b) for r in range(count)
+            ]
+            return xp.stack(blocks)
+        left = _element(kind_a, a, lambda v: xp.reshape(v, (v.shape[0], -1, 1)))
+        right = _element(kind_b, b, lambda v: xp.reshape(v, (v.shape[0], 1, -1)))
         return evaluate(ops, self.kernel, left, right, self.dimension)
 
     def _matching(self, ops: Ops, a: Rows, kind_a: type, b: Rows, kind_b: type) -> Array:
@@ -184,19 +204,23 @@ def _point_list(x: Array) -> Array:
     return x[:, 0] if x.shape[1] == 1 else x
 
 
+def _one_batch(rows: Rows, r: int) -> Rows:
+    return {name: value[r if value.shape[0] > 1 else 0] for name, value in rows.items()}
+
+
 def _element(kind: type, rows: Rows, shape: Callable[[Array], Array]) -> Element:
     """Parameters of a group as arrays that broadcast against the other side's."""
     if kind is Poissons:
         return Poissons(shape(rows["r"]))
-    d = rows["x"].shape[2]
-    x = tuple(shape(rows["x"][:, :, c]) for c in range(d))
+    d = rows["x"].shape[-1]
+    x = tuple(shape(rows["x"][..., c]) for c in range(d))
     if kind is Points:
         return Points(x)
     if kind is Normals:
-        return Normals(x, tuple(shape(rows["v"][:, :, c]) for c in range(d)))
+        return Normals(x, tuple(shape(rows["v"][..., c]) for c in range(d)))
     if kind is Laplaces:
         return Laplaces(x, shape(rows["s"]))
-    cov = tuple(tuple(shape(rows["c"][:, :, i, j]) for j in range(i + 1)) for i in range(d))
+    cov = tuple(tuple(shape(rows["c"][..., i, j]) for j in range(i + 1)) for i in range(d))
     return FullNormals(x, cov)
 
 
@@ -214,6 +238,20 @@ def _contract(
         values = xp.reshape(values, (-1, size_a, values.shape[1]))
         return xp.sum(values if left is None else values * left[:, :, None], axis=1)
     return values if left is None else values * left
+
+
+def _contract_batched(
+    ops: Ops, values: Array, left: Array | None, right: Array | None, size_a: int, size_b: int
+) -> Array:
+    """Sum ``(r, I K, J L)`` values over components with their weights, to ``(r, I, J)``."""
+    xp = ops.xp
+    if size_b > 1 or right is not None:
+        values = xp.reshape(values, (*values.shape[:2], -1, size_b))
+        values = xp.sum(values if right is None else values * right[:, None, :, :], axis=3)
+    if size_a > 1 or left is not None:
+        values = xp.reshape(values, (values.shape[0], -1, size_a, values.shape[2]))
+        values = xp.sum(values if left is None else values * left[:, :, :, None], axis=2)
+    return values
 
 
 def _contract_matching(

@@ -184,18 +184,21 @@ def group_features(grid: FeatureGrid, group: Group) -> Array:
     return total
 
 
-def _one_hot(side: Targets, grid: np.ndarray[Any, Any]) -> Array:
+def grid_positions(side: Targets, grid: np.ndarray[Any, Any]) -> Array:
+    """Where targets ``(n,)`` or ``(r, n)`` stand on a finite support."""
     family = components_of(side.predictions)[0][0]
-    like = widen(family._like)
-    xp, device = namespace(like), compat.device(like)
     if isinstance(family, Quantiles):
-        index = family.bins(side.values)
-    elif targets_are_indices(side.predictions):
-        index = side.values
-    else:
-        index = np.searchsorted(grid, to_numpy(side.values))
+        return family.bins(side.values)
+    if targets_are_indices(side.predictions):
+        return side.values
+    return np.searchsorted(grid, to_numpy(side.values))
+
+
+def _one_hot(side: Targets, grid: np.ndarray[Any, Any]) -> Array:
+    like = widen(components_of(side.predictions)[0][0]._like)
+    xp, device = namespace(like), compat.device(like)
     positions = asarray(np.arange(len(grid)), xp=xp, device=device)
-    index = xp.astype(asarray(index, xp=xp, device=device), positions.dtype)
+    index = xp.astype(asarray(grid_positions(side, grid), xp=xp, device=device), positions.dtype)
     return xp.astype(index[:, None] == positions[None, :], like.dtype)
 
 
@@ -219,6 +222,7 @@ def plan(
     expectations: str | Lowering = "auto",
     notes: Notes | None = None,
     relative: bool = False,
+    many: bool = False,
 ) -> Plan:
     """Decide how the measures of a problem are expanded under `kernel`.
 
@@ -235,6 +239,8 @@ def plan(
     relative
         Closed forms must be right to 1e-12 relative to each value, however small; sums over pairs need
         that only relative to the largest.
+    many
+        The same predictions will meet many sets of targets, for which features are cheaper than pairs.
     """
     if space_of(kernel) != "targets":
         raise TypeError(f"a kernel on targets is needed here, found {kernel!r}")
@@ -255,7 +261,7 @@ def plan(
     if lowered:
         _check_allowed(kernel, lowered, expectations)
     if lowered or not relative:
-        by_features = _feature_plan(kernel, sides, families, lowered, options, notes)
+        by_features = _feature_plan(kernel, sides, families, lowered, options, notes, many)
         if by_features is not None:
             return by_features
     for family in dict.fromkeys(type(f) for f in families if type(f) not in lowered):
@@ -335,6 +341,7 @@ def _feature_plan(
     lowered: frozenset[Family],
     options: Lowering,
     notes: Notes,
+    many: bool,
 ) -> Plan | None:
     """Expand all that has many components into features of a Gaussian kernel, where few are enough."""
     dimension = families[0].event_shape[0] if families[0].event_shape else 1
@@ -343,7 +350,7 @@ def _feature_plan(
     if any(is_traced(f._like) for f in families):
         return None
     sizes = [_component_count(side) for side in sides if not isinstance(side, Targets)]
-    if not lowered and max(sizes, default=1) < _MANY_COMPONENTS:
+    if not lowered and not many and max(sizes, default=1) < _MANY_COMPONENTS:
         return None
     # Only points and independent normals have features in closed form.
     rest = {type(f) for f in families if not is_atomic(f) and kind_of(f) is not Normals}

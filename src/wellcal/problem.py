@@ -114,22 +114,40 @@ def prepare(
     if isinstance(y, Predictions):
         raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
     predictions = as_predictions(pred)
-    targets = Targets(predictions.check_targets(y), predictions)
+    checked = predictions.check_targets(y)
     chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel
-    if not isinstance(chosen, Kernel):  # pyright: ignore[reportUnnecessaryIsInstance]
+    return prepare_checked(checked, predictions, chosen, expectations=expectations)
+
+
+def check_pair_kernel(kernel: object) -> Kernel:
+    """`kernel` if it acts on pairs of prediction and target, else an error."""
+    if not isinstance(kernel, Kernel):
         raise TypeError(
-            f"kernel must be a kernel such as ExpDistance(Wasserstein()) @ Gaussian(), found {chosen!r}"
+            f"kernel must be a kernel such as ExpDistance(Wasserstein()) @ Gaussian(), found {kernel!r}"
         )
-    if space_of(chosen) != "pairs":
+    if space_of(kernel) != "pairs":
         raise TypeError(
-            f"kernel must act on pairs of prediction and target, found {chosen!r}; "
+            f"kernel must act on pairs of prediction and target, found {kernel!r}; "
             "write kernel_on_predictions @ kernel_on_targets"
         )
+    return kernel
+
+
+def prepare_checked(
+    checked: Array,
+    predictions: Predictions,
+    kernel: Kernel,
+    *,
+    expectations: str | Lowering = "auto",
+) -> Problem:
+    """The same for targets as `check_targets` of the predictions returned them."""
+    chosen = check_pair_kernel(kernel)
+    targets = Targets(checked, predictions)
     notes = Notes()
     terms: list[Term] = []
     rows: Rows = {}
     correction: Array | None = None
-    for index, (factor, part) in enumerate(_expand(chosen)):
+    for index, (factor, part) in enumerate(expand(chosen)):
         if isinstance(part, Joint):
             form, target_rows = JointForm.prepare(part, predictions, targets, expectations, notes)
             term, prediction_rows = Term(factor, None, form), {}
@@ -157,12 +175,12 @@ def _library(predictions: Predictions) -> Namespace:
     return namespace(like) if is_array(like) else namespace()
 
 
-def _expand(kernel: Kernel) -> list[tuple[Any, Tensor | Joint]]:
+def expand(kernel: Kernel) -> list[tuple[Any, Tensor | Joint]]:
     """A kernel on pairs as a weighted sum of tensor products and joint kernels."""
     if isinstance(kernel, Sum):
-        return [term for part in kernel.kernels for term in _expand(part)]
+        return [term for part in kernel.kernels for term in expand(part)]
     if isinstance(kernel, Scaled):
-        return [(kernel.factor * factor, part) for factor, part in _expand(kernel.kernel)]
+        return [(kernel.factor * factor, part) for factor, part in expand(kernel.kernel)]
     if isinstance(kernel, (Tensor, Joint)):
         return [(1.0, kernel)]
     raise TypeError(f"{kernel!r} cannot be used as a kernel on pairs")

@@ -174,7 +174,14 @@ def _moving_atoms(predictions: Normal | LogNormal, scores: np.ndarray[Any, Any])
 
 def in_numpy(predictions: Predictions) -> Predictions:
     """The same batch in NumPy and float64, for what needs neither gradients nor a device."""
-    return predictions._map(lambda array: to_numpy(array).astype(np.float64))
+
+    def converted(array: Array) -> np.ndarray[Any, Any]:
+        values = to_numpy(array)
+        return (
+            values.astype(np.float64) if values.dtype.kind == "f" else values
+        )  # positions stay whole numbers
+
+    return predictions._map(converted)
 
 
 def _quantiles(predictions: Any, scores: np.ndarray[Any, Any]) -> Array:

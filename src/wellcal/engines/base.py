@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeVar
 
+from wellcal._array import Array
 from wellcal.problem import Problem
 from wellcal.reductions import Sums
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Engine(Protocol):
@@ -17,6 +22,16 @@ class Engine(Protocol):
 
     def blocks(self, problem: Problem, block_size: int) -> Sums:
         """Sums over pairs i < j within consecutive blocks; the incomplete last block is not visited."""
+        ...
+
+    def map_tiles(self, problem: Problem, work: Callable[[slice, slice, Array], Result]) -> Iterator[Result]:
+        """`work(i, j, h)` on tiles that cover all pairs i < j, for reductions of their own; NumPy only."""
+        ...
+
+    def map_items(
+        self, problem: Problem, work: Callable[[Item], Result], items: Iterable[Item]
+    ) -> Iterator[Result]:
+        """`work` on each item, by threads, results in the order of the items; NumPy only."""
         ...
 
     def describe(self, problem: Problem) -> dict[str, Any]:

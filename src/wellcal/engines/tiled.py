@@ -44,7 +44,7 @@ from wellcal.problem import Problem
 from wellcal.reductions import RowAccumulator, Sums
 from wellcal.tiling import Interval, tile_shape, triangle_tiles
 
-_CACHE_ELEMENTS = 32_768  # 256 KiB of float64: a few such arrays fit the second-level cache
+_CACHE_ELEMENTS = 131_072  # 1 MiB of float64: smaller tiles make threads wait for the interpreter's lock
 _TENSOR_ELEMENTS = 262_144  # frameworks with a cost for each call want larger tiles
 _DEVICE_ELEMENTS = 2_097_152  # and devices with thousands of cores larger ones still
 _PAIRS_PER_ELEMENT = 8  # lists of pairs are longer than tiles are large: less is shared between them
@@ -97,6 +97,23 @@ class Tiled:
         if count > 1 and _better_listed(problem, block_size):
             return self._listed(problem, block_size, count)
         return self._tiled(problem, block_size, count)
+
+    def map_tiles(self, problem: Problem, work: Callable[[slice, slice, Array], Result]) -> Iterator[Result]:
+        """`work(i, j, h)` for tiles that cover all pairs i < j, in NumPy only.
+
+        `i` and `j` are slices of cases and `h` their values, zero where not i < j. Threads call `work`;
+        results come in the same order for any number of them.
+        """
+        height, width = self._tile_shape(problem)
+
+        def on_tile(tile: Tile) -> Result:
+            with np.errstate(over="ignore", under="ignore"):
+                rows, columns = tile.cases
+                h = tile.value(problem, slice_rows(problem.rows, rows), slice_rows(problem.rows, columns))
+                return work(rows, columns, h)
+
+        tiles = (Tile(i, j) for i, j in triangle_tiles(0, problem.n, height, width))
+        return self.map_items(problem, on_tile, tiles)
 
     def describe(self, problem: Problem) -> dict[str, Any]:
         """Name, tile and threads."""
@@ -183,12 +200,12 @@ class Tiled:
                 return piece, piece.reduce(to_numpy(h))
 
         sums = RowAccumulator(shape)
-        for piece, reduced in self._map(problem, work, pieces()):
+        for piece, reduced in self.map_items(problem, work, pieces()):
             sums.add(*piece.places, *reduced)
         result = sums.result()
         return result.total, result.rows
 
-    def _map(
+    def map_items(
         self, problem: Problem, work: Callable[[Item], Result], items: Iterable[Item]
     ) -> Iterator[Result]:
         """`work` on each item, by threads; results come in the order of the items, however many threads."""
@@ -260,7 +277,7 @@ def _keep_freed_memory() -> None:
     Its threshold for doing so adapts to the largest block freed; without this, page faults take
     longer than the arithmetic.
     """
-    np.empty(_CACHE_ELEMENTS * 64)
+    np.empty(_CACHE_ELEMENTS * 16)
 
 
 def _one_blas_thread() -> AbstractContextManager[Any]:

@@ -139,15 +139,18 @@ class Quantiles(Predictions):
     def _levels(self) -> Array:
         return as_library(self.levels, self._like, self._like.dtype)
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
-        # Outer bins have no end: their representatives are as wide as the bins beside them.
+    def _edges(self) -> NDArray:
+        """Ends of the bins, ``(n, L + 2)``; outer bins, which have none, are as wide as those beside them."""
         values = to_numpy(self.values).astype(np.float64)
         spread = values[:, -1:] - values[:, :1]
         spread = np.where(spread > 0, spread, 1.0)
         widths = np.diff(values, axis=1) if values.shape[1] > 1 else spread
         widths = np.where(widths > 0, widths, spread)
-        edges = np.hstack([values[:, :1] - widths[:, :1], values, values[:, -1:] + widths[:, -1:]])
+        return np.hstack([values[:, :1] - widths[:, :1], values, values[:, -1:] + widths[:, -1:]])
+
+    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+        edges = self._edges()
         rows = np.arange(len(self))
-        chosen = draw_index(np.broadcast_to(self.bin_probs(), (len(self), values.shape[1] + 1)), rng, size)
+        chosen = draw_index(np.broadcast_to(self.bin_probs(), (len(self), edges.shape[1] - 1)), rng, size)
         low, high = edges[rows, chosen], edges[rows, chosen + 1]
         return np.minimum(high - rng.random((size, len(self))) * (high - low), high)

@@ -1,0 +1,142 @@
+"""The method that `method="auto"` stands for: the strongest exact test that fits a budget.
+
+The budget counts operations. It looks at the predictions and the number of cases only, never at the
+targets, which would spoil exactness, nor at the clock, which would make results irreproducible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from wellcal.expansion import components_of
+from wellcal.hypotests.asymptotic import Multiplier
+from wellcal.hypotests.base import Method, Setup
+from wellcal.hypotests.blocks import Block
+from wellcal.hypotests.combined import Omnibus
+from wellcal.hypotests.cumulants import Pearson
+from wellcal.hypotests.nulls import draw_targets, why_not_resampled
+from wellcal.hypotests.resampled import ResampledSKCE, has_terms
+from wellcal.locations import _centre
+from wellcal.predictions import Predictions
+from wellcal.problem import prepare_checked
+
+PAIRS_BUDGET = 5e9
+"""Evaluations for exact tests over all pairs: some ten seconds on two cores."""
+
+LINEAR_BUDGET = 2e10
+"""Evaluations for exact tests that are linear in the number of cases."""
+
+TRIANGLE_BUDGET = 1e11
+"""Evaluations for one pass over all pairs."""
+
+FEWEST_RESAMPLES = 199
+_LOCATIONS = 40
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A method, how many resamples it gets, and why."""
+
+    method: Method
+    n_resamples: int
+    reason: str
+    alternatives: str
+
+
+def choose(setup: Setup) -> Choice:
+    """The strongest test that fits the budget."""
+    wanted = setup.n_resamples
+    if setup.groups is not None:
+        return Choice(
+            Multiplier(),
+            wanted,
+            "multiplier: cases are clustered, and its signs are one for each cluster",
+            "none of the others honours groups",
+        )
+    obstacle = why_not_resampled(setup.predictions)
+    if obstacle is None:
+        exact = _exact(setup, wanted)
+        if exact is not None:
+            return exact
+        obstacle = f"{setup.n:,} cases are too many for exact tests"
+    triangle = 0.5 * setup.n**2 * _width(setup)
+    if triangle <= TRIANGLE_BUDGET:
+        return Choice(
+            Pearson(),
+            wanted,
+            f"pearson: {obstacle}",
+            "block is cheaper and weaker; bootstrap and spectrum err further from the level",
+        )
+    return Choice(
+        Block(),
+        wanted,
+        f"block: {obstacle}, and {triangle:.0e} evaluations over all pairs exceed {TRIANGLE_BUDGET:.0e}",
+        "pearson is stronger and would take all pairs",
+    )
+
+
+def _exact(setup: Setup, wanted: int) -> Choice | None:
+    n = setup.n
+    by_pairs = _pairs_cost(setup)
+    affordable = _affordable(by_pairs, PAIRS_BUDGET, wanted)
+    if affordable is not None:
+        return Choice(
+            Omnibus(),
+            affordable,
+            f"exact min-p over SKCE, locations, centre and surprise: {affordable:,} resamples take "
+            f"{by_pairs * affordable:.0e} evaluations, within {PAIRS_BUDGET:.0e}",
+            "regularised is cheaper; pearson and block are asymptotic",
+        )
+    linear = float(n) * _LOCATIONS * _coordinates(setup)
+    affordable = _affordable(linear, LINEAR_BUDGET, wanted)
+    if affordable is None:
+        return None
+    return Choice(
+        Omnibus(pairs=False),
+        affordable,
+        f"exact min-p over locations, centre and surprise, linear in the number of cases: the SKCE of "
+        f"{FEWEST_RESAMPLES} resamples would take at least {by_pairs * FEWEST_RESAMPLES:.0e} evaluations, "
+        f"more than {PAIRS_BUDGET:.0e}",
+        "method='omnibus' includes the SKCE; pearson and block are asymptotic",
+    )
+
+
+def _affordable(cost: float, budget: float, wanted: int) -> int | None:
+    """Resamples that fit the budget, as many as wanted at most; None where too few do."""
+    if cost * min(wanted, FEWEST_RESAMPLES) > budget:
+        return None
+    return int(min(wanted, max(budget // cost, 1)))
+
+
+def _pairs_cost(setup: Setup) -> float:
+    """Evaluations of the SKCE for one set of targets; a lower bound where that is too many already."""
+    least = 0.5 * setup.n**2
+    if least * min(setup.n_resamples, FEWEST_RESAMPLES) > PAIRS_BUDGET:
+        return least
+    if has_terms(setup.problem.kernel):
+        typical = replace(setup, targets=_typical_targets(setup))
+        return ResampledSKCE(typical, [setup.problem.kernel]).cost
+    return least * _width(setup)
+
+
+def _width(setup: Setup) -> int:
+    """Evaluations for one pair."""
+    targets, kernel = _typical_targets(setup), setup.problem.kernel
+    return prepare_checked(targets, setup.predictions, kernel, expectations=setup.expectations).width
+
+
+def _typical_targets(setup: Setup) -> Any:
+    """Targets to measure cost with: it depends on how far they lie off, and observed ones must not count."""
+    predictions: Any = setup.predictions
+    if all(type(part)._draw is not Predictions._draw for part, _ in components_of(predictions)):
+        return draw_targets(predictions, np.random.default_rng(0), 1, setup.targets)[0]
+    centre = _centre(predictions)
+    return setup.targets if centre is None else centre.astype(setup.targets.dtype, copy=False)
+
+
+def _coordinates(setup: Setup) -> int:
+    shape: Any = setup.predictions.event_shape
+    return 1 if not shape else int(shape[0])

@@ -1,0 +1,243 @@
+"""Passes over the pairs of cases: quadratic forms, products with vectors, or the whole matrix.
+
+H0 is the matrix of h with a zero diagonal. Only :func:`dense` stores it, after a look at its size. Each
+pass also gives the row sums of what it visited, so that the estimate beside a p-value costs nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from wellcal._array import Array, to_numpy
+from wellcal.engines import Engine
+from wellcal.estimators import estimate_unbiased
+from wellcal.hypotests.base import FloatArray, Setup
+from wellcal.problem import Problem
+from wellcal.reductions import RowAccumulator, Sums
+from wellcal.results import Estimate
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+LARGEST_MATRIX = 4_000_000_000
+"""Bytes that one n x n matrix may take: n = 22,360."""
+
+_WEIGHT_BYTES = 67_108_864  # of the weights that one pass handles
+_COLUMNS = 1024  # weights that meet a tile at a time: what they make of it stays small
+
+
+@dataclass(frozen=True)
+class Forms:
+    """What :func:`quadratic_forms` found.
+
+    Attributes
+    ----------
+    values
+        ``w' H0 w`` for each column w of the weights.
+    sums
+        Sums of h over the same pairs.
+    """
+
+    values: FloatArray
+    sums: Sums
+
+
+@dataclass(frozen=True)
+class Products:
+    """What :func:`products` found.
+
+    Attributes
+    ----------
+    values
+        ``H0 V``.
+    squares
+        Sum of all squared entries of H0.
+    sums
+        Sums of h over all pairs.
+    """
+
+    values: FloatArray
+    squares: float
+    sums: Sums
+
+
+@dataclass(frozen=True)
+class Visited:
+    """An engine that was over the pairs before and hands out the sums that it found there."""
+
+    engine: Engine
+    found: Sums
+
+    def triangle(self, problem: Problem) -> Sums:
+        """The sums found."""
+        return self.found
+
+    def blocks(self, problem: Problem, block_size: int) -> Sums:
+        """The sums found."""
+        return self.found
+
+    def map_tiles(self, problem: Problem, work: Callable[[slice, slice, Array], Result]) -> Iterator[Result]:
+        """As the engine does."""
+        return self.engine.map_tiles(problem, work)
+
+    def map_items(
+        self, problem: Problem, work: Callable[[Item], Result], items: Iterable[Item]
+    ) -> Iterator[Result]:
+        """As the engine does."""
+        return self.engine.map_items(problem, work, items)
+
+    def describe(self, problem: Problem) -> dict[str, Any]:
+        """As the engine does."""
+        return self.engine.describe(problem)
+
+
+def dense(setup: Setup, what: str) -> FloatArray:
+    """H0 as an array ``(n, n)``, or an error that says which methods do without it."""
+    n = setup.n
+    if matrix_bytes(n) > LARGEST_MATRIX:
+        raise ValueError(
+            f"{what} needs the whole matrix of {n:,} x {n:,} pairs, {matrix_bytes(n) / 1e9:.1f} GB; take "
+            'method="pearson" or "multiplier", which do not store it, or "block", which is linear in n'
+        )
+    out = np.zeros((n, n))
+
+    def fill(i: slice, j: slice, h: FloatArray) -> None:
+        if setup.factor != 1.0:
+            h = setup.factor * h
+        if i.stop <= j.start:
+            out[i, j] = h
+            out[j, i] = h.T
+        else:
+            # A tile on the diagonal overlaps with its own transpose, where it is zero: hence the sums.
+            out[i, j] += h
+            out[j, i] += h.T
+
+    for _ in _over_pairs(setup, fill):
+        pass
+    return out
+
+
+def quadratic_forms(setup: Setup, weights: FloatArray) -> Forms:
+    """``w' H0 w`` for each column w of weights ``(n, R)``, in one pass over the pairs.
+
+    Weights may be of any numeric type. They are read along the cases: the transpose of an array of R rows
+    is the fastest form of them. Pairs of one cluster are left out where the setup has clusters.
+    """
+    lines = weights.T
+    groups = [slice(start, start + _COLUMNS) for start in range(0, len(lines), _COLUMNS)]
+
+    def reduce(i: slice, j: slice, h: FloatArray) -> tuple[slice, slice, list[FloatArray], Any, Any]:
+        h = _between_clusters(setup, i, j, h)
+        forms: list[FloatArray] = []
+        for group in groups:
+            left, right = np.asarray(lines[group, i], float), np.asarray(lines[group, j], float)
+            forms.append(np.vecdot(left, right @ h.T))
+        return i, j, forms, h.sum(axis=1), h.sum(axis=0)
+
+    values = np.zeros(len(lines))
+    sums = RowAccumulator(setup.n)
+    for i, j, forms, right, down in _over_pairs(setup, reduce):
+        sums.add(i, j, right, down)
+        for group, part in zip(groups, forms, strict=True):
+            values[group] += part
+    return Forms(2.0 * setup.factor * values, scaled_sums(sums.result(), setup.factor))
+
+
+def products(setup: Setup, vectors: FloatArray) -> Products:
+    """``H0 V`` for vectors ``(n, q)`` of any numeric type, with the sum of squares, in one pass."""
+    values = np.zeros(vectors.shape)
+    squares = 0.0
+
+    def reduce(i: slice, j: slice, h: FloatArray) -> tuple[slice, slice, Any, Any, Any, Any, float]:
+        right, down = h @ np.asarray(vectors[j], float), h.T @ np.asarray(vectors[i], float)
+        return i, j, right, down, h.sum(axis=1), h.sum(axis=0), float(np.vdot(h, h))
+
+    sums = RowAccumulator(setup.n)
+    for i, j, right, down, row, column, square in _over_pairs(setup, reduce):
+        values[i] += right
+        values[j] += down
+        squares += square
+        sums.add(i, j, row, column)
+    factor = setup.factor
+    return Products(factor * values, 2.0 * factor**2 * squares, scaled_sums(sums.result(), factor))
+
+
+def sums_of(matrix: FloatArray) -> Sums:
+    """Sums of h over all pairs, from H0."""
+    rows = matrix.sum(axis=1)
+    return Sums(0.5 * float(rows.sum()), rows)
+
+
+def estimate_from(setup: Setup, sums: Sums) -> Estimate:
+    """Unbiased SKCE from sums over all pairs that a pass found."""
+    check_finite(setup, sums.total)
+    found = Visited(setup.engine, scaled_sums(sums, 1.0 / setup.factor))
+    return setup.scaled(estimate_unbiased(setup.problem, found))
+
+
+def whole_diagonal(setup: Setup, what: str) -> FloatArray:
+    """Diagonal of the matrix of h that belongs to H0, or an error where it is not known.
+
+    For pooled draws it is that of the pooled problem: h_ii is the squared norm of what h_ij are the
+    inner products of.
+    """
+    diagonal = setup.factor * np.asarray(to_numpy(setup.problem.diagonal()))
+    correction = setup.problem.self_correction
+    if correction is not None and np.isnan(to_numpy(correction)).any():
+        raise ValueError(
+            f"{what} needs h of a case with itself, so at least two draws for each prediction; "
+            'take method="pearson" or "multiplier", or kind="atoms" if the one value is the prediction'
+        )
+    check_finite(setup, diagonal)
+    return diagonal
+
+
+def check_finite(setup: Setup, values: Any) -> None:
+    """An error where h is not a number: comparisons with it would read as a small p-value."""
+    if not np.all(np.isfinite(values)):
+        raise ValueError(
+            f"h is not finite for some pairs of cases under the kernel {setup.problem.kernel!r}; "
+            "check the values that it returns"
+        )
+
+
+def matrix_bytes(n: int) -> int:
+    """Memory of one n x n matrix in float64."""
+    return 8 * n * n
+
+
+def chunks(n: int, count: int, bytes_each: int = 8, multiple: int = 1) -> list[slice]:
+    """`count` columns in groups whose weight matrices of n rows stay of moderate size.
+
+    All groups but the last have a whole multiple of `multiple` columns.
+    """
+    size = max(1, _WEIGHT_BYTES // max(1, n * bytes_each * multiple)) * multiple
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def _over_pairs(setup: Setup, reduce: Callable[[slice, slice, FloatArray], Result]) -> Iterator[Result]:
+    """Results of `reduce` on all tiles, with word of how far it is."""
+    n = setup.n
+    height, width = setup.engine.describe(setup.problem).get("tile", (n, n))
+    starts = np.arange(0, max(n - 1, 1), height)
+    total = int(np.sum(-((starts + 1 - n) // width)))
+    setup.progress("pairs", 0, total)
+    for done, result in enumerate(setup.engine.map_tiles(setup.problem, reduce), start=1):
+        yield result
+        setup.progress("pairs", done, total)
+
+
+def scaled_sums(sums: Sums, factor: float) -> Sums:
+    """Sums of `factor` times h."""
+    return sums if factor == 1.0 else Sums(factor * sums.total, factor * sums.rows)
+
+
+def _between_clusters(setup: Setup, i: slice, j: slice, h: FloatArray) -> FloatArray:
+    """h with pairs of one cluster left out."""
+    if setup.groups is None:
+        return h
+    return np.where(setup.groups[i][:, None] == setup.groups[j][None, :], 0.0, h)

@@ -1,0 +1,202 @@
+"""The result of a test."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from wellcal._array import to_numpy
+from wellcal.kernels.base import Kernel
+from wellcal.kernels.guarantees import Guarantees
+from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
+from wellcal.results import Estimate
+
+
+@dataclass(frozen=True, eq=False)
+class TestResult:
+    """What a test of calibration found.
+
+    Attributes
+    ----------
+    statistic
+        Value of the statistic, and `statistic_label` what it is.
+    pvalue
+        Probability of a statistic at least as large if the model were calibrated. Never zero.
+    estimate
+        The calibration error beside it.
+    effect_size
+        SKCE_u / mean h_ii, which no change of unit or of the scale of the kernel alters: about 0 for a
+        calibrated model, and 1 where targets differ from their predictions always in the same way. None
+        where a single draw for each prediction leaves h_ii unknown.
+    method
+        Name of the method.
+    kernel, guarantees
+        The kernel, and what is proven about it for these predictions.
+    n_samples
+        Number of cases.
+    null
+        Values of the statistic under calibration, where they were drawn and asked for.
+    provenance
+        What was chosen, and why.
+    """
+
+    __test__ = False  # its name begins like that of a test case, which it is not
+
+    statistic: float
+    pvalue: float
+    method: str
+    statistic_label: str
+    estimate: Estimate
+    effect_size: float | None
+    n_samples: int
+    kernel: Kernel | None = None
+    guarantees: Guarantees | None = None
+    null: Any = None
+    provenance: dict[str, Any] = field(default_factory=lambda: {})
+
+    # -- for machines ------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, ready for JSON."""
+        estimate = self.estimate
+        return {
+            "method": self.method,
+            "n_samples": self.n_samples,
+            "pvalue": self.pvalue,
+            "statistic": _plain(self.statistic),
+            "statistic_label": self.statistic_label,
+            "effect_size": self.effect_size,
+            "estimate": {
+                "name": estimate.name,
+                "estimator": estimate.estimator,
+                "value": float(estimate),
+                "standard_error": None if estimate.standard_error is None else float(estimate.standard_error),
+                "n_samples": estimate.n_samples,
+                "provenance": _plain(estimate.provenance),
+            },
+            "kernel": None if self.kernel is None else kernel_to_dict(self.kernel),
+            "kernel_text": None if self.kernel is None else repr(self.kernel),
+            "guarantees": None if self.guarantees is None else _plain(asdict(self.guarantees)),
+            "null": None if self.null is None else _plain(np.asarray(self.null)),
+            "provenance": _plain(self.provenance),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> TestResult:
+        """The result again. A kernel that holds a function comes back as None."""
+        kernel = None if plain["kernel"] is None else kernel_from_dict(plain["kernel"])
+        given: dict[str, Any] | None = plain["guarantees"]
+        proven = None if given is None else {**given, "reasons": tuple(given["reasons"])}
+        return cls(
+            statistic=float(plain["statistic"]),
+            pvalue=plain["pvalue"],
+            method=plain["method"],
+            statistic_label=plain["statistic_label"],
+            estimate=Estimate(kernel=kernel, **plain["estimate"]),
+            effect_size=plain["effect_size"],
+            n_samples=plain["n_samples"],
+            kernel=kernel,
+            guarantees=None if proven is None else Guarantees(**cast("Any", proven)),
+            null=None if plain["null"] is None else np.asarray(plain["null"], dtype=np.float64),
+            provenance=plain["provenance"],
+        )
+
+    def to_json(self, **options: Any) -> str:
+        """`to_dict` as JSON; `options` are those of ``json.dumps``."""
+        return json.dumps(self.to_dict(), **options)
+
+    @classmethod
+    def from_json(cls, text: str) -> TestResult:
+        """The result that `to_json` wrote."""
+        return cls.from_dict(json.loads(text))
+
+    # -- for people --------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        rows = self._rows()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join([self._headline(), *(f"  {name.ljust(width)}  {text}" for name, text in rows)])
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        cells = "".join(
+            f'<tr><th style="text-align:left;font-weight:600">{html.escape(name)}</th>'
+            f'<td style="text-align:left">{html.escape(text)}</td></tr>'
+            for name, text in self._rows()
+        )
+        return f"<table><caption>{html.escape(self._headline())}</caption>{cells}</table>"
+
+    def _headline(self) -> str:
+        return f"Calibration test: p = {_pvalue_text(self.pvalue)} ({self.n_samples:,} cases, {self.method})"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        effect = "not known: one draw for each prediction"
+        if self.effect_size is not None:
+            effect = f"{self.effect_size:.3g}  (SKCE / mean h_ii; about 0 if calibrated)"
+        estimate = self.estimate
+        error = "" if estimate.standard_error is None else f" +- {float(estimate.standard_error):.2g}"
+        rows = [
+            ("tested", "targets follow their predictions, given the prediction"),
+            ("effect size", effect),
+            ("estimate", f"{estimate.name} = {float(estimate):.4g}{error}  ({estimate.estimator})"),
+            ("statistic", f"{self.statistic_label} = {self.statistic:.4g}"),
+        ]
+        if self.kernel is not None:
+            rows.append(("kernel", repr(self.kernel)))
+        if self.guarantees is not None:
+            rows.append(("proven", _proven_text(self.guarantees)))
+        if "pvalues" in self.provenance:
+            parts = self.provenance["pvalues"]
+            rows.append(("parts", ", ".join(f"{name} {value:.3g}" for name, value in parts.items())))
+        told = [name for name in ("chosen", "alternatives") if name in self.provenance]
+        rows.extend((name, str(self.provenance[name])) for name in told)
+        if "n_resamples" in self.provenance:
+            rows.append(("resamples", f"{self.provenance['n_resamples']:,}"))
+        noted = [name for name in ("lowered", "dropped") if estimate.provenance.get(name)]
+        rows.extend((name, _short(estimate.provenance[name])) for name in noted)
+        return rows
+
+
+def _pvalue_text(pvalue: float) -> str:
+    return f"{pvalue:.3g}" if pvalue >= 1e-4 else f"{pvalue:.1e}"
+
+
+def _proven_text(found: Guarantees) -> str:
+    def word(value: bool | None) -> str:
+        return {True: "yes", False: "no, refuted", None: "not known"}[value]
+
+    return (
+        f"positive definite: {word(found.positive_definite)}; "
+        f"sees every miscalibration: {word(found.characteristic)}"
+    )
+
+
+def _short(value: Any) -> str:
+    return "; ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """Values that JSON knows, numbers that it does not know as text."""
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, Kernel):
+        return repr(value)
+    try:
+        return float(to_numpy(value))
+    except (TypeError, ValueError):
+        return repr(value)

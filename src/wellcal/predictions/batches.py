@@ -1,0 +1,116 @@
+"""Batches of one family, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from wellcal._array import Array, concat_rows, namespace
+from wellcal.predictions._parameters import same_dtype
+from wellcal.predictions.base import Predictions
+from wellcal.predictions.samples import Samples
+
+
+def concatenate(batches: Sequence[Predictions], names: Sequence[str], what: str) -> Predictions:
+    """One batch with the predictions of all, which must be of one family and agree in what they share.
+
+    Parameters
+    ----------
+    batches
+        Batches of one family and one array library. Samples may differ in their number of values and in
+        their kind: the result then consists of atoms, padded with atoms of weight zero.
+    names, what
+        How errors call each batch, and all of them together.
+
+    Examples
+    --------
+    >>> from wellcal.predictions import Normal
+    >>> parts = [Normal(np.zeros(2), 1.0), Normal(np.ones(1), 2.0)]
+    >>> concatenate(parts, ["the first", "the second"], "both").scale
+    array([1., 1., 2.])
+    """
+    first: Any = batches[0]
+    for name, batch in zip(names, batches, strict=True):
+        if type(batch) is not type(first):
+            raise TypeError(
+                f"{what} must be of one family, found {type(first).__name__} as {names[0]} and "
+                f"{type(batch).__name__} as {name}"
+            )
+        if batch.event_shape != first.event_shape:
+            raise ValueError(
+                f"{what} must have targets of one shape, found {first.event_shape} in {names[0]} "
+                f"and {batch.event_shape} in {name}"
+            )
+    if len(batches) == 1:
+        return first
+    if isinstance(first, Samples):
+        batches = _alike(batches)
+        first = batches[0]
+    _check_shared(batches, names, what)
+    changed: dict[str, Any] = {}
+    for field in first._children:
+        groups = [getattr(batch, field) for batch in batches]
+        for name, group in zip(names, groups, strict=True):
+            if len(group) != len(groups[0]):
+                raise ValueError(
+                    f"{what} must have the same number of {field}, found {len(groups[0])} in {names[0]} and "
+                    f"{len(group)} in {name}; add {field} of weight zero"
+                )
+        changed[field] = tuple(concatenate(members, names, what) for members in zip(*groups, strict=True))
+    for field in first._arrays:
+        arrays = [getattr(batch, field) for batch in batches]
+        if arrays[0] is not None:
+            _check_rows_alike(arrays, names, what, field)
+            changed[field] = concat_rows(same_dtype(arrays))
+    return first._with(**changed)
+
+
+def _check_shared(batches: Sequence[Predictions], names: Sequence[str], what: str) -> None:
+    """Reject batches that differ in what a batch has in common, such as the support."""
+    first: Any = batches[0]
+    own = {*first._arrays, *first._children}
+    for field in [field.name for field in fields(first) if field.name not in own]:
+        for name, batch in zip(names, batches, strict=True):
+            if not np.array_equal(getattr(batch, field), getattr(first, field)):
+                raise ValueError(
+                    f"{what} must have the same {field}, and that of {name} differs from that of {names[0]}"
+                )
+
+
+def _check_rows_alike(arrays: list[Array], names: Sequence[str], what: str, field: str) -> None:
+    namespace(*arrays)  # two libraries are an error
+    for name, array in zip(names, arrays, strict=True):
+        if tuple(array.shape[1:]) != tuple(arrays[0].shape[1:]):
+            raise ValueError(
+                f"{what} must have {field} of one shape beyond the first axis, found "
+                f"{tuple(arrays[0].shape[1:])} in {names[0]} and {tuple(array.shape[1:])} in {name}"
+            )
+
+
+def _alike(batches: Sequence[Any]) -> list[Any]:
+    """Samples of one kind and one number of values, all or none of them with weights."""
+    sizes = {int(batch.values.shape[1]) for batch in batches}
+    kinds = {batch.kind for batch in batches}
+    weighted = {batch.weights is not None for batch in batches}
+    if len(sizes) == len(kinds) == len(weighted) == 1:
+        return list(batches)
+    if len(sizes) == 1 and weighted == {False}:
+        return [batch._with(kind="atoms") for batch in batches]
+    return [_padded(batch, max(sizes)) for batch in batches]
+
+
+def _padded(samples: Samples, size: int) -> Samples:
+    """The same as `size` weighted atoms; those that are added repeat the first and weigh nothing."""
+    values, weights = samples.values, samples.atom_weights()
+    missing = size - int(values.shape[1])
+    if missing:
+        values = _beside(values, [values[:, :1, ...]] * missing)
+        weights = _beside(weights, [0.0 * weights[:, :1]] * missing)
+    return samples._with(values=values, weights=weights, kind="atoms")
+
+
+def _beside(array: Array, more: list[Array]) -> Array:
+    return namespace(array).concat([array, *more], axis=1)

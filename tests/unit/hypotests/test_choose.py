@@ -1,0 +1,183 @@
+"""What "auto" stands for: by number of cases and family, never by targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wellcal as wc
+from wellcal.hypotests import Block, Multiplier, Omnibus, Pearson, choose
+from wellcal.hypotests.choose import FEWEST_RESAMPLES, LINEAR_BUDGET, PAIRS_BUDGET
+from wellcal.hypotests.prepare import make_setup
+from wellcal.kernels import ExpDistance, Gaussian, Joint, MaximumMeanDiscrepancy, paper_kernel
+from wellcal.predictions import Predictions
+
+from ...engines.examples import EXAMPLES
+
+
+def normals(n: int, **options: Any) -> Any:
+    rng = np.random.default_rng(n)
+    mu = rng.normal(size=n)
+    return make_setup(rng.normal(mu), wc.Normal(mu, np.ones(n)), paper_kernel, **options)
+
+
+def chosen(n: int, **options: Any) -> choose.Choice:
+    return choose.choose(normals(n, **options))
+
+
+@pytest.mark.parametrize(
+    ("n", "method", "resamples"),
+    [
+        (2, Omnibus(), 999),
+        (100, Omnibus(), 999),
+        (1_000, Omnibus(), 999),
+        (10_000, Omnibus(pairs=False), 999),
+        (100_000, Omnibus(pairs=False), 999),
+    ],
+)
+def test_by_number_of_cases(n: int, method: Any, resamples: int) -> None:
+    found = chosen(n)
+    assert found.method == method
+    assert found.n_resamples == resamples
+
+
+def test_too_many_cases_for_exact_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "PAIRS_BUDGET", 1e3)
+    monkeypatch.setattr(choose, "LINEAR_BUDGET", 1e3)
+    found = chosen(100)
+    assert found.method == Pearson()
+    assert "100 cases are too many for exact tests" in found.reason
+    monkeypatch.setattr(choose, "TRIANGLE_BUDGET", 1e3)
+    found = chosen(100)
+    assert found.method == Block()
+    assert "exceed 1e+03" in found.reason
+    assert "pearson is stronger" in found.alternatives
+
+
+def test_resamples_shrink_before_the_method_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    from wellcal.hypotests.resampled import ResampledSKCE
+
+    setup = normals(50)
+    cost = ResampledSKCE(setup, [setup.problem.kernel]).cost
+    monkeypatch.setattr(choose, "PAIRS_BUDGET", 400.0 * cost)
+    assert chosen(50).n_resamples == 400
+    assert chosen(50, n_resamples=99).n_resamples == 99
+    monkeypatch.setattr(choose, "PAIRS_BUDGET", 199.0 * cost)
+    assert chosen(50).n_resamples == FEWEST_RESAMPLES == 199
+    monkeypatch.setattr(choose, "PAIRS_BUDGET", 198.0 * cost)
+    assert chosen(50).method == Omnibus(pairs=False)
+    assert chosen(50, n_resamples=99).method == Omnibus()  # who wants few can have them
+
+
+@pytest.mark.parametrize("n", [10, 3_000, 40_000])
+def test_budgets_are_kept(n: int) -> None:
+    from wellcal.hypotests.resampled import ResampledSKCE
+
+    setup = normals(n)
+    found = choose.choose(setup)
+    assert isinstance(found.method, Omnibus)
+    if found.method.pairs:
+        assert ResampledSKCE(setup, [paper_kernel]).cost * found.n_resamples <= PAIRS_BUDGET
+    assert n * 40.0 * found.n_resamples <= LINEAR_BUDGET
+
+
+def test_by_family() -> None:
+    for name, example in EXAMPLES.items():
+        setup = make_setup(
+            example.targets, example.build(), expectations=example.expectations, pool=True, rng=0
+        )
+        expected = Pearson() if name == "Mixture with draws" else Omnibus()
+        assert choose.choose(setup).method == expected, name
+
+
+def test_joint_kernels_cost_what_their_problem_costs() -> None:
+    joint = Joint(lambda P, y, Q, z: np.ones((len(P), len(Q))))
+    mu = np.zeros(20)
+    setup = make_setup(mu, wc.Normal(mu, np.ones(20)), joint, expectations=wc.Lowering(nodes=8))
+    assert choose._pairs_cost(setup) == 200.0 * setup.problem.width
+    assert choose.choose(setup).method == Omnibus()
+
+
+def test_clusters_decide_first() -> None:
+    found = chosen(100, groups=np.arange(100) // 2)
+    assert found.method == Multiplier()
+    assert "none of the others honours groups" in found.alternatives
+
+
+def test_vectors_cost_more() -> None:
+    rng = np.random.default_rng(0)
+    loc = rng.normal(size=(200, 30))
+    kernel = ExpDistance(MaximumMeanDiscrepancy(Gaussian(5.0)), power=2.0) @ Gaussian(5.0)
+    setup = make_setup(loc, wc.DiagonalNormal(loc, np.ones(loc.shape)), kernel)
+    assert choose._coordinates(setup) == 30
+
+
+# -- never by targets -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_targets_do_not_matter(name: str) -> None:
+    """Observed, permuted, and far-off targets: one choice, one reason, one number of resamples."""
+    example = EXAMPLES[name]
+    observed = example.targets
+    others = [observed[::-1], np.repeat(observed[:1], len(observed), axis=0)]
+    if observed.dtype.kind == "f" and observed.max() > 1.0 and "support" not in name and "plane" not in name:
+        others.append(np.abs(observed) * 1e3)
+    choices = [
+        choose.choose(make_setup(y, example.build(), expectations=example.expectations, pool=False))
+        for y in [observed, *others]
+    ]
+    assert all(choice == choices[0] for choice in choices[1:])
+
+
+@pytest.mark.parametrize("n", [50, 80, 500, 3_000])
+def test_wild_targets_do_not_matter(n: int) -> None:
+    """Far-off targets are costly to expand into features, which must not make the choice."""
+    rng = np.random.default_rng(0)
+    mu = rng.normal(size=n)
+    pred = wc.Normal(mu, np.ones(n))
+    choices = [choose.choose(make_setup(y, pred, pool=True)) for y in (rng.normal(mu), np.zeros(n), 1e4 * mu)]
+    assert all(choice == choices[0] for choice in choices[1:])
+
+
+@pytest.mark.parametrize("n", [50, 80])
+def test_wild_counts_do_not_matter(n: int) -> None:
+    rng = np.random.default_rng(0)
+    rate = rng.gamma(2.0, 2.0, n)
+    choices = [
+        choose.choose(make_setup(y, wc.Poisson(rate)))
+        for y in (rng.poisson(rate), np.zeros(n), np.arange(n) * 100)
+    ]
+    assert all(choice == choices[0] for choice in choices[1:])
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+def test_cheaper_methods_are_chosen_without_targets_too(
+    sampled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between pearson and block the cost of a pair decides, which targets change as well."""
+    monkeypatch.setattr(choose, "why_not_resampled", lambda predictions: "it cannot be drawn from")
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(40, 30))
+    pred = wc.Samples(draws, kind="atoms")
+    if not sampled:
+        monkeypatch.setattr(wc.Samples, "_draw", Predictions._draw)
+    targets = (draws[:, 0], 1e5 * draws[:, 1])
+    setups = [make_setup(y, pred, expectations=wc.Lowering(nodes=8)) for y in targets]
+    assert setups[0].problem.width != setups[1].problem.width
+    for budget in (1e3, 2e4, 1e5, 1e9):
+        monkeypatch.setattr(choose, "TRIANGLE_BUDGET", budget)
+        first, second = (choose.choose(setup) for setup in setups)
+        assert first == second
+
+
+def test_the_result_tells_the_choice() -> None:
+    mu = np.linspace(-1.0, 1.0, 30)
+    found = wc.calibration_test(mu, wc.Normal(mu, np.ones(30)), rng=0)
+    setup = make_setup(mu, wc.Normal(mu, np.ones(30)))
+    expected = choose.choose(setup)
+    assert found.provenance["chosen"] == expected.reason
+    assert found.provenance["alternatives"] == expected.alternatives
+    assert found.provenance["n_resamples"] == expected.n_resamples

@@ -1,0 +1,359 @@
+"""SKCE of many sets of targets, beside one problem prepared for each of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wellcal as wc
+from wellcal._array import namespace
+from wellcal._ops import ops_for
+from wellcal.engines import Tiled
+from wellcal.forms import ElementForm
+from wellcal.hypotests import gaussian_term, resampled
+from wellcal.hypotests.base import Setup
+from wellcal.hypotests.gaussian_term import GaussianTerm
+from wellcal.hypotests.kernel_families import kernel_family, rescaled
+from wellcal.hypotests.nulls import draw_targets, target_sets
+from wellcal.hypotests.prepare import make_setup
+from wellcal.hypotests.resampled import (
+    LabelTerm,
+    PairTerm,
+    ProductTerm,
+    ResampledSKCE,
+    has_terms,
+    make_term,
+)
+from wellcal.kernels import (
+    Callable,
+    Delta,
+    ExpDistance,
+    Gaussian,
+    Joint,
+    Laplacian,
+    Matern,
+    MaximumMeanDiscrepancy,
+    TotalVariation,
+    Wasserstein,
+    paper_kernel,
+)
+from wellcal.problem import prepare_checked
+
+from ...engines.examples import EXAMPLES, Example
+
+SETS = 5
+NO_DRAWS = [name for name in EXAMPLES if name != "Mixture with draws"]
+"""Targets of draws within a mixture cannot be drawn exactly; those of all others can."""
+
+LAYOUTS = {
+    "as it is": {},
+    "features": {"_FEW_CASES": 4, "_MOST_FEATURES": 100_000},
+    "pairs": {"_MOST_FEATURES": 0},
+    "tables": {"_MOST_PRODUCT": 0},
+    "kernel not kept, small tiles": {"_KEPT": 0, "_ROWS": 1, "_ELEMENTS": 64},
+    "kernel kept, small tiles": {"_ROWS": 4, "_ELEMENTS": 64},
+    "one set at a time": {"_ENCODED": 1, "_ELEMENTS": 1},
+}
+
+
+def setup_of(example: Example, kernel: Any = None, **options: Any) -> Setup:
+    options = {"expectations": example.expectations, "pool": True, "rng": 4, **options}
+    return make_setup(example.targets, example.build(), kernel, **options)
+
+
+def sets_of(setup: Setup, count: int = SETS) -> np.ndarray:
+    """The observed targets and some drawn ones."""
+    drawn = draw_targets(setup.predictions, np.random.default_rng(9), count - 1, setup.targets)
+    return np.concatenate([setup.targets[None], drawn])
+
+
+def by_definition(setup: Setup, kernel: Any, targets: np.ndarray) -> tuple[np.ndarray, float]:
+    """n SKCE_u of each set from a problem of its own, and the size of what is summed."""
+    found: list[float] = []
+    size = 0.0
+    for y in targets:
+        problem = prepare_checked(y, setup.predictions, kernel, expectations=setup.expectations)
+        h = np.asarray(problem.tile(problem.rows, problem.rows))
+        upper = np.triu_indices(setup.n, 1)
+        found.append(2.0 * setup.factor * h[upper].sum() / (setup.n - 1))
+        size = max(size, 2.0 * setup.factor * np.abs(h[upper]).sum() / (setup.n - 1))
+    return np.array(found), size
+
+
+def agree(setup: Setup, kernels: list[Any], targets: np.ndarray, tolerance: float = 1e-10) -> None:
+    found = ResampledSKCE(setup, kernels)(targets)
+    assert found.shape == (len(targets), len(kernels))
+    for column, kernel in zip(found.T, kernels, strict=True):
+        expected, size = by_definition(setup, kernel, targets)
+        np.testing.assert_allclose(column, expected, rtol=0.0, atol=tolerance * size)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", NO_DRAWS)
+def test_values_are_those_of_a_problem_for_each_set(
+    name: str, layout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for constant, value in LAYOUTS[layout].items():
+        monkeypatch.setattr(resampled, constant, value)
+        if constant == "_ELEMENTS":
+            monkeypatch.setattr(gaussian_term, constant, value)
+    setup = setup_of(EXAMPLES[name])
+    agree(setup, [setup.problem.kernel], sets_of(setup))
+
+
+@pytest.mark.parametrize("name", NO_DRAWS)
+def test_sums_and_factors_and_several_kernels(name: str) -> None:
+    """Kernels that share a kernel on targets share work, and their values stay apart."""
+    setup = setup_of(EXAMPLES[name])
+    plain = setup.problem.kernel
+    wider = rescaled(plain.predictions, 2.0) @ plain.targets
+    kernels = [plain, 3.0 * plain, 0.5 * plain + 2.0 * (plain + wider), wider]
+    targets = sets_of(setup)
+    agree(setup, kernels, targets)
+    found = ResampledSKCE(setup, kernels)(targets)
+    np.testing.assert_allclose(found[:, 1], 3.0 * found[:, 0], rtol=1e-12)
+    np.testing.assert_allclose(found[:, 2], 2.5 * found[:, 0] + 2.0 * found[:, 3], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["Normal", "Categorical", "Samples", "DiagonalNormal"])
+def test_the_whole_family_of_kernels(name: str) -> None:
+    setup = setup_of(EXAMPLES[name])
+    kernels = list(kernel_family(setup.problem.kernel))
+    assert len(kernels) in (7, 12)
+    agree(setup, kernels, sets_of(setup))
+    sharing = ResampledSKCE(setup, kernels)
+    assert len(sharing.terms) == len({kernel.targets for kernel in kernels})
+
+
+@pytest.mark.parametrize(
+    "on_targets",
+    [Laplacian(0.7), Matern(1.5, 0.8), Gaussian(0.02), Gaussian(50.0), Gaussian() * Laplacian()],
+    ids=repr,
+)
+@pytest.mark.parametrize("name", ["Normal", "Samples as atoms", "Laplace"])
+def test_other_kernels_on_targets(name: str, on_targets: Any) -> None:
+    example = EXAMPLES[name]
+    lowering = wc.Lowering(nodes=32)
+    setup = setup_of(example, ExpDistance(Wasserstein()) @ on_targets, expectations=lowering)
+    agree(setup, [setup.problem.kernel], sets_of(setup))
+
+
+def squared_exponential(a: Any, b: Any) -> Any:
+    return np.exp(-((np.asarray(a)[:, None] - np.asarray(b)[None, :]) ** 2))
+
+
+def test_a_users_function() -> None:
+    on_targets = Callable(squared_exponential, vectorized=True)
+    setup = setup_of(
+        EXAMPLES["Samples"], ExpDistance(MaximumMeanDiscrepancy(on_targets), power=2.0) @ on_targets
+    )
+    agree(setup, [setup.problem.kernel], sets_of(setup))
+
+
+def test_objects() -> None:
+    letters = np.array(list("abcd"), dtype=object)
+    rng = np.random.default_rng(1)
+    on_targets = Callable(lambda a, b: float(a == b))
+    kernel = ExpDistance(MaximumMeanDiscrepancy(on_targets), power=2.0) @ on_targets
+    draws = wc.Samples(rng.choice(letters, size=(7, 3)))
+    setup = make_setup(rng.choice(letters, size=7), draws, kernel, pool=True)
+    agree(setup, [kernel], sets_of(setup))
+
+
+def test_counts_far_beyond_what_was_predicted() -> None:
+    """Observed counts may lie anywhere: the common support reaches them."""
+    rate = np.array([0.5, 1.0, 2.0, 4.0])
+    setup = make_setup([0, 400, 3, 90], wc.Poisson(rate), rng=0)
+    agree(setup, [setup.problem.kernel], sets_of(setup))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("name", ["Normal", "Categorical", "DiagonalNormal", "Laplace", "Poisson"])
+def test_many_tiles_and_threads(name: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resampled, "_ROWS", 16)
+    monkeypatch.setattr(resampled, "_ELEMENTS", 1024)
+    monkeypatch.setattr(resampled, "_KEPT", 0 if threads == 2 else 4_000_000)
+    example = EXAMPLES[name]
+    rows = np.random.default_rng(2).integers(len(example.targets), size=150)
+    engine = Tiled(threads=threads)
+    setup = make_setup(example.targets[rows], example.build(rows=rows), rng=0, engine=engine)
+    agree(setup, [setup.problem.kernel], sets_of(setup, 3))
+
+
+def test_more_cases_than_a_row_of_tiles() -> None:
+    """Beyond 2,000 cases the kernel on predictions is not kept, and rows of tiles are cut."""
+    rng = np.random.default_rng(6)
+    n = 2_100
+    setup = make_setup(rng.integers(0, 3, n), wc.Categorical(rng.dirichlet(np.ones(3), n)), rng=0)
+    found = ResampledSKCE(setup, [setup.problem.kernel])(setup.targets[None])[0, 0]
+    assert found == pytest.approx(n * float(setup.estimate), abs=1e-9)
+
+
+# -- which way is taken -----------------------------------------------------------------------------
+
+
+def test_the_way_depends_on_kind_and_number() -> None:
+    def way(name: str) -> type:
+        setup = setup_of(EXAMPLES[name])
+        return type(make_term(setup, setup.problem.kernel.targets))
+
+    assert way("Categorical") is ProductTerm
+    assert way("Normal") is PairTerm
+    assert way("DiagonalNormal") is GaussianTerm
+    rng = np.random.default_rng(0)
+    many = make_setup(rng.normal(size=100), wc.Normal(rng.normal(size=100), np.ones(100)))
+    assert isinstance(make_term(many, many.problem.kernel.targets), ProductTerm)
+    classes = make_setup(np.zeros(5, int), wc.Categorical(rng.dirichlet(np.ones(40), 5)))
+    assert isinstance(make_term(classes, Delta()), LabelTerm)
+
+
+def test_distant_vectors_do_not_go_by_matrix_products() -> None:
+    """|x|^2 would drown the distances between neighbours."""
+    near = wc.DiagonalNormal(np.zeros((4, 2)), np.ones((4, 2)))
+    assert GaussianTerm.serves(Gaussian(), near)
+    assert GaussianTerm.serves(Gaussian(), wc.DiagonalNormal(np.full((4, 2), 1e6), np.ones((4, 2))))
+    far = np.array([[0.0, 0.0], [1e3, 0.0], [0.0, 1.0], [5.0, 5.0]])
+    pred = wc.DiagonalNormal(far, np.ones((4, 2)))
+    assert not GaussianTerm.serves(Gaussian(), pred)
+    assert not GaussianTerm.serves(Laplacian(), near)
+    setup = make_setup(far + 0.3, pred, paper_kernel, rng=0)
+    agree(setup, [paper_kernel], sets_of(setup))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_matrix_products_keep_their_precision(offset: float) -> None:
+    rng = np.random.default_rng(8)
+    loc = rng.normal(size=(30, 10)) + offset
+    setup = make_setup(loc + rng.normal(size=(30, 10)), wc.DiagonalNormal(loc, np.ones((30, 10))), rng=0)
+    assert isinstance(make_term(setup, setup.problem.kernel.targets), GaussianTerm)
+    agree(setup, [setup.problem.kernel], sets_of(setup), 1e-11 if offset == 0.0 else 1e-8)
+
+
+def test_kernels_without_terms_are_refused() -> None:
+    joint = Joint(lambda P, y, Q, z: np.ones((len(P), len(Q))))
+    assert has_terms(paper_kernel + 2.0 * paper_kernel)
+    assert not has_terms(paper_kernel + joint)
+    setup = setup_of(EXAMPLES["Normal"])
+    with pytest.raises(TypeError, match="no product of a kernel on predictions and one on targets"):
+        ResampledSKCE(setup, [joint])
+
+
+def test_cost_grows_with_pairs_and_terms() -> None:
+    rng = np.random.default_rng(0)
+
+    def cost(n: int, kernel: Any) -> float:
+        mu = rng.normal(size=n)
+        return ResampledSKCE(make_setup(mu, wc.Normal(mu, np.ones(n))), [kernel]).cost
+
+    assert cost(20, paper_kernel) == 4.0 * cost(10, paper_kernel)
+    assert cost(10, paper_kernel + paper_kernel) == cost(10, paper_kernel)  # one kernel on targets
+    other = ExpDistance(Wasserstein()) @ Laplacian()
+    assert cost(10, paper_kernel + other) > cost(10, paper_kernel)
+
+
+# -- batches of rows --------------------------------------------------------------------------------
+
+
+def pair_term(setup: Setup, monkeypatch: pytest.MonkeyPatch, on_targets: Any) -> PairTerm:
+    monkeypatch.setattr(GaussianTerm, "serves", staticmethod(lambda kernel, predictions: False))
+    term = make_term(setup, on_targets)
+    assert isinstance(term, PairTerm)
+    return term
+
+
+ELEMENTWISE = [
+    name
+    for name in NO_DRAWS
+    if not name.startswith(("Bernoulli", "Categorical", "Mixture of c", "Poisson", "Negative", "Quantiles"))
+]
+
+
+CLOSED = ["Normal", "DiagonalNormal", "MultivariateNormal", "Mixture", "Mixture of vectors"]
+
+
+@pytest.mark.parametrize(
+    ("name", "on_targets"),
+    [(name, Laplacian(0.7)) for name in ELEMENTWISE] + [(name, Gaussian(0.7)) for name in CLOSED],
+    ids=str,
+)
+def test_batches_are_tiles_one_by_one(name: str, on_targets: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    setup = setup_of(EXAMPLES[name], expectations=wc.Lowering(nodes=16, points=16))
+    term = pair_term(setup, monkeypatch, on_targets)
+    ops = ops_for(namespace())
+    _, cross, observed = term.forms
+    targets = sets_of(setup, 3)
+    encoded = term.encode(targets)
+    shared = {key: value[None, :4] for key, value in term.rows.items()}
+    left = {key: value[:, :4] for key, value in encoded.items()}
+    right = {key: value[:, 4:] for key, value in encoded.items()}
+    among = observed.batched(ops, left, right)
+    between = cross.batched(ops, shared, right)
+    assert among.shape == between.shape == (3, 4, setup.n - 4)
+    for r in range(3):
+        row = {key: value[r] for key, value in right.items()}
+        expected = observed.tile(ops, {key: value[r] for key, value in left.items()}, row)
+        np.testing.assert_allclose(among[r], expected, rtol=1e-12, atol=1e-15)
+        expected = cross.tile(ops, {key: value[0] for key, value in shared.items()}, row)
+        np.testing.assert_allclose(between[r], expected, rtol=1e-12, atol=1e-15)
+
+
+def test_batches_of_components_with_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Components on both sides, with weights in the rows, and a batch axis of one on either side."""
+    setup = setup_of(EXAMPLES["Mixture"])
+    term = pair_term(setup, monkeypatch, Gaussian(0.7))
+    form = term.forms[0]
+    assert isinstance(form, ElementForm)
+    ops = ops_for(namespace())
+    one = {key: value[None, :3] for key, value in term.rows.items()}
+    two = {key: np.stack([value[3:8], value[4:9]]) for key, value in term.rows.items()}
+    for r, start in enumerate((3, 4)):
+        part = {key: value[start : start + 5] for key, value in term.rows.items()}
+        first = {key: value[:3] for key, value in term.rows.items()}
+        np.testing.assert_allclose(form.batched(ops, one, two)[r], form.tile(ops, first, part), rtol=1e-12)
+        np.testing.assert_allclose(form.batched(ops, two, one)[r], form.tile(ops, part, first), rtol=1e-12)
+
+
+# -- sets of targets --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 99, 100, 250])
+def test_sets_come_in_blocks_with_the_observed_one_first(count: int) -> None:
+    setup = setup_of(EXAMPLES["Normal"], n_resamples=count)
+    blocks = list(target_sets(setup))
+    together = np.concatenate(blocks)
+    assert together.shape == (count + 1, setup.n)
+    np.testing.assert_array_equal(together[0], setup.targets)
+    assert max(map(len, blocks)) <= 101
+    assert len(np.unique(together[:, 0])) == count + 1
+
+
+@pytest.mark.parametrize("name", NO_DRAWS)
+def test_drawn_targets_have_the_form_of_the_observed(name: str) -> None:
+    setup = setup_of(EXAMPLES[name])
+    drawn = sets_of(setup, 4)[1:]
+    assert drawn.dtype == setup.targets.dtype
+    assert drawn.shape == (3, *setup.targets.shape)
+    for y in drawn:
+        checked = setup.predictions.check_targets(_form(setup, y))
+        np.testing.assert_array_equal(np.asarray(checked), y)
+
+
+def _form(setup: Setup, y: np.ndarray) -> Any:
+    from wellcal.hypotests.nulls import users_form
+
+    return users_form(setup.predictions, y)
+
+
+def test_families_of_kernels() -> None:
+    family = kernel_family(ExpDistance(Wasserstein(), 2.0) @ Gaussian(0.5))
+    scales = {(k.predictions.lengthscale, k.targets.lengthscale) for k in family}
+    assert scales == {(p, y) for p in (1.0, 2.0, 8.0) for y in (0.125, 0.25, 0.5, 1.0)}
+    without = kernel_family(ExpDistance(TotalVariation(), 1.0) @ Delta())
+    assert [k.predictions.lengthscale for k in without] == [0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0]
+    assert kernel_family(paper_kernel + paper_kernel) == (paper_kernel + paper_kernel,)
+    inside = ExpDistance(MaximumMeanDiscrepancy(Gaussian(3.0)), 2.0) @ (Gaussian(1.0) + 2.0 * Laplacian(5.0))
+    on_predictions = rescaled(inside.predictions, 2.0)
+    assert on_predictions == ExpDistance(MaximumMeanDiscrepancy(Gaussian(3.0)), 4.0)  # the metric stays
+    assert rescaled(inside.targets, 2.0) == Gaussian(2.0) + 2.0 * Laplacian(10.0)
