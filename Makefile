@@ -1,11 +1,12 @@
 # Everything starts from a clone, Python and make. Each target sets up .venv with what it needs.
 #
-#   make demo     two small models, and what their calibration errors say
-#   make test     all tests and the examples in docstrings
-#   make lint     ruff, pyright, import layers
-#   make docs     HTML pages in docs/_build/html, examples checked
-#   make bench    timings against simple implementations
-#   make clean    remove .venv and everything built
+#   make demo       two small models, and what their calibration errors say
+#   make test       all tests and the examples in docstrings
+#   make lint       ruff, pyright, import layers
+#   make docs       HTML pages in docs/_build/html, examples checked
+#   make bench      timings against simple implementations
+#   make reproduce  the paper's experiments beside its published numbers: docs/reproduction.md
+#   make clean      remove .venv and everything built
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -20,7 +21,7 @@ DOCS := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/.installed-docs)
 # One thread for each test process: the processes already fill the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1
 
-.PHONY: help demo test lint docs bench clean
+.PHONY: help demo test lint docs bench reproduce clean
 .DELETE_ON_ERROR:
 
 help:
@@ -43,6 +44,10 @@ docs: $(DOCS)
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -q -b doctest docs docs/_build/doctest
 	@echo "open docs/_build/html/index.html"
+
+# Half an hour on two cores; ARGS=--quick for a minute. An interrupted run goes on where it stopped.
+reproduce: $(DEV)
+	$(BIN)/wellcal reproduce all --out docs $(ARGS)
 
 bench: $(VENV)/.tried-keops
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -7,7 +7,15 @@ import sys
 import time
 from collections.abc import Callable
 
-from benchmarks import calibration_studies, memory_limits, results, skce_speed
+from benchmarks import (
+    calibration_studies,
+    measure_studies,
+    memory_limits,
+    results,
+    skce_speed,
+    test_speed,
+    where_and_when,
+)
 from benchmarks.results import Section
 from benchmarks.settings import FULL, QUICK, Settings
 
@@ -18,6 +26,11 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "type1": calibration_studies.type_one,
     "power": calibration_studies.power,
     "paper-tests": calibration_studies.paper_tests,
+    "test-speed": test_speed.test_speed,
+    "measures": measure_studies.measures,
+    "compare": where_and_when.comparison,
+    "witness": where_and_when.groups,
+    "monitor": where_and_when.monitor,
 }
 
 

@@ -126,8 +126,8 @@ def power(settings: Settings) -> Section:
     body = (
         f"Rejection rates at level {LEVEL} of miscalibrated models, {settings.power_sets:,} data sets a "
         f"cell, {RESAMPLES} resamples;\ndefault kernels but where another is named. *Wanted* is the least "
-        "power that `auto` must have, *limit*\nthat of the best test that knows the kind of error but not its "
-        "direction.\n\n"
+        "power that `auto` must have, *limit*\nthat of the best test that knows the kind of error but not "
+        "its direction.\n\n"
         f"{table(header, rows)}\n\n{_verdict(failures)}\n\n{environment.describe(load)}"
     )
     return Section("power", "Power", body, tuple(failures))

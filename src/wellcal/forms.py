@@ -127,7 +127,7 @@ class ElementForm:
         return self._sum(ops, a, b, self._matching, _contract_matching)
 
     def batched(self, ops: Ops, a: Rows, b: Rows) -> Array:
-        """All pairs of rows within each of r batches: rows ``(r, n, ...)`` and ``(r, m, ...)`` to ``(r, n, m)``.
+        """All pairs of rows within each of r batches: ``(r, n, ...)`` and ``(r, m, ...)`` to ``(r, n, m)``.
 
         A batch axis of length one is shared by the batches of the other side.
         """

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import array_api_compat as compat
 import numpy as np
 
-from wellcal._array import Array, asarray, is_array, is_traced, namespace, to_numpy, widen
+from wellcal._array import Array, is_array, is_traced, namespace, to_numpy
 from wellcal._ops import ops_for
 from wellcal.adapters import as_predictions
 from wellcal.closed_forms.elements import Normals, Points
@@ -24,7 +23,6 @@ from wellcal.expansion import (
     Side,
     Targets,
     atomic_group,
-    class_labels,
     components_of,
     elementary_group,
     is_atomic,
@@ -32,23 +30,17 @@ from wellcal.expansion import (
     merge_groups,
     points_group,
     target_group,
-    targets_are_indices,
 )
 from wellcal.features import FeatureGrid, feature_grid, normal_extent
 from wellcal.forms import ElementForm, FiniteForm, Form, Layout, has_closed_form, rows_of
 from wellcal.kernels.base import Kernel, Product, Scaled, Sum, space_of
-from wellcal.kernels.matrix import label_matrix
 from wellcal.kernels.targets import Delta, Gaussian
 from wellcal.predictions import (
-    Bernoulli,
-    Categorical,
-    NegativeBinomial,
-    Poisson,
     Predictions,
-    Quantiles,
     Samples,
 )
-from wellcal.quadrature import Lowering, count_grid, is_scalar_rule, lower
+from wellcal.quadrature import Lowering, is_scalar_rule, lower
+from wellcal.supports import common_grid, grid_probabilities, one_hot, support_gram
 
 Family = type[Predictions]
 
@@ -149,10 +141,10 @@ class Plan:
         assert self.grid is not None
         grid = self.grid
         if isinstance(side, Targets):
-            return _one_hot(side, grid)
+            return one_hot(side, grid)
         total: Array = None
         for component, weight in components_of(side):
-            part = _grid_probabilities(component, grid)
+            part = grid_probabilities(component, grid)
             part = part if weight is None else part * weight[:, None]
             total = part if total is None else total + part
         return total
@@ -182,37 +174,6 @@ def group_features(grid: FeatureGrid, group: Group) -> Array:
         part = grid.of_normals(x[:, k, :], v[:, k, :]) * weights[:, k, None]
         total = part if total is None else total + part
     return total
-
-
-def grid_positions(side: Targets, grid: np.ndarray[Any, Any]) -> Array:
-    """Where targets ``(n,)`` or ``(r, n)`` stand on a finite support."""
-    family = components_of(side.predictions)[0][0]
-    if isinstance(family, Quantiles):
-        return family.bins(side.values)
-    if targets_are_indices(side.predictions):
-        return side.values
-    return np.searchsorted(grid, to_numpy(side.values))
-
-
-def _one_hot(side: Targets, grid: np.ndarray[Any, Any]) -> Array:
-    like = widen(components_of(side.predictions)[0][0]._like)
-    xp, device = namespace(like), compat.device(like)
-    positions = asarray(np.arange(len(grid)), xp=xp, device=device)
-    index = xp.astype(asarray(grid_positions(side, grid), xp=xp, device=device), positions.dtype)
-    return xp.astype(index[:, None] == positions[None, :], like.dtype)
-
-
-def _grid_probabilities(component: Any, grid: np.ndarray[Any, Any]) -> Array:
-    if isinstance(component, (Bernoulli, Categorical)):
-        return widen(component.class_probs())
-    like = widen(component._like)
-    xp, device = namespace(like), compat.device(like)
-    if isinstance(component, Quantiles):
-        probabilities = asarray(component.bin_probs(), xp=xp, device=device, dtype=like.dtype)
-        return xp.broadcast_to(probabilities[None, :], (len(component), len(grid)))
-    counts = asarray(grid, xp=xp, device=device, dtype=like.dtype)
-    counts = xp.broadcast_to(counts[:, None], (len(grid), len(component)))
-    return xp.permute_dims(xp.exp(widen(component.log_prob(counts))), (1, 0))
 
 
 def plan(
@@ -251,9 +212,9 @@ def plan(
     families = [component for batch in batches for component, _ in components_of(batch)]
     first = families[0]
     dimension = first.event_shape[0] if first.event_shape else 1
-    grid = _common_grid(kernel, families, sides)
+    grid = common_grid(kernel, families, sides)
     if grid is not None:
-        gram = None if isinstance(kernel, Delta) else _gram(kernel, first, grid)
+        gram = None if isinstance(kernel, Delta) else support_gram(kernel, first, grid)
         notes.add_rule(f"{kernel!r} on a finite support of {len(grid)} values: matrix product")
         return Plan(kernel, dimension, grid, gram)
     lowered = _families_to_lower(kernel, families, dimension)
@@ -291,41 +252,6 @@ def _contains_delta(kernel: Kernel) -> bool:
     if isinstance(kernel, (Sum, Product)):
         return any(_contains_delta(k) for k in kernel.kernels)
     return _contains_delta(kernel.kernel) if isinstance(kernel, Scaled) else isinstance(kernel, Delta)
-
-
-# -- finite supports -------------------------------------------------------------------------
-
-
-def _common_grid(
-    kernel: Kernel, families: list[Predictions], sides: list[Side]
-) -> np.ndarray[Any, Any] | None:
-    """The finite set that all families live on, where there is one of moderate size."""
-    first = families[0]
-    if isinstance(first, Quantiles):
-        if not all(isinstance(f, Quantiles) and np.array_equal(f.levels, first.levels) for f in families):
-            raise ValueError("Quantiles can meet only Quantiles of the same levels")
-        edges = np.concatenate([[0.0], to_numpy(first.levels), [1.0]])
-        return 0.5 * (edges[1:] + edges[:-1])
-    if isinstance(first, (Bernoulli, Categorical)):
-        labels = class_labels(first)
-        same = all(
-            isinstance(f, (Bernoulli, Categorical)) and _same(class_labels(f), labels) for f in families
-        )
-        return labels if same else None
-    if all(isinstance(f, (Poisson, NegativeBinomial)) for f in families):
-        if isinstance(kernel, Delta) and all(isinstance(f, Poisson) for f in families):
-            return None  # a Bessel function is cheaper than a grid
-        return count_grid(families, [side.values for side in sides if isinstance(side, Targets)])
-    return None
-
-
-def _same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
-    return a.shape == b.shape and bool(np.all(a == b))
-
-
-def _gram(kernel: Kernel, family: Predictions, grid: np.ndarray[Any, Any]) -> Array:
-    like = widen(family._like)
-    return label_matrix(ops_for(namespace(like)), kernel, grid, like)
 
 
 # -- features --------------------------------------------------------------------------------

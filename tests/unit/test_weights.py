@@ -50,7 +50,9 @@ def test_standard_error_is_that_of_the_ratio():
     np.fill_diagonal(h, 0.0)
     estimate = wc.skce(Y, PRED, weights=WEIGHTS)
     means = h @ WEIGHTS / (WEIGHTS.sum() - WEIGHTS)
-    square = 4 * np.sum(WEIGHTS**2 * (means - estimate.value) ** 2) / (WEIGHTS.sum() ** 2 - np.sum(WEIGHTS**2))
+    square = (
+        4 * np.sum(WEIGHTS**2 * (means - estimate.value) ** 2) / (WEIGHTS.sum() ** 2 - np.sum(WEIGHTS**2))
+    )
     assert estimate.standard_error == pytest.approx(np.sqrt(square), rel=1e-12)
 
 
@@ -146,5 +148,5 @@ def test_one_weighted_case_has_a_biased_estimate():
 
 
 def test_blocks_refuse_weights():
-    with pytest.raises(ValueError, match='weights have no meaning for estimator="block".*unbiased'):
+    with pytest.raises(ValueError, match=r'weights have no meaning for estimator="block".*unbiased'):
         wc.skce(Y, PRED, estimator="block", weights=WEIGHTS)

@@ -165,7 +165,8 @@ def monte_carlo_pvalue(statistic: float, null: FloatArray) -> float:
     0.75
     """
     check_numbers(np.append(null, statistic))
-    return (1.0 + np.count_nonzero(null >= statistic - tie_width(statistic, null))) / (1.0 + len(null))
+    exceed = int(np.count_nonzero(null >= statistic - tie_width(statistic, null)))
+    return (1.0 + exceed) / (1.0 + len(null))
 
 
 def check_numbers(values: FloatArray) -> None:

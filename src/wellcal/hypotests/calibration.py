@@ -26,6 +26,7 @@ from wellcal.hypotests.progress import Progress
 from wellcal.hypotests.result import TestResult
 from wellcal.kernels.base import Kernel
 from wellcal.quadrature import Lowering
+from wellcal.weights import refuse_weights
 
 METHODS: dict[str, type] = {
     method.name: method
@@ -62,6 +63,7 @@ def calibration_test(
     locations: Any = None,
     statistic: Statistic | None = None,
     groups: object = None,
+    weights: object = None,
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
     keep_null: bool = False,
@@ -113,6 +115,8 @@ def calibration_test(
     groups
         Label of the cluster of each case (patient, account), where cases of one cluster depend on each
         other. Only "multiplier", and "auto", honour it.
+    weights
+        Refused, with the reason: a calibrated model has no error under any weights.
     expectations, engine
         As in :func:`wellcal.skce`.
     keep_null
@@ -148,6 +152,12 @@ def calibration_test(
     >>> bool(wc.calibration_test(y, wc.Normal(mu, 0.6 * np.ones(100)), rng=1).pvalue < 0.01)
     True
     """
+    refuse_weights(
+        weights,
+        "a test of calibration",
+        "a calibrated model has no error under any weights; for a weighted statistic take method='exact' and "
+        "statistic=lambda y, pred: float(wc.skce(y, pred, weights=w))",
+    )
     count = _check_resamples(n_resamples)
     options = {"block_size": block_size, "locations": locations, "statistic": statistic}
     several, one = _split_kernels(kernel)
@@ -177,11 +187,6 @@ def calibration_test(
             chosen = replace(chosen, locations=locations)
         reasons = {"chosen": choice.reason, "alternatives": choice.alternatives}
         setup = replace(setup, n_resamples=choice.n_resamples)
-        if setup.pooled is not None and not chosen.exchanges_draws:
-            setup = make_setup(
-                y, pred, one, rng=setup.rng, n_resamples=count, groups=groups, expectations=expectations,
-                engine=engine, progress=Progress(progress),
-            )  # fmt: skip
     _check_enough(chosen, setup)
     _warn_of_few_resamples(chosen, setup.n_resamples)
     outcome = chosen.run(setup)
@@ -287,10 +292,10 @@ def _result(
 
 
 def _effect_size(setup: Setup, estimate: Any) -> float | None:
-    """SKCE / mean h_ii, or None where a single draw leaves h_ii unknown."""
+    """SKCE / mean h_ii, or None where too few draws leave h_ii unknown, or even negative."""
     if estimate.name != "SKCE":
         estimate = setup.estimate
     mean = float(np.mean(setup.diagonal))
-    if np.isnan(mean):
-        return None
-    return float(estimate) / mean if mean > 0.0 else 0.0
+    if mean == 0.0:
+        return 0.0
+    return float(estimate) / mean if mean > 0.0 else None  # nan compares as false

@@ -23,16 +23,12 @@ def why_not_resampled(predictions: Predictions) -> str | None:
     """Why targets cannot be drawn from the predictions so that a test is exact, or None."""
     for component, _ in components_of(predictions):
         if type(component)._draw is Predictions._draw:
-            return (
-                f"{type(component).__name__} cannot be sampled, which this method needs; give the family a "
-                'method _draw(rng, size), or take method="pearson" or "block"'
-            )
+            return f"{type(component).__name__} cannot be sampled; give the family a method _draw(rng, size)"
         in_mixture = isinstance(predictions, Mixture)
         if in_mixture and isinstance(component, Samples) and component.kind == "draws":
             return (
                 'a Mixture with Samples(kind="draws") cannot be resampled exactly: draws stand for a '
-                'distribution that is not known; take method="pearson", or kind="atoms" if they are the '
-                "prediction"
+                'distribution that is not known; take kind="atoms" if they are the prediction'
             )
     return None
 
@@ -41,7 +37,7 @@ def check_resampled(predictions: Predictions) -> None:
     """An error where targets cannot be drawn from the predictions."""
     reason = why_not_resampled(predictions)
     if reason is not None:
-        raise TypeError(reason)
+        raise TypeError(f'{reason}, or take method="pearson" or "block", which draw no targets')
 
 
 def draw_targets(

@@ -12,6 +12,7 @@ classes look their cross terms up in a table, and all else is evaluated pair by 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,15 +20,17 @@ import numpy as np
 
 from wellcal._array import namespace
 from wellcal._ops import ops_for
+from wellcal.engines.tiled import _one_blas_thread
 from wellcal.expansion import Rows, Targets, slice_rows
 from wellcal.forms import ElementForm, FiniteForm
 from wellcal.hypotests.base import FloatArray, Setup
 from wellcal.hypotests.gaussian_term import GaussianTerm
 from wellcal.kernels.base import Kernel, Tensor
-from wellcal.pairing import Plan, grid_positions, plan
+from wellcal.pairing import Plan, plan
 from wellcal.prediction_kernels import prediction_kernel
 from wellcal.predictions import Predictions
 from wellcal.problem import expand
+from wellcal.supports import grid_positions
 from wellcal.tiling import tile_shape, triangle_tiles
 
 _ELEMENTS = 131_072  # entries of an array that is worked on at a time
@@ -246,8 +249,10 @@ class TermSums:
             self._kept = self._kernels(slice(0, n), slice(0, n))
         tiles = ((i.index, j.index) for i, j in triangle_tiles(0, n, *_shape(n, self.term)))
         total = np.zeros((len(targets), len(self.parts)))
-        for part in self.setup.engine.map_items(self.setup.problem, work, tiles):
-            total += part
+        # Threads of BLAS would wait for each other in its many small products, also where there is one tile.
+        with nullcontext() if isinstance(self.term, (ProductTerm, LabelTerm)) else _one_blas_thread():
+            for part in self.setup.engine.map_items(self.setup.problem, work, tiles):
+                total += part
         return total
 
     def _kernels(self, i: slice, j: slice) -> FloatArray:

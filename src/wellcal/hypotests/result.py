@@ -32,7 +32,7 @@ class TestResult:
     effect_size
         SKCE_u / mean h_ii, which no change of unit or of the scale of the kernel alters: about 0 for a
         calibrated model, and 1 where targets differ from their predictions always in the same way. None
-        where a single draw for each prediction leaves h_ii unknown.
+        where too few draws for each prediction leave h_ii unknown.
     method
         Name of the method.
     kernel, guarantees
@@ -135,7 +135,7 @@ class TestResult:
         return f"Calibration test: p = {_pvalue_text(self.pvalue)} ({self.n_samples:,} cases, {self.method})"
 
     def _rows(self) -> list[tuple[str, str]]:
-        effect = "not known: one draw for each prediction"
+        effect = "not known: too few draws for each prediction"
         if self.effect_size is not None:
             effect = f"{self.effect_size:.3g}  (SKCE / mean h_ii; about 0 if calibrated)"
         estimate = self.estimate

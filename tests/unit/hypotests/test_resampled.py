@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -251,6 +253,26 @@ def test_cost_grows_with_pairs_and_terms() -> None:
     assert cost(10, paper_kernel + paper_kernel) == cost(10, paper_kernel)  # one kernel on targets
     other = ExpDistance(Wasserstein()) @ Laplacian()
     assert cost(10, paper_kernel + other) > cost(10, paper_kernel)
+
+
+@pytest.mark.parametrize(
+    ("name", "small"), [("DiagonalNormal", True), ("Normal", True), ("Categorical", False)]
+)
+def test_many_small_products_keep_blas_to_one_thread(
+    name: str, small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads that meet for each of many small products take ten times as long on a busy machine."""
+    entered: list[int] = []
+
+    @contextmanager
+    def one_thread() -> Iterator[None]:
+        entered.append(1)
+        yield
+
+    monkeypatch.setattr(resampled, "_one_blas_thread", one_thread)
+    setup = setup_of(EXAMPLES[name], engine=Tiled(threads=1))
+    ResampledSKCE(setup, [setup.problem.kernel])(sets_of(setup))
+    assert bool(entered) == small
 
 
 # -- batches of rows --------------------------------------------------------------------------------

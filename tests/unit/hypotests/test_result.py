@@ -115,6 +115,12 @@ def test_pvalue_of_the_smallest_pvalue(method: str) -> None:
     assert found.pvalue == (1 + np.count_nonzero(found.null <= found.statistic * (1 + 1e-9))) / 100
 
 
+def test_weights_are_as_documented() -> None:
+    weights = {"centre": 1.0, "surprise": 1.0, "locations": 0.5, "SKCE": 0.5}
+    assert run("auto").provenance["weights"] == weights
+    assert set(run("aggregated").provenance["weights"].values()) == {1.0}
+
+
 @pytest.mark.parametrize("method", ["auto", *METHODS])
 def test_same_seed_same_pvalue_and_none_is_zero(method: str) -> None:
     y = Y + 40.0

@@ -1,0 +1,415 @@
+"""Two models on the same cases: which is better calibrated."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from wellcal.adapters import as_predictions
+from wellcal.defaults import SUBSAMPLE, default_kernel
+from wellcal.engines import Engine
+from wellcal.estimators import weighted_error
+from wellcal.expansion import targets_are_indices
+from wellcal.hypotests import calibration_test
+from wellcal.hypotests.base import FloatArray, Setup
+from wellcal.hypotests.choose import PAIRS_BUDGET, _affordable, _pairs_cost
+from wellcal.hypotests.nulls import why_not_resampled
+from wellcal.hypotests.prepare import _numpy_batch, make_setup
+from wellcal.hypotests.result import TestResult, _plain, _pvalue_text
+from wellcal.kernels.base import Kernel
+from wellcal.kernels.plain import kernel_to_dict
+from wellcal.predictions import Bernoulli, Categorical, Mixture, Predictions
+from wellcal.predictions.base import as_generator
+from wellcal.predictions.batches import concatenate
+from wellcal.quadrature import Lowering
+from wellcal.results import Estimate, Interval
+from wellcal.weights import WeightSums, check_weights, effective_size, weighted_problem
+
+_NAMES = ("pred_a", "pred_b")
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What a comparison of two models on the same cases found.
+
+    Attributes
+    ----------
+    estimate
+        SKCE_A - SKCE_B with its standard error: negative where A is better calibrated.
+    a, b
+        SKCE of each model under the common kernel.
+    pvalue
+        Two-sided p-value of equal calibration errors, valid also where both are zero: the larger of
+        `difference_pvalue` and twice the smaller p-value of `tests`.
+    difference_pvalue
+        p-value of the standardised difference alone, which takes for granted that at least one model is
+        miscalibrated.
+    statistic
+        The difference in units of its standard error.
+    tests
+        Calibration tests of A and of B.
+    degenerate
+        Whether neither test rejects. The difference is then no more than noise around zero, and neither
+        its standard error nor its interval means anything.
+    level
+        Nominal coverage of the interval; tests are at level ``1 - level``.
+    n_samples, kernel, provenance
+        Number of cases, the common kernel, and how all was computed.
+    """
+
+    estimate: Estimate
+    a: Estimate
+    b: Estimate
+    statistic: float
+    pvalue: float
+    difference_pvalue: float
+    tests: tuple[TestResult, TestResult]
+    degenerate: bool
+    level: float
+    n_samples: int
+    kernel: Kernel | None = None
+    provenance: dict[str, Any] = field(default_factory=lambda: {})
+
+    def confidence_interval(self, level: float | None = None) -> Interval:
+        """Normal interval of SKCE_A - SKCE_B; it does not hold where the comparison is `degenerate`."""
+        return self.estimate.confidence_interval(self.level if level is None else level)
+
+    @property
+    def verdict(self) -> str:
+        """The finding in words."""
+        if self.degenerate:
+            return "neither model can be told from a calibrated one, hence no difference between them either"
+        if self.pvalue > 1.0 - self.level:
+            return "no difference in calibration is shown"
+        return f"{'A' if float(self.estimate) < 0 else 'B'} is better calibrated"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, ready for JSON."""
+        known = self.estimate.standard_error is not None
+        interval = self.confidence_interval() if known else None
+        return {
+            "verdict": self.verdict,
+            "pvalue": self.pvalue,
+            "difference": _estimate_dict(self.estimate),
+            "interval": None if interval is None else [interval.low, interval.high],
+            "level": self.level,
+            "statistic": self.statistic,
+            "difference_pvalue": self.difference_pvalue,
+            "degenerate": self.degenerate,
+            "a": _estimate_dict(self.a),
+            "b": _estimate_dict(self.b),
+            "tests": [test.to_dict() for test in self.tests],
+            "n_samples": self.n_samples,
+            "kernel": None if self.kernel is None else kernel_to_dict(self.kernel),
+            "kernel_text": None if self.kernel is None else repr(self.kernel),
+            "provenance": _plain(self.provenance),
+        }
+
+    def to_json(self, **options: Any) -> str:
+        """`to_dict` as JSON; `options` are those of ``json.dumps``."""
+        return json.dumps(self.to_dict(), **options)
+
+    def __repr__(self) -> str:
+        rows = self._rows()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join([self._headline(), *(f"  {name.ljust(width)}  {text}" for name, text in rows)])
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        cells = "".join(
+            f'<tr><th style="text-align:left;font-weight:600">{html.escape(name)}</th>'
+            f'<td style="text-align:left">{html.escape(text)}</td></tr>'
+            for name, text in self._rows()
+        )
+        return f"<table><caption>{html.escape(self._headline())}</caption>{cells}</table>"
+
+    def _headline(self) -> str:
+        return f"Comparison: {self.verdict}; p = {_pvalue_text(self.pvalue)} ({self.n_samples:,} cases)"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows: list[tuple[str, str]] = []
+        for name, estimate, test in zip("AB", (self.a, self.b), self.tests, strict=True):
+            tested = f"calibration test: p = {_pvalue_text(test.pvalue)} ({test.method})"
+            rows.append((f"SKCE of {name}", f"{_number(estimate)}; {tested}"))
+        text = _number(self.estimate)
+        if self.estimate.standard_error is not None and not self.degenerate:
+            found = self.confidence_interval()
+            text += f", {self.level:.0%} interval {found.low:.4g} to {found.high:.4g}"
+        rows.append(("A - B", text))
+        if self.degenerate:
+            rows.append(
+                ("note", "its standard error does not hold: both models may be calibrated (see degenerate)")
+            )
+        if self.kernel is not None:
+            rows.append(("kernel", f"{self.kernel!r}"))
+        if "weights" in self.provenance:
+            rows.append(("weights", str(self.provenance["weights"])))
+        return rows
+
+
+def compare(
+    y: object,
+    pred_a: object,
+    pred_b: object,
+    *,
+    kernel: Kernel | None = None,
+    level: float = 0.95,
+    weights: object = None,
+    rng: int | np.random.Generator | None = None,
+    n_resamples: int = 999,
+    expectations: str | Lowering = "auto",
+    engine: str | Engine = "auto",
+) -> Comparison:
+    r"""Compare the calibration of two models on the same cases.
+
+    The estimate is the U-statistic of the difference :math:`q_{ij} = h^A_{ij} - h^B_{ij}`,
+
+    .. math:: \mathrm{SKCE}_A - \mathrm{SKCE}_B \approx \frac{1}{n (n - 1)} \sum_{i \ne j} q_{ij},
+              \qquad \text{standard error } \sqrt{4 \zeta_1 / n},
+
+    with :math:`\zeta_1` the variance of the row means of q. Errors that both models share, because they
+    see the same targets, cancel in q.
+
+    Parameters
+    ----------
+    y
+        Observed targets, one for each case.
+    pred_a, pred_b
+        Predictions of the two models for these cases: batches such as ``wc.Normal(mu, sigma)``, or anything
+        that :func:`wellcal.as_predictions` understands.
+    kernel
+        One kernel on pairs of prediction and target for both models. None chooses one for the family, with
+        scales from the predictions of both; models of different families are compared by the maximum mean
+        discrepancy between predictions, which all of them have.
+    level
+        Nominal coverage of the interval. Whether a model is told from a calibrated one is decided at level
+        ``1 - level``.
+    weights
+        How much each case counts, as in :func:`wellcal.skce`. The calibration tests do not use them: a
+        calibrated model has no error under any weights.
+    rng, n_resamples
+        For the calibration tests.
+    expectations, engine
+        As in :func:`wellcal.skce`.
+
+    Returns
+    -------
+    Comparison
+        Difference with standard error and interval, a two-sided p-value, and the tests of both models.
+
+    Notes
+    -----
+    Where both models are calibrated the U-statistic is degenerate: it is of order 1/n and not normal.
+    Equal calibration errors can mean that, or two equal errors other than zero. The null hypothesis is the
+    union of the two, and its p-value the larger of theirs (an intersection-union test): that of the
+    standardised difference, and ``2 min(p_A, p_B)`` of calibration tests of both models.
+
+    The tests are exact where the cases are few enough, and by three cumulants otherwise, both of the SKCE
+    under the same kernel. All arithmetic is NumPy's. Cost: O(n^2) pairs, and the resamples of the tests.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> mu = rng.normal(size=200)
+    >>> y = rng.normal(mu, 1.0)
+    >>> honest, shifted = wc.Normal(mu, np.ones(200)), wc.Normal(mu + 0.5, np.ones(200))
+    >>> found = compare(y, honest, shifted, rng=1)
+    >>> found.verdict
+    'A is better calibrated'
+    >>> bool(found.pvalue < 0.01 and found.confidence_interval().high < 0.0)
+    True
+    """
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must be between 0 and 1, found {level}")
+    generator = as_generator(rng)
+    options: dict[str, Any] = {"expectations": expectations, "engine": engine, "n_resamples": n_resamples}
+    if kernel is None:
+        kernel = pooled_kernel(*_checked_pair(y, pred_a, pred_b), expectations=expectations)
+    setups = [_setup(name, y, p, kernel, options) for name, p in zip(_NAMES, (pred_a, pred_b), strict=True)]
+    n = setups[0].n
+    if n < 3:
+        raise ValueError(f"a comparison needs at least 3 cases, found {n}; collect more")
+    parts, difference = _difference(setups, weights)
+    statistic = _standardised(float(difference), float(difference.standard_error))
+    alone = 2.0 * float(special.ndtr(-abs(statistic)))
+    tests = tuple(
+        calibration_test(
+            y,
+            pred,
+            kernel=kernel,
+            method=_method(y, pred, kernel, options),
+            rng=child,
+            progress=False,
+            **options,
+        )
+        for pred, child in zip((pred_a, pred_b), generator.spawn(2), strict=True)
+    )
+    some = min(1.0, 2.0 * min(test.pvalue for test in tests))
+    return Comparison(
+        estimate=difference,
+        a=parts[0],
+        b=parts[1],
+        statistic=statistic,
+        pvalue=max(alone, some),
+        difference_pvalue=alone,
+        tests=(tests[0], tests[1]),
+        degenerate=some > 1.0 - level,
+        level=level,
+        n_samples=n,
+        kernel=kernel,
+        provenance=difference.provenance,
+    )
+
+
+# -- the difference --------------------------------------------------------------------------
+
+
+def _difference(setups: list[Setup], weights: object) -> tuple[list[Estimate], Estimate]:
+    """SKCE of both, and their difference with the standard error of the U-statistic of h_A - h_B."""
+    n, engine = setups[0].n, setups[0].engine
+    problems = [setup.problem for setup in setups]
+    w: FloatArray = np.ones(n)
+    told: dict[str, Any] = {}
+    if weights is not None:
+        w = check_weights(weights, n, np.ones(n), at_least=3)
+        problems = [weighted_problem(problem, w) for problem in problems]
+        told["weights"] = f"worth {effective_size(w):.4g} cases of equal weight"
+    sums = [engine.triangle(problem) for problem in problems]
+    pairs = float(WeightSums.of(w).pairs)
+    parts: list[Estimate] = []
+    for problem, found in zip(problems, sums, strict=True):
+        value = float(found.total) / pairs
+        notes = {**problem.notes.as_dict(), **engine.describe(problem), **told}
+        error = weighted_error(found.rows, w, value)
+        parts.append(Estimate(value, error, "SKCE", "unbiased", n, problem.kernel, notes))
+    value = float(parts[0]) - float(parts[1])
+    error = weighted_error(sums[0].rows - sums[1].rows, w, value)
+    provenance = _together(*(part.provenance for part in parts))
+    kernel = setups[0].problem.kernel
+    return parts, Estimate(value, error, "SKCE_A - SKCE_B", "unbiased", n, kernel, provenance)
+
+
+def _standardised(value: float, error: float) -> float:
+    """``value / error``; models that agree in all cases differ by nothing."""
+    if error > 0.0:
+        return value / error
+    return 0.0 if value == 0.0 else math.copysign(math.inf, value)
+
+
+def _together(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    """What was noted of both models, and apart what differs."""
+    same = {name: item for name, item in a.items() if name in b and b[name] == item}
+    for model, notes in (("A", a), ("B", b)):
+        same.update({f"{name} of {model}": item for name, item in notes.items() if name not in same})
+    return same
+
+
+def _method(y: object, pred: object, kernel: Kernel, options: dict[str, Any]) -> str:
+    """The exact test of the SKCE where it can be had at a moderate cost, else the asymptotic one."""
+    setup = make_setup(y, pred, kernel, pool=True, **options)
+    if why_not_resampled(setup.predictions) is not None:
+        return "pearson"
+    wanted = setup.n_resamples
+    return "exact" if _affordable(_pairs_cost(setup) * wanted, PAIRS_BUDGET, 1) is not None else "pearson"
+
+
+def _setup(name: str, y: object, pred: object, kernel: Kernel, options: dict[str, Any]) -> Setup:
+    try:
+        return make_setup(y, pred, kernel, **options)
+    except (TypeError, ValueError) as error:
+        error.add_note(f"This was found in {name}; the kernel must serve both models.")
+        raise
+
+
+# -- one kernel for both ---------------------------------------------------------------------
+
+
+def _checked_pair(y: object, pred_a: object, pred_b: object) -> tuple[Predictions, Predictions]:
+    """Both batches in NumPy, for these targets."""
+    if isinstance(y, Predictions):
+        raise TypeError("y must be observed targets, found predictions; the order is (y, pred_a, pred_b)")
+    batches: list[Predictions] = []
+    for name, pred in zip(_NAMES, (pred_a, pred_b), strict=True):
+        batch = as_predictions(pred)
+        try:
+            batch.check_targets(y)
+        except (TypeError, ValueError) as error:
+            error.add_note(f"This was found for the predictions of {name}.")
+            raise
+        batches.append(_numpy_batch(batch))
+    return batches[0], batches[1]
+
+
+def pooled_kernel(a: Predictions, b: Predictions, *, expectations: str | Lowering = "auto") -> Kernel:
+    """Default kernel of two batches together, of one family or of two.
+
+    Examples
+    --------
+    >>> from wellcal.predictions import Laplace, Normal
+    >>> import numpy as np
+    >>> a, b = Normal(np.arange(4.0), 1.0), Laplace(np.arange(4.0), 1.0)
+    >>> type(pooled_kernel(a, b).predictions.metric).__name__
+    'MaximumMeanDiscrepancy'
+    """
+    pooled = _pooled(a, b)
+    if pooled is not None:
+        return default_kernel(pooled, expectations=expectations)
+    try:
+        mixture = _alternatives(a, b)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"no kernel is known that serves both pred_a, {type(a).__name__}, and pred_b, "
+            f"{type(b).__name__}: {error}; give both in one family, for example as Samples, or give kernel="
+        ) from error
+    return default_kernel(mixture, expectations=expectations)
+
+
+def _pooled(a: Predictions, b: Predictions) -> Predictions | None:
+    """Both in one batch, where they are of one family."""
+    classes = (Bernoulli, Categorical)
+    if isinstance(a, classes) and isinstance(b, classes) and type(a) is not type(b):
+        if not np.array_equal(a.labels(), b.labels()):
+            return None
+        named: Any = a if isinstance(a, Categorical) else b
+        a, b = (Categorical(p.class_probs(), named.classes, named.support) for p in (a, b))
+    try:
+        return concatenate([a, b], _NAMES, "pred_a and pred_b")
+    except (TypeError, ValueError):
+        return None
+
+
+def _alternatives(a: Predictions, b: Predictions) -> Mixture:
+    """Both in one batch of mixtures, each of one component that counts."""
+    if targets_are_indices(a) != targets_are_indices(b):
+        raise ValueError("one of them predicts classes and the other does not")
+    m = min(len(a), SUBSAMPLE // 2)
+    chosen = np.sort(np.random.default_rng(0).choice(len(a), m, replace=False))
+    index = np.concatenate([chosen, chosen])
+    from_a = (np.arange(2 * m) < m).astype(np.float64)
+    return Mixture([a[index], b[index]], np.stack([from_a, 1.0 - from_a], axis=1))
+
+
+# -- words and plain values ------------------------------------------------------------------
+
+
+def _number(estimate: Estimate) -> str:
+    error = estimate.standard_error
+    return f"{float(estimate):.4g}" + ("" if error is None else f" +- {float(error):.2g}")
+
+
+def _estimate_dict(estimate: Estimate) -> dict[str, Any]:
+    error = estimate.standard_error
+    return {
+        "name": estimate.name,
+        "estimator": estimate.estimator,
+        "value": float(estimate),
+        "standard_error": None if error is None else float(error),
+        "n_samples": estimate.n_samples,
+    }

@@ -1,0 +1,104 @@
+"""Calibration in JAX: measures that compile, and a loss for training.
+
+`skce`, `kce` and `ucme` are those of :mod:`wellcal`. After importing this module predictions may cross
+``jax.jit``, ``jax.grad`` and ``jax.vmap`` as arguments; kernels, which are values that can be hashed, are
+static arguments: ``jax.jit(skce, static_argnames=("kernel", "estimator", "block_size"))``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+
+from wellcal._array import _seen_jax_hooks
+from wellcal.adapters import as_predictions
+from wellcal.embedding import ucme
+from wellcal.estimators import kce, skce
+from wellcal.kernels.base import Kernel
+from wellcal.predictions import Predictions
+from wellcal.quadrature import Lowering
+
+__all__ = ["kce", "skce", "skce_loss", "ucme"]
+
+while _seen_jax_hooks:  # families become pytrees now, and not only when the first array is met
+    _seen_jax_hooks.pop()()
+
+
+def skce_loss(
+    y: Any,
+    pred: Any,
+    *,
+    weight: Any = 1.0,
+    kernel: Kernel | None = None,
+    estimator: str = "unbiased",
+    block_size: Any = None,
+    expectations: str | Lowering = "auto",
+) -> jax.Array:
+    """Unbiased estimate of the squared kernel calibration error of a mini-batch, to be added to a loss.
+
+    The functional form of :class:`wellcal.torch.SKCELoss`, whose documentation says what to expect of it.
+
+    Parameters
+    ----------
+    y
+        Observed targets.
+    pred
+        Predictions of JAX arrays, or anything that :func:`wellcal.as_predictions` understands.
+    weight
+        Factor of the estimate.
+    kernel
+        None chooses one for each mini-batch, with scales from its predictions and without gradients. To keep
+        one for all of training, make it beforehand: ``wc.default_kernel(pred)``.
+    estimator, block_size, expectations
+        "unbiased" or "block"; the rest as in :func:`wellcal.skce`.
+
+    Returns
+    -------
+    Array
+        A scalar of at least 32 bits. Arithmetic is in double precision where JAX has it enabled and in
+        single precision with compensated sums elsewhere, also for predictions in 16 bits.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, wellcal as wc
+    >>> y = jnp.ones(4)
+    >>> gradient = jax.jit(jax.grad(lambda mu: skce_loss(y, wc.Normal(mu, jnp.ones(4)))))(jnp.zeros(4))
+    >>> bool((gradient < 0).all())
+    True
+    """
+    if estimator not in ("unbiased", "block"):
+        raise ValueError(
+            f'estimator must be "unbiased" or "block", found {estimator!r}: the biased estimate of a '
+            "mini-batch rewards predictions that are too certain"
+        )
+    if isinstance(y, Predictions):
+        raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
+    estimate = skce(
+        _wide(y),
+        _wide_predictions(pred),
+        kernel=kernel,
+        estimator=estimator,
+        block_size=block_size,
+        expectations=expectations,
+    )
+    return weight * jnp.asarray(estimate.value)
+
+
+def _wide(x: Any) -> Any:
+    """An array of 16-bit numbers in 32 bits; anything else as it is."""
+    half = isinstance(x, jax.Array) and x.dtype in (jnp.float16, jnp.bfloat16)
+    return x.astype(jnp.float32) if half else x
+
+
+def _wide_predictions(pred: Any) -> Predictions:
+    """Predictions of at least 32 bits: arrays are widened before a family checks them."""
+    if isinstance(pred, jax.Array):
+        wide = _wide(pred)
+        if wide is not pred and wide.ndim == 2:
+            wide = wide / wide.sum(axis=1, keepdims=True)
+        return as_predictions(wide)
+    if isinstance(pred, tuple):
+        return as_predictions(tuple(_wide(part) for part in cast("tuple[Any, ...]", pred)))
+    return as_predictions(pred)._map(_wide)

@@ -1,0 +1,215 @@
+"""What recalibration does for cases that it has not seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wellcal._array import take_rows
+from wellcal.defaults import default_kernel
+from wellcal.hypotests import TestResult, calibration_test
+from wellcal.kernels.base import Kernel
+from wellcal.predictions import Predictions
+from wellcal.predictions.base import as_generator
+from wellcal.predictions.batches import concatenate
+from wellcal.results import Estimate
+from wellcal.scaling.recalibrator import TemperatureScaling, numpy_data
+from wellcal.scores import nll
+
+
+@dataclass(frozen=True, eq=False)
+class CrossFitted:
+    """Calibration before and after recalibration, on cases that were not used for fitting.
+
+    Attributes
+    ----------
+    before, after
+        Tests of the predictions as given and of the recalibrated ones, of all cases and with one kernel.
+        See Notes for what the p-value of `after` is.
+    nll_before, nll_after
+        Mean negative log-likelihoods of the same predictions.
+    fold_pvalues
+        p-values of each fold by itself, recalibrated by the others.
+    pvalue_bound
+        Twice the median of `fold_pvalues`, at most 1.
+    temperatures
+        Temperature of each fold, found on the others.
+    predictions
+        Recalibrated predictions in NumPy, in the order of the cases: each by a temperature that its own
+        target had no part in.
+    folds
+        Fold of each case, ``(n,)``.
+    scaling
+        The recalibration fitted to all cases: the one to go on with.
+
+    Notes
+    -----
+    `before` is an ordinary test: exact where its method is.
+
+    Each of `fold_pvalues` is, too: given the other folds the temperature is a constant, and the hypothesis
+    is that the model *at that temperature* is calibrated. Folds share fitting data, so their p-values
+    depend on each other; `pvalue_bound` is a p-value whatever that dependence is, and has little power.
+
+    `after` pools all folds. It has the power of all cases, but the temperatures carry a trace of targets
+    that other folds are tested on, and each misses the best temperature by a sampling error that a large
+    sample reveals. Its p-value is approximate: a small one can mean that the temperature is not known well
+    enough, and a large one does not mean that a temperature was the remedy. It says nothing about
+    `scaling` itself, which has seen all targets; for that, keep cases aside.
+    """
+
+    before: TestResult
+    after: TestResult
+    nll_before: Estimate
+    nll_after: Estimate
+    fold_pvalues: np.ndarray[Any, Any]
+    temperatures: np.ndarray[Any, Any]
+    predictions: Predictions
+    folds: np.ndarray[Any, Any]
+    scaling: TemperatureScaling
+
+    @property
+    def pvalue_bound(self) -> float:
+        """Twice the median p-value of the folds, at most 1 (Rüger, 1978)."""
+        return min(1.0, 2.0 * float(np.median(self.fold_pvalues)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but predictions, as plain values, ready for JSON."""
+        return {
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
+            "nll_before": float(self.nll_before),
+            "nll_after": float(self.nll_after),
+            "fold_pvalues": self.fold_pvalues.tolist(),
+            "pvalue_bound": self.pvalue_bound,
+            "temperatures": self.temperatures.tolist(),
+            "folds": self.folds.tolist(),
+            "scaling": self.scaling.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        before, after = self.before, self.after
+        each = ", ".join(f"{T:.3g}" for T in self.temperatures)
+        return "\n".join(
+            [
+                f"Recalibration of {self.scaling.family_}, cross-fitted in {len(self.temperatures)} folds "
+                f"of {before.n_samples} cases",
+                f"  SKCE         {float(before.estimate):.4g} before, {float(after.estimate):.4g} after",
+                f"  NLL          {float(self.nll_before):.4g} before, {float(self.nll_after):.4g} after",
+                f"  p-value      {before.pvalue:.3g} before ({before.method}), "
+                f"{after.pvalue:.3g} after (approximate: folds share fitting data)",
+                f"  by folds     at most {self.pvalue_bound:.3g} after (twice the median of folds)",
+                f"  temperature  {each}; {self.scaling.temperature_:.3g} on all cases",
+            ]
+        )
+
+
+def cross_fit(
+    y: object,
+    pred: object,
+    *,
+    scaling: TemperatureScaling | None = None,
+    objective: str = "nll",
+    folds: int = 5,
+    kernel: Kernel | None = None,
+    method: str = "auto",
+    rng: int | np.random.Generator | None = None,
+    n_resamples: int = 999,
+    **fit_options: Any,
+) -> CrossFitted:
+    """Calibration before and after temperature scaling, on cases not used for fitting.
+
+    The cases are cut at random into K folds. The temperature for each fold is fitted to the others, so that
+    no prediction is recalibrated by its own target.
+
+    Parameters
+    ----------
+    y
+        Observed targets, one for each prediction; cases must be independent, and none of them may have
+        served to train the model.
+    pred
+        Predictions, as for :meth:`TemperatureScaling.fit`.
+    scaling
+        A `TemperatureScaling` whose parameters are used; it is not changed. None is one with default ones.
+    objective, fit_options
+        As in :meth:`TemperatureScaling.fit`.
+    folds
+        Number of folds K, each of at least two cases.
+    kernel
+        Kernel of the tests before and after, and of the objective "skce". None takes the default of the
+        predictions as given, so that both errors are on one scale.
+    method, rng, n_resamples
+        As in :func:`wellcal.calibration_test`; `rng` decides on the folds too.
+
+    Returns
+    -------
+    CrossFitted
+        Both tests, likelihoods, temperatures, recalibrated predictions, and the recalibration to go on with.
+        Its documentation says what each p-value means.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> mu = rng.normal(size=150)
+    >>> y = rng.normal(mu, 1.0)
+    >>> found = cross_fit(y, wc.Normal(mu, 0.5 * np.ones(150)), rng=1, n_resamples=199)
+    >>> found.before.pvalue < 0.01 < found.after.pvalue
+    True
+    """
+    template = TemperatureScaling() if scaling is None else scaling
+    targets, predictions = numpy_data(y, pred)
+    generator = as_generator(rng)
+    fold_of = draw_folds(len(predictions), folds, generator)
+    chosen = default_kernel(predictions) if kernel is None else kernel
+    if objective == "skce":
+        fit_options = {"kernel": chosen, **fit_options}
+    options: dict[str, Any] = {"kernel": chosen, "method": method, "n_resamples": n_resamples}
+
+    def fitted(rows: Any) -> TemperatureScaling:
+        new = type(template)(**template.get_params())
+        return new.fit(take_rows(targets, rows), predictions[rows], objective, **fit_options)
+
+    parts: list[Predictions] = []
+    order: list[np.ndarray[Any, Any]] = []
+    temperatures: list[float] = []
+    pvalues: list[float] = []
+    for fold in range(folds):
+        own, others = np.flatnonzero(fold_of == fold), np.flatnonzero(fold_of != fold)
+        from_others = fitted(others)
+        recalibrated = from_others.transform(predictions[own])
+        test = calibration_test(take_rows(targets, own), recalibrated, rng=generator, **options)
+        parts.append(recalibrated)
+        order.append(own)
+        temperatures.append(from_others.temperature_)
+        pvalues.append(test.pvalue)
+    joined = concatenate(parts, [f"fold {k}" for k in range(folds)], "folds")
+    after = joined[np.argsort(np.concatenate(order))]
+    return CrossFitted(
+        before=calibration_test(targets, predictions, rng=generator, **options),
+        after=calibration_test(targets, after, rng=generator, **options),
+        nll_before=nll(targets, predictions),
+        nll_after=nll(targets, after),
+        fold_pvalues=np.array(pvalues),
+        temperatures=np.array(temperatures),
+        predictions=after,
+        folds=fold_of,
+        scaling=fitted(np.arange(len(predictions))),
+    )
+
+
+def draw_folds(n: int, folds: Any, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    """Fold of each of n cases: at random, of sizes that differ by at most one.
+
+    Examples
+    --------
+    >>> np.bincount(draw_folds(11, 3, np.random.default_rng(0)))
+    array([4, 4, 3])
+    """
+    whole = isinstance(folds, (int, np.integer)) and not isinstance(folds, bool)
+    if not whole or not 2 <= folds <= n // 2:
+        raise ValueError(
+            f"folds must be a whole number between 2 and half the number of cases, {n // 2}, found {folds!r}"
+        )
+    return rng.permutation(np.arange(n) % int(folds))

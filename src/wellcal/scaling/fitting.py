@@ -1,0 +1,266 @@
+"""The best temperature on given data, by likelihood or by calibration error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+from scipy import optimize
+
+from wellcal._array import Array
+from wellcal._checks import check_rows
+from wellcal._ops import Ops
+from wellcal.defaults import default_kernel
+from wellcal.engines import get_engine
+from wellcal.estimators import estimate_blocks, estimate_unbiased, skce
+from wellcal.expansion import Rows, Targets, rows_under, slice_rows
+from wellcal.kernels.base import Kernel, Tensor
+from wellcal.kernels.targets import Joint
+from wellcal.pairing import Notes, plan
+from wellcal.predictions import Predictions
+from wellcal.predictions._numeric import quiet
+from wellcal.problem import Problem, Term, expand, prepare_checked
+from wellcal.scaling.temperature import apply_temperature
+
+_STORED_CASES, _STORED_ELEMENTS = 2048, 1_000_000
+
+Objective = Callable[[float], float]
+
+_STEP = 0.5  # in log T: curves bend over about a unit
+_TOLERANCE, _COARSE_TOLERANCE = 1e-9, 1e-4  # in log T; the second is far below the sampling error
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A temperature and the objective before and after.
+
+    Attributes
+    ----------
+    temperature
+        The best one, or 1 where none is better.
+    before, after
+        The objective at temperature 1 and at the best one.
+    kernel
+        Kernel of the objective, if it has one.
+    at_bound
+        Whether the best temperature is an end of the range that was searched.
+    """
+
+    temperature: float
+    before: float
+    after: float
+    kernel: Kernel | None
+    at_bound: bool
+
+
+def fit_likelihood(y: Any, predictions: Any, bounds: tuple[float, float]) -> Fitted:
+    """Least mean negative log-likelihood, for predictions in NumPy.
+
+    It is convex in 1/T for every family that is scaled as a whole, since log of the normalising constant
+    is: there is one minimum. For mixtures there may be several, and the grid is there for them.
+    """
+    _check_likelihood(y, predictions)
+
+    @quiet
+    def objective(T: float) -> float:
+        return -float(np.mean(apply_temperature(predictions, T).log_prob(y)))
+
+    temperature, at_bound = minimise(objective, bounds)
+    return _never_worse(temperature, at_bound, objective, None)
+
+
+@quiet
+def _check_likelihood(y: Any, predictions: Any) -> None:
+    """Reject targets whose likelihood is zero or infinite at one temperature or another."""
+    remedy = 'drop that row or take objective="skce"'
+    now = predictions.log_prob(y)
+    check_rows("log density of y", now, np.isfinite(now), "is not finite", remedy)
+    # A target on the boundary of a Beta or Dirichlet distribution has a finite density at a = 1 only.
+    later = apply_temperature(predictions, 2.0).log_prob(y)
+    check_rows("log density of y at temperature 2", later, later < math.inf, "is infinite", remedy)
+
+
+def fit_calibration(
+    y: Any,
+    predictions: Predictions,
+    bounds: tuple[float, float],
+    *,
+    kernel: Kernel | None,
+    estimator: str,
+    block_size: Any,
+    expectations: Any,
+    engine: Any,
+) -> Fitted:
+    """Least unbiased SKCE between targets and scaled predictions, for predictions in NumPy.
+
+    The kernel on predictions is evaluated at the predictions as given. Predictions and scaled predictions
+    determine each other, so that this is an SKCE of the scaled ones too; but one that does not reward
+    scaling all of them into the same distribution, which for balanced classes and T to infinity is
+    calibrated, and useless.
+    """
+    chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel
+    if any(isinstance(part, Joint) for _, part in expand(chosen)):
+        raise TypeError(
+            'objective="skce" needs a kernel that is a sum of products of a kernel on predictions and one on '
+            f"targets, found {chosen!r}"
+        )
+    checked, runner = predictions.check_targets(y), get_engine(engine)
+    given = _with_stored_kernels(prepare_checked(checked, predictions, chosen, expectations=expectations))
+
+    def objective(T: float) -> float:
+        scaled = predictions if T == 1.0 else apply_temperature(predictions, T)
+        problem = _given_predictions(given, checked, scaled, expectations)
+        if estimator == "block":
+            return float(estimate_blocks(problem, runner, block_size, None))
+        return float(estimate_unbiased(problem, runner))
+
+    def reported(T: float) -> float:
+        scaled = apply_temperature(predictions, T)
+        options: dict[str, Any] = {"estimator": estimator, "block_size": block_size}
+        return float(skce(y, scaled, kernel=chosen, expectations=expectations, engine=engine, **options))
+
+    temperature, at_bound = descend(objective, (1.0, _likely(y, predictions, bounds)), bounds)
+    return _never_worse(temperature, at_bound, reported, chosen)
+
+
+def _likely(y: Any, predictions: Any, bounds: tuple[float, float]) -> float:
+    """Temperature of the largest likelihood, a place to start from; 1 where there is no likelihood."""
+    try:
+        return fit_likelihood(y, predictions, bounds).temperature
+    except ValueError:
+        return 1.0
+
+
+def _given_predictions(given: Problem, checked: Array, scaled: Predictions, expectations: Any) -> Problem:
+    """The problem of scaled predictions, with the kernel on predictions evaluated at those of `given`."""
+    targets = Targets(checked, scaled)
+    rows = {name: value for name, value in given.rows.items() if _of_predictions(name)}
+    terms: list[Term] = []
+    for index, (factor, part) in enumerate(cast("list[tuple[Any, Tensor]]", expand(given.kernel))):
+        scheme = plan(part.targets, [scaled, targets], expectations=expectations, notes=Notes())
+        own, layout = scheme.rows([(1.0, scaled), (-1.0, targets)])
+        terms.append(Term(factor, given.terms[index].on_predictions, scheme.form(layout, layout)))
+        rows.update({f"{index}y:{name}": value for name, value in own.items()})
+    return replace(given, rows=rows, terms=tuple(terms))
+
+
+@dataclass(frozen=True)
+class _StoredKernel:
+    """A kernel on predictions whose values are known: it does not change with the temperature."""
+
+    values: np.ndarray[Any, Any]
+    width: int = 1
+
+    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        """Values of all pairs of rows."""
+        return self.values[np.ix_(a["case"], b["case"])]
+
+    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        """Values of matching rows."""
+        return self.values[a["case"], b["case"]]
+
+
+def _with_stored_kernels(problem: Problem) -> Problem:
+    """The same with its kernels on predictions evaluated once, where n^2 values fit into memory easily."""
+    if problem.n > _STORED_CASES:
+        return problem
+    rows = {name: value for name, value in problem.rows.items() if not _of_predictions(name)}
+    terms: list[Any] = []
+    for index, term in enumerate(problem.terms):
+        kernel: Any = term.on_predictions
+        of_term = rows_under(problem.rows, f"{index}p:")
+        step = max(1, _STORED_ELEMENTS // (problem.n * kernel.width))
+        parts = [
+            kernel.tile(problem.ops, slice_rows(of_term, slice(start, start + step)), of_term)
+            for start in range(0, problem.n, step)
+        ]
+        terms.append(replace(term, on_predictions=_StoredKernel(np.concatenate(parts))))
+        rows[f"{index}p:case"] = np.arange(problem.n)
+    return replace(problem, rows=rows, terms=tuple(terms))
+
+
+def _of_predictions(name: str) -> bool:
+    """Whether rows belong to a kernel on predictions: names are "0p:..." for these, "0y:..." for the rest."""
+    return name.partition(":")[0].endswith("p")
+
+
+def _never_worse(temperature: float, at_bound: bool, reported: Objective, kernel: Kernel | None) -> Fitted:
+    before = reported(1.0)
+    after = before if temperature == 1.0 else reported(temperature)
+    if not after < before:
+        return Fitted(1.0, before, before, kernel, False)
+    return Fitted(temperature, before, after, kernel, at_bound)
+
+
+def minimise(objective: Objective, bounds: tuple[float, float]) -> tuple[float, bool]:
+    """Temperature of the least value, and whether it is an end of `bounds`.
+
+    A grid in log T finds the valley, Brent's method its floor.
+
+    Examples
+    --------
+    >>> temperature, at_bound = minimise(lambda T: (T - 3.0) ** 2, (0.01, 100.0))
+    >>> round(temperature, 6), at_bound
+    (3.0, False)
+    """
+    low, high = (math.log(bound) for bound in bounds)
+    grid = np.linspace(low, high, 1 + max(2, math.ceil((high - low) / _STEP)))
+    values = [_comparable(objective(math.exp(u))) for u in grid]
+    best = int(np.argmin(values))
+    ends = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    return _refined(objective, (grid[best], values[best]), ends, bounds, _TOLERANCE)
+
+
+def descend(
+    objective: Objective, starts: tuple[float, ...], bounds: tuple[float, float]
+) -> tuple[float, bool]:
+    """The same for an objective that is expensive: downhill from the best of some temperatures.
+
+    Examples
+    --------
+    >>> temperature, at_bound = descend(lambda T: (T - 3.0) ** 2, (1.0, 20.0), (0.01, 100.0))
+    >>> round(temperature, 4), at_bound
+    (3.0, False)
+    """
+    low, high = (math.log(bound) for bound in bounds)
+    known: dict[float, float] = {}
+
+    def value(u: float) -> float:
+        if u not in known:
+            known[u] = _comparable(objective(math.exp(u)))
+        return known[u]
+
+    u = min({min(max(math.log(T), low), high) for T in starts}, key=value)
+    while True:
+        ends = max(u - _STEP, low), min(u + _STEP, high)
+        best = min((u, *ends), key=value)  # the place itself where all are equal
+        if best == u:
+            return _refined(objective, (u, value(u)), ends, bounds, _COARSE_TOLERANCE)
+        u = best
+
+
+def _refined(
+    objective: Objective,
+    best: tuple[float, float],
+    ends: tuple[float, float],
+    bounds: tuple[float, float],
+    tolerance: float,
+) -> tuple[float, bool]:
+    """The floor of a valley between `ends` whose best known place and value are `best`."""
+    found: Any = optimize.minimize_scalar(
+        lambda u: _comparable(objective(math.exp(u))),
+        bounds=ends,
+        method="bounded",
+        options={"xatol": tolerance},
+    )
+    u = float(found.x if found.fun <= best[1] else best[0])
+    low, high = (math.log(bound) for bound in bounds)
+    return math.exp(u), min(u - low, high - u) < 1e-3
+
+
+def _comparable(value: float) -> float:
+    """Probabilities that underflow make an infinite objective: the worst there is, and no warning."""
+    return value if math.isfinite(value) else 1e300

@@ -1,0 +1,205 @@
+"""Temperature scaling of each family in closed form (paper, appendix "Temperature scaling").
+
+A density p with respect to a reference measure becomes q proportional to p^(1/T). The measure matters: with
+respect to Lebesgue measure a Beta distribution would change its mean, with respect to dx / (x (1 - x)) it
+does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from wellcal._array import Array, namespace, stop_gradient
+from wellcal._checks import check_rows, finite, positive_number
+from wellcal.adapters import as_predictions
+from wellcal.predictions import (
+    Bernoulli,
+    Beta,
+    Categorical,
+    DiagonalNormal,
+    Dirichlet,
+    Laplace,
+    Mixture,
+    MultivariateNormal,
+    Normal,
+    PowerExponential,
+    Predictions,
+)
+from wellcal.predictions._numeric import quiet
+
+
+def apply_temperature(pred: object, temperature: Any) -> Any:
+    r"""Predictions at another temperature: densities :math:`q \propto p^{1/T}`, family by family.
+
+    ======================  ===================================  =============================  =========
+    family                  reference measure                    what becomes of parameters     unchanged
+    ======================  ===================================  =============================  =========
+    Bernoulli               counting                             logit / T                      mode
+    Categorical             counting                             softmax(log(probs) / T)        mode
+    Normal, DiagonalNormal  Lebesgue                             scale * T^(1/2)                mean
+    MultivariateNormal      Lebesgue                             cov * T                        mean
+    Laplace                 Lebesgue                             scale * T                      mean
+    PowerExponential        Lebesgue                             scale * T^(1/shape)            mean
+    ... of vectors          Lebesgue                             cov * T^(2/shape)              mean
+    Beta                    :math:`dx / (x (1 - x))`             a / T, b / T                   mean
+    Dirichlet               :math:`dx / \prod_i x_i`             concentration / T              mean
+    Mixture                 that of each of its components       those of its components        see Notes
+    ======================  ===================================  =============================  =========
+
+    Temperatures above 1 make predictions less certain, those below 1 more certain.
+
+    Parameters
+    ----------
+    pred
+        Predictions of one of these families, or anything that :func:`wellcal.as_predictions` understands.
+    temperature
+        T, a positive number, or an array of one number through which gradients flow.
+
+    Returns
+    -------
+    Predictions
+        Of the same family, in the same array library.
+
+    Notes
+    -----
+    A power of a mixture's density is no mixture of known components. Each component is scaled by itself,
+    and the weights stay: that is not temperature scaling of the mixture, and what the scaling of components
+    leaves unchanged (their means, for all families but classes) is unchanged in the mixture. For an ensemble
+    of classifiers, ``wc.Categorical(mixture.class_probs())`` can be scaled as a whole.
+
+    The mean of a Categorical with a support does change: it is the order of the probabilities that stays.
+    The paper's `shape` of a power exponential distribution is half of the one here, and its reference
+    measure for Dirichlet distributions is meant on the simplex, in any d - 1 of the coordinates. Densities
+    reported by `log_prob` are with respect to Lebesgue measure throughout; the reference measure decides
+    only what becomes of the parameters.
+
+    Other families have no such closed form, or none at all temperatures: powers of a Poisson distribution
+    are not Poisson distributions, and those of a heavy tail cannot be normalised.
+
+    References
+    ----------
+    Widmann, Lindsten, Zachariah (2021), appendix "Temperature scaling"; Guo, Pleiss, Sun, Weinberger (2017),
+    "On calibration of modern neural networks".
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> apply_temperature(wc.Normal(np.zeros(2), np.array([1.0, 2.0])), 4.0).scale
+    array([2., 4.])
+    >>> apply_temperature(wc.Categorical(np.array([[0.9, 0.1]])), 2.0).probs
+    array([[0.75, 0.25]])
+    """
+    predictions = as_predictions(pred)
+    check_supported(predictions)
+    return _scaled(predictions, positive_number(temperature, "temperature"))
+
+
+def check_supported(predictions: Predictions) -> None:
+    """Reject families, or components of a mixture, that have no closed form."""
+    parts = predictions.components if isinstance(predictions, Mixture) else (predictions,)
+    for part in parts:
+        if type(part) not in _RULES:
+            where = "a Mixture with components of " if isinstance(predictions, Mixture) else ""
+            raise TypeError(
+                f"temperature scaling has no closed form for {where}{type(part).__name__}; it has for "
+                f"{', '.join(family.__name__ for family in _RULES)}, and for a Mixture of these"
+            )
+
+
+def family_name(predictions: Predictions) -> str:
+    """How errors and representations call a family; of mixtures, with the families of components."""
+    if not isinstance(predictions, Mixture):
+        return type(predictions).__name__
+    names = sorted({type(part).__name__ for part in predictions.components})
+    return f"Mixture of {', '.join(names)}"
+
+
+def _scaled(predictions: Any, T: Any) -> Any:
+    if isinstance(predictions, Mixture):
+        # The weights have been checked; a new mixture would check and expand them again.
+        return predictions._with(components=tuple(_scaled(part, T) for part in predictions.components))
+    return _RULES[type(predictions)](predictions, T)
+
+
+@quiet
+def _bernoulli(pred: Bernoulli, T: Any) -> Bernoulli:
+    ops, p = pred._ops, pred.probs
+    inside = (p > 0) & (p < 1)
+    safe = ops.where(inside, p, 0.5 * ops.one(p))
+    logit = (ops.log(safe) - ops.log1p(-safe)) / T
+    e = ops.exp(-ops.abs(logit))
+    moved = ops.where(logit >= 0, ops.one(e), e) / (1.0 + e)
+    return Bernoulli(ops.where(inside, moved, p))
+
+
+@quiet
+def _categorical(pred: Categorical, T: Any) -> Categorical:
+    ops, xp, p = pred._ops, pred._xp, pred.probs
+    possible = p > 0
+    logs = ops.log(ops.where(possible, p, ops.one(p)))
+    lowest = ops.where(possible, logs, -float("inf") * ops.one(logs))
+    peak = stop_gradient(xp.max(lowest, axis=1, keepdims=True))
+    powers = ops.where(possible, ops.exp((logs - peak) / T), 0.0 * p)
+    probs = powers / xp.sum(powers, axis=1, keepdims=True)
+    return Categorical(probs, classes=pred.classes, support=pred.support)
+
+
+def _normal(pred: Normal, T: Any) -> Normal:
+    return Normal(pred.loc, pred.scale * T**0.5)
+
+
+def _diagonal_normal(pred: DiagonalNormal, T: Any) -> DiagonalNormal:
+    return DiagonalNormal(pred.loc, pred.scale * T**0.5)
+
+
+def _multivariate_normal(pred: MultivariateNormal, T: Any) -> MultivariateNormal:
+    return pred._with(cov=_in_range(pred.cov * T), chol=pred.chol * T**0.5)
+
+
+def _laplace(pred: Laplace, T: Any) -> Laplace:
+    return Laplace(pred.loc, pred.scale * T)
+
+
+@quiet
+def _power_exponential(pred: PowerExponential, T: Any) -> PowerExponential:
+    factor = T ** (1.0 / pred.shape)
+    if pred.cov is None:
+        return PowerExponential(pred.loc, _in_range(pred.scale * factor), pred.shape)
+    root = factor[:, None, None]
+    return pred._with(cov=_in_range(pred.cov * root**2), chol=pred.chol * root)
+
+
+def _beta(pred: Beta, T: Any) -> Beta:
+    return Beta(pred.a / T, pred.b / T)
+
+
+def _dirichlet(pred: Dirichlet, T: Any) -> Dirichlet:
+    return Dirichlet(pred.concentration / T)
+
+
+def _in_range(scale: Array) -> Array:
+    """Reject scales that overflowed, or vanished: T^(1/shape) is extreme for small shapes."""
+    xp = namespace(scale)
+    diagonal = scale if scale.ndim == 1 else xp.linalg.diagonal(scale)
+    check_rows(
+        "the scale at that temperature",
+        diagonal,
+        finite(diagonal) & (diagonal > 0),
+        "is beyond the range of its floating-point type",
+        "take a temperature nearer to 1, or double precision",
+    )
+    return scale
+
+
+_RULES: dict[type, Callable[[Any, Any], Any]] = {
+    Bernoulli: _bernoulli,
+    Categorical: _categorical,
+    Normal: _normal,
+    DiagonalNormal: _diagonal_normal,
+    MultivariateNormal: _multivariate_normal,
+    Laplace: _laplace,
+    PowerExponential: _power_exponential,
+    Beta: _beta,
+    Dirichlet: _dirichlet,
+}

@@ -1,0 +1,152 @@
+"""The squared kernel calibration error of a mini-batch as a loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from wellcal.defaults import default_kernel
+from wellcal.estimators import skce
+from wellcal.kernels.base import Kernel
+from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
+from wellcal.predictions import Predictions
+from wellcal.problem import check_pair_kernel
+from wellcal.quadrature import Lowering
+from wellcal.torch.precision import wide_predictions, widen_half
+
+
+class SKCELoss(nn.Module):
+    """Unbiased estimate of the squared kernel calibration error of a mini-batch, to be added to a loss.
+
+    ``loss = nll + SKCELoss(weight=10.0)(y, pred)`` trains for likelihood and calibration. The expected value
+    over mini-batches is the SKCE of the model, so that small batches do not bias what is learned; a
+    single value may be negative. Alone it is no loss to train with: a model that always predicts the
+    distribution of all targets is calibrated.
+
+    Parameters
+    ----------
+    weight
+        Factor of the estimate. SKCE lies between 0 and 2 for kernels that are at most 1, and is rather
+        0.001 to 0.1 for a miscalibrated model: weights are of the order 1 to 100.
+    kernel
+        None chooses a kernel for each mini-batch, with scales from its predictions (and without gradients);
+        "first" chooses it for the first mini-batch and keeps it; a kernel is used as it is. See Notes.
+    estimator
+        "unbiased", over all pairs of the mini-batch, or "block", over pairs within blocks.
+    block_size
+        For "block": as in :func:`wellcal.skce`.
+    expectations
+        As in :func:`wellcal.skce`. For families without closed form a :class:`wellcal.Lowering` of a fixed
+        size is quicker than "auto".
+
+    Notes
+    -----
+    Scales that follow the predictions, which None takes, serve all of training: those of the first mini-batch
+    are scales of an untrained network, and where they are far too small or too large SKCE has no gradient
+    to speak of. On the other hand values are then not on one scale: compare models on held-out data with
+    one kernel, not by this loss.
+
+    Kernel arithmetic is in double precision, also under ``torch.autocast``, which is switched off inside, and
+    for predictions in 16 bits. Compute standard deviations and probabilities in 32 bits all the same
+    (``.float()`` before ``softplus`` or ``softmax``): what 16 bits have lost cannot be had back.
+
+    Cost: O(n^2) pairs of a mini-batch of n cases, or O(n block_size).
+
+    Examples
+    --------
+    >>> import torch, wellcal as wc
+    >>> mu = torch.zeros(4, requires_grad=True)
+    >>> loss = SKCELoss(weight=2.0)(torch.ones(4), wc.Normal(mu, torch.ones(4)))
+    >>> loss.backward()
+    >>> bool((mu.grad < 0).all())
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        weight: float = 1.0,
+        kernel: Kernel | str | None = None,
+        estimator: str = "unbiased",
+        block_size: Any = None,
+        expectations: str | Lowering = "auto",
+    ) -> None:
+        super().__init__()
+        if estimator not in ("unbiased", "block"):
+            raise ValueError(
+                f'estimator must be "unbiased" or "block", found {estimator!r}: the biased estimate of a '
+                "mini-batch rewards predictions that are too certain"
+            )
+        if estimator != "block" and block_size is not None:
+            raise ValueError(f'block_size is for estimator="block" only, found estimator={estimator!r}')
+        if isinstance(kernel, str) and kernel != "first":
+            raise ValueError(f'kernel must be None, "first" or a kernel, found {kernel!r}')
+        if kernel is not None and not isinstance(kernel, str):
+            check_pair_kernel(kernel)
+        self.weight = float(weight)
+        self.kernel = kernel
+        self.estimator = estimator
+        self.block_size = block_size
+        self.expectations = expectations
+        self._first: Kernel | None = None
+
+    def forward(self, y: Any, pred: Any) -> torch.Tensor:
+        """Weighted SKCE of a mini-batch of at least two cases.
+
+        Parameters
+        ----------
+        y
+            Observed targets.
+        pred
+            Predictions of tensors, or anything that :func:`wellcal.as_predictions` understands: a tensor of
+            probabilities, ``(mu, sigma)``, or a ``torch.distributions`` object.
+
+        Returns
+        -------
+        Tensor
+            A scalar of the precision of the predictions, and of 32 bits at least.
+        """
+        if isinstance(y, Predictions):
+            raise TypeError("y must be observed targets, found predictions; the order is loss(y, pred)")
+        predictions = wide_predictions(pred)
+        like = predictions._like
+        if not isinstance(like, torch.Tensor):
+            raise TypeError(f"pred must be made of tensors, found {type(like).__name__}")
+        if len(predictions) < 2:
+            raise ValueError(
+                "SKCELoss needs mini-batches of at least 2 cases, found 1; set drop_last=True in the "
+                "DataLoader"
+            )
+        with torch.autocast(device_type=like.device.type, enabled=False):
+            estimate = skce(
+                widen_half(y),
+                predictions,
+                kernel=self._kernel(predictions),
+                estimator=self.estimator,
+                block_size=self.block_size,
+                expectations=self.expectations,
+            )
+        return (self.weight * estimate.value).to(like.dtype)
+
+    def _kernel(self, predictions: Predictions) -> Kernel | None:
+        if not isinstance(self.kernel, str):
+            return self.kernel
+        if self._first is None:
+            self._first = default_kernel(predictions, expectations=self.expectations)
+        return self._first
+
+    def get_extra_state(self) -> Any:
+        """The kernel of the first mini-batch, so that ``state_dict`` carries it."""
+        return None if self._first is None else kernel_to_dict(self._first)
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take over what `get_extra_state` returned."""
+        self._first = None if state is None else kernel_from_dict(state)
+
+    def extra_repr(self) -> str:
+        """Options, for the representation of a model."""
+        block = f", block_size={self.block_size!r}" if self.estimator == "block" else ""
+        kernel = "default of each mini-batch" if self.kernel is None else repr(self.kernel)
+        return f"weight={self.weight:g}, kernel={kernel}, estimator={self.estimator!r}{block}"

@@ -1,0 +1,181 @@
+"""A streaming metric: calibration of all batches seen, across processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from wellcal._array import to_numpy
+from wellcal._checks import check_same_length
+from wellcal.defaults import default_kernel
+from wellcal.engines import get_engine
+from wellcal.estimators import estimate_blocks, estimate_unbiased, resolve_block_size
+from wellcal.hypotests import calibration_test
+from wellcal.kernels.base import Kernel
+from wellcal.predictions import Predictions
+from wellcal.problem import check_pair_kernel, prepare_checked
+from wellcal.torch.precision import wide_predictions, widen_half
+from wellcal.torch.rows import check_fits, from_rows, template_of, to_rows
+
+if TYPE_CHECKING:
+    from wellcal.torch.streaming import StreamingMetric as _Metric
+else:
+    try:
+        from torchmetrics import Metric as _Metric
+    except ImportError:
+        from wellcal.torch.streaming import StreamingMetric as _Metric
+
+MEASURES = ("skce", "pvalue")
+
+
+class CalibrationMetric(_Metric):
+    """Calibration error, or p-value of the calibration test, of all batches together.
+
+    A ``torchmetrics.Metric`` where torchmetrics is installed: it goes into a ``MetricCollection``, a trainer
+    or a tracker like any other, and merges across processes by itself. Elsewhere it has the same methods.
+    SKCE is an average over pairs of cases, also of different batches: it is not the mean of the values of
+    batches. Therefore targets and parameters of predictions are kept, in double precision, until `reset`.
+
+    Parameters
+    ----------
+    measure
+        "skce": the squared kernel calibration error; "pvalue": that of
+        :func:`wellcal.calibration_test`, computed in NumPy.
+    kernel
+        None chooses one for all predictions together, with scales from these. Give one to compare values
+        along training: scales of the default follow the predictions.
+    estimator, block_size
+        For "skce": "unbiased", or "block" in the order of the cases, as in :func:`wellcal.skce`.
+    family
+        What makes predictions of the first argument of `update`, for collections whose other metrics take
+        tensors: ``lambda logits: wc.Categorical(logits.softmax(-1))``. None is
+        :func:`wellcal.as_predictions`.
+    rng, test_options
+        For "pvalue": seed, and keywords of :func:`wellcal.calibration_test` such as `method`.
+    options
+        Keywords of ``torchmetrics.Metric``, such as `dist_sync_on_step`.
+
+    Notes
+    -----
+    The order of arguments of `update` is that of torchmetrics, predictions first, unlike everywhere else in
+    wellcal.
+
+    The first batch decides on the family for the lifetime of the metric, `reset` or not. In distributed
+    evaluation each process needs at least one batch. Samplers that repeat cases to make batches even bias
+    the value, and invalidate the p-value, as they do for any metric.
+
+    Memory: O(n) for n cases; `compute` costs O(n^2) time, or O(n block_size).
+
+    Examples
+    --------
+    >>> import torch, wellcal as wc
+    >>> metric = CalibrationMetric()
+    >>> for start in (0, 2):
+    ...     metric.update(wc.Bernoulli(torch.tensor([0.9, 0.8])), torch.tensor([1, 0]))
+    >>> whole = wc.skce([1, 0, 1, 0], wc.Bernoulli(torch.tensor([0.9, 0.8, 0.9, 0.8]).double()))
+    >>> abs(float(metric.compute()) - float(whole)) < 1e-6
+    True
+    """
+
+    is_differentiable: bool | None = False
+    higher_is_better: bool | None = None
+    full_state_update: bool | None = False
+
+    parameters_: Any
+    targets_: Any
+
+    def __init__(
+        self,
+        measure: str = "skce",
+        *,
+        kernel: Kernel | None = None,
+        estimator: str = "unbiased",
+        block_size: Any = None,
+        family: Callable[[Any], object] | None = None,
+        rng: int = 0,
+        test_options: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        if measure not in MEASURES:
+            raise ValueError(f"unknown measure {measure!r}; known are {', '.join(MEASURES)}")
+        if estimator not in ("unbiased", "block"):
+            raise ValueError(f'estimator must be "unbiased" or "block", found {estimator!r}')
+        if block_size is not None and estimator != "block":
+            raise ValueError(f'block_size is for estimator="block" only, found estimator={estimator!r}')
+        if test_options is not None and measure != "pvalue":
+            raise ValueError(f'test_options are for measure="pvalue" only, found measure={measure!r}')
+        self.measure = measure
+        self.kernel = None if kernel is None else check_pair_kernel(kernel)
+        self.estimator, self.block_size = estimator, block_size
+        self.family = family
+        self.rng = rng
+        self.test_options = {} if test_options is None else dict(test_options)
+        self._template: Predictions | None = None
+        self.add_state("targets_", default=[], dist_reduce_fx="cat")
+        self.add_state("parameters_", default=[], dist_reduce_fx="cat")
+
+    def update(self, preds: Any, target: Any) -> None:
+        """Take in a batch: predictions (or what `family` makes them of), then observed targets."""
+        if isinstance(target, Predictions):
+            raise TypeError(
+                "target must be observed targets, found predictions; the order of this metric is "
+                "update(preds, target), as in torchmetrics"
+            )
+        predictions = wide_predictions(preds if self.family is None else self.family(preds))
+        checked = predictions.check_targets(widen_half(target), "target")
+        check_same_length(len(predictions), "preds", int(checked.shape[0]), "target")
+        device = predictions._like.device if isinstance(predictions._like, torch.Tensor) else None
+        template = template_of(predictions)
+        if self._template is None:
+            self._template = template
+        else:
+            check_fits(template, self._template)
+        if not isinstance(checked, torch.Tensor):
+            checked = torch.as_tensor(to_numpy(checked).copy(), device=device)
+        self.targets_.append(checked.detach().double() if checked.is_floating_point() else checked.detach())
+        self.parameters_.append(to_rows(predictions, device))
+
+    def compute(self) -> torch.Tensor:
+        """The value of all batches so far, a scalar in double precision."""
+        if self._template is None or len(self.targets_) == 0:
+            raise ValueError("CalibrationMetric has seen no cases: call update before compute")
+        targets, rows = self._all("targets_"), self._all("parameters_")
+        if rows.shape[0] < 2:
+            raise ValueError("CalibrationMetric needs at least 2 cases, found 1: update it with more")
+        predictions = from_rows(rows, self._template)
+        if self.measure == "pvalue":
+            return rows.new_tensor(self._pvalue(targets, predictions))
+        kernel = default_kernel(predictions) if self.kernel is None else self.kernel
+        problem = prepare_checked(targets, predictions, kernel)
+        engine = get_engine("auto")
+        with torch.no_grad():
+            if self.estimator == "block":
+                size = resolve_block_size(self.block_size, problem.n)
+                return estimate_blocks(problem, engine, size, None).value
+            return estimate_unbiased(problem, engine).value
+
+    def _pvalue(self, targets: torch.Tensor, predictions: Any) -> float:
+        y: Any = to_numpy(targets)
+        if predictions._targets == "labels":
+            y = predictions.labels()[y]
+        options: dict[str, Any] = {"rng": self.rng, "progress": False, **self.test_options}
+        return calibration_test(y, predictions, kernel=self.kernel, **options).pvalue
+
+    def _all(self, name: str) -> torch.Tensor:
+        """All of a state: torchmetrics leaves one tensor where it gathered those of several processes."""
+        if hasattr(self, "gathered"):
+            return self.gathered(name)
+        state = getattr(self, name)
+        return state if isinstance(state, torch.Tensor) else torch.cat(list(state))
+
+    def merge_state(self, incoming_state: Any) -> None:
+        """Add the batches of another metric, or of a dictionary of states."""
+        if isinstance(incoming_state, CalibrationMetric) and incoming_state._template is not None:
+            if self._template is None:
+                self._template = incoming_state._template
+            else:
+                check_fits(incoming_state._template, self._template)
+        super().merge_state(incoming_state)

@@ -1,0 +1,86 @@
+"""Numbers in plain words."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+_TIMES = {3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten"}
+_PARTS = {2: "half", 3: "a third", 4: "a quarter", 5: "a fifth", 10: "a tenth"}
+_NEAR = 0.05  # relative distance within which a ratio is called by a whole number
+
+
+def how_often(observed: float, expected: float) -> str:
+    """How often something happened, compared with how often it was predicted.
+
+    Examples
+    --------
+    >>> how_often(0.3, 0.1)
+    'three times too often'
+    >>> how_often(0.35, 0.7)
+    'half as often as predicted'
+    >>> how_often(0.14, 0.1)
+    '1.4 times as often as predicted'
+    """
+    if expected <= 0.0:
+        return "though it was never predicted"
+    if observed <= 0.0:
+        return "never"
+    ratio = observed / expected
+    nearest = round(ratio)
+    if nearest >= 3 and abs(ratio / nearest - 1.0) <= _NEAR:
+        return f"{_TIMES.get(nearest, nearest)} times too often"
+    if abs(ratio / 2.0 - 1.0) <= _NEAR:
+        return "twice as often as predicted"
+    inverse = round(1.0 / ratio)
+    if inverse in _PARTS and abs(ratio * inverse - 1.0) <= _NEAR:
+        return f"{_PARTS[inverse]} as often as predicted"
+    return f"{times(ratio)} as often as predicted"
+
+
+def times(ratio: float) -> str:
+    """A factor, with as many digits as tell it from 1.
+
+    Examples
+    --------
+    >>> times(1.43), times(1.042), times(0.71)
+    ('1.4 times', '1.04 times', '0.71 times')
+    """
+    return f"{ratio:.3g} times" if 0.9 < ratio < 1.1 else f"{ratio:.2g} times"
+
+
+def percent(share: float) -> str:
+    """A share, small ones with more digits.
+
+    Examples
+    --------
+    >>> percent(0.314), percent(0.0072)
+    ('31%', '0.72%')
+    """
+    return f"{share:.0%}" if share >= 0.095 or share == 0.0 else f"{100.0 * share:.2g}%"
+
+
+def round_between(low: float, high: float) -> float:
+    """The number with fewest decimal digits strictly between two others.
+
+    A split between two neighbouring values is the same wherever it is made between them, so that it may be
+    told by a short number.
+
+    Examples
+    --------
+    >>> round_between(3.9871, 4.0213)
+    4.0
+    >>> round_between(-0.01235, -0.01228)
+    -0.0123
+    """
+    if not (np.isfinite(low) and np.isfinite(high)):
+        return low if np.isfinite(low) else high
+    top = math.floor(math.log10(max(abs(low), abs(high), high - low))) + 1
+    for exponent in range(top, max(top - 18, -300), -1):
+        # Whole multiples of a power of ten, divided rather than multiplied where that is exact.
+        whole = math.floor(low / 10.0**exponent) + 1
+        found = whole * 10.0**exponent if exponent >= 0 else whole / 10.0**-exponent
+        if low < found < high:
+            return found
+    return low + 0.5 * (high - low)

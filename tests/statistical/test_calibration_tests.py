@@ -1,0 +1,128 @@
+"""Type I error and power of the tests, by simulation with fixed seeds.
+
+Small versions of the studies in `benchmarks`, on the same data sets: bounds are those of binomial counts, at
+1% over all cells of a study together.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy import stats
+
+import wellcal as wc
+from wellcal.engines import Tiled
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are not part of the installed package
+
+from benchmarks.calibration_studies import OURS, PAPER_KERNEL, POWER_CELLS, _published
+from benchmarks.data_sets import DISCRETE, SAMPLES, calibrated, synthetic
+from benchmarks.studies import LEVEL, Rate, generators
+
+pytestmark = pytest.mark.filterwarnings("ignore:with n_resamples")
+ENGINE = Tiled(threads=1)
+
+
+def rates(key: tuple[Any, ...], draw: Any, tests: dict[str, dict[str, Any]], count: int) -> dict[str, Rate]:
+    """Share of `count` data sets on which each test rejects."""
+    rejected = dict.fromkeys(tests, 0)
+    for r in range(count):
+        for_data, for_tests = generators(("fast", *key), r)
+        y, pred = draw(for_data)
+        for (name, options), rng in zip(tests.items(), for_tests.spawn(len(tests)), strict=True):
+            rejected[name] += wc.calibration_test(y, pred, rng=rng, engine=ENGINE, **options).pvalue <= LEVEL
+    return {name: Rate(number, count) for name, number in rejected.items()}
+
+
+# -- type I error of the exact tests --------------------------------------------------------------------
+
+# With fewer resamples the smallest of several p-values has many ties, which make its test cautious.
+EXACT = {
+    name: {"method": name, "n_resamples": 199} for name in ("exact", "aggregated", "regularised", "auto")
+}
+CELLS = {
+    "normals, d = 1": 300,
+    "normals, d = 10": 150,
+    "Bernoulli": 300,
+    "Categorical, 10 classes": 150,
+    "Poisson": 50,
+    SAMPLES: 150,
+}
+"""Families, with the number of data sets."""
+
+
+@cache
+def null_rates(family: str) -> dict[str, Rate]:
+    def draw(rng: Any) -> Any:
+        if family.startswith("normals"):
+            return synthetic("calibrated", int(family.split()[-1]), 16, rng)
+        return calibrated(family, 16, rng)
+
+    return rates(("type I", family), draw, EXACT, CELLS[family])
+
+
+@pytest.mark.parametrize("family", CELLS)
+@pytest.mark.parametrize("method", EXACT)
+def test_exact_tests_keep_their_level(method: str, family: str) -> None:
+    rate = null_rates(family)[method]
+    alpha = 0.01 / (len(CELLS) * len(EXACT))
+    assert rate.within(LEVEL, alpha, upper_only=family in DISCRETE), rate
+
+
+def test_draws_that_are_taken_for_the_distribution_break_the_level() -> None:
+    """The bounds can fail: few draws as if they were atoms reject too often (METHODS, exchangeability)."""
+
+    def draw(rng: Any) -> Any:
+        y, pred = calibrated(SAMPLES, 64, rng)
+        return y, wc.Samples(pred.values, kind="atoms")
+
+    rate = rates(("atoms",), draw, {"exact": {"method": "exact", "n_resamples": 39}}, 200)["exact"]
+    assert not rate.within(LEVEL, 0.01 / (len(CELLS) * len(EXACT)))
+    assert rate.value > 0.08
+
+
+# -- power ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("model", "d", "n", "least", "limit"), POWER_CELLS)
+def test_auto_has_the_power_that_is_wanted(
+    model: str, d: int, n: int, least: float, limit: float | None
+) -> None:
+    tests = {"auto": {"n_resamples": 99}}
+    rate = rates(("power", model, d, n), lambda rng: synthetic(model, d, n, rng), tests, 60)["auto"]
+    alpha = 0.01 / len(POWER_CELLS)
+    assert stats.binom.cdf(rate.rejected, rate.total, least) >= alpha, rate
+    if limit is not None:
+        assert stats.binom.sf(rate.rejected - 1, rate.total, limit) >= alpha, rate
+
+
+# -- the paper's tests ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 10])
+def test_three_cumulants_keep_near_the_level(d: int) -> None:
+    tests = {"pearson": {"method": "pearson", "kernel": PAPER_KERNEL}}
+    rate = rates(("pearson", d), lambda rng: synthetic("calibrated", d, 16, rng), tests, 600)["pearson"]
+    assert stats.binom.cdf(rate.rejected, rate.total, 0.04) >= 0.0025, rate
+    assert stats.binom.sf(rate.rejected - 1, rate.total, 0.065) >= 0.0025, rate
+
+
+@pytest.mark.parametrize("d", [1, 10])
+def test_the_papers_tests_err_as_published(d: int) -> None:
+    """Type I errors at n = 16, those of 500 data sets in the paper beside ours."""
+    tests = {name: {**options, "kernel": PAPER_KERNEL} for name, options in OURS.items()}
+    found = rates(("paper", d), lambda rng: synthetic("calibrated", d, 16, rng), tests, 200)
+    for name, rate in found.items():
+        published = round(500 * _published("calibrated", name, d, 16))
+        counts = [[rate.rejected, rate.total - rate.rejected], [published, 500 - published]]
+        assert float(stats.fisher_exact(counts).pvalue) >= 0.01 / 6, (name, rate, published / 500)
+
+
+def test_the_mean_embedding_refuses_four_cases() -> None:
+    y, pred = synthetic("calibrated", 1, 4, generators(("refused",), 0)[0])
+    with pytest.raises(ValueError, match="needs more cases than locations, found 4 cases and 10 locations"):
+        wc.calibration_test(y, pred, method="cme", kernel=PAPER_KERNEL, rng=0)

@@ -1,0 +1,217 @@
+"""Comparison of two models: the U-statistic by explicit sums, kernels for two families, words, errors."""
+
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+import wellcal as wc
+from wellcal.comparison import Comparison, compare, pooled_kernel
+from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, TotalVariation, Wasserstein
+from wellcal.problem import prepare
+
+N = 30
+rng = np.random.default_rng(11)
+MU, SIGMA = rng.normal(size=N), np.exp(0.2 * rng.normal(size=N))
+Y = rng.normal(MU, SIGMA)
+A, B = wc.Normal(MU + 0.6, SIGMA), wc.Normal(MU, 1.5 * SIGMA)
+KERNEL = ExpDistance(Wasserstein()) @ Gaussian()
+FAST = {"rng": 0, "n_resamples": 99}
+
+
+def matrix(pred, kernel, y=Y):
+    problem = prepare(y, pred, kernel)
+    h = problem.tile(problem.rows, problem.rows)
+    np.fill_diagonal(h, 0.0)
+    return h
+
+
+def test_difference_is_the_u_statistic_of_q():
+    found = compare(Y, A, B, kernel=KERNEL, **FAST)
+    q = matrix(A, KERNEL) - matrix(B, KERNEL)
+    assert float(found.estimate) == pytest.approx(q.sum() / (N * (N - 1)), rel=1e-12)
+    error = np.sqrt(4.0 * np.var(q.sum(axis=1) / (N - 1), ddof=1) / N)
+    assert found.estimate.standard_error == pytest.approx(error, rel=1e-10)
+    assert found.statistic == pytest.approx(float(found.estimate) / error, rel=1e-10)
+    assert found.difference_pvalue == pytest.approx(2.0 * stats.norm.sf(abs(found.statistic)), rel=1e-10)
+    assert float(found.a) == pytest.approx(wc.skce(Y, A, kernel=KERNEL).value, rel=1e-12)
+    assert found.b.standard_error == pytest.approx(wc.skce(Y, B, kernel=KERNEL).standard_error, rel=1e-10)
+    interval = found.confidence_interval()
+    assert interval.level == 0.95
+    assert interval.high - interval.low == pytest.approx(2 * stats.norm.ppf(0.975) * error, rel=1e-10)
+
+
+def test_pvalue_needs_both_a_difference_and_a_miscalibrated_model():
+    found = compare(Y, A, B, kernel=KERNEL, **FAST)
+    smaller = min(test.pvalue for test in found.tests)
+    assert found.pvalue == max(found.difference_pvalue, min(1.0, 2.0 * smaller))
+    assert found.tests[0].method == "exact"
+    assert found.tests[0].kernel == KERNEL
+
+
+def test_swapping_the_models_changes_the_sign_only():
+    there, back = (compare(Y, *models, **FAST) for models in ((A, B), (B, A)))
+    assert float(there.estimate) == pytest.approx(-float(back.estimate), rel=1e-12)
+    assert there.estimate.standard_error == pytest.approx(back.estimate.standard_error, rel=1e-12)
+    assert there.difference_pvalue == pytest.approx(back.difference_pvalue, rel=1e-9)
+    assert there.kernel == back.kernel
+
+
+def test_a_model_does_not_differ_from_itself():
+    found = compare(Y, A, A, **FAST)
+    assert float(found.estimate) == found.statistic == 0.0
+    assert found.pvalue == found.difference_pvalue == 1.0
+
+
+def test_scales_come_from_both():
+    far = wc.Normal(MU + 50.0, SIGMA)
+    pooled = compare(Y, A, far, **FAST).kernel
+    assert pooled == wc.default_kernel(wc.Normal(np.concatenate([MU + 0.6, MU + 50.0]), np.tile(SIGMA, 2)))
+
+
+def test_both_calibrated_is_said():
+    found = compare(Y, wc.Normal(MU, SIGMA), wc.Normal(MU, 1.02 * SIGMA), **FAST)
+    assert found.degenerate
+    assert "neither model can be told from a calibrated one" in repr(found)
+    assert "interval" not in repr(found)
+    assert found.pvalue > 0.05
+
+
+def test_words():
+    better = compare(Y, wc.Normal(MU, SIGMA), wc.Normal(MU + 3.0, SIGMA), **FAST)
+    assert better.verdict == "A is better calibrated"
+    worse = compare(Y, wc.Normal(MU + 3.0, SIGMA), wc.Normal(MU, SIGMA), **FAST)
+    assert worse.verdict == "B is better calibrated"
+    both = compare(Y, wc.Normal(MU + 2.0, SIGMA), wc.Normal(MU - 2.0, SIGMA), **FAST)
+    assert both.verdict == "no difference in calibration is shown"
+    assert "95% interval" in repr(better)
+    assert better._repr_html_().startswith("<table><caption>Comparison: A is better calibrated")
+    plain = json.loads(better.to_json())
+    assert plain["verdict"] == better.verdict
+    assert plain["interval"][1] < 0 < plain["b"]["value"]
+    assert len(plain["tests"]) == 2
+
+
+def test_weights():
+    weights = rng.gamma(1.0, size=N)
+    found = compare(Y, A, B, kernel=KERNEL, weights=weights, **FAST)
+    a, b = (wc.skce(Y, p, kernel=KERNEL, weights=weights).value for p in (A, B))
+    assert float(found.estimate) == pytest.approx(a - b, rel=1e-11)
+    q = matrix(A, KERNEL) - matrix(B, KERNEL)
+    means = q @ weights / (weights.sum() - weights)
+    square = np.sum(weights**2 * (means - float(found.estimate)) ** 2)
+    square *= 4.0 / (weights.sum() ** 2 - np.sum(weights**2))
+    assert found.estimate.standard_error == pytest.approx(np.sqrt(square), rel=1e-10)
+    equal, plain = (compare(Y, A, B, weights=w, **FAST) for w in (np.full(N, 2.0), None))
+    assert equal.statistic == pytest.approx(plain.statistic, rel=1e-10)
+    with pytest.raises(ValueError, match="weights must not be negative in row 3"):
+        compare(Y, A, B, weights=np.where(np.arange(N) == 3, -1.0, 1.0))
+
+
+PROBS = rng.dirichlet(np.ones(2), N)
+PAIRS = {
+    "Normal and Laplace": (Y, A, wc.Laplace(MU, SIGMA)),
+    "Normal and Samples": (Y, A, wc.Samples(rng.normal(MU[:, None], 1.0, (N, 6)))),
+    "Normal and StudentT": (Y, A, wc.StudentT(5.0, MU, SIGMA)),
+    "mixtures of two and three": (
+        Y,
+        wc.Mixture([A, B]),
+        wc.Mixture([A, B, wc.Normal(MU, SIGMA)]),
+    ),
+    "Poisson and NegativeBinomial": (
+        rng.poisson(3.0, N),
+        wc.Poisson(np.full(N, 3.0)),
+        wc.NegativeBinomial(rng.gamma(9.0, 1 / 3, N), np.full(N, 0.5)),
+    ),
+    "Categorical and an ensemble": (
+        rng.integers(0, 2, N),
+        wc.Categorical(PROBS),
+        wc.Mixture([wc.Categorical(PROBS), wc.Categorical(PROBS[::-1])]),
+    ),
+    "normals of vectors": (
+        rng.normal(size=(N, 2)),
+        wc.DiagonalNormal(np.zeros((N, 2)), np.ones((N, 2))),
+        wc.MultivariateNormal(rng.normal(size=(N, 2)), np.tile(np.eye(2), (N, 1, 1))),
+    ),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_two_families(pair):
+    y, a, b = PAIRS[pair]
+    found = compare(y, a, b, rng=0, n_resamples=99)
+    for pred, part in ((a, found.a), (b, found.b)):
+        assert float(part) == pytest.approx(wc.skce(y, pred, kernel=found.kernel).value, rel=1e-6, abs=1e-12)
+    assert "MaximumMeanDiscrepancy" in repr(found.kernel)
+    assert found.kernel.guarantees(a).positive_definite is True
+    assert 0.0 < found.pvalue <= 1.0
+
+
+def test_bernoulli_and_its_categorical_agree():
+    y, other = rng.integers(0, 2, N), wc.Bernoulli(rng.uniform(size=N))
+    plain = compare(y, wc.Bernoulli(PROBS[:, 1]), other, **FAST)
+    mixed = compare(y, wc.Categorical(PROBS), other, **FAST)
+    assert repr(mixed.kernel) == repr(plain.kernel)
+    assert isinstance(mixed.kernel.predictions.metric, TotalVariation)
+    assert mixed.statistic == pytest.approx(plain.statistic, rel=1e-10)
+
+
+def test_draws_are_compared_as_draws():
+    a, b = (wc.Samples(rng.normal(MU[:, None] + s, 1.0, (N, 5))) for s in (0.0, 1.0))
+    found = compare(Y, a, b, **FAST)
+    assert float(found.a) == pytest.approx(wc.skce(Y, a, kernel=found.kernel).value, rel=1e-10)
+
+
+def test_families_that_cannot_be_sampled_are_tested_by_cumulants():
+    class Given(wc.Normal):
+        _draw = wc.Predictions._draw
+
+    found = compare(Y, Given(MU, SIGMA), Given(MU + 0.6, SIGMA), kernel=KERNEL, **FAST)
+    assert found.tests[0].method == "pearson"
+
+
+def test_objects_need_a_kernel():
+    words = np.array([["a", "b", "c"]] * 6, dtype=object)
+    y = ["a", "b", "a", "c", "b", "a"]
+    a, b = wc.Samples(words, kind="atoms"), wc.Samples(words[:, ::-1], kind="atoms")
+    with pytest.raises(ValueError, match="have no default kernel; give ExpDistance"):
+        compare(y, a, b)
+    flat = Callable(lambda p, q: np.ones((len(p), len(q)))) @ Delta()
+    assert isinstance(compare(y, a, b, kernel=flat, **FAST), Comparison)
+
+
+@pytest.mark.parametrize("convert", [torch.tensor, jnp.asarray])
+def test_other_libraries(convert):
+    plain = compare(Y, A, B, **FAST)
+    same = compare(
+        convert(Y), wc.Normal(convert(MU + 0.6), convert(SIGMA)), wc.Normal(MU, 1.5 * SIGMA), **FAST
+    )
+    assert same.statistic == pytest.approx(plain.statistic, rel=1e-4)
+
+
+def test_errors_name_the_model():
+    with pytest.raises(ValueError, match="same length") as caught:
+        compare(Y, A, wc.Normal(MU[:5], SIGMA[:5]))
+    assert "pred_b" in caught.value.__notes__[0]
+    with pytest.raises(TypeError, match="the order is"):
+        compare(A, B, Y)
+    with pytest.raises(ValueError, match="at least 3 cases, found 2"):
+        compare(Y[:2], A[:2], B[:2])
+    with pytest.raises(ValueError, match="level must be between 0 and 1, found"):
+        compare(Y, A, B, level=1.5)
+    with pytest.raises((TypeError, ValueError)) as caught:
+        compare(Y, A, wc.Gamma(np.ones(N), np.ones(N)), kernel=ExpDistance(TotalVariation()) @ Gaussian())
+    assert any("pred_" in note for note in caught.value.__notes__)
+    with pytest.raises(
+        TypeError, match="no kernel is known that serves both pred_a, Normal, and pred_b, Quantil"
+    ):
+        pooled_kernel(A, wc.Quantiles([0.5], MU[:, None]))
+    with pytest.raises(TypeError, match=r"no kernel is known that serves both.*give both in one family"):
+        compare(
+            ["no"] * N,
+            wc.Categorical(PROBS, classes=["no", "yes"]),
+            wc.Categorical(PROBS, classes=["yes", "no"]),
+        )

@@ -1,0 +1,140 @@
+"""Probability integral transform and coverage of intervals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+import wellcal as wc
+from wellcal.coverage import clopper_pearson, interval_coverage, pit
+
+RNG = np.random.default_rng(50)
+N = 12
+LOC, SCALE = RNG.normal(size=N), RNG.gamma(3.0, 0.4, N)
+Y = RNG.normal(LOC, SCALE)
+
+
+def uniforms(seed: int, n: int = N) -> Any:
+    return np.random.default_rng(seed).random(n)
+
+
+@pytest.mark.parametrize(
+    ("pred", "reference"),
+    [
+        (wc.Normal(LOC, SCALE), stats.norm(LOC, SCALE)),
+        (wc.StudentT(3.0, LOC, SCALE), stats.t(3.0, LOC, SCALE)),
+        (wc.Mixture([wc.Laplace(LOC, SCALE), wc.Laplace(LOC, SCALE)]), stats.laplace(LOC, SCALE)),
+    ],
+)
+def test_continuous_predictions_need_no_randomness(pred: Any, reference: Any) -> None:
+    assert_allclose(pit(Y, pred), reference.cdf(Y), rtol=1e-12)
+    assert_array_equal(pit(Y, pred, rng=1), pit(Y, pred, rng=2))
+
+
+def test_counts_lie_between_their_neighbours() -> None:
+    rate = 3.0 * SCALE
+    y = RNG.poisson(rate)
+    below, upto = stats.poisson.cdf(y - 1, rate), stats.poisson.cdf(y, rate)
+    assert_allclose(pit(y, wc.Poisson(rate), rng=4), below + uniforms(4) * (upto - below), rtol=1e-12)
+    mixed = wc.Mixture([wc.Poisson(rate), wc.Poisson(2 * rate)], [0.25, 0.75])
+    below = 0.25 * below + 0.75 * stats.poisson.cdf(y - 1, 2 * rate)
+    upto = 0.25 * upto + 0.75 * stats.poisson.cdf(y, 2 * rate)
+    assert_allclose(pit(y, mixed, rng=4), below + uniforms(4) * (upto - below), rtol=1e-12)
+
+
+def test_classes_in_the_order_of_their_support() -> None:
+    probs = np.array([[0.2, 0.5, 0.3]] * 3)
+    v = uniforms(5, 3)
+    numbers = wc.Categorical(probs, support=[7.0, -1.0, 3.0])  # in order: 0.5, 0.3, 0.2
+    assert_allclose(pit([7.0, -1.0, 3.0], numbers, rng=5), [0.8, 0.0, 0.5] + v * [0.2, 0.5, 0.3], rtol=1e-12)
+    names = wc.Categorical(probs, classes=["a", "b", "c"])
+    assert_allclose(pit(["a", "b", "c"], names, rng=5), [0.0, 0.2, 0.7] + v * [0.2, 0.5, 0.3], rtol=1e-12)
+    assert_allclose(
+        pit([1, 0, 1], np.array([0.3] * 3), rng=5), [0.7, 0, 0.7] + v * [0.3, 0.7, 0.3], rtol=1e-12
+    )
+
+
+def test_draws_are_ranked_and_atoms_are_not() -> None:
+    values = np.array([[1.0, 2.0, 2.0, 5.0]] * 3)
+    y, v = np.array([0.0, 2.0, 6.0]), uniforms(6, 3)
+    draws = pit(y, wc.Samples(values), rng=6)
+    assert_allclose(draws, (np.array([0, 1, 4]) + v * np.array([1, 3, 1])) / 5, rtol=1e-13)
+    atoms = pit(y, wc.Samples(values, kind="atoms"), rng=6)
+    assert_allclose(atoms, [0.0, 0.25 + 0.5 * v[1], 1.0], rtol=1e-13)
+
+
+def test_quantiles_and_points() -> None:
+    pred = wc.Quantiles([0.1, 0.6], np.array([[0.0, 1.0]] * 3))
+    v = uniforms(7, 3)
+    assert_allclose(pit([-1.0, 0.5, 1.5], pred, rng=7), [0.0, 0.1, 0.6] + v * [0.1, 0.5, 0.4], rtol=1e-12)
+    sure = wc.Normal(np.zeros(3), 0.0)
+    assert_allclose(pit([-1.0, 0.0, 2.0], sure, rng=7), [0.0, v[1], 1.0], rtol=1e-12)
+    mixed = wc.Mixture([wc.Normal(np.zeros(3), 1.0), wc.Samples(np.zeros((3, 2)), kind="atoms")])
+    expected = 0.5 * stats.norm.cdf([-1.0, 0.0, 2.0]) + 0.5 * np.array([0.0, v[1], 1.0])
+    assert_allclose(pit([-1.0, 0.0, 2.0], mixed, rng=7), expected, rtol=1e-12)
+
+
+# -- intervals -------------------------------------------------------------------------------
+
+
+def test_intervals_by_hand() -> None:
+    found = interval_coverage(Y, wc.Normal(LOC, SCALE), levels=[0.5, 0.9])
+    z = np.abs(Y - LOC) / SCALE
+    half = stats.norm.ppf([0.75, 0.95])
+    assert_allclose(found.coverage, [(z <= h).mean() for h in half])
+    assert_allclose(found.widths, 2 * half * SCALE.mean(), rtol=1e-12)
+    assert_array_equal(found.expected, [0.5, 0.9])
+    assert found.value == pytest.approx(np.max(np.abs(found.coverage - found.expected)))
+    assert np.all((found.low <= found.coverage) & (found.coverage <= found.high))
+
+
+def test_expected_coverage_of_discrete_predictions() -> None:
+    rate = np.array([0.3, 2.0, 9.0])
+    found = interval_coverage(np.array([0.0, 1.0, 30.0]), wc.Poisson(rate), levels=[0.8])
+    low, high = stats.poisson.ppf(0.1, rate), stats.poisson.ppf(0.9, rate)
+    mass = stats.poisson.cdf(high, rate) - stats.poisson.cdf(low - 1, rate)
+    assert_allclose(found.expected, [mass.mean()], rtol=1e-12)
+    assert found.coverage == pytest.approx([2 / 3])
+    table = wc.Categorical(np.array([[0.1, 0.2, 0.7]]), support=[3.0, 2.0, 1.0])
+    assert interval_coverage([3.0], table, levels=[0.7]).expected == pytest.approx([0.9])
+
+
+def test_expected_coverage_of_draws() -> None:
+    """Of 19 draws the middle 17 bound 16 of 20 equally probable gaps."""
+    values = np.arange(19.0)[None, :].repeat(2, axis=0)
+    found = interval_coverage([9.5, 100.0], wc.Samples(values), levels=[0.85])
+    assert found.expected == pytest.approx([16 / 20])
+    assert found.coverage == pytest.approx([0.5])
+
+
+def test_confidence_limits_against_scipy() -> None:
+    hits = np.array([0, 3, 10, 20])
+    low, high = clopper_pearson(hits.astype(float), 20, 0.05)
+    for k, a, b in zip(hits, low, high, strict=True):
+        exact = stats.binomtest(int(k), 20).proportion_ci(0.95, method="exact")
+        assert (a, b) == pytest.approx((exact.low, exact.high), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: pit(wc.Normal(LOC, SCALE), Y), TypeError, "truth first"),
+        (
+            lambda: pit(np.zeros((2, 2)), wc.DiagonalNormal(np.zeros((2, 2)), 1.0)),
+            TypeError,
+            "one coordinate",
+        ),
+        (lambda: pit(["a"], wc.Samples([["a", "b"]])), TypeError, "needs predictions with cdf"),
+        (lambda: pit([0, 3], np.array([[0.5, 0.5]] * 2)), ValueError, "row 1"),
+        (lambda: interval_coverage(Y, wc.Normal(LOC, SCALE), levels=[1.0]), ValueError, "between 0 and 1"),
+        (lambda: interval_coverage([0], np.array([[0.5, 0.5]])), TypeError, "support="),
+        (lambda: interval_coverage(wc.Normal(LOC, SCALE), Y), TypeError, "truth first"),
+    ],
+)
+def test_errors(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()

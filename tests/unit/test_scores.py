@@ -1,0 +1,146 @@
+"""Scores against scipy, and errors."""
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import wellcal as wc
+from wellcal.scores import mse, nll, pinball_loss, quantile_calibration
+
+RNG = np.random.default_rng(3)
+N = 40
+MU, SIGMA = RNG.normal(size=N), RNG.gamma(2.0, 0.5, N)
+Y = RNG.normal(MU, SIGMA)
+LEVELS = np.arange(1, 20) / 20
+
+
+def test_nll_of_normals():
+    scores = -stats.norm.logpdf(Y, MU, SIGMA)
+    found = nll(Y, wc.Normal(MU, SIGMA))
+    assert found.value == pytest.approx(scores.mean(), rel=1e-13)
+    assert found.standard_error == pytest.approx(stats.sem(scores), rel=1e-12)
+    assert (found.name, found.n_samples) == ("NLL", N)
+    assert isinstance(found.value, float)
+
+
+def test_nll_takes_what_as_predictions_takes():
+    assert float(nll(Y, (MU, SIGMA))) == float(nll(Y, wc.Normal(MU, SIGMA)))
+    assert float(nll(Y, stats.norm(MU, SIGMA))) == pytest.approx(float(nll(Y, (MU, SIGMA))), rel=1e-13)
+
+
+def test_nll_of_a_mixture():
+    other = MU + 1.0
+    pred = wc.Mixture([wc.Normal(MU, SIGMA), wc.Normal(other, SIGMA)], weights=np.array([0.3, 0.7]))
+    density = 0.3 * stats.norm.pdf(Y, MU, SIGMA) + 0.7 * stats.norm.pdf(Y, other, SIGMA)
+    assert float(nll(Y, pred)) == pytest.approx(-np.log(density).mean(), rel=1e-12)
+
+
+def test_nll_of_classes_by_label():
+    probs = RNG.dirichlet(np.ones(3), 5)
+    labels = np.array(["b", "a", "c", "c", "a"])
+    pred = wc.Categorical(probs, classes=["a", "b", "c"])
+    chosen = probs[np.arange(5), [1, 0, 2, 2, 0]]
+    assert float(nll(labels, pred)) == pytest.approx(-np.log(chosen).mean(), rel=1e-13)
+
+
+def test_nll_of_an_impossible_target_is_infinite():
+    assert float(nll(np.array([1]), wc.Bernoulli(np.array([0.0])))) == np.inf
+
+
+def test_mse_of_numbers_and_vectors():
+    assert float(mse(Y, wc.Normal(MU, SIGMA))) == pytest.approx(np.mean((Y - MU) ** 2), rel=1e-14)
+    loc, y = RNG.normal(size=(6, 3)), RNG.normal(size=(6, 3))
+    assert float(mse(y, wc.DiagonalNormal(loc, 1.0))) == pytest.approx(np.mean((y - loc) ** 2), rel=1e-14)
+
+
+def test_mse_of_an_ensemble_is_at_most_the_mean_of_its_members():
+    members = [wc.Normal(MU + shift, SIGMA) for shift in (-1.0, 0.2, 0.9)]
+    together = float(mse(Y, wc.Mixture(members)))
+    assert together == pytest.approx(np.mean((Y - MU - 0.1 / 3) ** 2), rel=1e-12)
+    assert together <= np.mean([float(mse(Y, member)) for member in members])
+
+
+def test_mse_of_classes_needs_numbers():
+    probs = np.array([[0.2, 0.8], [0.5, 0.5]])
+    found = mse(np.array([10.0, 20.0]), wc.Categorical(probs, support=np.array([10.0, 20.0])))
+    assert float(found) == pytest.approx(np.mean([8.0**2, 5.0**2]), rel=1e-14)
+    assert float(mse(np.array([0, 1]), wc.Bernoulli(np.array([0.5, 0.9])))) == pytest.approx(0.13, rel=1e-13)
+    with pytest.raises(TypeError, match="support="):
+        mse(np.array([0, 1]), wc.Categorical(probs))
+    with pytest.raises(TypeError, match="support="):
+        mse(np.array([0, 1]), wc.Mixture([wc.Categorical(probs), wc.Categorical(probs)]))
+
+
+def test_pinball_loss_by_its_definition():
+    quantiles = stats.norm.ppf(LEVELS[:, None], MU, SIGMA)
+    above, below = np.maximum(quantiles - Y, 0.0), np.maximum(Y - quantiles, 0.0)
+    losses = (1.0 - LEVELS[:, None]) * above + LEVELS[:, None] * below
+    found = pinball_loss(Y, wc.Normal(MU, SIGMA))
+    assert found.value == pytest.approx(losses.mean(), rel=1e-12)
+    assert found.standard_error == pytest.approx(stats.sem(losses.mean(axis=0)), rel=1e-11)
+
+
+def test_pinball_loss_over_all_levels_is_half_the_crps():
+    levels = (np.arange(4000) + 0.5) / 4000
+    crps, _ = integrate.quad(lambda x: (stats.norm.cdf(x) - (x >= 0.7)) ** 2, -12, 12, points=[0.7])
+    found = float(pinball_loss(np.array([0.7]), (np.zeros(1), np.ones(1)), levels=levels))
+    assert found == pytest.approx(crps / 2.0, abs=2e-4)
+
+
+def test_pinball_loss_is_smallest_at_the_true_quantile():
+    y = np.random.default_rng(0).normal(size=4000)
+    losses = [
+        float(pinball_loss(y, wc.Normal(np.full(4000, m), 1.0), levels=[0.8])) for m in (-0.3, 0.0, 0.3)
+    ]
+    assert losses[1] < min(losses[0], losses[2])
+
+
+@pytest.mark.parametrize("levels", [[0.0, 0.5], [1.2], [], [np.nan]])
+def test_pinball_loss_rejects_levels(levels):
+    with pytest.raises(ValueError, match="levels"):
+        pinball_loss(Y, (MU, SIGMA), levels=levels)
+
+
+def test_quantile_calibration_is_the_statistic_of_kolmogorov_and_smirnov():
+    found = quantile_calibration(Y, wc.Normal(MU, SIGMA))
+    known = stats.kstest(stats.norm.cdf(Y, MU, SIGMA), "uniform")
+    assert float(found) == pytest.approx(known.statistic, rel=1e-12)
+    assert found.levels.shape == found.frequencies.shape == (101,)
+    assert found.frequencies[0] == 0.0
+    assert found.frequencies[-1] == 1.0
+
+
+def test_quantile_calibration_counts_targets_below_quantiles():
+    pred = wc.Normal(MU, SIGMA)
+    found = quantile_calibration(Y, pred, levels=LEVELS)
+    below = [np.mean(pred.quantile(level) >= Y) for level in LEVELS]
+    np.testing.assert_allclose(found.frequencies, below, atol=1e-12)
+
+
+def test_quantile_calibration_refuses_discrete_and_vector_predictions():
+    with pytest.raises(TypeError, match="continuous"):
+        quantile_calibration(np.array([1.0]), wc.Poisson(np.array([2.0])))
+    with pytest.raises(TypeError, match="one coordinate at a time"):
+        quantile_calibration(np.zeros((2, 2)), wc.DiagonalNormal(np.zeros((2, 2)), 1.0))
+
+
+@pytest.mark.parametrize("score", [nll, mse, pinball_loss, quantile_calibration])
+def test_arguments_in_the_wrong_order(score):
+    with pytest.raises(TypeError, match="truth first"):
+        score(wc.Normal(MU, SIGMA), Y)
+    with pytest.raises(ValueError, match="same length"):
+        score(Y[:-1], wc.Normal(MU, SIGMA))
+
+
+@pytest.mark.parametrize("score", [nll, mse, pinball_loss])
+def test_gradients_in_torch(score):
+    import torch
+
+    mu = torch.tensor(MU, requires_grad=True)
+    found = score(torch.tensor(Y), wc.Normal(mu, torch.tensor(SIGMA)))
+    found.value.backward()
+    assert mu.grad is not None
+    step = 1e-6
+    shifted = [float(score(Y, wc.Normal(MU + sign * step * np.eye(N)[3], SIGMA))) for sign in (1, -1)]
+    assert float(mu.grad[3]) == pytest.approx((shifted[0] - shifted[1]) / (2 * step), rel=1e-5, abs=1e-9)
+    assert float(found) == pytest.approx(float(score(Y, wc.Normal(MU, SIGMA))), rel=1e-12)

@@ -1,0 +1,408 @@
+"""The witness: values and contributions by explicit sums, groups, segments, words, errors."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+
+import wellcal as wc
+from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Wasserstein
+from wellcal.problem import prepare
+from wellcal.witness import Witness, witness
+from wellcal.witness.candidates import MaxTest
+from wellcal.witness.summaries import Summary, segments_of, splits
+from wellcal.witness.wording import how_often, round_between
+
+N = 40
+rng = np.random.default_rng(5)
+MU, SIGMA = rng.normal(size=N), np.exp(0.2 * rng.normal(size=N))
+Y = rng.normal(MU + 0.4, SIGMA)
+PRED = wc.Normal(MU, SIGMA)
+KERNEL = ExpDistance(Wasserstein()) @ Gaussian()
+FAST = {"rng": 0, "n_resamples": 99}
+
+PROBS = rng.dirichlet(np.ones(3), N)
+VECTORS = rng.normal(size=(N, 2))
+FAMILIES = {
+    "Normal": (Y, PRED),
+    "Bernoulli": (rng.integers(0, 2, N), wc.Bernoulli(PROBS[:, 0])),
+    "Categorical": (
+        np.array(["a", "b", "c"])[rng.integers(0, 3, N)],
+        wc.Categorical(PROBS, classes=list("abc")),
+    ),
+    "ordinal": (rng.integers(1, 4, N), wc.Categorical(PROBS, support=[1, 2, 3])),
+    "Poisson": (rng.poisson(4.0, N), wc.Poisson(np.exp(MU))),
+    "Laplace": (Y, wc.Laplace(MU, SIGMA)),
+    "StudentT without variance": (Y, wc.StudentT(1.5, MU, SIGMA)),
+    "Gamma": (np.exp(Y), wc.Gamma(np.full(N, 2.0), np.exp(MU))),
+    "Beta": (rng.uniform(0.1, 0.9, N), wc.Beta(np.full(N, 2.0), np.exp(MU))),
+    "DiagonalNormal": (VECTORS, wc.DiagonalNormal(np.zeros((N, 2)), np.ones((N, 2)))),
+    "MultivariateNormal": (VECTORS, wc.MultivariateNormal(np.zeros((N, 2)), np.tile(np.eye(2), (N, 1, 1)))),
+    "Dirichlet": (PROBS, wc.Dirichlet(1.0 + PROBS[::-1])),
+    "Mixture": (Y, wc.Mixture([PRED, wc.Normal(MU + 1.0, SIGMA)])),
+    "atoms": (Y, wc.Samples(rng.normal(MU[:, None], 1.0, (N, 5)), kind="atoms")),
+    "draws": (Y, wc.Samples(rng.normal(MU[:, None], 1.0, (N, 5)))),
+    "draws of vectors": (VECTORS, wc.Samples(rng.normal(size=(N, 4, 2)))),
+    "Quantiles": (Y, wc.Quantiles([0.1, 0.5, 0.9], MU[:, None] + np.array([-1.3, 0.0, 1.3]))),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family(family):
+    y, pred = FAMILIES[family]
+    options = {"expectations": wc.Lowering(nodes=48, points=64)}
+    found = witness(y, pred, **FAST, **options)
+    estimate = wc.skce(y, pred, kernel=found.kernel, **options)
+    assert float(found.estimate) == pytest.approx(estimate.value, rel=1e-9, abs=1e-14)
+    assert found.estimate.standard_error == pytest.approx(estimate.standard_error, rel=1e-9)
+    assert found.contributions.sum() == pytest.approx(estimate.value, rel=1e-9, abs=1e-13)
+    np.testing.assert_allclose(found.scores / N, found.contributions, rtol=1e-10, atol=1e-16)
+    assert len(found.at[0]) == len(found.at[1]) == len(found.values)
+    assert found.groups
+    assert found.pvalue == min(group.pvalue for group in found.groups)
+    assert ((found.pvalues <= found.level) == (np.abs(found.values) > found.high * (1 + 1e-9))).all()
+    for group in found.groups:
+        assert group.statement.startswith(group.direction)
+        assert group.where in group.statement
+        assert np.sign(group.statistic) == np.sign(group.observed - group.expected)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_scores_are_row_means_of_h():
+    problem = prepare(Y, PRED, KERNEL)
+    h = problem.tile(problem.rows, problem.rows)
+    np.fill_diagonal(h, 0.0)
+    found = witness(Y, PRED, kernel=KERNEL, **FAST)
+    np.testing.assert_allclose(found.scores, h.sum(axis=1) / (N - 1), rtol=1e-11)
+
+
+def test_values_at_given_points():
+    at = wc.Normal(np.array([0.0, 1.0]), np.array([1.0, 0.5])), np.array([0.3, -2.0])
+    found = witness(Y, PRED, at, kernel=KERNEL, **FAST)
+    distance = np.hypot(MU[:, None] - at[0].loc, SIGMA[:, None] - at[0].scale)
+    gauss = np.exp(-0.5 * (Y[:, None] - at[1]) ** 2)
+    variance = 1.0 + SIGMA[:, None] ** 2
+    mean = np.exp(-0.5 * (MU[:, None] - at[1]) ** 2 / variance) / np.sqrt(variance)
+    expected = np.mean(np.exp(-distance) * (gauss - mean), axis=0)
+    np.testing.assert_allclose(found.values, expected, rtol=1e-11)
+    assert found.at[0] is at[0]
+    np.testing.assert_array_equal(found.low, -found.high)
+    weights = rng.gamma(1.0, size=N)
+    weighted = witness(Y, PRED, at, kernel=KERNEL, weights=weights, **FAST)
+    deviation = np.exp(-distance) * (gauss - mean)
+    np.testing.assert_allclose(weighted.values, weights @ deviation / weights.sum(), rtol=1e-11)
+
+
+def test_positive_where_targets_are_seen_more_often_than_promised():
+    at = wc.Normal(np.zeros(2), np.ones(2)), np.array([-1.5, 1.5])
+    found = witness(np.ones(N), wc.Normal(np.zeros(N), np.ones(N)), at, **FAST)
+    assert found.values[0] < found.low[0] < 0 < found.high[1] < found.values[1]
+    assert found.pvalues.max() <= 0.05
+
+
+def test_number_of_drawn_locations():
+    assert len(witness(Y, PRED, 7, **FAST).values) == 7
+
+
+def test_weighted_contributions_add_up():
+    weights = np.where(np.arange(N) < 5, 0.0, rng.gamma(1.0, size=N))
+    found = witness(Y, PRED, weights=weights, **FAST)
+    estimate = wc.skce(Y, PRED, kernel=found.kernel, weights=weights)
+    assert found.contributions.sum() == pytest.approx(estimate.value, rel=1e-10)
+    assert (found.contributions[:5] == 0.0).all()
+    assert "worth" in repr(found)
+    group = found.groups[0]
+    if "exceed the predicted median" in group.direction:
+        inside = group.cases
+        assert group.observed == pytest.approx(
+            np.average(Y[inside] > MU[inside], weights=weights[inside]), rel=1e-12
+        )
+
+
+# -- groups --------------------------------------------------------------------------------------------
+
+
+def shifted(n=400, seed=1):
+    local = np.random.default_rng(seed)
+    mu = local.uniform(0.0, 8.0, n)
+    return mu, local.normal(mu + np.where(mu > 4.0, 1.0, 0.0), 1.0)
+
+
+def test_a_shift_of_large_predictions_is_told():
+    mu, y = shifted()
+    found = witness(y, wc.Normal(mu, np.ones(len(mu))), **FAST)
+    first = found.groups[0]
+    assert first.where.startswith("where the predicted mean is above")
+    assert 3.0 < float(first.where.split()[-1]) < 7.0
+    assert first.direction.startswith("targets exceed the predicted")
+    assert first.pvalue == 0.01
+    assert first.contribution == pytest.approx(found.contributions[first.cases].sum(), rel=1e-12)
+    cut = float(first.where.split()[-1])
+    np.testing.assert_array_equal(first.cases, np.flatnonzero(mu > cut))
+    assert first.statement in found.statements
+    assert first.statement in repr(found)
+    assert found._repr_html_().startswith("<p>Witness: miscalibrated at level 0.05")
+
+
+def test_overconfident_spread_is_told():
+    local = np.random.default_rng(2)
+    mu = local.normal(size=300)
+    found = witness(local.normal(mu, 2.0), wc.Normal(mu, np.ones(300)), **FAST)
+    assert "targets lie outside the predicted central" in found.groups[0].direction
+    assert "in all cases" in found.groups[0].statement
+
+
+def test_a_class_that_occurs_half_as_often_is_told():
+    local = np.random.default_rng(3)
+    dog = local.uniform(0.0, 1.0, 600)
+    y = np.where(local.uniform(size=600) < np.where(dog > 0.7, 0.5, 1.0) * dog, "dog", "cat")
+    found = witness(y, wc.Categorical(np.stack([1 - dog, dog], axis=1), classes=["cat", "dog"]), **FAST)
+    first = found.groups[0]
+    assert first.direction.startswith("class 'dog' occurs")
+    assert float(first.where.removeprefix("where its probability is above ")) > 0.65
+    assert first.observed == pytest.approx(0.5 * first.expected, abs=0.08)
+
+
+def test_vectors_are_told_by_coordinate():
+    local = np.random.default_rng(4)
+    y = local.normal(size=(200, 2)) + np.array([0.0, 1.0])
+    found = witness(y, wc.DiagonalNormal(np.zeros((200, 2)), np.ones((200, 2))), **FAST)
+    assert found.groups[0].direction.startswith("coordinate 1 of the targets lies on average")
+    assert "above its predicted mean" in found.groups[0].direction
+
+
+def test_objects_are_told_by_the_kernel():
+    local = np.random.default_rng(6)
+    words = np.array(["a", "b", "c", "d"], dtype=object)[local.integers(0, 4, (30, 6))]
+    found = witness(
+        ["e"] * 30,
+        wc.Samples(words),
+        kernel=Callable(lambda p, q: np.ones((len(p), len(q)))) @ Delta(),
+        segments=["x"] * 15 + ["y"] * 15,
+        **FAST,
+    )
+    assert found.groups[0].direction == "targets are less like their predictions than draws from these are"
+    assert [s.where for s in found.segments] == ["in segment 'x'", "in segment 'y'"]
+
+
+def test_reported_groups_do_not_repeat_each_other():
+    mu, y = shifted()
+    found = witness(y, wc.Normal(mu, np.ones(len(mu))), max_groups=20, **FAST)
+    told = [(group.where, group.direction.split(" quantile")[0]) for group in found.groups]
+    assert len(set(told)) == len(told)
+    assert len(witness(y, wc.Normal(mu, np.ones(len(mu))), max_groups=2, **FAST).groups) == 2
+
+
+def test_a_change_of_unit_changes_no_pvalue():
+    mu, y = shifted(120)
+    metres = witness(y, wc.Normal(mu, np.ones(120)), **FAST)
+    inches = witness(39.37 * y, wc.Normal(39.37 * mu, np.full(120, 39.37)), **FAST)
+    assert [g.pvalue for g in metres.groups] == [g.pvalue for g in inches.groups]
+    for a, b in zip(metres.groups, inches.groups, strict=True):
+        np.testing.assert_array_equal(a.cases, b.cases)
+    np.testing.assert_allclose(metres.pvalues, inches.pvalues)
+
+
+def test_splits_tell_cases_apart_by_their_own_words():
+    values = np.random.default_rng(8).normal(size=57)
+    for group in splits(Summary("s", values), 5):
+        words = group.where.split()
+        if "above" in words:
+            expected = values > float(words[-1])
+        elif "below" in words:
+            expected = values < float(words[-1])
+        else:
+            expected = (values > float(words[-3])) & (values < float(words[-1]))
+        np.testing.assert_array_equal(group.mask, expected)
+        assert group.mask.sum() >= 5
+
+
+def test_constant_summaries_and_ties_make_no_empty_groups():
+    assert not list(splits(Summary("s", np.ones(20)), 1))
+    tied = np.repeat([0.0, 1.0], [19, 1])
+    assert all(0 < g.mask.sum() < 20 for g in splits(Summary("s", tied), 1))
+    constant = witness(Y, wc.Normal(np.zeros(N), np.ones(N)), **FAST)
+    assert {group.where for group in constant.groups} == {"in all cases"}
+
+
+# -- segments ------------------------------------------------------------------------------------------
+
+
+class Column(list):
+    """What a column of a data frame looks like from here."""
+
+    name = "region"
+
+
+class Frame:
+    def __init__(self, **columns):
+        self.columns = list(columns)
+        self._data = columns
+
+    def __getitem__(self, name):
+        return self._data[name]
+
+
+LABELS = ["north"] * 25 + ["south"] * 15
+
+
+@pytest.mark.parametrize(
+    ("segments", "expected"),
+    [
+        (LABELS, ["in segment 'north'", "in segment 'south'"]),
+        (np.array(LABELS), ["in segment 'north'", "in segment 'south'"]),
+        (Column(LABELS), ["where region is 'north'", "where region is 'south'"]),
+        ({"region": LABELS}, ["where region is 'north'", "where region is 'south'"]),
+        (
+            Frame(region=np.array(LABELS, dtype=object)),
+            ["where region is 'north'", "where region is 'south'"],
+        ),
+        ({"night": np.arange(N) < 20}, ["where night", "where not night"]),
+        (np.repeat([3, 1], 20), ["in segment 3", "in segment 1"]),
+        (torch.tensor([0] * 20 + [1] * 20), ["in segment 0", "in segment 1"]),
+    ],
+)
+def test_segments(segments, expected):
+    found = witness(Y, PRED, segments=segments, **FAST)
+    assert [segment.where for segment in found.segments] == expected
+    assert all(segment.kind == "segment" for segment in found.segments)
+    assert sum(segment.n_cases for segment in found.segments) == N
+
+
+def test_a_bad_segment_is_found():
+    mu = rng.normal(size=200)
+    bad = np.arange(200) % 4 == 0
+    y = rng.normal(mu + np.where(bad, 1.5, 0.0), 1.0)
+    found = witness(y, wc.Normal(mu, np.ones(200)), segments=np.where(bad, "b", "g"), **FAST)
+    good = next(s for s in found.segments if s.where == "in segment 'g'")
+    worst = next(s for s in found.segments if s.where == "in segment 'b'")
+    assert worst.pvalue <= 0.05 < good.pvalue
+
+
+def test_small_segments_are_named():
+    found = witness(Y, PRED, segments=["rare"] * 3 + ["common"] * (N - 3), **FAST)
+    assert found.provenance["segments too small"] == ["in segment 'rare'"]
+    assert len(found.segments) == 1
+
+
+@pytest.mark.parametrize(
+    ("segments", "message"),
+    [
+        (LABELS[:-1], "segments and predictions must have the same length, found 39 and 40"),
+        ([None, *LABELS[1:]], r"segments has no label in row 0 \(1 in all\)"),
+        ({"x": [1.0] * 4 + [float("nan")] * 36}, r"segments\['x'\] has no label in row 4 \(36 in all\)"),
+        (np.ones((N, 2)), "segments must be 1-dimensional"),
+    ],
+)
+def test_bad_segments(segments, message):
+    with pytest.raises(ValueError, match=message):
+        witness(Y, PRED, segments=segments, **FAST)
+
+
+def test_segments_that_are_numbers_with_many_values():
+    with pytest.raises(ValueError, match="1001 different labels for 1001 cases; give at most 1000"):
+        segments_of(np.arange(1001), 1001)
+    with pytest.raises(TypeError, match="found the one string"):
+        segments_of("region", 3)
+
+
+# -- multiplicity --------------------------------------------------------------------------------------
+
+
+def test_max_test_by_hand():
+    sums = np.array([[3.0, -4.0], [1.0, 0.0], [-1.0, 0.0], [1.0, 4.0]])
+    test = MaxTest.of(sums)
+    np.testing.assert_allclose(test.scale, [np.sqrt(3.0), np.sqrt(8.0)])
+    np.testing.assert_allclose(test.largest, [np.sqrt(3.0), 1 / np.sqrt(3.0), 1 / np.sqrt(3.0), np.sqrt(2.0)])
+    np.testing.assert_allclose(test.pvalues, [0.25, 0.5])
+    np.testing.assert_allclose(test.half_width(0.25), test.scale * np.sqrt(2.0))
+
+
+def test_sums_without_spread_show_nothing():
+    test = MaxTest.of(np.zeros((5, 2)))
+    assert (test.pvalues == 1.0).all()
+    assert MaxTest.of(np.zeros((5, 0))).pvalues.shape == (0,)
+
+
+# -- words ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("observed", "expected", "words"),
+    [
+        (0.31, 0.1, "three times too often"),
+        (0.2, 0.1, "twice as often as predicted"),
+        (0.13, 0.1, "1.3 times as often as predicted"),
+        (0.05, 0.1, "half as often as predicted"),
+        (0.034, 0.1, "a third as often as predicted"),
+        (0.07, 0.1, "0.7 times as often as predicted"),
+        (0.0, 0.1, "never"),
+        (0.5, 0.01, "50 times too often"),
+    ],
+)
+def test_how_often(observed, expected, words):
+    assert how_often(observed, expected) == words
+
+
+def test_round_numbers_lie_between():
+    local = np.random.default_rng(0)
+    for _ in range(200):
+        low, high = np.sort(local.normal(size=2) * 10.0 ** local.integers(-6, 6))
+        found = round_between(low, high)
+        assert low < found < high
+        assert len(f"{found:.15g}") <= len(f"{high:.15g}")
+    assert round_between(0.0, np.nextafter(0.0, 1.0)) == 0.0  # nothing lies between
+
+
+def test_repr_of_a_calibrated_model():
+    pred = wc.Normal(np.zeros(N), np.ones(N))
+    found = witness(pred.sample(0), pred, **FAST)
+    assert repr(found).startswith("Witness: no group of cases is shown to be miscalibrated; smallest p =")
+    assert isinstance(found, Witness)
+    assert found.statements == ()
+
+
+# -- libraries -----------------------------------------------------------------------------------------
+
+
+def test_results_live_where_the_input_lived():
+    plain = witness(Y, PRED, **FAST)
+    tensor = witness(torch.tensor(Y), wc.Normal(torch.tensor(MU), torch.tensor(SIGMA)), **FAST)
+    assert isinstance(tensor.contributions, torch.Tensor)
+    np.testing.assert_allclose(tensor.values.numpy(), plain.values)
+    with jax.enable_x64(True):
+        array = witness(jnp.asarray(Y), wc.Normal(jnp.asarray(MU), jnp.asarray(SIGMA)), **FAST)
+        assert isinstance(array.scores, jax.Array)
+        np.testing.assert_allclose(np.asarray(array.scores), plain.scores)
+    assert tensor.groups[0].statement == plain.groups[0].statement
+
+
+# -- errors --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": 0.0}, "level must be between 0 and 1, found 0.0"),
+        ({"quantile_levels": [0.5, 1.0]}, "quantile_levels must be numbers strictly between 0 and 1"),
+        ({"min_cases": 0}, "min_cases must be at least 1"),
+        ({"n_resamples": 0}, "n_resamples must be a whole number of at least 1"),
+        ({"n_resamples": 9}, "nothing can be shown at level 0.05; take n_resamples=399"),
+        ({"weights": -np.ones(N)}, "weights must not be negative in row 0"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        witness(Y, PRED, **{**FAST, **options})
+
+
+def test_bad_cases():
+    with pytest.raises(TypeError, match="truth first"):
+        witness(PRED, Y)
+    with pytest.raises(ValueError, match="at least 2 cases, found 1"):
+        witness(Y[:1], PRED[:1], **FAST)
+    with pytest.raises(ValueError, match="y is not finite in row 3"):
+        witness(np.where(np.arange(N) == 3, np.nan, Y), PRED, **FAST)
