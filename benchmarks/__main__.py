@@ -11,6 +11,7 @@ from benchmarks import (
     calibration_studies,
     measure_studies,
     memory_limits,
+    recalibration_studies,
     results,
     skce_speed,
     test_speed,
@@ -31,6 +32,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "compare": where_and_when.comparison,
     "witness": where_and_when.groups,
     "monitor": where_and_when.monitor,
+    "recalibration": recalibration_studies.recalibrated,
 }
 
 

@@ -8,7 +8,7 @@ happened, given the prediction, for classes, numbers, vectors, counts, ensembles
 >>> estimate = wc.skce(mu, wc.Normal(mu, np.ones(50)))
 """
 
-from wellcal import binned, engines, hypotests, kernels
+from wellcal import binned, engines, hypotests, kernels, scaling
 from wellcal.adapters import as_predictions
 from wellcal.binned import ece, mce
 from wellcal.comparison import Comparison, compare
@@ -45,6 +45,7 @@ from wellcal.predictions import (
 from wellcal.proper_scores import brier, crps, energy_score
 from wellcal.quadrature import Lowering
 from wellcal.results import Estimate
+from wellcal.scaling import TemperatureScaling
 from wellcal.scores import mse, nll, pinball_loss, quantile_calibration
 from wellcal.smooth import smooth_ece
 from wellcal.witness import Witness, witness
@@ -75,6 +76,7 @@ __all__ = [
     "Quantiles",
     "Samples",
     "StudentT",
+    "TemperatureScaling",
     "TestResult",
     "Witness",
     "__version__",
@@ -102,6 +104,7 @@ __all__ = [
     "pinball_loss",
     "pit",
     "quantile_calibration",
+    "scaling",
     "skce",
     "smooth_ece",
     "ucme",

@@ -42,8 +42,7 @@ def namespace(*arrays: object) -> Namespace:
     if not found:
         return _numpy_namespace
     if any(compat.is_jax_array(a) for a in found):
-        while _seen_jax_hooks:
-            _seen_jax_hooks.pop()()
+        run_jax_hooks()
     try:
         return compat.array_namespace(*found)
     except TypeError:
@@ -52,6 +51,12 @@ def namespace(*arrays: object) -> Namespace:
             f"arrays of different libraries cannot be combined: found {', '.join(libraries)}; "
             "convert them to one library first"
         ) from None
+
+
+def run_jax_hooks() -> None:
+    """What waits for JAX to be in use, once."""
+    while _seen_jax_hooks:
+        _seen_jax_hooks.pop()()
 
 
 def on_first_jax_array(hook: Callable[[], None]) -> None:

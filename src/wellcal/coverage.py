@@ -165,7 +165,7 @@ def _check_scalar(predictions: Any, what: str) -> None:
         raise TypeError(f"{what} needs predictions with cdf, which {name} of these targets has not")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class IntervalCoverage(Estimate):
     """How often targets fall into central prediction intervals.
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 
-from wellcal._array import _seen_jax_hooks
+from wellcal._array import run_jax_hooks
 from wellcal.adapters import as_predictions
 from wellcal.embedding import ucme
 from wellcal.estimators import kce, skce
@@ -22,8 +22,7 @@ from wellcal.quadrature import Lowering
 
 __all__ = ["kce", "skce", "skce_loss", "ucme"]
 
-while _seen_jax_hooks:  # families become pytrees now, and not only when the first array is met
-    _seen_jax_hooks.pop()()
+run_jax_hooks()  # families become pytrees now, and not only when the first array is met
 
 
 def skce_loss(

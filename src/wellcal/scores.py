@@ -124,7 +124,7 @@ def pinball_loss(y: object, pred: object, *, levels: Sequence[float] | Array | N
     return _mean(xp.mean(losses, axis=0), "pinball loss")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class QuantileCalibration(Estimate):
     """How often targets fall below predicted quantiles.
 

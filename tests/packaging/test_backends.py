@@ -8,7 +8,22 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "name", ["array_api_strict", "jax", "mpmath", "numpy", "ot", "scipy", "sklearn", "threadpoolctl", "torch"]
+    "name",
+    [
+        "array_api_strict",
+        "jax",
+        "matplotlib",
+        "mpmath",
+        "numpy",
+        "ot",
+        "scipy",
+        "scoringrules",
+        "sklearn",
+        "threadpoolctl",
+        "torch",
+        "torchmetrics",
+        "typer",
+    ],
 )
 def test_library_is_installed(name: str):
     assert importlib.import_module(name).__version__

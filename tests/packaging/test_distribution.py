@@ -16,13 +16,28 @@ from types import ModuleType
 import pytest
 
 import wellcal
+import wellcal.binned
 import wellcal.conformance
+import wellcal.hypotests
+import wellcal.jax
 import wellcal.kernels
 import wellcal.predictions
+import wellcal.scaling
+import wellcal.torch
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-PUBLIC_MODULES = (wellcal, wellcal.kernels, wellcal.predictions, wellcal.conformance)
+PUBLIC_MODULES = (
+    wellcal,
+    wellcal.binned,
+    wellcal.conformance,
+    wellcal.hypotests,
+    wellcal.kernels,
+    wellcal.predictions,
+    wellcal.scaling,
+    wellcal.jax,
+    wellcal.torch,
+)
 HEAVY = ("torch", "jax", "pandas", "matplotlib", "sklearn", "ot", "dask", "numba", "typer", "rich")
 
 

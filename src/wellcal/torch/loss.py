@@ -43,10 +43,12 @@ class SKCELoss(nn.Module):
 
     Notes
     -----
-    Scales that follow the predictions, which None takes, serve all of training: those of the first mini-batch
-    are scales of an untrained network, and where they are far too small or too large SKCE has no gradient
-    to speak of. On the other hand values are then not on one scale: compare models on held-out data with
-    one kernel, not by this loss.
+    No choice of the kernel was best where they were compared (documentation, "Training"): that of the first
+    mini-batch helped least where SKCE helps, and harmed least where it harms. Scales that follow the
+    predictions, which None takes, need no knowledge of the problem and fit at every stage of training. Those
+    of the first mini-batch are scales of an untrained network: where they are far too small or too large,
+    SKCE has no gradient to speak of. With None values are not on one scale along training: compare models on
+    held-out data with one kernel, not by this loss.
 
     Kernel arithmetic is in double precision, also under ``torch.autocast``, which is switched off inside, and
     for predictions in 16 bits. Compute standard deviations and probabilities in 32 bits all the same
