@@ -31,14 +31,14 @@ class DistributionFree:
     block_size
         Only for "block": as for the block estimator of :func:`wellcal.skce`.
     bound
-        A bound b of |h|. None takes it from the kernel; kernels that are a user's own function do not
+        A bound b of ``|h|``. None takes it from the kernel; kernels that are a user's own function do not
         say what it is.
 
     Notes
     -----
     h is the sum of two terms k and E E k with a plus sign and two terms E k with a minus sign. Where
     0 <= k <= K, as for all kernels of this package, either sign adds up to at most 2 K, so that
-    |h| <= b = 2 K. A kernel that takes values of both signs, |k| <= K, has only |h| <= b = 4 K.
+    ``|h| <= b = 2 K``. A kernel that takes values of both signs, ``|k| <= K``, has only ``|h| <= b = 4 K``.
 
     "block": each block is a U-statistic that averages over ways to cut it into floor(B / 2) independent
     pairs. By Hoeffding (1963, section 5), for a mean s over floor(n / B) blocks,
