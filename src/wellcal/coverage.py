@@ -27,6 +27,7 @@ from wellcal.predictions._parameters import device_of
 from wellcal.predictions.base import as_generator
 from wellcal.results import Estimate
 from wellcal.scores import _levels
+from wellcal.weights import refuse_weights
 
 NDArray = np.ndarray[Any, Any]
 
@@ -196,7 +197,7 @@ class IntervalCoverage(Estimate):
 
 
 def interval_coverage(
-    y: object, pred: object, *, levels: Sequence[float] | Array | None = None
+    y: object, pred: object, *, levels: Sequence[float] | Array | None = None, weights: object = None
 ) -> IntervalCoverage:
     r"""Coverage of central prediction intervals.
 
@@ -210,6 +211,8 @@ def interval_coverage(
         Predictions of numbers with quantiles.
     levels
         Nominal levels of the intervals, strictly between 0 and 1; None takes 0.5, 0.8, 0.9, 0.95.
+    weights
+        Refused, with the reason.
 
     Returns
     -------
@@ -228,6 +231,11 @@ def interval_coverage(
     >>> found.coverage, found.widths.round(3)
     (array([0.75]), array([3.29]))
     """
+    refuse_weights(
+        weights,
+        "interval_coverage",
+        "its bands hold for cases that count alike; wc.pinball_loss takes weights",
+    )
     if isinstance(y, Predictions):
         raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
     predictions: Any = as_predictions(pred)

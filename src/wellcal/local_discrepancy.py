@@ -21,6 +21,7 @@ from wellcal.predictions import Predictions
 from wellcal.predictions.batches import concatenate
 from wellcal.problem import check_pair_kernel
 from wellcal.quadrature import Lowering
+from wellcal.weights import refuse_weights
 
 LARGEST = 8192
 """Cases whose n x n matrices are still stored: 512 MiB each."""
@@ -73,6 +74,7 @@ def local_discrepancy(
     *,
     kernel: Kernel | None = None,
     regularisation: float | None = None,
+    weights: object = None,
     expectations: str | Lowering = "auto",
 ) -> LocalDiscrepancy:
     r"""Maximum conditional mean discrepancy (MCMD) at given predictions.
@@ -98,6 +100,8 @@ def local_discrepancy(
         Positive lambda of the ridge regression below; None is :math:`n^{-1/4}`.
     expectations
         As for :func:`wellcal.skce`.
+    weights
+        Refused, with the reason.
 
     Returns
     -------
@@ -137,6 +141,11 @@ def local_discrepancy(
     >>> bool(found.values[1] > 3 * found.values[0])
     True
     """
+    refuse_weights(
+        weights,
+        "local_discrepancy",
+        "it conditions on the prediction, which weights that depend on nothing else do not change",
+    )
     if isinstance(y, Predictions):
         raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
     predictions = as_predictions(pred)

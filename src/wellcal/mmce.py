@@ -14,7 +14,14 @@ LENGTHSCALE = 0.2
 """Of the Laplacian kernel on confidences: that of Kumar, Sarawagi and Jain."""
 
 
-def mmce(y: object, pred: object, *, kernel: Kernel | None = None, engine: str | Engine = "auto") -> Estimate:
+def mmce(
+    y: object,
+    pred: object,
+    *,
+    kernel: Kernel | None = None,
+    weights: object = None,
+    engine: str | Engine = "auto",
+) -> Estimate:
     r"""Maximum mean calibration error: KCE of the most probable class.
 
     .. math:: \mathrm{MMCE}^2 = \frac{1}{n^2} \sum_{i,j} (c_i - r_i) (c_j - r_j)\, \exp(-|r_i - r_j| / 0.2)
@@ -31,6 +38,8 @@ def mmce(y: object, pred: object, *, kernel: Kernel | None = None, engine: str |
         Kernel on pairs of a Bernoulli prediction and its target, as for :func:`wellcal.kce`. None is the
         kernel above, ``0.5 * ExpDistance(TotalVariation(), lengthscale=0.2) @ Delta()``: under `Delta` both
         outcomes of a binary target count, hence the half.
+    weights
+        How much each case counts, as for :func:`wellcal.kce`.
     engine
         Name of an engine, or an engine.
 
@@ -53,4 +62,4 @@ def mmce(y: object, pred: object, *, kernel: Kernel | None = None, engine: str |
     correct, top = confidence(y, pred)
     if kernel is None:
         kernel = 0.5 * (ExpDistance(TotalVariation(), lengthscale=LENGTHSCALE) @ Delta())
-    return replace(kce(correct, top, kernel=kernel, engine=engine), name="MMCE")
+    return replace(kce(correct, top, kernel=kernel, weights=weights, engine=engine), name="MMCE")

@@ -25,12 +25,13 @@ from wellcal.adapters import as_predictions
 from wellcal.bands import calibration_band
 from wellcal.predictions import Bernoulli, Mixture, Predictions
 from wellcal.results import Estimate
+from wellcal.weights import check_weights, refuse_weights
 
 PINBALL_LEVELS = tuple(round(0.05 * i, 2) for i in range(1, 20))
 """Levels 0.05, 0.10 .. 0.95: the paper's."""
 
 
-def nll(y: object, pred: object) -> Estimate:
+def nll(y: object, pred: object, *, weights: object = None) -> Estimate:
     r"""Mean negative log-likelihood, :math:`-\frac1n \sum_i \log p_i(y_i)`.
 
     Parameters
@@ -40,6 +41,8 @@ def nll(y: object, pred: object) -> Estimate:
     pred
         Predictions with a density or probabilities: a batch such as ``wc.Normal(mu, sigma)``, or anything
         that :func:`wellcal.as_predictions` understands.
+    weights
+        How much each case counts, ``(n,)``: finite and not negative; None counts all alike.
 
     Returns
     -------
@@ -53,10 +56,10 @@ def nll(y: object, pred: object) -> Estimate:
     1.168939
     """
     predictions, targets = _checked(y, pred, "log_prob", "nll")
-    return _mean(-predictions.log_prob(targets), "NLL")
+    return _mean(-predictions.log_prob(targets), "NLL", weights=weights)
 
 
-def mse(y: object, pred: object) -> Estimate:
+def mse(y: object, pred: object, *, weights: object = None) -> Estimate:
     r"""Mean squared error of predicted means, :math:`\frac1n \sum_i \|y_i - \mathrm{E} P_i\|^2 / d`.
 
     Parameters
@@ -65,6 +68,8 @@ def mse(y: object, pred: object) -> Estimate:
         Observed targets ``(n,)`` or ``(n, d)``.
     pred
         Predictions of numbers or vectors, as for :func:`nll`; the coordinates of vectors are averaged.
+    weights
+        How much each case counts, ``(n,)``: finite and not negative; None counts all alike.
 
     Returns
     -------
@@ -82,10 +87,16 @@ def mse(y: object, pred: object) -> Estimate:
         targets = _label_values(predictions, y)
     squares = (widen(targets) - widen(predictions.mean())) ** 2
     xp = namespace(squares)
-    return _mean(xp.mean(squares, axis=1) if squares.ndim == 2 else squares, "MSE")
+    return _mean(xp.mean(squares, axis=1) if squares.ndim == 2 else squares, "MSE", weights=weights)
 
 
-def pinball_loss(y: object, pred: object, *, levels: Sequence[float] | Array | None = None) -> Estimate:
+def pinball_loss(
+    y: object,
+    pred: object,
+    *,
+    levels: Sequence[float] | Array | None = None,
+    weights: object = None,
+) -> Estimate:
     r"""Mean pinball loss of predicted quantiles, over cases and levels.
 
     .. math:: L_\tau(y, q) = (1 - \tau) (q - y)_+ + \tau (y - q)_+
@@ -98,6 +109,8 @@ def pinball_loss(y: object, pred: object, *, levels: Sequence[float] | Array | N
         Predictions of numbers with quantiles, as for :func:`nll`.
     levels
         Levels strictly between 0 and 1; None takes 0.05, 0.10 .. 0.95.
+    weights
+        How much each case counts, ``(n,)``: finite and not negative; None counts all alike.
 
     Returns
     -------
@@ -121,7 +134,7 @@ def pinball_loss(y: object, pred: object, *, levels: Sequence[float] | Array | N
     gap = widen(targets)[None, :] - widen(predictions.quantile(grid))
     xp = namespace(gap)
     losses = xp.where(gap > 0, grid * gap, (grid - 1.0) * gap)
-    return _mean(xp.mean(losses, axis=0), "pinball loss")
+    return _mean(xp.mean(losses, axis=0), "pinball loss", weights=weights)
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,7 +182,7 @@ class QuantileCalibration(Estimate):
 
 
 def quantile_calibration(
-    y: object, pred: object, *, levels: Sequence[float] | Array | None = None
+    y: object, pred: object, *, levels: Sequence[float] | Array | None = None, weights: object = None
 ) -> QuantileCalibration:
     r"""Proportion of targets below predicted quantiles, for each level.
 
@@ -183,6 +196,8 @@ def quantile_calibration(
         Continuous predictions of numbers, as for :func:`nll`.
     levels
         Levels between 0 and 1 at which the curve is reported; None takes 0, 0.01 .. 1.
+    weights
+        Refused, with the reason.
 
     Returns
     -------
@@ -202,6 +217,11 @@ def quantile_calibration(
     >>> found.frequencies
     array([0.5, 0.5, 1. ])
     """
+    refuse_weights(
+        weights,
+        "quantile_calibration",
+        "its bands hold for cases that count alike; wc.pinball_loss takes weights",
+    )
     predictions, targets = _checked(y, pred, "cdf", "quantile_calibration")
     if not predictions._continuous:
         raise TypeError(
@@ -266,9 +286,30 @@ def _levels(levels: Any, *, open_interval: bool = False) -> np.ndarray[Any, Any]
     return array
 
 
-def _mean(scores: Array, name: str, provenance: dict[str, Any] | None = None) -> Estimate:
-    """Mean over cases with its standard error."""
+def _weighted_mean(scores: Array, name: str, provenance: dict[str, Any] | None, weights: object) -> Estimate:
+    """``sum w s / sum w``, with the standard error of a ratio; cases of weight zero do not count."""
+    xp, n = namespace(scores), int(scores.shape[0])
+    w = check_weights(weights, n, scores)
+    counted = xp.where(w > 0, scores, xp.zeros_like(scores))  # an infinite score of weight zero is none
+    value = xp.sum(w * counted) / xp.sum(w)
+    error: Any = None
+    if n > 1:
+        with np.errstate(invalid="ignore"):
+            spread = xp.sum(stop_gradient((w * (counted - value)) ** 2)) * n / (n - 1.0)
+            error = xp.sqrt(spread) / stop_gradient(xp.sum(w))
+        error = error if is_traced(scores) else float(to_numpy(error))
+    found = float(value) if is_numpy(xp) else value
+    known = {} if provenance is None else provenance
+    return Estimate(found, error, name, "weighted mean", n, provenance={**known, "weights": "given"})
+
+
+def _mean(
+    scores: Array, name: str, provenance: dict[str, Any] | None = None, *, weights: object = None
+) -> Estimate:
+    """Mean over cases with its standard error; a ratio of sums where cases have weights."""
     scores = widen(scores)
+    if weights is not None:
+        return _weighted_mean(scores, name, provenance, weights)
     xp, n = namespace(scores), int(scores.shape[0])
     value = xp.mean(scores)
     error: Any = None

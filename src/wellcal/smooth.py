@@ -17,6 +17,7 @@ from wellcal.measures import confidence
 from wellcal.predictions import Predictions
 from wellcal.predictions._parameters import device_of
 from wellcal.results import Estimate
+from wellcal.weights import refuse_weights
 
 NDArray = np.ndarray[Any, Any]
 
@@ -27,7 +28,12 @@ _GRID = 16  # points for each half wave of the fastest
 
 
 def smooth_ece(
-    y: object, pred: object, *, bandwidth: float | None = None, reduce: str | None = None
+    y: object,
+    pred: object,
+    *,
+    bandwidth: float | None = None,
+    reduce: str | None = None,
+    weights: object = None,
 ) -> Estimate:
     r"""Smooth expected calibration error of binary predictions, without bins.
 
@@ -48,6 +54,8 @@ def smooth_ece(
     reduce
         "confidence": was the most probable class right, by :func:`wellcal.confidence`; "classwise": each
         class against all others, the errors averaged.
+    weights
+        Refused, with the reason.
 
     Returns
     -------
@@ -75,6 +83,11 @@ def smooth_ece(
     >>> round(float(smooth_ece(y, p)), 6)
     0.2
     """
+    refuse_weights(
+        weights,
+        "smooth_ece",
+        "the bandwidth is that of cases that count alike; wc.skce and wc.mmce take weights",
+    )
     if isinstance(y, Predictions):
         raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
     if bandwidth is not None:

@@ -25,8 +25,12 @@ from wellcal.measures import confidence
 from wellcal.predictions import NegativeBinomial, Poisson, Predictions, Quantiles
 from wellcal.predictions._parameters import as_library
 from wellcal.results import Estimate
+from wellcal.weights import refuse_weights
 
 REDUCTIONS = ("confidence", "classwise")
+
+
+_NO_WEIGHTS = "bins and debiasing are made for cases that count alike; wc.skce and wc.mmce take weights"
 
 
 def ece(
@@ -38,6 +42,7 @@ def ece(
     n_bins: int | None = None,
     reduce: str | None = None,
     estimator: str = "plug-in",
+    weights: object = None,
 ) -> Estimate:
     r"""Expected calibration error: mean distance between what happened and what was predicted, in bins.
 
@@ -72,6 +77,8 @@ def ece(
         :func:`wellcal.confidence`. "classwise": each class against all others, the errors averaged.
     estimator
         "plug-in", which is biased upwards, much so for small bins; or "debiased", which can be negative.
+    weights
+        Refused, with the reason.
 
     Returns
     -------
@@ -106,6 +113,7 @@ def ece(
     >>> round(float(ece(y, p)), 4)
     0.2075
     """
+    refuse_weights(weights, "ece", _NO_WEIGHTS)
     if estimator not in ("plug-in", "debiased"):
         raise ValueError(f'estimator must be "plug-in" or "debiased", found {estimator!r}')
     measure = as_discrepancy(distance)
@@ -127,6 +135,7 @@ def mce(
     binning: str | Binning | Array | None = None,
     n_bins: int | None = None,
     reduce: str | None = None,
+    weights: object = None,
 ) -> Estimate:
     r"""Maximum calibration error: largest distance between what happened and what was predicted, over bins.
 
@@ -139,6 +148,8 @@ def mce(
         As for :func:`ece`.
     reduce
         As for :func:`ece`, but "classwise" takes the largest error of any class.
+    weights
+        Refused, with the reason.
 
     Returns
     -------
@@ -160,6 +171,7 @@ def mce(
     >>> round(float(mce(y, p)), 4)
     0.375
     """
+    refuse_weights(weights, "mce", _NO_WEIGHTS)
     measure = as_discrepancy(distance)
     parts = _binned(y, pred, measure, binning, n_bins, reduce, False)
     return _estimate([_largest_of_bins(part) for part in parts], parts, "MCE", "plug-in", measure)

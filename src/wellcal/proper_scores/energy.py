@@ -35,7 +35,9 @@ _ELEMENTS = 4_000_000  # entries of a temporary array
 _POINTS = 256  # atoms for families without another form
 
 
-def energy_score(y: object, pred: object, *, power: float = 1.0, fair: bool | None = None) -> Estimate:
+def energy_score(
+    y: object, pred: object, *, power: float = 1.0, fair: bool | None = None, weights: object = None
+) -> Estimate:
     r"""Mean energy score.
 
     .. math:: \mathrm{ES}(P, y) = \mathrm{E}\|Z - y\|^\beta - \tfrac12 \mathrm{E}\|Z - Z'\|^\beta,
@@ -53,6 +55,8 @@ def energy_score(y: object, pred: object, *, power: float = 1.0, fair: bool | No
         The exponent :math:`\beta`, from 0.1 to 1.9.
     fair
         Only for `Samples`: whether a draw is not compared with itself, as for :func:`wellcal.crps`.
+    weights
+        How much each case counts, ``(n,)``: finite and not negative; None counts all alike.
 
     Returns
     -------
@@ -89,7 +93,7 @@ def energy_score(y: object, pred: object, *, power: float = 1.0, fair: bool | No
         scores, provenance = crps_of_cases(y, predictions, fair)
     else:
         scores, provenance = _scores(y, predictions, power, fair)
-    return _mean(scores, "energy score", provenance)
+    return _mean(scores, "energy score", provenance, weights=weights)
 
 
 def _scores(y: object, predictions: Any, power: float, fair: bool | None) -> tuple[Array, dict[str, Any]]:

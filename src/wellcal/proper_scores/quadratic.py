@@ -14,7 +14,7 @@ from wellcal.results import Estimate
 from wellcal.scores import _mean
 
 
-def brier(y: object, pred: object, *, scale_by_half: bool | None = None) -> Estimate:
+def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights: object = None) -> Estimate:
     r"""Mean Brier score, the squared distance between probabilities and what happened.
 
     .. math:: \frac1n \sum_i \sum_c \big(p_i(c) - 1\{y_i = c\}\big)^2
@@ -29,6 +29,8 @@ def brier(y: object, pred: object, *, scale_by_half: bool | None = None) -> Esti
     scale_by_half
         Whether half of the sum is taken, so that scores lie in [0, 1]; None does so for two classes, where
         half of it is the squared error of the probability.
+    weights
+        How much each case counts, ``(n,)``: finite and not negative; None counts all alike.
 
     Returns
     -------
@@ -68,4 +70,4 @@ def brier(y: object, pred: object, *, scale_by_half: bool | None = None) -> Esti
             f"brier needs predictions of classes or counts, found {type(predictions).__name__}; "
             "wc.crps is the score for numbers"
         )
-    return _mean(0.5 * scores if half else scores, "Brier score")
+    return _mean(0.5 * scores if half else scores, "Brier score", weights=weights)

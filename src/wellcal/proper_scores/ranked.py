@@ -29,7 +29,7 @@ from wellcal.results import Estimate
 from wellcal.scores import _mean
 
 
-def crps(y: object, pred: object, *, fair: bool | None = None) -> Estimate:
+def crps(y: object, pred: object, *, fair: bool | None = None, weights: object = None) -> Estimate:
     r"""Mean continuous ranked probability score.
 
     .. math:: \mathrm{CRPS}(F, y) = \int \big(F(x) - 1\{x \ge y\}\big)^2\, dx
@@ -48,6 +48,8 @@ def crps(y: object, pred: object, *, fair: bool | None = None) -> Estimate:
         Only for `Samples`: whether a draw is not compared with itself, which makes the score of S draws an
         unbiased estimate of the score of the distribution they come from. None is True for draws and False
         for atoms.
+    weights
+        How much each case counts, ``(n,)``: finite and not negative; None counts all alike.
 
     Returns
     -------
@@ -70,7 +72,7 @@ def crps(y: object, pred: object, *, fair: bool | None = None) -> Estimate:
     if fair is not None and not isinstance(predictions, Samples):
         raise ValueError(f"fair is for Samples, found {type(predictions).__name__}")
     scores, provenance = crps_of_cases(y, predictions, fair)
-    return _mean(scores, "CRPS", provenance)
+    return _mean(scores, "CRPS", provenance, weights=weights)
 
 
 def crps_of_cases(y: object, predictions: Any, fair: bool | None = None) -> tuple[Array, dict[str, Any]]:

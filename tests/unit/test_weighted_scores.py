@@ -1,0 +1,107 @@
+"""Weights of cases in scores, and where they are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+
+import wellcal as wc
+
+RNG = np.random.default_rng(3)
+N = 12
+LOC, SCALE = RNG.normal(size=N), RNG.uniform(0.5, 1.5, size=N)
+Y = RNG.normal(LOC, SCALE)
+PROBS, LABELS = RNG.dirichlet(np.ones(3), size=N), RNG.integers(3, size=N)
+COUNTS = np.array([0, 1, 2, 3] * 3)
+SCORES: dict[str, tuple[Any, Any, Any]] = {
+    "nll": (wc.nll, Y, wc.Normal(LOC, SCALE)),
+    "mse": (wc.mse, Y, wc.Normal(LOC, SCALE)),
+    "pinball_loss": (wc.pinball_loss, Y, wc.Normal(LOC, SCALE)),
+    "crps": (wc.crps, Y, wc.Normal(LOC, SCALE)),
+    "energy_score": (wc.energy_score, Y, wc.Normal(LOC, SCALE)),
+    "brier": (wc.brier, LABELS, wc.Categorical(PROBS)),
+}
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_a_weight_is_so_many_copies(name: str) -> None:
+    score, y, pred = SCORES[name]
+    repeated = np.repeat(np.arange(N), COUNTS)
+    weighted = score(y, pred, weights=COUNTS)
+    assert weighted.value == pytest.approx(score(y[repeated], pred[repeated]).value, rel=1e-12)
+    assert weighted.estimator == "weighted mean"
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_equal_weights_change_nothing(name: str) -> None:
+    score, y, pred = SCORES[name]
+    weighted, plain = score(y, pred, weights=np.full(N, 7.0)), score(y, pred)
+    assert weighted.value == pytest.approx(plain.value, rel=1e-12)
+    assert weighted.standard_error == pytest.approx(plain.standard_error, rel=1e-12)
+
+
+def test_an_infinite_score_of_weight_zero_does_not_count() -> None:
+    probs = np.array([[1.0, 0.0], [0.4, 0.6]])
+    assert wc.nll([1, 1], wc.Categorical(probs)).value == np.inf
+    assert wc.nll([1, 1], wc.Categorical(probs), weights=[0.0, 1.0]).value == pytest.approx(-np.log(0.6))
+
+
+def test_gradients_flow_through_weighted_scores() -> None:
+    loc = torch.tensor(LOC, requires_grad=True)
+    wc.crps(torch.tensor(Y), wc.Normal(loc, torch.tensor(SCALE)), weights=COUNTS).value.backward()
+    repeated = np.repeat(np.arange(N), COUNTS)
+    other = torch.tensor(LOC, requires_grad=True)
+    pred = wc.Normal(other[repeated], torch.tensor(SCALE[repeated]))
+    wc.crps(torch.tensor(Y[repeated]), pred).value.backward()
+    np.testing.assert_allclose(loc.grad.numpy(), other.grad.numpy(), rtol=1e-12, atol=1e-15)
+
+
+def test_weighted_scores_compile() -> None:
+    with jax.enable_x64(True):
+        arrays = [jnp.asarray(a) for a in (LOC.copy(), SCALE.copy(), Y.copy(), COUNTS.astype(float))]
+        compiled = jax.jit(lambda m, s, y, w: wc.nll(y, wc.Normal(m, s), weights=w).value)
+        expected = wc.nll(Y, wc.Normal(LOC, SCALE), weights=COUNTS).value
+        assert float(compiled(*arrays)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(N - 1), "weights"),
+        (np.where(np.arange(N) == 4, -1.0, 1.0), "row 4"),
+        (np.where(np.arange(N) == 2, np.nan, 1.0), "row 2"),
+        (np.zeros(N), "all are zero"),
+    ],
+)
+def test_bad_weights_are_errors(weights: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        wc.nll(Y, wc.Normal(LOC, SCALE), weights=weights)
+
+
+def test_mmce_takes_weights() -> None:
+    repeated = np.repeat(np.arange(N), COUNTS)
+    pred = wc.Categorical(PROBS)
+    expected = wc.mmce(LABELS[repeated], pred[repeated]).value
+    assert wc.mmce(LABELS, pred, weights=COUNTS).value == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("measure", [wc.ece, wc.mce, wc.local_discrepancy])
+def test_refused_for_classes_with_the_reason(measure: Any) -> None:
+    with pytest.raises(ValueError, match=f"weights have no meaning for {measure.__name__}"):
+        measure(LABELS, wc.Categorical(PROBS), weights=np.ones(N))
+
+
+@pytest.mark.parametrize("measure", [wc.quantile_calibration, wc.interval_coverage, wc.calibration_test])
+def test_refused_for_numbers_with_the_reason(measure: Any) -> None:
+    with pytest.raises(ValueError, match="weights have no meaning for"):
+        measure(Y, wc.Normal(LOC, SCALE), weights=np.ones(N))
+
+
+def test_smooth_ece_refuses_weights() -> None:
+    with pytest.raises(ValueError, match="wc.skce and wc.mmce take weights"):
+        wc.smooth_ece(LABELS > 0, wc.Bernoulli(PROBS[:, 0]), weights=np.ones(N))
