@@ -103,5 +103,5 @@ def test_refused_for_numbers_with_the_reason(measure: Any) -> None:
 
 
 def test_smooth_ece_refuses_weights() -> None:
-    with pytest.raises(ValueError, match="wc.skce and wc.mmce take weights"):
+    with pytest.raises(ValueError, match=r"wc\.skce and wc\.mmce take weights"):
         wc.smooth_ece(LABELS > 0, wc.Bernoulli(PROBS[:, 0]), weights=np.ones(N))
