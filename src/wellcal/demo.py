@@ -1,4 +1,4 @@
-"""A first look: ``python -m wellcal.demo`` trains small models and says whether they keep their promises.
+"""A first look: ``python -m wellcal.demo`` trains small models and says whether, and where, they err.
 
 The data are bundled with scikit-learn and all seeds are fixed, so the numbers are the same on every run.
 """
@@ -6,6 +6,7 @@ The data are bundled with scikit-learn and all seeds are fixed, so the numbers a
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ from wellcal.predictions.base import Predictions
 
 _SEED = 0
 _INTERVAL = 0.9
+_LEVEL = 0.05
+_WIDTH = 56  # of a reading
 
 
 @dataclass(frozen=True)
@@ -94,24 +97,24 @@ def _confidence_and_accuracy(y: Array, pred: wc.Categorical) -> str:
     return f"it is {said:.1%} sure on average, and right in {was:.1%}"
 
 
-def _verdict(estimate: Any) -> str:
-    # Twice the standard error is a rule of thumb, not a test: for a calibrated model it is on the safe side.
-    if estimate.value > 2.0 * estimate.standard_error:
-        return "miscalibrated"
-    return "no miscalibration found"
+def _verdict(pvalue: float) -> str:
+    return "miscalibrated" if pvalue <= _LEVEL else "no miscalibration found"
 
 
 def table(task: Task) -> list[str]:
     """Lines that show the calibration error of each model, all under the kernel chosen for the first."""
     kernel: Kernel | None = None
-    lines = [task.title, task.note, "", f"  {'model':<20}  {'SKCE':>9}  {'std. error':>10}  reading"]
+    lines = [task.title, task.note, "", f"  {'model':<20}  {'SKCE':>9}  {'p-value':>7}  reading"]
     for name, pred in task.models.items():
         estimate = wc.skce(task.y, pred, kernel=kernel)
         kernel = estimate.kernel
-        lines.append(
-            f"  {name:<20}  {estimate.value:>9.5f}  {estimate.standard_error:>10.5f}  {_verdict(estimate)}:"
-        )
-        lines.append(f"  {'':<20}  {'':>9}  {'':>10}  {task.plain(task.y, pred)}")
+        pvalue = wc.calibration_test(task.y, pred, rng=_SEED).pvalue
+        lines.append(f"  {name:<20}  {estimate.value:>9.5f}  {pvalue:>7.3f}  {_verdict(pvalue)}:")
+        said = [task.plain(task.y, pred)]
+        if pvalue <= _LEVEL:
+            worst = wc.witness(task.y, pred, rng=_SEED).groups[0]
+            said += textwrap.wrap(worst.statement, _WIDTH)
+        lines += [f"  {'':<20}  {'':>9}  {'':>7}  {line}" for line in said]
     if isinstance(kernel, Tensor):
         lines += ["", f"  kernel  {kernel.predictions!r}", f"          @ {kernel.targets!r}", ""]
     return lines
@@ -133,7 +136,8 @@ def main() -> int:
         print("\n".join(table(task)))
     print(
         "SKCE, the squared kernel calibration error, is 0 for a calibrated model. Its estimate is unbiased:\n"
-        "it scatters around 0 then, and may be negative. Compare models within a table: they share a kernel."
+        "it scatters around 0 then and may be negative. Compare models within a table: they share a kernel.\n"
+        "The p-value is that of an exact test of the hypothesis that the model is calibrated."
     )
     return 0
 
