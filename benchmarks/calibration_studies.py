@@ -163,7 +163,7 @@ def paper_tests(settings: Settings) -> Section:
     body = (
         f"Rejection rates at level {LEVEL} of the paper's calibrated models with the paper's kernel, "
         f"{settings.paper_sets:,} data sets a cell;\npublished: 500. Two-sample bounds, 1% over all cells "
-        "together. CME, whose\nerrors depend on the ten locations that are drawn, is in docs/reproduction.md.\n\n"
+        "together. CME, whose\nerrors depend on the locations that are drawn, is in docs/reproduction.md.\n\n"
         f"{table(header, rows)}\n\n{_verdict(failures)}\n\n### Three cumulants\n\n{pearson}\n\n"
         f"{environment.describe(load)}"
     )
