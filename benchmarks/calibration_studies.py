@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +15,12 @@ from benchmarks.settings import Settings
 from benchmarks.studies import LEVEL, Rate, rejection_rates
 from wellcal.engines import Tiled
 from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
+from wellcal.reproduce.published import DATA_SETS, decision_errors
 
 ONE_THREAD = Tiled(threads=1)
 PAPER_KERNEL = ExpDistance(Wasserstein()) @ Gaussian()
 EXACT_METHODS = ("exact", "aggregated", "regularised", "auto")
 RESAMPLES = 199
-PUBLISHED = Path(__file__).parents[1] / "src/wellcal/reproduce/data"
 
 
 def pvalue(y: Any, pred: Any, *, rng: np.random.Generator, method: Any, **options: Any) -> float:
@@ -153,7 +151,7 @@ def paper_tests(settings: Settings) -> Section:
         tests = {name: partial(pvalue, kernel=PAPER_KERNEL, **OURS[name])}
         draw = partial(_synthetic, "calibrated", d)
         rate = rejection_rates(("paper", name, d, n), draw, n, tests, settings.paper_sets)[name]
-        agree = _agree(rate, Rate(round(500 * published), 500), 0.01 / len(cells))
+        agree = _agree(rate, Rate(round(DATA_SETS * published), DATA_SETS), 0.01 / len(cells))
         note = "" if agree else "differs"
         if not agree:
             failures.append(f"{name}, d = {d}, n = {n}: {rate}, published {published}")
@@ -192,8 +190,4 @@ def _agree(ours: Rate, theirs: Rate, alpha: float) -> bool:
 
 
 def _published(model: str, test: str, dimension: int, n: int) -> float:
-    with (PUBLISHED / f"tests_{model}_model.csv").open(encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            if (row["test"], int(row["dim"]), int(row["nsamples"])) == (test, dimension, n):
-                return float(row["testerror"])
-    raise LookupError(f"{test}, d = {dimension}, n = {n} is not among the published numbers")
+    return decision_errors()[model, dimension, n, test].errors / DATA_SETS

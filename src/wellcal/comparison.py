@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 from dataclasses import dataclass, field
@@ -20,13 +19,14 @@ from wellcal.hypotests import calibration_test
 from wellcal.hypotests.base import FloatArray, Setup
 from wellcal.hypotests.choose import PAIRS_BUDGET, _affordable, _pairs_cost
 from wellcal.hypotests.nulls import why_not_resampled
-from wellcal.hypotests.prepare import _numpy_batch, make_setup
-from wellcal.hypotests.result import TestResult, _plain, _pvalue_text
+from wellcal.hypotests.prepare import make_setup, numpy_batch
+from wellcal.hypotests.result import TestResult
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_to_dict
 from wellcal.predictions import Bernoulli, Categorical, Mixture, Predictions
 from wellcal.predictions.base import as_generator
 from wellcal.predictions.batches import concatenate
+from wellcal.presentation import html_table, plain, pvalue_text, text_rows
 from wellcal.quadrature import Lowering
 from wellcal.results import Estimate, Interval
 from wellcal.weights import WeightSums, check_weights, effective_size, weighted_problem
@@ -108,7 +108,7 @@ class Comparison:
             "n_samples": self.n_samples,
             "kernel": None if self.kernel is None else kernel_to_dict(self.kernel),
             "kernel_text": None if self.kernel is None else repr(self.kernel),
-            "provenance": _plain(self.provenance),
+            "provenance": plain(self.provenance),
         }
 
     def to_json(self, **options: Any) -> str:
@@ -116,26 +116,19 @@ class Comparison:
         return json.dumps(self.to_dict(), **options)
 
     def __repr__(self) -> str:
-        rows = self._rows()
-        width = max(len(name) for name, _ in rows)
-        return "\n".join([self._headline(), *(f"  {name.ljust(width)}  {text}" for name, text in rows)])
+        return "\n".join([self._headline(), *text_rows(self._rows())])
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        cells = "".join(
-            f'<tr><th style="text-align:left;font-weight:600">{html.escape(name)}</th>'
-            f'<td style="text-align:left">{html.escape(text)}</td></tr>'
-            for name, text in self._rows()
-        )
-        return f"<table><caption>{html.escape(self._headline())}</caption>{cells}</table>"
+        return html_table(self._rows(), self._headline())
 
     def _headline(self) -> str:
-        return f"Comparison: {self.verdict}; p = {_pvalue_text(self.pvalue)} ({self.n_samples:,} cases)"
+        return f"Comparison: {self.verdict}; p = {pvalue_text(self.pvalue)} ({self.n_samples:,} cases)"
 
     def _rows(self) -> list[tuple[str, str]]:
         rows: list[tuple[str, str]] = []
         for name, estimate, test in zip("AB", (self.a, self.b), self.tests, strict=True):
-            tested = f"calibration test: p = {_pvalue_text(test.pvalue)} ({test.method})"
+            tested = f"calibration test: p = {pvalue_text(test.pvalue)} ({test.method})"
             rows.append((f"SKCE of {name}", f"{_number(estimate)}; {tested}"))
         text = _number(self.estimate)
         if self.estimate.standard_error is not None and not self.degenerate:
@@ -343,7 +336,7 @@ def _checked_pair(y: object, pred_a: object, pred_b: object) -> tuple[Prediction
         except (TypeError, ValueError) as error:
             error.add_note(f"This was found for the predictions of {name}.")
             raise
-        batches.append(_numpy_batch(batch))
+        batches.append(numpy_batch(batch))
     return batches[0], batches[1]
 
 

@@ -18,13 +18,12 @@ from wellcal.predictions import (
     NegativeBinomial,
     Normal,
     Poisson,
-    Predictions,
     Quantiles,
     Samples,
 )
 from wellcal.predictions._numeric import gather
 from wellcal.predictions._parameters import device_of
-from wellcal.predictions.base import as_generator
+from wellcal.predictions.base import as_generator, check_truth_first
 from wellcal.results import Estimate
 from wellcal.scores import _levels
 from wellcal.weights import refuse_weights
@@ -72,8 +71,7 @@ def pit(y: object, pred: object, *, rng: int | np.random.Generator | None = None
     >>> pit(np.array([0.0, 1.0]), (np.zeros(2), np.ones(2))).round(4)
     array([0.5   , 0.8413])
     """
-    if isinstance(y, Predictions):
-        raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
+    check_truth_first(y)
     predictions: Any = as_predictions(pred)
     _check_scalar(predictions, "pit")
     targets = predictions.check_targets(y)
@@ -236,8 +234,7 @@ def interval_coverage(
         "interval_coverage",
         "its bands hold for cases that count alike; wc.pinball_loss takes weights",
     )
-    if isinstance(y, Predictions):
-        raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
+    check_truth_first(y)
     predictions: Any = as_predictions(pred)
     _check_scalar(predictions, "interval_coverage")
     targets = _numbers(predictions, predictions.check_targets(y))

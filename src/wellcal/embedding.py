@@ -20,7 +20,7 @@ from wellcal._ops import Ops, ops_for
 from wellcal.adapters import as_predictions
 from wellcal.defaults import default_kernel
 from wellcal.engines import Engine, get_engine
-from wellcal.engines.tiled import _one_blas_thread
+from wellcal.engines.tiled import one_blas_thread
 from wellcal.expansion import (
     Rows,
     Targets,
@@ -41,6 +41,7 @@ from wellcal.locations import Locations, as_locations, draw_locations
 from wellcal.pairing import Notes, plan
 from wellcal.prediction_kernels import prediction_kernel
 from wellcal.predictions import Predictions, Quantiles
+from wellcal.predictions.base import check_truth_first
 from wellcal.predictions.batches import concatenate
 from wellcal.problem import check_pair_kernel, expand
 from wellcal.quadrature import Lowering
@@ -119,8 +120,7 @@ def ucme(
     >>> float(ucme(np.array([-1.0, 0.0, 1.0, 9.0]), pred, locations=at)) > 0
     True
     """
-    if isinstance(y, Predictions):
-        raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
+    check_truth_first(y)
     get_engine(engine)
     predictions = as_predictions(pred)
     targets = predictions.check_targets(y)
@@ -248,7 +248,7 @@ class LocationKernel:
         out = np.zeros((len(targets), count))
         weights = [np.ascontiguousarray(term.weights.T) for term in self.terms]
         # Products with single vectors are too small for the threads of BLAS.
-        with np.errstate(over="ignore", under="ignore"), _one_blas_thread():
+        with np.errstate(over="ignore", under="ignore"), one_blas_thread():
             for sets, cases in self._chunks(len(targets), _CHUNK):
                 part = targets[sets, cases]
                 for term, by_location in zip(self.terms, weights, strict=True):
@@ -266,7 +266,7 @@ class LocationKernel:
         count = len(self.locations)
         means = np.zeros((len(targets), count))
         products = np.zeros((len(targets), count, count))
-        with np.errstate(over="ignore", under="ignore"), _one_blas_thread():
+        with np.errstate(over="ignore", under="ignore"), one_blas_thread():
             for sets, cases in self._chunks(len(targets), max(1, _STACK // count)):
                 centred = self._stack(targets[sets, cases], cases)
                 own = np.mean(centred, axis=2)

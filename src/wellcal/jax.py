@@ -18,6 +18,7 @@ from wellcal.embedding import ucme
 from wellcal.estimators import kce, skce
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Predictions
+from wellcal.predictions.base import check_truth_first
 from wellcal.quadrature import Lowering
 
 __all__ = ["kce", "skce", "skce_loss", "ucme"]
@@ -72,8 +73,7 @@ def skce_loss(
             f'estimator must be "unbiased" or "block", found {estimator!r}: the biased estimate of a '
             "mini-batch rewards predictions that are too certain"
         )
-    if isinstance(y, Predictions):
-        raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
+    check_truth_first(y)
     estimate = skce(
         _wide(y),
         _wide_predictions(pred),

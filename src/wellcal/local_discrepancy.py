@@ -18,6 +18,7 @@ from wellcal.locations import _beside
 from wellcal.pairing import Notes, plan
 from wellcal.prediction_kernels import prediction_kernel
 from wellcal.predictions import Predictions
+from wellcal.predictions.base import check_truth_first
 from wellcal.predictions.batches import concatenate
 from wellcal.problem import check_pair_kernel
 from wellcal.quadrature import Lowering
@@ -146,8 +147,7 @@ def local_discrepancy(
         "local_discrepancy",
         "it conditions on the prediction, which weights that depend on nothing else do not change",
     )
-    if isinstance(y, Predictions):
-        raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
+    check_truth_first(y)
     predictions = as_predictions(pred)
     targets = Targets(predictions.check_targets(y), predictions)
     n = len(predictions)

@@ -18,7 +18,7 @@ from wellcal.bets import ETAS, log_bets, past_witness
 from wellcal.defaults import default_kernel
 from wellcal.hypotests.base import FloatArray
 from wellcal.hypotests.nulls import draw_targets, why_not_resampled
-from wellcal.hypotests.prepare import _numpy_batch, pool_draws
+from wellcal.hypotests.prepare import numpy_batch, pool_draws
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
 from wellcal.predictions import Predictions, Samples
@@ -191,7 +191,7 @@ class Monitor:
         self._rng = as_generator(rng)
         chosen = None if kernel is None else check_pair_kernel(kernel)
         if reference is not None:
-            chosen = default_kernel(_numpy_batch(as_predictions(reference)), expectations=self.expectations)
+            chosen = default_kernel(numpy_batch(as_predictions(reference)), expectations=self.expectations)
         self._state = _State(kernel=chosen)
 
     # -- where it stands ---------------------------------------------------------------------
@@ -279,7 +279,7 @@ class Monitor:
         )
         given = as_predictions(pred)
         targets = to_numpy(given.check_targets(y))
-        batch = _numpy_batch(given)
+        batch = numpy_batch(given)
         reason = why_not_resampled(batch)
         if reason is not None:
             raise TypeError(f"a monitor draws from the predictions: {reason.split(';')[0]}")

@@ -24,6 +24,7 @@ from wellcal.kernels.targets import Joint
 from wellcal.pairing import Lowering, Notes, plan
 from wellcal.prediction_kernels import prediction_kernel
 from wellcal.predictions import Predictions, Samples
+from wellcal.predictions.base import check_truth_first
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,7 @@ def prepare(
     expectations: str | Lowering = "auto",
 ) -> Problem:
     """Check input, choose the kernel if none is given, and do the O(n) work."""
-    if isinstance(y, Predictions):
-        raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
+    check_truth_first(y)
     predictions = as_predictions(pred)
     checked = predictions.check_targets(y)
     chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel

@@ -23,7 +23,8 @@ from wellcal._array import (
 from wellcal._checks import check_ndim
 from wellcal.adapters import as_predictions
 from wellcal.bands import calibration_band
-from wellcal.predictions import Bernoulli, Mixture, Predictions
+from wellcal.predictions import Bernoulli, Mixture
+from wellcal.predictions.base import check_truth_first
 from wellcal.results import Estimate
 from wellcal.weights import check_weights, refuse_weights
 
@@ -56,7 +57,7 @@ def nll(y: object, pred: object, *, weights: object = None) -> Estimate:
     1.168939
     """
     predictions, targets = _checked(y, pred, "log_prob", "nll")
-    return _mean(-predictions.log_prob(targets), "NLL", weights=weights)
+    return mean_score(-predictions.log_prob(targets), "NLL", weights=weights)
 
 
 def mse(y: object, pred: object, *, weights: object = None) -> Estimate:
@@ -87,7 +88,7 @@ def mse(y: object, pred: object, *, weights: object = None) -> Estimate:
         targets = _label_values(predictions, y)
     squares = (widen(targets) - widen(predictions.mean())) ** 2
     xp = namespace(squares)
-    return _mean(xp.mean(squares, axis=1) if squares.ndim == 2 else squares, "MSE", weights=weights)
+    return mean_score(xp.mean(squares, axis=1) if squares.ndim == 2 else squares, "MSE", weights=weights)
 
 
 def pinball_loss(
@@ -134,7 +135,7 @@ def pinball_loss(
     gap = widen(targets)[None, :] - widen(predictions.quantile(grid))
     xp = namespace(gap)
     losses = xp.where(gap > 0, grid * gap, (grid - 1.0) * gap)
-    return _mean(xp.mean(losses, axis=0), "pinball loss", weights=weights)
+    return mean_score(xp.mean(losses, axis=0), "pinball loss", weights=weights)
 
 
 @dataclass(frozen=True, repr=False)
@@ -243,8 +244,7 @@ def quantile_calibration(
 
 
 def _checked(y: object, pred: object, method: str, score: str) -> tuple[Any, Array]:
-    if isinstance(y, Predictions):
-        raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
+    check_truth_first(y)
     predictions: Any = as_predictions(pred)
     if predictions.event_shape != () and method in ("quantile", "cdf"):
         raise TypeError(
@@ -303,7 +303,7 @@ def _weighted_mean(scores: Array, name: str, provenance: dict[str, Any] | None, 
     return Estimate(found, error, name, "weighted mean", n, provenance={**known, "weights": "given"})
 
 
-def _mean(
+def mean_score(
     scores: Array, name: str, provenance: dict[str, Any] | None = None, *, weights: object = None
 ) -> Estimate:
     """Mean over cases with its standard error; a ratio of sums where cases have weights."""

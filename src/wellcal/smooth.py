@@ -14,8 +14,8 @@ from wellcal._checks import positive_number
 from wellcal.adapters import as_predictions
 from wellcal.expansion import targets_are_indices
 from wellcal.measures import confidence
-from wellcal.predictions import Predictions
 from wellcal.predictions._parameters import device_of
+from wellcal.predictions.base import check_truth_first
 from wellcal.results import Estimate
 from wellcal.weights import refuse_weights
 
@@ -88,8 +88,7 @@ def smooth_ece(
         "smooth_ece",
         "the bandwidth is that of cases that count alike; wc.skce and wc.mmce take weights",
     )
-    if isinstance(y, Predictions):
-        raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
+    check_truth_first(y)
     if bandwidth is not None:
         bandwidth = float(positive_number(bandwidth, "bandwidth"))
     problems = _binary_problems(y, as_predictions(pred), reduce)

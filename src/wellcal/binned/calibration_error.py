@@ -22,8 +22,9 @@ from wellcal.binned.discrepancies import Discrepancy, Distance, as_discrepancy
 from wellcal.binned.tables import BinTable, class_table, count_tables
 from wellcal.expansion import components_of, targets_are_indices
 from wellcal.measures import confidence
-from wellcal.predictions import NegativeBinomial, Poisson, Predictions, Quantiles
+from wellcal.predictions import NegativeBinomial, Poisson, Quantiles
 from wellcal.predictions._parameters import as_library
+from wellcal.predictions.base import check_truth_first
 from wellcal.results import Estimate
 from wellcal.weights import refuse_weights
 
@@ -200,8 +201,7 @@ def _binned(
     reduce: str | None,
     debiased: bool,
 ) -> list[_Binned]:
-    if isinstance(y, Predictions):
-        raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
+    check_truth_first(y)
     if reduce is not None and reduce not in REDUCTIONS:
         raise ValueError(f'reduce must be "confidence", "classwise" or None, found {reduce!r}')
     predictions: Any = as_predictions(pred)

@@ -216,7 +216,7 @@ class Tiled:
         if threads == 1 or len(first) < 2:
             yield from map(work, chain(first, rest))
             return
-        with _one_blas_thread(), ThreadPoolExecutor(threads) as pool:
+        with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
             waiting: deque[Future[Result]] = deque()
             for item in chain(first, rest):
                 waiting.append(pool.submit(work, item))
@@ -280,7 +280,7 @@ def _keep_freed_memory() -> None:
     np.empty(_CACHE_ELEMENTS * 16)
 
 
-def _one_blas_thread() -> AbstractContextManager[Any]:
+def one_blas_thread() -> AbstractContextManager[Any]:
     """Keep BLAS from starting threads inside ours, where threadpoolctl is installed to say so."""
     controller = _blas_controller()
     return nullcontext() if controller is None else controller.limit(limits=1, user_api="blas")

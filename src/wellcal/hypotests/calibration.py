@@ -158,7 +158,7 @@ def calibration_test(
         "a calibrated model has no error under any weights; for a weighted statistic take method='exact' and "
         "statistic=lambda y, pred: float(wc.skce(y, pred, weights=w))",
     )
-    count = _check_resamples(n_resamples)
+    count = check_resamples(n_resamples)
     options = {"block_size": block_size, "locations": locations, "statistic": statistic}
     several, one = _split_kernels(kernel)
     chosen = _resolve(method, {name: value for name, value in options.items() if value is not None})
@@ -237,7 +237,8 @@ def _split_kernels(kernel: Any) -> tuple[tuple[Kernel, ...] | None, Kernel | Non
     return kernels, kernels[0]
 
 
-def _check_resamples(n_resamples: Any) -> int:
+def check_resamples(n_resamples: Any) -> int:
+    """`n_resamples` as a whole number of at least one."""
     whole = isinstance(n_resamples, (int, np.integer)) and not isinstance(n_resamples, bool)
     if not whole or n_resamples < 1:
         raise ValueError(f"n_resamples must be a whole number of at least 1, found {n_resamples!r}")

@@ -101,11 +101,11 @@ def _standardised(predictions: Any) -> Sum:
         inverse = np.stack([linalg.inv(chol) for chol in np.asarray(predictions.chol)])
         loc = np.asarray(predictions.loc)
         return lambda targets: np.einsum("nab,rnb->rna", inverse, targets - loc)
-    centre, spread = _centre_and_spread(predictions)
+    centre, spread = centre_and_spread(predictions)
     return lambda targets: (targets - centre) / spread
 
 
-def _centre_and_spread(predictions: Any) -> tuple[FloatArray, FloatArray]:
+def centre_and_spread(predictions: Any) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation; median and interquartile range where these are not finite."""
     with np.errstate(invalid="ignore", over="ignore"):
         centre = np.asarray(to_numpy(predictions.mean()), dtype=np.float64)

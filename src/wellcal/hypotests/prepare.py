@@ -15,7 +15,7 @@ from wellcal.hypotests.base import FloatArray, Setup
 from wellcal.hypotests.progress import Progress
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Predictions, Samples
-from wellcal.predictions.base import as_generator
+from wellcal.predictions.base import as_generator, check_truth_first
 from wellcal.problem import prepare_checked
 from wellcal.quadrature import Lowering, in_numpy
 
@@ -38,11 +38,10 @@ def make_setup(
     With `pool`, predictions that are draws are replaced by the draws pooled with their target, which
     are exchangeable under calibration.
     """
-    if isinstance(y, Predictions):
-        raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
+    check_truth_first(y)
     given = as_predictions(pred)
     targets = to_numpy(given.check_targets(y))
-    predictions = batch = _numpy_batch(given)
+    predictions = batch = numpy_batch(given)
     draws: int | None = None
     if pool and isinstance(predictions, Samples) and predictions.kind == "draws":
         draws = int(predictions.values.shape[1])
@@ -69,7 +68,8 @@ def pool_draws(targets: FloatArray, samples: Samples) -> Samples:
     return Samples(values, kind="atoms")
 
 
-def _numpy_batch(predictions: Predictions) -> Predictions:
+def numpy_batch(predictions: Predictions) -> Predictions:
+    """The same batch in NumPy; objects stay as they are."""
     if isinstance(predictions, Samples) and predictions.holds_objects:
         return predictions
     return in_numpy(predictions)

@@ -20,7 +20,7 @@ import numpy as np
 
 from wellcal._array import namespace
 from wellcal._ops import ops_for
-from wellcal.engines.tiled import _one_blas_thread
+from wellcal.engines.tiled import one_blas_thread
 from wellcal.expansion import Rows, Targets, slice_rows
 from wellcal.forms import ElementForm, FiniteForm
 from wellcal.hypotests.base import FloatArray, Setup
@@ -250,7 +250,7 @@ class TermSums:
         tiles = ((i.index, j.index) for i, j in triangle_tiles(0, n, *_shape(n, self.term)))
         total = np.zeros((len(targets), len(self.parts)))
         # Threads of BLAS would wait for each other in its many small products, also where there is one tile.
-        with nullcontext() if isinstance(self.term, (ProductTerm, LabelTerm)) else _one_blas_thread():
+        with nullcontext() if isinstance(self.term, (ProductTerm, LabelTerm)) else one_blas_thread():
             for part in self.setup.engine.map_items(self.setup.problem, work, tiles):
                 total += part
         return total

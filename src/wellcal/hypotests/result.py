@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import html
 import json
-import math
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 import numpy as np
 
-from wellcal._array import to_numpy
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
+from wellcal.presentation import html_table, plain, pvalue_text, text_rows
 from wellcal.results import Estimate
 
 
@@ -68,7 +66,7 @@ class TestResult:
             "method": self.method,
             "n_samples": self.n_samples,
             "pvalue": self.pvalue,
-            "statistic": _plain(self.statistic),
+            "statistic": plain(self.statistic),
             "statistic_label": self.statistic_label,
             "effect_size": self.effect_size,
             "estimate": {
@@ -77,13 +75,13 @@ class TestResult:
                 "value": float(estimate),
                 "standard_error": None if estimate.standard_error is None else float(estimate.standard_error),
                 "n_samples": estimate.n_samples,
-                "provenance": _plain(estimate.provenance),
+                "provenance": plain(estimate.provenance),
             },
             "kernel": None if self.kernel is None else kernel_to_dict(self.kernel),
             "kernel_text": None if self.kernel is None else repr(self.kernel),
-            "guarantees": None if self.guarantees is None else _plain(asdict(self.guarantees)),
-            "null": None if self.null is None else _plain(np.asarray(self.null)),
-            "provenance": _plain(self.provenance),
+            "guarantees": None if self.guarantees is None else plain(asdict(self.guarantees)),
+            "null": None if self.null is None else plain(np.asarray(self.null)),
+            "provenance": plain(self.provenance),
         }
 
     @classmethod
@@ -118,21 +116,14 @@ class TestResult:
     # -- for people --------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        rows = self._rows()
-        width = max(len(name) for name, _ in rows)
-        return "\n".join([self._headline(), *(f"  {name.ljust(width)}  {text}" for name, text in rows)])
+        return "\n".join([self._headline(), *text_rows(self._rows())])
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        cells = "".join(
-            f'<tr><th style="text-align:left;font-weight:600">{html.escape(name)}</th>'
-            f'<td style="text-align:left">{html.escape(text)}</td></tr>'
-            for name, text in self._rows()
-        )
-        return f"<table><caption>{html.escape(self._headline())}</caption>{cells}</table>"
+        return html_table(self._rows(), self._headline())
 
     def _headline(self) -> str:
-        return f"Calibration test: p = {_pvalue_text(self.pvalue)} ({self.n_samples:,} cases, {self.method})"
+        return f"Calibration test: p = {pvalue_text(self.pvalue)} ({self.n_samples:,} cases, {self.method})"
 
     def _rows(self) -> list[tuple[str, str]]:
         effect = "not known: too few draws for each prediction"
@@ -162,10 +153,6 @@ class TestResult:
         return rows
 
 
-def _pvalue_text(pvalue: float) -> str:
-    return f"{pvalue:.3g}" if pvalue >= 1e-4 else f"{pvalue:.1e}"
-
-
 def _proven_text(found: Guarantees) -> str:
     def word(value: bool | None) -> str:
         return {True: "yes", False: "no, refuted", None: "not known"}[value]
@@ -178,25 +165,3 @@ def _proven_text(found: Guarantees) -> str:
 
 def _short(value: Any) -> str:
     return "; ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-
-
-def _plain(value: Any) -> Any:
-    """Values that JSON knows, numbers that it does not know as text."""
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, Kernel):
-        return repr(value)
-    try:
-        return float(to_numpy(value))
-    except (TypeError, ValueError):
-        return repr(value)

@@ -288,6 +288,12 @@ class _Static:
 on_first_jax_array(_register_with_jax)
 
 
+def check_truth_first(y: object) -> None:
+    """Reject predictions in the place of observed targets."""
+    if isinstance(y, Predictions):
+        raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
+
+
 def nonempty(batch: Predictions) -> None:
     """Reject a batch without predictions."""
     check_nonempty(len(batch), type(batch).__name__)

@@ -6,13 +6,13 @@ from typing import Any
 
 from wellcal.adapters import as_predictions
 from wellcal.expansion import components_of
-from wellcal.predictions import NegativeBinomial, Poisson, Predictions
+from wellcal.predictions import NegativeBinomial, Poisson
+from wellcal.predictions.base import check_truth_first
 
 
 def checked_predictions(y: object, pred: object) -> Any:
     """`pred` as predictions, with an error where `y` holds the predictions instead."""
-    if isinstance(y, Predictions):
-        raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
+    check_truth_first(y)
     return as_predictions(pred)
 
 

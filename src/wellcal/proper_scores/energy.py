@@ -27,7 +27,7 @@ from wellcal.proper_scores._common import checked_predictions
 from wellcal.proper_scores.ranked import crps_of_cases, merged_samples
 from wellcal.quadrature import lower
 from wellcal.results import Estimate
-from wellcal.scores import _mean
+from wellcal.scores import mean_score
 
 NDArray = np.ndarray[Any, Any]
 
@@ -93,7 +93,7 @@ def energy_score(
         scores, provenance = crps_of_cases(y, predictions, fair)
     else:
         scores, provenance = _scores(y, predictions, power, fair)
-    return _mean(scores, "energy score", provenance, weights=weights)
+    return mean_score(scores, "energy score", provenance, weights=weights)
 
 
 def _scores(y: object, predictions: Any, power: float, fair: bool | None) -> tuple[Array, dict[str, Any]]:

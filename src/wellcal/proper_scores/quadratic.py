@@ -11,7 +11,7 @@ from wellcal.pairing import plan
 from wellcal.predictions._numeric import gather
 from wellcal.proper_scores._common import are_counts, checked_predictions
 from wellcal.results import Estimate
-from wellcal.scores import _mean
+from wellcal.scores import mean_score
 
 
 def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights: object = None) -> Estimate:
@@ -70,4 +70,4 @@ def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights
             f"brier needs predictions of classes or counts, found {type(predictions).__name__}; "
             "wc.crps is the score for numbers"
         )
-    return _mean(0.5 * scores if half else scores, "Brier score", weights=weights)
+    return mean_score(0.5 * scores if half else scores, "Brier score", weights=weights)

@@ -26,7 +26,7 @@ from wellcal.proper_scores import forms, numeric
 from wellcal.proper_scores._common import are_counts, checked_predictions
 from wellcal.quadrature import in_numpy
 from wellcal.results import Estimate
-from wellcal.scores import _mean
+from wellcal.scores import mean_score
 
 
 def crps(y: object, pred: object, *, fair: bool | None = None, weights: object = None) -> Estimate:
@@ -72,7 +72,7 @@ def crps(y: object, pred: object, *, fair: bool | None = None, weights: object =
     if fair is not None and not isinstance(predictions, Samples):
         raise ValueError(f"fair is for Samples, found {type(predictions).__name__}")
     scores, provenance = crps_of_cases(y, predictions, fair)
-    return _mean(scores, "CRPS", provenance, weights=weights)
+    return mean_score(scores, "CRPS", provenance, weights=weights)
 
 
 def crps_of_cases(y: object, predictions: Any, fair: bool | None = None) -> tuple[Array, dict[str, Any]]:

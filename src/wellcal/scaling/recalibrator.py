@@ -15,7 +15,8 @@ from wellcal.adapters import as_predictions
 from wellcal.engines import Engine
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
-from wellcal.predictions import Mixture, Predictions
+from wellcal.predictions import Mixture
+from wellcal.predictions.base import check_truth_first
 from wellcal.quadrature import Lowering, in_numpy
 from wellcal.scaling.fitting import Fitted, fit_calibration, fit_likelihood
 from wellcal.scaling.temperature import apply_temperature, check_supported, family_name
@@ -288,8 +289,7 @@ def _check_options(objective: object, kernel: object, estimator: str, block_size
 
 def numpy_data(y: object, pred: object) -> tuple[Any, Any]:
     """Checked targets (labels stay labels) and predictions in NumPy and double precision."""
-    if isinstance(y, Predictions):
-        raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
+    check_truth_first(y)
     predictions = as_predictions(pred)
     check_supported(predictions)
     if is_traced(y, predictions._like):

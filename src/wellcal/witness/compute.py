@@ -15,7 +15,7 @@ from wellcal.embedding import LocationKernel, location_kernel
 from wellcal.engines import Engine
 from wellcal.estimators import weighted_error
 from wellcal.hypotests.base import FloatArray, Setup
-from wellcal.hypotests.calibration import _check_resamples
+from wellcal.hypotests.calibration import check_resamples
 from wellcal.hypotests.nulls import check_resampled, target_sets, users_form
 from wellcal.hypotests.prepare import make_setup
 from wellcal.hypotests.progress import Progress
@@ -212,7 +212,7 @@ def _check_options(
     for name, value in (("min_cases", min_cases), ("max_groups", max_groups)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, found {value}")
-    count = _check_resamples(n_resamples)
+    count = check_resamples(n_resamples)
     if 1.0 / (count + 1.0) > level:
         raise ValueError(
             f"with n_resamples={count} no p-value is below {1.0 / (count + 1.0):.2g}, and nothing can be "

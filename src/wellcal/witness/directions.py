@@ -16,7 +16,7 @@ import numpy as np
 from wellcal._array import to_numpy
 from wellcal.expansion import targets_are_indices
 from wellcal.hypotests.base import FloatArray, Setup
-from wellcal.hypotests.moments import _centre_and_spread
+from wellcal.hypotests.moments import centre_and_spread
 from wellcal.kernels.base import Tensor
 from wellcal.kernels.matrix import values_matrix
 from wellcal.predictions import Predictions, Quantiles, Samples
@@ -191,7 +191,7 @@ def _of_classes(predictions: Any) -> list[Direction]:
 
 def _of_vectors(predictions: Predictions, summaries: tuple[Summary, ...]) -> list[Direction]:
     """Mean of each coordinate, and distance from the mean, in predicted standard deviations."""
-    centre, spread = _centre_and_spread(predictions)
+    centre, spread = centre_and_spread(predictions)
     n, d = centre.shape
 
     def coordinate(c: int) -> Direction:

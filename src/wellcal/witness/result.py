@@ -11,10 +11,10 @@ import numpy as np
 
 from wellcal._array import Array, to_numpy
 from wellcal.hypotests.base import FloatArray
-from wellcal.hypotests.result import _plain, _pvalue_text
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_to_dict
 from wellcal.predictions import Predictions
+from wellcal.presentation import html_table, plain, pvalue_text, text_rows
 from wellcal.results import Estimate
 
 _MOST_LISTED = 10  # groups and segments in a printed result
@@ -72,7 +72,7 @@ class Group:
         }
 
     def __repr__(self) -> str:
-        return f"{self.statement}; p = {_pvalue_text(self.pvalue)}"
+        return f"{self.statement}; p = {pvalue_text(self.pvalue)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,11 +151,11 @@ class Witness:
             },
             "groups": [group.to_dict() for group in self.groups],
             "segments": [group.to_dict() for group in self.segments],
-            "at_targets": _plain(np.asarray(to_numpy(self.at[1]))),
+            "at_targets": plain(np.asarray(to_numpy(self.at[1]))),
             **{name: to_numpy(getattr(self, name)).tolist() for name in arrays},
             "kernel": None if self.kernel is None else kernel_to_dict(self.kernel),
             "kernel_text": None if self.kernel is None else repr(self.kernel),
-            "provenance": _plain(self.provenance),
+            "provenance": plain(self.provenance),
         }
 
     def to_json(self, **options: Any) -> str:
@@ -166,19 +166,12 @@ class Witness:
 
     def __repr__(self) -> str:
         lines = [self._headline(), *(f"  - {text}" for text in self._listed())]
-        rows = self._rows()
-        width = max(len(name) for name, _ in rows)
-        return "\n".join([*lines, *(f"  {name.ljust(width)}  {text}" for name, text in rows)])
+        return "\n".join([*lines, *text_rows(self._rows())])
 
     def _repr_html_(self) -> str:
         """A list and a table for notebooks."""
         items = "".join(f"<li>{html.escape(text)}</li>" for text in self._listed())
-        cells = "".join(
-            f'<tr><th style="text-align:left;font-weight:600">{html.escape(name)}</th>'
-            f'<td style="text-align:left">{html.escape(text)}</td></tr>'
-            for name, text in self._rows()
-        )
-        return f"<p>{html.escape(self._headline())}</p><ul>{items}</ul><table>{cells}</table>"
+        return f"<p>{html.escape(self._headline())}</p><ul>{items}</ul>{html_table(self._rows())}"
 
     def _headline(self) -> str:
         cases = f"({self.n_samples:,} cases)"
@@ -187,7 +180,7 @@ class Witness:
         if not self.statements:
             return (
                 f"Witness: no group of cases is shown to be miscalibrated; "
-                f"smallest p = {_pvalue_text(self.pvalue)} {cases}"
+                f"smallest p = {pvalue_text(self.pvalue)} {cases}"
             )
         return f"Witness: miscalibrated at level {self.level:g} {cases}"
 

@@ -269,7 +269,7 @@ def test_many_small_products_keep_blas_to_one_thread(
         entered.append(1)
         yield
 
-    monkeypatch.setattr(resampled, "_one_blas_thread", one_thread)
+    monkeypatch.setattr(resampled, "one_blas_thread", one_thread)
     setup = setup_of(EXAMPLES[name], engine=Tiled(threads=1))
     ResampledSKCE(setup, [setup.problem.kernel])(sets_of(setup))
     assert bool(entered) == small
