@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import wellcal as wc
-from wellcal.defaults import default_kernel
 from wellcal.kernels import ExpDistance, Gaussian, Kernel, Wasserstein
+from wellcal.problem.defaults import default_kernel
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 IntArray = np.ndarray[Any, np.dtype[np.int64]]

@@ -16,7 +16,7 @@ from benchmarks.results import Section, table
 from benchmarks.settings import Settings
 from benchmarks.timing import take_turns
 from wellcal.hypotests.passes import dense
-from wellcal.hypotests.prepare import make_setup
+from wellcal.hypotests.setup import make_setup
 
 CASES = 1024
 """Number of cases that the wanted ratios are for."""

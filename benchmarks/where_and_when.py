@@ -19,8 +19,8 @@ from benchmarks.settings import Settings
 from benchmarks.studies import LEVEL, Rate, _one_thread, generators
 from wellcal.comparison import compare
 from wellcal.engines import Tiled
-from wellcal.monitoring import Monitor
-from wellcal.witness import witness
+from wellcal.monitoring.monitor import Monitor
+from wellcal.witnesses import witness
 
 ONE_THREAD = Tiled(threads=1)
 RESAMPLES = 99

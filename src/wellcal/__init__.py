@@ -8,20 +8,24 @@ happened, given the prediction, for classes, numbers, vectors, counts, ensembles
 >>> estimate = wc.skce(mu, wc.Normal(mu, np.ones(50)))
 """
 
-from wellcal import binned, engines, hypotests, kernels, scaling
-from wellcal.adapters import as_predictions
-from wellcal.binned import ece, mce
+from wellcal import engines, hypotests, kernels, scaling
 from wellcal.comparison import Comparison, compare
-from wellcal.coverage import interval_coverage, pit
-from wellcal.defaults import default_kernel
-from wellcal.embedding import ucme
-from wellcal.estimators import kce, skce
+from wellcal.expectations._pairing import pairing
+from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests import TestResult, calibration_test
-from wellcal.local_discrepancy import local_discrepancy
-from wellcal.measures import confidence
-from wellcal.mmce import mmce
-from wellcal.monitoring import Monitor, MonitorStatus
-from wellcal.pairing import pairing
+from wellcal.measures import binned
+from wellcal.measures._confidence import confidence
+from wellcal.measures._local_discrepancy import local_discrepancy
+from wellcal.measures._mmce import mmce
+from wellcal.measures._skce import kce, skce
+from wellcal.measures._smooth_ece import smooth_ece
+from wellcal.measures._ucme import ucme
+from wellcal.measures.binned import ece, mce
+from wellcal.measures.coverage import interval_coverage, pit
+from wellcal.measures.estimate import Estimate
+from wellcal.measures.scores import brier, crps, energy_score
+from wellcal.measures.scores.casewise import mse, nll, pinball_loss, quantile_calibration
+from wellcal.monitoring.monitor import Monitor, MonitorStatus
 from wellcal.predictions import (
     Bernoulli,
     Beta,
@@ -42,13 +46,10 @@ from wellcal.predictions import (
     Samples,
     StudentT,
 )
-from wellcal.proper_scores import brier, crps, energy_score
-from wellcal.quadrature import Lowering
-from wellcal.results import Estimate
+from wellcal.predictions.adapters import as_predictions
+from wellcal.problem.defaults import default_kernel
 from wellcal.scaling import TemperatureScaling
-from wellcal.scores import mse, nll, pinball_loss, quantile_calibration
-from wellcal.smooth import smooth_ece
-from wellcal.witness import Witness, witness
+from wellcal.witnesses import Witness, witness
 
 __version__ = "0.1.0"
 

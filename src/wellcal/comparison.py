@@ -10,26 +10,27 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from wellcal.adapters import as_predictions
-from wellcal.defaults import SUBSAMPLE, default_kernel
+from wellcal._arrays.namespaces import NDArray
 from wellcal.engines import Engine
-from wellcal.estimators import weighted_error
-from wellcal.expansion import targets_are_indices
+from wellcal.expectations.decompose import targets_are_indices
+from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests import calibration_test
-from wellcal.hypotests.base import FloatArray, Setup
+from wellcal.hypotests.base import Setup
 from wellcal.hypotests.choose import PAIRS_BUDGET, _affordable, _pairs_cost
-from wellcal.hypotests.nulls import why_not_resampled
-from wellcal.hypotests.prepare import make_setup, numpy_batch
+from wellcal.hypotests.resampling.nulls import why_not_resampled
 from wellcal.hypotests.result import TestResult
+from wellcal.hypotests.setup import make_setup, numpy_batch
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_to_dict
+from wellcal.measures._skce import weighted_error
+from wellcal.measures.estimate import Estimate, Interval
+from wellcal.measures.presentation import html_table, plain, pvalue_text, text_rows
 from wellcal.predictions import Bernoulli, Categorical, Mixture, Predictions
+from wellcal.predictions.adapters import as_predictions
 from wellcal.predictions.base import as_generator
 from wellcal.predictions.batches import concatenate
-from wellcal.presentation import html_table, plain, pvalue_text, text_rows
-from wellcal.quadrature import Lowering
-from wellcal.results import Estimate, Interval
-from wellcal.weights import WeightSums, check_weights, effective_size, weighted_problem
+from wellcal.problem.defaults import SUBSAMPLE, default_kernel
+from wellcal.problem.weights import WeightSums, check_weights, effective_size, weighted_problem
 
 _NAMES = ("pred_a", "pred_b")
 
@@ -268,7 +269,7 @@ def _difference(setups: list[Setup], weights: object) -> tuple[list[Estimate], E
     """SKCE of both, and their difference with the standard error of the U-statistic of h_A - h_B."""
     n, engine = setups[0].n, setups[0].engine
     problems = [setup.problem for setup in setups]
-    w: FloatArray = np.ones(n)
+    w: NDArray = np.ones(n)
     told: dict[str, Any] = {}
     if weights is not None:
         w = check_weights(weights, n, np.ones(n), at_least=3)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import wellcal as wc
-from wellcal._array import Array
+from wellcal._arrays.namespaces import Array
 from wellcal.kernels.base import Kernel, Tensor
 from wellcal.predictions.base import Predictions
 

@@ -12,14 +12,14 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 
-from wellcal._array import run_jax_hooks
-from wellcal.adapters import as_predictions
-from wellcal.embedding import ucme
-from wellcal.estimators import kce, skce
+from wellcal._arrays.namespaces import run_jax_hooks
+from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
+from wellcal.measures._skce import kce, skce
+from wellcal.measures._ucme import ucme
 from wellcal.predictions import Predictions
-from wellcal.predictions.base import check_truth_first
-from wellcal.quadrature import Lowering
+from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.inputs import check_truth_first
 
 __all__ = ["kce", "skce", "skce_loss", "ucme"]
 

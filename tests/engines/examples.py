@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 import wellcal as wc
-from wellcal._array import to_numpy
-from wellcal.problem import prepare
+from wellcal._arrays.namespaces import to_numpy
+from wellcal.problem.problem import prepare
 
 N, D, C = 11, 2, 4
 _rng = np.random.default_rng(20)

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 import wellcal as wc
-from wellcal._array import to_numpy
+from wellcal._arrays.namespaces import to_numpy
 from wellcal.engines import Tiled
 from wellcal.engines.tiled import _better_listed
 from wellcal.kernels import Delta, ExpDistance, Gaussian, TotalVariation, Wasserstein
-from wellcal.problem import Problem, prepare
+from wellcal.problem.problem import Problem, prepare
 
 from .examples import EXAMPLES, N, jax_x64
 

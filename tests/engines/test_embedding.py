@@ -11,10 +11,10 @@ import pytest
 import torch
 
 import wellcal as wc
-from wellcal._array import to_numpy
-from wellcal.embedding import ucme
+from wellcal._arrays.namespaces import to_numpy
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Joint, TotalVariation, Wasserstein
-from wellcal.locations import draw_locations
+from wellcal.measures._ucme import ucme
+from wellcal.problem.locations import draw_locations
 
 from .examples import EXAMPLES, LIBRARIES, LOC, SCALE, Example, Y, jax_x64
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import wellcal as wc
-from wellcal._array import to_numpy
+from wellcal._arrays.namespaces import to_numpy
 from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
 
 from .examples import EXAMPLES, Y, mean_size

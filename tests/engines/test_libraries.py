@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import wellcal as wc
-from wellcal._array import to_numpy
+from wellcal._arrays.namespaces import to_numpy
 from wellcal.kernels import (
     Callable,
     Delta,

@@ -12,14 +12,14 @@ import pytest
 import torch
 
 import wellcal as wc
-from wellcal._array import to_numpy
-from wellcal.binned import ece, mce
-from wellcal.coverage import interval_coverage, pit
-from wellcal.local_discrepancy import local_discrepancy
-from wellcal.mmce import mmce
-from wellcal.proper_scores import brier, crps, energy_score
-from wellcal.scores import nll
-from wellcal.smooth import smooth_ece
+from wellcal._arrays.namespaces import to_numpy
+from wellcal.measures._local_discrepancy import local_discrepancy
+from wellcal.measures._mmce import mmce
+from wellcal.measures._smooth_ece import smooth_ece
+from wellcal.measures.binned import ece, mce
+from wellcal.measures.coverage import interval_coverage, pit
+from wellcal.measures.scores import brier, crps, energy_score
+from wellcal.measures.scores.casewise import nll
 
 from .examples import LIBRARIES, jax_x64
 

@@ -9,12 +9,12 @@ import pytest
 
 import wellcal as wc
 from wellcal.engines import Tiled
-from wellcal.hypotests.asymptotic import Bootstrap, Multiplier, Spectrum
 from wellcal.hypotests.base import Outcome
-from wellcal.hypotests.blocks import Block
-from wellcal.hypotests.bounds import DistributionFree
-from wellcal.hypotests.cumulants import Gamma, Pearson
-from wellcal.hypotests.prepare import make_setup
+from wellcal.hypotests.methods.asymptotic import Bootstrap, Multiplier, Spectrum
+from wellcal.hypotests.methods.block import Block
+from wellcal.hypotests.methods.cumulants import Gamma, Pearson
+from wellcal.hypotests.methods.distribution_free import DistributionFree
+from wellcal.hypotests.setup import make_setup
 
 METHODS = [
     Bootstrap(),

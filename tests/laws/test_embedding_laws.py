@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import wellcal as wc
-from wellcal.embedding import deviations, ucme
-from wellcal.hypotests.mean_embedding import MeanEmbedding
-from wellcal.hypotests.prepare import make_setup
+from wellcal.hypotests.methods.mean_embedding import MeanEmbedding
+from wellcal.hypotests.setup import make_setup
 from wellcal.kernels import ExpDistance, Gaussian, Laplacian, TotalVariation, Wasserstein
-from wellcal.locations import draw_locations
+from wellcal.measures._ucme import ucme
+from wellcal.problem.location_kernel import deviations
+from wellcal.problem.locations import draw_locations
 
 from .test_equivariance import FAST, SLOW, Make, targets
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import wellcal as wc
 from wellcal.kernels import paper_kernel
-from wellcal.problem import prepare
+from wellcal.problem.problem import prepare
 
 N = 30
 Make = Callable[[np.random.Generator, float, float], Any]

@@ -26,7 +26,7 @@ from wellcal.kernels import (
     Wasserstein,
     paper_kernel,
 )
-from wellcal.problem import prepare
+from wellcal.problem.problem import prepare
 
 law = settings(max_examples=25, derandomize=True, deadline=None)
 places = st.floats(-5.0, 5.0)

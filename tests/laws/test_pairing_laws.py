@@ -27,7 +27,7 @@ from wellcal.kernels import (
     TotalVariation,
     Wasserstein,
 )
-from wellcal.problem import prepare
+from wellcal.problem.problem import prepare
 
 law = settings(max_examples=25, derandomize=True, deadline=None)
 places = st.floats(-5.0, 5.0)

@@ -13,7 +13,8 @@ from scipy import stats
 
 import wellcal as wc
 from wellcal.engines import Tiled
-from wellcal.hypotests.asymptotic import (
+from wellcal.hypotests.base import Setup
+from wellcal.hypotests.methods.asymptotic import (
     Bootstrap,
     Multiplier,
     Spectrum,
@@ -21,11 +22,10 @@ from wellcal.hypotests.asymptotic import (
     draw_counts,
     draw_signs,
 )
-from wellcal.hypotests.base import Setup
-from wellcal.hypotests.blocks import Block
-from wellcal.hypotests.bounds import DistributionFree
-from wellcal.hypotests.cumulants import Gamma, Pearson, exact_trace, hutchinson_trace
-from wellcal.hypotests.prepare import make_setup
+from wellcal.hypotests.methods.block import Block
+from wellcal.hypotests.methods.cumulants import Gamma, Pearson, exact_trace, hutchinson_trace
+from wellcal.hypotests.methods.distribution_free import DistributionFree
+from wellcal.hypotests.setup import make_setup
 from wellcal.kernels import paper_kernel
 
 SEED = 7
@@ -239,7 +239,7 @@ def test_pearson_is_scipys_curve_with_three_cumulants(case: tuple[Any, Any], tra
 
 
 def test_exact_trace_in_several_strips(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wellcal.hypotests.cumulants._STRIP", 4)
+    monkeypatch.setattr("wellcal.hypotests.methods.cumulants._STRIP", 4)
     setup = setup_of(normal_case())
     h = matrix(setup)
     np.fill_diagonal(h, 0.0)

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 import wellcal as wc
-from wellcal.bands import calibration_band, path_probability
-from wellcal.scores import quantile_calibration
+from wellcal.measures.bands import calibration_band, path_probability
+from wellcal.measures.scores.casewise import quantile_calibration
 
 
 @pytest.mark.parametrize("n", [1, 4, 7])

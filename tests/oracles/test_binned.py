@@ -13,8 +13,8 @@ from sklearn.calibration import calibration_curve
 from torchmetrics.functional.classification import multiclass_calibration_error
 
 import wellcal as wc
-from wellcal.binned import EqualMassBins, MedianVarianceBins, UniformBins, ece, mce
-from wellcal.mmce import mmce
+from wellcal.measures._mmce import mmce
+from wellcal.measures.binned import EqualMassBins, MedianVarianceBins, UniformBins, ece, mce
 
 RNG = np.random.default_rng(21)
 N, C = 300, 3

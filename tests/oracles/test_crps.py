@@ -12,9 +12,9 @@ import scoringrules as sr
 from scipy import integrate, stats
 
 import wellcal as wc
-from wellcal.proper_scores import brier, crps
-from wellcal.proper_scores.ranked import crps_of_cases
-from wellcal.scores import pinball_loss
+from wellcal.measures.scores import brier, crps
+from wellcal.measures.scores.casewise import pinball_loss
+from wellcal.measures.scores.ranked import crps_of_cases
 
 RNG = np.random.default_rng(30)
 N = 6

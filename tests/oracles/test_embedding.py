@@ -12,8 +12,6 @@ from numpy.testing import assert_allclose
 from scipy import integrate, stats
 
 import wellcal as wc
-from wellcal import embedding
-from wellcal.embedding import deviations, location_kernel, ucme
 from wellcal.kernels import (
     Callable,
     Delta,
@@ -25,7 +23,10 @@ from wellcal.kernels import (
     TotalVariation,
     Wasserstein,
 )
-from wellcal.locations import as_locations
+from wellcal.measures._ucme import ucme
+from wellcal.problem import location_kernel as embedding
+from wellcal.problem.location_kernel import deviations, location_kernel
+from wellcal.problem.locations import as_locations
 
 N, J = 5, 3
 RNG = np.random.default_rng(11)

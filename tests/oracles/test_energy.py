@@ -12,8 +12,8 @@ import scoringrules as sr
 from scipy import integrate, special, stats
 
 import wellcal as wc
-from wellcal.proper_scores import crps, energy_score
-from wellcal.proper_scores.energy import mean_normal_distance
+from wellcal.measures.scores import crps, energy_score
+from wellcal.measures.scores.energy import mean_normal_distance
 
 RNG = np.random.default_rng(31)
 N, D = 5, 3

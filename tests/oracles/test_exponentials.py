@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 import torch
 
-from wellcal._array import namespace, to_numpy
-from wellcal._ops import Ops, ops_for
-from wellcal.closed_forms import exponentials
-from wellcal.closed_forms.exponentials import (
+from wellcal._arrays.namespaces import namespace, to_numpy
+from wellcal._arrays.ops import Ops, ops_for
+from wellcal.expectations.rules import exponentials
+from wellcal.expectations.rules.exponentials import (
     laplace_laplace,
     laplace_point,
     normal_exponential,

@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import wellcal as wc
-from wellcal.embedding import deviations
-from wellcal.hypotests.mean_embedding import MeanEmbedding, cme_statistics, hotelling
-from wellcal.hypotests.prepare import make_setup
+from wellcal.hypotests.methods.mean_embedding import MeanEmbedding, cme_statistics, hotelling
+from wellcal.hypotests.setup import make_setup
 from wellcal.kernels import ExpDistance, Gaussian, TotalVariation, Wasserstein
-from wellcal.locations import as_locations
+from wellcal.problem.location_kernel import deviations
+from wellcal.problem.locations import as_locations
 
 RNG = np.random.default_rng(5)
 N = 25

@@ -11,7 +11,7 @@ import torch
 
 import wellcal as wc
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Laplacian, Wasserstein
-from wellcal.local_discrepancy import local_discrepancy
+from wellcal.measures._local_discrepancy import local_discrepancy
 
 RNG = np.random.default_rng(8)
 N = 25

@@ -15,10 +15,10 @@ from scipy.integrate import quad
 
 import wellcal as wc
 from wellcal import kernels as k
-from wellcal._checks import positive, real_array
-from wellcal.features import feature_grid
+from wellcal._arrays.checks import positive, real_array
+from wellcal.expectations.gaussian_features import feature_grid
 from wellcal.predictions import Predictions
-from wellcal.problem import prepare
+from wellcal.problem.problem import prepare
 
 SCALE = 0.7
 Profile = Callable[[Any], Any]

@@ -16,11 +16,11 @@ from types import ModuleType
 import pytest
 
 import wellcal
-import wellcal.binned
 import wellcal.conformance
 import wellcal.hypotests
 import wellcal.jax
 import wellcal.kernels
+import wellcal.measures.binned
 import wellcal.predictions
 import wellcal.scaling
 import wellcal.torch

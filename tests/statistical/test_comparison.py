@@ -7,7 +7,7 @@ from scipy import stats
 import wellcal as wc
 from wellcal.comparison import _difference, compare, pooled_kernel
 from wellcal.engines import Tiled
-from wellcal.hypotests.prepare import make_setup
+from wellcal.hypotests.setup import make_setup
 
 ONE_THREAD = Tiled(threads=1)
 

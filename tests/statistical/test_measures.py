@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 import wellcal as wc
-from wellcal.binned import ece
-from wellcal.coverage import interval_coverage, pit
-from wellcal.proper_scores import crps
-from wellcal.scores import quantile_calibration
+from wellcal.measures.binned import ece
+from wellcal.measures.coverage import interval_coverage, pit
+from wellcal.measures.scores import crps
+from wellcal.measures.scores.casewise import quantile_calibration
 
 
 def calibrated(family: str, n: int, rng: np.random.Generator) -> tuple[Any, Any]:

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import wellcal as wc
-from wellcal.monitoring import Monitor
+from wellcal.monitoring.monitor import Monitor
 
 ALPHA = 0.2  # a high level, at which few streams say more
 STEPS = 1000

@@ -6,7 +6,7 @@ from scipy import stats
 
 import wellcal as wc
 from wellcal.engines import Tiled
-from wellcal.witness import witness
+from wellcal.witnesses import witness
 
 FAMILIES = {
     "Normal": lambda rng, n: wc.Normal(rng.normal(size=n), np.exp(0.3 * rng.normal(size=n))),

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import wellcal.predictions as wp
-from wellcal.adapters import ScipyContinuous, as_predictions
+from wellcal.predictions.adapters import ScipyContinuous, as_predictions
 
 RNG = np.random.default_rng(31)
 N, D, K = 5, 3, 4

@@ -11,8 +11,8 @@ import torch.distributions as td
 from numpy.testing import assert_allclose
 
 import wellcal.predictions as wp
-from wellcal._array import to_numpy
-from wellcal.adapters import as_predictions
+from wellcal._arrays.namespaces import to_numpy
+from wellcal.predictions.adapters import as_predictions
 
 RNG = np.random.default_rng(32)
 N, D, K = 5, 3, 4

@@ -11,7 +11,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import wellcal as wc
-from wellcal.binned import EqualMassBins, MedianVarianceBins, UniformBins, ece, mce
+from wellcal.measures.binned import EqualMassBins, MedianVarianceBins, UniformBins, ece, mce
 
 RNG = np.random.default_rng(11)
 

@@ -11,7 +11,7 @@ from scipy import stats
 import wellcal as wc
 from wellcal.comparison import Comparison, compare, pooled_kernel
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, TotalVariation, Wasserstein
-from wellcal.problem import prepare
+from wellcal.problem.problem import prepare
 
 N = 30
 rng = np.random.default_rng(11)

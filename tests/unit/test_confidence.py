@@ -14,7 +14,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import wellcal as wc
-from wellcal._array import to_numpy
+from wellcal._arrays.namespaces import to_numpy
 
 RNG = np.random.default_rng(6)
 PROBS = RNG.dirichlet(np.ones(4), 50)

@@ -15,8 +15,8 @@ import torch
 
 import wellcal as wc
 from wellcal import kernels
-from wellcal.closed_forms.elements import RULES, Normals, Points, rule
 from wellcal.conformance import ConformanceError, Report, check_kernel, check_predictions
+from wellcal.expectations.rules.elements import RULES, Normals, Points, rule
 from wellcal.kernels import (
     Callable,
     Delta,

@@ -15,7 +15,7 @@ import torch
 from numpy.testing import assert_allclose
 
 import wellcal.predictions as wp
-from wellcal._array import to_numpy
+from wellcal._arrays.namespaces import to_numpy
 
 RNG = np.random.default_rng(7)
 N, D, S = 6, 3, 9

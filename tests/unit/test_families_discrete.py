@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import wellcal.predictions as wp
-from wellcal._array import to_numpy
+from wellcal._arrays.namespaces import to_numpy
 
 RNG = np.random.default_rng(3)
 PROBS = RNG.dirichlet(np.ones(4), 5)

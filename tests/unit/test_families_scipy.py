@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import wellcal.predictions as wp
-from wellcal._array import namespace
-from wellcal._ops import ops_for
-from wellcal.predictions._numeric import betaln, log_gamma_ratio
+from wellcal._arrays.namespaces import namespace
+from wellcal._arrays.ops import ops_for
+from wellcal._arrays.special import betaln, log_gamma_ratio
 
 RNG = np.random.default_rng(20)
 N = 40

@@ -11,10 +11,10 @@ import pytest
 
 import wellcal as wc
 from wellcal import kernels as k
-from wellcal.defaults import default_kernel
-from wellcal.distances import distance
+from wellcal.expectations.distances import distance
+from wellcal.expectations.on_predictions import prediction_kernel
 from wellcal.kernels.guarantees import covariances_commute
-from wellcal.prediction_kernels import prediction_kernel
+from wellcal.problem.defaults import default_kernel
 
 N = 6
 RNG = np.random.default_rng(0)

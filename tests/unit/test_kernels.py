@@ -15,7 +15,7 @@ from sklearn.gaussian_process import kernels as sklearn_kernels
 
 import wellcal as wc
 from wellcal import kernels as k
-from wellcal._array import namespace, to_numpy
+from wellcal._arrays.namespaces import namespace, to_numpy
 from wellcal.kernels.base import space_of
 
 X = np.random.default_rng(0).normal(size=(7, 3))

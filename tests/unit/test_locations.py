@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import wellcal as wc
-from wellcal.locations import Locations, as_locations, draw_locations
+from wellcal.problem.locations import Locations, as_locations, draw_locations
 
 MANY = 20_000
 RNG = np.random.default_rng(0)
@@ -169,7 +169,7 @@ def test_bad_locations(name: str) -> None:
 
 
 def test_locations_of_another_family_are_refused() -> None:
-    from wellcal.embedding import ucme
+    from wellcal.measures._ucme import ucme
 
     at = wc.Laplace(np.zeros(2), 1.0), np.zeros(2)
     with pytest.raises(TypeError, match="pred and locations must be of one family, found Normal as pred"):

@@ -14,7 +14,7 @@ from scipy.integrate import quad
 
 import wellcal as wc
 from wellcal import kernels as k
-from wellcal.distances import distance
+from wellcal.expectations.distances import distance
 
 
 def distances(metric: k.Metric, predictions: Any) -> np.ndarray:

@@ -11,8 +11,8 @@ import pytest
 
 import wellcal as wc
 from wellcal import kernels as k
-from wellcal.distances import distance
-from wellcal.prediction_kernels import prediction_kernel
+from wellcal.expectations.distances import distance
+from wellcal.expectations.on_predictions import prediction_kernel
 
 
 def distances(metric: k.Metric, predictions: Any) -> np.ndarray:

@@ -11,7 +11,7 @@ import pytest
 
 import wellcal as wc
 from wellcal import kernels as k
-from wellcal.distances import distance
+from wellcal.expectations.distances import distance
 
 SCALE = 0.8
 STEPS = (1e-2, 1e-3, 1e-6, 1e-9, 1e-12)

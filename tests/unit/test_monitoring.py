@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import wellcal as wc
-from wellcal.bets import ETAS, log_bets, past_witness
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Joint, Wasserstein
-from wellcal.monitoring import Monitor
+from wellcal.monitoring.bets import ETAS, log_bets, past_witness
+from wellcal.monitoring.monitor import Monitor
 from wellcal.predictions.plain import predictions_from_dict, predictions_to_dict
 
 N = 60

@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.metrics import brier_score_loss
 
 import wellcal as wc
-from wellcal.proper_scores import brier, crps
+from wellcal.measures.scores import brier, crps
 
 RNG = np.random.default_rng(40)
 N = 30

@@ -17,7 +17,7 @@ from scipy import optimize
 from sklearn.base import clone
 
 import wellcal as wc
-from wellcal._array import to_numpy
+from wellcal._arrays.namespaces import to_numpy
 from wellcal.kernels import Callable, ExpDistance, Gaussian, MaximumMeanDiscrepancy, Wasserstein
 from wellcal.scaling import NotFittedError, TemperatureScaling, apply_temperature, cross_fit
 from wellcal.scaling.fitting import descend, minimise

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import wellcal as wc
-from wellcal.problem import prepare
+from wellcal.problem.problem import prepare
 
 N = 12
 rng = np.random.default_rng(3)

@@ -10,11 +10,11 @@ import torch
 
 import wellcal as wc
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Wasserstein
-from wellcal.problem import prepare
-from wellcal.witness import Witness, witness
-from wellcal.witness.candidates import MaxTest
-from wellcal.witness.summaries import Summary, segments_of, splits
-from wellcal.witness.wording import how_often, round_between
+from wellcal.problem.problem import prepare
+from wellcal.witnesses import Witness, witness
+from wellcal.witnesses.candidates import MaxTest
+from wellcal.witnesses.summaries import Summary, segments_of, splits
+from wellcal.witnesses.wording import how_often, round_between
 
 N = 40
 rng = np.random.default_rng(5)

@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 from scipy import special
 
-from wellcal.conformance.report import LawBrokenError, NDArray, require, require_close
+from wellcal._arrays.namespaces import NDArray
+from wellcal.conformance.report import LawBrokenError, require, require_close
 from wellcal.predictions import Predictions
 
 Ask = Callable[..., NDArray | None]

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from wellcal._array import Array, asarray, is_array, namespace, to_numpy
-from wellcal._ops import EPSILON
-from wellcal.adapters import as_predictions
+from wellcal._arrays.namespaces import Array, NDArray, asarray, is_array, namespace, to_numpy
+from wellcal._arrays.ops import EPSILON
+from wellcal._arrays.parameters import device_of
 from wellcal.conformance.densities import check_density
-from wellcal.conformance.report import Check, LawBrokenError, NDArray, Report, require, require_close, run
+from wellcal.conformance.report import Check, LawBrokenError, Report, require, require_close, run
 from wellcal.conformance.sample import Sample, rounding, spread
 from wellcal.conformance.spaces import simulated
-from wellcal.defaults import default_kernel
-from wellcal.estimators import skce
 from wellcal.kernels.base import Kernel, Tensor
+from wellcal.measures._skce import skce
 from wellcal.predictions import Predictions, Quantiles, Samples
-from wellcal.predictions._parameters import device_of
+from wellcal.predictions.adapters import as_predictions
 from wellcal.predictions.base import as_generator
+from wellcal.problem.defaults import default_kernel
 
 _FEW = 8  # predictions that are compared with simulation
 _STANDARD_ERRORS = 5.0

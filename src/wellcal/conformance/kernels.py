@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from wellcal.adapters import as_predictions
 from wellcal.conformance.pairs import pair_laws
 from wellcal.conformance.report import Check, Report, run
 from wellcal.conformance.sample import Sample
 from wellcal.conformance.spaces import prediction_laws, target_laws
 from wellcal.kernels.base import Kernel, Scaled, Sum, Tensor, space_of
+from wellcal.predictions.adapters import as_predictions
 from wellcal.predictions.base import as_generator
 
 

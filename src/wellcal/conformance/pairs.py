@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from wellcal._array import Array, to_numpy
-from wellcal.conformance.report import Check, NDArray
+from wellcal._arrays.namespaces import Array, NDArray, to_numpy
+from wellcal.conformance.report import Check
 from wellcal.conformance.sample import FIXED, Sample, as_seen, compare, matrix, row
 from wellcal.conformance.spaces import answers, definite, finite, prediction_matrix, symmetric
+from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel, Scaled, Sum, Tensor
 from wellcal.kernels.targets import Joint
 from wellcal.predictions import Predictions
-from wellcal.problem import prepare
-from wellcal.quadrature import Lowering
+from wellcal.problem.problem import prepare
 
 
 def pair_laws(kernel: Kernel, sample: Sample) -> Iterator[tuple[str, Check]]:

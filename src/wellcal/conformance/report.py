@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-NDArray = np.ndarray[Any, Any]
+from wellcal._arrays.namespaces import NDArray
 
 
 class ConformanceError(AssertionError):

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._array import Array, from_numpy, namespace, take_rows, to_numpy
-from wellcal._ops import EPSILON, ops_for
-from wellcal.conformance.report import LawBrokenError, NDArray
-from wellcal.expansion import Side, Targets, is_objects
+from wellcal._arrays.namespaces import Array, NDArray, from_numpy, namespace, take_rows, to_numpy
+from wellcal._arrays.ops import EPSILON, ops_for
+from wellcal.conformance.report import LawBrokenError
+from wellcal.expectations._pairing import Notes, plan
+from wellcal.expectations.decompose import Side, Targets, is_objects
+from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.matrix import values_matrix
-from wellcal.pairing import Notes, plan
 from wellcal.predictions import Predictions, Quantiles
-from wellcal.quadrature import Lowering
 
 FEW = 6  # predictions that are compared with simulation
 BLOCK = 20  # draws that meet as many others: each block gives one independent average

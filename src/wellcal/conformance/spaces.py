@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._array import Array, asarray, namespace, to_numpy
-from wellcal.conformance.report import Check, LawBrokenError, NDArray, require, require_close
+from wellcal._arrays.namespaces import Array, NDArray, asarray, namespace, to_numpy
+from wellcal.conformance.report import Check, LawBrokenError, require, require_close
 from wellcal.conformance.sample import FIXED, Sample, as_seen, compare, matrix, pairings, rounding, row
-from wellcal.expansion import Targets
+from wellcal.expectations.decompose import Targets
+from wellcal.expectations.on_predictions import prediction_kernel
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
-from wellcal.prediction_kernels import prediction_kernel
 from wellcal.predictions import Bernoulli, Categorical, Mixture, Predictions, Quantiles, Samples
 
 # -- laws of kernels on targets --------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from wellcal._array import Array
+from wellcal._arrays.namespaces import Array
 from wellcal.displays.style import COLOURS, CYCLE, MARKERS, axes_or_new, style
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._array import Array, to_numpy
+from wellcal._arrays.namespaces import Array, to_numpy
 from wellcal.displays.style import COLOUR_MAP, COLOURS, axes_or_new, style
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
-from wellcal._array import Array
-from wellcal.problem import Problem
-from wellcal.reductions import Sums
+from wellcal._arrays.namespaces import Array
+from wellcal.engines.reductions import Sums
+from wellcal.problem.problem import Problem
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 import array_api_compat as compat
 import numpy as np
 
-from wellcal._array import Array, is_numpy, namespace
-from wellcal.expansion import Rows
-from wellcal.problem import Problem
-from wellcal.tiling import Interval
+from wellcal._arrays.namespaces import Array, is_numpy, namespace
+from wellcal.expectations.decompose import Rows
+from wellcal.problem.pairs import Interval
+from wellcal.problem.problem import Problem
 
 
 class Piece(Protocol):

@@ -16,9 +16,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, is_dataclass
-from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, TypeVar
 
@@ -26,7 +24,7 @@ import array_api_compat as compat
 import numpy as np
 
 from wellcal import kernels
-from wellcal._array import (
+from wellcal._arrays.namespaces import (
     Array,
     float64,
     is_jax,
@@ -36,13 +34,14 @@ from wellcal._array import (
     stop_gradient,
     to_numpy,
 )
-from wellcal.engines.differentiable import Pieces, sum_with_gradient
+from wellcal._arrays.threads import one_blas_thread
+from wellcal.engines.autograd import Pieces, sum_with_gradient
 from wellcal.engines.pieces import Lag, Piece, Tile
-from wellcal.engines.scanning import scan_listed_blocks, scan_tiles
-from wellcal.expansion import slice_rows
-from wellcal.problem import Problem
-from wellcal.reductions import RowAccumulator, Sums
-from wellcal.tiling import Interval, tile_shape, triangle_tiles
+from wellcal.engines.reductions import RowAccumulator, Sums
+from wellcal.engines.scan import scan_listed_blocks, scan_tiles
+from wellcal.expectations.decompose import slice_rows
+from wellcal.problem.pairs import Interval, tile_shape, triangle_tiles
+from wellcal.problem.problem import Problem
 
 _CACHE_ELEMENTS = 131_072  # 1 MiB of float64: smaller tiles make threads wait for the interpreter's lock
 _TENSOR_ELEMENTS = 262_144  # frameworks with a cost for each call want larger tiles
@@ -278,21 +277,6 @@ def _keep_freed_memory() -> None:
     longer than the arithmetic.
     """
     np.empty(_CACHE_ELEMENTS * 16)
-
-
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Keep BLAS from starting threads inside ours, where threadpoolctl is installed to say so."""
-    controller = _blas_controller()
-    return nullcontext() if controller is None else controller.limit(limits=1, user_api="blas")
-
-
-@lru_cache(maxsize=1)
-def _blas_controller() -> Any:
-    try:
-        from threadpoolctl import ThreadpoolController
-    except ImportError:
-        return None
-    return ThreadpoolController()  # it looks through all loaded libraries: once is enough
 
 
 # -- other libraries -------------------------------------------------------------------------

@@ -4,15 +4,15 @@
 its `method`.
 """
 
-from wellcal.hypotests.asymptotic import Bootstrap, Multiplier, Spectrum
-from wellcal.hypotests.blocks import Block
-from wellcal.hypotests.bounds import DistributionFree
-from wellcal.hypotests.calibration import METHODS, calibration_test
-from wellcal.hypotests.combined import Aggregated, Omnibus, Regularised
-from wellcal.hypotests.consistency import Consistency
-from wellcal.hypotests.cumulants import Gamma, Pearson
-from wellcal.hypotests.exact import Exact
-from wellcal.hypotests.mean_embedding import MeanEmbedding
+from wellcal.hypotests._calibration_test import METHODS, calibration_test
+from wellcal.hypotests.methods.asymptotic import Bootstrap, Multiplier, Spectrum
+from wellcal.hypotests.methods.block import Block
+from wellcal.hypotests.methods.combined import Aggregated, Omnibus, Regularised
+from wellcal.hypotests.methods.consistency import Consistency
+from wellcal.hypotests.methods.cumulants import Gamma, Pearson
+from wellcal.hypotests.methods.distribution_free import DistributionFree
+from wellcal.hypotests.methods.exact import Exact
+from wellcal.hypotests.methods.mean_embedding import MeanEmbedding
 from wellcal.hypotests.result import TestResult
 
 __all__ = [

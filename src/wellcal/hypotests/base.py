@@ -8,15 +8,13 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from wellcal._array import to_numpy
+from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.engines import Engine
-from wellcal.estimators import estimate_blocks, estimate_unbiased
 from wellcal.hypotests.progress import Progress
+from wellcal.measures._skce import estimate_blocks, estimate_unbiased
+from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions
-from wellcal.problem import Problem, prepare_checked
-from wellcal.results import Estimate
-
-FloatArray = np.ndarray[Any, Any]
+from wellcal.problem.problem import Problem, prepare_checked
 
 TRIANGLE_BUDGET = 4e9
 """Elementary evaluations up to which the estimate beside a p-value is taken over all pairs."""
@@ -42,7 +40,7 @@ class Setup:
         Number of the cluster of each case, or None.
     """
 
-    targets: FloatArray
+    targets: NDArray
     predictions: Predictions
     given: Predictions
     problem: Problem
@@ -51,7 +49,7 @@ class Setup:
     n_resamples: int
     expectations: Any = "auto"
     pooled: int | None = None
-    groups: FloatArray | None = None
+    groups: NDArray | None = None
     progress: Progress = field(default_factory=Progress)
 
     @property
@@ -90,7 +88,7 @@ class Setup:
         )
 
     @cached_property
-    def diagonal(self) -> FloatArray:
+    def diagonal(self) -> NDArray:
         """h_ii, ``(n,)``, of the predictions as they were given."""
         problem = self.problem
         if self.pooled is not None:
@@ -122,7 +120,7 @@ class Outcome:
     pvalue: float
     label: str
     estimate: Estimate | None = None
-    null: FloatArray | None = None
+    null: NDArray | None = None
     provenance: dict[str, Any] = field(default_factory=lambda: {})
 
 
@@ -154,7 +152,7 @@ class Method(Protocol):
         ...
 
 
-def monte_carlo_pvalue(statistic: float, null: FloatArray) -> float:
+def monte_carlo_pvalue(statistic: float, null: NDArray) -> float:
     """``(1 + #{null >= statistic}) / (1 + R)``: never zero, and ties count against the model.
 
     Values that differ by rounding only are ties.
@@ -169,7 +167,7 @@ def monte_carlo_pvalue(statistic: float, null: FloatArray) -> float:
     return (1.0 + exceed) / (1.0 + len(null))
 
 
-def check_numbers(values: FloatArray) -> None:
+def check_numbers(values: NDArray) -> None:
     """An error where a statistic is nan, which would compare as neither large nor small."""
     if np.any(np.isnan(values)):
         raise ValueError(

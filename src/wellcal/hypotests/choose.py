@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from wellcal.expansion import components_of
-from wellcal.hypotests.asymptotic import Multiplier
+from wellcal.expectations.decompose import components_of
 from wellcal.hypotests.base import Method, Setup
-from wellcal.hypotests.blocks import Block
-from wellcal.hypotests.combined import Omnibus
-from wellcal.hypotests.cumulants import Pearson
-from wellcal.hypotests.nulls import draw_targets, why_not_resampled
-from wellcal.hypotests.resampled import ResampledSKCE, has_terms
-from wellcal.locations import _centre
+from wellcal.hypotests.methods.asymptotic import Multiplier
+from wellcal.hypotests.methods.block import Block
+from wellcal.hypotests.methods.combined import Omnibus
+from wellcal.hypotests.methods.cumulants import Pearson
+from wellcal.hypotests.resampling.nulls import draw_targets, why_not_resampled
+from wellcal.hypotests.resampling.resampled import ResampledSKCE, has_terms
 from wellcal.predictions import Predictions
-from wellcal.problem import prepare_checked
+from wellcal.problem.locations import _centre
+from wellcal.problem.problem import prepare_checked
 
 PAIRS_BUDGET = 5e9
 """Evaluations for exact tests over all pairs: some ten seconds on two cores."""

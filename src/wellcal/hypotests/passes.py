@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from wellcal._array import Array, to_numpy
+from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal.engines import Engine
-from wellcal.estimators import estimate_unbiased
-from wellcal.hypotests.base import FloatArray, Setup
-from wellcal.problem import Problem
-from wellcal.reductions import RowAccumulator, Sums
-from wellcal.results import Estimate
+from wellcal.engines.reductions import RowAccumulator, Sums
+from wellcal.hypotests.base import Setup
+from wellcal.measures._skce import estimate_unbiased
+from wellcal.measures.estimate import Estimate
+from wellcal.problem.problem import Problem
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -42,7 +42,7 @@ class Forms:
         Sums of h over the same pairs.
     """
 
-    values: FloatArray
+    values: NDArray
     sums: Sums
 
 
@@ -60,7 +60,7 @@ class Products:
         Sums of h over all pairs.
     """
 
-    values: FloatArray
+    values: NDArray
     squares: float
     sums: Sums
 
@@ -95,7 +95,7 @@ class Visited:
         return self.engine.describe(problem)
 
 
-def dense(setup: Setup, what: str) -> FloatArray:
+def dense(setup: Setup, what: str) -> NDArray:
     """H0 as an array ``(n, n)``, or an error that says which methods do without it."""
     n = setup.n
     if matrix_bytes(n) > LARGEST_MATRIX:
@@ -105,7 +105,7 @@ def dense(setup: Setup, what: str) -> FloatArray:
         )
     out = np.zeros((n, n))
 
-    def fill(i: slice, j: slice, h: FloatArray) -> None:
+    def fill(i: slice, j: slice, h: NDArray) -> None:
         if setup.factor != 1.0:
             h = setup.factor * h
         if i.stop <= j.start:
@@ -121,7 +121,7 @@ def dense(setup: Setup, what: str) -> FloatArray:
     return out
 
 
-def quadratic_forms(setup: Setup, weights: FloatArray) -> Forms:
+def quadratic_forms(setup: Setup, weights: NDArray) -> Forms:
     """``w' H0 w`` for each column w of weights ``(n, R)``, in one pass over the pairs.
 
     Weights may be of any numeric type. They are read along the cases: the transpose of an array of R rows
@@ -130,9 +130,9 @@ def quadratic_forms(setup: Setup, weights: FloatArray) -> Forms:
     lines = weights.T
     groups = [slice(start, start + _COLUMNS) for start in range(0, len(lines), _COLUMNS)]
 
-    def reduce(i: slice, j: slice, h: FloatArray) -> tuple[slice, slice, list[FloatArray], Any, Any]:
+    def reduce(i: slice, j: slice, h: NDArray) -> tuple[slice, slice, list[NDArray], Any, Any]:
         h = _between_clusters(setup, i, j, h)
-        forms: list[FloatArray] = []
+        forms: list[NDArray] = []
         for group in groups:
             left, right = np.asarray(lines[group, i], float), np.asarray(lines[group, j], float)
             forms.append(np.vecdot(left, right @ h.T))
@@ -147,12 +147,12 @@ def quadratic_forms(setup: Setup, weights: FloatArray) -> Forms:
     return Forms(2.0 * setup.factor * values, scaled_sums(sums.result(), setup.factor))
 
 
-def products(setup: Setup, vectors: FloatArray) -> Products:
+def products(setup: Setup, vectors: NDArray) -> Products:
     """``H0 V`` for vectors ``(n, q)`` of any numeric type, with the sum of squares, in one pass."""
     values = np.zeros(vectors.shape)
     squares = 0.0
 
-    def reduce(i: slice, j: slice, h: FloatArray) -> tuple[slice, slice, Any, Any, Any, Any, float]:
+    def reduce(i: slice, j: slice, h: NDArray) -> tuple[slice, slice, Any, Any, Any, Any, float]:
         right, down = h @ np.asarray(vectors[j], float), h.T @ np.asarray(vectors[i], float)
         return i, j, right, down, h.sum(axis=1), h.sum(axis=0), float(np.vdot(h, h))
 
@@ -166,7 +166,7 @@ def products(setup: Setup, vectors: FloatArray) -> Products:
     return Products(factor * values, 2.0 * factor**2 * squares, scaled_sums(sums.result(), factor))
 
 
-def sums_of(matrix: FloatArray) -> Sums:
+def sums_of(matrix: NDArray) -> Sums:
     """Sums of h over all pairs, from H0."""
     rows = matrix.sum(axis=1)
     return Sums(0.5 * float(rows.sum()), rows)
@@ -179,7 +179,7 @@ def estimate_from(setup: Setup, sums: Sums) -> Estimate:
     return setup.scaled(estimate_unbiased(setup.problem, found))
 
 
-def whole_diagonal(setup: Setup, what: str) -> FloatArray:
+def whole_diagonal(setup: Setup, what: str) -> NDArray:
     """Diagonal of the matrix of h that belongs to H0, or an error where it is not known.
 
     For pooled draws it is that of the pooled problem: h_ii is the squared norm of what h_ij are the
@@ -219,7 +219,7 @@ def chunks(n: int, count: int, bytes_each: int = 8, multiple: int = 1) -> list[s
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
-def _over_pairs(setup: Setup, reduce: Callable[[slice, slice, FloatArray], Result]) -> Iterator[Result]:
+def _over_pairs(setup: Setup, reduce: Callable[[slice, slice, NDArray], Result]) -> Iterator[Result]:
     """Results of `reduce` on all tiles, with word of how far it is."""
     n = setup.n
     height, width = setup.engine.describe(setup.problem).get("tile", (n, n))
@@ -236,7 +236,7 @@ def scaled_sums(sums: Sums, factor: float) -> Sums:
     return sums if factor == 1.0 else Sums(factor * sums.total, factor * sums.rows)
 
 
-def _between_clusters(setup: Setup, i: slice, j: slice, h: FloatArray) -> FloatArray:
+def _between_clusters(setup: Setup, i: slice, j: slice, h: NDArray) -> NDArray:
     """h with pairs of one cluster left out."""
     if setup.groups is None:
         return h

@@ -11,8 +11,8 @@ import numpy as np
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
-from wellcal.presentation import html_table, plain, pvalue_text, text_rows
-from wellcal.results import Estimate
+from wellcal.measures.estimate import Estimate
+from wellcal.measures.presentation import html_table, plain, pvalue_text, text_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 ``k + l`` and ``k * l`` combine kernels on the same space, ``2.0 * k`` scales one, and ``k_P @ k_Y``
 is the tensor product of a kernel on predictions with a kernel on targets. Kernels only say what they
-are; :mod:`wellcal.pairing` and :mod:`wellcal.distances` evaluate them.
+are; :mod:`wellcal.expectations._pairing` and :mod:`wellcal.expectations.distances` evaluate them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wellcal._array import Array, shown
-from wellcal._checks import positive_number
-from wellcal._ops import Ops
+from wellcal._arrays.checks import positive_number
+from wellcal._arrays.namespaces import Array, shown
+from wellcal._arrays.ops import Ops
 
 if TYPE_CHECKING:
     from wellcal.kernels.guarantees import Guarantees
@@ -57,8 +57,8 @@ class Kernel:
             Whether the kernel is positive definite, characteristic and bounded there (True: proven,
             False: refuted, None: not known), and what proves it.
         """
-        from wellcal.adapters import as_predictions
         from wellcal.kernels.guarantees import guarantees_of
+        from wellcal.predictions.adapters import as_predictions
 
         return guarantees_of(self, as_predictions(predictions))
 

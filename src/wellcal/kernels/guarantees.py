@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from wellcal._array import is_traced, to_numpy
+from wellcal._arrays.namespaces import is_traced, to_numpy
 from wellcal.kernels.base import Kernel, Product, Radial, Scaled, Sum, Tensor, space_of
 from wellcal.kernels.metrics import (
     Euclidean,

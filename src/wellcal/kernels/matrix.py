@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._array import Array, from_numpy, is_array, namespace, to_numpy
-from wellcal._checks import real_array
-from wellcal._ops import Ops, ops_for
+from wellcal._arrays.checks import real_array
+from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array, namespace, to_numpy
+from wellcal._arrays.ops import Ops, ops_for
 from wellcal.kernels.base import Coordinates, Kernel, Product, Scaled, Sum, TargetKernel
 from wellcal.kernels.targets import Callable, Delta
 
@@ -100,7 +100,7 @@ def _ragged(x: Any) -> bool:
     return False
 
 
-def as_objects(x: Any) -> np.ndarray[Any, Any]:
+def as_objects(x: Any) -> NDArray:
     """A one-dimensional array of Python objects, never unpacking a sequence that is one target."""
     if isinstance(x, np.ndarray) and x.ndim == 1:
         return x
@@ -117,7 +117,7 @@ def _is_real(x: Any) -> bool:
     return bool(xp.isdtype(x.dtype, ("real floating", "integral", "bool")))
 
 
-def label_matrix(ops: Ops, kernel: Kernel, labels: np.ndarray[Any, Any], like: Array) -> Array:
+def label_matrix(ops: Ops, kernel: Kernel, labels: NDArray, like: Array) -> Array:
     """Kernel matrix between the labels of a finite support, beside the array `like`."""
     if labels.dtype.kind in "fiub":
         values = from_numpy(labels.astype(np.float64), like)

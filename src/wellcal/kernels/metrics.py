@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from wellcal._array import shown
-from wellcal._checks import positive_number
+from wellcal._arrays.checks import positive_number
+from wellcal._arrays.namespaces import shown
+from wellcal._arrays.registry import Rules
 from wellcal.kernels.base import Kernel
 
 
 class Metric:
-    """A distance between predictions, as a frozen value; :mod:`wellcal.distances` evaluates it."""
+    """A distance between predictions, as a frozen value; `wellcal.expectations.distances` evaluates it."""
 
     max_power: ClassVar[float] = 2.0
     """Largest power for which exp(-d^power) can be positive definite."""
+
+
+DISTANCES: Rules[Callable[..., Any]] = Rules("a distance")
+"""How each metric is evaluated for each family: rules by ``(metric class, family)``."""
 
 
 @dataclass(frozen=True)

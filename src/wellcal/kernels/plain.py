@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._array import is_array, to_numpy
+from wellcal._arrays.namespaces import is_array, to_numpy
 from wellcal.kernels import base, metrics, targets
 from wellcal.kernels.base import Kernel
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 from scipy import special
 
-from wellcal._array import Array, is_numpy, shown
-from wellcal._checks import positive_number
-from wellcal._ops import Ops
+from wellcal._arrays.checks import positive_number
+from wellcal._arrays.namespaces import Array, is_numpy, shown
+from wellcal._arrays.ops import Ops
 from wellcal.kernels.base import Coordinates, Kernel, Radial, TargetKernel
 
 

@@ -8,9 +8,11 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from wellcal._array import (
+from wellcal._arrays.checks import check_nonempty, check_same_length, real_array
+from wellcal._arrays.namespaces import (
     Array,
     Namespace,
+    NDArray,
     asarray,
     from_numpy,
     is_array,
@@ -20,9 +22,8 @@ from wellcal._array import (
     take_rows,
     to_numpy,
 )
-from wellcal._checks import check_nonempty, check_same_length, real_array
-from wellcal._ops import Ops, ops_for
-from wellcal.predictions._parameters import device_of
+from wellcal._arrays.ops import Ops, ops_for
+from wellcal._arrays.parameters import device_of
 
 FAMILIES: list[type[Predictions]] = []
 
@@ -171,11 +172,11 @@ class Predictions:
         drawn = self._draw(as_generator(rng), 1 if size is None else int(size))
         return self._out(drawn if size is not None else drawn[0])
 
-    def _draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, Any]:
+    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
         """NumPy draws of shape ``(size, n) + event_shape``."""
         raise TypeError(f"{type(self).__name__} cannot be sampled")
 
-    def _out(self, drawn: np.ndarray[Any, Any]) -> Array:
+    def _out(self, drawn: NDArray) -> Array:
         like = self._like
         if drawn.dtype.kind not in "biuf":
             return drawn  # only NumPy holds strings and objects
@@ -286,12 +287,6 @@ class _Static:
 
 
 on_first_jax_array(_register_with_jax)
-
-
-def check_truth_first(y: object) -> None:
-    """Reject predictions in the place of observed targets."""
-    if isinstance(y, Predictions):
-        raise TypeError("y must be observed targets, found predictions; the order is (y, pred), truth first")
 
 
 def nonempty(batch: Predictions) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._array import Array, concat_rows, namespace
-from wellcal.predictions._parameters import same_dtype
+from wellcal._arrays.namespaces import Array, concat_rows, namespace
+from wellcal._arrays.parameters import same_dtype
 from wellcal.predictions.base import Predictions
 from wellcal.predictions.samples import Samples
 

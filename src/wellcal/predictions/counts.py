@@ -8,17 +8,16 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-from wellcal._array import Array, to_numpy
-from wellcal._checks import check_rows, nonnegative, real_array
-from wellcal.predictions._numeric import (
-    NDArray,
+from wellcal._arrays.checks import check_rows, nonnegative, real_array
+from wellcal._arrays.namespaces import Array, NDArray, to_numpy
+from wellcal._arrays.parameters import check_whole, parameters
+from wellcal._arrays.special import (
     count_quantile,
     elementwise,
     negative_binomial_log_prob,
     poisson_log_prob,
     quiet,
 )
-from wellcal.predictions._parameters import check_whole, parameters
 from wellcal.predictions.base import Predictions, nonempty
 
 

@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-from wellcal._array import Array, to_numpy
-from wellcal._checks import positive, real_array
-from wellcal.predictions._numeric import NDArray, betaln, elementwise, quiet
-from wellcal.predictions._parameters import check_probabilities
+from wellcal._arrays.checks import positive, real_array
+from wellcal._arrays.namespaces import Array, NDArray, to_numpy
+from wellcal._arrays.parameters import check_probabilities
+from wellcal._arrays.special import betaln, elementwise, quiet
 from wellcal.predictions.base import Predictions, nonempty
 
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._array import Array, from_numpy, is_array, is_traced, namespace, to_numpy
-from wellcal._checks import check_ndim, check_nonempty, check_rows, check_same_length, real_array
-from wellcal.predictions._numeric import (
-    NDArray,
+from wellcal._arrays.checks import check_ndim, check_nonempty, check_rows, check_same_length, real_array
+from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array, is_traced, namespace, to_numpy
+from wellcal._arrays.parameters import as_library, check_probabilities, check_within
+from wellcal._arrays.special import (
     draw_index,
     gather,
     integer_dtype,
@@ -18,7 +18,6 @@ from wellcal.predictions._numeric import (
     quiet,
     table_quantile,
 )
-from wellcal.predictions._parameters import as_library, check_probabilities, check_within
 from wellcal.predictions.base import Predictions, nonempty
 
 

@@ -8,17 +8,10 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from wellcal._array import Array, is_array, is_numpy, namespace, stop_gradient, to_numpy
-from wellcal._checks import real_array
-from wellcal.predictions._numeric import (
-    NDArray,
-    bisect_quantile,
-    draw_index,
-    log_or_minus_infinity,
-    on_numpy,
-    quiet,
-)
-from wellcal.predictions._parameters import check_probabilities
+from wellcal._arrays.checks import real_array
+from wellcal._arrays.namespaces import Array, NDArray, is_array, is_numpy, namespace, stop_gradient, to_numpy
+from wellcal._arrays.parameters import check_probabilities
+from wellcal._arrays.special import bisect_quantile, draw_index, log_or_minus_infinity, on_numpy, quiet
 from wellcal.predictions.base import Predictions, nonempty
 from wellcal.predictions.normal import NORMAL_INTERQUARTILE_RANGE
 

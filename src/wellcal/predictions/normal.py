@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from wellcal._array import Array, to_numpy
-from wellcal._checks import nonnegative, real_array
-from wellcal._ops import Ops
-from wellcal.predictions._linalg import checked_cholesky, log_determinant, solve_lower
-from wellcal.predictions._numeric import quiet
-from wellcal.predictions._parameters import common_library, parameters, same_dtype
+from wellcal._arrays.checks import nonnegative, real_array
+from wellcal._arrays.linalg import checked_cholesky, log_determinant, solve_lower
+from wellcal._arrays.namespaces import Array, NDArray, to_numpy
+from wellcal._arrays.ops import Ops
+from wellcal._arrays.parameters import common_library, parameters, same_dtype
+from wellcal._arrays.special import quiet
 from wellcal.predictions.base import Predictions, nonempty
 
 LOG_2PI = math.log(2.0 * math.pi)
@@ -86,7 +86,7 @@ class Normal(Predictions):
         certain = self.scale == 0  # 0 times the infinite quantiles at levels 0 and 1 is not a number
         return self.loc + ops.where(certain, ops.one(self.scale), self.scale) * ops.where(certain, 0.0, z)
 
-    def _draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, Any]:
+    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return rng.normal(to_numpy(self.loc), to_numpy(self.scale), (size, len(self)))
 
 
@@ -156,7 +156,7 @@ class DiagonalNormal(Predictions):
         """Interquartile ranges of the coordinates, ``(n, d)``."""
         return NORMAL_INTERQUARTILE_RANGE * self.scale
 
-    def _draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, Any]:
+    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return rng.normal(to_numpy(self.loc), to_numpy(self.scale), (size, *self.loc.shape))
 
 
@@ -228,7 +228,7 @@ class MultivariateNormal(Predictions):
         """Interquartile ranges of the coordinates, ``(n, d)``."""
         return NORMAL_INTERQUARTILE_RANGE * self._xp.sqrt(self.variance())
 
-    def _draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, Any]:
+    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
         z = rng.standard_normal((size, *self.loc.shape))
         return to_numpy(self.loc) + (to_numpy(self.chol) @ z[..., None])[..., 0]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._array import is_array, to_numpy
+from wellcal._arrays.namespaces import NDArray, is_array, to_numpy
 from wellcal.predictions.base import FAMILIES, Predictions
 
 
@@ -44,7 +44,7 @@ def predictions_from_dict(plain: dict[str, Any]) -> Predictions:
 
 def array_to_dict(array: Any) -> dict[str, Any]:
     """An array of numbers or texts as plain values."""
-    values: np.ndarray[Any, Any] = to_numpy(array)
+    values: NDArray = to_numpy(array)
     if values.dtype.kind not in "biufU" and not all(
         isinstance(item, (str, int, float)) for item in values.ravel().tolist()
     ):
@@ -56,7 +56,7 @@ def array_to_dict(array: Any) -> dict[str, Any]:
     return {"dtype": dtype, "shape": list(values.shape), "values": values.ravel().tolist()}
 
 
-def array_from_dict(plain: dict[str, Any]) -> np.ndarray[Any, Any]:
+def array_from_dict(plain: dict[str, Any]) -> NDArray:
     """The array again, as NumPy's."""
     return np.array(plain["values"], dtype=np.dtype(plain["dtype"])).reshape(plain["shape"])
 

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special
 
-from wellcal._array import Array, to_numpy
-from wellcal._checks import check_ndim, positive, real_array
-from wellcal.predictions._linalg import checked_cholesky, log_determinant, solve_lower
-from wellcal.predictions._numeric import NDArray, elementwise, positive_power, quiet
-from wellcal.predictions._parameters import common_library, is_number, parameters, repeated, same_dtype
+from wellcal._arrays.checks import check_ndim, positive, real_array
+from wellcal._arrays.linalg import checked_cholesky, log_determinant, solve_lower
+from wellcal._arrays.namespaces import Array, NDArray, to_numpy
+from wellcal._arrays.parameters import common_library, is_number, parameters, repeated, same_dtype
+from wellcal._arrays.special import elementwise, positive_power, quiet
 from wellcal.predictions.base import Predictions, nonempty
 from wellcal.predictions.normal import NORMAL_INTERQUARTILE_RANGE, check_vectors
 

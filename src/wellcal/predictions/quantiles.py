@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._array import Array, is_array, is_traced, to_numpy
-from wellcal._checks import check_rows, real_array
-from wellcal.predictions._numeric import NDArray, draw_index, gather, integer_dtype
-from wellcal.predictions._parameters import as_library
+from wellcal._arrays.checks import check_rows, real_array
+from wellcal._arrays.namespaces import Array, NDArray, is_array, is_traced, to_numpy
+from wellcal._arrays.parameters import as_library
+from wellcal._arrays.special import draw_index, gather, integer_dtype
 from wellcal.predictions.base import Predictions, nonempty
 
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from wellcal._array import Array, is_array, namespace, to_numpy
-from wellcal._checks import check_ndim, check_same_length, real_array
-from wellcal.predictions._numeric import NDArray, draw_index, table_quantile
-from wellcal.predictions._parameters import check_probabilities, common_library
+from wellcal._arrays.checks import check_ndim, check_same_length, real_array
+from wellcal._arrays.namespaces import Array, NDArray, is_array, namespace, to_numpy
+from wellcal._arrays.parameters import check_probabilities, common_library
+from wellcal._arrays.special import draw_index, table_quantile
 from wellcal.predictions.base import Predictions, nonempty
 
 

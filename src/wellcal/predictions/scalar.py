@@ -9,18 +9,11 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-from wellcal._array import Array, to_numpy
-from wellcal._checks import nonnegative, positive
-from wellcal._ops import Ops
-from wellcal.predictions._numeric import (
-    NDArray,
-    betaln,
-    elementwise,
-    log_gamma_ratio,
-    quiet,
-    student_t_lower_quantile,
-)
-from wellcal.predictions._parameters import check_within, parameters
+from wellcal._arrays.checks import nonnegative, positive
+from wellcal._arrays.namespaces import Array, NDArray, to_numpy
+from wellcal._arrays.ops import Ops
+from wellcal._arrays.parameters import check_within, parameters
+from wellcal._arrays.special import betaln, elementwise, log_gamma_ratio, quiet, student_t_lower_quantile
 from wellcal.predictions.base import Predictions, nonempty
 from wellcal.predictions.normal import LOG_2PI
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from wellcal.engines import Tiled
-from wellcal.estimators import skce
+from wellcal.measures._skce import skce
 from wellcal.reproduce import published
 from wellcal.reproduce.compare import Comparison, compare_mean_error, compare_variance
 from wellcal.reproduce.synthetic import PAPER_KERNEL, draw_cases

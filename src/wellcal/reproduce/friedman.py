@@ -11,10 +11,11 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal.engines import Tiled
-from wellcal.estimators import skce
 from wellcal.hypotests import calibration_test
 from wellcal.kernels import ExpDistance, Gaussian, MixtureWasserstein
 from wellcal.kernels.base import Tensor
+from wellcal.measures._skce import skce
+from wellcal.measures.scores.casewise import mse, nll, pinball_loss
 from wellcal.predictions import Mixture, Normal
 from wellcal.reproduce import published
 from wellcal.reproduce.compare import Comparison, compare_with_repeats
@@ -23,7 +24,6 @@ from wellcal.reproduce.networks import Networks, glorot_networks
 from wellcal.reproduce.store import write_through
 from wellcal.reproduce.synthetic import PAPER_KERNEL
 from wellcal.reproduce.tasks import Record, Settings, Task, generator
-from wellcal.scores import mse, nll, pinball_loss
 
 FloatArray = np.ndarray[Any, Any]
 Statistics = dict[str, float]

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from wellcal.expectations._pairing import Notes, pairing
+from wellcal.expectations.on_predictions import prediction_kernel
 from wellcal.kernels.base import Kernel, Tensor
 from wellcal.kernels.matrix import kernel_matrix
-from wellcal.pairing import Notes, pairing
-from wellcal.prediction_kernels import prediction_kernel
 from wellcal.predictions import Mixture, Predictions
 
 FloatArray = np.ndarray[Any, Any]

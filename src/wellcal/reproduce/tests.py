@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from wellcal.embedding import location_kernel
 from wellcal.engines import Tiled
 from wellcal.hypotests import MeanEmbedding, calibration_test
-from wellcal.hypotests.mean_embedding import hotelling
+from wellcal.hypotests.methods.mean_embedding import hotelling
 from wellcal.predictions import DiagonalNormal
+from wellcal.problem.location_kernel import location_kernel
 from wellcal.reproduce import published
 from wellcal.reproduce.compare import Comparison, compare_proportions
 from wellcal.reproduce.synthetic import PAPER_KERNEL, draw_cases, draw_test_locations

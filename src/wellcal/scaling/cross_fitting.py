@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._array import take_rows
-from wellcal.defaults import default_kernel
+from wellcal._arrays.namespaces import NDArray, take_rows
 from wellcal.hypotests import TestResult, calibration_test
 from wellcal.kernels.base import Kernel
+from wellcal.measures.estimate import Estimate
+from wellcal.measures.scores.casewise import nll
 from wellcal.predictions import Predictions
 from wellcal.predictions.base import as_generator
 from wellcal.predictions.batches import concatenate
-from wellcal.results import Estimate
+from wellcal.problem.defaults import default_kernel
 from wellcal.scaling.recalibrator import TemperatureScaling, numpy_data
-from wellcal.scores import nll
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +65,10 @@ class CrossFitted:
     after: TestResult
     nll_before: Estimate
     nll_after: Estimate
-    fold_pvalues: np.ndarray[Any, Any]
-    temperatures: np.ndarray[Any, Any]
+    fold_pvalues: NDArray
+    temperatures: NDArray
     predictions: Predictions
-    folds: np.ndarray[Any, Any]
+    folds: NDArray
     scaling: TemperatureScaling
 
     @property
@@ -174,7 +174,7 @@ def cross_fit(
         return new.fit(take_rows(targets, rows), predictions[rows], objective, **fit_options)
 
     parts: list[Predictions] = []
-    order: list[np.ndarray[Any, Any]] = []
+    order: list[NDArray] = []
     temperatures: list[float] = []
     pvalues: list[float] = []
     for fold in range(folds):
@@ -201,7 +201,7 @@ def cross_fit(
     )
 
 
-def draw_folds(n: int, folds: Any, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+def draw_folds(n: int, folds: Any, rng: np.random.Generator) -> NDArray:
     """Fold of each of n cases: at random, of sizes that differ by at most one.
 
     Examples

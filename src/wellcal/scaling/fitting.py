@@ -10,19 +10,19 @@ from typing import Any, cast
 import numpy as np
 from scipy import optimize
 
-from wellcal._array import Array
-from wellcal._checks import check_rows
-from wellcal._ops import Ops
-from wellcal.defaults import default_kernel
+from wellcal._arrays.checks import check_rows
+from wellcal._arrays.namespaces import Array, NDArray
+from wellcal._arrays.ops import Ops
+from wellcal._arrays.special import quiet
 from wellcal.engines import get_engine
-from wellcal.estimators import estimate_blocks, estimate_unbiased, skce
-from wellcal.expansion import Rows, Targets, rows_under, slice_rows
+from wellcal.expectations._pairing import Notes, plan
+from wellcal.expectations.decompose import Rows, Targets, rows_under, slice_rows
 from wellcal.kernels.base import Kernel, Tensor
 from wellcal.kernels.targets import Joint
-from wellcal.pairing import Notes, plan
+from wellcal.measures._skce import estimate_blocks, estimate_unbiased, skce
 from wellcal.predictions import Predictions
-from wellcal.predictions._numeric import quiet
-from wellcal.problem import Problem, Term, expand, prepare_checked
+from wellcal.problem.defaults import default_kernel
+from wellcal.problem.problem import Problem, Term, expand, prepare_checked
 from wellcal.scaling.temperature import apply_temperature
 
 _STORED_CASES, _STORED_ELEMENTS = 2048, 1_000_000
@@ -151,7 +151,7 @@ def _given_predictions(given: Problem, checked: Array, scaled: Predictions, expe
 class _StoredKernel:
     """A kernel on predictions whose values are known: it does not change with the temperature."""
 
-    values: np.ndarray[Any, Any]
+    values: NDArray
     width: int = 1
 
     def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:

@@ -8,16 +8,16 @@ import warnings
 from pathlib import Path
 from typing import Any, Self, cast
 
-from wellcal._array import is_traced, to_numpy
-from wellcal._checks import positive_number
-from wellcal._files import write_whole
-from wellcal.adapters import as_predictions
+from wellcal._arrays.checks import positive_number
+from wellcal._arrays.files import write_whole
+from wellcal._arrays.namespaces import is_traced, to_numpy
 from wellcal.engines import Engine
+from wellcal.expectations.lowering import Lowering, in_numpy
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
 from wellcal.predictions import Mixture
-from wellcal.predictions.base import check_truth_first
-from wellcal.quadrature import Lowering, in_numpy
+from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.inputs import check_truth_first
 from wellcal.scaling.fitting import Fitted, fit_calibration, fit_likelihood
 from wellcal.scaling.temperature import apply_temperature, check_supported, family_name
 

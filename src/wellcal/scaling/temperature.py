@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wellcal._array import Array, namespace, stop_gradient
-from wellcal._checks import check_rows, finite, positive_number
-from wellcal.adapters import as_predictions
+from wellcal._arrays.checks import check_rows, finite, positive_number
+from wellcal._arrays.namespaces import Array, namespace, stop_gradient
+from wellcal._arrays.special import quiet
 from wellcal.predictions import (
     Bernoulli,
     Beta,
@@ -26,7 +26,7 @@ from wellcal.predictions import (
     PowerExponential,
     Predictions,
 )
-from wellcal.predictions._numeric import quiet
+from wellcal.predictions.adapters import as_predictions
 
 
 def apply_temperature(pred: object, temperature: Any) -> Any:

@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from wellcal.defaults import default_kernel
-from wellcal.estimators import skce
+from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
+from wellcal.measures._skce import skce
 from wellcal.predictions import Predictions
-from wellcal.problem import check_pair_kernel
-from wellcal.quadrature import Lowering
+from wellcal.problem.defaults import default_kernel
+from wellcal.problem.problem import check_pair_kernel
 from wellcal.torch.precision import wide_predictions, widen_half
 
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from wellcal._array import to_numpy
-from wellcal._checks import check_same_length
-from wellcal.defaults import default_kernel
+from wellcal._arrays.checks import check_same_length
+from wellcal._arrays.namespaces import to_numpy
 from wellcal.engines import get_engine
-from wellcal.estimators import estimate_blocks, estimate_unbiased, resolve_block_size
 from wellcal.hypotests import calibration_test
 from wellcal.kernels.base import Kernel
+from wellcal.measures._skce import estimate_blocks, estimate_unbiased, resolve_block_size
 from wellcal.predictions import Predictions
-from wellcal.problem import check_pair_kernel, prepare_checked
+from wellcal.problem.defaults import default_kernel
+from wellcal.problem.problem import check_pair_kernel, prepare_checked
 from wellcal.torch.precision import wide_predictions, widen_half
 from wellcal.torch.rows import check_fits, from_rows, template_of, to_rows
 

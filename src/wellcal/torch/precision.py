@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import torch
 
-from wellcal.adapters import as_predictions
 from wellcal.predictions import Predictions
+from wellcal.predictions.adapters import as_predictions
 
 _HALF = (torch.float16, torch.bfloat16)
 

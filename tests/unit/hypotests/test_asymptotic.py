@@ -12,12 +12,12 @@ from scipy import stats
 
 import wellcal as wc
 from wellcal.hypotests import asymptotic, cumulants, passes
-from wellcal.hypotests.asymptotic import Bootstrap, Multiplier, Spectrum, draw_counts, draw_signs
 from wellcal.hypotests.base import Setup
-from wellcal.hypotests.blocks import Block
-from wellcal.hypotests.bounds import DistributionFree
-from wellcal.hypotests.cumulants import Gamma, Pearson
-from wellcal.hypotests.prepare import make_setup
+from wellcal.hypotests.methods.asymptotic import Bootstrap, Multiplier, Spectrum, draw_counts, draw_signs
+from wellcal.hypotests.methods.block import Block
+from wellcal.hypotests.methods.cumulants import Gamma, Pearson
+from wellcal.hypotests.methods.distribution_free import DistributionFree
+from wellcal.hypotests.setup import make_setup
 from wellcal.hypotests.tails import SMALLEST, gamma_tail, normal_tail, pearson_tail, student_tail
 
 ALL = [

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import wellcal as wc
-from wellcal.hypotests.bounds import DistributionFree, bound_of_h, supremum
-from wellcal.hypotests.prepare import make_setup
+from wellcal.hypotests.methods.distribution_free import DistributionFree, bound_of_h, supremum
+from wellcal.hypotests.setup import make_setup
 from wellcal.kernels import (
     Callable,
     Delta,

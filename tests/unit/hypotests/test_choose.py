@@ -10,7 +10,7 @@ import pytest
 import wellcal as wc
 from wellcal.hypotests import Block, Multiplier, Omnibus, Pearson, choose
 from wellcal.hypotests.choose import FEWEST_RESAMPLES, LINEAR_BUDGET, PAIRS_BUDGET
-from wellcal.hypotests.prepare import make_setup
+from wellcal.hypotests.setup import make_setup
 from wellcal.kernels import ExpDistance, Gaussian, Joint, MaximumMeanDiscrepancy, paper_kernel
 from wellcal.predictions import Predictions
 
@@ -57,7 +57,7 @@ def test_too_many_cases_for_exact_tests(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_resamples_shrink_before_the_method_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    from wellcal.hypotests.resampled import ResampledSKCE
+    from wellcal.hypotests.resampling.resampled import ResampledSKCE
 
     setup = normals(50)
     cost = ResampledSKCE(setup, [setup.problem.kernel]).cost
@@ -73,7 +73,7 @@ def test_resamples_shrink_before_the_method_does(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("n", [10, 3_000, 40_000])
 def test_budgets_are_kept(n: int) -> None:
-    from wellcal.hypotests.resampled import ResampledSKCE
+    from wellcal.hypotests.resampling.resampled import ResampledSKCE
 
     setup = normals(n)
     found = choose.choose(setup)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import wellcal as wc
-from wellcal.hypotests.consistency import Consistency
-from wellcal.hypotests.prepare import make_setup
+from wellcal.hypotests.methods.consistency import Consistency
+from wellcal.hypotests.setup import make_setup
 from wellcal.predictions import Predictions
 
 RNG = np.random.default_rng(3)

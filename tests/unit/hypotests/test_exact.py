@@ -11,14 +11,14 @@ import pytest
 from scipy import stats
 
 import wellcal as wc
-from wellcal.estimators import resolve_block_size
 from wellcal.hypotests import Exact
 from wellcal.hypotests.base import monte_carlo_pvalue, tie_width
-from wellcal.hypotests.exact import BlockStatistic, skce_statistic
-from wellcal.hypotests.nulls import draw_targets
-from wellcal.hypotests.prepare import make_setup, pool_draws
-from wellcal.hypotests.resampled import ResampledSKCE
+from wellcal.hypotests.methods.exact import BlockStatistic, skce_statistic
+from wellcal.hypotests.resampling.nulls import draw_targets
+from wellcal.hypotests.resampling.resampled import ResampledSKCE
+from wellcal.hypotests.setup import make_setup, pool_draws
 from wellcal.kernels import Delta, ExpDistance, Gaussian, Joint, TotalVariation, Wasserstein, paper_kernel
+from wellcal.measures._skce import resolve_block_size
 
 RNG = np.random.default_rng(21)
 N = 18
@@ -69,7 +69,7 @@ def test_blocks_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     setup = make_setup(Y, PRED, rng=0)
     sets = drawn_sets(setup, 7)
     together = BlockStatistic(setup, 4)(sets)
-    monkeypatch.setattr("wellcal.hypotests.exact._STACKED", 1)
+    monkeypatch.setattr("wellcal.hypotests.methods.exact._STACKED", 1)
     np.testing.assert_allclose(BlockStatistic(setup, 4)(sets), together, rtol=1e-12)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from wellcal.hypotests.base import monte_carlo_pvalue, tie_width
-from wellcal.hypotests.monte_carlo import (
+from wellcal.hypotests.resampling.monte_carlo import (
     combined_pvalues,
     rank_pvalues,
     sequential_pvalue,

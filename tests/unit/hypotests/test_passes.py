@@ -13,10 +13,10 @@ from numpy.testing import assert_allclose
 import wellcal as wc
 from wellcal.engines import Tiled
 from wellcal.hypotests import passes
-from wellcal.hypotests.asymptotic import Bootstrap, Multiplier
 from wellcal.hypotests.base import Setup
-from wellcal.hypotests.cumulants import Gamma, Pearson
-from wellcal.hypotests.prepare import make_setup
+from wellcal.hypotests.methods.asymptotic import Bootstrap, Multiplier
+from wellcal.hypotests.methods.cumulants import Gamma, Pearson
+from wellcal.hypotests.setup import make_setup
 
 ENGINES = [
     Tiled(tile=(1, 1), threads=1),

@@ -10,17 +10,16 @@ import numpy as np
 import pytest
 
 import wellcal as wc
-from wellcal._array import namespace
-from wellcal._ops import ops_for
+from wellcal._arrays.namespaces import namespace
+from wellcal._arrays.ops import ops_for
 from wellcal.engines import Tiled
-from wellcal.forms import ElementForm
+from wellcal.expectations.bilinear import ElementForm
 from wellcal.hypotests import gaussian_term, resampled
 from wellcal.hypotests.base import Setup
-from wellcal.hypotests.gaussian_term import GaussianTerm
-from wellcal.hypotests.kernel_families import kernel_family, rescaled
-from wellcal.hypotests.nulls import draw_targets, target_sets
-from wellcal.hypotests.prepare import make_setup
-from wellcal.hypotests.resampled import (
+from wellcal.hypotests.resampling.gaussian_term import GaussianTerm
+from wellcal.hypotests.resampling.kernel_families import kernel_family, rescaled
+from wellcal.hypotests.resampling.nulls import draw_targets, target_sets
+from wellcal.hypotests.resampling.resampled import (
     LabelTerm,
     PairTerm,
     ProductTerm,
@@ -28,6 +27,7 @@ from wellcal.hypotests.resampled import (
     has_terms,
     make_term,
 )
+from wellcal.hypotests.setup import make_setup
 from wellcal.kernels import (
     Callable,
     Delta,
@@ -41,7 +41,7 @@ from wellcal.kernels import (
     Wasserstein,
     paper_kernel,
 )
-from wellcal.problem import prepare_checked
+from wellcal.problem.problem import prepare_checked
 
 from ...engines.examples import EXAMPLES, Example
 
@@ -363,7 +363,7 @@ def test_drawn_targets_have_the_form_of_the_observed(name: str) -> None:
 
 
 def _form(setup: Setup, y: np.ndarray) -> Any:
-    from wellcal.hypotests.nulls import users_form
+    from wellcal.hypotests.resampling.nulls import users_form
 
     return users_form(setup.predictions, y)
 

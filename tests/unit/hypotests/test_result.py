@@ -13,7 +13,7 @@ import pytest
 import wellcal as wc
 from wellcal.hypotests import METHODS, Block, DistributionFree, Exact, TestResult
 from wellcal.kernels import Callable, ExpDistance, Gaussian, Wasserstein
-from wellcal.results import Estimate
+from wellcal.measures.estimate import Estimate
 
 RNG = np.random.default_rng(12)
 N = 24

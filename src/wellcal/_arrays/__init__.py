@@ -1,0 +1,1 @@
+"""What works on any array library and knows nothing of calibration."""

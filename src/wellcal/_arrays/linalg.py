@@ -1,0 +1,99 @@
+"""Cholesky factors of a batch of matrices, and products with their inverses."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.checks import check_rows, real_array
+from wellcal._arrays.namespaces import Array, is_jax, is_torch, is_traced, namespace, to_numpy
+
+
+def checked_cholesky(cov: object, name: str, loc: Array) -> tuple[Array, Array]:
+    """`cov` made exactly symmetric, and its lower Cholesky factor, ``(n, d, d)`` each.
+
+    Raises
+    ------
+    ValueError
+        For another shape than `loc` (n, d) asks for, an asymmetric matrix or one that is not
+        positive definite beyond rounding, with the first such row.
+    """
+    matrix = real_array(cov, name, ndim=(3,), like=loc)
+    n, d = loc.shape
+    if tuple(matrix.shape) != (n, d, d):
+        raise ValueError(
+            f"{name} must have shape ({n}, {d}, {d}) for loc of shape ({n}, {d}), found {tuple(matrix.shape)}"
+        )
+    xp = namespace(matrix)
+    transposed = xp.matrix_transpose(matrix)
+    tolerance = 1e-8 if matrix.dtype == xp.float64 else 1e-4
+    size = xp.max(xp.abs(matrix), axis=(1, 2))
+    asymmetry = xp.max(xp.abs(matrix - transposed), axis=(1, 2))
+    check_rows(
+        name,
+        matrix,
+        asymmetry <= tolerance * size,
+        f"must be symmetric (to {tolerance:g} of its largest entry)",
+        f"pass ({name} + transpose) / 2 if the difference is rounding",
+    )
+    matrix = 0.5 * (matrix + transposed)
+    return matrix, _cholesky(matrix, name)
+
+
+def _cholesky(matrix: Array, name: str) -> Array:
+    xp = namespace(matrix)
+    try:
+        factor = xp.linalg.cholesky(matrix)
+    except (ValueError, RuntimeError):  # NumPy and PyTorch raise, without a row; JAX returns NaN
+        _reject(matrix, name)
+        raise
+    if is_traced(factor):
+        return factor
+    # A pivot is a conditional variance: below rounding of its variance the matrix is singular.
+    pivots = xp.linalg.diagonal(factor) ** 2
+    smallest = matrix.shape[-1] * float(xp.finfo(matrix.dtype).eps)
+    if not bool(xp.all(pivots > smallest * xp.linalg.diagonal(matrix))):
+        _reject(matrix, name)
+    return factor
+
+
+def _reject(matrix: Array, name: str) -> None:
+    values: Array = to_numpy(matrix)
+    xp = namespace(values)
+    smallest = values.shape[-1] * float(np.finfo(values.dtype).eps)
+    for row in range(len(values)):
+        one = values[row]
+        try:
+            factor = xp.linalg.cholesky(one)
+        except np.linalg.LinAlgError:
+            factor = xp.zeros_like(one)
+        if not np.all(np.diagonal(factor) ** 2 > smallest * np.diagonal(one)):
+            eigenvalues = np.linalg.eigvalsh(one)
+            raise ValueError(
+                f"{name} must be positive definite in row {row}: its smallest eigenvalue is "
+                f"{eigenvalues[0]:.3g} and its largest {eigenvalues[-1]:.3g}; add a small multiple of the "
+                "identity (jitter), or drop coordinates that are functions of others"
+            )
+
+
+def solve_lower(factor: Array, x: Array) -> Array:
+    """``factor^-1 x`` for lower triangular `factor` (n, d, d) and vectors `x` (..., n, d)."""
+    xp = namespace(factor, x)
+    column = x[..., None]
+    if is_torch(xp):
+        torch: Any = sys.modules["torch"]
+        return torch.linalg.solve_triangular(factor, column, upper=False)[..., 0]
+    if is_jax(xp):
+        import jax.scipy.linalg as jax_linalg
+
+        wide = xp.broadcast_to(factor, (*x.shape[:-1], *factor.shape[-2:]))
+        return jax_linalg.solve_triangular(wide, column, lower=True)[..., 0]
+    return xp.linalg.solve(factor, column)[..., 0]
+
+
+def log_determinant(factor: Array) -> Array:
+    """Log determinant of ``factor factor'``, ``(n,)``."""
+    xp = namespace(factor)
+    return 2.0 * xp.sum(xp.log(xp.linalg.diagonal(factor)), axis=-1)

@@ -1,0 +1,204 @@
+"""The one door to array libraries: namespaces, conversion, dtype policy.
+
+Every other module asks here which library an array belongs to. NumPy, PyTorch, JAX and any library
+that follows the Python array API standard are served; none of them but NumPy is imported here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, cast
+
+import array_api_compat as compat
+import array_api_extra as xpx
+import numpy as np
+
+Array: TypeAlias = Any
+"""An array of any supported library. Their types share no base class, hence the alias."""
+
+NDArray: TypeAlias = np.ndarray[Any, Any]
+"""An array of NumPy, of any shape and dtype."""
+
+Namespace: TypeAlias = Any
+"""An array API namespace, as returned by :func:`namespace`."""
+
+_numpy_namespace: Namespace = compat.array_namespace(np.empty(0))
+_seen_jax_hooks: list[Callable[[], None]] = []
+
+
+def is_array(x: object) -> bool:
+    """Whether `x` is an array of a supported library (a list or a scalar is not)."""
+    return bool(compat.is_array_api_obj(x)) and not isinstance(x, np.generic)
+
+
+def namespace(*arrays: object) -> Namespace:
+    """Array API namespace that `arrays` share; NumPy where none of them is an array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> namespace([1.0, 2.0]) is namespace(np.ones(2))
+    True
+    """
+    found = [a for a in arrays if is_array(a)]
+    if not found:
+        return _numpy_namespace
+    if any(compat.is_jax_array(a) for a in found):
+        run_jax_hooks()
+    try:
+        return compat.array_namespace(*found)
+    except TypeError:
+        libraries = sorted({type(a).__module__.split(".")[0] for a in found})
+        raise TypeError(
+            f"arrays of different libraries cannot be combined: found {', '.join(libraries)}; "
+            "convert them to one library first"
+        ) from None
+
+
+def run_jax_hooks() -> None:
+    """What waits for JAX to be in use, once."""
+    while _seen_jax_hooks:
+        _seen_jax_hooks.pop()()
+
+
+def on_first_jax_array(hook: Callable[[], None]) -> None:
+    """Run `hook` when the first JAX array is met, so that JAX is never imported for its sake."""
+    _seen_jax_hooks.append(hook)
+
+
+def is_numpy(xp: Namespace) -> bool:
+    """Whether `xp` is NumPy's namespace."""
+    return bool(compat.is_numpy_namespace(xp))
+
+
+def is_torch(xp: Namespace) -> bool:
+    """Whether `xp` is PyTorch's namespace."""
+    return bool(compat.is_torch_namespace(xp))
+
+
+def is_jax(xp: Namespace) -> bool:
+    """Whether `xp` is JAX's namespace."""
+    return bool(compat.is_jax_namespace(xp))
+
+
+def is_traced(*arrays: object) -> bool:
+    """Whether any of `arrays` is abstract, as inside ``jax.jit``: its values cannot be looked at."""
+    jax = sys.modules.get("jax")
+    return jax is not None and any(isinstance(a, jax.core.Tracer) for a in arrays)
+
+
+def stop_gradient(x: Array) -> Array:
+    """`x` as a constant: no derivative flows back through the result."""
+    if compat.is_torch_array(x):
+        return x.detach()
+    if compat.is_jax_array(x):
+        return sys.modules["jax"].lax.stop_gradient(x)
+    return x
+
+
+def to_numpy(x: object) -> NDArray:
+    """Values of `x` as a NumPy array, off any device and out of any gradient tape."""
+    if compat.is_torch_array(x):
+        tensor: Array = x
+        return tensor.detach().cpu().resolve_conj().resolve_neg().numpy()
+    if is_array(x) and not isinstance(x, np.ndarray) and not compat.is_jax_array(x):
+        return np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)  # pyright: ignore
+    return np.asarray(x)
+
+
+def from_numpy(x: NDArray, like: Array) -> Array:
+    """NumPy array `x` in the library and on the device of `like`."""
+    xp = namespace(like)
+    if is_numpy(xp):
+        return x
+    return asarray(x, xp=xp, device=compat.device(like))
+
+
+def asarray(x: object, *, xp: Namespace, device: Any = None, dtype: Any = None) -> Array:
+    """`x` as an array of `xp`. JAX arrays under tracing pass through unharmed."""
+    if is_numpy(xp):
+        return np.asarray(x, dtype=dtype)
+    if is_array(x) and namespace(x) is xp:
+        return x if dtype is None else xp.astype(x, dtype)
+    if is_array(x) and not isinstance(x, np.ndarray):
+        x = to_numpy(x)
+    if is_jax(xp) and device is not None and not hasattr(device, "platform"):
+        device = None  # a sharding or an abstract device: JAX places the constant itself
+    if is_torch(xp) and isinstance(x, np.ndarray):
+        given = cast("Array", x)
+        if not given.flags.writeable or min(given.strides, default=0) < 0:
+            x = given.copy()  # tensors share neither read-only memory nor memory that is walked backwards
+    return xp.asarray(x, dtype=dtype, device=device)
+
+
+def float64(xp: Namespace) -> Any:
+    """Widest floating dtype of `xp`: float64, or float32 in JAX without ``jax_enable_x64``."""
+    if is_jax(xp) and not sys.modules["jax"].config.jax_enable_x64:
+        return xp.float32
+    return xp.float64
+
+
+def is_floating(x: Array) -> bool:
+    """Whether `x` holds real floating-point numbers."""
+    return bool(namespace(x).isdtype(x.dtype, "real floating"))
+
+
+def widen(x: Array) -> Array:
+    """`x` in the widest floating dtype of its library: all arithmetic on pairs happens there."""
+    xp = namespace(x)
+    return xp.astype(x, float64(xp), copy=False)
+
+
+def through_numpy(function: Callable[..., Any], *arrays: Array) -> Array:
+    """Apply an elementwise NumPy `function` to broadcast `arrays` of any library, also under ``jit``.
+
+    Nothing is differentiated: callers that need a derivative supply one by other means.
+    """
+    xp = namespace(*arrays)
+    if is_numpy(xp):
+        return function(*arrays)
+    if is_jax(xp):
+        arrays = tuple(stop_gradient(a) for a in arrays)
+        shape = np.broadcast_shapes(*(a.shape for a in arrays))
+        dtype = xp.result_type(*arrays)
+
+        def on_numpy(*values: Any) -> Any:
+            return np.asarray(function(*values), dtype=np.result_type(*values))
+
+        return xpx.lazy_apply(
+            on_numpy,
+            *arrays,
+            shape=shape,
+            dtype=dtype,
+            as_numpy=True,
+            xp=xp,
+        )
+    result = np.asarray(function(*(to_numpy(a) for a in arrays)))
+    like = next(a for a in arrays if is_array(a))
+    return asarray(result, xp=xp, device=compat.device(like), dtype=like.dtype)
+
+
+def concat_rows(arrays: Sequence[Array]) -> Array:
+    """Concatenate along the first axis."""
+    if len(arrays) == 1:
+        return arrays[0]
+    return namespace(*arrays).concat(list(arrays), axis=0)
+
+
+def take_rows(x: Array, index: Any) -> Array:
+    """Rows of `x` by slice, integer array or boolean mask (NumPy index arrays serve every library)."""
+    if isinstance(index, slice) or is_numpy(namespace(x)):
+        return x[index, ...]
+    xp = namespace(x)
+    if is_array(index) and namespace(index) is xp and not xp.isdtype(index.dtype, "bool"):
+        return xp.take(x, index, axis=0)
+    positions = to_numpy(index)
+    if positions.dtype == bool:
+        positions = np.flatnonzero(positions)
+    return xp.take(x, asarray(positions, xp=xp, device=compat.device(x)), axis=0)
+
+
+def shown(x: Any) -> str:
+    """A number for a representation; traced values have none."""
+    return "traced" if is_traced(x) else f"{float(to_numpy(x)) if is_array(x) else float(x):.4g}"

@@ -1,0 +1,204 @@
+"""The small set of operations that closed forms are written in.
+
+A rule such as "Gaussian kernel, normal, normal" is one elementwise expression over the operations of
+:class:`Ops`. An engine that compiles rules (to a fused CPU loop or a GPU kernel) needs to supply
+these operations and nothing else; each array library gets its own instance from :func:`ops_for`.
+
+All operations are elementwise and broadcast. Those with a removable singularity (`phi`, `root`,
+`power`) are primitives because the plain expression is 0/0 in its value or in its derivative.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import array_api_extra as xpx
+import numpy as np
+from scipy import special
+
+from wellcal._arrays.namespaces import (
+    Array,
+    Namespace,
+    is_jax,
+    is_numpy,
+    is_torch,
+    through_numpy,
+)
+
+_PHI_TERMS = 18  # of the Taylor series of phi on [0, 1]: 1 / 19! is below 1e-17
+
+
+class Ops:
+    """Elementwise operations of one array library, derivatives included where the library has them."""
+
+    def __init__(self, xp: Namespace) -> None:
+        self.xp = xp
+        self.differentiable = is_torch(xp) or is_jax(xp)
+
+    def exp(self, x: Array) -> Array:
+        return self.xp.exp(x)
+
+    def expm1(self, x: Array) -> Array:
+        return self.xp.expm1(x)
+
+    def log(self, x: Array) -> Array:
+        return self.xp.log(x)
+
+    def log1p(self, x: Array) -> Array:
+        return self.xp.log1p(x)
+
+    def sqrt(self, x: Array) -> Array:
+        return self.xp.sqrt(x)
+
+    def abs(self, x: Array) -> Array:
+        return self.xp.abs(x)
+
+    def sinh(self, x: Array) -> Array:
+        return self.xp.sinh(x)
+
+    def atanh(self, x: Array) -> Array:
+        return self.xp.atanh(x)
+
+    def minimum(self, x: Array, y: Array) -> Array:
+        return self.xp.minimum(x, y)
+
+    def maximum(self, x: Array, y: Array) -> Array:
+        return self.xp.maximum(x, y)
+
+    def where(self, condition: Array, x: Array, y: Array) -> Array:
+        return self.xp.where(condition, x, y)
+
+    def select(
+        self,
+        condition: Array,
+        arguments: tuple[Array, ...],
+        if_true: Callable[..., Array],
+        if_false: Callable[..., Array],
+    ) -> Array:
+        """``where(condition, if_true(*arguments), if_false(*arguments))``, each branch on its own elements.
+
+        Eager libraries evaluate a branch only where it is chosen; JAX evaluates both everywhere, so
+        a branch must stay finite, with finite derivatives, on all arguments.
+        """
+        return xpx.apply_where(condition, arguments, if_true, if_false, xp=self.xp)
+
+    def amend(
+        self, value: Array, condition: Array, arguments: tuple[Array, ...], function: Callable[..., Array]
+    ) -> Array:
+        """``where(condition, function(*arguments), value)``, for a condition that seldom holds.
+
+        Cheaper than :meth:`select` in eager libraries: `value` is not gathered, and nothing happens
+        where the condition holds nowhere. In JAX, the same demands on both branches.
+        """
+        if not is_jax(self.xp) and not bool(self.xp.any(condition)):
+            return value
+        return xpx.apply_where(condition, arguments, function, fill_value=value, xp=self.xp)
+
+    def root(self, x: Array) -> Array:
+        """Square root of x >= 0 with derivative 0 at 0: a subgradient of a distance at itself."""
+        if not self.differentiable:
+            return self.xp.sqrt(x)
+        positive = x > 0
+        return self.where(positive, self.xp.sqrt(self.where(positive, x, self.one(x))), 0.0 * x)
+
+    def power(self, x: Array, exponent: float) -> Array:
+        """``x ** exponent`` for x >= 0 and exponent > 0, with derivative 0 at 0."""
+        if exponent == 1.0:
+            return x
+        if exponent == 0.5:
+            return self.root(x)
+        if exponent == 2.0:
+            return x * x
+        if not self.differentiable:
+            return x**exponent
+        positive = x > 0
+        return self.where(positive, self.where(positive, x, self.one(x)) ** exponent, 0.0 * x)
+
+    def phi(self, x: Array) -> Array:
+        """``(1 - exp(-x)) / x`` for x >= 0, 1 at 0, with accurate derivatives everywhere."""
+        if not self.differentiable:
+            zero = x == 0
+            safe = self.where(zero, self.one(x), x)
+            return self.where(zero, self.one(x), -self.expm1(-safe) / safe)
+        return self.select(x < 1.0, (x,), self._phi_series, self._phi_direct)
+
+    def _phi_series(self, x: Array) -> Array:
+        x = self.minimum(x, self.one(x))
+        total = self.one(x)
+        for k in range(_PHI_TERMS, 0, -1):
+            total = 1.0 - x * total / (k + 1.0)
+        return total
+
+    def _phi_direct(self, x: Array) -> Array:
+        x = self.maximum(x, 0.5 * self.one(x))
+        return -self.expm1(-x) / x
+
+    def one(self, x: Array) -> Array:
+        """1 in the shape and dtype of `x`."""
+        return self.xp.ones_like(x)
+
+    def erfcx(self, x: Array) -> Array:
+        """Scaled complementary error function ``exp(x**2) * erfc(x)``."""
+        return self._special("erfcx", special.erfcx, x)
+
+    def i0e(self, x: Array) -> Array:
+        """Scaled modified Bessel function ``exp(-|x|) * I_0(x)``."""
+        return self._special("i0e", special.i0e, x)
+
+    def gammaln(self, x: Array) -> Array:
+        """Logarithm of the gamma function, x > 0."""
+        return self._special("gammaln", special.gammaln, x)
+
+    def ndtr(self, x: Array) -> Array:
+        """Standard normal distribution function."""
+        return self._special("ndtr", special.ndtr, x)
+
+    def ndtri(self, x: Array) -> Array:
+        """Standard normal quantile function."""
+        return self._special("ndtri", special.ndtri, x)
+
+    def log_ndtr(self, x: Array) -> Array:
+        """Logarithm of the standard normal distribution function."""
+        return self._special("log_ndtr", special.log_ndtr, x)
+
+    def xlogy(self, x: Array, y: Array) -> Array:
+        """``x * log(y)``, 0 where x is 0."""
+        return self._special("xlogy", special.xlogy, x, y)
+
+    def _special(self, name: str, on_numpy: Any, *arguments: Array) -> Array:
+        function = self._native(name)
+        if function is not None:
+            return function(*arguments)
+        return through_numpy(on_numpy, *arguments)
+
+    def _native(self, name: str) -> Callable[..., Array] | None:
+        if is_numpy(self.xp):
+            return getattr(special, name)
+        if is_torch(self.xp):
+            return getattr(sys.modules["torch"].special, name, None)
+        if is_jax(self.xp):
+            import jax.scipy.special as jax_special
+
+            return getattr(jax_special, name, None)
+        return None
+
+
+@cache
+def ops_for(xp: Namespace) -> Ops:
+    """The operations of array namespace `xp`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wellcal._arrays.namespaces import namespace
+    >>> ops = ops_for(namespace(np.ones(1)))
+    >>> ops.phi(np.array([0.0, 1e-9, 1.0])).round(6)
+    array([1.      , 1.      , 0.632121])
+    """
+    return Ops(xp)
+
+
+EPSILON = float(np.finfo(np.float64).eps)

@@ -1,0 +1,294 @@
+"""Numerical helpers that families share: special functions, quantiles of tables, search on integers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import array_api_extra as xpx
+import numpy as np
+from scipy import special
+
+from wellcal._arrays.namespaces import (
+    Array,
+    Namespace,
+    NDArray,
+    asarray,
+    is_jax,
+    is_numpy,
+    namespace,
+    stop_gradient,
+    through_numpy,
+    to_numpy,
+)
+from wellcal._arrays.ops import Ops
+from wellcal._arrays.parameters import device_of, same_dtype
+
+quiet = np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore")
+"""For expressions whose infinities are meant: NumPy's warnings about them are not for the user."""
+
+# Stirling's series of log Gamma: coefficients of 1/x, 1/x^3, ... (Bernoulli numbers B_2k / (2k (2k - 1))).
+_STIRLING = (
+    1 / 12,
+    -1 / 360,
+    1 / 1260,
+    -1 / 1680,
+    1 / 1188,
+    -691 / 360360,
+    1 / 156,
+    -3617 / 122400,
+)
+_STIRLING_FROM = 12.0  # from here on the first term left out is below 1e-16
+_HALF_LOG_2PI = 0.9189385332046727
+_SADDLE_FROM = 64.0  # sizes of negative binomials below have terms that stay small by themselves
+
+
+def integer_dtype(xp: Namespace) -> Any:
+    """The integer dtype of indices: int64, or int32 in JAX without ``jax_enable_x64``."""
+    if is_jax(xp) and not sys.modules["jax"].config.jax_enable_x64:
+        return xp.int32
+    return xp.int64
+
+
+def elementwise(function: Callable[..., Any], *arrays: Array) -> Array:
+    """A NumPy function of broadcast `arrays` of any library, without warnings and without derivative."""
+    arrays = tuple(same_dtype(list(arrays)))
+    result = through_numpy(quiet(function), *arrays)
+    return namespace(result).astype(result, arrays[0].dtype, copy=False)
+
+
+def on_numpy(function: Callable[..., Any], *arrays: Array, shape: tuple[int, ...]) -> Array:
+    """A NumPy function of whole `arrays` of one library whose result has `shape`, also under ``jit``."""
+    xp = namespace(*arrays)
+    function = quiet(function)
+    dtype = xp.result_type(*arrays)
+    if is_numpy(xp):
+        return np.asarray(function(*arrays), dtype=dtype)
+    if is_jax(xp):
+        return xpx.lazy_apply(
+            lambda *a: np.asarray(function(*a), dtype=dtype),
+            *(stop_gradient(a) for a in arrays),
+            shape=shape,
+            dtype=dtype,
+            as_numpy=True,
+            xp=xp,
+        )
+    result = np.asarray(function(*(to_numpy(a) for a in arrays)))
+    return asarray(result, xp=xp, device=device_of(arrays[0]), dtype=dtype)
+
+
+# -- special functions, differentiable where the library is ----------------------------------------
+
+
+def log_gamma_ratio(ops: Ops, x: Array, step: Array) -> Array:
+    """``log Gamma(x + step) - log Gamma(x)`` for x, step > 0, without cancellation for large x.
+
+    Both terms grow like x log x; Stirling's series takes their difference analytically.
+    """
+    large = x >= _STIRLING_FROM
+    far = ops.where(large, x, _STIRLING_FROM * ops.one(x))
+    total = far + step
+    series = (
+        (far - 0.5) * ops.log1p(step / far)
+        + step * (ops.log(total) - 1.0)
+        + _stirling_remainder(ops, total)
+        - _stirling_remainder(ops, far)
+    )
+    near = ops.where(large, ops.one(x), x)
+    return ops.where(large, series, ops.gammaln(near + step) - ops.gammaln(near))
+
+
+def betaln(ops: Ops, a: Array, b: Array) -> Array:
+    """Logarithm of the beta function, a, b > 0, to the precision of its value for large arguments."""
+    small, big = ops.minimum(a, b), ops.maximum(a, b)
+    large = small >= _STIRLING_FROM
+    p = ops.where(large, small, _STIRLING_FROM * ops.one(small))
+    q = ops.where(large, big, _STIRLING_FROM * ops.one(big))
+    series = (
+        _HALF_LOG_2PI
+        - 0.5 * ops.log(q)
+        - (p - 0.5) * ops.log1p(q / p)
+        - q * ops.log1p(p / q)
+        + _stirling_remainder(ops, p)
+        + _stirling_remainder(ops, q)
+        - _stirling_remainder(ops, p + q)
+    )
+    return ops.where(large, series, ops.gammaln(small) - log_gamma_ratio(ops, big, small))
+
+
+def _stirling_remainder(ops: Ops, x: Array) -> Array:
+    """``log Gamma(x) - ((x - 1/2) log x - x + log(2 pi) / 2)`` for x >= 12."""
+    inverse = 1.0 / x
+    square = inverse * inverse
+    total = _STIRLING[-1] * ops.one(x)
+    for coefficient in reversed(_STIRLING[:-1]):
+        total = coefficient + square * total
+    return inverse * total
+
+
+def _deviance(ops: Ops, x: Array, m: Array, gap: Array) -> Array:
+    """``x log(x / m) - (x - m)`` for x, m > 0 with ``gap = x - m``, to rounding errors of the gap.
+
+    With v = (x - m) / (x + m) it is ``(x - m) v + 2 x (atanh(v) - v)`` (Loader, 2000), where nothing
+    of the size of x cancels.
+    """
+    v = gap / (x + m)
+    near = ops.abs(v) < 0.5
+    small = ops.where(near, v, 0.0 * v)
+    ratio = ops.where(near, ops.one(v), x / m)
+    by_atanh = gap * small + 2.0 * x * (ops.atanh(small) - small)
+    return ops.where(near, by_atanh, x * ops.log(ratio) - gap)
+
+
+def poisson_log_prob(ops: Ops, k: Array, rate: Array) -> Array:
+    """Log probability of counts k = 0, 1, 2, ... for rates > 0.
+
+    ``k log(rate) - rate - log k!`` has terms of size k log k that cancel to the log of sqrt(k): large
+    counts take Loader's saddle-point form, minus the deviance of k from the rate.
+    """
+    large = k >= _STIRLING_FROM
+    few = ops.where(large, 0.0 * k, k)
+    many = ops.where(large, k, _STIRLING_FROM * ops.one(k))
+    direct = few * ops.log(rate) - rate - ops.gammaln(few + 1.0)
+    norm = _HALF_LOG_2PI + 0.5 * ops.log(many) + _stirling_remainder(ops, many)
+    return ops.where(large, -_deviance(ops, many, rate + 0.0 * many, many - rate) - norm, direct)
+
+
+def negative_binomial_log_prob(ops: Ops, k: Array, mean: Array, size: Array) -> Array:
+    """Log probability of counts k = 1, 2, ... for means > 0 and sizes (1 / dispersion) > 0.
+
+    ``1 / (k B(size, k))`` times powers of the two probabilities; where both arguments of the beta
+    function are large those cancel it, and the difference of two deviances replaces them.
+    """
+    odds = mean / size
+    even = ops.maximum(odds, ops.one(odds))
+    long_odds = ops.log1p(odds) - ops.log(ops.minimum(odds, ops.one(odds)))
+    minus_log_odds = ops.where(odds < 1.0, long_odds, ops.log1p(1.0 / even))
+    direct = -betaln(ops, size + 0.0 * k, k + 0.0 * size) - ops.log(k)
+    direct = direct - k * minus_log_odds - size * ops.log1p(odds)
+    central = (k >= _STIRLING_FROM) & (size >= _SADDLE_FROM)
+    many = ops.where(central, k, _STIRLING_FROM * ops.one(k))
+    large = ops.where(central, size, _SADDLE_FROM * ops.one(size))
+    total, gap = large + many, many - mean
+    deviance = _deviance(ops, many, mean + 0.0 * many, gap) - _deviance(ops, total, large + mean, gap)
+    norm = _HALF_LOG_2PI + 0.5 * (ops.log(many) + ops.log1p(many / large))
+    remainder = _stirling_remainder(ops, total) - _stirling_remainder(ops, large)
+    return ops.where(central, remainder - _stirling_remainder(ops, many) - norm - deviance, direct)
+
+
+def positive_power(ops: Ops, x: Array, exponent: Array) -> Array:
+    """``x ** exponent`` for x >= 0 and positive `exponent`, with derivative 0 at x = 0."""
+    positive = x > 0
+    return ops.where(positive, ops.where(positive, x, ops.one(x)) ** exponent, 0.0 * x)
+
+
+def log_or_minus_infinity(ops: Ops, x: Array) -> Array:
+    """``log(x)`` for x >= 0, minus infinity at 0 with derivative 0 there."""
+    positive = x > 0
+    return ops.where(positive, ops.log(ops.where(positive, x, ops.one(x))), -np.inf * ops.one(x))
+
+
+# -- tables -----------------------------------------------------------------------------------------
+
+
+def gather(table: Array, index: Array) -> Array:
+    """``table[i, index[..., i]]`` for `table` (n, S) and `index` (..., n)."""
+    xp = namespace(table)
+    wide = xp.broadcast_to(table, (*index.shape, table.shape[-1]))
+    return xp.take_along_axis(wide, index[..., None], axis=-1)[..., 0]
+
+
+def first_reaching(weights: Array, u: Array) -> Array:
+    """Index of the first atom at which the cumulated `weights` (n, S) reach level `u` (..., n).
+
+    A level counts as reached up to rounding of the sum. Atoms of weight zero are never chosen, also not
+    at the levels 0 and 1.
+    """
+    xp = namespace(weights)
+    cumulated = xp.cumulative_sum(weights, axis=-1)
+    limits = xp.finfo(weights.dtype)
+    slack = float(limits.eps) * weights.shape[-1]
+    level = xp.where(u - slack > 0, u - slack, float(limits.smallest_normal) * xp.ones_like(u))
+    last = cumulated[..., -1]
+    level = xp.where(level < last, level, last)[..., None]
+    return xp.sum(xp.astype(cumulated < level, integer_dtype(xp)), axis=-1)
+
+
+def table_quantile(values: Array, weights: Array, u: Array) -> Array:
+    """Quantile of weighted atoms `values` (n, S): the smallest whose cumulated weight reaches `u`."""
+    xp = namespace(values)
+    order = xp.argsort(values, axis=-1)
+    chosen = first_reaching(xp.take_along_axis(weights, order, axis=-1), u)
+    chosen = xp.broadcast_to(chosen, np.broadcast_shapes(tuple(chosen.shape), (values.shape[0],)))
+    found = gather(xp.take_along_axis(values, order, axis=-1), chosen)
+    return xp.where((u >= 0) & (u <= 1), found, xp.nan * xp.ones_like(found))
+
+
+def draw_index(probs: Array, rng: np.random.Generator, size: int) -> NDArray:
+    """Indices (size, n) drawn from the rows of `probs` (n, C); entries of probability zero never occur."""
+    n, classes = (int(k) for k in probs.shape)
+    cumulated = np.cumsum(probs, axis=1, dtype=np.float64)
+    rows: NDArray = np.arange(n)
+    # One sorted table of all rows: row i occupies the interval [2 i, 2 i + 1].
+    table = (cumulated + 2.0 * rows[:, None]).ravel()
+    position = rng.random((size, n)) * cumulated[:, -1] + 2.0 * rows
+    found = np.searchsorted(table, position, side="right") - classes * rows
+    last = classes - 1 - np.argmax(probs[:, ::-1] > 0, axis=1)
+    return np.clip(found, 0, last)
+
+
+# -- search -----------------------------------------------------------------------------------------
+
+
+def count_quantile(cdf: Callable[[NDArray], NDArray], u: NDArray, shape: tuple[int, ...]) -> NDArray:
+    """Smallest whole number k >= 0 with ``cdf(k) >= u``: infinite for u = 1, NaN for no level."""
+    level = np.broadcast_to(np.asarray(u, dtype=np.float64), shape)
+    usable = (level >= 0) & (level < 1)
+    target = np.where(usable, level, 0.0)
+    low = np.full(shape, -1.0)  # cdf(low) < u always
+    high = np.zeros(shape)
+    while np.any(short := cdf(high) < target):
+        low = np.where(short, high, low)
+        high = np.where(short, 2.0 * high + 1.0, high)
+    while np.any((high - low > 1.0) & (high - low > 1e-15 * high)):
+        middle = np.floor(0.5 * (low + high))
+        reached = cdf(middle) >= target
+        inside = middle > low
+        high = np.where(inside & reached, middle, high)
+        low = np.where(inside & ~reached, middle, low)
+    return np.where(usable, high, np.where(level == 1, np.inf, np.nan))
+
+
+def bisect_quantile(cdf: Callable[[NDArray], NDArray], u: NDArray, low: NDArray, high: NDArray) -> NDArray:
+    """Smallest x in ``[low, high]`` with ``cdf(x) >= u``, to neighbouring floating-point numbers.
+
+    The caller guarantees ``cdf(high) >= u``. At most 128 halvings, so that a quantile very close to
+    zero has an error of 2**-128 of the bracket.
+    """
+    at_low = cdf(low) >= u
+    start = low
+    for _ in range(128):
+        middle = low + 0.5 * (high - low)
+        open_ = (middle > low) & (middle < high)
+        if not np.any(open_ & ~at_low):
+            break
+        reached = cdf(middle) >= u
+        high = np.where(open_ & reached, middle, high)
+        low = np.where(open_ & ~reached, middle, low)
+    return np.where(at_low, start, high)
+
+
+def student_t_lower_quantile(df: NDArray, u: NDArray) -> NDArray:
+    """Standard Student t quantile, accurate also for tiny `u`.
+
+    Far in the lower tail P(T <= t) = I_x(df/2, 1/2) / 2 with x = df / (df + t^2), where
+    I_x(a, b) = x^a / (a B(a, b)) (1 + O(x)).
+    """
+    a = 0.5 * df
+    log_x = (np.log(2.0 * u) + np.log(a) + special.betaln(a, 0.5)) / a
+    x = special.betaincinv(a, 0.5, np.minimum(2.0 * u, 1.0))
+    beyond = -np.sqrt(df) * np.exp(-0.5 * log_x)
+    tail = -np.sqrt(df * (1.0 - x) / x)
+    body = special.stdtrit(df, u)
+    return np.where(u > 1e-3, body, np.where(log_x < -40.0, beyond, tail))

@@ -1,0 +1,177 @@
+"""Sums over pieces in PyTorch, with a backward pass that evaluates each piece again.
+
+Only the rows of the problem are kept between the two passes: no graph of the pieces is recorded,
+which for n cases would hold n^2 numbers. (``torch.utils.checkpoint`` for each piece does record a graph
+without numbers; its many small nodes, made between large arrays, break up the memory that these come
+from, and its first call imports the compiler behind ``torch.compile``.)
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+
+from wellcal import kernels
+from wellcal._arrays.namespaces import Array
+from wellcal.engines.pieces import Piece
+from wellcal.expectations.decompose import Rows, slice_rows
+from wellcal.problem.problem import Problem
+
+Pieces = Callable[[], Iterable[Piece]]
+"""Pieces, from the first one on at each call: the backward pass visits them again."""
+
+Sum = Callable[[Problem, Pieces, tuple[int, ...]], tuple[Array, Array]]
+"""From a problem, its pieces and the shape of row sums to the total and the row sums."""
+
+_PROBE = 8  # cases whose pairs tell which tensors the kernel depends on
+
+
+def sum_with_gradient(
+    problem: Problem, pieces: Pieces, shape: tuple[int, ...], plain_sum: Sum
+) -> tuple[Array, Array]:
+    """`plain_sum`, which loops over pieces, with a backward pass that evaluates them again."""
+    torch = sys.modules["torch"]
+    if not torch.is_grad_enabled():
+        return plain_sum(problem, pieces, shape)
+    learned = [] if _is_constant(problem.kernel) else _learned_by_kernel(problem)
+    if not learned and not any(_varies(value) for value in problem.rows.values()):
+        return plain_sum(problem, pieces, shape)
+    job = _Job(problem, pieces, shape, plain_sum, tuple(problem.rows))
+    return _sum_function().apply(job, *problem.rows.values(), *learned)
+
+
+def _varies(value: Any) -> bool:
+    return bool(getattr(value, "requires_grad", False))
+
+
+def _is_constant(part: Any) -> bool:
+    """Whether a kernel is one of ours and made of numbers: nothing in it can have a gradient."""
+    if isinstance(part, tuple):
+        return all(map(_is_constant, cast("tuple[Any, ...]", part)))
+    if isinstance(part, (kernels.Callable, kernels.Joint)):
+        return False
+    if is_dataclass(part) and type(part).__module__.startswith("wellcal.kernels"):
+        return all(_is_constant(getattr(part, field.name)) for field in fields(part))
+    return isinstance(part, (float, int, str))
+
+
+def _learned_by_kernel(problem: Problem) -> list[Array]:
+    """Tensors that h depends on and that are not in the rows, such as a length scale that is learned."""
+    torch = sys.modules["torch"]
+    some = np.unique(np.linspace(0, problem.n - 1, _PROBE).astype(int))
+    rows = {name: _constant(value) for name, value in slice_rows(problem.rows, some).items()}
+    with torch.enable_grad():
+        return _leaves_behind(problem.tile(rows, rows))
+
+
+def _constant(value: Any) -> Any:
+    return value.detach() if hasattr(value, "detach") else value
+
+
+def _leaves_behind(result: Array) -> list[Array]:
+    """Tensors with a gradient of their own that a result was computed from."""
+    found: list[Array] = []
+    rest, seen = [result.grad_fn], {None}
+    while rest:
+        node = rest.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            found.append(node.variable)
+        rest.extend(before for before, _ in node.next_functions)
+    return found
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is summed, apart from tensors."""
+
+    problem: Problem
+    pieces: Pieces
+    shape: tuple[int, ...]
+    plain_sum: Sum
+    names: tuple[str, ...]
+
+
+@cache
+def _sum_function() -> Any:
+    torch = sys.modules["torch"]
+
+    class PieceSum(torch.autograd.Function):
+        """Total and row sums of a job, from its rows and the tensors that its kernel learns."""
+
+        @staticmethod
+        def forward(ctx: Any, job: _Job, *tensors: Array) -> tuple[Array, Array]:
+            ctx.job = job
+            ctx.save_for_backward(*tensors)
+            total, rows = job.plain_sum(job.problem, job.pieces, job.shape)
+            ctx.mark_non_differentiable(rows)
+            return total, rows
+
+        @staticmethod
+        def backward(ctx: Any, *outputs: Array) -> tuple[Any, ...]:
+            given = list(ctx.saved_tensors)
+            wanted = [k for k, needed in enumerate(ctx.needs_input_grad[1:]) if needed]
+            if torch.is_grad_enabled():
+                found = _gradients_with_graph(ctx.job, [given[k] for k in wanted], outputs[0])
+            else:
+                found = _gradients(ctx.job, given, wanted, outputs[0])
+            places = dict(zip(wanted, found, strict=True))
+            return (None, *(places.get(k) for k in range(len(given))))
+
+    return PieceSum
+
+
+def _gradients_with_graph(job: _Job, wanted: list[Array], factor: Array) -> tuple[Array, ...]:
+    """Gradients that are to be differentiated again: only here a graph over all pairs is held."""
+    torch = sys.modules["torch"]
+    total, _ = job.plain_sum(job.problem, job.pieces, job.shape)
+    return torch.autograd.grad(total, wanted, factor, create_graph=True, materialize_grads=True)
+
+
+def _gradients(job: _Job, given: list[Array], wanted: list[int], factor: Array) -> list[Array]:
+    """Gradients of `factor` times the total, piece by piece, for the given tensors that are wanted."""
+    torch = sys.modules["torch"]
+    count = len(job.names)
+    rows = dict(zip(job.names, given[:count], strict=True))
+    of_rows = [job.names[k] for k in wanted if k < count]
+    learned = [given[k] for k in wanted if k >= count]
+    row_gradients = {name: torch.zeros_like(rows[name]) for name in of_rows}
+    other_gradients = [torch.zeros_like(tensor) for tensor in learned]
+    known = {id(tensor) for tensor in given[count:]}
+    for piece in job.pieces():
+        parts = [_leaves(slice_rows(rows, cases), of_rows) for cases in piece.cases]
+        leaves = [part[name] for part in parts for name in of_rows]
+        with torch.enable_grad():
+            value = torch.sum(piece.value(job.problem, *parts))
+        _check_complete(value, known | {id(leaf) for leaf in leaves})
+        # Graphs behind tensors of the kernel serve the next piece too.
+        found = torch.autograd.grad(
+            value, leaves + learned, factor, retain_graph=bool(known), materialize_grads=True
+        )
+        changes = iter(found)
+        for cases in piece.cases:
+            for name in of_rows:
+                row_gradients[name][cases] += next(changes)
+        for gradient in other_gradients:
+            gradient += next(changes)
+    return [row_gradients[name] for name in of_rows] + other_gradients
+
+
+def _leaves(rows: Rows, wanted: list[str]) -> Rows:
+    return {name: value.detach().requires_grad_(name in wanted) for name, value in rows.items()}
+
+
+def _check_complete(value: Array, known: set[int]) -> None:
+    """Refuse to return part of a gradient."""
+    if any(id(leaf) not in known for leaf in _leaves_behind(value)):
+        raise RuntimeError(
+            "the kernel depends on a tensor for some pairs of predictions only, and its gradient would be "
+            "incomplete; let its function depend on the same tensors for all pairs, or detach() them"
+        )

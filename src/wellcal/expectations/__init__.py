@@ -1,0 +1,1 @@
+"""E k(Z, Z') of predictions and targets, and distances between predictions."""

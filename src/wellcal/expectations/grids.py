@@ -1,0 +1,84 @@
+"""Finite supports: problems whose families all live on one finite set meet in matrix products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import array_api_compat as compat
+import numpy as np
+
+from wellcal._arrays.namespaces import Array, NDArray, asarray, namespace, to_numpy, widen
+from wellcal._arrays.ops import ops_for
+from wellcal.expectations.decompose import Side, Targets, class_labels, components_of, targets_are_indices
+from wellcal.expectations.lowering import count_grid
+from wellcal.kernels.base import Kernel
+from wellcal.kernels.matrix import label_matrix
+from wellcal.kernels.targets import Delta
+from wellcal.predictions import Bernoulli, Categorical, NegativeBinomial, Poisson, Predictions, Quantiles
+
+
+def common_grid(kernel: Kernel, families: list[Predictions], sides: list[Side]) -> NDArray | None:
+    """The finite set that all families live on, where there is one of moderate size."""
+    first = families[0]
+    if isinstance(first, Quantiles):
+        if not all(isinstance(f, Quantiles) and np.array_equal(f.levels, first.levels) for f in families):
+            raise ValueError("Quantiles can meet only Quantiles of the same levels")
+        edges = np.concatenate([[0.0], to_numpy(first.levels), [1.0]])
+        return 0.5 * (edges[1:] + edges[:-1])
+    if isinstance(first, (Bernoulli, Categorical)):
+        labels = class_labels(first)
+        same = all(
+            isinstance(f, (Bernoulli, Categorical)) and _same(class_labels(f), labels) for f in families
+        )
+        return labels if same else None
+    if all(isinstance(f, (Poisson, NegativeBinomial)) for f in families):
+        if isinstance(kernel, Delta) and all(isinstance(f, Poisson) for f in families):
+            return None  # a Bessel function is cheaper than a grid
+        return count_grid(families, [side.values for side in sides if isinstance(side, Targets)])
+    return None
+
+
+def _same(a: NDArray, b: NDArray) -> bool:
+    return a.shape == b.shape and bool(np.all(a == b))
+
+
+def support_gram(kernel: Kernel, family: Predictions, grid: NDArray) -> Array:
+    """Kernel matrix between the values of a finite support."""
+    like = widen(family._like)
+    return label_matrix(ops_for(namespace(like)), kernel, grid, like)
+
+
+# -- weights on the support ------------------------------------------------------------------
+
+
+def grid_positions(side: Targets, grid: NDArray) -> Array:
+    """Where targets ``(n,)`` or ``(r, n)`` stand on a finite support."""
+    family = components_of(side.predictions)[0][0]
+    if isinstance(family, Quantiles):
+        return family.bins(side.values)
+    if targets_are_indices(side.predictions):
+        return side.values
+    return np.searchsorted(grid, to_numpy(side.values))
+
+
+def one_hot(side: Targets, grid: NDArray) -> Array:
+    """Targets as weights on the support, ``(n, M)``."""
+    like = widen(components_of(side.predictions)[0][0]._like)
+    xp, device = namespace(like), compat.device(like)
+    positions = asarray(np.arange(len(grid)), xp=xp, device=device)
+    index = xp.astype(asarray(grid_positions(side, grid), xp=xp, device=device), positions.dtype)
+    return xp.astype(index[:, None] == positions[None, :], like.dtype)
+
+
+def grid_probabilities(component: Any, grid: NDArray) -> Array:
+    """Predictions as weights on the support, ``(n, M)``."""
+    if isinstance(component, (Bernoulli, Categorical)):
+        return widen(component.class_probs())
+    like = widen(component._like)
+    xp, device = namespace(like), compat.device(like)
+    if isinstance(component, Quantiles):
+        probabilities = asarray(component.bin_probs(), xp=xp, device=device, dtype=like.dtype)
+        return xp.broadcast_to(probabilities[None, :], (len(component), len(grid)))
+    counts = asarray(grid, xp=xp, device=device, dtype=like.dtype)
+    counts = xp.broadcast_to(counts[:, None], (len(grid), len(component)))
+    return xp.permute_dims(xp.exp(widen(component.log_prob(counts))), (1, 0))

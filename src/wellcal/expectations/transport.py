@@ -1,0 +1,165 @@
+"""Optimal transport between the components of mixtures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import array_api_compat as compat
+import array_api_extra as xpx
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from wellcal._arrays.namespaces import (
+    Array,
+    NDArray,
+    asarray,
+    is_jax,
+    is_numpy,
+    namespace,
+    stop_gradient,
+    to_numpy,
+)
+from wellcal._arrays.ops import Ops
+from wellcal.expectations.decompose import Rows, rows_under
+from wellcal.kernels.metrics import MixtureWasserstein
+
+
+@dataclass(frozen=True)
+class TransportDistance:
+    """``MW_s^s``: cost of an optimal coupling of components under ``d^s``.
+
+    The coupling is a constant for differentiation: by the envelope theorem the derivative of the
+    optimal cost is that of the cost at the optimal coupling, and with respect to the weights it is the
+    dual potentials. For Sinkhorn's coupling, which is not optimal, both are approximations.
+    """
+
+    metric: MixtureWasserstein
+    inner: Any
+    size: int
+
+    @property
+    def degree(self) -> float:
+        """The order of the metric."""
+        return self.metric.order
+
+    @property
+    def width(self) -> int:
+        """Costs between components, and the solution of a transport problem."""
+        return self.size**2 * (self.inner.width + 8)
+
+    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        """All pairs of rows."""
+        shape = (a["w"].shape[0], b["w"].shape[0])
+        weights_a = ops.xp.broadcast_to(a["w"][:, None, :], (*shape, self.size))
+        weights_b = ops.xp.broadcast_to(b["w"][None, :, :], (*shape, self.size))
+        return self._cost(ops, self._costs(ops, a, b, self.inner.tile), weights_a, weights_b)
+
+    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        """Matching rows."""
+        return self._cost(ops, self._costs(ops, a, b, self.inner.paired), a["w"], b["w"])
+
+    def _costs(self, ops: Ops, a: Rows, b: Rows, evaluate: Any) -> Array:
+        """Costs d^s between all components, along two trailing axes."""
+        exponent = self.metric.order / self.inner.degree
+        columns: list[Array] = []
+        for k in range(self.size):
+            row = [
+                ops.power(evaluate(ops, rows_under(a, f"{k}."), rows_under(b, f"{m}.")), exponent)
+                for m in range(self.size)
+            ]
+            columns.append(ops.xp.stack(row, axis=-1))
+        return ops.xp.stack(columns, axis=-2)
+
+    def _cost(self, ops: Ops, costs: Array, weights_a: Array, weights_b: Array) -> Array:
+        fixed = stop_gradient(costs), stop_gradient(weights_a), stop_gradient(weights_b)
+        total = ops.xp.sum(costs * self._solved(solve_all, False, *fixed), axis=(-2, -1))
+        if not _may_vary(ops, weights_a) and not _may_vary(ops, weights_b):
+            return total
+        potentials = self._solved(potentials_all, True, *fixed)
+        for weights, constant, rows in ((weights_a, fixed[1], 0), (weights_b, fixed[2], 1)):
+            total = total + ops.xp.sum((weights - constant) * potentials[..., rows, :], axis=-1)
+        return total
+
+    def _solved(self, solver: Any, dual: bool, costs: Array, weights_a: Array, weights_b: Array) -> Array:
+        """Couplings ``(..., K, K)`` or potentials ``(..., 2, K)`` by NumPy; components are equally many."""
+        xp = namespace(costs)
+        if is_numpy(xp):
+            return solver(self.metric, costs, weights_a, weights_b)
+        if is_jax(xp):
+            shape = tuple(costs.shape)
+            return xpx.lazy_apply(
+                lambda c, p, q: solver(self.metric, c, p, q).astype(c.dtype),
+                costs,
+                weights_a,
+                weights_b,
+                shape=(*shape[:-2], 2, shape[-1]) if dual else shape,
+                dtype=costs.dtype,
+                as_numpy=True,
+                xp=xp,
+            )
+        solved = solver(self.metric, to_numpy(costs), to_numpy(weights_a), to_numpy(weights_b))
+        return asarray(solved, xp=xp, device=compat.device(costs), dtype=costs.dtype)
+
+
+def _may_vary(ops: Ops, weights: Array) -> bool:
+    """Whether a derivative with respect to `weights` may be asked for; JAX does not tell."""
+    return ops.differentiable and getattr(weights, "requires_grad", True)
+
+
+def solve_all(metric: MixtureWasserstein, costs: NDArray, weights_a: NDArray, weights_b: NDArray) -> NDArray:
+    """Optimal couplings ``(..., K, L)`` for costs ``(..., K, L)`` and weights ``(..., K)``, ``(..., L)``."""
+    shape = costs.shape
+    flat = np.ascontiguousarray(costs, dtype=np.float64).reshape(-1, *shape[-2:])
+    left = np.asarray(weights_a, dtype=np.float64).reshape(-1, shape[-2])
+    right = np.asarray(weights_b, dtype=np.float64).reshape(-1, shape[-1])
+    uniform = shape[-2] == shape[-1] and np.ptp(left) <= 1e-12 and np.ptp(right) <= 1e-12
+    out = np.zeros_like(flat)
+    for index, cost in enumerate(flat):
+        if metric.solver == "exact" and uniform:
+            rows, columns = linear_sum_assignment(cost)
+            out[index, rows, columns] = 1.0 / shape[-1]
+        else:
+            out[index] = _solve(metric, cost, left[index], right[index])
+    return out.reshape(shape)
+
+
+def potentials_all(
+    metric: MixtureWasserstein, costs: NDArray, weights_a: NDArray, weights_b: NDArray
+) -> NDArray:
+    """Dual potentials ``(..., 2, K)``: derivatives of the optimal cost with respect to the weights.
+
+    They satisfy ``u_k + v_l = cost_kl`` wherever mass moves. A constant shared between u and v is left
+    open, and does not matter for weights whose sum is fixed; where weights are such that less than
+    2 K - 1 pairs exchange mass, the cost has a kink and the smallest solution stands for all.
+    """
+    couplings = solve_all(metric, costs, weights_a, weights_b)
+    size = costs.shape[-1]
+    flat = np.asarray(costs, dtype=np.float64).reshape(-1, size, size)
+    out = np.zeros((len(flat), 2 * size))
+    for index, (cost, coupling) in enumerate(zip(flat, couplings.reshape(flat.shape), strict=True)):
+        rows, columns = np.nonzero(coupling > 1e-14)
+        equations = np.eye(size)[rows], np.eye(size)[columns]
+        out[index] = np.linalg.lstsq(np.hstack(equations), cost[rows, columns])[0]
+    return out.reshape(*costs.shape[:-2], 2, size)
+
+
+def _solve(metric: MixtureWasserstein, cost: NDArray, p: NDArray, q: NDArray) -> NDArray:
+    ot = _import_ot()
+    p, q = p / p.sum(), q / q.sum()
+    if metric.solver == "exact":
+        return ot.emd(p, q, cost)
+    largest = float(cost.max())
+    if largest == 0.0:
+        return np.outer(p, q)
+    return ot.sinkhorn(p, q, cost / largest, metric.regularisation, method="sinkhorn_log", numItermax=10_000)
+
+
+def _import_ot() -> Any:
+    try:
+        import ot
+    except ImportError:
+        raise ImportError(
+            "MixtureWasserstein with unequal weights or Sinkhorn needs POT: pip install 'wellcal[ot]'"
+        ) from None
+    return ot

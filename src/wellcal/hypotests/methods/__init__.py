@@ -1,0 +1,1 @@
+"""One class for each method of testing calibration."""

@@ -1,0 +1,104 @@
+"""Consistency resampling: predictions with replacement, and targets from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray
+from wellcal.expectations.decompose import components_of
+from wellcal.hypotests.base import Outcome, Setup, monte_carlo_pvalue
+from wellcal.hypotests.resampling.nulls import draw_targets, number_of, users_form
+from wellcal.predictions import Predictions
+from wellcal.problem.problem import prepare_checked
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """Consistency resampling: data sets of predictions drawn with replacement, and targets drawn from them.
+
+    ``p = (1 + #{T_r >= T_0}) / (R + 1)`` for the statistic T of R such data sets. The kernel, length scales
+    included, is that of the observed predictions.
+
+    Parameters
+    ----------
+    statistic
+        None: n times the unbiased SKCE. Or a function ``f(y, pred)`` that returns a number, large where
+        the model is miscalibrated, of targets as ``pred.sample`` gives them; arrays are NumPy's.
+
+    Notes
+    -----
+    This is a bootstrap, and not exact: predictions that occur twice make the drawn data sets differ from
+    the observed one. For classes Widmann, Lindsten and Zachariah (2019) found that it underestimates
+    p-values and rejects calibrated models too often. ``method="exact"`` keeps the predictions as they
+    are, which makes it exact at every sample size for any statistic, at the same cost or less: prefer it.
+
+    Predictions that are draws (``Samples``) are taken at their word: targets are drawn from the stored
+    draws, which few draws make anti-conservative. Here too "exact" is right.
+
+    References
+    ----------
+    Bröcker, Smith (2007), "Increasing the reliability of reliability diagrams"; Vaicenavicius et al.
+    (2019), "Evaluating model calibration in classification".
+    """
+
+    statistic: Callable[[Any, Any], Any] | str | None = None
+
+    name: ClassVar[str] = "consistency"
+    exchanges_draws: ClassVar[bool] = False
+    resamples: ClassVar[bool] = True
+    clusters: ClassVar[bool] = False
+    fewest: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        if self.statistic not in (None, "skce") and not callable(self.statistic):
+            raise ValueError(
+                f'unknown statistic {self.statistic!r} for consistency resampling; it is "skce" or a '
+                'function f(y, pred); method="exact" knows others'
+            )
+
+    def run(self, setup: Setup) -> Outcome:
+        """The p-value, and the values of the statistic over resampled data sets."""
+        _check_sampled(setup.predictions)
+        label, statistic = self._statistic(setup)
+        observed = statistic(setup.targets, setup.predictions, "the observed data")
+        null = np.empty(setup.n_resamples)
+        setup.progress("resamples", 0, setup.n_resamples)
+        for r in range(setup.n_resamples):
+            predictions = setup.predictions[setup.rng.integers(setup.n, size=setup.n)]
+            targets = draw_targets(predictions, setup.rng, 1, setup.targets)[0]
+            null[r] = statistic(targets, predictions, f"resample {r + 1}")
+            setup.progress("resamples", r + 1, setup.n_resamples)
+        provenance = {"n_resamples": setup.n_resamples, "statistic": label}
+        return Outcome(observed, monte_carlo_pvalue(observed, null), label, null=null, provenance=provenance)
+
+    def _statistic(self, setup: Setup) -> tuple[str, Callable[[NDArray, Predictions, str], float]]:
+        function = self.statistic
+        if callable(function):
+            name = getattr(function, "__name__", type(function).__name__)
+            return name, lambda targets, predictions, what: _call(function, targets, predictions, what)
+        kernel = setup.problem.kernel
+
+        def unbiased(targets: NDArray, predictions: Predictions, what: str) -> float:
+            problem = prepare_checked(targets, predictions, kernel, expectations=setup.expectations)
+            return 2.0 * float(setup.engine.triangle(problem).total) / (len(predictions) - 1.0)
+
+        return "n SKCE_u", unbiased
+
+
+def _check_sampled(predictions: Predictions) -> None:
+    for component, _ in components_of(predictions):
+        if type(component)._draw is Predictions._draw:
+            raise TypeError(
+                f'method="consistency" draws targets from the predictions, and {type(component).__name__} '
+                'cannot be sampled; give the family a method _draw(rng, size), or take method="pearson" or '
+                '"block"'
+            )
+
+
+def _call(function: Callable[[Any, Any], Any], targets: NDArray, predictions: Any, what: str) -> float:
+    """A user's statistic of targets in the form that users have them in."""
+    return number_of(function(users_form(predictions, targets), predictions), what)

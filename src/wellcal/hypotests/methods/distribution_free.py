@@ -1,0 +1,162 @@
+"""The test whose p-value holds for every distribution and every number of cases."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from wellcal._arrays.checks import positive_number
+from wellcal._arrays.namespaces import to_numpy
+from wellcal.hypotests.base import Outcome, Setup
+from wellcal.hypotests.passes import check_finite, estimate_from, scaled_sums
+from wellcal.hypotests.tails import positive
+from wellcal.kernels.base import Kernel, Product, Radial, Scaled, Sum, Tensor
+from wellcal.kernels.metrics import ExpDistance
+from wellcal.kernels.targets import Delta
+from wellcal.measures._skce import BlockSize, estimate_blocks, resolve_block_size
+
+
+@dataclass(frozen=True)
+class DistributionFree:
+    """A bound on the p-value that holds for every distribution: valid at any n, and very cautious.
+
+    Parameters
+    ----------
+    estimator
+        "block": the mean over blocks, in time linear in n for a fixed block size; "biased": the plug-in
+        estimate over all pairs, whose bound needs a positive definite kernel.
+    block_size
+        Only for "block": as for the block estimator of :func:`wellcal.skce`.
+    bound
+        A bound b of ``|h|``. None takes it from the kernel; kernels that are a user's own function do not
+        say what it is.
+
+    Notes
+    -----
+    h is the sum of two terms k and E E k with a plus sign and two terms E k with a minus sign. Where
+    0 <= k <= K, as for all kernels of this package, either sign adds up to at most 2 K, so that
+    ``|h| <= b = 2 K``. A kernel that takes values of both signs, ``|k| <= K``, has only ``|h| <= b = 4 K``.
+
+    "block": each block is a U-statistic that averages over ways to cut it into floor(B / 2) independent
+    pairs. By Hoeffding (1963, section 5), for a mean s over floor(n / B) blocks,
+
+        p = exp(-floor(n / B) floor(B / 2) s^2 / (2 b^2))   for s > 0, and p = 1 for s <= 0.
+
+    "biased": SKCE_b is the squared norm of a mean of n independent elements of a Hilbert space, each of
+    squared norm h_ii <= b and mean 0 under calibration. The norm has an expectation of at most
+    sqrt(b / n) and changes by at most 2 sqrt(b) / n with one case, so that by McDiarmid's inequality
+
+        p = exp(-max(sqrt(n SKCE_b / b) - 1, 0)^2 / 2).
+
+    References
+    ----------
+    Widmann, Lindsten, Zachariah (2019), Calibration tests in multi-class classification, with the sign
+    of the estimate and odd blocks taken into account.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 100)
+    >>> y = mu + 4.0
+    >>> pred = wc.Normal(mu, np.ones(100))
+    >>> result = wc.calibration_test(y, pred, method=wc.hypotests.DistributionFree("biased"))
+    >>> result.provenance["bound"], bool(result.pvalue < 0.05)
+    (2.0, True)
+    """
+
+    estimator: str = "block"
+    block_size: BlockSize = 2
+    bound: float | None = None
+
+    name: ClassVar[str] = "distribution_free"
+    exchanges_draws: ClassVar[bool] = True
+    resamples: ClassVar[bool] = False
+    clusters: ClassVar[bool] = False
+    fewest: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        if self.estimator not in ("block", "biased"):
+            raise ValueError(f'estimator must be "block" or "biased", found {self.estimator!r}')
+        if self.bound is not None:
+            object.__setattr__(self, "bound", float(positive_number(self.bound, "bound")))
+
+    def run(self, setup: Setup) -> Outcome:
+        """The p-value of a prepared case."""
+        bound = bound_of_h(setup.problem.kernel) if self.bound is None else self.bound
+        return self._block(setup, bound) if self.estimator == "block" else self._biased(setup, bound)
+
+    def _block(self, setup: Setup, bound: float) -> Outcome:
+        n = setup.n
+        size = resolve_block_size(self.block_size, n)
+        estimate = setup.scaled(estimate_blocks(setup.problem, setup.engine, size, None))
+        value = float(estimate)
+        check_finite(setup, value)
+        _check_bound(abs(value), bound, "the block estimate")
+        pairs = (n // size) * (size // 2)
+        pvalue = positive(math.exp(-0.5 * pairs * (max(value, 0.0) / bound) ** 2))
+        provenance = {"bound": bound, "block_size": size, "independent_pairs": pairs}
+        return Outcome(value, pvalue, "SKCE_B", estimate, None, provenance)
+
+    def _biased(self, setup: Setup, bound: float) -> Outcome:
+        n, problem = setup.n, setup.problem
+        provenance: dict[str, Any] = {"bound": bound}
+        proven = problem.kernel.guarantees(setup.predictions).positive_definite
+        if proven is False:
+            raise ValueError(
+                f'estimator="biased" needs a positive definite kernel, which {problem.kernel!r} is not; '
+                'take estimator="block"'
+            )
+        if proven is None:
+            provenance["note"] = "holds if the kernel is positive definite, which is not proven"
+        # A squared norm has all pairs of a draw with itself in it, which the diagonal for draws leaves out.
+        diagonal = setup.factor * np.asarray(to_numpy(problem.paired(problem.rows, problem.rows)))
+        check_finite(setup, diagonal)
+        _check_bound(float(np.max(np.abs(diagonal))), bound, "h of a case with itself")
+        sums = scaled_sums(setup.engine.triangle(problem), setup.factor)
+        value = (2.0 * float(sums.total) + float(np.sum(diagonal))) / n**2
+        excess = max(math.sqrt(max(n * value / bound, 0.0)) - 1.0, 0.0)
+        pvalue = positive(math.exp(-0.5 * excess**2))
+        return Outcome(value, pvalue, "SKCE_b", estimate_from(setup, sums), None, provenance)
+
+
+def bound_of_h(kernel: Kernel) -> float:
+    """``2 sup k`` for a kernel made of those of this package, all of which are nonnegative.
+
+    Examples
+    --------
+    >>> from wellcal.kernels import Gaussian, paper_kernel
+    >>> bound_of_h(paper_kernel), bound_of_h(3.0 * paper_kernel + paper_kernel)
+    (2.0, 8.0)
+    """
+    largest = supremum(kernel)
+    if largest is None:
+        raise ValueError(
+            f"a bound of |h| is not known for {kernel!r}; give it, as in DistributionFree(bound=...): twice "
+            "the largest value of a kernel that is never negative, else four times its largest absolute value"
+        )
+    return 2.0 * largest
+
+
+def supremum(kernel: Kernel) -> float | None:
+    """Largest value of a nonnegative kernel, or None where it is not known."""
+    if isinstance(kernel, Scaled):
+        inner = supremum(kernel.kernel)
+        return None if inner is None else float(to_numpy(kernel.factor)) * inner
+    if isinstance(kernel, (Sum, Product)):
+        parts = [supremum(part) for part in kernel.kernels]
+        combine = sum if isinstance(kernel, Sum) else math.prod
+        known = [part for part in parts if part is not None]
+        return float(combine(known)) if len(known) == len(parts) else None
+    if isinstance(kernel, Tensor):
+        left, right = supremum(kernel.predictions), supremum(kernel.targets)
+        return None if left is None or right is None else left * right
+    ours = type(kernel).__module__.startswith("wellcal.kernels.")
+    return 1.0 if ours and isinstance(kernel, (Radial, Delta, ExpDistance)) else None
+
+
+def _check_bound(found: float, bound: float, what: str) -> None:
+    if found > bound * (1.0 + 1e-9):
+        raise ValueError(f"bound says that |h| <= {bound:g}, but {what} is {found:.6g}; give a larger bound")

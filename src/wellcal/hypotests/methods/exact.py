@@ -1,0 +1,198 @@
+"""Exact Monte Carlo tests with one statistic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray
+from wellcal.hypotests.base import Outcome, Setup, monte_carlo_pvalue
+from wellcal.hypotests.methods.mean_embedding import cme_statistics
+from wellcal.hypotests.resampling.monte_carlo import sequential_pvalue
+from wellcal.hypotests.resampling.nulls import (
+    check_resampled,
+    draw_targets,
+    number_of,
+    target_sets,
+    users_form,
+)
+from wellcal.hypotests.resampling.resampled import ResampledSKCE, has_terms
+from wellcal.measures._skce import BlockSize, block_values, resolve_block_size
+from wellcal.predictions import Samples
+from wellcal.problem.problem import prepare_checked
+
+Statistic = str | Callable[[Any, Any], Any]
+
+_STACKED = 4_000_000  # entries of predictions that are repeated for several sets of targets at a time
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Monte Carlo over targets drawn from the predictions: exact at every sample size.
+
+    Given the predictions, the targets of a calibrated model are independent draws from them. With R sets
+    of such draws, ``p = (1 + #{T_r >= T_0}) / (R + 1)`` satisfies P(p <= a) <= a for any statistic T, any
+    kernel and any number of cases. Predictions that are draws (``Samples(kind="draws")``) exchange their
+    target with a member of the pooled draws instead.
+
+    Parameters
+    ----------
+    statistic
+        "skce" (n times the unbiased SKCE), "block" (the same over blocks), "cme" (Hotelling's statistic
+        of the calibration mean embedding) or a function ``f(y, pred)`` that returns a number, large
+        where the model is miscalibrated.
+    block_size
+        For "block", as in :func:`wellcal.skce`.
+    locations
+        For "cme": their number, or ``(predictions, targets)``.
+    stop_after
+        Stop once so many drawn sets have a statistic as large as the observed one. The p-value stays
+        valid (Besag and Clifford, 1991), and hopeless cases end early; None draws all sets.
+
+    Notes
+    -----
+    Two conditions: nothing may be tuned on the targets, and targets must be independent given all
+    predictions, which autoregressive forecasts are not.
+    """
+
+    statistic: Statistic = "skce"
+    block_size: BlockSize = None
+    locations: Any = None
+    stop_after: int | None = None
+
+    name: ClassVar[str] = "exact"
+    exchanges_draws: ClassVar[bool] = True
+    resamples: ClassVar[bool] = True
+    clusters: ClassVar[bool] = False
+    fewest: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        known = ("skce", "block", "cme")
+        if not callable(self.statistic) and self.statistic not in known:
+            raise ValueError(
+                f"unknown statistic {self.statistic!r}; known are {', '.join(known)} and functions f(y, pred)"
+            )
+        for option, taker in (("block_size", "block"), ("locations", "cme")):
+            if getattr(self, option) is not None and self.statistic != taker:
+                raise ValueError(
+                    f'{option} is for statistic="{taker}", found it with statistic={self.statistic!r}'
+                )
+        given: Any = self.stop_after
+        whole = isinstance(given, (int, np.integer)) and not isinstance(given, bool)
+        if given is not None and (not whole or given < 1):
+            raise ValueError(f"stop_after must be a whole number of at least 1, found {given!r}")
+
+    def run(self, setup: Setup) -> Outcome:
+        """The p-value, and the drawn values of the statistic."""
+        check_resampled(setup.predictions)
+        label, blocks = self._values(setup)
+        found: list[NDArray] = []
+        provenance: dict[str, Any] = {"n_resamples": setup.n_resamples, "statistic": label}
+        for values in blocks:
+            found.append(values)
+            if self.stop_after is not None:
+                early = sequential_pvalue(np.concatenate(found), self.stop_after)
+                if early is not None:
+                    pvalue, drawn = early
+                    together = np.concatenate(found)
+                    provenance.update(n_resamples=drawn, stopped=f"after {drawn} of {setup.n_resamples} sets")
+                    return self._outcome(setup, label, together[: drawn + 1], pvalue, provenance)
+        together = np.concatenate(found)
+        pvalue = monte_carlo_pvalue(float(together[0]), together[1:])
+        return self._outcome(setup, label, together, pvalue, provenance)
+
+    def _outcome(
+        self, setup: Setup, label: str, values: NDArray, pvalue: float, provenance: dict[str, Any]
+    ) -> Outcome:
+        # The reported SKCE is that of `skce`, to rounding the same as the one that was compared.
+        observed = setup.n * float(setup.estimate) if self._is_unbiased(setup) else float(values[0])
+        return Outcome(observed, pvalue, label, null=values[1:], provenance=provenance)
+
+    def _is_unbiased(self, setup: Setup) -> bool:
+        return self.statistic == "skce" and setup.estimate.estimator == "unbiased"
+
+    def _values(self, setup: Setup) -> tuple[str, Iterator[NDArray]]:
+        """What the statistic is, and its values over sets of targets, the observed one first."""
+        if callable(self.statistic):
+            name = getattr(self.statistic, "__name__", "statistic")
+            return name, _of_function(setup, self.statistic)
+        if self.statistic == "skce":
+            return "n SKCE_u", map(skce_statistic(setup), target_sets(setup))
+        if self.statistic == "block":
+            statistic = BlockStatistic(setup, resolve_block_size(self.block_size, setup.n))
+            return statistic.label, map(statistic, target_sets(setup))
+        embedding = cme_statistics(setup, self.locations)
+        return embedding.label, map(embedding, target_sets(setup))
+
+
+def skce_statistic(setup: Setup) -> Callable[[NDArray], NDArray]:
+    """n SKCE_u for sets of targets: what changes only, where the kernel is a sum of products."""
+    if has_terms(setup.problem.kernel):
+        resampled = ResampledSKCE(setup, [setup.problem.kernel])
+        return lambda sets: resampled(sets)[:, 0]
+
+    def one(targets: NDArray) -> float:
+        problem = prepare_checked(
+            targets, setup.predictions, setup.problem.kernel, expectations=setup.expectations
+        )
+        return 2.0 * setup.factor * float(setup.engine.triangle(problem).total) / (setup.n - 1)
+
+    return lambda sets: np.array([one(targets) for targets in sets])
+
+
+class BlockStatistic:
+    """Unbiased SKCE over blocks, for sets of targets."""
+
+    label = "n SKCE over blocks"
+
+    def __init__(self, setup: Setup, size: int) -> None:
+        self.setup = setup
+        self.size = size
+        self.used = setup.n // size * size
+
+    def __call__(self, targets: NDArray) -> NDArray:
+        """Values ``(r,)`` for sets of targets ``(r, n, ...)``."""
+        setup, used = self.setup, self.used
+        step = max(1, _STACKED // max(1, used * setup.problem.width))
+        out: list[NDArray] = []
+        for start in range(0, len(targets), step):
+            sets = targets[start : start + step, :used]
+            predictions = setup.predictions[np.tile(np.arange(used), len(sets))]
+            problem = prepare_checked(
+                sets.reshape(-1, *sets.shape[2:]),
+                predictions,
+                setup.problem.kernel,
+                expectations=setup.expectations,
+            )
+            sums = setup.engine.blocks(problem, self.size)
+            blocks = block_values(sums.rows, self.size, len(sets) * used // self.size)
+            out.append(np.reshape(blocks, (len(sets), -1)).mean(axis=1))
+        return setup.factor * setup.n * np.concatenate(out)
+
+
+def _of_function(setup: Setup, function: Callable[[Any, Any], Any]) -> Iterator[NDArray]:
+    """A user's statistic, set by set, of targets in the form that users have them in."""
+    for r in range(setup.n_resamples + 1):
+        y, predictions = _exchanged(setup, r > 0)
+        what = "the observed targets" if r == 0 else f"drawn targets (set {r})"
+        value = number_of(function(y, predictions), what)
+        setup.progress("resamples", r, setup.n_resamples)
+        yield np.array([value])
+
+
+def _exchanged(setup: Setup, drawn: bool) -> tuple[Any, Any]:
+    """Observed or drawn targets with the predictions they belong to."""
+    predictions: Any = setup.predictions
+    if setup.pooled is not None:
+        pool = np.asarray(predictions.values)
+        n, size = pool.shape[:2]
+        chosen = setup.rng.integers(size, size=n) if drawn else np.full(n, size - 1)
+        others = (chosen[:, None] + np.arange(1, size)[None, :]) % size
+        return pool[np.arange(n), chosen], Samples(pool[np.arange(n)[:, None], np.sort(others, axis=1)])
+    targets = setup.targets
+    if drawn:
+        targets = draw_targets(predictions, setup.rng, 1, targets)[0]
+    return users_form(predictions, targets), predictions

@@ -1,0 +1,1 @@
+"""Targets drawn from the predictions, and statistics of many sets of them at once."""

@@ -1,0 +1,162 @@
+"""Plain statistics that a kernel sees only dimly: the centre of targets, and how surprising they are.
+
+Both are sums over cases, so that they cost next to nothing beside kernels, and both are standardised by
+their spread over all sets of targets, so that a change of unit changes nothing.
+
+- *centre*: standardised residuals (or residuals of class probabilities), summed over cases;
+- *surprise*: minus the log probability of the target, summed over cases. Over-confident predictions make
+  targets too surprising, under-confident ones not surprising enough. Predictions without a density take
+  the squared standardised residual instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg, special
+
+from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.expectations.decompose import components_of, targets_are_indices
+from wellcal.hypotests.resampling.monte_carlo import combined_pvalues, rank_pvalues
+from wellcal.predictions import MultivariateNormal, Predictions, Quantiles, Samples
+
+_UNDERCONFIDENCE = 1.0 / 3.0  # weight of too little surprise beside too much
+_SETS_PER_COORDINATE = 20  # sets of targets for each coordinate, from which their covariance is estimated
+_LEAST_EIGENVALUE = 1e-9
+
+Sum = Callable[[NDArray], NDArray]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums over cases of sets of targets ``(r, n, ...)``: residuals ``(r, q)`` and surprise ``(r,)``."""
+
+    residuals: Sum
+    surprise: Sum
+
+
+def moments_of(predictions: Predictions) -> Moments | None:
+    """The sums for a batch of predictions; None where targets are objects, which have neither."""
+    if isinstance(predictions, Samples) and predictions.holds_objects:
+        return None
+    if targets_are_indices(predictions):
+        return _of_classes(predictions)
+    if isinstance(predictions, Quantiles):
+        return _of_bins(predictions)
+    standardise = _standardised(predictions)
+
+    def residuals(targets: NDArray) -> NDArray:
+        u = standardise(targets).sum(axis=1)
+        return u[:, None] if u.ndim == 1 else u
+
+    def squares(targets: NDArray) -> NDArray:
+        return (standardise(targets) ** 2).reshape(len(targets), -1).sum(axis=1)
+
+    surprise = _surprise(predictions)
+    return Moments(residuals, squares if surprise is None else surprise)
+
+
+# -- by family -------------------------------------------------------------------------------
+
+
+def _of_classes(predictions: Any) -> Moments:
+    probabilities = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        surprisal = -np.log(probabilities)
+    rows = np.arange(len(probabilities))
+    expected = probabilities.sum(axis=0)
+
+    def residuals(targets: NDArray) -> NDArray:
+        count = probabilities.shape[1]
+        shifted = targets + count * np.arange(len(targets))[:, None]
+        return np.bincount(shifted.ravel(), minlength=count * len(targets)).reshape(-1, count) - expected
+
+    def surprise(targets: NDArray) -> NDArray:
+        return surprisal[rows, targets].sum(axis=1)
+
+    return Moments(residuals, surprise)
+
+
+def _of_bins(predictions: Quantiles) -> Moments:
+    """Bins by the normal score of their middle level."""
+    edges = np.concatenate([[0.0], predictions.levels, [1.0]])
+    scores = special.ndtri(0.5 * (edges[1:] + edges[:-1]))
+
+    def residuals(targets: NDArray) -> NDArray:
+        return scores[np.asarray(predictions.bins(targets))].sum(axis=1)[:, None]
+
+    def surprise(targets: NDArray) -> NDArray:
+        return (scores[np.asarray(predictions.bins(targets))] ** 2).sum(axis=1)
+
+    return Moments(residuals, surprise)
+
+
+def _standardised(predictions: Any) -> Sum:
+    """Targets minus the centre of their prediction, in units of its spread."""
+    if isinstance(predictions, MultivariateNormal):
+        inverse = np.stack([linalg.inv(chol) for chol in np.asarray(predictions.chol)])
+        loc = np.asarray(predictions.loc)
+        return lambda targets: np.einsum("nab,rnb->rna", inverse, targets - loc)
+    centre, spread = centre_and_spread(predictions)
+    return lambda targets: (targets - centre) / spread
+
+
+def centre_and_spread(predictions: Any) -> tuple[NDArray, NDArray]:
+    """Mean and standard deviation; median and interquartile range where these are not finite."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        centre = np.asarray(to_numpy(predictions.mean()), dtype=np.float64)
+        spread = np.sqrt(np.asarray(to_numpy(predictions.variance()), dtype=np.float64))
+    bad = ~(np.isfinite(centre) & np.isfinite(spread))
+    if bad.any():
+        median = np.asarray(to_numpy(predictions.quantile(0.5)))
+        robust = np.asarray(to_numpy(predictions.interquartile_range())) / 1.349
+        centre, spread = np.where(bad, median, centre), np.where(bad, robust, spread)
+    # A prediction without spread says what will be: any deviation counts in the unit of the others.
+    typical = np.median(spread[spread > 0]) if (spread > 0).any() else 1.0
+    return centre, np.where(spread > 0, spread, typical)
+
+
+def _surprise(predictions: Any) -> Sum | None:
+    """Minus the log probability of all targets of a set, or None for predictions that have none."""
+    parts = [component for component, _ in components_of(predictions)]
+    if not all(hasattr(part, "log_prob") for part in parts):
+        return None
+    if len({part._continuous for part in parts}) > 1:
+        return None  # a mixture of a density with probabilities has neither
+
+    def surprise(targets: NDArray) -> NDArray:
+        with np.errstate(all="ignore"):
+            total = -np.asarray(to_numpy(predictions.log_prob(targets))).sum(axis=1)
+        # Where densities are infinite for some cases and zero for others, what is impossible counts.
+        return np.where(np.isnan(total), np.inf, total)
+
+    return surprise
+
+
+# -- p-values --------------------------------------------------------------------------------
+
+
+def centre_pvalues(sums: NDArray) -> NDArray:
+    """p-values over sets from sums of residuals ``(R + 1, q)``.
+
+    The statistic is their squared Mahalanobis length under the covariance over all sets; with too few
+    sets for it, the sum of squares of the standardised coordinates.
+    """
+    z = sums - sums.mean(axis=0)
+    scale = z.std(axis=0)
+    z = z[:, scale > 0] / scale[scale > 0]
+    if z.shape[1] * _SETS_PER_COORDINATE > len(z):
+        return rank_pvalues((z**2).sum(axis=1))
+    values, vectors = linalg.eigh(z.T @ z / len(z))
+    keep = values > _LEAST_EIGENVALUE * max(values.max(initial=0.0), 1e-300)
+    return rank_pvalues(((z @ vectors[:, keep]) ** 2 / values[keep]).sum(axis=1))
+
+
+def surprise_pvalues(sums: NDArray) -> NDArray:
+    """p-values over sets from total surprise ``(R + 1,)``; too much counts three times too little."""
+    finite = sums[np.isfinite(sums)]
+    sums = sums - (np.median(finite) if len(finite) else 0.0)  # the unit of targets is an additive constant
+    return combined_pvalues([(1.0, rank_pvalues(sums)), (_UNDERCONFIDENCE, rank_pvalues(-sums))])

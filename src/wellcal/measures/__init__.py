@@ -1,0 +1,1 @@
+"""One number for how far predictions are off, and how sure it is."""

@@ -1,0 +1,203 @@
+"""Local discrepancies: how far predictions like a given one are from calibrated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.checks import positive_number
+from wellcal._arrays.namespaces import Array, is_traced, namespace, to_numpy
+from wellcal._arrays.ops import ops_for
+from wellcal.expectations._pairing import Notes, plan
+from wellcal.expectations.decompose import Targets, slice_rows
+from wellcal.expectations.lowering import Lowering
+from wellcal.expectations.on_predictions import prediction_kernel
+from wellcal.kernels.base import Kernel, Tensor
+from wellcal.predictions import Predictions
+from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.batches import concatenate
+from wellcal.predictions.inputs import check_truth_first
+from wellcal.problem.defaults import default_kernel
+from wellcal.problem.locations import _beside
+from wellcal.problem.problem import check_pair_kernel
+from wellcal.problem.weights import refuse_weights
+
+LARGEST = 8192
+"""Cases whose n x n matrices are still stored: 512 MiB each."""
+
+
+@dataclass(frozen=True)
+class LocalDiscrepancy:
+    """Discrepancies at predictions.
+
+    Attributes
+    ----------
+    values
+        One for each prediction asked for, ``(m,)``, not negative.
+    at
+        These predictions.
+    regularisation
+        The regularisation lambda that was used.
+    n_samples
+        Number of cases.
+    kernel
+        The kernel that was used.
+    provenance
+        How expectations were obtained.
+    """
+
+    values: Array
+    at: Predictions
+    regularisation: float
+    n_samples: int
+    kernel: Kernel
+    provenance: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def __repr__(self) -> str:
+        if is_traced(self.values):
+            return f"local discrepancy at {len(self)} predictions  ({self.n_samples} cases)"
+        found = to_numpy(self.values)
+        return (
+            f"local discrepancy at {len(self)} predictions, {found.min():.4g} to {found.max():.4g}  "
+            f"({self.n_samples} cases, regularisation {self.regularisation:.4g})\n  kernel: {self.kernel!r}"
+        )
+
+
+def local_discrepancy(
+    y: object,
+    pred: object,
+    at: object = None,
+    *,
+    kernel: Kernel | None = None,
+    regularisation: float | None = None,
+    weights: object = None,
+    expectations: str | Lowering = "auto",
+) -> LocalDiscrepancy:
+    r"""Maximum conditional mean discrepancy (MCMD) at given predictions.
+
+    .. math:: \mathrm{MCMD}(p) = \sup_{\|f\| \le 1} \big| \mathrm{E}(f(Y) | P_X = p) - \mathrm{E} f(Z) \big|,
+              \quad Z \sim p,
+
+    over the unit ball of the reproducing kernel Hilbert space of the kernel on targets. Where KCE is one
+    number for a model, this says at which predictions it errs.
+
+    Parameters
+    ----------
+    y
+        Observed targets, one for each prediction.
+    pred
+        Predictions, as for :func:`wellcal.skce`.
+    at
+        Predictions of the same family at which the discrepancy is wanted; None for those of all cases.
+    kernel
+        Tensor product of a kernel on predictions, by which cases are weighted, and a kernel on targets.
+        None chooses one for the family, with scales from the predictions.
+    regularisation
+        Positive lambda of the ridge regression below; None is :math:`n^{-1/4}`.
+    expectations
+        As for :func:`wellcal.skce`.
+    weights
+        Refused, with the reason.
+
+    Returns
+    -------
+    LocalDiscrepancy
+        The estimates, differentiable.
+
+    Notes
+    -----
+    The difference of conditional mean embeddings is estimated by ridge regression of the
+    :math:`\delta_{y_i} - P_i` on the predictions, with weights
+    :math:`w(p) = (K + n \lambda I)^{-1} k_P(p)` for the matrix K of :math:`k_P(P_i, P_j)`:
+
+    .. math:: \widehat{\mathrm{MCMD}}(p)^2 = \sum_{i,j} w_i(p) w_j(p)
+              \big\langle P_i - \delta_{y_i}, P_j - \delta_{y_j} \big\rangle_{k_Y}
+
+    The distribution of Z given the prediction is known, so its expectations are exact at all cases, and both
+    conditional embeddings are smoothed alike: a calibrated model has no discrepancy from smoothing. The
+    estimate is biased upwards by noise, and towards zero by regularisation, far from all predictions most.
+
+    Cost: the matrices of all pairs are stored and one linear system is solved, O(n^3); more than 8192 cases
+    are refused.
+
+    References
+    ----------
+    J. Park, K. Muandet (2020). A measure-theoretic approach to kernel conditional mean embeddings. NeurIPS;
+    consistent where lambda decreases to zero more slowly than :math:`n^{-1/2}`. Widmann, Lindsten,
+    Zachariah (2021), section "Alternative approaches".
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> mu = rng.uniform(-2, 2, 300)
+    >>> y = rng.normal(np.where(mu > 0, mu + 1, mu), 1.0)
+    >>> where = wc.Normal(np.array([-1.5, 1.5]), np.ones(2))
+    >>> found = local_discrepancy(y, wc.Normal(mu, np.ones(300)), where)
+    >>> bool(found.values[1] > 3 * found.values[0])
+    True
+    """
+    refuse_weights(
+        weights,
+        "local_discrepancy",
+        "it conditions on the prediction, which weights that depend on nothing else do not change",
+    )
+    check_truth_first(y)
+    predictions = as_predictions(pred)
+    targets = Targets(predictions.check_targets(y), predictions)
+    n = len(predictions)
+    if n > LARGEST:
+        raise ValueError(
+            f"pred has {n} cases, and local_discrepancy stores all pairs: at most {LARGEST}; take a subsample"
+        )
+    chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel
+    factors = check_pair_kernel(chosen)
+    if not isinstance(factors, Tensor):
+        raise TypeError(
+            f"kernel must be one tensor product k_P @ k_Y here, found {chosen!r}: the kernel on predictions "
+            "weights cases, the kernel on targets compares distributions"
+        )
+    ridge = n**-0.25 if regularisation is None else float(positive_number(regularisation, "regularisation"))
+    where = predictions if at is None else _beside(as_predictions(at), predictions)
+    notes = Notes()
+    weights = _weights(factors.predictions, predictions, where, n * ridge, expectations, notes)
+    scheme = plan(factors.targets, [predictions, targets], expectations=expectations, notes=notes)
+    rows, layout = scheme.rows([(1.0, predictions), (-1.0, targets)])
+    with np.errstate(over="ignore", under="ignore"):
+        gram = scheme.form(layout, layout).tile(predictions._ops, rows, rows)
+    xp = namespace(gram)
+    squares = xp.sum(weights * (gram @ weights), axis=0)
+    ops = ops_for(xp)
+    # Rounding may leave a square below zero.
+    values = ops.root(ops.where(squares > 0, squares, 0.0 * squares))
+    return LocalDiscrepancy(values, where, ridge, n, chosen, notes.as_dict())
+
+
+def _weights(
+    kernel: Kernel,
+    predictions: Predictions,
+    where: Predictions,
+    ridge: float,
+    expectations: str | Lowering,
+    notes: Notes,
+) -> Array:
+    """``(K + ridge I)^-1 k(at)``, ``(n, m)``."""
+    n, ops = len(predictions), predictions._ops
+    both = concatenate((predictions, where), ("pred", "at"), "pred and at")
+    form, rows = prediction_kernel(kernel, both, expectations=expectations, notes=notes)
+    own, other = slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))
+    with np.errstate(over="ignore", under="ignore"):
+        matrix, right = form.tile(ops, own, own), form.tile(ops, own, other)
+    xp = namespace(matrix)
+    return xp.linalg.solve(matrix + ridge * _identity(matrix), right)
+
+
+def _identity(like: Array) -> Array:
+    xp = namespace(like)
+    index = xp.cumulative_sum(xp.ones_like(like[:, 0]))
+    return xp.astype(index[:, None] == index[None, :], like.dtype)

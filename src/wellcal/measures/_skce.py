@@ -1,0 +1,309 @@
+"""Estimators of the squared kernel calibration error (paper, section "Estimation")."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.namespaces import Array, float64, is_numpy, is_traced, namespace, stop_gradient, to_numpy
+from wellcal.engines import Engine, get_engine
+from wellcal.engines.reductions import Sums
+from wellcal.expectations.lowering import Lowering
+from wellcal.kernels.base import Kernel
+from wellcal.measures.estimate import Estimate
+from wellcal.predictions.base import as_generator
+from wellcal.problem.problem import Problem, prepare, reordered
+from wellcal.problem.weights import WeightSums, check_weights, effective_size, weighted_problem
+
+BlockSize = int | str | Callable[[int], int] | None
+
+
+def skce(
+    y: object,
+    pred: object,
+    *,
+    kernel: Kernel | None = None,
+    estimator: str = "unbiased",
+    block_size: BlockSize = None,
+    rng: int | np.random.Generator | None = None,
+    weights: object = None,
+    expectations: str | Lowering = "auto",
+    engine: str | Engine = "auto",
+) -> Estimate:
+    """Squared kernel calibration error of predictions.
+
+    Parameters
+    ----------
+    y
+        Observed targets, one for each prediction.
+    pred
+        Predictions: a batch such as ``wc.Normal(mu, sigma)``, or anything that
+        :func:`wellcal.as_predictions` understands.
+    kernel
+        Kernel on pairs of prediction and target, such as ``ExpDistance(Wasserstein()) @ Gaussian()``.
+        None chooses one for the family, with scales from the predictions, and reports it.
+    estimator
+        "unbiased": the minimum variance unbiased estimator, which can be negative; "biased": the
+        plug-in estimator, never negative; "block": the unbiased mean over blocks, O(block_size n).
+    block_size
+        Only for "block": an integer, "sqrt", a function of n, or None for floor(sqrt(n)). An
+        incomplete last block is left out and reported.
+    rng
+        Only for "block": shuffle the cases before they are cut into blocks.
+    weights
+        How much each case counts, ``(n,)``: importance weights or exposures, not negative, which must not
+        depend on the target. Only their ratios matter. Not for "block".
+    expectations
+        "auto": numerical expectations, with a reported error estimate, where no closed form is
+        known; "closed": an error instead; or a :class:`wellcal.Lowering` that says how.
+    engine
+        Name of an engine, or an engine such as ``wellcal.engines.Tiled(threads=1)``.
+
+    Returns
+    -------
+    Estimate
+        Value, standard error where theory gives one, the kernel and the provenance.
+
+    Notes
+    -----
+    The standard error is that of the U-statistic under a fixed alternative,
+    ``sqrt(4 zeta_1 / n)`` with zeta_1 the variance of the row means of h, or the standard error of
+    the mean of blocks. Near calibration the estimator is degenerate and the first does not hold.
+
+    The biased estimator of predictions that are draws (``wc.Samples``) leaves pairs of a draw with
+    itself out of h_ii and can then be negative.
+
+    With weights the unbiased estimator is ``sum_{i != j} w_i w_j h_ij / sum_{i != j} w_i w_j``, and the
+    biased one the same with all pairs. The first is a ratio of U-statistics: consistent, and without bias
+    given the weights. Its standard error is that of the ratio, with cases and their weights as the sample,
+    ``4 sum_i w_i^2 (g_i - SKCE)^2 / sum_{i != j} w_i w_j`` squared, g_i the weighted mean of row i. A weight
+    of 2 is not a case that was seen twice: pairs of a case with itself have no place in it.
+
+    Cost: O(n^2) pairs for "unbiased" and "biased" in O(n) memory.
+
+    References
+    ----------
+    Widmann, Lindsten, Zachariah (2021), Lemmas 2 and 3.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> mu = rng.normal(size=200)
+    >>> y = rng.normal(mu, 1.0)
+    >>> honest = wc.skce(y, wc.Normal(mu, np.ones(200)))
+    >>> overconfident = wc.skce(y, wc.Normal(mu, 0.3 * np.ones(200)), kernel=honest.kernel)
+    >>> bool(honest.value < overconfident.value)
+    True
+    """
+    _check_options(estimator, block_size, rng, weights)
+    problem = prepare(y, pred, kernel, expectations=expectations)
+    runner = get_engine(engine)
+    if weights is not None:
+        return estimate_weighted(problem, runner, weights, estimator)
+    if estimator == "block":
+        return estimate_blocks(problem, runner, block_size, rng)
+    _check_enough(problem.n, 2 if estimator == "unbiased" else 1, estimator)
+    if estimator == "biased":
+        return _biased(problem, runner)
+    return estimate_unbiased(problem, runner)
+
+
+def kce(
+    y: object,
+    pred: object,
+    *,
+    kernel: Kernel | None = None,
+    weights: object = None,
+    expectations: str | Lowering = "auto",
+    engine: str | Engine = "auto",
+) -> Estimate:
+    """Kernel calibration error: the root of the biased estimate of its square.
+
+    Parameters are those of :func:`skce`. A negative biased estimate, which only draws can give,
+    counts as zero.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> p = np.array([0.2, 0.7, 0.9, 0.4])
+    >>> y = np.array([0, 1, 1, 0])
+    >>> abs(float(wc.kce(y, wc.Bernoulli(p))) ** 2 - float(wc.skce(y, p, estimator="biased"))) < 1e-15
+    True
+    """
+    square = skce(
+        y, pred, kernel=kernel, estimator="biased", weights=weights, expectations=expectations, engine=engine
+    )
+    value = square.value
+    if isinstance(value, float):
+        root: Any = math.sqrt(max(value, 0.0))
+    else:
+        xp = namespace(value)
+        positive = value > 0
+        root = xp.where(
+            positive, xp.sqrt(xp.where(positive, value, xp.ones_like(value))), xp.zeros_like(value)
+        )
+    return Estimate(root, None, "KCE", "biased", square.n_samples, square.kernel, square.provenance)
+
+
+def _check_options(estimator: str, block_size: BlockSize, rng: object, weights: object) -> None:
+    known = ("unbiased", "biased", "block")
+    if estimator not in known:
+        raise ValueError(f"unknown estimator {estimator!r}; known are {', '.join(known)}")
+    if estimator != "block" and block_size is not None:
+        raise ValueError(f'block_size is for estimator="block" only, found estimator={estimator!r}')
+    if estimator != "block" and rng is not None:
+        raise ValueError(f'rng shuffles cases for estimator="block" only, found estimator={estimator!r}')
+    if estimator == "block" and weights is not None:
+        raise ValueError(
+            'weights have no meaning for estimator="block": it takes all blocks as alike, and blocks of '
+            'different weight are not; take estimator="unbiased"'
+        )
+
+
+def _check_enough(n: int, needed: int, what: str) -> None:
+    if n < needed:
+        raise ValueError(f"the {what} estimator needs at least {needed} cases, found {n}")
+
+
+def resolve_block_size(block_size: BlockSize, n: int) -> int:
+    """Block size for n cases, between 2 and n."""
+    if block_size is None or block_size == "sqrt":
+        size = max(2, math.isqrt(n))
+    elif isinstance(block_size, str):
+        raise ValueError(f'block_size must be an integer, "sqrt" or a function of n, found {block_size!r}')
+    else:
+        size = block_size(n) if callable(block_size) else block_size
+    number: Any = size
+    whole = isinstance(number, (int, np.integer)) or (isinstance(number, float) and number.is_integer())
+    if not whole or isinstance(number, bool):
+        raise ValueError(f"block_size must be a whole number, found {size!r}")
+    if not 2 <= size <= n:
+        raise ValueError(f"block_size must be between 2 and the number of cases, {n}, found {size}")
+    return int(size)
+
+
+def estimate_unbiased(problem: Problem, engine: Engine) -> Estimate:
+    """Minimum variance unbiased estimate of a prepared problem."""
+    n = problem.n
+    sums = engine.triangle(problem)
+    value = sums.total / (0.5 * n * (n - 1))
+    error = _jackknife_error(sums.rows / (n - 1), n)
+    return _estimate(problem, engine, value, error, "unbiased")
+
+
+def _jackknife_error(row_means: Array, n: int) -> Any:
+    """``sqrt(4 zeta_1 / n)`` with zeta_1 the variance of row means; needs more than two cases."""
+    if n < 3:
+        return None
+    if isinstance(row_means, np.ndarray):
+        return float(2.0 * np.std(row_means, ddof=1) / math.sqrt(n))
+    xp = namespace(row_means)
+    return 2.0 * xp.std(row_means, correction=1) / math.sqrt(n)
+
+
+def _biased(problem: Problem, engine: Engine) -> Estimate:
+    return _estimate(problem, engine, _biased_sum(problem, engine) / problem.n**2, None, "biased")
+
+
+def _biased_sum(problem: Problem, engine: Engine) -> Array:
+    """Sum of h over all pairs, those of a case with itself included."""
+    diagonal = problem.diagonal()
+    if not is_traced(diagonal) and bool(problem.xp.any(problem.xp.isnan(diagonal))):
+        raise ValueError(
+            "the biased estimator needs at least two draws for each prediction; "
+            'take estimator="unbiased", or kind="atoms" if the one value is the prediction'
+        )
+    trace = problem.xp.sum(diagonal)
+    sums = engine.triangle(problem) if problem.n > 1 else Sums(0.0 * trace, None)
+    return 2.0 * sums.total + trace
+
+
+def estimate_weighted(problem: Problem, engine: Engine, weights: object, estimator: str) -> Estimate:
+    """Weighted estimate of a prepared problem, unbiased or biased."""
+    fewest = 2 if estimator == "unbiased" else 1
+    _check_enough(problem.n, fewest, estimator)
+    like = next(iter(problem.rows.values()))
+    w = check_weights(weights, problem.n, like, at_least=fewest)
+    weighted, by_weight = weighted_problem(problem, w), WeightSums.of(w)
+    if estimator == "biased":
+        value, error = _biased_sum(weighted, engine) / by_weight.total**2, None
+    else:
+        sums = engine.triangle(weighted)
+        value = sums.total / by_weight.pairs
+        error = weighted_error(sums.rows, w, value)
+    extra = {} if is_traced(w) else {"weights": f"worth {effective_size(w):.4g} cases of equal weight"}
+    return _estimate(weighted, engine, value, error, estimator, extra)
+
+
+def weighted_error(rows: Array, weights: Array, value: Array) -> Any:
+    """Standard error of ``sum_{i != j} w_i w_j h_ij / sum_{i != j} w_i w_j`` from its sums ``(n,)`` over j.
+
+    Row sums of NumPy's take weights and value into NumPy; both are constants here.
+    """
+    if isinstance(rows, np.ndarray):
+        weights, value = to_numpy(weights), float(to_numpy(value))
+    xp = namespace(rows)
+    if not is_traced(weights) and int(xp.count_nonzero(weights)) < 3:
+        return None
+    by_weight = WeightSums.of(weights)
+    # Rows are w_i sum_j w_j h_ij: divided by the weights of the others they are w_i g_i.
+    influence = rows / by_weight.others - weights * value
+    error = 2.0 * xp.sqrt(xp.sum(influence**2) / (2.0 * by_weight.pairs))
+    return float(error) if is_numpy(xp) else error
+
+
+def estimate_blocks(problem: Problem, engine: Engine, block_size: BlockSize, rng: Any) -> Estimate:
+    """Mean over blocks of a prepared problem, its cases shuffled where `rng` is given."""
+    _check_enough(problem.n, 2, "block")
+    size = resolve_block_size(block_size, problem.n)
+    if rng is not None:
+        problem = reordered(problem, as_generator(rng).permutation(problem.n))
+    count = problem.n // size
+    sums = engine.blocks(problem, size)
+    value = sums.total / (count * 0.5 * size * (size - 1))
+    error = _block_error(sums.rows, size, count)
+    extra = {
+        "block_size": size,
+        "blocks": count,
+        "dropped": problem.n - count * size,
+        "shuffled": rng is not None,
+    }
+    return _estimate(problem, engine, value, error, "block", extra)
+
+
+def block_values(rows: Array, size: int, count: int) -> Array:
+    """Unbiased estimate within each block; each pair of a block stands in two row sums."""
+    xp = namespace(rows)
+    return xp.sum(xp.reshape(rows[: count * size], (count, size)), axis=1) / (size * (size - 1.0))
+
+
+def _block_error(rows: Array, size: int, count: int) -> Any:
+    """Standard error of the mean of block values."""
+    if count < 2:
+        return None
+    xp = namespace(rows)
+    blocks = block_values(rows, size, count)
+    spread = xp.std(blocks, correction=1) if not is_numpy(xp) else float(np.std(blocks, ddof=1))
+    return spread / math.sqrt(count)
+
+
+def _estimate(
+    problem: Problem,
+    engine: Engine,
+    value: Array,
+    error: Any,
+    estimator: str,
+    extra: dict[str, Any] | None = None,
+) -> Estimate:
+    provenance = {**problem.notes.as_dict(), **engine.describe(problem), **(extra or {})}
+    xp = problem.xp
+    provenance["precision"] = "float64" if float64(xp) == xp.float64 else "float32, compensated sums"
+    if is_numpy(xp):
+        value = float(value)
+    else:
+        error = None if error is None else (error if isinstance(error, float) else stop_gradient(error))
+    return Estimate(value, error, "SKCE", estimator, problem.n, problem.kernel, provenance)

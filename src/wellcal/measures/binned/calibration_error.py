@@ -1,0 +1,350 @@
+"""Expected and maximum calibration error (paper, appendix "Expected and maximum calibration error")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_traced, namespace, to_numpy, widen
+from wellcal._arrays.parameters import as_library
+from wellcal.expectations.decompose import components_of, targets_are_indices
+from wellcal.measures._confidence import confidence
+from wellcal.measures.binned.binning import (
+    Binning,
+    EqualMassBins,
+    MedianVarianceBins,
+    UniformBins,
+    as_binning,
+    numbered_bins,
+)
+from wellcal.measures.binned.discrepancies import Discrepancy, Distance, as_discrepancy
+from wellcal.measures.binned.tables import BinTable, class_table, count_tables
+from wellcal.measures.estimate import Estimate
+from wellcal.predictions import NegativeBinomial, Poisson, Quantiles
+from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.inputs import check_truth_first
+from wellcal.problem.weights import refuse_weights
+
+REDUCTIONS = ("confidence", "classwise")
+
+
+_NO_WEIGHTS = "bins and debiasing are made for cases that count alike; wc.skce and wc.mmce take weights"
+
+
+def ece(
+    y: object,
+    pred: object,
+    *,
+    distance: Distance = "total_variation",
+    binning: str | Binning | Array | None = None,
+    n_bins: int | None = None,
+    reduce: str | None = None,
+    estimator: str = "plug-in",
+    weights: object = None,
+) -> Estimate:
+    r"""Expected calibration error: mean distance between what happened and what was predicted, in bins.
+
+    .. math:: \mathrm{ECE}_d = \mathrm{E}\, d\big(\mathrm{P}(Y | P_X), P_X\big) \approx
+              \sum_b \frac{n_b}{n}\, d\big(\bar{y}_b, \bar{p}_b\big)
+
+    with the frequencies :math:`\bar{y}_b` of targets and the mean probabilities :math:`\bar{p}_b` of the
+    :math:`n_b` cases of bin b. Empty bins are no bins.
+
+    Parameters
+    ----------
+    y
+        Observed targets, one for each prediction.
+    pred
+        Predictions of classes (`Bernoulli`, `Categorical`, mixtures of these, arrays of probabilities), of
+        counts (`Poisson`, `NegativeBinomial`, mixtures of these) or `Quantiles`, whose targets are the bins
+        between quantiles.
+    distance
+        "total_variation", "euclidean", "squared_euclidean"; a number q >= 1 for the q-th power
+        :math:`\sum_c |.|^q` of the l_q norm, ``math.inf`` for the largest difference; or a function of
+        frequencies and probabilities ``(m, C)`` that returns ``(m,)``. With counts, C are the counts that
+        hold all but 1e-13 of a bin's mass.
+    binning
+        "uniform", "equal_mass", "median_variance", a rule such as ``wellcal.binned.UniformBins(15)``, or
+        integers ``(n,)`` that name the bins. Bins must not be chosen by looking at `y`. None is "uniform" for
+        two classes and for reductions, "median_variance" for more classes and "equal_mass" for the rest.
+    n_bins
+        Number of bins ("uniform": of each probability; "median_variance": at most) of a binning that is
+        given by name.
+    reduce
+        None: all probabilities at once. "confidence": only the most probable class, by
+        :func:`wellcal.confidence`. "classwise": each class against all others, the errors averaged.
+    estimator
+        "plug-in", which is biased upwards, much so for small bins; or "debiased", which can be negative.
+    weights
+        Refused, with the reason.
+
+    Returns
+    -------
+    Estimate
+        The error; bins and distance in its provenance. Gradients see the bins as constants.
+
+    Notes
+    -----
+    For two classes, total variation is the usual :math:`|\bar{y}_b - \bar{p}_b|`.
+
+    "debiased" is known for sums of squares and of absolute values. For "squared_euclidean" it is the
+    unbiased estimate of the squared norm of the mean difference in each bin (for constant predictions that
+    of Kumar, Liang and Ma, 2019); for "total_variation" the expectation of the absolute value of a
+    normal variable with the mean and variance found is used to correct it. Bins with a single case say
+    nothing about their bias and are left out.
+
+    What is estimated is the error of predictions averaged over bins, which is at most that of the
+    predictions themselves where the distance is convex. For counts and q > 1 the value estimates
+    :math:`\mathrm{CE}^q` of the paper's theorem, for q = 1 :math:`\mathrm{CE}` itself; its third
+    form is ``mce(..., distance=math.inf)``.
+
+    References
+    ----------
+    Widmann, Lindsten, Zachariah (2021), appendices "Expected and maximum calibration error" and "Expected
+    calibration error for countably infinite discrete target spaces". Naeini, Cooper, Hauskrecht (2015).
+    Guo, Pleiss, Sun, Weinberger (2017). Kull et al. (2019), for class-wise errors. Kumar, Liang, Ma (2019).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p, y = np.array([0.1, 0.15, 0.92, 1.0]), np.array([0, 1, 1, 1])
+    >>> round(float(ece(y, p)), 4)
+    0.2075
+    """
+    refuse_weights(weights, "ece", _NO_WEIGHTS)
+    if estimator not in ("plug-in", "debiased"):
+        raise ValueError(f'estimator must be "plug-in" or "debiased", found {estimator!r}')
+    measure = as_discrepancy(distance)
+    debiased = estimator == "debiased"
+    if debiased and not measure.can_be_debiased:
+        raise ValueError(
+            f'no debiased estimate is known for the distance {measure.name}; take "squared_euclidean", '
+            '"total_variation", or estimator="plug-in"'
+        )
+    parts = _binned(y, pred, measure, binning, n_bins, reduce, debiased)
+    return _estimate([_mean_over_bins(part, debiased) for part in parts], parts, "ECE", estimator, measure)
+
+
+def mce(
+    y: object,
+    pred: object,
+    *,
+    distance: Distance = "total_variation",
+    binning: str | Binning | Array | None = None,
+    n_bins: int | None = None,
+    reduce: str | None = None,
+    weights: object = None,
+) -> Estimate:
+    r"""Maximum calibration error: largest distance between what happened and what was predicted, over bins.
+
+    .. math:: \mathrm{MCE}_d = \operatorname{ess\,sup}\, d\big(\mathrm{P}(Y | P_X), P_X\big) \approx
+              \max_b d\big(\bar{y}_b, \bar{p}_b\big)
+
+    Parameters
+    ----------
+    y, pred, distance, binning, n_bins
+        As for :func:`ece`.
+    reduce
+        As for :func:`ece`, but "classwise" takes the largest error of any class.
+    weights
+        Refused, with the reason.
+
+    Returns
+    -------
+    Estimate
+        The error; bins and distance in its provenance.
+
+    Notes
+    -----
+    Small bins have large distances by chance, and a maximum finds them: prefer bins of equal mass.
+
+    References
+    ----------
+    Widmann, Lindsten, Zachariah (2021), appendix "Expected and maximum calibration error".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p, y = np.array([0.1, 0.15, 0.92, 1.0]), np.array([0, 1, 1, 1])
+    >>> round(float(mce(y, p)), 4)
+    0.375
+    """
+    refuse_weights(weights, "mce", _NO_WEIGHTS)
+    measure = as_discrepancy(distance)
+    parts = _binned(y, pred, measure, binning, n_bins, reduce, False)
+    return _estimate([_largest_of_bins(part) for part in parts], parts, "MCE", "plug-in", measure)
+
+
+# -- bins ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Binned:
+    """One binned problem: all classes at once, or one of them against the others."""
+
+    sizes: Array
+    distances: Array
+    binning: Binning | NDArray
+    reduce: str | None
+    n: int
+
+
+def _binned(
+    y: object,
+    pred: object,
+    measure: Discrepancy,
+    binning: object,
+    n_bins: int | None,
+    reduce: str | None,
+    debiased: bool,
+) -> list[_Binned]:
+    check_truth_first(y)
+    if reduce is not None and reduce not in REDUCTIONS:
+        raise ValueError(f'reduce must be "confidence", "classwise" or None, found {reduce!r}')
+    predictions: Any = as_predictions(pred)
+    if reduce == "confidence":
+        y, predictions = confidence(y, predictions)
+    cells: list[_Binned] = []
+    for problem in _problems(y, predictions, reduce):
+        rule = as_binning(binning, n_bins, problem.default, len(predictions))
+        tables = problem.tables(rule, debiased)
+        values = [measure.debiased(t) if debiased else measure.plug_in(t) for t in tables]
+        xp = namespace(values[0])
+        sizes = [t.sizes for t in tables]
+        cells.append(
+            _Binned(
+                sizes[0] if len(sizes) == 1 else xp.concat(sizes),
+                values[0] if len(values) == 1 else xp.concat(values),
+                rule,
+                reduce,
+                len(predictions),
+            )
+        )
+    return cells
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Predictions of one discrete target, with the features that bins are made of."""
+
+    features: Array
+    default: Binning
+    predictions: Any
+    targets: Array
+    probs: Array | None = None
+    """Class probabilities ``(n, C)``; None for counts."""
+    on_simplex: bool = True
+
+    def tables(self, rule: Binning | NDArray, debiased: bool) -> list[BinTable]:
+        if isinstance(rule, UniformBins) and not self.on_simplex:
+            raise ValueError(
+                f"uniform bins are cells of a finite simplex, which {type(self.predictions).__name__} "
+                'predictions do not live on; take binning="equal_mass" or "median_variance"'
+            )
+        if isinstance(rule, Binning) and is_traced(self.features):
+            if not isinstance(rule, UniformBins) or self.features.shape[1] > 1 or self.probs is None:
+                raise TypeError(
+                    "these bins cannot be found inside jax.jit; take uniform bins of one probability, or "
+                    "give the bins as binning=(integers), found outside"
+                )
+            bins: Any = rule.traced_cells(self.features[:, 0])
+            return [class_table(self.probs, self.targets, bins, rule.n_bins, squares=debiased)]
+        bins = numbered_bins(rule, self.features)
+        count = int(bins.max()) + 1
+        if self.probs is None:
+            return count_tables(self.predictions, self.targets, bins, count, squares=debiased)
+        return [class_table(self.probs, self.targets, bins, count, squares=debiased)]
+
+
+def _problems(y: object, predictions: Any, reduce: str | None) -> list[_Problem]:
+    if targets_are_indices(predictions):
+        index, probs = predictions.check_targets(y), predictions.class_probs()
+        if reduce == "classwise":
+            return [_one_class(index, probs, c, predictions) for c in range(int(probs.shape[1]))]
+        features = probs[:, 1:] if probs.shape[1] == 2 else probs
+        default: Binning = UniformBins() if features.shape[1] == 1 else MedianVarianceBins()
+        return [_Problem(features, default, predictions, index, probs)]
+    if reduce is not None:
+        raise TypeError(
+            f"reduce={reduce!r} is for predictions of classes, found {type(predictions).__name__}"
+        )
+    if isinstance(predictions, Quantiles):
+        targets = predictions.bins(predictions.check_targets(y))
+        like = widen(predictions.values)
+        masses = as_library(predictions.bin_probs(), like, like.dtype)
+        probs = namespace(like).broadcast_to(masses, (len(predictions), int(masses.shape[0])))
+        return [_Problem(predictions.values, EqualMassBins(), predictions, targets, probs, on_simplex=False)]
+    if all(isinstance(part, (Poisson, NegativeBinomial)) for part, _ in components_of(predictions)):
+        targets = predictions.check_targets(y)
+        return [_Problem(_moments(predictions), EqualMassBins(), predictions, targets, on_simplex=False)]
+    raise TypeError(
+        f"ECE and MCE compare frequencies with probabilities, which {type(predictions).__name__} predictions "
+        "of these targets have not: no value of a continuous target is seen twice; take wc.skce or wc.kce"
+    )
+
+
+def _one_class(index: Array, probs: Array, c: int, predictions: Any) -> _Problem:
+    """Class c against all others."""
+    xp = namespace(probs)
+    column = probs[:, c]
+    hit = xp.astype(index == c, index.dtype)
+    return _Problem(
+        column[:, None], UniformBins(), predictions, hit, xp.stack([1.0 - column, column], axis=1)
+    )
+
+
+def _moments(predictions: Any) -> Array:
+    """Means, and for families with a spread of their own standard deviations, ``(n, 1)`` or ``(n, 2)``."""
+    mean = predictions.mean()
+    if isinstance(predictions, Poisson):
+        return mean[:, None]
+    xp = namespace(mean)
+    return xp.stack([mean, predictions.variance() ** 0.5], axis=1)
+
+
+# -- results ---------------------------------------------------------------------------------
+
+
+def _mean_over_bins(part: _Binned, debiased: bool) -> Array:
+    xp = namespace(part.distances)
+    used = part.sizes > (1 if debiased else 0)
+    weights = xp.where(used, part.sizes, xp.zeros_like(part.sizes))
+    if debiased and not is_traced(weights) and not bool(xp.any(used)):
+        raise ValueError(
+            "the debiased estimate needs bins with two cases or more, found single cases only; take fewer "
+            'bins, or binning="median_variance"'
+        )
+    distances = xp.where(used, part.distances, xp.zeros_like(part.distances))
+    return xp.sum(weights * distances) / xp.sum(weights)
+
+
+def _largest_of_bins(part: _Binned) -> Array:
+    xp = namespace(part.distances)
+    return xp.max(xp.where(part.sizes > 0, part.distances, -xp.inf * xp.ones_like(part.distances)))
+
+
+def _estimate(
+    values: list[Array], parts: list[_Binned], name: str, estimator: str, measure: Discrepancy
+) -> Estimate:
+    xp = namespace(values[0])
+    stacked = xp.stack(values)
+    value = xp.mean(stacked) if name == "ECE" else xp.max(stacked)
+    rule = parts[0].binning
+    provenance: dict[str, Any] = {
+        "distance": measure.name,
+        "binning": repr(rule) if isinstance(rule, Binning) else "given",
+        "reduce": parts[0].reduce,
+    }
+    sizes = parts[0].sizes
+    if not is_traced(sizes):
+        counts = [to_numpy(part.sizes) for part in parts]
+        together = np.concatenate(counts)
+        provenance["bins"] = int(sum((c > 0).sum() for c in counts))
+        provenance["smallest_bin"], provenance["largest_bin"] = int(together.min()), int(together.max())
+        if estimator == "debiased":
+            provenance["left_out"] = int((together == 1).sum())
+    return Estimate(
+        float(value) if is_numpy(xp) else value, None, name, estimator, parts[0].n, provenance=provenance
+    )

@@ -1,0 +1,152 @@
+"""What was promised and what happened in each bin: probabilities and frequencies of targets."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.namespaces import (
+    Array,
+    NDArray,
+    asarray,
+    from_numpy,
+    is_jax,
+    is_numpy,
+    is_torch,
+    is_traced,
+    namespace,
+    take_rows,
+    to_numpy,
+    widen,
+)
+from wellcal._arrays.parameters import device_of
+from wellcal._arrays.special import integer_dtype
+from wellcal.expectations.lowering import in_numpy
+
+_COUNT_TAIL = 5e-14  # mass of a count that is left out at each end
+_WIDEST = 2_000_000  # counts that a bin may span
+_ELEMENTS = 2_000_000  # entries of a temporary array
+
+
+@dataclass(frozen=True)
+class BinTable:
+    """Bins of alike predictions.
+
+    Attributes
+    ----------
+    sizes
+        Number of cases, ``(m,)``.
+    predicted
+        Mean predicted probabilities of the C targets, ``(m, C)``.
+    observed
+        Frequencies of the C targets, ``(m, C)``.
+    squares
+        Means of ``(1{y = c} - p_c) ** 2``, ``(m, C)``, where asked for.
+    """
+
+    sizes: Array
+    predicted: Array
+    observed: Array
+    squares: Array | None = None
+
+
+def class_table(probs: Array, index: Array, bins: Array, count: int, *, squares: bool) -> BinTable:
+    """Table of class probabilities ``(n, C)`` and observed classes ``(n,)`` in `count` bins."""
+    probs = widen(probs)
+    xp, classes = namespace(probs), int(probs.shape[1])
+    seen = _frequencies(index, bins, count, classes, probs)
+    sizes = xp.sum(seen, axis=1)
+    divisor = xp.where(sizes > 0, sizes, xp.ones_like(sizes))[:, None]
+    predicted = segment_sums(probs, bins, count) / divisor
+    second = None
+    if squares:
+        residual = _one_hot(index, classes, probs) - probs
+        second = segment_sums(residual**2, bins, count) / divisor
+    return BinTable(sizes, predicted, seen / divisor, second)
+
+
+def count_tables(
+    predictions: Any, targets: Array, bins: NDArray, count: int, *, squares: bool
+) -> list[BinTable]:
+    """Tables of predicted counts, one for each bin, over counts that hold all but 1e-13 of its mass."""
+    if is_traced(predictions._like, targets):
+        raise TypeError("the counts that a bin spans cannot be found inside jax.jit; call this outside")
+    plain: Any = in_numpy(predictions)
+    low = plain.quantile(_COUNT_TAIL)
+    high = plain.quantile(1.0 - _COUNT_TAIL) + 1.0
+    observed = to_numpy(targets)
+    tables: list[BinTable] = []
+    for number in range(count):
+        rows = np.flatnonzero(bins == number)
+        first, last = float(low[rows].min()), float(high[rows].max())
+        if not last - first < _WIDEST:
+            raise ValueError(
+                f"pred has counts from {first:g} to {last:g} in one bin (that of row {rows[0]}), too many to "
+                "go through; take more bins"
+            )
+        grid = np.union1d(np.arange(first, last + 1.0), observed[rows])
+        tables.append(_count_table(predictions, observed, rows, grid, squares))
+    return tables
+
+
+def _count_table(
+    predictions: Any, observed: NDArray, rows: NDArray, grid: NDArray, squares: bool
+) -> BinTable:
+    like = widen(predictions._like)
+    xp, place = namespace(like), {"xp": namespace(like), "device": device_of(like), "dtype": like.dtype}
+    step = max(1, _ELEMENTS // len(grid))
+    total: Any = 0.0
+    second: Any = 0.0
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        shape = (len(grid), len(part))
+        counts = asarray(np.ascontiguousarray(np.broadcast_to(grid[:, None], shape)), **place)
+        probs = xp.exp(widen(predictions[part].log_prob(counts)))
+        total = total + xp.sum(probs, axis=1)
+        if squares:
+            hit = asarray((grid[:, None] == observed[part][None, :]).astype(np.float64), **place)
+            second = second + xp.sum((hit - probs) ** 2, axis=1)
+    size = float(len(rows))
+    seen = np.bincount(np.searchsorted(grid, observed[rows]), minlength=len(grid)) / size
+    return BinTable(
+        asarray(np.array([size]), **place),
+        (total / size)[None, :],
+        asarray(seen[None, :], **place),
+        (second / size)[None, :] if squares else None,
+    )
+
+
+def segment_sums(values: Array, bins: Array, count: int) -> Array:
+    """Sums of the rows of `values` ``(n, C)`` in each of `count` bins, ``(count, C)``, with gradients."""
+    xp = namespace(values)
+    shape = (count, int(values.shape[1]))
+    if is_numpy(xp):
+        order = np.argsort(bins, kind="stable")
+        starts = np.searchsorted(bins[order], np.arange(count))
+        return np.add.reduceat(values[order], starts, axis=0)
+    if is_torch(xp):
+        zeros = xp.zeros(shape, dtype=values.dtype, device=values.device)
+        return zeros.index_add(0, from_numpy(bins, values), values)
+    if is_jax(xp):
+        jnp = sys.modules["jax"].numpy
+        return jnp.zeros(shape, dtype=values.dtype).at[bins].add(values)
+    parts = [xp.sum(take_rows(values, np.flatnonzero(bins == number)), axis=0) for number in range(count)]
+    return xp.stack(parts)
+
+
+def _frequencies(index: Array, bins: Array, count: int, classes: int, like: Array) -> Array:
+    """How often each class was observed in each bin, ``(count, C)``."""
+    if is_traced(index, bins):
+        return segment_sums(_one_hot(index, classes, like), bins, count)
+    flat = to_numpy(bins) * classes + to_numpy(index)
+    seen = np.bincount(flat, minlength=count * classes).reshape(count, classes)
+    return asarray(seen.astype(np.float64), xp=namespace(like), device=device_of(like), dtype=like.dtype)
+
+
+def _one_hot(index: Array, classes: int, like: Array) -> Array:
+    xp = namespace(like)
+    positions = asarray(np.arange(classes), xp=xp, device=device_of(like), dtype=integer_dtype(xp))
+    return xp.astype(xp.astype(index, positions.dtype)[:, None] == positions[None, :], like.dtype)

@@ -1,0 +1,73 @@
+"""The Brier score of predictions of classes and counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wellcal._arrays.namespaces import namespace, widen
+from wellcal._arrays.special import gather
+from wellcal.expectations._pairing import plan
+from wellcal.expectations.decompose import targets_are_indices
+from wellcal.kernels import Delta
+from wellcal.measures.estimate import Estimate
+from wellcal.measures.scores._common import are_counts, checked_predictions
+from wellcal.measures.scores.casewise import mean_score
+
+
+def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights: object = None) -> Estimate:
+    r"""Mean Brier score, the squared distance between probabilities and what happened.
+
+    .. math:: \frac1n \sum_i \sum_c \big(p_i(c) - 1\{y_i = c\}\big)^2
+
+    Parameters
+    ----------
+    y
+        Observed targets, one for each prediction.
+    pred
+        Predictions of classes (`Bernoulli`, `Categorical`, mixtures of these, arrays of probabilities) or
+        of counts (`Poisson`, `NegativeBinomial`, mixtures of these).
+    scale_by_half
+        Whether half of the sum is taken, so that scores lie in [0, 1]; None does so for two classes, where
+        half of it is the squared error of the probability.
+    weights
+        How much each case counts, ``(n,)``: finite and not negative; None counts all alike.
+
+    Returns
+    -------
+    Estimate
+        The mean, with its standard error.
+
+    References
+    ----------
+    G. W. Brier (1950). Verification of forecasts expressed in terms of probability.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(float(brier([1, 0], np.array([0.7, 0.2]))), 6)
+    0.065
+    >>> round(float(brier([2], np.array([[0.2, 0.2, 0.6]]))), 6)
+    0.24
+    """
+    predictions: Any = checked_predictions(y, pred)
+    targets = predictions.check_targets(y)
+    if targets_are_indices(predictions):
+        probs = widen(predictions.class_probs())
+        xp = namespace(probs)
+        half = probs.shape[1] == 2 if scale_by_half is None else scale_by_half
+        at_target = gather(probs, targets)
+        rest = xp.sum(probs**2, axis=1) - at_target**2
+        scores = (1.0 - at_target) ** 2 + xp.where(rest > 0, rest, xp.zeros_like(rest))
+    elif are_counts(predictions):
+        half = bool(scale_by_half)
+        scheme = plan(Delta(), [predictions])
+        rows, layout = scheme.rows([(1.0, predictions)])
+        squares = scheme.form(layout, layout).paired(predictions._ops, rows, rows)
+        xp = namespace(squares)
+        scores = 1.0 - 2.0 * xp.exp(widen(predictions.log_prob(targets))) + squares
+    else:
+        raise TypeError(
+            f"brier needs predictions of classes or counts, found {type(predictions).__name__}; "
+            "wc.crps is the score for numbers"
+        )
+    return mean_score(0.5 * scores if half else scores, "Brier score", weights=weights)

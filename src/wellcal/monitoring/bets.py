@@ -1,0 +1,138 @@
+"""Fair bets against a model: the witness of past cases at a new one, turned into e-values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+from scipy import special
+
+from wellcal._arrays.namespaces import NDArray
+from wellcal.expectations._pairing import Notes, plan
+from wellcal.expectations.decompose import Targets, slice_rows
+from wellcal.expectations.lowering import Lowering
+from wellcal.expectations.on_predictions import prediction_kernel
+from wellcal.kernels.base import Kernel, Tensor
+from wellcal.kernels.targets import Joint
+from wellcal.predictions import Predictions
+from wellcal.problem.location_kernel import deviations
+from wellcal.problem.locations import Locations
+from wellcal.problem.problem import expand
+
+ETAS = (0.1, 0.2, 0.4, 0.8)
+"""How boldly it is bet; the average over these is the e-value."""
+
+_FLAT = 1e-12  # spread of a witness, relative to its size, that is rounding
+
+
+def past_witness(
+    kernel: Kernel,
+    predictions: Predictions,
+    targets: NDArray,
+    candidates: NDArray,
+    *,
+    memory: int,
+    expectations: str | Lowering = "auto",
+) -> NDArray:
+    """Witness of the cases before each of the last m, at its prediction and each of its candidates.
+
+    Parameters
+    ----------
+    kernel
+        Kernel on pairs of prediction and target.
+    predictions, targets
+        n cases in NumPy, targets as `check_targets` returned them.
+    candidates
+        Targets ``(R + 1, m, ...)`` that the last m cases might have had.
+    memory
+        Cases before it that the witness of a case is made of, at most.
+    expectations
+        As in :func:`wellcal.skce`.
+
+    Returns
+    -------
+    array
+        ``(m, R + 1)``; zero for a case without a past.
+    """
+    count, m = candidates.shape[:2]
+    n = len(predictions)
+    # Candidates of a case stand side by side.
+    flat = np.swapaxes(candidates, 0, 1).reshape(m * count, *candidates.shape[2:])
+    repeated = predictions[np.repeat(np.arange(n - m, n), count)]
+    at = Locations(repeated, flat)
+    total = np.zeros((m, count))
+    for factor, part in expand(kernel):
+        gaps = (_of_joint if isinstance(part, Joint) else _of_tensor)(
+            cast("Any", part), predictions, targets, at, expectations
+        )
+        for t in range(m):
+            window = slice(max(0, n - m + t - memory), n - m + t)
+            if window.start < window.stop:
+                own = slice(t * count, (t + 1) * count)
+                total[t] += float(factor) * gaps(window, n - m + t, own) / (window.stop - window.start)
+    return total
+
+
+Gaps = Callable[[slice, int, slice], NDArray]
+"""Sums over past cases i of k((P_i, y_i), (P_t, c)) - E k((P_i, Z_i), (P_t, c)), c a candidate of case t."""
+
+
+def _of_tensor(
+    kernel: Tensor, predictions: Predictions, targets: NDArray, at: Locations, expectations: Any
+) -> Gaps:
+    """k_P between the cases once for all candidates; closed forms of k_Y for all pairs at a time."""
+    ops, notes = predictions._ops, Notes()
+    form, rows = prediction_kernel(kernel.predictions, predictions, expectations=expectations, notes=notes)
+    seen, wanted = Targets(targets, predictions), Targets(at.targets, at.predictions)
+    # Closed forms rather than features: what a case adds must not depend on the cases beside it.
+    scheme = plan(
+        kernel.targets, [predictions, seen, wanted], expectations=expectations, notes=notes, relative=True
+    )
+    left, left_layout = scheme.rows([(1.0, seen), (-1.0, predictions)])
+    right, right_layout = scheme.rows([(1.0, wanted)])
+    on_targets = scheme.form(left_layout, right_layout)
+
+    def gaps(window: slice, t: int, own: slice) -> NDArray:
+        with np.errstate(over="ignore", under="ignore"):
+            likeness = form.tile(ops, slice_rows(rows, window), slice_rows(rows, slice(t, t + 1)))
+            found = on_targets.tile(ops, slice_rows(left, window), slice_rows(right, own))
+        return np.asarray(likeness)[:, 0] @ np.asarray(found)
+
+    return gaps
+
+
+def _of_joint(
+    kernel: Joint, predictions: Predictions, targets: NDArray, at: Locations, expectations: Any
+) -> Gaps:
+    """The same for a kernel that does not factor."""
+
+    def gaps(window: slice, t: int, own: slice) -> NDArray:
+        where = Locations(at.predictions[own], at.targets[own])
+        found = deviations(kernel, predictions[window], targets[window], where, expectations)
+        return np.sum(np.asarray(found), axis=0)
+
+    return gaps
+
+
+def log_bets(u: NDArray, etas: Sequence[float] = ETAS) -> NDArray:
+    """log e_t(eta), ``(m, len(etas))``, from the witness ``(m, R + 1)`` at the target and at draws.
+
+    The mean of exp over all R + 1 places of the target is 1, whatever u: a fair bet.
+
+    Examples
+    --------
+    >>> u = np.array([[2.0, 0.5, -1.0]])
+    >>> shifted = [np.exp(log_bets(np.roll(u, k, axis=1))) for k in range(3)]
+    >>> np.mean(shifted, axis=0).round(12)
+    array([[1., 1., 1., 1.]])
+    """
+    if not np.isfinite(u).all():
+        raise ValueError("the witness is not finite: check the kernel, and what functions of yours return")
+    size = np.max(np.abs(u), axis=1, keepdims=True)
+    centred = u - np.mean(u, axis=1, keepdims=True)
+    spread = np.sqrt(np.mean(centred**2, axis=1, keepdims=True))
+    flat = spread <= _FLAT * size
+    standard = np.where(flat, 0.0, centred / np.where(flat, 1.0, spread))
+    bold = np.asarray(etas)[None, :, None] * standard[:, None, :]
+    return np.log(u.shape[1]) + bold[:, :, 0] - special.logsumexp(bold, axis=2)

@@ -1,0 +1,192 @@
+"""Distributions of scipy.stats, of its older and its newer infrastructure, as predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.special import quiet
+from wellcal.predictions import (
+    Bernoulli,
+    Beta,
+    Categorical,
+    Dirichlet,
+    Gamma,
+    Laplace,
+    LogNormal,
+    Mixture,
+    MultivariateNormal,
+    NegativeBinomial,
+    Normal,
+    Poisson,
+    PowerExponential,
+    Predictions,
+    StudentT,
+)
+from wellcal.predictions.adapters._lists import check_single
+from wellcal.predictions.adapters._scipy_continuous import (
+    ScipyContinuous,
+    check_batch_shape,
+    frozen_parameters,
+)
+
+_MAX_SUPPORT = 1024
+"""Size of a finite support up to which a discrete distribution is tabulated."""
+
+Columns = dict[str, NDArray]
+
+
+def from_scipy(obj: Any) -> Predictions:
+    """A distribution of scipy.stats as predictions."""
+    from scipy import stats
+
+    if isinstance(obj, (stats.rv_continuous, stats.rv_discrete)):
+        name = str(obj.name)
+        raise TypeError(
+            f"stats.{name} is a family without parameters; give them, as in stats.{name}(loc=..., scale=...)"
+        )
+    if hasattr(obj, "dist") and hasattr(obj, "args"):
+        return _from_frozen(obj, frozen_parameters(obj))
+    kind = type(obj).__name__
+    if kind == "multivariate_normal_frozen":
+        return MultivariateNormal(np.asarray(obj.mean)[None, :], np.asarray(obj.cov)[None, :, :])
+    if kind == "dirichlet_frozen":
+        return Dirichlet(np.asarray(obj.alpha)[None, :])
+    if hasattr(obj, "icdf"):
+        return _from_variable(obj)
+    raise _no_family(kind.removesuffix("_frozen"))
+
+
+def _no_family(name: str) -> TypeError:
+    return TypeError(
+        f"the scipy.stats distribution {name} has no family here: draw from it and give "
+        "wc.Samples(values) with values of shape (n, S), or (n, S, d) for vectors"
+    )
+
+
+# -- older infrastructure ------------------------------------------------------------------------------
+
+
+def stack_frozen(items: list[Any]) -> Predictions | None:
+    """A list of single frozen distributions of one family as a batch; None if it is something else.
+
+    Their parameters are stacked before the batch is built, so that long lists cost no more than arrays.
+    """
+    first = items[0]
+    if not all(hasattr(item, "dist") and hasattr(item, "args") for item in items):
+        return None
+    if any(type(item.dist) is not type(first.dist) for item in items) or not _is_standard(first.dist):
+        return None
+    columns = [frozen_parameters(item) for item in items]
+    for position, column in enumerate(columns):
+        check_single(len(column["loc"]), position)
+    stacked = {name: np.concatenate([column[name] for column in columns]) for name in columns[0]}
+    return _from_frozen(first.dist(**stacked), stacked)
+
+
+def _is_standard(dist: Any) -> bool:
+    """Whether `dist` is one of the families in scipy.stats, which their parameters describe completely."""
+    from scipy import stats
+
+    return type(getattr(stats, dist.name, None)) is type(dist)
+
+
+def _from_frozen(frozen: Any, columns: Columns) -> Predictions:
+    name = str(frozen.dist.name)
+    rule = _FAMILIES.get(name) if _is_standard(frozen.dist) else None
+    found = None if rule is None else rule(columns)
+    if found is not None:
+        return found
+    if hasattr(frozen, "logpdf"):
+        return ScipyContinuous(frozen)
+    return _from_finite_support(frozen, name, getattr(frozen.dist, "xk", None))
+
+
+def _at_zero(build: Callable[[Columns], Predictions]) -> Callable[[Columns], Predictions | None]:
+    """A family that has no location: None where there is one."""
+    return lambda columns: None if np.any(columns["loc"] != 0) else build(columns)
+
+
+def _beta(columns: Columns) -> Predictions | None:
+    if np.any(columns["loc"] != 0) or np.any(columns["scale"] != 1):
+        return None
+    return Beta(columns["a"], columns["b"])
+
+
+@quiet
+def _negative_binomial(columns: Columns) -> Predictions:
+    n, p = columns["n"], columns["p"]
+    return NegativeBinomial(mean=n * (1.0 - p) / p, dispersion=1.0 / n)
+
+
+@quiet
+def _log_normal(columns: Columns) -> Predictions:
+    return LogNormal(mu=np.log(columns["scale"]), sigma=columns["s"])
+
+
+_FAMILIES: dict[str, Callable[[Columns], Predictions | None]] = {
+    "norm": lambda c: Normal(c["loc"], c["scale"]),
+    "laplace": lambda c: Laplace(c["loc"], c["scale"]),
+    "t": lambda c: StudentT(c["df"], c["loc"], c["scale"]),
+    "gennorm": lambda c: PowerExponential(c["loc"], c["scale"], c["beta"]),
+    "gamma": _at_zero(lambda c: Gamma(c["a"], c["scale"])),
+    "expon": _at_zero(lambda c: Gamma(np.ones_like(c["scale"]), c["scale"])),
+    "lognorm": _at_zero(_log_normal),
+    "beta": _beta,
+    "bernoulli": _at_zero(lambda c: Bernoulli(c["p"])),
+    "poisson": _at_zero(lambda c: Poisson(c["mu"])),
+    "nbinom": _at_zero(_negative_binomial),
+}
+
+
+# -- newer infrastructure ------------------------------------------------------------------------------
+
+
+def _from_variable(variable: Any) -> Predictions:
+    """A random variable: its parameters are public attributes where its class has a name."""
+    from scipy import stats
+
+    known: Any = stats  # the newer infrastructure is absent before scipy 1.15
+    if isinstance(variable, known.Mixture):
+        return Mixture([from_scipy(component) for component in variable.components], variable.weights)
+    if isinstance(variable, known.Normal):
+        mu, sigma = np.asarray(variable.mu), np.asarray(variable.sigma)
+        check_batch_shape(mu.shape, "Normal")
+        return Normal(np.atleast_1d(mu), np.atleast_1d(sigma))
+    if any(cls.__name__ == "DiscreteDistribution" for cls in type(variable).__mro__):
+        return _from_finite_support(variable, str(variable).split("(")[0])
+    return ScipyContinuous(variable)
+
+
+# -- finite supports ----------------------------------------------------------------------------------
+
+
+def _from_finite_support(distribution: Any, name: str, points: NDArray | None = None) -> Predictions:
+    """A discrete distribution as probabilities of the values that it can take.
+
+    Values are the whole numbers between the ends of the support unless `points` are given.
+    """
+    low, high = (np.asarray(end, dtype=np.float64) for end in distribution.support())
+    first, last = float(np.min(low)), float(np.max(high))
+    if np.isnan(first) or np.isnan(last):
+        raise ValueError(f"the {name} distribution has parameters out of range: check the model's output")
+    if not last - first < _MAX_SUPPORT:
+        raise TypeError(
+            f"the discrete distribution {name} takes values from {first:g} to {last:g}: these are too many "
+            f"to tabulate (at most {_MAX_SUPPORT}) and it has no family here; draw from it and give "
+            "wc.Samples(values) with values of shape (n, S)"
+        )
+    if points is None:
+        # A support of one point needs a second one, of probability zero, to be a Categorical.
+        values = np.arange(first, max(last, first + 1.0) + 1.0)
+    else:
+        values = np.unique(np.ravel(points)) + (first - float(np.min(points)))
+    shape = np.shape(distribution.pmf(first))
+    check_batch_shape(shape, name)
+    probs = np.reshape(distribution.pmf(values[:, None] if shape else values), (len(values), -1)).T
+    if not np.all(np.abs(np.sum(probs, axis=1) - 1.0) < 1e-6):
+        raise _no_family(name)
+    return Categorical(probs, support=values)

@@ -1,0 +1,184 @@
+"""The default kernel of a batch of predictions: its kind by family, its scales from the predictions.
+
+Scales come from the predictions alone, never from targets, so that exact tests stay exact; and they
+follow the unit of the targets, so that metres and millimetres give the same result.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.namespaces import (
+    Array,
+    is_numpy,
+    is_traced,
+    namespace,
+    stop_gradient,
+    take_rows,
+    to_numpy,
+)
+from wellcal._arrays.ops import ops_for
+from wellcal.expectations._pairing import Lowering
+from wellcal.expectations.decompose import components_of, slice_rows
+from wellcal.expectations.distances import distance
+from wellcal.kernels import (
+    Delta,
+    ExpDistance,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    MaximumMeanDiscrepancy,
+    Metric,
+    RootCovariance,
+    TotalVariation,
+    Wasserstein,
+)
+from wellcal.predictions import (
+    Bernoulli,
+    Categorical,
+    DiagonalNormal,
+    Laplace,
+    MultivariateNormal,
+    Normal,
+    Predictions,
+    Quantiles,
+    Samples,
+)
+from wellcal.predictions.adapters import as_predictions
+from wellcal.problem.pairs import tile_shape, triangle_tiles
+
+SUBSAMPLE = 2000
+"""Predictions from which scales are taken: all of them up to this number."""
+
+_SEED = 0
+_ELEMENTS = 262_144  # entries of the arrays of a tile: 2 MiB
+
+
+def default_kernel(pred: object, *, expectations: str | Lowering = "auto") -> Kernel:
+    """A sensible kernel for a batch of predictions.
+
+    ==============================  ==================================================
+    family                          kernel
+    ==============================  ==================================================
+    Bernoulli, Categorical          ``ExpDistance(TotalVariation()) @ Delta()``
+    Categorical with a support      ``ExpDistance(TotalVariation()) @ Gaussian(s)``
+    Normal, DiagonalNormal          ``ExpDistance(Wasserstein()) @ Gaussian(s)``
+    Laplace                         ``ExpDistance(Wasserstein()) @ Laplacian(s)``
+    MultivariateNormal              ``ExpDistance(RootCovariance()) @ Gaussian(s)``
+    Quantiles                       ``ExpDistance(Wasserstein()) @ Delta()``
+    all others                      ``ExpDistance(MaximumMeanDiscrepancy(k), power=2) @ k``
+    ==============================  ==================================================
+
+    The scale of the kernel on predictions is the median distance between two of them (1 if that is
+    zero); the scale s of the kernel on targets is the median interquartile range of the
+    predictions, times the square root of the number of coordinates. Above 2000 predictions a
+    subsample with a fixed seed serves.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> default_kernel(wc.Categorical(np.array([[0.2, 0.8], [0.4, 0.6]])))
+    ExpDistance(TotalVariation(), lengthscale=0.2, power=1) @ Delta()
+    """
+    sample = subsample(as_predictions(pred))
+    on_targets = _target_kernel(sample)
+    metric, power = _metric(sample, on_targets)
+    lengthscale = median_distance(metric, sample, expectations=expectations)
+    return ExpDistance(metric, lengthscale=lengthscale, power=power) @ on_targets
+
+
+def subsample(predictions: Predictions) -> Predictions:
+    """At most `SUBSAMPLE` of the predictions, without gradients, always the same ones."""
+    fixed = predictions if is_numpy(predictions._xp) else predictions._map(stop_gradient)
+    n = len(fixed)
+    if n <= SUBSAMPLE:
+        return fixed
+    return fixed[np.sort(np.random.default_rng(_SEED).choice(n, SUBSAMPLE, replace=False))]
+
+
+def _target_kernel(predictions: Predictions) -> Kernel:
+    families = [component for component, _ in components_of(predictions)]
+    first = families[0]
+    if all(isinstance(f, (Bernoulli, Quantiles)) or _is_nominal(f) for f in families):
+        return Delta()
+    if isinstance(first, Samples) and first.values.dtype == object:
+        raise ValueError(
+            "Samples of objects have no default kernel; give ExpDistance(metric) @ Callable(function)"
+        )
+    scale = target_scale(predictions)
+    return Laplacian(scale) if all(isinstance(f, Laplace) for f in families) else Gaussian(scale)
+
+
+def _is_nominal(predictions: Predictions) -> bool:
+    return isinstance(predictions, Categorical) and predictions.support is None
+
+
+def _metric(predictions: Predictions, on_targets: Kernel) -> tuple[Metric, float]:
+    if isinstance(predictions, (Bernoulli, Categorical)):
+        return TotalVariation(), 1.0
+    if isinstance(predictions, (Normal, DiagonalNormal, Laplace, Quantiles)):
+        return Wasserstein(), 1.0
+    if isinstance(predictions, MultivariateNormal):
+        return RootCovariance(), 1.0
+    return MaximumMeanDiscrepancy(on_targets), 2.0
+
+
+def target_scale(predictions: Predictions) -> Any:
+    """Median over cases of the interquartile range, times sqrt(d); from spreads where that is zero."""
+    family: Any = predictions
+    scale = _median_over_cases(family.interquartile_range())
+    if not is_traced(scale) and float(scale) == 0.0:
+        # Counts with small rates have quartiles that coincide: 1.349 standard deviations is their stand-in.
+        scale = 1.349 * _median_over_cases(family.variance() ** 0.5)
+        scale = 1.0 if float(scale) == 0.0 else scale
+    return _as_scale(scale)
+
+
+def _median_over_cases(spread: Array) -> Array:
+    """Median of ``(n,)``, or of the root mean square over coordinates of ``(n, d)`` times sqrt(d)."""
+    xp = namespace(spread)
+    if spread.ndim == 2:
+        spread = xp.sqrt(xp.sum(spread**2, axis=1))
+    return _median(spread)
+
+
+def _median(values: Array) -> Array:
+    """Median of a vector, in any library and under tracing."""
+    xp = namespace(values)
+    if is_numpy(xp):
+        return np.median(values)
+    ordered = xp.sort(values)
+    n = values.shape[0]
+    return 0.5 * (ordered[(n - 1) // 2] + ordered[n // 2])
+
+
+def _as_scale(value: Array) -> Any:
+    """A plain number where it can be had: kernels then print and compare as values."""
+    return stop_gradient(value) if is_traced(value) else float(to_numpy(value))
+
+
+def median_distance(
+    metric: Metric, predictions: Predictions, *, expectations: str | Lowering = "auto"
+) -> Any:
+    """Median of d(P_i, P_j) over i < j; 1 where it is zero or there is one prediction only."""
+    n = len(predictions)
+    if n < 2:
+        return 1.0
+    prepared, rows = distance(metric, predictions, expectations=expectations)
+    ops = ops_for(predictions._xp)
+    xp = predictions._xp
+    parts: list[Array] = []
+    for i, j in triangle_tiles(0, n, *tile_shape(prepared.width, _ELEMENTS)):
+        block = prepared.tile(ops, slice_rows(rows, i.index), slice_rows(rows, j.index))
+        block = xp.reshape(block, (-1,))
+        if i.stop > j.start:
+            above = np.arange(i.start, i.stop)[:, None] < np.arange(j.start, j.stop)[None, :]
+            block = take_rows(block, np.flatnonzero(above))
+        parts.append(block)
+    median = _median(xp.concat(parts) if len(parts) > 1 else parts[0])
+    if is_traced(median):
+        return xp.where(median > 0, median, xp.ones_like(median)) ** (1.0 / prepared.degree)
+    value = float(to_numpy(median)) ** (1.0 / prepared.degree)
+    return value if value > 0.0 else 1.0

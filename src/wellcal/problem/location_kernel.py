@@ -1,0 +1,409 @@
+"""Deviations from calibration at locations: the calibration mean embedding (paper, appendix of that name).
+
+    D_ij = k((P_i, y_i), T_j) - E k((P_i, Z_i), T_j),  Z_i ~ P_i,   for locations T_j = (p_j, t_j)
+
+A kernel that is a sum of tensor products takes k_P(P_i, p_j) and E k_Y(Z_i, t_j) once; only k_Y(y_i, t_j)
+depends on the targets, so that many sets of targets cost n J kernel values each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from wellcal._arrays.namespaces import Array, NDArray, namespace, take_rows, widen
+from wellcal._arrays.ops import Ops, ops_for
+from wellcal._arrays.threads import one_blas_thread
+from wellcal.expectations._pairing import Notes, plan
+from wellcal.expectations.bilinear import Form, _flat_points
+from wellcal.expectations.decompose import (
+    Rows,
+    Targets,
+    class_labels,
+    components_of,
+    is_objects,
+    merge_groups,
+    slice_rows,
+    target_group,
+    targets_are_indices,
+)
+from wellcal.expectations.joint import _atoms
+from wellcal.expectations.lowering import Lowering
+from wellcal.expectations.on_predictions import prediction_kernel
+from wellcal.kernels.base import Kernel, Radial, TargetKernel, Tensor
+from wellcal.kernels.matrix import contains_callable, label_matrix, values_matrix
+from wellcal.kernels.targets import Joint
+from wellcal.predictions import Predictions, Quantiles
+from wellcal.predictions.batches import concatenate
+from wellcal.problem.locations import Locations, as_locations
+from wellcal.problem.problem import check_pair_kernel, expand
+
+Column = Callable[[int], NDArray]
+"""Kernel values ``(R, m)`` of R sets of m targets at location j."""
+
+_ROUNDING = 1e-13  # of expectations in closed form, relative to the largest at a location
+_ELEMENTS = 1_000_000  # entries of a temporary array
+_CHUNK = 32_768  # targets handled at a time, for each location: 256 KiB stay in the cache
+_STACK = 524_288  # deviations handled at a time where all locations are needed together
+
+
+def deviations(
+    kernel: Kernel,
+    predictions: Predictions,
+    targets: Array,
+    locations: Locations | tuple[Any, Any],
+    expectations: str | Lowering = "auto",
+) -> Array:
+    """D ``(n, J)``, for targets as `check_targets` of the predictions returned them."""
+    return location_kernel(kernel, predictions, locations, expectations=expectations).deviations(targets)
+
+
+def location_kernel(
+    kernel: Kernel,
+    predictions: Predictions,
+    locations: Locations | tuple[Any, Any],
+    *,
+    expectations: str | Lowering = "auto",
+) -> LocationKernel:
+    """Do the work on predictions and locations once, for any number of targets.
+
+    Parameters
+    ----------
+    kernel
+        Kernel on pairs of prediction and target.
+    predictions
+        Predictions of the n cases.
+    locations
+        From :func:`draw_locations`, or a tuple ``(predictions, targets)`` as a user gives it.
+    expectations
+        As in :func:`ucme`.
+    """
+    notes = Notes()
+    locations = as_locations(locations, predictions, None)
+    terms: list[_Term] = []
+    expected: Array = None
+    for factor, part in expand(check_pair_kernel(kernel)):
+        if isinstance(part, Joint):
+            term, mean = _joint_term(factor, part, predictions, locations, expectations, notes)
+        else:
+            term, mean = _tensor_term(factor, part, predictions, locations, expectations, notes)
+        terms.append(term)
+        expected = mean if expected is None else expected + mean
+    return LocationKernel(locations, tuple(terms), expected, notes)
+
+
+@dataclass(frozen=True)
+class LocationKernel:
+    """A kernel between cases and locations, prepared for targets that are yet to come.
+
+    Attributes
+    ----------
+    locations
+        The J locations.
+    expected
+        E k((P_i, Z_i), T_j), ``(n, J)``.
+    notes
+        How expectations were obtained.
+    """
+
+    locations: Locations
+    terms: tuple[_Term, ...]
+    expected: Array
+    notes: Notes
+
+    @property
+    def n(self) -> int:
+        """Number of cases."""
+        return int(self.expected.shape[0])
+
+    @property
+    def precision(self) -> NDArray:
+        """How exact deviations at each location are, ``(J,)``, in NumPy: rounding, numerical schemes."""
+        rounding = _ROUNDING * np.max(np.abs(self.expected), axis=0)
+        error = 0.0 if np.isnan(self.notes.error) else self.notes.error
+        return rounding + error * sum(np.max(np.abs(term.weights), axis=0) for term in self.terms)
+
+    def values(self, targets: Array) -> Array:
+        """k((P_i, y_i), T_j), ``(n, J)``, for targets in internal form, in any array library."""
+        total: Array = None
+        for term in self.terms:
+            part = term.values(targets)
+            total = part if total is None else total + part
+        return total
+
+    def deviations(self, targets: Array) -> Array:
+        """D, ``(n, J)``, for targets in internal form, in any array library."""
+        return self.values(targets) - self.expected
+
+    def __call__(self, targets: NDArray) -> NDArray:
+        """`sums` of D: the numerators of a statistic, for sets of targets."""
+        return self.sums(targets)
+
+    def sums(
+        self,
+        targets: NDArray,
+        *,
+        centred: bool = True,
+        progress: Callable[[float, float], None] | None = None,
+    ) -> NDArray:
+        """Sums of D over cases, ``(R, J)``, for R sets of targets ``(R, n)`` or ``(R, n, d)``, in NumPy.
+
+        Without `centred` the expectations, which are the same for all sets, are not subtracted. O(R n J)
+        operations, in memory that does not grow with R n.
+        """
+        count = len(self.locations)
+        out = np.zeros((len(targets), count))
+        weights = [np.ascontiguousarray(term.weights.T) for term in self.terms]
+        # Products with single vectors are too small for the threads of BLAS.
+        with np.errstate(over="ignore", under="ignore"), one_blas_thread():
+            for sets, cases in self._chunks(len(targets), _CHUNK):
+                part = targets[sets, cases]
+                for term, by_location in zip(self.terms, weights, strict=True):
+                    column = term.columns(part, cases)
+                    for j in range(count):
+                        out[sets, j] += column(j) @ by_location[j, cases]
+                if progress is not None:
+                    progress(sets.stop, len(targets))
+        return out - np.sum(self.expected, axis=0) if centred else out
+
+    def moments(
+        self, targets: NDArray, *, progress: Callable[[float, float], None] | None = None
+    ) -> tuple[NDArray, NDArray]:
+        """Means ``(R, J)`` and covariances ``(R, J, J)`` of D over cases, likewise; n - 1 in the divisor."""
+        count = len(self.locations)
+        means = np.zeros((len(targets), count))
+        products = np.zeros((len(targets), count, count))
+        with np.errstate(over="ignore", under="ignore"), one_blas_thread():
+            for sets, cases in self._chunks(len(targets), max(1, _STACK // count)):
+                centred = self._stack(targets[sets, cases], cases)
+                own = np.mean(centred, axis=2)
+                centred -= own[:, :, None]
+                gap = own - means[sets]
+                before, now = cases.start, cases.stop - cases.start
+                # Moments of two parts of the cases combine without cancellation (Chan, Golub, LeVeque, 1983).
+                between = (before * now / cases.stop) * gap[:, :, None] * gap[:, None, :]
+                products[sets] += centred @ np.swapaxes(centred, 1, 2) + between
+                means[sets] += (now / cases.stop) * gap
+                if progress is not None:
+                    progress(sets.stop, len(targets))
+        return means, products / max(1, self.n - 1)
+
+    def _chunks(self, sets: int, size: int) -> Iterator[tuple[slice, slice]]:
+        """Sets and cases that are handled at a time, about `size` targets of them."""
+        step = max(1, size // self.n)
+        for first in range(0, sets, step):
+            for start in range(0, self.n, size):
+                yield slice(first, min(first + step, sets)), slice(start, min(start + size, self.n))
+
+    def _stack(self, targets: NDArray, cases: slice) -> NDArray:
+        """D of some sets and cases, ``(R, J, m)``."""
+        count = len(self.locations)
+        out = np.empty((len(targets), count, cases.stop - cases.start))
+        out[...] = -self.expected[cases].T
+        for term in self.terms:
+            column, weights = term.columns(targets, cases), term.weights
+            for j in range(count):
+                out[:, j, :] += column(j) * weights[cases, j]
+        return out
+
+
+# -- tensor products -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _TensorTerm:
+    """factor * k_P * k_Y: weights factor * k_P(P_i, p_j), and how k_Y is had at targets.
+
+    `table` holds k_Y between classes (or bins) and the locations, ``(C, J)``, where there are such;
+    `points` are the targets of locations elsewhere.
+    """
+
+    weights: Array
+    kernel: Kernel
+    predictions: Predictions
+    points: Array
+    table: Array | None
+
+    def values(self, targets: Array) -> Array:
+        """Weighted values ``(n, J)`` for targets of all cases."""
+        if self.table is not None:
+            return self.weights * take_rows(self.table, self._codes(targets, slice(None)))
+        return self.weights * self._matrix(targets)
+
+    def columns(self, targets: NDArray, cases: slice) -> Column:
+        """Values of k_Y at each location for sets of targets ``(R, m)`` of some cases."""
+        table, codes = self.table, None
+        if table is not None:
+            codes = self._codes(targets, cases)
+        elif self._by_matrix(targets):
+            table = self._matrix(targets.reshape(-1, *targets.shape[2:]))
+            codes = np.arange(len(table)).reshape(targets.shape[:2])
+        elif self.predictions._targets == "counts":
+            table, codes = self._counts(targets)
+        if table is not None and codes is not None:
+            by_location = np.ascontiguousarray(table.T)
+            return lambda j: by_location[j].take(codes)
+        return self._elementwise(targets)
+
+    def _elementwise(self, targets: NDArray) -> Column:
+        ops, kernel = ops_for(namespace(targets)), cast("TargetKernel", self.kernel)
+        at = kernel.at
+        if targets.ndim == 2:
+            return lambda j: at(ops, (targets,), (self.points[j],))
+        if isinstance(kernel, Radial) and targets.shape[2] > 4:
+            radial, shape, flat = kernel.radial, targets.shape[:2], targets.reshape(-1, targets.shape[2])
+            return lambda j: radial(ops, cdist(self.points[j : j + 1], flat, "sqeuclidean").reshape(shape))
+        own = tuple(np.ascontiguousarray(targets[:, :, c]) for c in range(targets.shape[2]))
+        return lambda j: at(ops, own, tuple(self.points[j]))
+
+    def _counts(self, targets: NDArray) -> tuple[NDArray | None, NDArray | None]:
+        """Values at all counts between the smallest and the largest, where these are few."""
+        low, high = float(targets.min()), float(targets.max())
+        if high - low >= targets.size:
+            return None, None
+        return self._matrix(np.arange(low, high + 1.0)), (targets - low).astype(np.intp)
+
+    def _codes(self, targets: Array, cases: slice) -> Array:
+        return self.predictions[cases].bins(targets) if isinstance(self.predictions, Quantiles) else targets
+
+    def _by_matrix(self, targets: Array) -> bool:
+        return is_objects(targets) or contains_callable(self.kernel)
+
+    def _matrix(self, targets: Array) -> Array:
+        """k_Y between m targets and the locations, ``(m, J)``."""
+        if not is_objects(targets):
+            return values_matrix(ops_for(namespace(targets)), self.kernel, widen(targets), self.points)
+        # A user's function is slow, and resampled targets are the same few objects again and again.
+        _, first, codes = np.unique([id(item) for item in targets], return_index=True, return_inverse=True)
+        ops = ops_for(namespace(targets))
+        return np.asarray(values_matrix(ops, self.kernel, targets[first], self.points))[codes]
+
+
+def _tensor_term(
+    factor: Any,
+    kernel: Tensor,
+    predictions: Predictions,
+    locations: Locations,
+    expectations: str | Lowering,
+    notes: Notes,
+) -> tuple[_TensorTerm, Array]:
+    """The term, and its expectations ``(n, J)``."""
+    n, ops = len(predictions), predictions._ops
+    both = concatenate((predictions, locations.predictions), ("pred", "locations"), "pred and locations")
+    on_predictions, rows = prediction_kernel(kernel.predictions, both, expectations=expectations, notes=notes)
+    weights = factor * _rectangle(
+        on_predictions, ops, slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))
+    )
+    at = Targets(locations.targets, locations.predictions)
+    # The cost is linear in n: closed forms are taken to full relative precision, also in far tails.
+    scheme = plan(kernel.targets, [predictions, at], expectations=expectations, notes=notes, relative=True)
+    left, left_layout = scheme.rows([(1.0, predictions)])
+    right, right_layout = scheme.rows([(1.0, at)])
+    mean = _rectangle(scheme.form(left_layout, right_layout), ops, left, right)
+    table = _class_table(kernel.targets, predictions, locations)
+    points = at.values if table is not None or is_objects(at.values) else widen(at.values)
+    return _TensorTerm(weights, kernel.targets, predictions, points, table), weights * mean
+
+
+def _rectangle(form: Form, ops: Ops, a: Rows, b: Rows) -> Array:
+    """All pairs of rows, some of the first at a time."""
+    n, count = (next(iter(rows.values())).shape[0] for rows in (a, b))
+    step = max(1, _ELEMENTS // max(1, count * form.width))
+    with np.errstate(over="ignore", under="ignore"):  # of an exponent: its exponential is zero
+        parts = [form.tile(ops, slice_rows(a, slice(i, min(i + step, n))), b) for i in range(0, n, step)]
+    return parts[0] if len(parts) == 1 else ops.xp.concat(parts, axis=0)
+
+
+def _class_table(kernel: Kernel, predictions: Predictions, locations: Locations) -> Array | None:
+    """k_Y between classes, or bins, and the targets of locations, ``(C, J)``; None for other targets."""
+    first: Any = components_of(predictions)[0][0]
+    at: Any = locations.predictions
+    if isinstance(first, Quantiles):
+        edges = np.concatenate([[0.0], first.levels, [1.0]])
+        labels, chosen = 0.5 * (edges[1:] + edges[:-1]), at.bins(locations.targets)
+    elif targets_are_indices(predictions):
+        labels, chosen = class_labels(first), locations.targets
+    else:
+        return None
+    like = widen(first._like)
+    matrix = label_matrix(ops_for(namespace(like)), kernel, labels, like)
+    return namespace(matrix).matrix_transpose(take_rows(matrix, chosen))
+
+
+# -- joint kernels ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _JointTerm:
+    """factor * k for a kernel on pairs that does not factor."""
+
+    weights: Array
+    kernel: Joint
+    predictions: Predictions
+    at: Predictions
+    points: Array
+
+    def values(self, targets: Array) -> Array:
+        """Weighted values ``(n, J)`` for targets of all cases."""
+        return self.weights * self.evaluate(self.predictions, _as_points(targets, self.predictions))
+
+    def columns(self, targets: NDArray, cases: slice) -> Column:
+        """Values of k at each location for sets of targets ``(R, m)`` of some cases."""
+        sets, m = targets.shape[:2]
+        repeated = self.predictions[np.tile(np.arange(len(self.predictions))[cases], sets)]
+        flat = targets.reshape(-1, *targets.shape[2:])
+        values = np.asarray(self.evaluate(repeated, _as_points(flat, repeated)))
+        return lambda j: values[:, j].reshape(sets, m)
+
+    def evaluate(self, predictions: Predictions, points: Array) -> Array:
+        """The user's function, whose result is checked."""
+        values = self.kernel.function(predictions, points, self.at, self.points)
+        shape = (len(predictions), len(self.at))
+        if tuple(np.shape(values)) != shape:
+            raise ValueError(f"{self.kernel!r} returned shape {np.shape(values)}, expected {shape}")
+        return values
+
+
+_Term = _TensorTerm | _JointTerm
+
+
+def _as_points(targets: Array, predictions: Predictions) -> Array:
+    """Targets as a user's function sees them: labels, support values or numbers."""
+    return _flat_points(target_group(Targets(targets, predictions)).parameters["x"])
+
+
+def _joint_term(
+    factor: Any,
+    kernel: Joint,
+    predictions: Predictions,
+    locations: Locations,
+    expectations: str | Lowering,
+    notes: Notes,
+) -> tuple[_JointTerm, Array]:
+    """The term, and its expectations ``(n, J)`` as sums over atoms."""
+    groups = [
+        (_atoms(kernel, component, expectations, notes), weight)
+        for component, weight in components_of(predictions)
+    ]
+    merged = merge_groups([g if weight is None else g.scaled(weight[:, None]) for g, weight in groups])[0]
+    notes.add_rule(f"{kernel!r}: sum over {merged.size} atoms")
+    x, mass = merged.parameters["x"], merged.weight_array()
+    xp, count = namespace(mass), len(locations)
+    at = locations.predictions
+    full = factor * xp.ones_like(mass[:, :1] + xp.zeros_like(mass[:1, :1]))
+    weights = xp.broadcast_to(full, (len(predictions), count))
+    term = _JointTerm(weights, kernel, predictions, at, _as_points(locations.targets, at))
+    step = max(1, _ELEMENTS // (16 * merged.size * count))
+    parts: list[Array] = []
+    for start in range(0, len(predictions), step):
+        rows = slice(start, min(start + step, len(predictions)))
+        size = rows.stop - rows.start
+        repeated = predictions[np.repeat(np.arange(rows.start, rows.stop), merged.size)]
+        values = xp.reshape(term.evaluate(repeated, _flat_points(x[rows, ...])), (size, merged.size, count))
+        parts.append(xp.sum(values * mass[rows, :][:, :, None], axis=1))
+    mean = parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
+    return term, weights * mean

@@ -1,0 +1,152 @@
+"""Weights of cases: what they must be, and a problem whose pairs count w_i w_j times.
+
+Weights say how much a case counts for the population of interest: importance weights (a density ratio
+between that population and the one that was observed), exposures, inverse probabilities of selection.
+They are known before the target is, or at least do not depend on it given the prediction; otherwise a
+calibrated model would have a weighted calibration error other than zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import array_api_compat as compat
+
+from wellcal._arrays.checks import check_rows, check_same_length, real_array
+from wellcal._arrays.namespaces import (
+    Array,
+    asarray,
+    is_array,
+    is_traced,
+    namespace,
+    stop_gradient,
+    to_numpy,
+    widen,
+)
+from wellcal._arrays.ops import Ops
+from wellcal.expectations.bilinear import Form
+from wellcal.expectations.decompose import Rows
+from wellcal.problem.problem import Problem, Term
+
+_NAME = "weight of the case"  # of a row; forms name theirs by number and parameter
+
+
+def check_weights(weights: object, n: int, like: Array, *, at_least: int = 1) -> Array:
+    """Weights ``(n,)`` relative to the largest, beside `like`, or an error naming the first bad row.
+
+    Parameters
+    ----------
+    weights
+        One for each case: finite and not negative.
+    n
+        Number of cases.
+    like
+        An array whose library and device the result shares; NumPy serves for anything else.
+    at_least
+        How many of them must be positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> check_weights([1, 2, 0], 3, np.zeros(3))
+    array([0.5, 1. , 0. ])
+    """
+    beside = like if is_array(like) and str(like.dtype) != "object" else None
+    if is_array(weights) and beside is not None and namespace(weights) is not namespace(beside):
+        if is_traced(weights):
+            namespace(weights, beside)  # an error: its values are not there yet to be carried over
+        weights = to_numpy(weights)
+    array = widen(real_array(weights, "weights", like=beside))
+    check_same_length(int(array.shape[0]), "weights", n, "predictions")
+    check_rows(
+        "weights", array, array >= 0, "must not be negative", "leave a case out by giving it weight zero"
+    )
+    if not is_traced(array):
+        positive = int(namespace(array).count_nonzero(array))
+        if positive < at_least:
+            found = "all are zero" if positive == 0 else f"only {positive} is"
+            raise ValueError(f"weights must be positive for at least {at_least} of the cases, and {found}")
+    # Only their ratios matter; products of weights near 1 do not overflow.
+    return array / stop_gradient(namespace(array).max(array))
+
+
+def refuse_weights(weights: object, what: str, reason: str) -> None:
+    """An error that says why `what` takes no weights, where some are given."""
+    if weights is not None:
+        raise ValueError(f"weights have no meaning for {what}: {reason}")
+
+
+@dataclass(frozen=True)
+class _WeightedForm:
+    """A form between weighted measures: ``w_i w_j`` times another."""
+
+    inner: Form
+
+    @property
+    def width(self) -> int:
+        return self.inner.width
+
+    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        return a[_NAME][:, None] * b[_NAME][None, :] * self.inner.tile(ops, a, b)
+
+    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        return a[_NAME] * b[_NAME] * self.inner.paired(ops, a, b)
+
+
+def weighted_problem(problem: Problem, weights: Array) -> Problem:
+    """The problem with ``w_i w_j h_ij`` in the place of h_ij, for every engine."""
+    like = next(iter(problem.rows.values()))
+    if problem.xp is not namespace(weights):
+        weights = asarray(weights, xp=problem.xp, device=compat.device(like))
+    terms = tuple(Term(t.factor, t.on_predictions, _WeightedForm(t.on_targets)) for t in problem.terms)
+    own: dict[str, Any] = {f"{index}y:{_NAME}": weights for index in range(len(terms))}
+    correction = problem.self_correction
+    return replace(
+        problem,
+        rows={**problem.rows, **own},
+        terms=terms,
+        self_correction=None if correction is None else weights**2 * correction,
+    )
+
+
+@dataclass(frozen=True)
+class WeightSums:
+    """Sums of weights that estimators divide by.
+
+    Attributes
+    ----------
+    total
+        ``sum_i w_i``.
+    pairs
+        ``sum_{i < j} w_i w_j``.
+    others
+        ``sum_{j != i} w_j`` for each case, ``(n,)``.
+    """
+
+    total: Array
+    pairs: Array
+    others: Array
+
+    @classmethod
+    def of(cls, weights: Array) -> WeightSums:
+        """The sums, each from positive terms only: one dominating weight cancels nothing."""
+        xp = namespace(weights)
+        up = xp.cumulative_sum(weights)
+        down = xp.flip(xp.cumulative_sum(xp.flip(weights)))
+        zero = xp.zeros_like(weights[:1])
+        before, behind = xp.concat([zero, up[:-1]]), xp.concat([down[1:], zero])
+        return cls(up[-1], xp.sum(weights * behind), before + behind)
+
+
+def effective_size(weights: Array) -> float:
+    """Kish's effective number of cases, ``(sum w)^2 / sum w^2``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> effective_size(np.array([2.0, 2.0, 0.0]))
+    2.0
+    """
+    plain = to_numpy(weights)
+    return float(plain.sum() ** 2 / (plain**2).sum())

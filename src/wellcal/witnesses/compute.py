@@ -1,0 +1,298 @@
+"""`witness`: where, and in which direction, predictions are miscalibrated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.checks import check_ndim
+from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array
+from wellcal.engines import Engine
+from wellcal.expectations.lowering import Lowering
+from wellcal.hypotests._calibration_test import check_resamples
+from wellcal.hypotests.base import Setup
+from wellcal.hypotests.progress import Progress
+from wellcal.hypotests.resampling.nulls import check_resampled, target_sets, users_form
+from wellcal.hypotests.setup import make_setup
+from wellcal.kernels.base import Kernel
+from wellcal.measures._skce import weighted_error
+from wellcal.measures.estimate import Estimate
+from wellcal.predictions import Predictions
+from wellcal.predictions.adapters import as_predictions
+from wellcal.problem.location_kernel import LocationKernel, location_kernel
+from wellcal.problem.locations import Locations
+from wellcal.problem.problem import Problem, prepare_checked
+from wellcal.problem.weights import WeightSums, check_weights, effective_size, weighted_problem
+from wellcal.witnesses.candidates import Candidate, Candidates, MaxTest, striking
+from wellcal.witnesses.directions import LEVELS, directions_of
+from wellcal.witnesses.grid import witness_locations
+from wellcal.witnesses.result import Group, Witness
+from wellcal.witnesses.summaries import segments_of
+
+_ROUNDING = 1e-12  # of a sum over cases, relative to the sum of what is subtracted
+
+
+def witness(
+    y: object,
+    pred: object,
+    at: object = None,
+    *,
+    kernel: Kernel | None = None,
+    segments: object = None,
+    weights: object = None,
+    level: float = 0.05,
+    quantile_levels: Sequence[float] = LEVELS,
+    min_cases: int = 10,
+    max_groups: int = 5,
+    rng: int | np.random.Generator | None = None,
+    n_resamples: int = 999,
+    expectations: str | Lowering = "auto",
+    engine: str | Engine = "auto",
+    progress: bool | None = None,
+) -> Witness:
+    r"""Find where, and in which direction, predictions are miscalibrated.
+
+    The witness function
+
+    .. math:: w(p, t) = \frac1n \sum_i k_P(P_i, p) \big(k_Y(y_i, t) - \mathrm{E}\, k_Y(Z_i, t)\big),
+              \qquad Z_i \sim P_i,
+
+    is positive where targets like t are seen more often than predictions like p promise. What single cases
+    contribute to the calibration error, which groups of cases are miscalibrated and how, is told beside it.
+
+    Parameters
+    ----------
+    y
+        Observed targets, one for each prediction.
+    pred
+        Predictions: a batch such as ``wc.Normal(mu, sigma)``, or anything that
+        :func:`wellcal.as_predictions` understands.
+    at
+        Where to look at the witness: J pairs ``(predictions, targets)``; a number of locations to be drawn
+        from the predictions; or None for a grid of some of the predictions, each with several of its
+        quantiles (classes: each class at several of its predicted probabilities).
+    kernel
+        Kernel on pairs of prediction and target; None chooses one for the family, with scales from the
+        predictions.
+    segments
+        Groups of cases to be looked at: one label for each case (a list, an array, a column of a data
+        frame), or several such lists by name (a dictionary, a data frame). Labels must not be made from the
+        targets.
+    weights
+        How much each case counts, as in :func:`wellcal.skce`.
+    level
+        Probability that the band is left anywhere, or that any group is called miscalibrated, where the
+        model is calibrated.
+    quantile_levels
+        Levels of the predicted quantiles that targets are compared with.
+    min_cases
+        Cases that a group has at least.
+    max_groups
+        Groups in the result at most, beside the segments.
+    rng, n_resamples
+        Seed or generator, and number of sets of targets that are drawn from the predictions.
+    expectations, engine
+        As in :func:`wellcal.skce`.
+    progress
+        Whether to show progress; None does where standard error is a terminal.
+
+    Returns
+    -------
+    Witness
+        Values with a band, scores and contributions of cases, groups and segments with statements in
+        plain words.
+
+    Notes
+    -----
+    Groups are "all cases", those above and below several values of a summary of the prediction (mean and
+    spread; for classes the probability of the class), and the segments. A direction compares how often
+    something happens in a group with how often it was predicted: that a target exceeds a predicted
+    quantile, that a class occurs; for vectors, the mean of a coordinate and the distance from the predicted
+    mean; for objects, the likeness to the prediction by the kernel. p-values come from targets that are
+    drawn from the predictions: the largest standardised deviation over all groups and directions is
+    compared with its values in these sets, so that the probability of any false statement is at most
+    `level`, exactly, at every number of cases. The band for the witness is made in the same way over the
+    locations.
+
+    Predictions that are draws (``Samples(kind="draws")``) exchange their target with a member of the
+    pooled draws, and summaries and quantiles are those of the pooled set.
+
+    Cost: O(n^2) for the contributions, O(R n) for each location, group and direction.
+
+    References
+    ----------
+    Widmann, Lindsten, Zachariah (2021); Westfall, Young (1993), "Resampling-based multiple testing".
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> mu = rng.uniform(0.0, 8.0, 400)
+    >>> y = rng.normal(mu + np.where(mu > 4.0, 1.0, 0.0), 1.0)
+    >>> found = witness(y, wc.Normal(mu, np.ones(400)), rng=1, n_resamples=199)
+    >>> bool(abs(found.contributions.sum() - float(found.estimate)) < 1e-12)
+    True
+    >>> print(found.groups[0].statement)
+    targets exceed the predicted ...
+    """
+    count = _check_options(level, quantile_levels, min_cases, max_groups, n_resamples)
+    setup = make_setup(
+        y,
+        pred,
+        kernel,
+        rng=rng,
+        n_resamples=count,
+        expectations=expectations,
+        engine=engine,
+        pool=True,
+        progress=Progress(progress),
+    )
+    if setup.n < 2:
+        raise ValueError(f"a witness needs at least 2 cases, found {setup.n}; collect more")
+    check_resampled(setup.predictions)
+    n = setup.n
+    w: NDArray = np.ones(n) if weights is None else check_weights(weights, n, np.ones(n), at_least=2)
+    given = segments_of(segments, n)
+    estimate, scores, contributions = _by_case(setup, None if weights is None else w)
+    locations = witness_locations(at, setup)
+    prepared = _weighted(
+        location_kernel(setup.problem.kernel, setup.predictions, locations, expectations=expectations), w
+    )
+    candidates = Candidates(directions_of(setup, tuple(quantile_levels)), given, w, min_cases)
+    at_locations, in_groups = _resample(setup, prepared, candidates)
+    # An error of expectations is the same in all sets of targets; what is left is rounding.
+    band = MaxTest.of(at_locations, _ROUNDING * np.sum(np.abs(prepared.expected), axis=0))
+    groups = MaxTest.of(in_groups)
+    unit = float(np.sqrt(setup.factor)) / float(w.sum())
+    half = np.where(band.scale > 0, band.half_width(level), np.abs(at_locations[0])) * unit
+    told = _groups(setup, candidates, groups, contributions, max_groups)
+    names = [case.where for case in given]
+    too_small = [name for name in names if name not in {group.where for group in told[1]}]
+    provenance = {**estimate.provenance, "candidates": len(candidates), "locations": len(locations)}
+    if too_small:
+        provenance["segments too small"] = too_small
+    like = as_predictions(pred)._like
+
+    def beside(array: NDArray) -> Array:
+        """Where the input lived."""
+        return from_numpy(array, like) if is_array(like) and str(like.dtype) != "object" else array
+
+    return Witness(
+        estimate=estimate,
+        scores=beside(scores),
+        contributions=beside(contributions),
+        at=_shown(at, setup, locations),
+        values=beside(at_locations[0] * unit),
+        low=beside(-half),
+        high=beside(half),
+        pvalues=beside(band.pvalues),
+        groups=told[0],
+        segments=told[1],
+        pvalue=float(groups.pvalues.min(initial=1.0)),
+        level=level,
+        n_samples=n,
+        n_resamples=count,
+        kernel=setup.problem.kernel,
+        provenance=provenance,
+    )
+
+
+def _check_options(
+    level: float, quantile_levels: Any, min_cases: int, max_groups: int, n_resamples: Any
+) -> int:
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must be between 0 and 1, found {level}")
+    levels = np.asarray(quantile_levels, dtype=np.float64)
+    check_ndim(levels, "quantile_levels", (1,))
+    if len(levels) == 0 or not ((levels > 0) & (levels < 1)).all():
+        raise ValueError(f"quantile_levels must be numbers strictly between 0 and 1, found {quantile_levels}")
+    for name, value in (("min_cases", min_cases), ("max_groups", max_groups)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, found {value}")
+    count = check_resamples(n_resamples)
+    if 1.0 / (count + 1.0) > level:
+        raise ValueError(
+            f"with n_resamples={count} no p-value is below {1.0 / (count + 1.0):.2g}, and nothing can be "
+            f"shown at level {level:g}; take n_resamples={int(np.ceil(20.0 / level)) - 1}"
+        )
+    return count
+
+
+def _shown(at: Any, setup: Setup, locations: Locations) -> tuple[Predictions, Any]:
+    """Locations as the user gave them, or would have."""
+    if isinstance(at, tuple):
+        given: tuple[Any, Any] = at
+        return as_predictions(given[0]), given[1]
+    return locations.predictions, users_form(setup.predictions, np.asarray(locations.targets))
+
+
+def _by_case(setup: Setup, weights: NDArray | None) -> tuple[Estimate, NDArray, NDArray]:
+    """Estimate, scores and contributions, for the predictions as they were given."""
+    problem: Problem = setup.problem
+    if setup.pooled is not None:
+        problem = prepare_checked(setup.targets, setup.given, problem.kernel, expectations=setup.expectations)
+    n = problem.n
+    w: NDArray = np.ones(n) if weights is None else weights
+    sums = setup.engine.triangle(problem if weights is None else weighted_problem(problem, w))
+    by_weight = WeightSums.of(w)
+    rows: NDArray = np.asarray(sums.rows)
+    value = float(sums.total) / float(by_weight.pairs)
+    scores = np.divide(rows, w * by_weight.others, out=np.zeros(n), where=w > 0)
+    provenance = {**problem.notes.as_dict(), **setup.engine.describe(problem)}
+    if weights is not None:
+        provenance["weights"] = f"worth {effective_size(w):.4g} cases of equal weight"
+    error = weighted_error(rows, w, value)
+    estimate = Estimate(value, error, "SKCE", "unbiased", n, problem.kernel, provenance)
+    return estimate, scores, rows / (2.0 * float(by_weight.pairs))
+
+
+def _weighted(prepared: LocationKernel, weights: NDArray) -> LocationKernel:
+    """The same with deviations multiplied by the weights of cases."""
+    column = weights[:, None]
+    terms = tuple(replace(term, weights=term.weights * column) for term in prepared.terms)
+    return replace(prepared, terms=terms, expected=prepared.expected * column)
+
+
+def _resample(setup: Setup, prepared: LocationKernel, candidates: Candidates) -> tuple[NDArray, NDArray]:
+    """Sums at locations and in groups, ``(R + 1, J)`` and ``(R + 1, M)``, the observed set first."""
+    pairs = [(prepared.sums(targets), candidates.sums(targets)) for targets in target_sets(setup)]
+    return np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
+
+
+def _groups(
+    setup: Setup, candidates: Candidates, test: MaxTest, contributions: NDArray, most: int
+) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
+    """The most striking groups, and all segments in their most striking direction."""
+    pvalues, w = test.pvalues, candidates.weights
+    observed = setup.targets[None]
+
+    def tell(k: int) -> Group:
+        candidate: Candidate = candidates.listed[k]
+        cases, direction = candidate.cases, candidate.direction
+        inside = np.flatnonzero(cases.mask)
+        found = float(np.average(direction.of(observed)[0][inside], weights=w[inside]))
+        promised = float(np.average(direction.expected[inside], weights=w[inside]))
+        what, numbers = direction.tell(found, promised)
+        return Group(
+            statement=f"{what} {cases.where} ({numbers}; {len(inside):,} cases)",
+            where=cases.where,
+            direction=what,
+            observed=found,
+            expected=promised,
+            statistic=float(test.z[0, k]),
+            pvalue=float(pvalues[k]),
+            contribution=float(contributions[inside].sum()),
+            cases=inside,
+            kind=cases.kind,
+        )
+
+    best: dict[str, int] = {}
+    for k, candidate in enumerate(candidates.listed):
+        if candidate.cases.kind == "segment":
+            known = best.setdefault(candidate.cases.where, k)
+            if abs(test.z[0, k]) > abs(test.z[0, known]):
+                best[candidate.cases.where] = k
+    return tuple(tell(k) for k in striking(test, most)), tuple(tell(k) for k in best.values())

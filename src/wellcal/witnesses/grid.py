@@ -1,0 +1,59 @@
+"""Where the witness is looked at unless the user says so: a few predictions, each with a row of targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.expectations.decompose import targets_are_indices
+from wellcal.hypotests.base import Setup
+from wellcal.predictions import Predictions, Quantiles
+from wellcal.problem.locations import Locations, as_locations, draw_locations
+from wellcal.witnesses.summaries import summaries_of
+
+_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # of cases, ordered by a summary, where predictions are taken
+_SCORES = np.linspace(-2.5, 2.5, 11)  # normal scores of the levels at which their targets are
+_MOST_CLASSES = 10
+_DRAWN = 40  # locations where targets have no order
+
+
+def witness_locations(at: Any, setup: Setup) -> Locations:
+    """Locations that a user gave, or a number of them to be drawn, or None for the grid."""
+    if at is not None:
+        return as_locations(at, setup.predictions, setup.rng)
+    predictions = setup.predictions
+    if targets_are_indices(predictions):
+        return _of_classes(predictions)
+    if predictions.event_shape == () and hasattr(predictions, "quantile") and summaries_of(predictions):
+        return _of_numbers(predictions)
+    return draw_locations(predictions, _DRAWN, setup.rng)
+
+
+def _representatives(values: NDArray) -> NDArray:
+    """Cases at given shares of the order of a summary."""
+    order = np.argsort(values, kind="stable")
+    return order[[int(share * (len(values) - 1) + 0.5) for share in _SHARES]]
+
+
+def _of_classes(predictions: Any) -> Locations:
+    probabilities = np.asarray(to_numpy(predictions.class_probs()))
+    common = np.sort(np.argsort(-probabilities.sum(axis=0), kind="stable")[:_MOST_CLASSES])
+    cases = np.concatenate([_representatives(probabilities[:, c]) for c in common])
+    return Locations(predictions[cases], np.repeat(common, len(_SHARES)))
+
+
+def _of_numbers(predictions: Predictions) -> Locations:
+    cases = _representatives(summaries_of(predictions)[0].values)
+    chosen: Any = predictions[cases]
+    if isinstance(chosen, Quantiles):
+        edges = chosen._edges()
+        targets = 0.5 * (edges[:, 1:] + edges[:, :-1])
+    else:
+        levels = np.broadcast_to(special.ndtr(_SCORES)[:, None], (len(_SCORES), len(cases)))
+        targets = np.asarray(to_numpy(chosen.quantile(levels))).T
+    count = targets.shape[1]
+    repeated: Any = predictions[np.repeat(cases, count)]
+    return Locations(repeated, repeated.check_targets(targets.reshape(-1)))

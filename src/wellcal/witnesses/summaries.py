@@ -1,0 +1,202 @@
+"""Groups of cases that can be told in a few words: splits of summaries of predictions, and segments.
+
+Groups are made from predictions, or given by the user, and never look at targets: whatever is found in
+them by chance is found as often in targets that are drawn from the predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from wellcal._arrays.checks import check_same_length
+from wellcal._arrays.namespaces import NDArray, is_array, to_numpy
+from wellcal.expectations.decompose import targets_are_indices
+from wellcal.predictions import Predictions, Quantiles, Samples
+from wellcal.witnesses.wording import round_between
+
+SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
+"""Shares of cases at which a summary is split."""
+
+MOST_CLASSES = 20
+"""Classes that are looked at one by one: those with the largest predicted probability in all."""
+
+_MOST_COORDINATES = 5
+_MOST_SEGMENTS = 1000
+
+
+@dataclass(frozen=True)
+class Cases:
+    """A group of cases.
+
+    Attributes
+    ----------
+    where
+        What tells them, such as "where the predicted mean is above 4".
+    mask
+        Which they are, ``(n,)``.
+    kind
+        "all", "split" or "segment".
+    """
+
+    where: str
+    mask: NDArray
+    kind: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A number for each prediction, ``(n,)``, and what to call it."""
+
+    name: str
+    values: NDArray
+
+
+def summaries_of(predictions: Predictions) -> list[Summary]:
+    """Summaries that splits for directions of all kinds are made of; classes have those of their own."""
+    family: Any = predictions
+    if targets_are_indices(predictions) or (isinstance(predictions, Samples) and predictions.holds_objects):
+        return []
+    if isinstance(predictions, Quantiles):
+        return _of_quantiles(predictions)
+    with np.errstate(invalid="ignore", over="ignore"):
+        mean = np.asarray(to_numpy(family.mean()), dtype=np.float64)
+        spread = np.sqrt(np.asarray(to_numpy(family.variance()), dtype=np.float64))
+    if predictions.event_shape == ():
+        if not (np.isfinite(mean).all() and np.isfinite(spread).all()):
+            median = np.asarray(to_numpy(family.quantile(0.5)))
+            return [
+                Summary("the predicted median", median),
+                Summary(
+                    "the predicted interquartile range", np.asarray(to_numpy(family.interquartile_range()))
+                ),
+            ]
+        return [
+            Summary("the predicted mean", mean),
+            Summary("the predicted standard deviation", spread),
+        ]
+    found = [
+        Summary(f"the predicted mean of coordinate {c}", mean[:, c])
+        for c in range(min(mean.shape[1], _MOST_COORDINATES))
+    ]
+    return [*found, Summary("the predicted standard deviation", np.sqrt(np.mean(spread**2, axis=1)))]
+
+
+def _of_quantiles(predictions: Quantiles) -> list[Summary]:
+    levels = predictions.levels
+    middle = int(np.argmin(np.abs(levels - 0.5)))
+    found = [Summary(f"the predicted {levels[middle]:.0%} quantile", predictions.values[:, middle])]
+    if len(levels) > 1:
+        width = predictions.values[:, -1] - predictions.values[:, 0]
+        found.append(
+            Summary(f"the distance from the {levels[0]:.0%} to the {levels[-1]:.0%} quantile", width)
+        )
+    return found
+
+
+def splits(summary: Summary, fewest: int) -> Iterator[Cases]:
+    """Cases above and below each of several values of a summary, and those in the middle half.
+
+    A split lies between two neighbouring values and is called by the shortest number between them: a
+    change of unit changes what it is called, and not which cases it tells apart.
+    """
+    values = np.asarray(summary.values, dtype=np.float64)
+    if not np.isfinite(values).all():
+        return
+    ordered = np.unique(values)
+    if len(ordered) < 2:
+        return
+    counts = np.searchsorted(np.sort(values), ordered, side="right")[:-1]  # cases up to each gap
+    gaps = [int(np.argmin(np.abs(counts - share * len(values)))) for share in SHARES]
+    cuts = {gap: round_between(ordered[gap], ordered[gap + 1]) for gap in gaps}
+    for gap, cut in cuts.items():
+        above = values > ordered[gap]
+        yield from _large(f"where {summary.name} is above {_short(cut)}", above, fewest)
+        yield from _large(f"where {summary.name} is below {_short(cut)}", ~above, fewest)
+    low, high = gaps[1], gaps[3]
+    if low < high:
+        middle = (values > ordered[low]) & (values <= ordered[high])
+        text = f"where {summary.name} is between {_short(cuts[low])} and {_short(cuts[high])}"
+        yield from _large(text, middle, fewest)
+
+
+def _short(number: float) -> str:
+    return f"{number:.15g}"
+
+
+def _large(where: str, mask: NDArray, fewest: int) -> Iterator[Cases]:
+    if np.count_nonzero(mask) >= fewest:
+        yield Cases(where, mask, "split")
+
+
+# -- segments --------------------------------------------------------------------------------
+
+
+def segments_of(segments: Any, n: int) -> list[Cases]:
+    """Segments that a user gave, as groups of cases.
+
+    A list, array or column of labels; or a dictionary, or a data frame, of several such columns by name.
+    """
+    if segments is None:
+        return []
+    named = _columns(segments)
+    found: list[Cases] = []
+    for name, column in named:
+        argument = "segments" if name is None else f"segments[{name!r}]"
+        labels = _labels(column, argument, n)
+        distinct, first, codes = np.unique(labels, return_index=True, return_inverse=True)
+        if len(distinct) > _MOST_SEGMENTS:
+            raise ValueError(
+                f"{argument} has {len(distinct)} different labels for {n} cases; give at most "
+                f"{_MOST_SEGMENTS}, for example classes of a number instead of the number"
+            )
+        for k in np.argsort(first):
+            where = _where(name, labels[first[k]], labels.dtype.kind == "b")
+            found.append(Cases(where, codes == k, "segment"))
+    return found
+
+
+def _columns(segments: Any) -> list[tuple[Any, Any]]:
+    if isinstance(segments, str):
+        raise TypeError(f"segments must be one label for each case, found the one string {segments!r}")
+    if isinstance(segments, Mapping):
+        return list(cast("Mapping[Any, Any]", segments).items())
+    names: Any = getattr(segments, "columns", None)
+    if names is not None and hasattr(segments, "__getitem__"):  # a data frame of any library
+        return [(name, segments[name]) for name in names]
+    name = getattr(segments, "name", None)  # of a column of a data frame
+    return [(name if isinstance(name, str) and name else None, segments)]
+
+
+def _labels(column: Any, argument: str, n: int) -> NDArray:
+    """Labels ``(n,)`` that can be sorted, texts where they are of several types."""
+    try:
+        labels: NDArray = to_numpy(column) if is_array(column) else np.asarray(column)
+    except ValueError:
+        raise ValueError(f"{argument} is ragged: give one label for each case") from None
+    if labels.ndim != 1:
+        raise ValueError(
+            f"{argument} must be 1-dimensional, one label for each case, found shape {labels.shape}"
+        )
+    check_same_length(len(labels), argument, n, "predictions")
+    missing = np.array([label is None or label != label for label in labels.tolist()], dtype=bool)
+    if missing.any():
+        row = int(np.flatnonzero(missing)[0])
+        raise ValueError(
+            f"{argument} has no label in row {row} ({np.count_nonzero(missing)} in all); "
+            'give such cases a label of their own, such as "unknown"'
+        )
+    if labels.dtype.kind != "O":
+        return labels
+    kinds = {type(label) for label in labels.tolist()}
+    return labels.astype(str) if len(kinds) > 1 or kinds <= {str} else np.asarray(labels.tolist())
+
+
+def _where(name: Any, label: Any, boolean: bool) -> str:
+    plain = label.item() if isinstance(label, np.generic) else label
+    if boolean and name is not None:
+        return f"where {name}" if plain else f"where not {name}"
+    return f"in segment {plain!r}" if name is None else f"where {name} is {plain!r}"
