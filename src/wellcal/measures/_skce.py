@@ -188,8 +188,22 @@ def resolve_block_size(block_size: BlockSize, n: int) -> int:
 
 def estimate_unbiased(problem: Problem, engine: Engine) -> Estimate:
     """Minimum variance unbiased estimate of a prepared problem."""
+    return estimate_from_sums(problem, engine, engine.triangle(problem))
+
+
+def estimate_from_sums(problem: Problem, engine: Engine, sums: Sums) -> Estimate:
+    """The same from sums over all pairs i < j that are known already; the engine only describes itself.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> problem = prepare(np.array([0.5, 1.0, 3.0]), wc.Normal(np.zeros(3), np.ones(3)))
+    >>> engine = get_engine("auto")
+    >>> found = estimate_from_sums(problem, engine, engine.triangle(problem))
+    >>> found.value == estimate_unbiased(problem, engine).value
+    True
+    """
     n = problem.n
-    sums = engine.triangle(problem)
     value = sums.total / (0.5 * n * (n - 1))
     error = _jackknife_error(sums.rows / (n - 1), n)
     return _estimate(problem, engine, value, error, "unbiased")
@@ -262,15 +276,37 @@ def estimate_blocks(problem: Problem, engine: Engine, block_size: BlockSize, rng
     size = resolve_block_size(block_size, problem.n)
     if rng is not None:
         problem = reordered(problem, as_generator(rng).permutation(problem.n))
+    return estimate_from_block_sums(
+        problem, engine, engine.blocks(problem, size), size, shuffled=rng is not None
+    )
+
+
+def estimate_from_block_sums(
+    problem: Problem, engine: Engine, sums: Sums, size: int, *, shuffled: bool = False
+) -> Estimate:
+    """The same from sums over pairs within blocks of `size` cases that are known already.
+
+    Parameters
+    ----------
+    problem
+        The problem that was visited; cases beyond its last whole block were left out.
+    engine
+        Only describes itself.
+    sums
+        What ``engine.blocks(problem, size)`` returned.
+    size
+        Cases in a block.
+    shuffled
+        Whether the cases were put into a random order before; only reported.
+    """
     count = problem.n // size
-    sums = engine.blocks(problem, size)
     value = sums.total / (count * 0.5 * size * (size - 1))
     error = _block_error(sums.rows, size, count)
     extra = {
         "block_size": size,
         "blocks": count,
         "dropped": problem.n - count * size,
-        "shuffled": rng is not None,
+        "shuffled": shuffled,
     }
     return _estimate(problem, engine, value, error, "block", extra)
 
