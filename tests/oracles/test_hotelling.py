@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import wellcal as wc
-from wellcal.hypotests.methods.mean_embedding import MeanEmbedding, cme_statistics, hotelling
+from wellcal.hypotests.hotelling import cme_statistics, hotelling
+from wellcal.hypotests.methods import MeanEmbedding
 from wellcal.hypotests.setup import make_setup
 from wellcal.kernels import ExpDistance, Gaussian, TotalVariation, Wasserstein
 from wellcal.problem.location_kernel import deviations

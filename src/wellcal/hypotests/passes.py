@@ -15,7 +15,7 @@ import numpy as np
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal.engines import Engine
 from wellcal.engines.reductions import RowAccumulator, Sums
-from wellcal.hypotests.base import Setup
+from wellcal.hypotests.setup import Setup
 from wellcal.measures._skce import estimate_unbiased
 from wellcal.measures.estimate import Estimate
 from wellcal.problem.problem import Problem
@@ -97,7 +97,7 @@ class Visited:
 
 def dense(setup: Setup, what: str) -> NDArray:
     """H0 as an array ``(n, n)``, or an error that says which methods do without it."""
-    n = setup.n
+    n = setup.n_samples
     if matrix_bytes(n) > LARGEST_MATRIX:
         raise ValueError(
             f"{what} needs the whole matrix of {n:,} x {n:,} pairs, {matrix_bytes(n) / 1e9:.1f} GB; take "
@@ -139,7 +139,7 @@ def quadratic_forms(setup: Setup, weights: NDArray) -> Forms:
         return i, j, forms, h.sum(axis=1), h.sum(axis=0)
 
     values = np.zeros(len(lines))
-    sums = RowAccumulator(setup.n)
+    sums = RowAccumulator(setup.n_samples)
     for i, j, forms, right, down in _over_pairs(setup, reduce):
         sums.add(i, j, right, down)
         for group, part in zip(groups, forms, strict=True):
@@ -156,7 +156,7 @@ def products(setup: Setup, vectors: NDArray) -> Products:
         right, down = h @ np.asarray(vectors[j], float), h.T @ np.asarray(vectors[i], float)
         return i, j, right, down, h.sum(axis=1), h.sum(axis=0), float(np.vdot(h, h))
 
-    sums = RowAccumulator(setup.n)
+    sums = RowAccumulator(setup.n_samples)
     for i, j, right, down, row, column, square in _over_pairs(setup, reduce):
         values[i] += right
         values[j] += down
@@ -170,6 +170,15 @@ def sums_of(matrix: NDArray) -> Sums:
     """Sums of h over all pairs, from H0."""
     rows = matrix.sum(axis=1)
     return Sums(0.5 * float(rows.sum()), rows)
+
+
+def eigenvalues_of(setup: Setup, what: str) -> tuple[NDArray, Sums]:
+    """Eigenvalues of H / n in ascending order, and the sums of h over all pairs."""
+    diagonal = whole_diagonal(setup, what)
+    matrix = dense(setup, what)
+    sums = sums_of(matrix)
+    np.fill_diagonal(matrix, diagonal)
+    return np.linalg.eigvalsh(matrix) / setup.n_samples, sums
 
 
 def estimate_from(setup: Setup, sums: Sums) -> Estimate:
@@ -221,7 +230,7 @@ def chunks(n: int, count: int, bytes_each: int = 8, multiple: int = 1) -> list[s
 
 def _over_pairs(setup: Setup, reduce: Callable[[slice, slice, NDArray], Result]) -> Iterator[Result]:
     """Results of `reduce` on all tiles, with word of how far it is."""
-    n = setup.n
+    n = setup.n_samples
     height, width = setup.engine.describe(setup.problem).get("tile", (n, n))
     starts = np.arange(0, max(n - 1, 1), height)
     total = int(np.sum(-((starts + 1 - n) // width)))

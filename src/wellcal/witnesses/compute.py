@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.checks import check_ndim
+from wellcal._arrays.checks import check_ndim, whole_number
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
-from wellcal.hypotests._calibration_test import check_resamples
-from wellcal.hypotests.base import Setup
 from wellcal.hypotests.progress import Progress
-from wellcal.hypotests.resampling.nulls import check_resampled, target_sets, users_form
-from wellcal.hypotests.setup import make_setup
+from wellcal.hypotests.resampling.targets import check_resampled, target_sets, users_form
+from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import weighted_error
 from wellcal.measures.estimate import Estimate
@@ -150,10 +148,10 @@ def witness(
         pool=True,
         progress=Progress(progress),
     )
-    if setup.n < 2:
-        raise ValueError(f"a witness needs at least 2 cases, found {setup.n}; collect more")
+    if setup.n_samples < 2:
+        raise ValueError(f"a witness needs at least 2 cases, found {setup.n_samples}; collect more")
     check_resampled(setup.predictions)
-    n = setup.n
+    n = setup.n_samples
     w: NDArray = np.ones(n) if weights is None else check_weights(weights, n, np.ones(n), at_least=2)
     given = segments_of(segments, n)
     estimate, scores, contributions = _by_case(setup, None if weights is None else w)
@@ -212,7 +210,7 @@ def _check_options(
     for name, value in (("min_cases", min_cases), ("max_groups", max_groups)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, found {value}")
-    count = check_resamples(n_resamples)
+    count = whole_number(n_resamples, "n_resamples", least=1)
     if 1.0 / (count + 1.0) > level:
         raise ValueError(
             f"with n_resamples={count} no p-value is below {1.0 / (count + 1.0):.2g}, and nothing can be "

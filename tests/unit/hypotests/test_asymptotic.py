@@ -11,13 +11,12 @@ import pytest
 from scipy import stats
 
 import wellcal as wc
-from wellcal.hypotests import asymptotic, cumulants, passes
-from wellcal.hypotests.base import Setup
-from wellcal.hypotests.methods.asymptotic import Bootstrap, Multiplier, Spectrum, draw_counts, draw_signs
+from wellcal.hypotests import draws, passes
+from wellcal.hypotests.draws import draw_counts, draw_signs
+from wellcal.hypotests.methods import Bootstrap, GammaMoments, Multiplier, Pearson, Spectrum
 from wellcal.hypotests.methods.block import Block
-from wellcal.hypotests.methods.cumulants import Gamma, Pearson
 from wellcal.hypotests.methods.distribution_free import DistributionFree
-from wellcal.hypotests.setup import make_setup
+from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.hypotests.tails import SMALLEST, gamma_tail, normal_tail, pearson_tail, student_tail
 
 ALL = [
@@ -27,7 +26,7 @@ ALL = [
     Spectrum(),
     Pearson(),
     Pearson("hutchinson"),
-    Gamma(),
+    GammaMoments(),
     Block(2),
     Block(2, variance="pairs"),
     Block(2, quantiles="t"),
@@ -187,7 +186,7 @@ def test_chunks_change_nothing(method: Any, monkeypatch: pytest.MonkeyPatch) -> 
     before = method.run(shifted(41)).null
     monkeypatch.setattr(passes, "_WEIGHT_BYTES", 2000)
     monkeypatch.setattr(passes, "_COLUMNS", 5)
-    monkeypatch.setattr(asymptotic, "_DRAWN", 100)
+    monkeypatch.setattr(draws, "_DRAWN", 100)
     after = method.run(shifted(41)).null
     np.testing.assert_allclose(after, before, rtol=1e-9, atol=1e-12)
 
@@ -197,7 +196,7 @@ def test_chunks_change_nothing(method: Any, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_auto_takes_random_vectors_for_many_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Pearson().run(shifted()).provenance["traces"] == "exact"
-    monkeypatch.setattr(cumulants, "_EXACT_UP_TO", 39)
+    monkeypatch.setattr("wellcal.hypotests.methods.pearson._EXACT_UP_TO", 39)
     outcome = Pearson().run(shifted())
     assert outcome.provenance["traces"] == "hutchinson"
     assert outcome.provenance["probes"] == 64
@@ -232,11 +231,11 @@ def test_gamma_needs_a_positive_mean() -> None:
     rng = np.random.default_rng(0)
     setup = make_setup(rng.normal(size=6), wc.Samples(rng.normal(size=(6, 3)), kind="atoms"), kernel)
     with pytest.raises(ValueError, match=r"positive mean.*pearson"):
-        Gamma().run(setup)
+        GammaMoments().run(setup)
 
 
 @pytest.mark.parametrize(
-    "method", [Bootstrap(), Spectrum(), Gamma(), Block(n_blocks=2, null="weighted_chi2")]
+    "method", [Bootstrap(), Spectrum(), GammaMoments(), Block(n_blocks=2, null="weighted_chi2")]
 )
 def test_a_single_draw_that_is_not_pooled_has_no_diagonal(method: Any) -> None:
     rng = np.random.default_rng(0)

@@ -10,9 +10,8 @@ import pytest
 from scipy import stats
 
 import wellcal as wc
-from wellcal.hypotests.base import Setup
 from wellcal.hypotests.methods.block import Block
-from wellcal.hypotests.setup import make_setup
+from wellcal.hypotests.setup import Setup, make_setup
 
 
 def case(n: int = 30, seed: int = 1) -> Setup:

@@ -76,9 +76,9 @@ def test_what_is_no_method(wrong: Any) -> None:
 
 OPTIONS = {"block_size": 2, "locations": 3, "statistic": "skce"}
 TAKERS = {
-    "block_size": ("exact", "block", "distribution_free"),
-    "locations": ("exact", "cme", "regularised", "omnibus"),
-    "statistic": ("exact", "consistency"),
+    "block_size": ("block", "distribution_free", "exact"),
+    "locations": ("cme", "exact", "omnibus", "regularised"),
+    "statistic": ("consistency", "exact"),
 }
 
 
@@ -94,10 +94,9 @@ def test_options_without_meaning_are_refused(option: str, method: str) -> None:
 
 @pytest.mark.parametrize("option", ["block_size", "statistic"])
 def test_auto_takes_no_option_of_one_method(option: str) -> None:
-    told = f'{option} has no meaning for method="auto"; name a method'
-    with pytest.raises(ValueError, match=told) as error:
+    with pytest.raises(ValueError, match=f"{option} has no meaning for method='auto'; methods") as error:
         run(**{option: OPTIONS[option]})
-    assert ", ".join(TAKERS[option]) in str(error.value)
+    assert str(error.value).endswith(", ".join(TAKERS[option]))
 
 
 def test_auto_takes_locations() -> None:
@@ -145,7 +144,7 @@ def test_locations_are_a_number_or_a_pair(locations: Any) -> None:
 
 @pytest.mark.parametrize("method", [m for m in ALL if m != "aggregated"])
 def test_a_list_of_kernels_is_for_aggregated(method: str) -> None:
-    with pytest.raises(ValueError, match='method="aggregated"; give one kernel, or their sum'):
+    with pytest.raises(ValueError, match=r"list of kernels .*, or their sum.*: aggregated"):
         run(kernel=[paper_kernel], method=method)
 
 

@@ -96,7 +96,7 @@ def test_joint_kernels_cost_what_their_problem_costs() -> None:
     joint = Joint(lambda P, y, Q, z: np.ones((len(P), len(Q))))
     mu = np.zeros(20)
     setup = make_setup(mu, wc.Normal(mu, np.ones(20)), joint, expectations=wc.Lowering(nodes=8))
-    assert choose._pairs_cost(setup) == 200.0 * setup.problem.width
+    assert choose.pairs_cost(setup) == 200.0 * setup.problem.width
     assert choose.choose(setup).method == Omnibus()
 
 

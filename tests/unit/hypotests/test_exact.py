@@ -12,10 +12,10 @@ from scipy import stats
 
 import wellcal as wc
 from wellcal.hypotests import Exact
-from wellcal.hypotests.base import monte_carlo_pvalue, tie_width
-from wellcal.hypotests.methods.exact import BlockStatistic, skce_statistic
-from wellcal.hypotests.resampling.nulls import draw_targets
+from wellcal.hypotests.pvalues import monte_carlo_pvalue, tie_width
 from wellcal.hypotests.resampling.resampled import ResampledSKCE
+from wellcal.hypotests.resampling.statistics import BlockStatistic, skce_statistic
+from wellcal.hypotests.resampling.targets import draw_targets
 from wellcal.hypotests.setup import make_setup, pool_draws
 from wellcal.kernels import Delta, ExpDistance, Gaussian, Joint, TotalVariation, Wasserstein, paper_kernel
 from wellcal.measures._skce import resolve_block_size
@@ -69,7 +69,7 @@ def test_blocks_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     setup = make_setup(Y, PRED, rng=0)
     sets = drawn_sets(setup, 7)
     together = BlockStatistic(setup, 4)(sets)
-    monkeypatch.setattr("wellcal.hypotests.methods.exact._STACKED", 1)
+    monkeypatch.setattr("wellcal.hypotests.resampling.statistics._STACKED", 1)
     np.testing.assert_allclose(BlockStatistic(setup, 4)(sets), together, rtol=1e-12)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import wellcal as wc
-from wellcal.hypotests.methods.mean_embedding import MeanEmbedding, cme_statistics, hotelling
+from wellcal.hypotests.hotelling import cme_statistics, hotelling
+from wellcal.hypotests.methods import MeanEmbedding
 from wellcal.hypotests.setup import make_setup
 
 RNG = np.random.default_rng(0)

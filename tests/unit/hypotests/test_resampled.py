@@ -14,11 +14,9 @@ from wellcal._arrays.namespaces import namespace
 from wellcal._arrays.ops import ops_for
 from wellcal.engines import Tiled
 from wellcal.expectations.bilinear import ElementForm
-from wellcal.hypotests import gaussian_term, resampled
-from wellcal.hypotests.base import Setup
+from wellcal.hypotests.resampling import gaussian_term, resampled
 from wellcal.hypotests.resampling.gaussian_term import GaussianTerm
 from wellcal.hypotests.resampling.kernel_families import kernel_family, rescaled
-from wellcal.hypotests.resampling.nulls import draw_targets, target_sets
 from wellcal.hypotests.resampling.resampled import (
     LabelTerm,
     PairTerm,
@@ -27,7 +25,8 @@ from wellcal.hypotests.resampling.resampled import (
     has_terms,
     make_term,
 )
-from wellcal.hypotests.setup import make_setup
+from wellcal.hypotests.resampling.targets import draw_targets, target_sets
+from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.kernels import (
     Callable,
     Delta,
@@ -78,9 +77,9 @@ def by_definition(setup: Setup, kernel: Any, targets: np.ndarray) -> tuple[np.nd
     for y in targets:
         problem = prepare_checked(y, setup.predictions, kernel, expectations=setup.expectations)
         h = np.asarray(problem.tile(problem.rows, problem.rows))
-        upper = np.triu_indices(setup.n, 1)
-        found.append(2.0 * setup.factor * h[upper].sum() / (setup.n - 1))
-        size = max(size, 2.0 * setup.factor * np.abs(h[upper]).sum() / (setup.n - 1))
+        upper = np.triu_indices(setup.n_samples, 1)
+        found.append(2.0 * setup.factor * h[upper].sum() / (setup.n_samples - 1))
+        size = max(size, 2.0 * setup.factor * np.abs(h[upper]).sum() / (setup.n_samples - 1))
     return np.array(found), size
 
 
@@ -312,7 +311,7 @@ def test_batches_are_tiles_one_by_one(name: str, on_targets: Any, monkeypatch: p
     right = {key: value[:, 4:] for key, value in encoded.items()}
     among = observed.batched(ops, left, right)
     between = cross.batched(ops, shared, right)
-    assert among.shape == between.shape == (3, 4, setup.n - 4)
+    assert among.shape == between.shape == (3, 4, setup.n_samples - 4)
     for r in range(3):
         row = {key: value[r] for key, value in right.items()}
         expected = observed.tile(ops, {key: value[r] for key, value in left.items()}, row)
@@ -345,7 +344,7 @@ def test_sets_come_in_blocks_with_the_observed_one_first(count: int) -> None:
     setup = setup_of(EXAMPLES["Normal"], n_resamples=count)
     blocks = list(target_sets(setup))
     together = np.concatenate(blocks)
-    assert together.shape == (count + 1, setup.n)
+    assert together.shape == (count + 1, setup.n_samples)
     np.testing.assert_array_equal(together[0], setup.targets)
     assert max(map(len, blocks)) <= 101
     assert len(np.unique(together[:, 0])) == count + 1
@@ -363,7 +362,7 @@ def test_drawn_targets_have_the_form_of_the_observed(name: str) -> None:
 
 
 def _form(setup: Setup, y: np.ndarray) -> Any:
-    from wellcal.hypotests.resampling.nulls import users_form
+    from wellcal.hypotests.resampling.targets import users_form
 
     return users_form(setup.predictions, y)
 

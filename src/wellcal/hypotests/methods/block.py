@@ -11,9 +11,11 @@ import numpy as np
 from wellcal._arrays.namespaces import NDArray
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.decompose import Rows, slice_rows
-from wellcal.hypotests.base import Outcome, Setup, monte_carlo_pvalue, tie_width
-from wellcal.hypotests.methods.asymptotic import draw_chi_square_sum, spectrum
-from wellcal.hypotests.passes import Visited, check_finite
+from wellcal.hypotests.draws import draw_chi_square_sum
+from wellcal.hypotests.method import Method, Outcome
+from wellcal.hypotests.passes import Visited, check_finite, eigenvalues_of
+from wellcal.hypotests.pvalues import monte_carlo_pvalue, tie_width
+from wellcal.hypotests.setup import Setup
 from wellcal.hypotests.tails import normal_tail, student_tail
 from wellcal.measures._skce import BlockSize, block_values, estimate_blocks, resolve_block_size
 from wellcal.measures.estimate import Estimate
@@ -21,7 +23,7 @@ from wellcal.problem.problem import Problem, reordered
 
 
 @dataclass(frozen=True)
-class Block:
+class Block(Method):
     """Mean of SKCE over blocks of cases: linear in the number of cases for a fixed block size.
 
     Parameters
@@ -82,10 +84,7 @@ class Block:
     shuffle: bool = False
 
     name: ClassVar[str] = "block"
-    exchanges_draws: ClassVar[bool] = True
     resamples: ClassVar[bool] = False
-    clusters: ClassVar[bool] = False
-    fewest: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         options = {
@@ -110,17 +109,17 @@ class Block:
 
     def run(self, setup: Setup) -> Outcome:
         """The p-value of a prepared case."""
-        size, count = self._layout(setup.n)
+        size, count = self._layout(setup.n_samples)
         if count == 1 and self.null == "normal" and self.variance == "blocks":
-            smaller = f"a block_size of at most {setup.n // 2}, " if setup.n >= 4 else ""
+            smaller = f"a block_size of at most {setup.n_samples // 2}, " if setup.n_samples >= 4 else ""
             raise ValueError(
-                f"one block of {size} of {setup.n} cases has no standard deviation; take {smaller}"
+                f"one block of {size} of {setup.n_samples} cases has no standard deviation; take {smaller}"
                 'variance="pairs" or null="weighted_chi2"'
             )
         problem = setup.problem
         if self.shuffle:
-            problem = reordered(problem, setup.rng.permutation(setup.n))
-        if count < setup.n // size:
+            problem = reordered(problem, setup.rng.permutation(setup.n_samples))
+        if count < setup.n_samples // size:
             problem = _first(problem, count * size)  # room for more blocks than were asked for
         sums = setup.engine.blocks(problem, size)
         check_finite(setup, sums.total)
@@ -145,8 +144,10 @@ class Block:
 
     def _estimate(self, setup: Setup, problem: Problem, sums: Sums, size: int, count: int) -> Estimate:
         found = estimate_blocks(problem, Visited(setup.engine, sums), size, None)
-        choices = {"dropped": setup.n - count * size, "shuffled": self.shuffle}
-        return setup.scaled(replace(found, n_samples=setup.n, provenance={**found.provenance, **choices}))
+        choices = {"dropped": setup.n_samples - count * size, "shuffled": self.shuffle}
+        return setup.scaled(
+            replace(found, n_samples=setup.n_samples, provenance={**found.provenance, **choices})
+        )
 
     def _studentised(
         self, setup: Setup, problem: Problem, estimate: Estimate, values: NDArray, size: int
@@ -171,7 +172,7 @@ class Block:
 
 
 def _weighted_chi_square(setup: Setup, estimate: Estimate, size: int, count: int) -> Outcome:
-    eigenvalues = spectrum(setup, 'null="weighted_chi2"')[0]
+    eigenvalues = eigenvalues_of(setup, 'null="weighted_chi2"')[0]
     null = draw_chi_square_sum(setup.rng, eigenvalues, count, setup.n_resamples)
     statistic = size * float(estimate)
     provenance = {**_choices(estimate), "null": "weighted chi-square", "n_resamples": setup.n_resamples}

@@ -10,14 +10,16 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.expectations.decompose import components_of
-from wellcal.hypotests.base import Outcome, Setup, monte_carlo_pvalue
-from wellcal.hypotests.resampling.nulls import draw_targets, number_of, users_form
+from wellcal.hypotests.method import Method, Outcome
+from wellcal.hypotests.pvalues import monte_carlo_pvalue
+from wellcal.hypotests.resampling.targets import draw_targets, number_of, users_form
+from wellcal.hypotests.setup import Setup
 from wellcal.predictions import Predictions
 from wellcal.problem.problem import prepare_checked
 
 
 @dataclass(frozen=True)
-class Consistency:
+class Consistency(Method):
     """Consistency resampling: data sets of predictions drawn with replacement, and targets drawn from them.
 
     ``p = (1 + #{T_r >= T_0}) / (R + 1)`` for the statistic T of R such data sets. The kernel, length scales
@@ -49,9 +51,6 @@ class Consistency:
 
     name: ClassVar[str] = "consistency"
     exchanges_draws: ClassVar[bool] = False
-    resamples: ClassVar[bool] = True
-    clusters: ClassVar[bool] = False
-    fewest: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         if self.statistic not in (None, "skce") and not callable(self.statistic):
@@ -68,7 +67,7 @@ class Consistency:
         null = np.empty(setup.n_resamples)
         setup.progress("resamples", 0, setup.n_resamples)
         for r in range(setup.n_resamples):
-            predictions = setup.predictions[setup.rng.integers(setup.n, size=setup.n)]
+            predictions = setup.predictions[setup.rng.integers(setup.n_samples, size=setup.n_samples)]
             targets = draw_targets(predictions, setup.rng, 1, setup.targets)[0]
             null[r] = statistic(targets, predictions, f"resample {r + 1}")
             setup.progress("resamples", r + 1, setup.n_resamples)

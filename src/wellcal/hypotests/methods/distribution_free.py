@@ -10,8 +10,9 @@ import numpy as np
 
 from wellcal._arrays.checks import positive_number
 from wellcal._arrays.namespaces import to_numpy
-from wellcal.hypotests.base import Outcome, Setup
+from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.passes import check_finite, estimate_from, scaled_sums
+from wellcal.hypotests.setup import Setup
 from wellcal.hypotests.tails import positive
 from wellcal.kernels.base import Kernel, Product, Radial, Scaled, Sum, Tensor
 from wellcal.kernels.metrics import ExpDistance
@@ -20,7 +21,7 @@ from wellcal.measures._skce import BlockSize, estimate_blocks, resolve_block_siz
 
 
 @dataclass(frozen=True)
-class DistributionFree:
+class DistributionFree(Method):
     """A bound on the p-value that holds for every distribution: valid at any n, and very cautious.
 
     Parameters
@@ -72,10 +73,7 @@ class DistributionFree:
     bound: float | None = None
 
     name: ClassVar[str] = "distribution_free"
-    exchanges_draws: ClassVar[bool] = True
     resamples: ClassVar[bool] = False
-    clusters: ClassVar[bool] = False
-    fewest: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         if self.estimator not in ("block", "biased"):
@@ -89,7 +87,7 @@ class DistributionFree:
         return self._block(setup, bound) if self.estimator == "block" else self._biased(setup, bound)
 
     def _block(self, setup: Setup, bound: float) -> Outcome:
-        n = setup.n
+        n = setup.n_samples
         size = resolve_block_size(self.block_size, n)
         estimate = setup.scaled(estimate_blocks(setup.problem, setup.engine, size, None))
         value = float(estimate)
@@ -101,7 +99,7 @@ class DistributionFree:
         return Outcome(value, pvalue, "SKCE_B", estimate, None, provenance)
 
     def _biased(self, setup: Setup, bound: float) -> Outcome:
-        n, problem = setup.n, setup.problem
+        n, problem = setup.n_samples, setup.problem
         provenance: dict[str, Any] = {"bound": bound}
         proven = problem.kernel.guarantees(setup.predictions).positive_definite
         if proven is False:

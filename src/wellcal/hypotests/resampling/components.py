@@ -14,13 +14,17 @@ import numpy as np
 from scipy import linalg
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.hypotests.base import Setup
-from wellcal.hypotests.methods.exact import skce_statistic
+from wellcal.hypotests.method import Outcome
+from wellcal.hypotests.pvalues import combined_pvalues, rank_pvalues, smallest_pvalue
 from wellcal.hypotests.resampling.moments import centre_pvalues, moments_of, surprise_pvalues
-from wellcal.hypotests.resampling.monte_carlo import combined_pvalues, rank_pvalues
-from wellcal.hypotests.resampling.nulls import target_sets
+from wellcal.hypotests.resampling.statistics import skce_statistic
+from wellcal.hypotests.resampling.targets import target_sets
+from wellcal.hypotests.setup import Setup
 from wellcal.problem.location_kernel import location_kernel
 from wellcal.problem.locations import as_locations
+
+LOCATIONS = 40
+"""Locations that are drawn where none are given."""
 
 ETAS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Strengths of regularisation, relative to the largest eigenvalue."""
@@ -60,12 +64,29 @@ def evaluate_components(setup: Setup, components: Sequence[Component]) -> list[t
     ]
 
 
+def smallest(setup: Setup, parts: Sequence[tuple[str, float, NDArray]]) -> Outcome:
+    """Exact p-value of the smallest p-value, from names, weights and p-values of all sets of targets."""
+    least = smallest_pvalue([(weight, pvalues) for _, weight, pvalues in parts])
+    provenance: dict[str, Any] = {
+        "n_resamples": setup.n_resamples,
+        "pvalues": {name: float(pvalues[0]) for name, _, pvalues in parts},
+        "weights": {name: weight for name, weight, _ in parts},
+    }
+    return Outcome(
+        statistic=float(least[0]),
+        pvalue=float(rank_pvalues(-least)[0]),
+        label="smallest weighted p-value",
+        null=least[1:],
+        provenance=provenance,
+    )
+
+
 def skce_component(setup: Setup, weight: float = 1.0) -> Component:
     """The SKCE."""
     return Component("SKCE", weight, skce_statistic(setup), rank_pvalues)
 
 
-def location_component(setup: Setup, locations: Any = 40, weight: float = 1.0) -> Component:
+def location_component(setup: Setup, locations: Any = LOCATIONS, weight: float = 1.0) -> Component:
     """Deviations at locations, regularised by their own covariance."""
     where = as_locations(locations, setup.predictions, setup.rng)
     prepared = location_kernel(

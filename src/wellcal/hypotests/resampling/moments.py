@@ -20,7 +20,7 @@ from scipy import linalg, special
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.decompose import components_of, targets_are_indices
-from wellcal.hypotests.resampling.monte_carlo import combined_pvalues, rank_pvalues
+from wellcal.hypotests.pvalues import combined_pvalues, rank_pvalues
 from wellcal.predictions import MultivariateNormal, Predictions, Quantiles, Samples
 
 _UNDERCONFIDENCE = 1.0 / 3.0  # weight of too little surprise beside too much

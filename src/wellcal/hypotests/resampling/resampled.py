@@ -26,8 +26,8 @@ from wellcal.expectations.bilinear import ElementForm, FiniteForm
 from wellcal.expectations.decompose import Rows, Targets, slice_rows
 from wellcal.expectations.grids import grid_positions
 from wellcal.expectations.on_predictions import prediction_kernel
-from wellcal.hypotests.base import Setup
 from wellcal.hypotests.resampling.gaussian_term import GaussianTerm
+from wellcal.hypotests.setup import Setup
 from wellcal.kernels.base import Kernel, Tensor
 from wellcal.predictions import Predictions
 from wellcal.problem.pairs import tile_shape, triangle_tiles
@@ -212,6 +212,16 @@ def has_terms(kernel: Kernel) -> bool:
     return all(isinstance(part, Tensor) for _, part in expand(kernel))
 
 
+def check_terms(kernels: Sequence[Kernel]) -> None:
+    """Raise an error unless targets can be separated from predictions in all of the kernels."""
+    for kernel in kernels:
+        if not has_terms(kernel):
+            raise TypeError(
+                f"{kernel!r} does not separate predictions from targets, which this method needs; "
+                'take a sum of products such as ExpDistance(metric) @ Gaussian(), or method="exact"'
+            )
+
+
 class TermSums:
     """Sums over pairs i < j for one kernel on targets and q kernels on predictions."""
 
@@ -227,11 +237,11 @@ class TermSums:
     @property
     def cost(self) -> float:
         """Elementary evaluations for one set of targets, for choices between methods."""
-        return 0.5 * self.setup.n**2 * _term_width(self.term)
+        return 0.5 * self.setup.n_samples**2 * _term_width(self.term)
 
     def __call__(self, targets: NDArray) -> NDArray:
         """Sums ``(r, q)`` for sets of targets ``(r, n, ...)``."""
-        step = max(1, _ENCODED // max(1, self.setup.n * self.term.entries))
+        step = max(1, _ENCODED // max(1, self.setup.n_samples * self.term.entries))
         return np.concatenate(
             [self._some(targets[start : start + step]) for start in range(0, len(targets), step)]
         )
@@ -244,7 +254,7 @@ class TermSums:
             kps = self._kernels(i, j) if self._kept is None else self._kept[:, i, j]
             return self.term.tile(kps, i, j, encoded)
 
-        n = self.setup.n
+        n = self.setup.n_samples
         if self._kept is None and n * n * len(self.parts) <= _KEPT:
             self._kept = self._kernels(slice(0, n), slice(0, n))
         tiles = ((i.index, j.index) for i, j in triangle_tiles(0, n, *_shape(n, self.term)))
@@ -302,7 +312,7 @@ class ResampledSKCE:
             values = sums(targets)
             for column, (index, factor, _) in enumerate(uses):
                 total[:, index] += factor * values[:, column]
-        return self.setup.factor * 2.0 * total / (self.setup.n - 1)
+        return self.setup.factor * 2.0 * total / (self.setup.n_samples - 1)
 
 
 def _shape(n: int, term: Term) -> tuple[int, int]:
@@ -331,7 +341,7 @@ def make_term(setup: Setup, on_targets: Kernel) -> Term:
     """The cheapest way to evaluate a kernel on targets over many sets of them."""
     predictions, observed = setup.predictions, Targets(setup.targets, setup.predictions)
     sides: list[Any] = [predictions, observed]
-    many = setup.n > _FEW_CASES  # below, a few pairs are cheaper than their features
+    many = setup.n_samples > _FEW_CASES  # below, a few pairs are cheaper than their features
     scheme = plan(on_targets, sides, expectations=setup.expectations, many=many)
     if scheme.features is not None and scheme.features.size > _MOST_FEATURES:
         scheme = plan(on_targets, sides, expectations=setup.expectations)

@@ -15,7 +15,7 @@ import numpy as np
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.special import draw_index
 from wellcal.expectations.decompose import components_of, targets_are_indices
-from wellcal.hypotests.base import Setup
+from wellcal.hypotests.setup import Setup
 from wellcal.predictions import Mixture, Predictions, Samples
 
 

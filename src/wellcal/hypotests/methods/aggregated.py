@@ -1,0 +1,50 @@
+"""The exact test over a family of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from wellcal.hypotests.method import Method, Outcome
+from wellcal.hypotests.pvalues import rank_pvalues
+from wellcal.hypotests.resampling.components import smallest
+from wellcal.hypotests.resampling.kernel_families import kernel_family
+from wellcal.hypotests.resampling.resampled import ResampledSKCE, check_terms
+from wellcal.hypotests.resampling.targets import check_resampled, target_sets
+from wellcal.hypotests.setup import Setup
+from wellcal.kernels.base import Kernel
+
+
+@dataclass(frozen=True)
+class Aggregated(Method):
+    """Exact test over a family of kernels: the smallest of their p-values, on the same resamples.
+
+    The p-value of the smallest p-value is found by treating each set of resampled targets in turn as if
+    it were the observed one: no correction for the number of kernels is needed, and none is conservative.
+
+    Parameters
+    ----------
+    kernels
+        Kernels on pairs; None takes the kernel of the test with its length scales halved, doubled and so
+        on.
+    """
+
+    kernels: Sequence[Kernel] | None = None
+
+    name: ClassVar[str] = "aggregated"
+
+    def run(self, setup: Setup) -> Outcome:
+        """The exact p-value of the smallest p-value over kernels."""
+        check_resampled(setup.predictions)
+        kernels = kernel_family(setup.problem.kernel) if self.kernels is None else tuple(self.kernels)
+        if not kernels:
+            raise ValueError("kernels is empty: at least one kernel is needed")
+        check_terms(kernels)
+        statistics = ResampledSKCE(setup, kernels)
+        values = np.concatenate([statistics(targets) for targets in target_sets(setup)])
+        return smallest(
+            setup, [(repr(k), 1.0, rank_pvalues(column)) for k, column in zip(kernels, values.T, strict=True)]
+        )

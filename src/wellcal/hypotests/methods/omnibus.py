@@ -1,0 +1,63 @@
+"""The exact test that looks for all kinds of miscalibration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from wellcal.hypotests.method import Method, Outcome
+from wellcal.hypotests.resampling.components import (
+    LOCATIONS,
+    evaluate_components,
+    location_component,
+    moment_components,
+    skce_component,
+    smallest,
+)
+from wellcal.hypotests.resampling.resampled import has_terms
+from wellcal.hypotests.resampling.targets import check_resampled
+from wellcal.hypotests.setup import Setup
+
+_PAIRS_WEIGHT = 0.5
+_LOCATIONS_WEIGHT = 0.5
+
+
+@dataclass(frozen=True)
+class Omnibus(Method):
+    """Exact test that looks for all kinds of miscalibration at once.
+
+    The smallest p-value, on the same resamples, of
+
+    - the SKCE (weight 1/2): any dependence of the error on the prediction,
+    - regularised deviations at locations (weight 1/2): fine deviations,
+    - centre (weight 1): targets off the centre of their predictions,
+    - surprise (weight 1): targets less, or more, probable than promised.
+
+    Parameters
+    ----------
+    pairs
+        Whether the SKCE, the only part whose cost grows with the square of the number of cases, takes
+        part.
+    locations
+        Number of locations drawn from the predictions, or ``(predictions, targets)``.
+
+    Notes
+    -----
+    docs/tests.md tells what was tried for the choice of statistics and weights, and what each was worth.
+    """
+
+    pairs: bool = True
+    locations: Any = LOCATIONS
+
+    name: ClassVar[str] = "omnibus"
+
+    def run(self, setup: Setup) -> Outcome:
+        """The exact p-value of the smallest weighted p-value."""
+        check_resampled(setup.predictions)
+        locations = LOCATIONS if self.locations is None else self.locations
+        components = moment_components(setup)
+        if has_terms(setup.problem.kernel):
+            components.append(location_component(setup, locations, _LOCATIONS_WEIGHT))
+        if self.pairs or not components:
+            components.append(skce_component(setup, weight=_PAIRS_WEIGHT))
+        return smallest(setup, evaluate_components(setup, components))

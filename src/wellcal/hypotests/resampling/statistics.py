@@ -1,0 +1,60 @@
+"""Statistics of many sets of targets of the same predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray
+from wellcal.hypotests.resampling.resampled import ResampledSKCE, has_terms
+from wellcal.hypotests.setup import Setup
+from wellcal.measures._skce import block_values
+from wellcal.problem.problem import prepare_checked
+
+_STACKED = 4_000_000  # entries of predictions that are repeated for several sets of targets at a time
+
+
+def skce_statistic(setup: Setup) -> Callable[[NDArray], NDArray]:
+    """n SKCE_u for sets of targets: what changes only, where the kernel is a sum of products."""
+    if has_terms(setup.problem.kernel):
+        resampled = ResampledSKCE(setup, [setup.problem.kernel])
+        return lambda sets: resampled(sets)[:, 0]
+
+    def one(targets: NDArray) -> float:
+        problem = prepare_checked(
+            targets, setup.predictions, setup.problem.kernel, expectations=setup.expectations
+        )
+        return 2.0 * setup.factor * float(setup.engine.triangle(problem).total) / (setup.n_samples - 1)
+
+    return lambda sets: np.array([one(targets) for targets in sets])
+
+
+class BlockStatistic:
+    """Unbiased SKCE over blocks, for sets of targets."""
+
+    label = "n SKCE over blocks"
+
+    def __init__(self, setup: Setup, size: int) -> None:
+        self.setup = setup
+        self.size = size
+        self.used = setup.n_samples // size * size
+
+    def __call__(self, targets: NDArray) -> NDArray:
+        """Values ``(r,)`` for sets of targets ``(r, n, ...)``."""
+        setup, used = self.setup, self.used
+        step = max(1, _STACKED // max(1, used * setup.problem.width))
+        out: list[NDArray] = []
+        for start in range(0, len(targets), step):
+            sets = targets[start : start + step, :used]
+            predictions = setup.predictions[np.tile(np.arange(used), len(sets))]
+            problem = prepare_checked(
+                sets.reshape(-1, *sets.shape[2:]),
+                predictions,
+                setup.problem.kernel,
+                expectations=setup.expectations,
+            )
+            sums = setup.engine.blocks(problem, self.size)
+            blocks = block_values(sums.rows, self.size, len(sets) * used // self.size)
+            out.append(np.reshape(blocks, (len(sets), -1)).mean(axis=1))
+        return setup.factor * setup.n_samples * np.concatenate(out)
