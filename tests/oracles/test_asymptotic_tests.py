@@ -20,6 +20,7 @@ from wellcal.hypotests.methods.distribution_free import DistributionFree
 from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.hypotests.traces import exact_trace, hutchinson_trace
 from wellcal.kernels import paper_kernel
+from wellcal.problem.problem import prepare_checked
 
 SEED = 7
 SMALL_TILES = Tiled(tile=(5, 3), threads=2)  # several tiles, on and off the diagonal
@@ -56,7 +57,8 @@ def setup_of(case: tuple[Any, Any], **options: Any) -> Setup:
 
 def matrix(setup: Setup) -> Any:
     """h for all pairs; between a target and pooled draws in the scale of the draws alone."""
-    h = np.array(setup.problem.tile(setup.problem.rows, setup.problem.rows))
+    problem = prepare_checked(setup.targets, setup.predictions, setup.kernel)
+    h = np.array(problem.tile(problem.rows, problem.rows))
     return h if setup.pooled is None else h * ((setup.pooled + 1) / setup.pooled) ** 2
 
 

@@ -255,8 +255,8 @@ def _result(
         estimate=estimate,
         effect_size=_effect_size(setup, estimate),
         n_samples=setup.n_samples,
-        kernel=setup.problem.kernel,
-        guarantees=setup.problem.kernel.guarantees(setup.predictions),
+        kernel=setup.kernel,
+        guarantees=setup.kernel.guarantees(setup.predictions),
         null=outcome.null if keep_null else None,
         provenance={**reasons, **outcome.provenance, **setup.problem.notes.as_dict()},
     )

@@ -20,7 +20,6 @@ from wellcal.hypotests.resampling.targets import draw_targets, why_not_resampled
 from wellcal.hypotests.setup import Setup
 from wellcal.predictions import Predictions
 from wellcal.problem.locations import _centre
-from wellcal.problem.problem import prepare_checked
 
 PAIRS_BUDGET = 5e9
 """Evaluations for exact tests over all pairs: some ten seconds on two cores."""
@@ -114,16 +113,14 @@ def pairs_cost(setup: Setup) -> float:
     least = 0.5 * setup.n_samples**2
     if least * min(setup.n_resamples, FEWEST_RESAMPLES) > PAIRS_BUDGET:
         return least
-    if has_terms(setup.problem.kernel):
-        typical = replace(setup, targets=_typical_targets(setup))
-        return ResampledSKCE(typical, [setup.problem.kernel]).cost
+    if has_terms(setup.kernel):
+        return ResampledSKCE(replace(setup, targets=_typical_targets(setup)), [setup.kernel]).cost
     return least * _width(setup)
 
 
 def _width(setup: Setup) -> int:
     """Evaluations for one pair."""
-    targets, kernel = _typical_targets(setup), setup.problem.kernel
-    return prepare_checked(targets, setup.predictions, kernel, expectations=setup.expectations).width
+    return setup.problem_of(_typical_targets(setup)).width
 
 
 def _typical_targets(setup: Setup) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.setup import Setup
-from wellcal.problem.location_kernel import LocationKernel, location_kernel
+from wellcal.problem.location_kernel import LocationKernel
 from wellcal.problem.locations import as_locations
 
 DEFAULT_LOCATIONS = 10
@@ -22,8 +22,8 @@ _CERTAIN = 5.0  # the same, from which on a deviation that does not vary is no r
 
 def prepare_locations(setup: Setup, locations: Any = None) -> LocationKernel:
     """The kernel of a case between its predictions and locations, drawn with its rng unless given."""
-    where = as_locations(DEFAULT_LOCATIONS if locations is None else locations, setup.predictions, setup.rng)
-    return location_kernel(setup.problem.kernel, setup.predictions, where, expectations=setup.expectations)
+    wanted = DEFAULT_LOCATIONS if locations is None else locations
+    return setup.at(as_locations(wanted, setup.predictions, setup.rng))
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,6 @@ class EmbeddingStatistic:
     """
 
     at: LocationKernel
-    factor: float = 1.0
 
     @property
     def label(self) -> str:
@@ -46,14 +45,14 @@ class EmbeddingStatistic:
         """Values ``(r,)`` for sets of targets ``(r, n, ...)``; observed and drawn sets go the same way."""
         at = self.at
         if at.n <= len(at.locations):
-            return self.factor * np.mean(at.sums(targets) ** 2, axis=1) / at.n
+            return np.mean(at.sums(targets) ** 2, axis=1) / at.n
         means, covariances = at.moments(targets)
         return hotelling(means, covariances, at.n, at.precision).statistic
 
 
 def cme_statistics(setup: Setup, locations: Any = None) -> EmbeddingStatistic:
     """The statistic of the CME test for sets of targets of a prepared case."""
-    return EmbeddingStatistic(prepare_locations(setup, locations), setup.factor)
+    return EmbeddingStatistic(prepare_locations(setup, locations))
 
 
 @dataclass(frozen=True)

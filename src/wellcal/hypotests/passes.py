@@ -6,21 +6,18 @@ pass also gives the row sums of what it visited, so that the estimate beside a p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, NDArray, to_numpy
-from wellcal.engines import Engine
+from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.engines.reductions import RowAccumulator, Sums
 from wellcal.hypotests.setup import Setup
-from wellcal.measures._skce import estimate_unbiased
+from wellcal.measures._skce import estimate_from_sums
 from wellcal.measures.estimate import Estimate
-from wellcal.problem.problem import Problem
 
-Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 LARGEST_MATRIX = 4_000_000_000
@@ -65,36 +62,6 @@ class Products:
     sums: Sums
 
 
-@dataclass(frozen=True)
-class Visited:
-    """An engine that was over the pairs before and hands out the sums that it found there."""
-
-    engine: Engine
-    found: Sums
-
-    def triangle(self, problem: Problem) -> Sums:
-        """The sums found."""
-        return self.found
-
-    def blocks(self, problem: Problem, block_size: int) -> Sums:
-        """The sums found."""
-        return self.found
-
-    def map_tiles(self, problem: Problem, work: Callable[[slice, slice, Array], Result]) -> Iterator[Result]:
-        """As the engine does."""
-        return self.engine.map_tiles(problem, work)
-
-    def map_items(
-        self, problem: Problem, work: Callable[[Item], Result], items: Iterable[Item]
-    ) -> Iterator[Result]:
-        """As the engine does."""
-        return self.engine.map_items(problem, work, items)
-
-    def describe(self, problem: Problem) -> dict[str, Any]:
-        """As the engine does."""
-        return self.engine.describe(problem)
-
-
 def dense(setup: Setup, what: str) -> NDArray:
     """H0 as an array ``(n, n)``, or an error that says which methods do without it."""
     n = setup.n_samples
@@ -106,8 +73,6 @@ def dense(setup: Setup, what: str) -> NDArray:
     out = np.zeros((n, n))
 
     def fill(i: slice, j: slice, h: NDArray) -> None:
-        if setup.factor != 1.0:
-            h = setup.factor * h
         if i.stop <= j.start:
             out[i, j] = h
             out[j, i] = h.T
@@ -144,7 +109,7 @@ def quadratic_forms(setup: Setup, weights: NDArray) -> Forms:
         sums.add(i, j, right, down)
         for group, part in zip(groups, forms, strict=True):
             values[group] += part
-    return Forms(2.0 * setup.factor * values, scaled_sums(sums.result(), setup.factor))
+    return Forms(2.0 * values, sums.result())
 
 
 def products(setup: Setup, vectors: NDArray) -> Products:
@@ -162,8 +127,7 @@ def products(setup: Setup, vectors: NDArray) -> Products:
         values[j] += down
         squares += square
         sums.add(i, j, row, column)
-    factor = setup.factor
-    return Products(factor * values, 2.0 * factor**2 * squares, scaled_sums(sums.result(), factor))
+    return Products(values, 2.0 * squares, sums.result())
 
 
 def sums_of(matrix: NDArray) -> Sums:
@@ -184,8 +148,7 @@ def eigenvalues_of(setup: Setup, what: str) -> tuple[NDArray, Sums]:
 def estimate_from(setup: Setup, sums: Sums) -> Estimate:
     """Unbiased SKCE from sums over all pairs that a pass found."""
     check_finite(setup, sums.total)
-    found = Visited(setup.engine, scaled_sums(sums, 1.0 / setup.factor))
-    return setup.scaled(estimate_unbiased(setup.problem, found))
+    return setup.reported(estimate_from_sums(setup.problem, setup.engine, sums))
 
 
 def whole_diagonal(setup: Setup, what: str) -> NDArray:
@@ -194,7 +157,7 @@ def whole_diagonal(setup: Setup, what: str) -> NDArray:
     For pooled draws it is that of the pooled problem: h_ii is the squared norm of what h_ij are the
     inner products of.
     """
-    diagonal = setup.factor * np.asarray(to_numpy(setup.problem.diagonal()))
+    diagonal = np.asarray(to_numpy(setup.problem.diagonal()))
     correction = setup.problem.self_correction
     if correction is not None and np.isnan(to_numpy(correction)).any():
         raise ValueError(
@@ -209,7 +172,7 @@ def check_finite(setup: Setup, values: Any) -> None:
     """An error where h is not a number: comparisons with it would read as a small p-value."""
     if not np.all(np.isfinite(values)):
         raise ValueError(
-            f"h is not finite for some pairs of cases under the kernel {setup.problem.kernel!r}; "
+            f"h is not finite for some pairs of cases under the kernel {setup.kernel!r}; "
             "check the values that it returns"
         )
 
@@ -238,11 +201,6 @@ def _over_pairs(setup: Setup, reduce: Callable[[slice, slice, NDArray], Result])
     for done, result in enumerate(setup.engine.map_tiles(setup.problem, reduce), start=1):
         yield result
         setup.progress("pairs", done, total)
-
-
-def scaled_sums(sums: Sums, factor: float) -> Sums:
-    """Sums of `factor` times h."""
-    return sums if factor == 1.0 else Sums(factor * sums.total, factor * sums.rows)
 
 
 def _between_clusters(setup: Setup, i: slice, j: slice, h: NDArray) -> NDArray:

@@ -19,7 +19,9 @@ from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import as_generator
 from wellcal.predictions.inputs import check_inputs
 from wellcal.problem.defaults import default_kernel
-from wellcal.problem.problem import Problem, prepare_checked
+from wellcal.problem.location_kernel import LocationKernel, location_kernel
+from wellcal.problem.locations import Locations
+from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked
 
 ESTIMATE_BUDGET = 4e9
 """Elementary evaluations up to which the estimate reported with a p-value is taken over all pairs."""
@@ -37,8 +39,10 @@ class Setup:
         The predictions. For methods that exchange a target with draws, the pooled draws as atoms.
     given
         The predictions as they were given.
+    kernel
+        The kernel on pairs of prediction and target.
     problem
-        Both prepared under the kernel.
+        All of it prepared: rows and functions from which an engine has h for any pair of cases.
     engine
         What visits the pairs of cases.
     rng
@@ -58,6 +62,7 @@ class Setup:
     targets: NDArray
     predictions: Predictions
     given: Predictions
+    kernel: Kernel
     problem: Problem
     engine: Engine
     rng: np.random.Generator
@@ -72,11 +77,6 @@ class Setup:
         """Number of cases."""
         return self.problem.n
 
-    @property
-    def factor(self) -> float:
-        """What h of a pooled problem is to be multiplied by: P - d(y) is (S + 1) / S of pool - d(y)."""
-        return 1.0 if self.pooled is None else (1.0 + 1.0 / self.pooled) ** 2
-
     @cached_property
     def estimate(self) -> Estimate:
         """Unbiased SKCE over all pairs, or over blocks where these are too many."""
@@ -85,32 +85,32 @@ class Setup:
             found = estimate_unbiased(self.problem, self.engine)
         else:
             found = estimate_blocks(self.problem, self.engine, None, None)
-        return self.scaled(found)
+        return self.reported(found)
 
-    def scaled(self, estimate: Estimate) -> Estimate:
-        """An estimate from a pooled problem in the scale of the predictions as given."""
+    def reported(self, estimate: Estimate) -> Estimate:
+        """An estimate from `problem`, with the kernel as it was given and a note where draws were pooled."""
         if self.pooled is None:
             return estimate
-        error = estimate.standard_error
-        return replace(
-            estimate,
-            value=self.factor * estimate.value,
-            standard_error=None if error is None else self.factor * error,
-            provenance={
-                **estimate.provenance,
-                "pooled": "kernel on predictions sees targets pooled with draws",
-            },
-        )
+        note = {"pooled": "kernel on predictions sees targets pooled with draws"}
+        return replace(estimate, kernel=self.kernel, provenance={**estimate.provenance, **note})
 
     @cached_property
     def diagonal(self) -> NDArray:
         """h_ii, ``(n,)``, of the predictions as they were given."""
         problem = self.problem
         if self.pooled is not None:
-            problem = prepare_checked(
-                self.targets, self.given, problem.kernel, expectations=self.expectations
-            )
+            problem = prepare_checked(self.targets, self.given, self.kernel, expectations=self.expectations)
         return np.asarray(to_numpy(problem.diagonal()))
+
+    def problem_of(self, targets: NDArray, predictions: Predictions | None = None) -> Problem:
+        """The same problem with other targets, and other predictions where they are given."""
+        batch = self.predictions if predictions is None else predictions
+        return prepare_checked(targets, batch, self.problem.kernel, expectations=self.expectations)
+
+    def at(self, locations: Locations) -> LocationKernel:
+        """The kernel between the cases and locations, from which deviations there are found."""
+        kernel = self.kernel if self.pooled is None else _stretch(self.pooled) * self.kernel
+        return location_kernel(kernel, self.predictions, locations, expectations=self.expectations)
 
 
 def make_setup(
@@ -139,11 +139,14 @@ def make_setup(
         draws = int(predictions.values.shape[1])
         predictions = pool_draws(targets, predictions)
     chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel
+    # h has two deviations in it.
+    scaled = chosen if draws is None else _stretch(draws) ** 2 * check_pair_kernel(chosen)
     return Setup(
         targets=targets,
         predictions=predictions,
         given=batch,
-        problem=prepare_checked(targets, predictions, chosen, expectations=expectations),
+        kernel=chosen,
+        problem=prepare_checked(targets, predictions, scaled, expectations=expectations),
         engine=get_engine(engine),
         rng=as_generator(rng),
         n_resamples=n_resamples,
@@ -152,6 +155,11 @@ def make_setup(
         groups=number_clusters(groups, len(predictions)),
         progress=Progress() if progress is None else progress,
     )
+
+
+def _stretch(draws: int) -> float:
+    """How much further a target lies from the mean of its draws than from that of the pool it is part of."""
+    return 1.0 + 1.0 / draws
 
 
 def pool_draws(targets: NDArray, samples: Samples) -> Samples:

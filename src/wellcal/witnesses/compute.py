@@ -20,7 +20,7 @@ from wellcal.measures._skce import weighted_error
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import as_predictions
-from wellcal.problem.location_kernel import LocationKernel, location_kernel
+from wellcal.problem.location_kernel import LocationKernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import Problem, prepare_checked
 from wellcal.problem.weights import WeightSums, check_weights, effective_size, weighted_problem
@@ -156,15 +156,13 @@ def witness(
     given = segments_of(segments, n)
     estimate, scores, contributions = _by_case(setup, None if weights is None else w)
     locations = witness_locations(at, setup)
-    prepared = _weighted(
-        location_kernel(setup.problem.kernel, setup.predictions, locations, expectations=expectations), w
-    )
+    prepared = _weighted(setup.at(locations), w)
     candidates = Candidates(directions_of(setup, tuple(quantile_levels)), given, w, min_cases)
     at_locations, in_groups = _resample(setup, prepared, candidates)
     # An error of expectations is the same in all sets of targets; what is left is rounding.
     band = MaxTest.of(at_locations, _ROUNDING * np.sum(np.abs(prepared.expected), axis=0))
     groups = MaxTest.of(in_groups)
-    unit = float(np.sqrt(setup.factor)) / float(w.sum())
+    unit = 1.0 / float(w.sum())
     half = np.where(band.scale > 0, band.half_width(level), np.abs(at_locations[0])) * unit
     told = _groups(setup, candidates, groups, contributions, max_groups)
     names = [case.where for case in given]
@@ -193,7 +191,7 @@ def witness(
         level=level,
         n_samples=n,
         n_resamples=count,
-        kernel=setup.problem.kernel,
+        kernel=setup.kernel,
         provenance=provenance,
     )
 
@@ -231,7 +229,7 @@ def _by_case(setup: Setup, weights: NDArray | None) -> tuple[Estimate, NDArray, 
     """Estimate, scores and contributions, for the predictions as they were given."""
     problem: Problem = setup.problem
     if setup.pooled is not None:
-        problem = prepare_checked(setup.targets, setup.given, problem.kernel, expectations=setup.expectations)
+        problem = prepare_checked(setup.targets, setup.given, setup.kernel, expectations=setup.expectations)
     n = problem.n
     w: NDArray = np.ones(n) if weights is None else weights
     sums = setup.engine.triangle(problem if weights is None else weighted_problem(problem, w))

@@ -234,7 +234,7 @@ def _of_vectors(predictions: Predictions, summaries: tuple[Summary, ...]) -> lis
 def _of_objects(setup: Setup) -> list[Direction]:
     """How like its prediction a target is, by the kernel: E k_Y(Z, y)."""
     samples: Any = setup.predictions
-    kernels = [part.targets for _, part in expand(setup.problem.kernel) if isinstance(part, Tensor)]
+    kernels = [part.targets for _, part in expand(setup.kernel) if isinstance(part, Tensor)]
     if not kernels:
         return []
     values, weights = samples.values, np.asarray(samples.atom_weights())

@@ -38,9 +38,7 @@ def test_layout(method: Block, n: int, layout: tuple[int, int, int]) -> None:
 
 def test_estimate_is_that_of_skce() -> None:
     setup = case(31)
-    expected = wc.skce(
-        setup.targets, setup.predictions, kernel=setup.problem.kernel, estimator="block", block_size=4
-    )
+    expected = wc.skce(setup.targets, setup.predictions, kernel=setup.kernel, estimator="block", block_size=4)
     outcome = Block(4).run(setup)
     assert outcome.estimate is not None
     assert float(outcome.estimate) == pytest.approx(float(expected), rel=1e-11)
@@ -63,7 +61,7 @@ def test_shuffling_is_another_order_of_the_same_cases() -> None:
     assert shuffled.provenance["shuffled"] is True
     setup = case()
     order = np.random.default_rng(5).permutation(30)
-    again = make_setup(setup.targets[order], setup.predictions[order], setup.problem.kernel)
+    again = make_setup(setup.targets[order], setup.predictions[order], setup.kernel)
     assert Block(2).run(again).statistic == pytest.approx(shuffled.statistic, rel=1e-10)
 
 

@@ -60,7 +60,7 @@ def test_resamples_shrink_before_the_method_does(monkeypatch: pytest.MonkeyPatch
     from wellcal.hypotests.resampling.resampled import ResampledSKCE
 
     setup = normals(50)
-    cost = ResampledSKCE(setup, [setup.problem.kernel]).cost
+    cost = ResampledSKCE(setup, [setup.kernel]).cost
     monkeypatch.setattr(choose, "PAIRS_BUDGET", 400.0 * cost)
     assert chosen(50).n_resamples == 400
     assert chosen(50, n_resamples=99).n_resamples == 99

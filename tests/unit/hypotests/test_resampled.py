@@ -78,8 +78,8 @@ def by_definition(setup: Setup, kernel: Any, targets: np.ndarray) -> tuple[np.nd
         problem = prepare_checked(y, setup.predictions, kernel, expectations=setup.expectations)
         h = np.asarray(problem.tile(problem.rows, problem.rows))
         upper = np.triu_indices(setup.n_samples, 1)
-        found.append(2.0 * setup.factor * h[upper].sum() / (setup.n_samples - 1))
-        size = max(size, 2.0 * setup.factor * np.abs(h[upper]).sum() / (setup.n_samples - 1))
+        found.append(2.0 * h[upper].sum() / (setup.n_samples - 1))
+        size = max(size, 2.0 * np.abs(h[upper]).sum() / (setup.n_samples - 1))
     return np.array(found), size
 
 
@@ -101,14 +101,14 @@ def test_values_are_those_of_a_problem_for_each_set(
         if constant == "_ELEMENTS":
             monkeypatch.setattr(gaussian_term, constant, value)
     setup = setup_of(EXAMPLES[name])
-    agree(setup, [setup.problem.kernel], sets_of(setup))
+    agree(setup, [setup.kernel], sets_of(setup))
 
 
 @pytest.mark.parametrize("name", NO_DRAWS)
 def test_sums_and_factors_and_several_kernels(name: str) -> None:
     """Kernels that share a kernel on targets share work, and their values stay apart."""
     setup = setup_of(EXAMPLES[name])
-    plain = setup.problem.kernel
+    plain = setup.kernel
     wider = rescaled(plain.predictions, 2.0) @ plain.targets
     kernels = [plain, 3.0 * plain, 0.5 * plain + 2.0 * (plain + wider), wider]
     targets = sets_of(setup)
@@ -121,7 +121,7 @@ def test_sums_and_factors_and_several_kernels(name: str) -> None:
 @pytest.mark.parametrize("name", ["Normal", "Categorical", "Samples", "DiagonalNormal"])
 def test_the_whole_family_of_kernels(name: str) -> None:
     setup = setup_of(EXAMPLES[name])
-    kernels = list(kernel_family(setup.problem.kernel))
+    kernels = list(kernel_family(setup.kernel))
     assert len(kernels) in (7, 12)
     agree(setup, kernels, sets_of(setup))
     sharing = ResampledSKCE(setup, kernels)
@@ -138,7 +138,7 @@ def test_other_kernels_on_targets(name: str, on_targets: Any) -> None:
     example = EXAMPLES[name]
     lowering = wc.Lowering(nodes=32)
     setup = setup_of(example, ExpDistance(Wasserstein()) @ on_targets, expectations=lowering)
-    agree(setup, [setup.problem.kernel], sets_of(setup))
+    agree(setup, [setup.kernel], sets_of(setup))
 
 
 def squared_exponential(a: Any, b: Any) -> Any:
@@ -150,7 +150,7 @@ def test_a_users_function() -> None:
     setup = setup_of(
         EXAMPLES["Samples"], ExpDistance(MaximumMeanDiscrepancy(on_targets), power=2.0) @ on_targets
     )
-    agree(setup, [setup.problem.kernel], sets_of(setup))
+    agree(setup, [setup.kernel], sets_of(setup))
 
 
 def test_objects() -> None:
@@ -167,7 +167,7 @@ def test_counts_far_beyond_what_was_predicted() -> None:
     """Observed counts may lie anywhere: the common support reaches them."""
     rate = np.array([0.5, 1.0, 2.0, 4.0])
     setup = make_setup([0, 400, 3, 90], wc.Poisson(rate), rng=0)
-    agree(setup, [setup.problem.kernel], sets_of(setup))
+    agree(setup, [setup.kernel], sets_of(setup))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -180,7 +180,7 @@ def test_many_tiles_and_threads(name: str, threads: int, monkeypatch: pytest.Mon
     rows = np.random.default_rng(2).integers(len(example.targets), size=150)
     engine = Tiled(threads=threads)
     setup = make_setup(example.targets[rows], example.build(rows=rows), rng=0, engine=engine)
-    agree(setup, [setup.problem.kernel], sets_of(setup, 3))
+    agree(setup, [setup.kernel], sets_of(setup, 3))
 
 
 def test_more_cases_than_a_row_of_tiles() -> None:
@@ -188,7 +188,7 @@ def test_more_cases_than_a_row_of_tiles() -> None:
     rng = np.random.default_rng(6)
     n = 2_100
     setup = make_setup(rng.integers(0, 3, n), wc.Categorical(rng.dirichlet(np.ones(3), n)), rng=0)
-    found = ResampledSKCE(setup, [setup.problem.kernel])(setup.targets[None])[0, 0]
+    found = ResampledSKCE(setup, [setup.kernel])(setup.targets[None])[0, 0]
     assert found == pytest.approx(n * float(setup.estimate), abs=1e-9)
 
 
@@ -198,14 +198,14 @@ def test_more_cases_than_a_row_of_tiles() -> None:
 def test_the_way_depends_on_kind_and_number() -> None:
     def way(name: str) -> type:
         setup = setup_of(EXAMPLES[name])
-        return type(make_term(setup, setup.problem.kernel.targets))
+        return type(make_term(setup, setup.kernel.targets))
 
     assert way("Categorical") is ProductTerm
     assert way("Normal") is PairTerm
     assert way("DiagonalNormal") is GaussianTerm
     rng = np.random.default_rng(0)
     many = make_setup(rng.normal(size=100), wc.Normal(rng.normal(size=100), np.ones(100)))
-    assert isinstance(make_term(many, many.problem.kernel.targets), ProductTerm)
+    assert isinstance(make_term(many, many.kernel.targets), ProductTerm)
     classes = make_setup(np.zeros(5, int), wc.Categorical(rng.dirichlet(np.ones(40), 5)))
     assert isinstance(make_term(classes, Delta()), LabelTerm)
 
@@ -228,8 +228,8 @@ def test_matrix_products_keep_their_precision(offset: float) -> None:
     rng = np.random.default_rng(8)
     loc = rng.normal(size=(30, 10)) + offset
     setup = make_setup(loc + rng.normal(size=(30, 10)), wc.DiagonalNormal(loc, np.ones((30, 10))), rng=0)
-    assert isinstance(make_term(setup, setup.problem.kernel.targets), GaussianTerm)
-    agree(setup, [setup.problem.kernel], sets_of(setup), 1e-11 if offset == 0.0 else 1e-8)
+    assert isinstance(make_term(setup, setup.kernel.targets), GaussianTerm)
+    agree(setup, [setup.kernel], sets_of(setup), 1e-11 if offset == 0.0 else 1e-8)
 
 
 def test_kernels_without_terms_are_refused() -> None:
@@ -270,7 +270,7 @@ def test_many_small_products_keep_blas_to_one_thread(
 
     monkeypatch.setattr(resampled, "one_blas_thread", one_thread)
     setup = setup_of(EXAMPLES[name], engine=Tiled(threads=1))
-    ResampledSKCE(setup, [setup.problem.kernel])(sets_of(setup))
+    ResampledSKCE(setup, [setup.kernel])(sets_of(setup))
     assert bool(entered) == small
 
 

@@ -39,7 +39,7 @@ class Aggregated(Method):
     def run(self, setup: Setup) -> Outcome:
         """The exact p-value of the smallest p-value over kernels."""
         check_resampled(setup.predictions)
-        kernels = kernel_family(setup.problem.kernel) if self.kernels is None else tuple(self.kernels)
+        kernels = kernel_family(setup.kernel) if self.kernels is None else tuple(self.kernels)
         if not kernels:
             raise ValueError("kernels is empty: at least one kernel is needed")
         check_terms(kernels)

@@ -13,11 +13,11 @@ from wellcal.engines.reductions import Sums
 from wellcal.expectations.decompose import Rows, slice_rows
 from wellcal.hypotests.draws import draw_chi_square_sum
 from wellcal.hypotests.method import Method, Outcome
-from wellcal.hypotests.passes import Visited, check_finite, eigenvalues_of
+from wellcal.hypotests.passes import check_finite, eigenvalues_of
 from wellcal.hypotests.pvalues import monte_carlo_pvalue, tie_width
 from wellcal.hypotests.setup import Setup
 from wellcal.hypotests.tails import normal_tail, student_tail
-from wellcal.measures._skce import BlockSize, block_values, estimate_blocks, resolve_block_size
+from wellcal.measures._skce import BlockSize, block_values, estimate_from_block_sums, resolve_block_size
 from wellcal.measures.estimate import Estimate
 from wellcal.problem.problem import Problem, reordered
 
@@ -126,7 +126,7 @@ class Block(Method):
         estimate = self._estimate(setup, problem, sums, size, count)
         if self.null == "weighted_chi2":
             return _weighted_chi_square(setup, estimate, size, count)
-        values = setup.factor * np.asarray(block_values(sums.rows, size, count))
+        values = np.asarray(block_values(sums.rows, size, count))
         return self._studentised(setup, problem, estimate, values, size)
 
     def _layout(self, n: int) -> tuple[int, int]:
@@ -143,11 +143,9 @@ class Block(Method):
         return n // int(given), int(given)
 
     def _estimate(self, setup: Setup, problem: Problem, sums: Sums, size: int, count: int) -> Estimate:
-        found = estimate_blocks(problem, Visited(setup.engine, sums), size, None)
-        choices = {"dropped": setup.n_samples - count * size, "shuffled": self.shuffle}
-        return setup.scaled(
-            replace(found, n_samples=setup.n_samples, provenance={**found.provenance, **choices})
-        )
+        found = estimate_from_block_sums(problem, setup.engine, sums, size, shuffled=self.shuffle)
+        left_out = {**found.provenance, "dropped": setup.n_samples - count * size}
+        return setup.reported(replace(found, n_samples=setup.n_samples, provenance=left_out))
 
     def _studentised(
         self, setup: Setup, problem: Problem, estimate: Estimate, values: NDArray, size: int
@@ -161,7 +159,7 @@ class Block(Method):
         if variance == "pairs":
             pairs = 0.5 * size * (size - 1.0)
             squares = float(setup.engine.blocks(_squared(problem), size).total)
-            spread = setup.factor * math.sqrt(squares / (count * pairs)) / math.sqrt(pairs)
+            spread = math.sqrt(squares / (count * pairs)) / math.sqrt(pairs)
         z = math.sqrt(count) * float(estimate) / spread if spread > 0.0 else 0.0
         student = self.quantiles == "t" and variance == "blocks"
         provenance |= {"variance": variance, "quantiles": "t" if student else "normal"}

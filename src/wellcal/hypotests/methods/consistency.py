@@ -15,7 +15,6 @@ from wellcal.hypotests.pvalues import monte_carlo_pvalue
 from wellcal.hypotests.resampling.targets import draw_targets, number_of, users_form
 from wellcal.hypotests.setup import Setup
 from wellcal.predictions import Predictions
-from wellcal.problem.problem import prepare_checked
 
 
 @dataclass(frozen=True)
@@ -79,10 +78,9 @@ class Consistency(Method):
         if callable(function):
             name = getattr(function, "__name__", type(function).__name__)
             return name, lambda targets, predictions, what: _call(function, targets, predictions, what)
-        kernel = setup.problem.kernel
 
         def unbiased(targets: NDArray, predictions: Predictions, what: str) -> float:
-            problem = prepare_checked(targets, predictions, kernel, expectations=setup.expectations)
+            problem = setup.problem_of(targets, predictions)
             return 2.0 * float(setup.engine.triangle(problem).total) / (len(predictions) - 1.0)
 
         return "n SKCE_u", unbiased

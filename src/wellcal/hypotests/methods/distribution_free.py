@@ -11,7 +11,7 @@ import numpy as np
 from wellcal._arrays.checks import positive_number
 from wellcal._arrays.namespaces import to_numpy
 from wellcal.hypotests.method import Method, Outcome
-from wellcal.hypotests.passes import check_finite, estimate_from, scaled_sums
+from wellcal.hypotests.passes import check_finite, estimate_from
 from wellcal.hypotests.setup import Setup
 from wellcal.hypotests.tails import positive
 from wellcal.kernels.base import Kernel, Product, Radial, Scaled, Sum, Tensor
@@ -83,13 +83,13 @@ class DistributionFree(Method):
 
     def run(self, setup: Setup) -> Outcome:
         """The p-value of a prepared case."""
-        bound = bound_of_h(setup.problem.kernel) if self.bound is None else self.bound
+        bound = bound_of_h(setup.kernel) if self.bound is None else self.bound
         return self._block(setup, bound) if self.estimator == "block" else self._biased(setup, bound)
 
     def _block(self, setup: Setup, bound: float) -> Outcome:
         n = setup.n_samples
         size = resolve_block_size(self.block_size, n)
-        estimate = setup.scaled(estimate_blocks(setup.problem, setup.engine, size, None))
+        estimate = setup.reported(estimate_blocks(setup.problem, setup.engine, size, None))
         value = float(estimate)
         check_finite(setup, value)
         _check_bound(abs(value), bound, "the block estimate")
@@ -101,19 +101,19 @@ class DistributionFree(Method):
     def _biased(self, setup: Setup, bound: float) -> Outcome:
         n, problem = setup.n_samples, setup.problem
         provenance: dict[str, Any] = {"bound": bound}
-        proven = problem.kernel.guarantees(setup.predictions).positive_definite
+        proven = setup.kernel.guarantees(setup.predictions).positive_definite
         if proven is False:
             raise ValueError(
-                f'estimator="biased" needs a positive definite kernel, which {problem.kernel!r} is not; '
+                f'estimator="biased" needs a positive definite kernel, which {setup.kernel!r} is not; '
                 'take estimator="block"'
             )
         if proven is None:
             provenance["note"] = "holds if the kernel is positive definite, which is not proven"
         # A squared norm has all pairs of a draw with itself in it, which the diagonal for draws leaves out.
-        diagonal = setup.factor * np.asarray(to_numpy(problem.paired(problem.rows, problem.rows)))
+        diagonal = np.asarray(to_numpy(problem.paired(problem.rows, problem.rows)))
         check_finite(setup, diagonal)
         _check_bound(float(np.max(np.abs(diagonal))), bound, "h of a case with itself")
-        sums = scaled_sums(setup.engine.triangle(problem), setup.factor)
+        sums = setup.engine.triangle(problem)
         value = (2.0 * float(sums.total) + float(np.sum(diagonal))) / n**2
         excess = max(math.sqrt(max(n * value / bound, 0.0)) - 1.0, 0.0)
         pvalue = positive(math.exp(-0.5 * excess**2))

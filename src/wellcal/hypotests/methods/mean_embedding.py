@@ -90,7 +90,7 @@ class MeanEmbedding(Method):
             "locations": count,
             "drawn": not isinstance(self.locations, tuple),
             "reference": f"F({rank}, {n - rank})" if self.reference == "f" else f"chi-square({rank})",
-            "UCME^2": float(setup.factor * np.mean(means[0] ** 2)),
+            "UCME^2": float(np.mean(means[0] ** 2)),
         }
         if rank < count:
             provenance["rank"] = rank

@@ -13,7 +13,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.engines.reductions import Sums
 from wellcal.hypotests.draws import BITS, draw_signs
 from wellcal.hypotests.method import Method, Outcome
-from wellcal.hypotests.passes import check_finite, chunks, estimate_from, quadratic_forms, scaled_sums
+from wellcal.hypotests.passes import check_finite, chunks, estimate_from, quadratic_forms
 from wellcal.hypotests.pvalues import monte_carlo_pvalue
 from wellcal.hypotests.setup import Setup
 from wellcal.measures.estimate import Estimate
@@ -127,7 +127,6 @@ def between_clusters(setup: Setup, sums: Sums, groups: NDArray, sizes: NDArray, 
     error is that of SKCE_u.
     """
     check_finite(setup, sums.total)
-    sums = scaled_sums(sums, 1.0 / setup.factor)  # the setup puts it back
     value = 2.0 * float(sums.total) / pairs
     psi = 2.0 * (np.bincount(groups, weights=sums.rows) - value * sizes * (setup.n_samples - sizes)) / pairs
     count = len(sizes)
@@ -137,5 +136,5 @@ def between_clusters(setup: Setup, sums: Sums, groups: NDArray, sizes: NDArray, 
         **setup.engine.describe(setup.problem),
         "pairs": "between clusters",
     }
-    name, kernel = "unbiased, between clusters", setup.problem.kernel
-    return setup.scaled(Estimate(value, error, "SKCE", name, setup.n_samples, kernel, provenance))
+    name = "unbiased, between clusters"
+    return setup.reported(Estimate(value, error, "SKCE", name, setup.n_samples, setup.kernel, provenance))

@@ -56,7 +56,7 @@ class Omnibus(Method):
         check_resampled(setup.predictions)
         locations = LOCATIONS if self.locations is None else self.locations
         components = moment_components(setup)
-        if has_terms(setup.problem.kernel):
+        if has_terms(setup.kernel):
             components.append(location_component(setup, locations, _LOCATIONS_WEIGHT))
         if self.pairs or not components:
             components.append(skce_component(setup, weight=_PAIRS_WEIGHT))

@@ -40,7 +40,7 @@ class Regularised(Method):
     def run(self, setup: Setup) -> Outcome:
         """The exact p-value of the smallest p-value over strengths of regularisation."""
         check_resampled(setup.predictions)
-        check_terms([setup.problem.kernel])
+        check_terms([setup.kernel])
         locations = LOCATIONS if self.locations is None else self.locations
         found = smallest(setup, evaluate_components(setup, [location_component(setup, locations)]))
         count = locations if isinstance(locations, (int, np.integer)) else len(locations[0])

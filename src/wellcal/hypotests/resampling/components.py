@@ -20,7 +20,6 @@ from wellcal.hypotests.resampling.moments import centre_pvalues, moments_of, sur
 from wellcal.hypotests.resampling.statistics import skce_statistic
 from wellcal.hypotests.resampling.targets import target_sets
 from wellcal.hypotests.setup import Setup
-from wellcal.problem.location_kernel import location_kernel
 from wellcal.problem.locations import as_locations
 
 LOCATIONS = 40
@@ -88,10 +87,7 @@ def skce_component(setup: Setup, weight: float = 1.0) -> Component:
 
 def location_component(setup: Setup, locations: Any = LOCATIONS, weight: float = 1.0) -> Component:
     """Deviations at locations, regularised by their own covariance."""
-    where = as_locations(locations, setup.predictions, setup.rng)
-    prepared = location_kernel(
-        setup.problem.kernel, setup.predictions, where, expectations=setup.expectations
-    )
+    prepared = setup.at(as_locations(locations, setup.predictions, setup.rng))
     return Component("locations", weight, prepared.sums, regularised_pvalues)
 
 

@@ -312,7 +312,7 @@ class ResampledSKCE:
             values = sums(targets)
             for column, (index, factor, _) in enumerate(uses):
                 total[:, index] += factor * values[:, column]
-        return self.setup.factor * 2.0 * total / (self.setup.n_samples - 1)
+        return 2.0 * total / (self.setup.n_samples - 1)
 
 
 def _shape(n: int, term: Term) -> tuple[int, int]:

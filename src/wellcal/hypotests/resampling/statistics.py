@@ -10,7 +10,6 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.resampling.resampled import ResampledSKCE, has_terms
 from wellcal.hypotests.setup import Setup
 from wellcal.measures._skce import block_values
-from wellcal.problem.problem import prepare_checked
 
 _STACKED = 4_000_000  # entries of predictions that are repeated for several sets of targets at a time
 
@@ -22,10 +21,7 @@ def skce_statistic(setup: Setup) -> Callable[[NDArray], NDArray]:
         return lambda sets: resampled(sets)[:, 0]
 
     def one(targets: NDArray) -> float:
-        problem = prepare_checked(
-            targets, setup.predictions, setup.problem.kernel, expectations=setup.expectations
-        )
-        return 2.0 * setup.factor * float(setup.engine.triangle(problem).total) / (setup.n_samples - 1)
+        return 2.0 * float(setup.engine.triangle(setup.problem_of(targets)).total) / (setup.n_samples - 1)
 
     return lambda sets: np.array([one(targets) for targets in sets])
 
@@ -48,13 +44,8 @@ class BlockStatistic:
         for start in range(0, len(targets), step):
             sets = targets[start : start + step, :used]
             predictions = setup.predictions[np.tile(np.arange(used), len(sets))]
-            problem = prepare_checked(
-                sets.reshape(-1, *sets.shape[2:]),
-                predictions,
-                setup.problem.kernel,
-                expectations=setup.expectations,
-            )
+            problem = setup.problem_of(sets.reshape(-1, *sets.shape[2:]), predictions)
             sums = setup.engine.blocks(problem, self.size)
             blocks = block_values(sums.rows, self.size, len(sets) * used // self.size)
             out.append(np.reshape(blocks, (len(sets), -1)).mean(axis=1))
-        return setup.factor * setup.n_samples * np.concatenate(out)
+        return setup.n_samples * np.concatenate(out)
