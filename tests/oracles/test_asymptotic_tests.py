@@ -233,9 +233,8 @@ def test_pearson_is_scipys_curve_with_three_cumulants(case: tuple[Any, Any], tra
     assert outcome.pvalue == pytest.approx(expected, rel=1e-9)
 
 
-def test_exact_trace_in_several_strips(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wellcal.hypotests.traces._STRIP", 4)
-    setup = setup_of(normal_case())
+def test_exact_trace_in_several_strips() -> None:
+    setup = setup_of(normal_case(300), engine=Tiled(threads=2))
     h = matrix(setup)
     np.fill_diagonal(h, 0.0)
     trace = exact_trace(setup)

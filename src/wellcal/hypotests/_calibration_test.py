@@ -21,7 +21,6 @@ from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import BlockSize
 from wellcal.measures.estimate import Estimate
-from wellcal.problem.weights import refuse_weights
 
 _ERROR_RATES = (0.05, 0.01)  # that a p-value should be able to reach
 
@@ -35,14 +34,13 @@ def calibration_test(
     rng: int | np.random.Generator | None = None,
     n_resamples: int = 999,
     block_size: BlockSize = None,
-    locations: Any = None,
+    locations: object = None,
     statistic: Statistic | None = None,
     groups: object = None,
-    weights: object = None,
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
     keep_null: bool = False,
-    progress: bool | None = None,
+    progress: bool | Progress | None = None,
 ) -> TestResult:
     """Test the hypothesis that a model is calibrated.
 
@@ -74,7 +72,8 @@ def calibration_test(
         "consistency"        consistency resampling of predictions and targets
         ===================  ==========================================================================
 
-        or a method with options of its own, such as ``wellcal.hypotests.Block(variance="pairs")``.
+        or a method with options of its own, such as ``wellcal.hypotests.Block(variance="pairs")``, or one
+        that you wrote: a subclass of :class:`wellcal.hypotests.Method`, by its name or as a value.
     rng
         Seed or generator. The same seed gives the same p-value.
     n_resamples
@@ -90,14 +89,13 @@ def calibration_test(
     groups
         Label of the cluster of each case (patient, account), where cases of one cluster depend on each
         other. Only "multiplier", and "auto", honour it.
-    weights
-        Refused, with the reason: a calibrated model has no error under any weights.
     expectations, engine
         As in :func:`wellcal.skce`.
     keep_null
         Whether the result holds the values of the statistic under calibration.
     progress
-        Whether to show progress; None does where standard error is a terminal.
+        Whether to show progress; None does where standard error is a terminal. A
+        `wellcal.hypotests.progress.Progress` also says where and how often.
 
     Returns
     -------
@@ -109,6 +107,9 @@ def calibration_test(
     The test asks whether targets follow their predictions *given the prediction*. It is a test for the
     cases at hand: they must be independent, and none of them may have served to fit or recalibrate the
     model.
+
+    There are no weights of cases: a calibrated model has no error under any weights. A weighted statistic
+    is a matter of ``method="exact"``, with ``statistic=lambda y, pred: wc.skce(y, pred, weights=w)``.
 
     All arithmetic is NumPy's, wherever the arrays come from.
 
@@ -127,12 +128,6 @@ def calibration_test(
     >>> bool(wc.calibration_test(y, wc.Normal(mu, 0.6 * np.ones(100)), rng=1).pvalue < 0.01)
     True
     """
-    refuse_weights(
-        weights,
-        "a test of calibration",
-        "a calibrated model has no error under any weights; for a weighted statistic take method='exact' and "
-        "statistic=lambda y, pred: float(wc.skce(y, pred, weights=w))",
-    )
     count = whole_number(n_resamples, "n_resamples", least=1)
     one, several = _split_kernels(kernel)
     options = {"block_size": block_size, "locations": locations, "statistic": statistic, "kernels": several}
@@ -148,7 +143,7 @@ def calibration_test(
         expectations=expectations,
         engine=engine,
         pool=chosen is None or chosen.exchanges_draws,
-        progress=Progress(progress),
+        progress=progress if isinstance(progress, Progress) else Progress(progress),
     )
     reasons: dict[str, Any] = {}
     if chosen is None:

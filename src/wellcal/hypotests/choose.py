@@ -7,18 +7,16 @@ targets, which would spoil exactness, nor at the clock, which would make results
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from wellcal.expectations.decompose import components_of
+from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.method import Method
 from wellcal.hypotests.methods import Block, Multiplier, Omnibus, Pearson
 from wellcal.hypotests.resampling.components import LOCATIONS
 from wellcal.hypotests.resampling.resampled import ResampledSKCE, has_terms
-from wellcal.hypotests.resampling.targets import draw_targets, why_not_resampled
+from wellcal.hypotests.resampling.targets import draw_targets, unsampled_family, why_not_resampled
 from wellcal.hypotests.setup import Setup
-from wellcal.predictions import Predictions
 from wellcal.problem.locations import _centre
 
 PAIRS_BUDGET = 5e9
@@ -123,15 +121,15 @@ def _width(setup: Setup) -> int:
     return setup.problem_of(_typical_targets(setup)).width
 
 
-def _typical_targets(setup: Setup) -> Any:
+def _typical_targets(setup: Setup) -> NDArray:
     """Targets to measure cost with: it depends on how far they lie off, and observed ones must not count."""
-    predictions: Any = setup.predictions
-    if all(type(part)._draw is not Predictions._draw for part, _ in components_of(predictions)):
+    predictions = setup.predictions
+    if unsampled_family(predictions) is None:
         return draw_targets(predictions, np.random.default_rng(0), 1, setup.targets)[0]
     centre = _centre(predictions)
     return setup.targets if centre is None else centre.astype(setup.targets.dtype, copy=False)
 
 
 def _coordinates(setup: Setup) -> int:
-    shape: Any = setup.predictions.event_shape
-    return 1 if not shape else int(shape[0])
+    shape = setup.predictions.event_shape
+    return int(shape[0]) if shape else 1

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray
 
 BITS = 32
 """Sign vectors that are drawn together."""
-
-_DRAWN = 4_194_304  # numbers that are drawn at a time
 
 
 def draw_counts(rng: np.random.Generator, n: int, count: int) -> NDArray:
@@ -18,13 +17,13 @@ def draw_counts(rng: np.random.Generator, n: int, count: int) -> NDArray:
     Counting uniform draws takes a fraction of the time of multinomial variates.
     """
     out = np.empty((count, n), np.uint8)
-    for group in groups_of(n, count):
-        size = group.stop - group.start
+    for some in in_chunks(count, n):
+        size = some.stop - some.start
         drawn = rng.integers(0, n, size=(size, n)) + n * np.arange(size)[:, None]
         times = np.bincount(drawn.reshape(-1), minlength=size * n).reshape(size, n)
         if times.max() > np.iinfo(out.dtype).max:
             out = out.astype(times.dtype)
-        out[group] = times
+        out[some] = times
     return out
 
 
@@ -39,14 +38,8 @@ def draw_signs(rng: np.random.Generator, n: int, count: int) -> NDArray:
 def draw_chi_square_sum(rng: np.random.Generator, weights: NDArray, degrees: int, count: int) -> NDArray:
     """Draws ``(count,)`` of ``sum_i w_i (Z_i - s) / s``, Z_i chi-square with s degrees of freedom."""
     out = np.empty(count)
-    for group in groups_of(len(weights), count):
-        shape = (group.stop - group.start, len(weights))
+    for some in in_chunks(count, len(weights)):
+        shape = (some.stop - some.start, len(weights))
         drawn = rng.standard_normal(shape) ** 2 if degrees == 1 else rng.chisquare(degrees, shape) / degrees
-        out[group] = (drawn - 1.0) @ weights
+        out[some] = (drawn - 1.0) @ weights
     return out
-
-
-def groups_of(n: int, count: int) -> list[slice]:
-    """`count` rows of n numbers, as many at a time as are drawn at once."""
-    size = max(1, _DRAWN // max(n, 1))
-    return [slice(start, min(start + size, count)) for start in range(0, count, size)]

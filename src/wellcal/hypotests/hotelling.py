@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ _NEGLIGIBLE = 0.1  # standard errors that errors of expectations may amount to
 _CERTAIN = 5.0  # the same, from which on a deviation that does not vary is no rounding error
 
 
-def prepare_locations(setup: Setup, locations: Any = None) -> LocationKernel:
+def prepare_locations(setup: Setup, locations: object = None) -> LocationKernel:
     """The kernel of a case between its predictions and locations, drawn with its rng unless given."""
     wanted = DEFAULT_LOCATIONS if locations is None else locations
     return setup.at(as_locations(wanted, setup.predictions, setup.rng))
@@ -50,7 +49,7 @@ class EmbeddingStatistic:
         return hotelling(means, covariances, at.n, at.precision).statistic
 
 
-def cme_statistics(setup: Setup, locations: Any = None) -> EmbeddingStatistic:
+def cme_statistics(setup: Setup, locations: object = None) -> EmbeddingStatistic:
     """The statistic of the CME test for sets of targets of a prepared case."""
     return EmbeddingStatistic(prepare_locations(setup, locations))
 

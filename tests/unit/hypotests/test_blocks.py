@@ -113,9 +113,9 @@ def test_one_block_is_refused_with_the_remedy() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"variance": "rows"}, 'variance must be "blocks" or "pairs", found .rows'),
-        ({"quantiles": "z"}, 'quantiles must be "normal" or "t"'),
-        ({"null": "chi2"}, 'null must be "normal" or "weighted_chi2"'),
+        ({"variance": "rows"}, "unknown variance 'rows'; known are blocks, pairs"),
+        ({"quantiles": "z"}, "unknown quantiles 'z'; known are normal, t"),
+        ({"null": "chi2"}, "unknown null 'chi2'; known are normal, weighted_chi2"),
         ({"block_size": 2, "n_blocks": 2}, "not both"),
         ({"variance": "pairs", "quantiles": "t"}, "degrees of freedom"),
         ({"null": "weighted_chi2", "quantiles": "t"}, "leave them out"),
@@ -129,7 +129,7 @@ def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> No
 
 @pytest.mark.parametrize("count", [0, 16, 2.5, True])
 def test_wrong_number_of_blocks(count: Any) -> None:
-    with pytest.raises(ValueError, match=r"n_blocks must be a whole number between 1 and .*15"):
+    with pytest.raises(ValueError, match=r"n_blocks of 30 cases .* whole number between 1 and 15"):
         Block(n_blocks=count).run(case())
 
 

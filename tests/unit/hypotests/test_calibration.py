@@ -24,6 +24,7 @@ from wellcal.hypotests import (
     Pearson,
     Regularised,
 )
+from wellcal.hypotests.progress import Progress
 from wellcal.kernels import (
     Callable,
     ExpDistance,
@@ -137,6 +138,15 @@ def test_exact_stops_after_a_whole_number(wrong: Any) -> None:
 def test_locations_are_a_number_or_a_pair(locations: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="locations must be"):
         run(locations=locations)
+
+
+def test_there_are_no_weights() -> None:
+    """A calibrated model has no error under any weights: the page on tests says what to do instead."""
+    with pytest.raises(TypeError, match="unexpected keyword argument 'weights'"):
+        run(weights=np.ones(N))
+    w = np.linspace(0.0, 1.0, N)
+    weighted = run(method="exact", statistic=lambda y, pred: wc.skce(y, pred, weights=w))
+    assert weighted.statistic == pytest.approx(float(wc.skce(Y, PRED, weights=w)), rel=1e-12)
 
 
 # -- kernels --------------------------------------------------------------------------------------
@@ -480,17 +490,18 @@ def test_an_unknown_engine_is_refused() -> None:
         run(engine="abacus")
 
 
-def test_progress_is_quiet_unless_asked_for(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr("wellcal.hypotests.progress._PATIENCE", -1.0)
-    monkeypatch.setattr("wellcal.hypotests.progress._INTERVAL", 0.0)
+def test_progress_is_quiet_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    def impatient(shown: bool | None) -> Progress:
+        return Progress(shown, patience=-1.0, interval=-1.0)
+
     for method in ("exact", "bootstrap", "consistency"):
-        run(method=method, n_resamples=499)
+        run(method=method, n_resamples=199, progress=impatient(None))
     assert capsys.readouterr() == ("", "")
-    run(method="exact", n_resamples=499, progress=True)
+    run(method="exact", n_resamples=199, progress=impatient(True))
     out, err = capsys.readouterr()
     assert out == ""
     assert "resamples:" in err
-    run(method="exact", n_resamples=499, progress=False)
+    run(method="exact", n_resamples=199, progress=impatient(False))
     assert capsys.readouterr().err == ""
 
 

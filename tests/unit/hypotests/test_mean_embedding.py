@@ -58,7 +58,7 @@ def test_as_many_locations_as_cases_are_refused(n: int) -> None:
 
 
 def test_unknown_reference() -> None:
-    with pytest.raises(ValueError, match='"f" or "chi2", found \'normal\''):
+    with pytest.raises(ValueError, match="unknown reference 'normal'; known are f, chi2"):
         MeanEmbedding(reference="normal")
 
 

@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import wellcal as wc
+from wellcal._arrays.chunks import limited
 from wellcal.engines import Tiled
 from wellcal.hypotests import passes
 from wellcal.hypotests.methods import Bootstrap, GammaMoments, Multiplier, Pearson
@@ -46,11 +47,11 @@ def test_dense_is_the_whole_matrix(setup: Setup) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.float64])
-def test_quadratic_forms(setup: Setup, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passes, "_COLUMNS", 3)
+def test_quadratic_forms(setup: Setup, dtype: Any) -> None:
     h = whole(setup)
     weights = np.random.default_rng(1).integers(-3, 4, (setup.n_samples, 7)).astype(dtype)
-    found = passes.quadratic_forms(setup, weights)
+    with limited(cache=10):  # one column at a time for the largest tiles, seven for the smallest
+        found = passes.quadratic_forms(setup, weights)
     assert_allclose(found.values, np.diag(weights.T.astype(float) @ h @ weights), rtol=1e-10, atol=1e-12)
     assert found.sums.total == pytest.approx(h.sum() / 2, rel=1e-11)
     assert_allclose(found.sums.rows, h.sum(axis=1), rtol=1e-10, atol=1e-13)
@@ -116,21 +117,23 @@ def test_a_matrix_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) 
     passes.dense(setup, "this")
 
 
-def test_chunks_cover_all_columns_within_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passes, "_WEIGHT_BYTES", 1000)
-    assert passes.chunks(10, 30, 8) == [slice(0, 12), slice(12, 24), slice(24, 30)]
-    assert passes.chunks(10, 100, 1, 32) == [slice(0, 96), slice(96, 100)]
-    assert passes.chunks(10_000, 2) == [slice(0, 1), slice(1, 2)]
+def test_passes_cover_all_columns_within_the_budget() -> None:
+    with limited(work=32):  # four such arrays: 1024 bytes
+        assert list(passes.in_passes(10, 30, np.float64)) == [slice(0, 12), slice(12, 24), slice(24, 30)]
+        assert list(passes.in_passes(10, 100, np.int8, 32)) == [slice(0, 96), slice(96, 100)]
+        assert list(passes.in_passes(10_000, 2, np.float64)) == [slice(0, 1), slice(1, 2)]
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=str)
-def test_progress_counts_all_tiles(engine: Tiled) -> None:
+def test_progress_counts_all_pairs(engine: Tiled) -> None:
     told: list[tuple[float, float]] = []
     recorder: Any = lambda what, done, total: told.append((done, total))  # noqa: E731
     setup = replace(make_setup(*case(), engine=engine), progress=recorder)
     passes.products(setup, np.empty((setup.n_samples, 0)))
-    assert told[0][0] == 0
-    assert told[-1] == (len(told) - 1, len(told) - 1)
+    done = [count for count, _ in told]
+    assert done[0] == 0
+    assert done == sorted(done)
+    assert {total for _, total in told} == {done[-1]} == {setup.n_samples * (setup.n_samples - 1) // 2}
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,21 @@ import numpy as np
 import pytest
 
 import wellcal as wc
+from wellcal._arrays.chunks import limited
 from wellcal._arrays.namespaces import namespace
 from wellcal._arrays.ops import ops_for
 from wellcal.engines import Tiled
 from wellcal.expectations.bilinear import ElementForm
-from wellcal.hypotests.resampling import gaussian_term, resampled
+from wellcal.hypotests.resampling import resampled
 from wellcal.hypotests.resampling.gaussian_term import GaussianTerm
 from wellcal.hypotests.resampling.kernel_families import kernel_family, rescaled
 from wellcal.hypotests.resampling.resampled import (
+    MEASURED,
     LabelTerm,
     PairTerm,
     ProductTerm,
     ResampledSKCE,
+    Ways,
     has_terms,
     make_term,
 )
@@ -48,15 +51,16 @@ SETS = 5
 NO_DRAWS = [name for name in EXAMPLES if name != "Mixture with draws"]
 """Targets of draws within a mixture cannot be drawn exactly; those of all others can."""
 
-LAYOUTS = {
-    "as it is": {},
-    "features": {"_FEW_CASES": 4, "_MOST_FEATURES": 100_000},
-    "pairs": {"_MOST_FEATURES": 0},
-    "tables": {"_MOST_PRODUCT": 0},
-    "kernel not kept, small tiles": {"_KEPT": 0, "_ROWS": 1, "_ELEMENTS": 64},
-    "kernel kept, small tiles": {"_ROWS": 4, "_ELEMENTS": 64},
-    "one set at a time": {"_ENCODED": 1, "_ELEMENTS": 1},
+LAYOUTS: dict[str, tuple[Ways, dict[str, int]]] = {
+    "as it is": (Ways(), {}),
+    "features": (Ways(few_cases=4, most_features=100_000), {}),
+    "pairs": (Ways(most_features=0), {}),
+    "tables": (Ways(most_classes=0), {}),
+    "kernel not kept, small tiles": (Ways(rows=1), {"work": 0, "cache": 64}),
+    "kernel kept, small tiles": (Ways(rows=4), {"cache": 64}),
+    "one set at a time": (Ways(), {"work": 1, "cache": 1}),
 }
+"""How sums are found: which way is taken, and with how much memory."""
 
 
 def setup_of(example: Example, kernel: Any = None, **options: Any) -> Setup:
@@ -83,8 +87,10 @@ def by_definition(setup: Setup, kernel: Any, targets: np.ndarray) -> tuple[np.nd
     return np.array(found), size
 
 
-def agree(setup: Setup, kernels: list[Any], targets: np.ndarray, tolerance: float = 1e-10) -> None:
-    found = ResampledSKCE(setup, kernels)(targets)
+def agree(
+    setup: Setup, kernels: list[Any], targets: np.ndarray, tolerance: float = 1e-10, ways: Ways = MEASURED
+) -> None:
+    found = ResampledSKCE(setup, kernels, ways)(targets)
     assert found.shape == (len(targets), len(kernels))
     for column, kernel in zip(found.T, kernels, strict=True):
         expected, size = by_definition(setup, kernel, targets)
@@ -93,15 +99,11 @@ def agree(setup: Setup, kernels: list[Any], targets: np.ndarray, tolerance: floa
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", NO_DRAWS)
-def test_values_are_those_of_a_problem_for_each_set(
-    name: str, layout: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for constant, value in LAYOUTS[layout].items():
-        monkeypatch.setattr(resampled, constant, value)
-        if constant == "_ELEMENTS":
-            monkeypatch.setattr(gaussian_term, constant, value)
+def test_values_are_those_of_a_problem_for_each_set(name: str, layout: str) -> None:
+    ways, sizes = LAYOUTS[layout]
     setup = setup_of(EXAMPLES[name])
-    agree(setup, [setup.kernel], sets_of(setup))
+    with limited(**sizes):
+        agree(setup, [setup.problem.kernel], sets_of(setup), ways=ways)
 
 
 @pytest.mark.parametrize("name", NO_DRAWS)
@@ -172,15 +174,13 @@ def test_counts_far_beyond_what_was_predicted() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("name", ["Normal", "Categorical", "DiagonalNormal", "Laplace", "Poisson"])
-def test_many_tiles_and_threads(name: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resampled, "_ROWS", 16)
-    monkeypatch.setattr(resampled, "_ELEMENTS", 1024)
-    monkeypatch.setattr(resampled, "_KEPT", 0 if threads == 2 else 4_000_000)
+def test_many_tiles_and_threads(name: str, threads: int) -> None:
     example = EXAMPLES[name]
     rows = np.random.default_rng(2).integers(len(example.targets), size=150)
     engine = Tiled(threads=threads)
     setup = make_setup(example.targets[rows], example.build(rows=rows), rng=0, engine=engine)
-    agree(setup, [setup.kernel], sets_of(setup, 3))
+    with limited(cache=1024, work=10_000 if threads == 2 else 1_000_000):  # the kernel is kept, or not
+        agree(setup, [setup.kernel], sets_of(setup, 3), ways=Ways(rows=16))
 
 
 def test_more_cases_than_a_row_of_tiles() -> None:

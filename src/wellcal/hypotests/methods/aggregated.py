@@ -10,7 +10,7 @@ import numpy as np
 
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.pvalues import rank_pvalues
-from wellcal.hypotests.resampling.components import smallest
+from wellcal.hypotests.resampling.components import Evaluated, smallest_outcome
 from wellcal.hypotests.resampling.kernel_families import kernel_family
 from wellcal.hypotests.resampling.resampled import ResampledSKCE, check_terms
 from wellcal.hypotests.resampling.targets import check_resampled, target_sets
@@ -45,6 +45,7 @@ class Aggregated(Method):
         check_terms(kernels)
         statistics = ResampledSKCE(setup, kernels)
         values = np.concatenate([statistics(targets) for targets in target_sets(setup)])
-        return smallest(
-            setup, [(repr(k), 1.0, rank_pvalues(column)) for k, column in zip(kernels, values.T, strict=True)]
+        parts = zip(kernels, values.T, strict=True)
+        return smallest_outcome(
+            setup, [Evaluated(repr(kernel), 1.0, rank_pvalues(column)) for kernel, column in parts]
         )

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from wellcal._arrays.checks import one_of, whole_number
 from wellcal._arrays.namespaces import NDArray
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.decompose import Rows, slice_rows
@@ -87,15 +88,9 @@ class Block(Method):
     resamples: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        options = {
-            "variance": ("blocks", "pairs"),
-            "quantiles": ("normal", "t"),
-            "null": ("normal", "weighted_chi2"),
-        }
-        for option, known in options.items():
-            found = getattr(self, option)
-            if found not in known:
-                raise ValueError(f'{option} must be "{known[0]}" or "{known[1]}", found {found!r}')
+        one_of(self.variance, "variance", ("blocks", "pairs"))
+        one_of(self.quantiles, "quantiles", ("normal", "t"))
+        one_of(self.null, "null", ("normal", "weighted_chi2"))
         if self.block_size is not None and self.n_blocks is not None:
             raise ValueError("give block_size or n_blocks, not both")
         if self.quantiles == "t" and self.variance == "pairs":
@@ -134,13 +129,8 @@ class Block(Method):
         if self.n_blocks is None:
             size = resolve_block_size(self.block_size, n)
             return size, n // size
-        given: Any = self.n_blocks
-        if not isinstance(given, (int, np.integer)) or isinstance(given, bool) or not 1 <= given <= n // 2:
-            raise ValueError(
-                f"n_blocks must be a whole number between 1 and half the number of cases, {n // 2}, "
-                f"found {given!r}"
-            )
-        return n // int(given), int(given)
+        count = whole_number(self.n_blocks, f"n_blocks of {n} cases", least=1, most=n // 2)
+        return n // count, count
 
     def _estimate(self, setup: Setup, problem: Problem, sums: Sums, size: int, count: int) -> Estimate:
         found = estimate_from_block_sums(problem, setup.engine, sums, size, shuffled=self.shuffle)

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from wellcal._arrays.chunks import in_chunks
 from wellcal.engines.reductions import Sums
-from wellcal.hypotests.draws import draw_counts, groups_of
+from wellcal.hypotests.draws import draw_counts
 from wellcal.hypotests.method import Method, Outcome
-from wellcal.hypotests.passes import chunks, estimate_from, quadratic_forms, whole_diagonal
+from wellcal.hypotests.passes import estimate_from, in_passes, quadratic_forms, whole_diagonal
 from wellcal.hypotests.pvalues import monte_carlo_pvalue
 from wellcal.hypotests.setup import Setup
 
@@ -52,15 +53,15 @@ class Bootstrap(Method):
         diagonal = whole_diagonal(setup, "the bootstrap")
         null = np.empty(count)
         sums = Sums(0.0, np.zeros(n))
-        for part in chunks(n, count, bytes_each=1):
+        for part in in_passes(n, count, np.uint8):
             drawn = draw_counts(setup.rng, n, part.stop - part.start)
             forms = quadratic_forms(setup, drawn.T)
             sums = forms.sums
             rows = sums.rows + diagonal
             linear = np.empty((len(drawn), 2))
-            for group in groups_of(n, len(drawn)):
-                times = np.asarray(drawn[group], float)
-                linear[group] = np.stack([(times**2 - times) @ diagonal, times @ rows], axis=1)
+            for some in in_chunks(len(drawn), n):
+                times = np.asarray(drawn[some], float)
+                linear[some] = np.stack([(times**2 - times) @ diagonal, times @ rows], axis=1)
             pairs = forms.values + linear[:, 0]
             null[part] = pairs / (n - 1.0) - 2.0 * linear[:, 1] / n + rows.sum() / n
         estimate = estimate_from(setup, sums)

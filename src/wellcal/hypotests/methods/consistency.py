@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from wellcal._arrays.checks import one_of
 from wellcal._arrays.namespaces import NDArray
-from wellcal.expectations.decompose import components_of
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.pvalues import monte_carlo_pvalue
-from wellcal.hypotests.resampling.targets import draw_targets, number_of, users_form
+from wellcal.hypotests.resampling.targets import draw_targets, number_of, unsampled_family, users_form
 from wellcal.hypotests.setup import Setup
 from wellcal.predictions import Predictions
 
@@ -52,11 +52,9 @@ class Consistency(Method):
     exchanges_draws: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.statistic not in (None, "skce") and not callable(self.statistic):
-            raise ValueError(
-                f'unknown statistic {self.statistic!r} for consistency resampling; it is "skce" or a '
-                'function f(y, pred); method="exact" knows others'
-            )
+        if self.statistic is not None and not callable(self.statistic):
+            others = 'and functions f(y, pred); method="exact" knows others'
+            one_of(self.statistic, "statistic", ("skce",), or_else=others)
 
     def run(self, setup: Setup) -> Outcome:
         """The p-value, and the values of the statistic over resampled data sets."""
@@ -87,15 +85,16 @@ class Consistency(Method):
 
 
 def _check_sampled(predictions: Predictions) -> None:
-    for component, _ in components_of(predictions):
-        if type(component)._draw is Predictions._draw:
-            raise TypeError(
-                f'method="consistency" draws targets from the predictions, and {type(component).__name__} '
-                'cannot be sampled; give the family a method _draw(rng, size), or take method="pearson" or '
-                '"block"'
-            )
+    unsampled = unsampled_family(predictions)
+    if unsampled is not None:
+        raise TypeError(
+            f'method="consistency" draws targets from the predictions, and {unsampled} cannot be sampled; '
+            'give the family a method _draw(rng, size), or take method="pearson" or "block"'
+        )
 
 
-def _call(function: Callable[[Any, Any], Any], targets: NDArray, predictions: Any, what: str) -> float:
-    """A user's statistic of targets in the form that users have them in."""
+def _call(
+    function: Callable[[Any, Any], Any], targets: NDArray, predictions: Predictions, what: str
+) -> float:
+    """A user's statistic of targets in the form in which users have them."""
     return number_of(function(users_form(predictions, targets), predictions), what)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import positive_number
+from wellcal._arrays.checks import one_of, positive_number
 from wellcal._arrays.namespaces import to_numpy
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.passes import check_finite, estimate_from
@@ -76,8 +76,7 @@ class DistributionFree(Method):
     resamples: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.estimator not in ("block", "biased"):
-            raise ValueError(f'estimator must be "block" or "biased", found {self.estimator!r}')
+        one_of(self.estimator, "estimator", ("block", "biased"))
         if self.bound is not None:
             object.__setattr__(self, "bound", float(positive_number(self.bound, "bound")))
 

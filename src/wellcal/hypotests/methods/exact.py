@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from wellcal._arrays.checks import one_of, whole_number
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.hotelling import cme_statistics
 from wellcal.hypotests.method import Method, Outcome
@@ -58,26 +59,21 @@ class Exact(Method):
 
     statistic: Statistic = "skce"
     block_size: BlockSize = None
-    locations: Any = None
+    locations: object = None
     stop_after: int | None = None
 
     name: ClassVar[str] = "exact"
 
     def __post_init__(self) -> None:
-        known = ("skce", "block", "cme")
-        if not callable(self.statistic) and self.statistic not in known:
-            raise ValueError(
-                f"unknown statistic {self.statistic!r}; known are {', '.join(known)} and functions f(y, pred)"
-            )
+        if not callable(self.statistic):
+            one_of(self.statistic, "statistic", ("skce", "block", "cme"), or_else="and functions f(y, pred)")
         for option, taker in (("block_size", "block"), ("locations", "cme")):
             if getattr(self, option) is not None and self.statistic != taker:
                 raise ValueError(
                     f'{option} is for statistic="{taker}", found it with statistic={self.statistic!r}'
                 )
-        given: Any = self.stop_after
-        whole = isinstance(given, (int, np.integer)) and not isinstance(given, bool)
-        if given is not None and (not whole or given < 1):
-            raise ValueError(f"stop_after must be a whole number of at least 1, found {given!r}")
+        if self.stop_after is not None:
+            object.__setattr__(self, "stop_after", whole_number(self.stop_after, "stop_after", least=1))
 
     def run(self, setup: Setup) -> Outcome:
         """The p-value, and the drawn values of the statistic."""

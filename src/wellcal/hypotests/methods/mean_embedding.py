@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import stats
 
+from wellcal._arrays.checks import one_of
 from wellcal.hypotests.hotelling import hotelling, prepare_locations
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.setup import Setup
@@ -56,15 +57,14 @@ class MeanEmbedding(Method):
     measures"; Hotelling (1931).
     """
 
-    locations: Any = None
+    locations: object = None
     reference: str = "f"
 
     name: ClassVar[str] = "cme"
     resamples: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.reference not in ("f", "chi2"):
-            raise ValueError(f'reference must be "f" or "chi2", found {self.reference!r}')
+        one_of(self.reference, "reference", ("f", "chi2"))
 
     def run(self, setup: Setup) -> Outcome:
         """The p-value of Hotelling's statistic."""

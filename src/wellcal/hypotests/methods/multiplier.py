@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from wellcal._arrays.checks import one_of
 from wellcal._arrays.namespaces import NDArray
 from wellcal.engines.reductions import Sums
 from wellcal.hypotests.draws import BITS, draw_signs
 from wellcal.hypotests.method import Method, Outcome
-from wellcal.hypotests.passes import check_finite, chunks, estimate_from, quadratic_forms
+from wellcal.hypotests.passes import check_finite, estimate_from, in_passes, quadratic_forms
 from wellcal.hypotests.pvalues import monte_carlo_pvalue
 from wellcal.hypotests.setup import Setup
 from wellcal.measures.estimate import Estimate
@@ -64,8 +65,7 @@ class Multiplier(Method):
     clusters: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.signs not in ("rademacher", "normal"):
-            raise ValueError(f'signs must be "rademacher" or "normal", found {self.signs!r}')
+        one_of(self.signs, "signs", ("rademacher", "normal"))
 
     def run(self, setup: Setup) -> Outcome:
         """The p-value of a prepared case."""
@@ -110,8 +110,8 @@ class Multiplier(Method):
     def _draws(self, setup: Setup, units: int) -> Iterator[tuple[slice, NDArray]]:
         """Multipliers ``(r, units)`` for all resamples, in parts that one pass handles."""
         rademacher = self.signs == "rademacher"
-        parts = chunks(setup.n_samples, setup.n_resamples, 1 if rademacher else 8, BITS if rademacher else 1)
-        for part in parts:
+        kind, multiple = (np.int8, BITS) if rademacher else (np.float64, 1)
+        for part in in_passes(setup.n_samples, setup.n_resamples, kind, multiple):
             count = part.stop - part.start
             if rademacher:
                 yield part, draw_signs(setup.rng, units, count)

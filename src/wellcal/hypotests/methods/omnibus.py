@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.resampling.components import (
     LOCATIONS,
+    choose_locations,
     evaluate_components,
     location_component,
     moment_components,
     skce_component,
-    smallest,
+    smallest_outcome,
 )
 from wellcal.hypotests.resampling.resampled import has_terms
 from wellcal.hypotests.resampling.targets import check_resampled
@@ -43,21 +44,21 @@ class Omnibus(Method):
 
     Notes
     -----
-    docs/tests.md tells what was tried for the choice of statistics and weights, and what each was worth.
+    The page on tests tells which statistics and weights were tried, and what each was worth.
     """
 
     pairs: bool = True
-    locations: Any = LOCATIONS
+    locations: object = LOCATIONS
 
     name: ClassVar[str] = "omnibus"
 
     def run(self, setup: Setup) -> Outcome:
         """The exact p-value of the smallest weighted p-value."""
         check_resampled(setup.predictions)
-        locations = LOCATIONS if self.locations is None else self.locations
         components = moment_components(setup)
         if has_terms(setup.kernel):
+            locations = choose_locations(setup, self.locations)
             components.append(location_component(setup, locations, _LOCATIONS_WEIGHT))
         if self.pairs or not components:
             components.append(skce_component(setup, weight=_PAIRS_WEIGHT))
-        return smallest(setup, evaluate_components(setup, components))
+        return smallest_outcome(setup, evaluate_components(setup, components))

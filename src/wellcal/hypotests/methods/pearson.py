@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
+from wellcal._arrays.checks import one_of, whole_number
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.passes import estimate_from
 from wellcal.hypotests.setup import Setup
@@ -69,17 +68,18 @@ class Pearson(Method):
     fewest: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
-        if self.traces not in ("auto", "exact", "hutchinson"):
-            raise ValueError(f'traces must be "auto", "exact" or "hutchinson", found {self.traces!r}')
-        given: Any = self.probes
-        if not isinstance(given, (int, np.integer)) or isinstance(given, bool) or given < 4:
-            raise ValueError(f"probes must be a whole number of at least 4, found {given!r}")
+        one_of(self.traces, "traces", ("auto", "exact", "hutchinson"))
+        object.__setattr__(self, "probes", whole_number(self.probes, "probes", least=4))
+
+    def by_matrix(self, n_samples: int) -> bool:
+        """Whether the sum over triples is exact for so many cases."""
+        return self.traces == "exact" or (self.traces == "auto" and n_samples <= _EXACT_UP_TO)
 
     def run(self, setup: Setup) -> Outcome:
         """The p-value of a prepared case."""
         n = setup.n_samples
-        exact = self.traces == "exact" or (self.traces == "auto" and n <= _EXACT_UP_TO)
-        trace = exact_trace(setup) if exact else hutchinson_trace(setup, int(self.probes))
+        exact = self.by_matrix(n)
+        trace = exact_trace(setup) if exact else hutchinson_trace(setup, self.probes)
         estimate = estimate_from(setup, trace.sums)
         statistic = n * float(estimate)
         k2 = 2.0 * trace.squares / (n * (n - 1.0))
@@ -92,6 +92,6 @@ class Pearson(Method):
         }
         if trace.error is not None:
             error = share * trace.error / k2**1.5 if k2 > 0 else 0.0
-            provenance |= {"probes": int(self.probes), "skewness_standard_error": error}
+            provenance |= {"probes": self.probes, "skewness_standard_error": error}
         pvalue = pearson_tail(statistic, k2, k3) if k2 > 0 else 1.0
         return Outcome(statistic, pvalue, "n SKCE_u", estimate, None, provenance)

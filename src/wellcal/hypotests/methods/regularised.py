@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import ClassVar
 
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.resampling.components import (
     LOCATIONS,
+    choose_locations,
     evaluate_components,
     location_component,
-    smallest,
+    smallest_outcome,
 )
 from wellcal.hypotests.resampling.resampled import check_terms
 from wellcal.hypotests.resampling.targets import check_resampled
@@ -33,7 +32,7 @@ class Regularised(Method):
         Number of locations drawn from the predictions, or ``(predictions, targets)``.
     """
 
-    locations: Any = LOCATIONS
+    locations: object = LOCATIONS
 
     name: ClassVar[str] = "regularised"
 
@@ -41,8 +40,7 @@ class Regularised(Method):
         """The exact p-value of the smallest p-value over strengths of regularisation."""
         check_resampled(setup.predictions)
         check_terms([setup.kernel])
-        locations = LOCATIONS if self.locations is None else self.locations
-        found = smallest(setup, evaluate_components(setup, [location_component(setup, locations)]))
-        count = locations if isinstance(locations, (int, np.integer)) else len(locations[0])
-        found.provenance["locations"] = int(count)
+        locations = choose_locations(setup, self.locations)
+        found = smallest_outcome(setup, evaluate_components(setup, [location_component(setup, locations)]))
+        found.provenance["locations"] = len(locations)
         return found

@@ -9,16 +9,17 @@ length scale, so that targets are centred first, and those that lie too far apar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import NDArray
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.targets import Gaussian
 from wellcal.predictions import DiagonalNormal, Predictions
+from wellcal.problem.pairs import tile_shape
 
-_ELEMENTS = 131_072  # entries of an array that is worked on at a time
 _FARTHEST = 3e3  # |x|^2 / l^2 up to which rounding stays below 1e-12
 
 
@@ -43,7 +44,9 @@ class GaussianTerm:
     forward: NDArray
     loc: NDArray
     variance: NDArray
-    width: int = 2
+
+    cost: ClassVar[float] = 2.0
+    small_products: ClassVar[bool] = True
 
     @staticmethod
     def serves(kernel: Kernel, predictions: Predictions) -> bool:
@@ -71,6 +74,10 @@ class GaussianTerm:
         """Numbers that encode one target."""
         return 4 * self.loc.shape[1] + 5
 
+    def tile_shape(self, n: int) -> tuple[int, int]:
+        """Tiles of which two arrays fit the cache."""
+        return tile_shape(1, budget().cache // 2)
+
     def encode(self, targets: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """Factors of exponents: of targets among each other, left and right, and with predictions."""
         y = targets - self.centre
@@ -87,11 +94,9 @@ class GaussianTerm:
         count = len(kps)
         flat = kps.reshape(count, -1).T
         turned = np.swapaxes(kps, 1, 2).reshape(count, -1).T
-        step = max(1, _ELEMENTS // max(1, kps[0].size))
         out = np.repeat((self._expected(i, j).ravel() @ flat)[None], len(left), axis=0)
         with np.errstate(under="ignore"):
-            for start in range(0, len(left), step):
-                sets = slice(start, start + step)
+            for sets in in_chunks(len(left), kps[0].size, within=budget().cache):
                 out[sets] += _sums(left[sets, i] @ _transposed(right[sets, j]), flat)
                 out[sets] -= _sums(self.forward[i] @ _transposed(powers[sets, j]), flat)
                 out[sets] -= _sums(self.forward[j] @ _transposed(powers[sets, i]), turned)

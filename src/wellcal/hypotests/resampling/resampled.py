@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import NDArray, namespace
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.threads import one_blas_thread
@@ -33,23 +34,58 @@ from wellcal.predictions import Predictions
 from wellcal.problem.pairs import tile_shape, triangle_tiles
 from wellcal.problem.problem import expand
 
-_ELEMENTS = 131_072  # entries of an array that is worked on at a time
-_MOST_FEATURES = 256  # beyond, evaluating pairs is cheaper
-_MOST_PRODUCT = 32  # classes up to which a matrix product beats a comparison of labels
-_ROWS = 256  # height of the tiles of a matrix product
-_FEW_CASES = 64
-_KEPT = 4_000_000  # entries of the kernel matrix on predictions that are kept between sets of targets
-_ENCODED = 16_000_000  # entries of encoded targets that are held at a time
+_KEPT = 2  # temporary arrays that the kernel matrix on predictions may fill, to be kept between sets
+_ENCODED = 8  # temporary arrays that encoded targets may fill at a time
 
 _ops = ops_for(namespace())
 
 
-class Term(Protocol):
-    """A term of the kernel, as far as it depends on targets."""
+@dataclass(frozen=True)
+class Ways:
+    """Which way of evaluating a kernel on targets is taken when.
+
+    Attributes
+    ----------
+    most_features
+        Features beyond which evaluating pairs is cheaper.
+    most_classes
+        Classes up to which a matrix product beats a comparison of labels.
+    few_cases
+        Cases up to which a few pairs are cheaper than their features.
+    rows
+        Height of the tiles of a matrix product.
+    """
+
+    most_features: int = 256
+    most_classes: int = 32
+    few_cases: int = 64
+    rows: int = 256
+
+
+MEASURED = Ways()
+"""The ways that were found to be the quickest."""
+
+
+class ResampledTerm(Protocol):
+    """A kernel on targets, as far as sets of targets change it."""
 
     @property
     def entries(self) -> int:
         """Numbers that encode one target."""
+        ...
+
+    @property
+    def cost(self) -> float:
+        """Elementary evaluations for one pair and one set of targets, for choices between methods."""
+        ...
+
+    @property
+    def small_products(self) -> bool:
+        """Whether the work is done in many small products, in which threads of BLAS wait for each other."""
+        ...
+
+    def tile_shape(self, n: int) -> tuple[int, int]:
+        """Height and width of the tiles in which n cases are best visited."""
         ...
 
     def encode(self, targets: NDArray) -> Any:
@@ -74,11 +110,34 @@ def target_rows(scheme: Plan, targets: NDArray, predictions: Predictions) -> Row
 
 
 @dataclass(frozen=True)
-class ProductTerm:
-    """Deviations of features, or of the probabilities of few classes: one product serves all sets."""
+class _LargeProducts:
+    """Terms that are evaluated by few and large matrix products."""
 
     scheme: Plan
     predictions: Predictions
+    rows: int
+
+    small_products: ClassVar[bool] = False
+
+    @property
+    def entries(self) -> int:
+        """Numbers that encode one target."""
+        raise NotImplementedError
+
+    @property
+    def cost(self) -> float:
+        """A product does about sixteen multiplications in the time of one evaluation."""
+        return max(1.0, self.entries / 16.0)
+
+    def tile_shape(self, n: int) -> tuple[int, int]:
+        """Whole rows, as long as the kernel on predictions is kept."""
+        return (self.rows, n) if n * n <= _KEPT * budget().work else (self.rows, 8 * self.rows)
+
+
+@dataclass(frozen=True)
+class ProductTerm(_LargeProducts):
+    """Deviations of features, or of the probabilities of few classes: one product serves all sets."""
+
     mean: NDArray
     gram: NDArray | None
 
@@ -109,16 +168,16 @@ class ProductTerm:
 
 
 @dataclass(frozen=True)
-class LabelTerm:
+class LabelTerm(_LargeProducts):
     """Many classes: cross terms are looked up in tables, and labels are compared."""
 
-    scheme: Plan
-    predictions: Predictions
     weights: NDArray
     smooth: NDArray
     gram: NDArray | None
 
-    entries: int = 4
+    @property
+    def entries(self) -> int:
+        return 4
 
     def encode(self, targets: NDArray) -> NDArray:
         """Positions of the targets, ``(r, n)``."""
@@ -163,14 +222,20 @@ class PairTerm:
     rows: Rows
     forms: tuple[ElementForm, ElementForm, ElementForm]
 
+    small_products: ClassVar[bool] = True
+
     @property
     def entries(self) -> int:
         return 1 + (self.predictions.event_shape[0] if self.predictions.event_shape else 1)
 
     @property
-    def width(self) -> int:
-        """Elementary evaluations for one pair and one set of targets."""
-        return 2 * self.forms[1].width + self.forms[2].width
+    def cost(self) -> float:
+        """Predictions with targets, both ways round, and targets with targets."""
+        return float(2 * self.forms[1].width + self.forms[2].width)
+
+    def tile_shape(self, n: int) -> tuple[int, int]:
+        """Tiles that fit the cache."""
+        return tile_shape(self.forms[1].width, budget().cache)
 
     def encode(self, targets: NDArray) -> Rows:
         """Rows ``(r, n, ...)``."""
@@ -187,9 +252,7 @@ class PairTerm:
             shared_left, shared_right = _shared(left), _shared(right)
             parts: list[NDArray] = []
             count = next(iter(encoded.values())).shape[0]
-            step = max(1, _ELEMENTS // max(1, len(weights) * max(1, cross.width)))
-            for start in range(0, count, step):
-                sets = slice(start, start + step)
+            for sets in in_chunks(count, len(weights) * max(1, cross.width), within=budget().cache):
                 y_left = {name: value[sets, i] for name, value in encoded.items()}
                 y_right = {name: value[sets, j] for name, value in encoded.items()}
                 h = observed.batched(_ops, y_left, y_right)
@@ -225,9 +288,11 @@ def check_terms(kernels: Sequence[Kernel]) -> None:
 class TermSums:
     """Sums over pairs i < j for one kernel on targets and q kernels on predictions."""
 
-    def __init__(self, setup: Setup, on_targets: Kernel, on_predictions: Sequence[Kernel]) -> None:
+    def __init__(
+        self, setup: Setup, on_targets: Kernel, on_predictions: Sequence[Kernel], ways: Ways
+    ) -> None:
         self.setup = setup
-        self.term = make_term(setup, on_targets)
+        self.term = make_term(setup, on_targets, ways)
         self.parts: list[tuple[Any, Rows]] = [
             prediction_kernel(kernel, setup.predictions, expectations=setup.expectations)
             for kernel in on_predictions
@@ -237,14 +302,13 @@ class TermSums:
     @property
     def cost(self) -> float:
         """Elementary evaluations for one set of targets, for choices between methods."""
-        return 0.5 * self.setup.n_samples**2 * _term_width(self.term)
+        return 0.5 * self.setup.n_samples**2 * self.term.cost
 
     def __call__(self, targets: NDArray) -> NDArray:
         """Sums ``(r, q)`` for sets of targets ``(r, n, ...)``."""
-        step = max(1, _ENCODED // max(1, self.setup.n_samples * self.term.entries))
-        return np.concatenate(
-            [self._some(targets[start : start + step]) for start in range(0, len(targets), step)]
-        )
+        entries = self.setup.n_samples * self.term.entries
+        sets = in_chunks(len(targets), entries, within=_ENCODED * budget().work)
+        return np.concatenate([self._some(targets[some]) for some in sets])
 
     def _some(self, targets: NDArray) -> NDArray:
         encoded = self.term.encode(targets)
@@ -255,12 +319,11 @@ class TermSums:
             return self.term.tile(kps, i, j, encoded)
 
         n = self.setup.n_samples
-        if self._kept is None and n * n * len(self.parts) <= _KEPT:
+        if self._kept is None and n * n * len(self.parts) <= _KEPT * budget().work:
             self._kept = self._kernels(slice(0, n), slice(0, n))
-        tiles = ((i.index, j.index) for i, j in triangle_tiles(0, n, *_shape(n, self.term)))
+        tiles = ((i.index, j.index) for i, j in triangle_tiles(0, n, *self.term.tile_shape(n)))
         total = np.zeros((len(targets), len(self.parts)))
-        # Threads of BLAS would wait for each other in its many small products, also where there is one tile.
-        with nullcontext() if isinstance(self.term, (ProductTerm, LabelTerm)) else one_blas_thread():
+        with one_blas_thread() if self.term.small_products else nullcontext():  # also where there is one tile
             for part in self.setup.engine.map_items(self.setup.problem, work, tiles):
                 total += part
         return total
@@ -284,9 +347,11 @@ class ResampledSKCE:
         The case.
     kernels
         Kernels, each a sum of products. Those with the same kernel on targets share most of the work.
+    ways
+        Which way of evaluating them is taken when.
     """
 
-    def __init__(self, setup: Setup, kernels: Sequence[Kernel]) -> None:
+    def __init__(self, setup: Setup, kernels: Sequence[Kernel], ways: Ways = MEASURED) -> None:
         self.setup = setup
         self.count = len(kernels)
         found: dict[Kernel, list[tuple[int, float, Kernel]]] = {}
@@ -296,7 +361,7 @@ class ResampledSKCE:
                     raise TypeError(f"{part!r} is no product of a kernel on predictions and one on targets")
                 found.setdefault(part.targets, []).append((index, float(factor), part.predictions))
         self.terms = [
-            (TermSums(setup, on_targets, [part for _, _, part in uses]), uses)
+            (TermSums(setup, on_targets, [part for _, _, part in uses], ways), uses)
             for on_targets, uses in found.items()
         ]
 
@@ -315,14 +380,6 @@ class ResampledSKCE:
         return 2.0 * total / (self.setup.n_samples - 1)
 
 
-def _shape(n: int, term: Term) -> tuple[int, int]:
-    if isinstance(term, PairTerm):
-        return tile_shape(term.forms[1].width, _ELEMENTS)
-    if isinstance(term, GaussianTerm):
-        return tile_shape(1, _ELEMENTS // 2)
-    return (_ROWS, n) if n * n <= _KEPT else (_ROWS, 8 * _ROWS)
-
-
 def _upper(kp: NDArray, i: slice, j: slice) -> NDArray:
     """Kernel values where i < j, zero elsewhere."""
     if i.stop <= j.start:
@@ -330,28 +387,21 @@ def _upper(kp: NDArray, i: slice, j: slice) -> NDArray:
     return np.where(np.arange(i.start, i.stop)[:, None] < np.arange(j.start, j.stop)[None, :], kp, 0.0)
 
 
-def _term_width(term: Term) -> float:
-    if isinstance(term, (PairTerm, GaussianTerm)):
-        return float(term.width)
-    # A product does about sixteen multiplications in the time of one evaluation.
-    return max(1.0, term.entries / 16.0)
-
-
-def make_term(setup: Setup, on_targets: Kernel) -> Term:
+def make_term(setup: Setup, on_targets: Kernel, ways: Ways = MEASURED) -> ResampledTerm:
     """The cheapest way to evaluate a kernel on targets over many sets of them."""
     predictions, observed = setup.predictions, Targets(setup.targets, setup.predictions)
     sides: list[Any] = [predictions, observed]
-    many = setup.n_samples > _FEW_CASES  # below, a few pairs are cheaper than their features
+    many = setup.n_samples > ways.few_cases
     scheme = plan(on_targets, sides, expectations=setup.expectations, many=many)
-    if scheme.features is not None and scheme.features.size > _MOST_FEATURES:
+    if scheme.features is not None and scheme.features.size > ways.most_features:
         scheme = plan(on_targets, sides, expectations=setup.expectations)
     rows, layout = scheme.rows([(1.0, predictions)])
     form = scheme.form(layout, layout)
     if isinstance(form, FiniteForm):
         weights = rows["u"]
-        if scheme.grid is None or weights.shape[1] <= _MOST_PRODUCT:
-            return ProductTerm(scheme, predictions, weights, form.gram)
-        return LabelTerm(scheme, predictions, weights, rows.get("g", weights), form.gram)
+        if scheme.grid is None or weights.shape[1] <= ways.most_classes:
+            return ProductTerm(scheme, predictions, ways.rows, weights, form.gram)
+        return LabelTerm(scheme, predictions, ways.rows, weights, rows.get("g", weights), form.gram)
     if GaussianTerm.serves(on_targets, predictions):
         return GaussianTerm.prepare(on_targets, predictions)
     _, points = scheme.rows([(1.0, observed)])

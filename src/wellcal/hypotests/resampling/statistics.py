@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.resampling.resampled import ResampledSKCE, has_terms
 from wellcal.hypotests.setup import Setup
 from wellcal.measures._skce import block_values
-
-_STACKED = 4_000_000  # entries of predictions that are repeated for several sets of targets at a time
 
 
 def skce_statistic(setup: Setup) -> Callable[[NDArray], NDArray]:
@@ -39,10 +38,9 @@ class BlockStatistic:
     def __call__(self, targets: NDArray) -> NDArray:
         """Values ``(r,)`` for sets of targets ``(r, n, ...)``."""
         setup, used = self.setup, self.used
-        step = max(1, _STACKED // max(1, used * setup.problem.width))
         out: list[NDArray] = []
-        for start in range(0, len(targets), step):
-            sets = targets[start : start + step, :used]
+        for some in in_chunks(len(targets), used * setup.problem.width):
+            sets = targets[some, :used]
             predictions = setup.predictions[np.tile(np.arange(used), len(sets))]
             problem = setup.problem_of(sets.reshape(-1, *sets.shape[2:]), predictions)
             sums = setup.engine.blocks(problem, self.size)
