@@ -228,10 +228,10 @@ def _check_groups(method: Method | None, groups: object) -> None:
 
 
 def _check_enough(method: Method, setup: Setup) -> None:
-    if setup.n_samples < method.fewest:
+    fewest = max(method.fewest, 2)  # the estimate that is reported needs a pair
+    if setup.n_samples < fewest:
         raise ValueError(
-            f"method={method.name!r} needs at least {method.fewest} cases, found {setup.n_samples}; "
-            "collect more"
+            f"method={method.name!r} needs at least {fewest} cases, found {setup.n_samples}; collect more"
         )
 
 

@@ -72,7 +72,8 @@ class Method(ABC):
     clusters
         Whether `groups` of dependent cases are honoured.
     fewest
-        The smallest number of cases that will do.
+        The smallest number of cases that will do: two or more, since an estimate of the calibration error
+        is reported with every p-value.
 
     Examples
     --------

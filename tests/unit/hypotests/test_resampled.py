@@ -213,12 +213,13 @@ def test_the_way_depends_on_kind_and_number() -> None:
 def test_distant_vectors_do_not_go_by_matrix_products() -> None:
     """|x|^2 would drown the distances between neighbours."""
     near = wc.DiagonalNormal(np.zeros((4, 2)), np.ones((4, 2)))
-    assert GaussianTerm.serves(Gaussian(), near)
-    assert GaussianTerm.serves(Gaussian(), wc.DiagonalNormal(np.full((4, 2), 1e6), np.ones((4, 2))))
+    assert GaussianTerm.prepare(Gaussian(), near) is not None
+    distant = wc.DiagonalNormal(np.full((4, 2), 1e6), np.ones((4, 2)))
+    assert GaussianTerm.prepare(Gaussian(), distant) is not None  # what matters is how far they lie apart
     far = np.array([[0.0, 0.0], [1e3, 0.0], [0.0, 1.0], [5.0, 5.0]])
     pred = wc.DiagonalNormal(far, np.ones((4, 2)))
-    assert not GaussianTerm.serves(Gaussian(), pred)
-    assert not GaussianTerm.serves(Laplacian(), near)
+    assert GaussianTerm.prepare(Gaussian(), pred) is None
+    assert GaussianTerm.prepare(Laplacian(), near) is None
     setup = make_setup(far + 0.3, pred, paper_kernel, rng=0)
     agree(setup, [paper_kernel], sets_of(setup))
 
@@ -277,9 +278,8 @@ def test_many_small_products_keep_blas_to_one_thread(
 # -- batches of rows --------------------------------------------------------------------------------
 
 
-def pair_term(setup: Setup, monkeypatch: pytest.MonkeyPatch, on_targets: Any) -> PairTerm:
-    monkeypatch.setattr(GaussianTerm, "serves", staticmethod(lambda kernel, predictions: False))
-    term = make_term(setup, on_targets)
+def pair_term(setup: Setup, on_targets: Any) -> PairTerm:
+    term = make_term(setup, on_targets, Ways(exponents=False))
     assert isinstance(term, PairTerm)
     return term
 
@@ -299,9 +299,9 @@ CLOSED = ["Normal", "DiagonalNormal", "MultivariateNormal", "Mixture", "Mixture 
     [(name, Laplacian(0.7)) for name in ELEMENTWISE] + [(name, Gaussian(0.7)) for name in CLOSED],
     ids=str,
 )
-def test_batches_are_tiles_one_by_one(name: str, on_targets: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_tiles_one_by_one(name: str, on_targets: Any) -> None:
     setup = setup_of(EXAMPLES[name], expectations=wc.Lowering(nodes=16, points=16))
-    term = pair_term(setup, monkeypatch, on_targets)
+    term = pair_term(setup, on_targets)
     ops = ops_for(namespace())
     _, cross, observed = term.forms
     targets = sets_of(setup, 3)
@@ -320,10 +320,10 @@ def test_batches_are_tiles_one_by_one(name: str, on_targets: Any, monkeypatch: p
         np.testing.assert_allclose(between[r], expected, rtol=1e-12, atol=1e-15)
 
 
-def test_batches_of_components_with_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_of_components_with_weights() -> None:
     """Components on both sides, with weights in the rows, and a batch axis of one on either side."""
     setup = setup_of(EXAMPLES["Mixture"])
-    term = pair_term(setup, monkeypatch, Gaussian(0.7))
+    term = pair_term(setup, Gaussian(0.7))
     form = term.forms[0]
     assert isinstance(form, ElementForm)
     ops = ops_for(namespace())

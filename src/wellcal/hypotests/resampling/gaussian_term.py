@@ -9,7 +9,7 @@ length scale, so that targets are centred first, and those that lie too far apar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -45,25 +45,20 @@ class GaussianTerm:
     loc: NDArray
     variance: NDArray
 
-    cost: ClassVar[float] = 2.0
     small_products: ClassVar[bool] = True
 
-    @staticmethod
-    def serves(kernel: Kernel, predictions: Predictions) -> bool:
-        """Whether kernel and predictions are of this kind, and near enough to each other."""
-        if not isinstance(kernel, Gaussian) or not isinstance(predictions, DiagonalNormal):
-            return False
-        loc, scale = np.asarray(predictions.loc), np.asarray(predictions.scale)
-        farthest = (np.abs(loc - loc.mean(axis=0)) + 6.0 * scale) ** 2
-        return float(farthest.sum(axis=1).max()) <= _FARTHEST * float(kernel.lengthscale) ** 2
-
     @classmethod
-    def prepare(cls, kernel: Any, predictions: Any) -> GaussianTerm:
-        """Do what depends on the predictions alone."""
+    def prepare(cls, kernel: Kernel, predictions: Predictions) -> GaussianTerm | None:
+        """What depends on the predictions alone; None where they are of another kind, or too far apart."""
+        if not isinstance(kernel, Gaussian) or not isinstance(predictions, DiagonalNormal):
+            return None
         centre = np.asarray(predictions.loc).mean(axis=0)
-        loc = np.asarray(predictions.loc) - centre
-        variance = np.asarray(predictions.scale) ** 2
+        loc, scale = np.asarray(predictions.loc) - centre, np.asarray(predictions.scale)
         squared = float(kernel.lengthscale) ** 2
+        farthest = (np.abs(loc) + 6.0 * scale) ** 2
+        if float(farthest.sum(axis=1).max()) > _FARTHEST * squared:
+            return None
+        variance = scale**2
         weight = 1.0 / (squared + variance)
         constant = 0.5 * np.sum(np.log(squared * weight) - loc**2 * weight, axis=1)
         forward = np.concatenate([loc * weight, -0.5 * weight, constant[:, None]], axis=1)
@@ -73,6 +68,11 @@ class GaussianTerm:
     def entries(self) -> int:
         """Numbers that encode one target."""
         return 4 * self.loc.shape[1] + 5
+
+    @property
+    def cost(self) -> float:
+        """Elementary evaluations for one pair and one set of targets."""
+        return 2.0
 
     def tile_shape(self, n: int) -> tuple[int, int]:
         """Tiles of which two arrays fit the cache."""
@@ -88,7 +88,7 @@ class GaussianTerm:
         right = np.concatenate([scaled, one, -half], axis=2)
         return left, right, np.concatenate([y, y**2, one], axis=2)
 
-    def tile(self, kps: NDArray, i: slice, j: slice, encoded: Any) -> NDArray:
+    def tile(self, kps: NDArray, i: slice, j: slice, encoded: tuple[NDArray, NDArray, NDArray]) -> NDArray:
         """Sums over a tile of pairs, ``(r, q)``."""
         left, right, powers = encoded
         count = len(kps)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -54,20 +54,34 @@ class Ways:
         Cases up to which a few pairs are cheaper than their features.
     rows
         Height of the tiles of a matrix product.
+    exponents
+        Whether exponents of a Gaussian kernel between vectors come from matrix products.
     """
 
     most_features: int = 256
     most_classes: int = 32
     few_cases: int = 64
     rows: int = 256
+    exponents: bool = True
 
 
 MEASURED = Ways()
 """The ways that were found to be the quickest."""
 
 
-class ResampledTerm(Protocol):
-    """A kernel on targets, as far as sets of targets change it."""
+Encoded = TypeVar("Encoded")
+
+
+class ResampledTerm(Protocol[Encoded]):
+    """A kernel on targets, as far as sets of targets change it.
+
+    Attributes
+    ----------
+    small_products
+        Whether the work is done in many small products, in which threads of BLAS wait for each other.
+    """
+
+    small_products: ClassVar[bool]
 
     @property
     def entries(self) -> int:
@@ -79,20 +93,15 @@ class ResampledTerm(Protocol):
         """Elementary evaluations for one pair and one set of targets, for choices between methods."""
         ...
 
-    @property
-    def small_products(self) -> bool:
-        """Whether the work is done in many small products, in which threads of BLAS wait for each other."""
-        ...
-
     def tile_shape(self, n: int) -> tuple[int, int]:
         """Height and width of the tiles in which n cases are best visited."""
         ...
 
-    def encode(self, targets: NDArray) -> Any:
+    def encode(self, targets: NDArray) -> Encoded:
         """Sets of targets ``(r, n, ...)`` as `tile` reads them."""
         ...
 
-    def tile(self, kps: NDArray, i: slice, j: slice, encoded: Any) -> NDArray:
+    def tile(self, kps: NDArray, i: slice, j: slice, encoded: Encoded) -> NDArray:
         """Sums over a tile of pairs, ``(r, q)``, for each set and each of q kernels on predictions.
 
         Their values there are `kps`, ``(q, len(i), len(j))``.
@@ -157,7 +166,7 @@ class ProductTerm(_LargeProducts):
             right = np.ascontiguousarray((self.mean[None] - flat).transpose(1, 0, 2))
         return (right if self.gram is None else right @ self.gram), right
 
-    def tile(self, kps: NDArray, i: slice, j: slice, encoded: Any) -> NDArray:
+    def tile(self, kps: NDArray, i: slice, j: slice, encoded: tuple[NDArray, NDArray]) -> NDArray:
         left, right = encoded[0][i], encoded[1][j]
         flat = right.reshape(len(right), -1)
         sums = [np.einsum("irm,irm->r", left, (kp @ flat).reshape(left.shape)) for kp in kps]
@@ -387,7 +396,7 @@ def _upper(kp: NDArray, i: slice, j: slice) -> NDArray:
     return np.where(np.arange(i.start, i.stop)[:, None] < np.arange(j.start, j.stop)[None, :], kp, 0.0)
 
 
-def make_term(setup: Setup, on_targets: Kernel, ways: Ways = MEASURED) -> ResampledTerm:
+def make_term(setup: Setup, on_targets: Kernel, ways: Ways = MEASURED) -> ResampledTerm[Any]:
     """The cheapest way to evaluate a kernel on targets over many sets of them."""
     predictions, observed = setup.predictions, Targets(setup.targets, setup.predictions)
     sides: list[Any] = [predictions, observed]
@@ -402,8 +411,9 @@ def make_term(setup: Setup, on_targets: Kernel, ways: Ways = MEASURED) -> Resamp
         if scheme.grid is None or weights.shape[1] <= ways.most_classes:
             return ProductTerm(scheme, predictions, ways.rows, weights, form.gram)
         return LabelTerm(scheme, predictions, ways.rows, weights, rows.get("g", weights), form.gram)
-    if GaussianTerm.serves(on_targets, predictions):
-        return GaussianTerm.prepare(on_targets, predictions)
+    gaussian = GaussianTerm.prepare(on_targets, predictions) if ways.exponents else None
+    if gaussian is not None:
+        return gaussian
     _, points = scheme.rows([(1.0, observed)])
     forms = tuple(scheme.form(a, b) for a, b in ((layout, layout), (layout, points), (points, points)))
     return PairTerm(scheme, predictions, rows, forms)  # pyright: ignore[reportArgumentType]
