@@ -12,11 +12,11 @@ import pytest
 import torch
 
 import wellcal as wc
+from wellcal._arrays.chunks import tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import to_numpy
 from wellcal.engines import Tiled
 from wellcal.engines.reductions import RowAccumulator
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Wasserstein
-from wellcal.problem.pairs import tile_shape, triangle_tiles
 from wellcal.problem.problem import Problem, prepare
 
 from .examples import EXAMPLES, N, jax_x64

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import array_api_compat as compat
 import numpy as np
 
+from wellcal._arrays.chunks import Span
 from wellcal._arrays.namespaces import Array, is_numpy, namespace
-from wellcal.expectations.decompose import Rows
-from wellcal.problem.pairs import Interval
+from wellcal._arrays.rows import Rows, map_rows
 from wellcal.problem.problem import Problem
 
 
@@ -40,8 +40,8 @@ class Piece(Protocol):
 class Tile:
     """The pairs i < j of a rectangle; sums are ``(n,)``."""
 
-    rows: Interval
-    columns: Interval
+    rows: Span
+    columns: Span
 
     @property
     def cases(self) -> tuple[slice, slice]:
@@ -78,7 +78,7 @@ class Lag:
     faster than cases gathered by their numbers.
     """
 
-    blocks: Interval
+    blocks: Span
     size: int
     lag: int
 
@@ -101,7 +101,7 @@ class Lag:
             blocks = xp.reshape(value, (-1, self.size, *value.shape[1:]))
             return xp.reshape(blocks[:, first : first + self.size - self.lag, ...], (-1, *value.shape[1:]))
 
-        return {name: pick(value) for name, value in rows.items()}
+        return map_rows(pick, rows)
 
     @property
     def places(self) -> tuple[Any, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.chunks import tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import (
     Array,
     is_numpy,
@@ -20,9 +21,10 @@ from wellcal._arrays.namespaces import (
     to_numpy,
 )
 from wellcal._arrays.ops import ops_for
-from wellcal.expectations._pairing import Lowering
-from wellcal.expectations.decompose import components_of, slice_rows
+from wellcal._arrays.rows import slice_rows
+from wellcal.expectations.decompose import components_of
 from wellcal.expectations.distances import distance
+from wellcal.expectations.lowering import Lowering
 from wellcal.kernels import (
     Delta,
     ExpDistance,
@@ -47,7 +49,6 @@ from wellcal.predictions import (
     Samples,
 )
 from wellcal.predictions.adapters import as_predictions
-from wellcal.problem.pairs import tile_shape, triangle_tiles
 
 SUBSAMPLE = 2000
 """Predictions from which scales are taken: all of them up to this number."""

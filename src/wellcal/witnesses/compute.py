@@ -159,7 +159,14 @@ def witness(
     estimate, scores, contributions = _by_case(setup, None if weights is None else w)
     locations = witness_locations(at, setup)
     prepared = _weighted(
-        location_kernel(setup.problem.kernel, setup.predictions, locations, expectations=expectations), w
+        location_kernel(
+            setup.problem.kernel,
+            setup.predictions,
+            locations,
+            engine=setup.engine,
+            expectations=expectations,
+        ),
+        w,
     )
     candidates = Candidates(directions_of(setup, tuple(quantile_levels)), given, w, min_cases)
     at_locations, in_groups = _resample(setup, prepared, candidates)
