@@ -14,7 +14,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import Array, Namespace, NDArray, is_array, namespace, take_rows
 from wellcal._arrays.ops import Ops, ops_for
-from wellcal._arrays.rows import Rows, slice_rows
+from wellcal._arrays.rows import Rows, arrays_of, slice_rows
 from wellcal.expectations.bilinear import ElementForm, Form
 from wellcal.expectations.decompose import (
     Targets,
@@ -122,6 +122,15 @@ class Problem:
         # A distance that overflows is one at which the kernel is zero.
         with np.errstate(over="ignore", under="ignore"):
             return _total([t.paired(ops, x, y) for t, x, y in zip(self.terms, a, b, strict=True)])
+
+    def values(self, i: slice | NDArray, j: slice | NDArray) -> Array:
+        """h for all pairs of some cases with some others, ``(len(i), len(j))``."""
+        return self.tile(slice_rows(self.rows, i), slice_rows(self.rows, j))
+
+    @property
+    def arrays(self) -> list[Array]:
+        """All arrays that the values depend on, cases along the first axis."""
+        return arrays_of(self.rows)
 
     def diagonal(self) -> Array:
         """h_ii, ``(n,)``. For draws, pairs of a draw with itself are left out."""
