@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -145,3 +146,23 @@ def triangle_tiles(start: int, stop: int, height: int, width: int) -> Iterator[t
         rows = Span(i, min(i + height, stop - 1))  # the last case has no partner after it
         for j in range(i + 1, stop, width):
             yield rows, Span(j, min(j + width, stop))
+
+
+def pairs_above(rows: Span, columns: Span) -> NDArray:
+    """Where i < j in a tile: ``(len(rows), len(columns))``, not to be written to.
+
+    Examples
+    --------
+    >>> pairs_above(Span(4, 6), Span(4, 6))
+    array([[False,  True],
+           [False, False]])
+    """
+    return _above(rows.stop - rows.start, columns.stop - columns.start, columns.start - rows.start)
+
+
+@lru_cache(maxsize=8)
+def _above(height: int, width: int, shift: int) -> NDArray:
+    """The same for all tiles that lie alike on the diagonal."""
+    above = np.less.outer(np.arange(height), np.arange(shift, shift + width))
+    above.flags.writeable = False
+    return above

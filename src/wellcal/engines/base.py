@@ -9,14 +9,15 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from wellcal._arrays.chunks import Span, budget, in_chunks, tile_shape, triangle_tiles
-from wellcal._arrays.namespaces import Array, concat_rows, to_numpy
+from wellcal._arrays.chunks import Span, budget, tile_shape, triangle_tiles
+from wellcal._arrays.namespaces import Array, to_numpy
 from wellcal._arrays.ops import Ops
-from wellcal._arrays.rows import Rows, first_array, slice_rows
+from wellcal._arrays.rows import Rows, slice_rows
 from wellcal.engines.pieces import Tile
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.bilinear import Form
 from wellcal.problem.problem import Problem, some_cases
+from wellcal.problem.rectangles import InChunks
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -72,10 +73,7 @@ class Engine(ABC):
 
     def rectangle(self, form: Form, ops: Ops, a: Rows, b: Rows) -> Array:
         """Values of a form between all rows of two batches, ``(len(a), len(b))``."""
-        n, m = (first_array(rows).shape[0] for rows in (a, b))
-        with np.errstate(over="ignore", under="ignore"):  # of an exponent: its exponential is zero
-            chunks = in_chunks(n, m * form.width)
-            return concat_rows([form.tile(ops, slice_rows(a, cases), b) for cases in chunks])
+        return InChunks().rectangle(form, ops, a, b)
 
     def map_tiles(self, problem: Problem, work: Callable[[slice, slice, Array], Result]) -> Iterator[Result]:
         """`work(i, j, h)` on tiles that cover all pairs i < j, for reductions of their own; NumPy only.

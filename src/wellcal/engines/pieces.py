@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import array_api_compat as compat
 import numpy as np
 
-from wellcal._arrays.chunks import Span
+from wellcal._arrays.chunks import Span, pairs_above
 from wellcal._arrays.namespaces import Array, is_numpy, namespace
 from wellcal._arrays.rows import Rows, map_rows
 from wellcal.problem.problem import Problem
@@ -54,7 +54,7 @@ class Tile:
         if self.rows.stop <= self.columns.start:
             return h
         xp = problem.xp
-        above = self.rows.numbers()[:, None] < self.columns.numbers()[None, :]
+        above = pairs_above(self.rows, self.columns)
         if is_numpy(xp):
             return np.where(above, h, 0.0)
         return xp.where(xp.asarray(above, device=compat.device(h)), h, xp.zeros_like(h))

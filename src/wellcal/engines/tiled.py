@@ -17,7 +17,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields, is_dataclass
-from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, ClassVar, TypeVar
 
@@ -26,10 +25,9 @@ import numpy as np
 
 from wellcal import kernels
 from wellcal._arrays.checks import whole_number
-from wellcal._arrays.chunks import Span, budget, in_chunks, tile_shape, triangle_tiles
+from wellcal._arrays.chunks import Span, budget, in_chunks, pairs_above, tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import (
     Array,
-    NDArray,
     concat_rows,
     float64,
     is_jax,
@@ -247,15 +245,10 @@ def _at_once(problem: Problem) -> Sums:
     """Sums over the triangle of a small problem in one go: there is nothing to gain from tiles."""
     with np.errstate(over="ignore", under="ignore"):
         h = problem.tile(problem.rows, problem.rows)
-    pairs = np.where(_above_diagonal(problem.n), h, 0.0)
+    cases = Span(0, problem.n)
+    pairs = np.where(pairs_above(cases, cases), h, 0.0)
     right = pairs.sum(axis=1)
     return Sums(float(right.sum()), right + pairs.sum(axis=0))
-
-
-@lru_cache(maxsize=16)
-def _above_diagonal(n: int) -> NDArray:
-    """Where i < j."""
-    return np.less.outer(np.arange(n), np.arange(n))
 
 
 # -- choices ---------------------------------------------------------------------------------

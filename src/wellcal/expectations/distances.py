@@ -193,8 +193,7 @@ def _total_variation_of_bernoulli(
     return embedded(predictions.probs, degree=1.0)
 
 
-@DISTANCES.register(TotalVariation, Categorical)
-@DISTANCES.register(TotalVariation, Mixture)
+@DISTANCES.register(TotalVariation, Predictions)
 def _total_variation(metric: TotalVariation, predictions: Any, how: Context) -> PreparedDistance:
     probabilities = _class_probabilities(predictions)
     if probabilities is None:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from wellcal._arrays.chunks import budget, tile_shape, triangle_tiles
+from wellcal._arrays.chunks import budget, pairs_above, tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import (
     Array,
     is_numpy,
@@ -181,12 +181,10 @@ def _median_over_cases(spread: Array) -> Array:
 
 def _median(values: Array) -> Array:
     """Median of a vector, in any library and under tracing."""
+    low, high = (values.shape[0] - 1) // 2, values.shape[0] // 2
     xp = namespace(values)
-    if is_numpy(xp):
-        return np.median(values)
-    ordered = xp.sort(values)
-    n = values.shape[0]
-    return 0.5 * (ordered[(n - 1) // 2] + ordered[n // 2])
+    ordered = np.partition(values, (low, high)) if is_numpy(xp) else xp.sort(values)
+    return 0.5 * (ordered[low] + ordered[high])
 
 
 def _as_scale(value: Array) -> Any:
@@ -209,8 +207,7 @@ def median_distance(
         block = prepared.tile(ops, slice_rows(rows, i.index), slice_rows(rows, j.index))
         block = xp.reshape(block, (-1,))
         if i.stop > j.start:
-            above = np.arange(i.start, i.stop)[:, None] < np.arange(j.start, j.stop)[None, :]
-            block = take_rows(block, np.flatnonzero(above))
+            block = take_rows(block, np.flatnonzero(pairs_above(i, j)))
         parts.append(block)
     median = _median(xp.concat(parts) if len(parts) > 1 else parts[0])
     if is_traced(median):

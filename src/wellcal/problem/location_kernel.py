@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from wellcal._arrays.chunks import budget, in_chunks, rows_within
 from wellcal._arrays.namespaces import Array, NDArray, concat_rows, namespace, take_rows, widen
-from wellcal._arrays.ops import Ops, ops_for
-from wellcal._arrays.rows import Rows, slice_rows
+from wellcal._arrays.ops import ops_for
+from wellcal._arrays.rows import slice_rows
 from wellcal._arrays.threads import one_blas_thread
-from wellcal.expectations.bilinear import ElementForm, Form
+from wellcal.expectations.bilinear import ElementForm
 from wellcal.expectations.decompose import (
     Targets,
     class_labels,
@@ -46,6 +46,7 @@ from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.batches import concatenate
 from wellcal.problem.locations import Locations, as_locations
 from wellcal.problem.problem import check_pair_kernel, expand
+from wellcal.problem.rectangles import InChunks, VisitsRectangles
 
 Column = Callable[[int], NDArray]
 """Kernel values ``(R, m)`` of R sets of m targets at location j."""
@@ -53,12 +54,15 @@ Column = Callable[[int], NDArray]
 _ROUNDING = 1e-13  # of expectations in closed form, relative to the largest at a location
 
 
-class VisitsRectangles(Protocol):
-    """An engine, as far as pairs of cases and locations are concerned."""
-
-    def rectangle(self, form: Form, ops: Ops, a: Rows, b: Rows) -> Array:
-        """Values of a form between all rows of two batches, ``(len(a), len(b))``."""
-        ...
+def deviations(
+    kernel: Kernel,
+    predictions: Predictions,
+    targets: Array,
+    locations: Locations | tuple[Any, Any],
+    expectations: str | Lowering = "auto",
+) -> Array:
+    """D ``(n, J)``, for targets as `check_targets` of the predictions returned them."""
+    return location_kernel(kernel, predictions, locations, expectations=expectations).deviations(targets)
 
 
 def location_kernel(
@@ -66,7 +70,7 @@ def location_kernel(
     predictions: Predictions,
     locations: Locations | tuple[Any, Any],
     *,
-    engine: VisitsRectangles,
+    engine: VisitsRectangles | None = None,
     expectations: str | Lowering = "auto",
 ) -> LocationKernel:
     """Do the work on predictions and locations once, for any number of targets.
@@ -80,10 +84,11 @@ def location_kernel(
     locations
         From :func:`draw_locations`, or a tuple ``(predictions, targets)`` as a user gives it.
     engine
-        Evaluates kernels between cases and locations.
+        Evaluates kernels between cases and locations; None does so in plain chunks.
     expectations
         As in :func:`ucme`.
     """
+    visitor = InChunks() if engine is None else engine
     notes = Notes()
     locations = as_locations(locations, predictions, None)
     terms: list[_Term] = []
@@ -92,7 +97,7 @@ def location_kernel(
         if isinstance(part, Joint):
             term, mean = _joint_term(factor, part, predictions, locations, expectations, notes)
         else:
-            term, mean = _tensor_term(factor, part, predictions, locations, engine, expectations, notes)
+            term, mean = _tensor_term(factor, part, predictions, locations, visitor, expectations, notes)
         terms.append(term)
         expected = mean if expected is None else expected + mean
     return LocationKernel(locations, tuple(terms), expected, notes)
