@@ -147,7 +147,7 @@ def test_engines_say_how_they_ran() -> None:
 
 @pytest.mark.parametrize("options", [{"tile": (0, 3)}, {"tile": (3,)}, {"threads": 0}])
 def test_impossible_options_are_errors(options: Any) -> None:
-    with pytest.raises(ValueError, match=r"tile must be two positive|threads must be at least 1, found 0"):
+    with pytest.raises(ValueError, match=r"two positive numbers|whole number of at least 1, found 0"):
         Tiled(**options)
 
 
