@@ -9,7 +9,7 @@ import array_api_compat as compat
 import numpy as np
 
 from wellcal._arrays.chunks import Span, pairs_above
-from wellcal._arrays.namespaces import Array, is_numpy, namespace
+from wellcal._arrays.namespaces import Array, asarray, is_numpy, namespace
 from wellcal._arrays.rows import Rows, map_rows
 from wellcal.problem.problem import Problem
 
@@ -57,7 +57,7 @@ class Tile:
         above = pairs_above(self.rows, self.columns)
         if is_numpy(xp):
             return np.where(above, h, 0.0)
-        return xp.where(xp.asarray(above, device=compat.device(h)), h, xp.zeros_like(h))
+        return xp.where(asarray(above, xp=xp, device=compat.device(h)), h, xp.zeros_like(h))
 
     @property
     def places(self) -> tuple[Any, Any]:
