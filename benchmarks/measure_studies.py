@@ -15,10 +15,9 @@ from benchmarks.results import Section, table
 from benchmarks.settings import Settings
 from benchmarks.studies import LEVEL, generators, rejection_rates
 from wellcal.measures._smooth_ece import smooth_ece
-from wellcal.measures.bands import KINDS
 from wellcal.measures.binned import ece
-from wellcal.measures.coverage import pit
-from wellcal.measures.scores.casewise import quantile_calibration
+from wellcal.measures.quantiles import pit, quantile_calibration
+from wellcal.measures.quantiles.bands import KINDS
 
 CURVE = np.linspace(0.05, 0.95, 19)
 

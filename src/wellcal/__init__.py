@@ -21,10 +21,10 @@ from wellcal.measures._skce import kce, skce
 from wellcal.measures._smooth_ece import smooth_ece
 from wellcal.measures._ucme import ucme
 from wellcal.measures.binned import ece, mce
-from wellcal.measures.coverage import interval_coverage, pit
 from wellcal.measures.estimate import Estimate
+from wellcal.measures.quantiles import interval_coverage, pit, quantile_calibration
 from wellcal.measures.scores import brier, crps, energy_score
-from wellcal.measures.scores.casewise import mse, nll, pinball_loss, quantile_calibration
+from wellcal.measures.scores.casewise import mse, nll, pinball_loss
 from wellcal.monitoring.monitor import Monitor, MonitorStatus
 from wellcal.predictions import (
     Bernoulli,

@@ -17,7 +17,7 @@ from wellcal.measures._local_discrepancy import local_discrepancy
 from wellcal.measures._mmce import mmce
 from wellcal.measures._smooth_ece import smooth_ece
 from wellcal.measures.binned import ece, mce
-from wellcal.measures.coverage import interval_coverage, pit
+from wellcal.measures.quantiles import interval_coverage, pit
 from wellcal.measures.scores import brier, crps, energy_score
 from wellcal.measures.scores.casewise import nll
 

@@ -96,7 +96,7 @@ def test_refused_for_classes_with_the_reason(measure: Any) -> None:
         measure(LABELS, wc.Categorical(PROBS), weights=np.ones(N))
 
 
-@pytest.mark.parametrize("measure", [wc.quantile_calibration, wc.interval_coverage, wc.calibration_test])
+@pytest.mark.parametrize("measure", [wc.calibration_test])
 def test_refused_for_numbers_with_the_reason(measure: Any) -> None:
     with pytest.raises(ValueError, match="weights have no meaning for"):
         measure(Y, wc.Normal(LOC, SCALE), weights=np.ones(N))
@@ -105,3 +105,9 @@ def test_refused_for_numbers_with_the_reason(measure: Any) -> None:
 def test_smooth_ece_refuses_weights() -> None:
     with pytest.raises(ValueError, match=r"wc\.skce and wc\.mmce take weights"):
         wc.smooth_ece(LABELS > 0, wc.Bernoulli(PROBS[:, 0]), weights=np.ones(N))
+
+
+@pytest.mark.parametrize("measure", [wc.quantile_calibration, wc.interval_coverage])
+def test_measures_of_cases_that_count_alike_have_no_weights(measure: Any) -> None:
+    with pytest.raises(TypeError, match="weights"):
+        measure(Y, wc.Normal(LOC, SCALE), weights=np.ones(N))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import signal, special, stats
 
+from wellcal._arrays.checks import one_of, probability
 from wellcal._arrays.namespaces import NDArray
 
 KINDS = ("kolmogorov", "equal_precision")
@@ -15,10 +16,8 @@ def calibration_band(levels: NDArray, n: int, level: float, kind: str) -> tuple[
 
     The probability that it does so at all levels at once is at least `level`.
     """
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be between 0 and 1, found {level}")
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, found {kind!r}")
+    level = probability(level, "level")
+    one_of(kind, "kind of band", KINDS)
     levels = np.asarray(levels, dtype=np.float64)
     if kind == "kolmogorov":
         half = float(stats.kstwo.ppf(level, n))
