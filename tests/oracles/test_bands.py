@@ -85,7 +85,5 @@ def test_errors() -> None:
     found = quantile_calibration(np.zeros(3), wc.Normal(np.zeros(3), 1.0))
     with pytest.raises(ValueError, match="level must be between"):
         found.band(1.0)
-    with pytest.raises(
-        ValueError, match="known are kolmogorov, equal_precision"
-    ):
+    with pytest.raises(ValueError, match="known are kolmogorov, equal_precision"):
         found.band(kind="flat")

@@ -318,11 +318,6 @@ def test_bad_options(options, message):
         Monitor(Gaussian())
 
 
-def test_weights_are_refused_with_the_reason():
-    with pytest.raises(ValueError, match=r"weights have no meaning for a monitor: .* every case"):
-        small().update(Y, PRED, weights=np.ones(N))
-
-
 def test_families_that_cannot_be_sampled():
     class Silent(wc.Normal):
         _draw = wc.Predictions._draw

@@ -150,3 +150,21 @@ def test_one_weighted_case_has_a_biased_estimate():
 def test_blocks_refuse_weights():
     with pytest.raises(ValueError, match=r'weights have no meaning for estimator="block".*unbiased'):
         wc.skce(Y, PRED, estimator="block", weights=WEIGHTS)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        wc.ece,
+        wc.mce,
+        wc.smooth_ece,
+        wc.local_discrepancy,
+        wc.quantile_calibration,
+        wc.interval_coverage,
+        wc.pit,
+        wc.Monitor().update,
+    ],
+)
+def test_measures_of_cases_that_count_alike_have_no_weights(measure):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'weights'"):
+        measure(Y, PRED, weights=WEIGHTS)

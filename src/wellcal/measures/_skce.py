@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.checks import one_of, whole_number
 from wellcal._arrays.namespaces import Array, float64, is_numpy, is_traced, namespace, stop_gradient, to_numpy
 from wellcal.engines import Engine, get_engine
 from wellcal.engines.reductions import Sums
@@ -17,6 +18,8 @@ from wellcal.measures.estimate import Estimate
 from wellcal.predictions.base import as_generator
 from wellcal.problem.problem import Problem, prepare, reordered
 from wellcal.problem.weights import WeightSums, check_weights, effective_size, weighted_problem
+
+ESTIMATORS = ("unbiased", "biased", "block")
 
 BlockSize = int | str | Callable[[int], int] | None
 
@@ -150,9 +153,7 @@ def kce(
 
 
 def _check_options(estimator: str, block_size: BlockSize, rng: object, weights: object) -> None:
-    known = ("unbiased", "biased", "block")
-    if estimator not in known:
-        raise ValueError(f"unknown estimator {estimator!r}; known are {', '.join(known)}")
+    one_of(estimator, "estimator", ESTIMATORS)
     if estimator != "block" and block_size is not None:
         raise ValueError(f'block_size is for estimator="block" only, found estimator={estimator!r}')
     if estimator != "block" and rng is not None:
@@ -171,19 +172,13 @@ def _check_enough(n: int, needed: int, what: str) -> None:
 
 def resolve_block_size(block_size: BlockSize, n: int) -> int:
     """Block size for n cases, between 2 and n."""
-    if block_size is None or block_size == "sqrt":
-        size = max(2, math.isqrt(n))
-    elif isinstance(block_size, str):
-        raise ValueError(f'block_size must be an integer, "sqrt" or a function of n, found {block_size!r}')
-    else:
-        size = block_size(n) if callable(block_size) else block_size
-    number: Any = size
-    whole = isinstance(number, (int, np.integer)) or (isinstance(number, float) and number.is_integer())
-    if not whole or isinstance(number, bool):
-        raise ValueError(f"block_size must be a whole number, found {size!r}")
-    if not 2 <= size <= n:
-        raise ValueError(f"block_size must be between 2 and the number of cases, {n}, found {size}")
-    return int(size)
+    if block_size is None:
+        return max(2, math.isqrt(n))
+    if isinstance(block_size, str):
+        one_of(block_size, "block_size", ("sqrt",), or_else="or a whole number, or a function of n")
+        return max(2, math.isqrt(n))
+    size = block_size(n) if callable(block_size) else block_size
+    return whole_number(size, f"block_size of {n} cases", least=2, most=n)
 
 
 def estimate_unbiased(problem: Problem, engine: Engine) -> Estimate:

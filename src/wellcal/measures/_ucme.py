@@ -9,8 +9,7 @@ from wellcal.engines import Engine, get_engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
-from wellcal.predictions.adapters import as_predictions
-from wellcal.predictions.inputs import check_truth_first
+from wellcal.predictions.inputs import check_inputs
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.location_kernel import location_kernel
 from wellcal.problem.locations import Locations, as_locations
@@ -77,10 +76,8 @@ def ucme(
     >>> float(ucme(np.array([-1.0, 0.0, 1.0, 9.0]), pred, locations=at)) > 0
     True
     """
-    check_truth_first(y)
     get_engine(engine)
-    predictions = as_predictions(pred)
-    targets = predictions.check_targets(y)
+    targets, predictions = check_inputs(y, pred)
     chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel
     where = as_locations(locations, predictions, rng)
     prepared = location_kernel(chosen, predictions, where, expectations=expectations)

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 from scipy import special
 
+from wellcal._arrays.checks import probability, whole_number
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.lowering import Lowering
@@ -23,6 +24,7 @@ from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters import as_predictions
 from wellcal.predictions.base import as_generator
 from wellcal.predictions.batches import concatenate
+from wellcal.predictions.inputs import check_inputs
 from wellcal.predictions.plain import (
     array_from_dict,
     array_to_dict,
@@ -31,7 +33,6 @@ from wellcal.predictions.plain import (
 )
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.problem import check_pair_kernel
-from wellcal.problem.weights import refuse_weights
 
 MEMORY = 1000
 """Past cases that the witness is made of at most."""
@@ -138,6 +139,9 @@ class Monitor:
     A model that drifts after a long time without fault has to win back what was lost in vain bets; a monitor
     that is started anew, say every year at ``alpha`` / number of years, does not.
 
+    There are no weights: the e-value is a product over cases, of one bet on every case. Leave out cases that
+    do not belong to what is monitored before their targets are known.
+
     References
     ----------
     Shafer, Shen, Vereshchagin, Vovk (2011), "Test martingales, Bayes factors and p-values"; Widmann,
@@ -169,23 +173,15 @@ class Monitor:
         rng: int | np.random.Generator | None = None,
         expectations: str | Lowering | None = None,
     ) -> None:
-        if not 0.0 < alpha < 1.0:
-            raise ValueError(f"alpha must be between 0 and 1, found {alpha}")
-        for name, value, least in (
-            ("warmup", warmup, 2),
-            ("draws", draws, 1),
-            ("memory", memory, 1),
-            ("history", history, 0),
-        ):
-            if isinstance(value, bool) or int(value) != value or value < least:
-                raise ValueError(f"{name} must be a whole number of at least {least}, found {value!r}")
         if kernel is not None and reference is not None:
             raise ValueError("give either kernel or reference, from which one would be chosen")
-        if warmup > memory:
-            raise ValueError(f"warmup must be at most memory, {memory}, found {warmup}")
-        self.alpha = float(alpha)
-        self.warmup, self.draws, self.memory = int(warmup), int(draws), int(memory)
-        self.history_size = int(history)
+        self.alpha = probability(alpha, "alpha")
+        self.warmup = whole_number(warmup, "warmup", least=2)
+        self.draws = whole_number(draws, "draws", least=1)
+        self.memory = whole_number(memory, "memory", least=1)
+        self.history_size = whole_number(history, "history", least=0)
+        if self.warmup > self.memory:
+            raise ValueError(f"warmup must be at most memory, {self.memory}, found {self.warmup}")
         self.expectations: str | Lowering = Lowering(nodes=64) if expectations is None else expectations
         self._rng = as_generator(rng)
         chosen = None if kernel is None else check_pair_kernel(kernel)
@@ -251,7 +247,7 @@ class Monitor:
 
     # -- new cases ---------------------------------------------------------------------------
 
-    def update(self, y: object, pred: object, *, weights: object = None) -> MonitorStatus:
+    def update(self, y: object, pred: object) -> MonitorStatus:
         """Take in new cases, in the order of time: one, or a batch.
 
         Parameters
@@ -260,25 +256,14 @@ class Monitor:
             Targets of the new cases.
         pred
             Their predictions, of the family of earlier ones.
-        weights
-            Refused.
 
         Returns
         -------
         MonitorStatus
             Where the monitor stands then. After an error it stands where it stood before.
         """
-        if isinstance(y, Predictions):
-            raise TypeError("y must be observed targets, found predictions; the order is (y, pred)")
-        refuse_weights(
-            weights,
-            "a monitor",
-            "its e-value is a product over cases, of one bet on every case; leave out cases that do not "
-            "belong to what is monitored, before their targets are known",
-        )
-        given = as_predictions(pred)
-        targets = to_numpy(given.check_targets(y))
-        batch = numpy_batch(given)
+        checked, given = check_inputs(y, pred)
+        targets, batch = to_numpy(checked), numpy_batch(given)
         reason = why_not_resampled(batch)
         if reason is not None:
             raise TypeError(f"a monitor draws from the predictions: {reason.split(';')[0]}")
