@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import wellcal as wc
-from wellcal.measures.quantiles import quantile_calibration
+from wellcal import quantile_calibration
 from wellcal.measures.quantiles.bands import calibration_band, path_probability
 
 

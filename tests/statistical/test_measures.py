@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 import wellcal as wc
-from wellcal.measures.binned import ece
-from wellcal.measures.quantiles import interval_coverage, pit, quantile_calibration
+from wellcal import ece, interval_coverage, pit, quantile_calibration
 from wellcal.measures.scores import crps
 
 
