@@ -303,7 +303,7 @@ def test_dropped_cases_are_reported_and_do_not_count() -> None:
     y, pred = many(11)
     estimate = wc.skce(y, pred, kernel=paper_kernel, estimator="block", block_size=4)
     assert estimate.provenance["dropped"] == 3
-    assert "left out: the last 3 cases (incomplete block)" in repr(estimate)
+    assert "left out  the last 3 cases (incomplete block)" in repr(estimate)
     y[8:] = 100.0
     assert float(estimate) == float(wc.skce(y, pred, kernel=paper_kernel, estimator="block", block_size=4))
     whole = wc.skce(y[:8], pred[:8], kernel=paper_kernel, estimator="block", block_size=4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import wellcal as wc
-from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
+from wellcal.kernels import Callable, ExpDistance, Gaussian, Wasserstein
 from wellcal.measures.estimate import Estimate, Interval
 
 KERNEL = ExpDistance(Wasserstein(), lengthscale=0.5) @ Gaussian(2.0)
@@ -25,7 +26,7 @@ FULL = Estimate(0.0123456789, 0.00123456, "SKCE", "unbiased", 150, KERNEL, {"exp
 def test_the_representation_says_what_how_and_with_what() -> None:
     assert repr(FULL).splitlines() == [
         "SKCE = 0.0123457 +- 0.001235  (unbiased, 150 cases)",
-        "  kernel: ExpDistance(Wasserstein(order=2), lengthscale=0.5, power=1) @ Gaussian(lengthscale=2)",
+        "  kernel  ExpDistance(Wasserstein(order=2), lengthscale=0.5, power=1) @ Gaussian(lengthscale=2)",
     ]
 
 
@@ -38,10 +39,38 @@ def test_the_representation_leaves_out_what_is_not_known() -> None:
 def test_the_representation_reports_numerical_expectations_and_dropped_cases() -> None:
     provenance = {"lowered": ["rule one", "rule two"], "expectation_error": 1.23e-7, "dropped": 4}
     lines = repr(Estimate(0.5, provenance=provenance)).splitlines()
-    assert "  expectations: numerical, estimated error 1.2e-07; rule one; rule two" in lines
-    assert "  left out: the last 4 cases (incomplete block)" in lines
+    assert "  expectations  numerical, estimated error 1.2e-07; rule one; rule two" in lines
+    assert "  left out      the last 4 cases (incomplete block)" in lines
     provenance["expectation_error"] = math.nan
     assert "no error estimate" in repr(Estimate(0.5, provenance=provenance))
+
+
+def test_notebooks_show_a_table() -> None:
+    assert FULL._repr_html_().startswith("<table><caption>SKCE = 0.0123457 +- 0.001235  (unbiased, 150")
+    assert '<td style="text-align:left">ExpDistance(' in FULL._repr_html_()
+
+
+def test_to_dict_and_back() -> None:
+    plain = json.loads(FULL.to_json(allow_nan=False))
+    assert plain["value"] == FULL.value
+    assert plain["kernel_text"] == repr(KERNEL)
+    assert Estimate.from_dict(plain) == FULL
+    tensor = Estimate(torch.tensor(0.25, requires_grad=True), jnp.asarray(0.5), "KCE", "biased", 3)
+    assert Estimate.from_dict(tensor.to_dict()) == Estimate(0.25, 0.5, "KCE", "biased", 3)
+    infinite = Estimate(math.inf, name="NLL")
+    assert Estimate.from_dict(json.loads(infinite.to_json(allow_nan=False))) == infinite
+    named = Estimate(0.5, kernel=Callable(lambda a, b: a @ b.T) @ Gaussian())
+    assert Estimate.from_dict(named.to_dict()).kernel is None
+    assert Estimate.from_dict(named.to_dict(), kernel=named.kernel) == named
+
+
+def test_estimates_with_more_to_say_hand_it_on() -> None:
+    found = wc.interval_coverage(Y, wc.Normal(MU, SIGMA))
+    plain = json.loads(found.to_json(allow_nan=False))
+    assert plain["levels"] == [0.5, 0.8, 0.9, 0.95]
+    back = type(found).from_dict(plain)
+    assert_allclose(back.coverage, found.coverage, rtol=0)
+    assert back.value == found.value
 
 
 def test_estimates_are_numbers() -> None:

@@ -15,6 +15,7 @@ from wellcal.expectations.decompose import Targets, slice_rows
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
 from wellcal.kernels.base import Kernel, Tensor
+from wellcal.measures.presentation import Presentable, Row
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import as_predictions
 from wellcal.predictions.batches import concatenate
@@ -27,8 +28,8 @@ LARGEST = 8192
 """Cases whose n x n matrices are still stored: 512 MiB each."""
 
 
-@dataclass(frozen=True)
-class LocalDiscrepancy:
+@dataclass(frozen=True, repr=False)
+class LocalDiscrepancy(Presentable):
     """Discrepancies at predictions.
 
     Attributes
@@ -57,14 +58,22 @@ class LocalDiscrepancy:
     def __len__(self) -> int:
         return len(self.at)
 
-    def __repr__(self) -> str:
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, ready for JSON, but for the predictions `at`."""
+        found = super().to_dict()
+        del found["at"]
+        return found
+
+    def _headline(self) -> str:
+        text = f"local discrepancy at {len(self)} predictions"
         if is_traced(self.values):
-            return f"local discrepancy at {len(self)} predictions  ({self.n_samples} cases)"
+            return f"{text}  ({self.n_samples} cases)"
         found = to_numpy(self.values)
-        return (
-            f"local discrepancy at {len(self)} predictions, {found.min():.4g} to {found.max():.4g}  "
-            f"({self.n_samples} cases, regularisation {self.regularisation:.4g})\n  kernel: {self.kernel!r}"
-        )
+        how = f"{self.n_samples} cases, regularisation {self.regularisation:.4g}"
+        return f"{text}, {found.min():.4g} to {found.max():.4g}  ({how})"
+
+    def _rows(self) -> list[Row]:
+        return [("kernel", repr(self.kernel))]
 
 
 def local_discrepancy(

@@ -237,15 +237,27 @@ def estimate_weighted(problem: Problem, engine: Engine, weights: object, estimat
     _check_enough(problem.n, fewest, estimator)
     like = next(iter(problem.rows.values()))
     w = check_weights(weights, problem.n, like, at_least=fewest)
-    weighted, by_weight = weighted_problem(problem, w), WeightSums.of(w)
-    if estimator == "biased":
-        value, error = _biased_sum(weighted, engine) / by_weight.total**2, None
-    else:
-        sums = engine.triangle(weighted)
-        value = sums.total / by_weight.pairs
-        error = weighted_error(sums.rows, w, value)
-    extra = {} if is_traced(w) else {"weights": f"worth {effective_size(w):.4g} cases of equal weight"}
-    return _estimate(weighted, engine, value, error, estimator, extra)
+    weighted = weighted_problem(problem, w)
+    if estimator == "unbiased":
+        return estimate_from_weighted_sums(weighted, engine, engine.triangle(weighted), w)
+    value = _biased_sum(weighted, engine) / WeightSums.of(w).total ** 2
+    return _estimate(weighted, engine, value, None, estimator, _worth(w))
+
+
+def estimate_from_weighted_sums(problem: Problem, engine: Engine, sums: Sums, weights: Array) -> Estimate:
+    """The weighted unbiased estimate from sums of ``w_i w_j h_ij`` over all pairs that are known already.
+
+    The problem is the weighted one, whose pairs were visited.
+    """
+    value = sums.total / WeightSums.of(weights).pairs
+    error = weighted_error(sums.rows, weights, value)
+    return _estimate(problem, engine, value, error, "unbiased", _worth(weights))
+
+
+def _worth(weights: Array) -> dict[str, str]:
+    if is_traced(weights):
+        return {}
+    return {"weights": f"worth {effective_size(weights):.4g} cases of equal weight"}
 
 
 def weighted_error(rows: Array, weights: Array, value: Array) -> Any:

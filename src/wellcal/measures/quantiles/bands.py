@@ -44,9 +44,9 @@ def _equal_precision(levels: NDArray, n: int, level: float) -> tuple[NDArray, ND
     return least / n, most / n
 
 
-def _intervals(levels: NDArray, n: int, error: float) -> tuple[NDArray, NDArray]:
-    """Smallest and largest counts below each level, with at most half of `error` left out on each side."""
-    least, most = stats.binom.ppf(0.5 * error, n, levels), stats.binom.isf(0.5 * error, n, levels)
+def _intervals(levels: NDArray, n: int, alpha: float) -> tuple[NDArray, NDArray]:
+    """Smallest and largest counts below each level, with at most half of `alpha` left out on each side."""
+    least, most = stats.binom.ppf(0.5 * alpha, n, levels), stats.binom.isf(0.5 * alpha, n, levels)
     return np.asarray(least), np.asarray(most)
 
 

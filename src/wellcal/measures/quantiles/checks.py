@@ -10,7 +10,7 @@ from wellcal._arrays.checks import check_ndim
 from wellcal._arrays.namespaces import NDArray, to_numpy
 
 
-def check_levels(levels: Any, *, open_interval: bool = False) -> NDArray:
+def check_levels(levels: Any, name: str = "levels", *, open_interval: bool = False) -> NDArray:
     """Levels ``(T,)`` between 0 and 1, both included unless the interval is open.
 
     Examples
@@ -22,12 +22,12 @@ def check_levels(levels: Any, *, open_interval: bool = False) -> NDArray:
     ValueError: levels must be numbers strictly between 0 and 1, found 1.0
     """
     array = np.asarray(to_numpy(levels), dtype=np.float64)
-    check_ndim(array, "levels", (1,))
+    check_ndim(array, name, (1,))
     inside = (array > 0) & (array < 1) if open_interval else (array >= 0) & (array <= 1)
     if len(array) == 0 or not inside.all():
         found = "none" if len(array) == 0 else array[~inside][0]
         where = "strictly between" if open_interval else "between"
-        raise ValueError(f"levels must be numbers {where} 0 and 1, found {found}")
+        raise ValueError(f"{name} must be numbers {where} 0 and 1, found {found}")
     return array
 
 

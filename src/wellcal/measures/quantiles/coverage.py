@@ -42,12 +42,12 @@ class IntervalCoverage(Estimate):
         probability 0.95 (Bonferroni), ``(T,)``.
     """
 
-    levels: Any = None
-    coverage: Any = None
-    expected: Any = None
-    widths: Any = None
-    low: Any = None
-    high: Any = None
+    levels: Array = None
+    coverage: Array = None
+    expected: Array = None
+    widths: Array = None
+    low: Array = None
+    high: Array = None
 
 
 def interval_coverage(
@@ -114,8 +114,8 @@ def interval_coverage(
     )
 
 
-def clopper_pearson(hits: NDArray, n: int, error: float) -> tuple[NDArray, NDArray]:
-    """Exact confidence limits of proportions from numbers of `hits` among n.
+def clopper_pearson(hits: NDArray, n_samples: int, alpha: float) -> tuple[NDArray, NDArray]:
+    """Exact confidence limits of proportions from numbers of `hits` among n cases, of coverage 1 - alpha.
 
     Examples
     --------
@@ -123,9 +123,10 @@ def clopper_pearson(hits: NDArray, n: int, error: float) -> tuple[NDArray, NDArr
     >>> low.round(4), high.round(4)
     (array([0.    , 0.1871]), array([0.3085, 0.8129]))
     """
-    none, all_ = hits <= 0, hits >= n
-    low = np.where(none, 0.0, special.betaincinv(np.where(none, 1.0, hits), n - hits + 1.0, 0.5 * error))
-    high = np.where(all_, 1.0, special.betainccinv(hits + 1.0, np.where(all_, 1.0, n - hits), 0.5 * error))
+    half, misses = 0.5 * alpha, n_samples - hits
+    none, all_ = hits <= 0, misses <= 0
+    low = np.where(none, 0.0, special.betaincinv(np.where(none, 1.0, hits), misses + 1.0, half))
+    high = np.where(all_, 1.0, special.betainccinv(hits + 1.0, np.where(all_, 1.0, misses), half))
     return low, high
 
 
