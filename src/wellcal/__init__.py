@@ -32,7 +32,7 @@ from wellcal.measures.estimate import Estimate
 from wellcal.measures.quantiles import interval_coverage, pit, quantile_calibration
 from wellcal.measures.scores import brier, crps, energy_score
 from wellcal.measures.scores.casewise import mse, nll, pinball_loss
-from wellcal.monitoring.monitor import Monitor, MonitorStatus
+from wellcal.monitoring import Monitor, MonitorStatus
 from wellcal.predictions import (
     Bernoulli,
     Beta,

@@ -160,7 +160,7 @@ def test_memory_is_bounded_and_recent():
     np.testing.assert_array_equal(state["targets"]["values"], Y[-12:])
     assert state["predictions"]["fields"]["loc"]["shape"] == [12]
     assert len(monitor.history) == 5
-    assert monitor.n_cases == N
+    assert monitor.n_samples == N
     # What is forgotten has no effect: another first case gives the same bets later.
     other = small(kernel=KERNEL, memory=12)
     other.update(np.concatenate([[1.0 - Y[0]], Y[1:20]]), PRED[:20])
@@ -226,7 +226,7 @@ def test_draws_are_exchanged_and_nothing_is_drawn():
     monitor.update(y, pred)
     assert monitor.to_dict()["generator"] == before
     more = wc.Samples(rng.normal(size=(4, 9)))
-    assert monitor.update(np.zeros(4), more).n_cases == N + 4  # another number of draws is welcome
+    assert monitor.update(np.zeros(4), more).n_samples == N + 4  # another number of draws is welcome
 
 
 def test_objects():
@@ -327,7 +327,11 @@ def test_families_that_cannot_be_sampled():
 
 
 def test_bad_states(tmp_path):
-    for text, message in (("{", "is no state of a monitor"), ("[]", "no state"), ("{}", "format is None")):
+    for text, message in (
+        ("{", "is not the state of a monitor"),
+        ("[]", "not the state"),
+        ("{}", "format is None"),
+    ):
         (tmp_path / "state.json").write_text(text)
         with pytest.raises(ValueError, match=message):
             Monitor.load(tmp_path / "state.json")
@@ -336,6 +340,24 @@ def test_bad_states(tmp_path):
         Monitor.from_dict(monitor.to_dict(), kernel=ExpDistance(Wasserstein(), 2.0) @ Gaussian())
     with pytest.raises(ValueError, match="has not chosen one yet"):
         Monitor.from_dict(small().to_dict(), kernel=KERNEL)
+
+
+def test_status_is_shown_and_handed_on():
+    status = small(kernel=KERNEL).update(Y[:5], PRED[:5])
+    assert repr(status).startswith("Monitor: no alarm; e-value ")
+    assert "after 5 cases" in repr(status)
+    assert json.loads(status.to_json()) == dataclasses.asdict(status)
+
+
+def test_old_names_and_old_files_still_work():
+    monitor = small(kernel=KERNEL)
+    with pytest.warns(DeprecationWarning, match=r"MonitorStatus\.n_samples"):
+        assert monitor.update(Y[:20], PRED[:20]).n_cases == 20
+    with pytest.warns(DeprecationWarning, match=r"Monitor\.n_samples"):
+        assert monitor.n_cases == 20
+    state = {**monitor.to_dict(), "format": "wellcal monitor 1", "n_cases": 20}
+    del state["n_samples"]
+    assert Monitor.from_dict(state).to_dict() == monitor.to_dict()
 
 
 # -- predictions as plain values -----------------------------------------------------------------------
