@@ -154,15 +154,30 @@ def kce(
 
 def _check_options(estimator: str, block_size: BlockSize, rng: object, weights: object) -> None:
     one_of(estimator, "estimator", ESTIMATORS)
-    if estimator != "block" and block_size is not None:
-        raise ValueError(f'block_size is for estimator="block" only, found estimator={estimator!r}')
-    if estimator != "block" and rng is not None:
-        raise ValueError(f'rng shuffles cases for estimator="block" only, found estimator={estimator!r}')
+    _check_block_options(estimator, block_size, rng)
     if estimator == "block" and weights is not None:
         raise ValueError(
             'weights have no meaning for estimator="block": it takes all blocks as alike, and blocks of '
             'different weight are not; take estimator="unbiased"'
         )
+
+
+def check_training_options(estimator: str, block_size: BlockSize) -> None:
+    """Options of losses and metrics: estimators whose mean over mini-batches is the SKCE."""
+    one_of(
+        estimator,
+        "estimator",
+        ("unbiased", "block"),
+        or_else="(the biased estimate of few cases rewards predictions that are too certain)",
+    )
+    _check_block_options(estimator, block_size, None)
+
+
+def _check_block_options(estimator: str, block_size: BlockSize, rng: object) -> None:
+    if estimator != "block" and block_size is not None:
+        raise ValueError(f'block_size is for estimator="block" only, found estimator={estimator!r}')
+    if estimator != "block" and rng is not None:
+        raise ValueError(f'rng shuffles cases for estimator="block" only, found estimator={estimator!r}')
 
 
 def _check_enough(n: int, needed: int, what: str) -> None:

@@ -20,10 +20,10 @@ from wellcal.measures.binned.binning import (
     as_binning,
     numbered_bins,
 )
-from wellcal.measures.binned.discrepancies import Discrepancy, Distance, as_discrepancy
+from wellcal.measures.binned.discrepancies import Discrepancy, DistanceOption, as_discrepancy
 from wellcal.measures.binned.tables import BinTable, class_table, count_tables
 from wellcal.measures.estimate import Estimate
-from wellcal.predictions import NegativeBinomial, Poisson, Quantiles
+from wellcal.predictions import Poisson, Quantiles
 from wellcal.predictions.inputs import check_inputs
 
 ESTIMATORS = ("plug-in", "debiased")
@@ -33,7 +33,7 @@ def ece(
     y: object,
     pred: object,
     *,
-    distance: Distance = "total_variation",
+    distance: DistanceOption = "total_variation",
     binning: str | Binning | Array | None = None,
     n_bins: int | None = None,
     reduce: str | None = None,
@@ -125,7 +125,7 @@ def mce(
     y: object,
     pred: object,
     *,
-    distance: Distance = "total_variation",
+    distance: DistanceOption = "total_variation",
     binning: str | Binning | Array | None = None,
     n_bins: int | None = None,
     reduce: str | None = None,
@@ -172,7 +172,7 @@ def mce(
 
 @dataclass(frozen=True)
 class _Binned:
-    """One binned problem: all classes at once, or one of them against the others."""
+    """Bins of one part of the question: of all classes at once, or of one of them against the others."""
 
     sizes: Array
     distances: Array
@@ -193,9 +193,9 @@ def _binned(
     check_reduction(reduce)
     targets, predictions = confidence(y, pred) if reduce == "confidence" else check_inputs(y, pred)
     cells: list[_Binned] = []
-    for problem in _problems(targets, predictions, reduce):
-        rule = as_binning(binning, n_bins, problem.default, len(predictions))
-        tables = problem.tables(rule, debiased)
+    for part in _parts(targets, predictions, reduce):
+        rule = as_binning(binning, n_bins, part.default, len(predictions))
+        tables = part.tables(rule, debiased)
         values = [measure.debiased(t) if debiased else measure.plug_in(t) for t in tables]
         xp = namespace(values[0])
         sizes = [t.sizes for t in tables]
@@ -212,7 +212,7 @@ def _binned(
 
 
 @dataclass(frozen=True)
-class _Problem:
+class _Part:
     """Predictions of one discrete target, with the features that bins are made of."""
 
     features: Array
@@ -239,14 +239,14 @@ class _Problem:
         return [class_table(self.probs, self.targets, bins, count, squares=debiased)]
 
 
-def _problems(targets: Array, predictions: Any, reduce: str | None) -> list[_Problem]:
+def _parts(targets: Array, predictions: Any, reduce: str | None) -> list[_Part]:
     if targets_are_indices(predictions):
         index, probs = targets, predictions.class_probs()
         if reduce == "classwise":
             return [_one_class(index, probs, c, predictions) for c in range(int(probs.shape[1]))]
         features = probs[:, 1:] if probs.shape[1] == 2 else probs
         default: Binning = UniformBins() if features.shape[1] == 1 else MedianVarianceBins()
-        return [_Problem(features, default, predictions, index, probs)]
+        return [_Part(features, default, predictions, index, probs)]
     if reduce is not None:
         raise TypeError(
             f"reduce={reduce!r} is for predictions of classes, found {type(predictions).__name__}"
@@ -256,23 +256,21 @@ def _problems(targets: Array, predictions: Any, reduce: str | None) -> list[_Pro
         like = widen(predictions.values)
         masses = as_library(predictions.bin_probs(), like, like.dtype)
         probs = namespace(like).broadcast_to(masses, (len(predictions), int(masses.shape[0])))
-        return [_Problem(predictions.values, EqualMassBins(), predictions, bins, probs, on_simplex=False)]
-    if all(isinstance(part, (Poisson, NegativeBinomial)) for part, _ in components_of(predictions)):
-        return [_Problem(_moments(predictions), EqualMassBins(), predictions, targets, on_simplex=False)]
+        return [_Part(predictions.values, EqualMassBins(), predictions, bins, probs, on_simplex=False)]
+    if all(part._targets == "counts" for part, _ in components_of(predictions)):
+        return [_Part(_moments(predictions), EqualMassBins(), predictions, targets, on_simplex=False)]
     raise TypeError(
         f"ECE and MCE compare frequencies with probabilities, which {type(predictions).__name__} predictions "
         "of these targets do not have: no value of a continuous target is seen twice; take wc.skce or wc.kce"
     )
 
 
-def _one_class(index: Array, probs: Array, c: int, predictions: Any) -> _Problem:
+def _one_class(index: Array, probs: Array, c: int, predictions: Any) -> _Part:
     """Class c against all others."""
     xp = namespace(probs)
     column = probs[:, c]
     hit = xp.astype(index == c, index.dtype)
-    return _Problem(
-        column[:, None], UniformBins(), predictions, hit, xp.stack([1.0 - column, column], axis=1)
-    )
+    return _Part(column[:, None], UniformBins(), predictions, hit, xp.stack([1.0 - column, column], axis=1))
 
 
 def _moments(predictions: Any) -> Array:

@@ -12,7 +12,7 @@ from wellcal._arrays.namespaces import Array, is_traced, namespace
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal.measures.binned.tables import BinTable
 
-Distance = str | float | Callable[[Array, Array], Array]
+DistanceOption = str | float | Callable[[Array, Array], Array]
 
 NAMES = ("total_variation", "euclidean", "squared_euclidean")
 

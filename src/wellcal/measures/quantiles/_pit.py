@@ -11,15 +11,7 @@ from wellcal._arrays.parameters import device_of
 from wellcal._arrays.special import gather
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.measures.quantiles.checks import check_scalar
-from wellcal.predictions import (
-    Bernoulli,
-    Categorical,
-    NegativeBinomial,
-    Normal,
-    Poisson,
-    Quantiles,
-    Samples,
-)
+from wellcal.predictions import Bernoulli, Categorical, Normal, Quantiles, Samples
 from wellcal.predictions.base import as_generator
 from wellcal.predictions.inputs import check_inputs
 
@@ -105,7 +97,7 @@ def _component_distribution(part: Any, y: Array) -> tuple[Array, Array]:
         low = xp.sum(xp.where(part.values < y[:, None], weights, nothing), axis=1)
         return low, xp.sum(xp.where(part.values <= y[:, None], weights, nothing), axis=1)
     upto = widen(part.cdf(y))
-    if isinstance(part, (Poisson, NegativeBinomial)):
+    if part._targets == "counts":
         return widen(part.cdf(y - 1.0)), upto
     if isinstance(part, Normal):
         jump = (part.scale == 0) & (part.loc == y)
