@@ -83,7 +83,7 @@ class Comparison(Presentable):
     def verdict(self) -> str:
         """The finding in words."""
         if self.degenerate:
-            return "neither model can be told from a calibrated one, hence no difference between them either"
+            return "neither model is shown to be miscalibrated, nor any difference between them"
         if self.pvalue > 1.0 - self.level:
             return "no difference in calibration is shown"
         return f"{'A' if float(self.estimate) < 0 else 'B'} is better calibrated"
@@ -266,7 +266,7 @@ def _together(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
 
 
 def _method(y: object, pred: object, kernel: Kernel, options: dict[str, Any]) -> str:
-    """The exact test of the SKCE where it can be had at a moderate cost, else the asymptotic one."""
+    """The exact test of the SKCE where its cost is moderate, else the asymptotic one."""
     setup = make_setup(y, pred, kernel, pool=True, **options)
     if why_not_resampled(setup.predictions) is not None:
         return "pearson"

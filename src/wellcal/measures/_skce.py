@@ -334,7 +334,7 @@ def estimate_from_block_sums(
 
 
 def block_values(rows: Array, size: int, count: int) -> Array:
-    """Unbiased estimate within each block; each pair of a block stands in two row sums."""
+    """Unbiased estimate within each block; each pair of a block is in two row sums."""
     xp = namespace(rows)
     return xp.sum(xp.reshape(rows[: count * size], (count, size)), axis=1) / (size * (size - 1.0))
 

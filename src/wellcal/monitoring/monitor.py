@@ -303,7 +303,7 @@ class Monitor:
     # -- to keep and to resume ---------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, ready for JSON: `from_dict` goes on exactly where this one is."""
+        """All of it as plain values, ready for JSON: `from_dict` continues exactly from here."""
         options = self.expectations
         return {
             "format": _FORMAT,

@@ -24,7 +24,7 @@ class SKCELoss(nn.Module):
 
     ``loss = nll + SKCELoss(weight=10.0)(y, pred)`` trains for likelihood and calibration. The expected value
     over mini-batches is the SKCE of the model, so that small batches do not bias what is learned; a
-    single value may be negative. Alone it is no loss to train with: a model that always predicts the
+    single value may be negative. On its own it is not a loss to train with: a model that always predicts the
     distribution of all targets is calibrated.
 
     Parameters

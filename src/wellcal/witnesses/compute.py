@@ -253,13 +253,13 @@ def _groups(
     pvalues, w = test.pvalues, candidates.weights
     observed = setup.targets[None]
 
-    def tell(k: int) -> Group:
+    def describe(k: int) -> Group:
         candidate: Candidate = candidates.listed[k]
         cases, direction = candidate.cases, candidate.direction
         inside = np.flatnonzero(cases.mask)
         found = float(np.average(direction.of(observed)[0][inside], weights=w[inside]))
         promised = float(np.average(direction.expected[inside], weights=w[inside]))
-        what, numbers = direction.tell(found, promised)
+        what, numbers = direction.describe(found, promised)
         return Group(
             statement=f"{what} {cases.where} ({numbers}; {len(inside):,} cases)",
             where=cases.where,
@@ -279,4 +279,4 @@ def _groups(
             known = best.setdefault(candidate.cases.where, k)
             if abs(test.z[0, k]) > abs(test.z[0, known]):
                 best[candidate.cases.where] = k
-    return tuple(tell(k) for k in striking(test, most)), tuple(tell(k) for k in best.values())
+    return tuple(describe(k) for k in striking(test, most)), tuple(describe(k) for k in best.values())

@@ -1,4 +1,4 @@
-"""What a witness tells."""
+"""What a witness finds."""
 
 from __future__ import annotations
 

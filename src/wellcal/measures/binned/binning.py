@@ -44,7 +44,7 @@ class Binning:
 
     @classmethod
     def with_bins(cls, n_bins: int) -> Binning:
-        """The rule with so many bins, where a number is given beside its name."""
+        """The rule with so many bins, where a number is given together with its name."""
         raise ValueError(f"n_bins has no meaning for {cls.__name__}")
 
     def cells(self, features: NDArray) -> NDArray:

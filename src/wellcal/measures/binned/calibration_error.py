@@ -45,7 +45,7 @@ def ece(
               \sum_b \frac{n_b}{n}\, d\big(\bar{y}_b, \bar{p}_b\big)
 
     with the frequencies :math:`\bar{y}_b` of targets and the mean probabilities :math:`\bar{p}_b` of the
-    :math:`n_b` cases of bin b. Empty bins are no bins.
+    :math:`n_b` cases of bin b. Empty bins do not count.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ _WIDEST = 2_000_000  # counts that a bin may span
 
 @dataclass(frozen=True)
 class BinTable:
-    """Bins of alike predictions.
+    """Bins of similar predictions.
 
     Attributes
     ----------
