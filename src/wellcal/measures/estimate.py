@@ -65,8 +65,8 @@ class Estimate(Presentable):
     0.152002
     """
 
-    value: float | Array
-    standard_error: float | Array | None = None
+    value: Array
+    standard_error: Array = None
     name: str = "SKCE"
     estimator: str = ""
     n_samples: int = 0
@@ -105,10 +105,12 @@ class Estimate(Presentable):
         >>> Estimate.from_dict(estimate.to_dict()) == estimate
         True
         """
-        values = {name: item for name, item in plain.items() if name not in ("kernel", "kernel_text")}
-        for name in ("value", "standard_error"):
-            values[name] = None if values[name] is None else float(values[name])
-        values = {name: np.asarray(item) if isinstance(item, list) else item for name, item in values.items()}
+        values: dict[str, Any] = {}
+        for name, item in plain.items():
+            if name in ("value", "standard_error"):
+                values[name] = None if item is None else float(item)
+            elif name not in ("kernel", "kernel_text"):
+                values[name] = np.asarray(item) if isinstance(item, list) else item
         known = None if plain.get("kernel") is None else kernel_from_dict(plain["kernel"])
         return cls(kernel=kernel if known is None else known, **values)
 
@@ -147,7 +149,7 @@ def estimate_text(estimate: Estimate) -> str:
     return f"{float(estimate):.4g}" + ("" if error is None else f" +- {_float(error):.2g}")
 
 
-def _float(value: float | Array) -> float:
+def _float(value: Array) -> float:
     return float(to_numpy(value)) if is_array(value) else float(value)
 
 
