@@ -133,11 +133,11 @@ Y = MU + 0.3 * np.cos(np.arange(12.0))
 
 
 def test_values_are_of_the_library_of_the_input() -> None:
-    numpy = wc.skce(Y, wc.Normal(MU, SIGMA))
+    numpy = wc.skce(Y, wc.Normal(MU, SIGMA), kernel=KERNEL)
     assert type(numpy.value) is float
     assert type(numpy.standard_error) is float
     mu = torch.tensor(MU, requires_grad=True)
-    tensor = wc.skce(torch.tensor(Y), wc.Normal(mu, torch.tensor(SIGMA)))
+    tensor = wc.skce(torch.tensor(Y), wc.Normal(mu, torch.tensor(SIGMA)), kernel=KERNEL)
     assert isinstance(tensor.value, torch.Tensor)
     assert tensor.value.shape == ()
     assert tensor.value.requires_grad
@@ -145,13 +145,13 @@ def test_values_are_of_the_library_of_the_input() -> None:
     assert_allclose(float(tensor.standard_error), numpy.standard_error, rtol=1e-10)
     assert not getattr(tensor.standard_error, "requires_grad", False)
     with jax.enable_x64(True):
-        array = wc.skce(jnp.asarray(Y), wc.Normal(jnp.asarray(MU), jnp.asarray(SIGMA)))
+        array = wc.skce(jnp.asarray(Y), wc.Normal(jnp.asarray(MU), jnp.asarray(SIGMA)), kernel=KERNEL)
         assert isinstance(array.value, jax.Array)
         assert array.value.shape == ()
         assert_allclose(float(array), numpy.value, rtol=1e-12)
         assert_allclose(float(array.standard_error), numpy.standard_error, rtol=1e-10)
         assert array.provenance["precision"] == "float64"
-    single = wc.skce(jnp.asarray(Y), wc.Normal(jnp.asarray(MU), jnp.asarray(SIGMA)))
+    single = wc.skce(jnp.asarray(Y), wc.Normal(jnp.asarray(MU), jnp.asarray(SIGMA)), kernel=KERNEL)
     assert single.value.dtype == jnp.float32
     assert single.provenance["precision"].startswith("float32")
 
