@@ -147,7 +147,7 @@ def test_cases_beyond_the_last_block_do_not_matter_and_are_reported() -> None:
     assert whole.standard_error == cut.standard_error
     assert whole.provenance["dropped"] == 5
     assert cut.provenance["dropped"] == 0
-    assert "left out: the last 5 cases" in repr(whole)
+    assert "left out  the last 5 cases" in repr(whole)
     assert "left out" not in repr(cut)
 
 

@@ -180,7 +180,7 @@ def whole_number(x: Any, name: str, *, least: int | None = None, most: int | Non
     Traceback (most recent call last):
     ValueError: n_resamples must be a whole number of at least 1, found 0
     """
-    whole = isinstance(x, (int, np.integer)) or (isinstance(x, (float, np.floating)) and x == np.floor(x))
+    whole = isinstance(x, (int, np.integer)) or (isinstance(x, (float, np.floating)) and x.is_integer())
     fits = whole and not isinstance(x, bool) and (least is None or x >= least) and (most is None or x <= most)
     if fits:
         return int(x)

@@ -23,7 +23,7 @@ from wellcal.problem.locations import Locations
 from wellcal.problem.problem import expand
 
 ETAS = (0.1, 0.2, 0.4, 0.8)
-"""How boldly it is bet; the average over these is the e-value."""
+"""How bold the bets are; the average over these is the e-value."""
 
 _FLAT = 1e-12  # spread of a witness, relative to its size, that is rounding
 
@@ -59,7 +59,7 @@ def past_witness(
     """
     count, m = candidates.shape[:2]
     n = len(predictions)
-    # Candidates of a case stand side by side.
+    # Candidates of a case follow each other.
     flat = np.swapaxes(candidates, 0, 1).reshape(m * count, *candidates.shape[2:])
     repeated = predictions[np.repeat(np.arange(n - m, n), count)]
     at = Locations(repeated, flat)
@@ -88,7 +88,7 @@ def _of_tensor(
     ops, notes = predictions._ops, Notes()
     form, rows = prediction_kernel(kernel.predictions, predictions, expectations=expectations, notes=notes)
     seen, wanted = Targets(targets, predictions), Targets(at.targets, at.predictions)
-    # Closed forms rather than features: what a case adds must not depend on the cases beside it.
+    # Closed forms rather than features: what a case adds must not depend on which cases come with it.
     scheme = plan(
         kernel.targets, [predictions, seen, wanted], expectations=expectations, notes=notes, relative=True
     )
