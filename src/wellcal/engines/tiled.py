@@ -16,14 +16,13 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, TypeVar
 
 import array_api_compat as compat
 import numpy as np
 
-from wellcal import kernels
 from wellcal._arrays.namespaces import (
     Array,
     float64,
@@ -40,6 +39,7 @@ from wellcal.engines.pieces import Lag, Piece, Tile
 from wellcal.engines.reductions import RowAccumulator, Sums
 from wellcal.engines.scan import scan_listed_blocks, scan_tiles
 from wellcal.expectations.decompose import slice_rows
+from wellcal.kernels.parts import calls_user_function
 from wellcal.problem.pairs import Interval, tile_shape, triangle_tiles
 from wellcal.problem.problem import Problem
 
@@ -129,7 +129,7 @@ class Tiled:
     def _thread_count(self, problem: Problem) -> int:
         if self.threads is not None:
             return self.threads
-        if _calls_user_function(problem.kernel):
+        if calls_user_function(problem.kernel):
             return 1  # it was not written to run twice at a time
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -180,7 +180,7 @@ class Tiled:
     def _run_jax(
         self, problem: Problem, pieces: Pieces, shape: tuple[int, ...], scan: Callable[[], Sums]
     ) -> Sums:
-        if is_traced(*problem.rows.values()) or not _calls_user_function(problem.kernel):
+        if is_traced(*problem.rows.values()) or not calls_user_function(problem.kernel):
             return scan()
         try:
             return scan()
@@ -254,17 +254,6 @@ def _better_listed(problem: Problem, block_size: int) -> bool:
         return False
     pairs = 0.5 * block_size * (block_size - 1)
     return _row_size(problem) + problem.width < 2 * problem.width + _TILE_COST / pairs
-
-
-def _calls_user_function(part: Any) -> bool:
-    """Whether a function that is not ours is somewhere in a kernel."""
-    if isinstance(part, (kernels.Callable, kernels.Joint)):
-        return True
-    if isinstance(part, tuple):
-        return any(_calls_user_function(item) for item in part)
-    if not is_dataclass(part):
-        return False
-    return any(_calls_user_function(getattr(part, field.name)) for field in fields(part))
 
 
 # -- NumPy -----------------------------------------------------------------------------------

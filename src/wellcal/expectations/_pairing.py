@@ -34,7 +34,8 @@ from wellcal.expectations.gaussian_features import FeatureGrid, feature_grid, no
 from wellcal.expectations.grids import common_grid, grid_probabilities, one_hot, support_gram
 from wellcal.expectations.lowering import Lowering, is_scalar_rule, lower
 from wellcal.expectations.rules.elements import Normals, Points
-from wellcal.kernels.base import Kernel, Product, Scaled, Sum, space_of
+from wellcal.kernels.base import Kernel, TargetKernel, space_of
+from wellcal.kernels.parts import walk
 from wellcal.kernels.targets import Delta, Gaussian
 from wellcal.predictions import (
     Predictions,
@@ -249,9 +250,7 @@ def _check_allowed(kernel: Kernel, lowered: frozenset[Family], expectations: str
 
 def _contains_delta(kernel: Kernel) -> bool:
     """Whether equality takes part: atoms that stand for a density would be found equal to themselves."""
-    if isinstance(kernel, (Sum, Product)):
-        return any(_contains_delta(k) for k in kernel.kernels)
-    return _contains_delta(kernel.kernel) if isinstance(kernel, Scaled) else isinstance(kernel, Delta)
+    return any(isinstance(part, TargetKernel) and part.tests_equality for part in walk(kernel))
 
 
 # -- features --------------------------------------------------------------------------------
