@@ -120,7 +120,7 @@ def _combined(kernel: Combination, parts: list[Guarantees]) -> Guarantees:
         universal = True if positive_definite and any(p.universal for p in parts) else None
         characteristic = True if positive_definite and any(p.characteristic for p in parts) else None
         return Guarantees(positive_definite, characteristic, bounded, universal, reasons)
-    if all(map(_mixes_gaussians, kernel.parts)):
+    if all(map(_mixes_gaussians, kernel.parts)) and all(p.universal for p in parts):
         reasons = (*reasons, "a product of radial kernels has a spectral measure of full support")
         return Guarantees(positive_definite, True, bounded, True, reasons)
     reasons = (*reasons, "a product of kernels need not be characteristic where its factors are")
