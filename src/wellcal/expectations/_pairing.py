@@ -215,7 +215,7 @@ def plan(
     dimension = first.event_shape[0] if first.event_shape else 1
     grid = common_grid(kernel, families, sides)
     if grid is not None:
-        gram = None if isinstance(kernel, Delta) else support_gram(kernel, first, grid)
+        gram = None if type(kernel) is Delta else support_gram(kernel, first, grid)
         notes.add_rule(f"{kernel!r} on a finite support of {len(grid)} values: matrix product")
         return Plan(kernel, dimension, grid, gram)
     lowered = _families_to_lower(kernel, families, dimension)
@@ -270,7 +270,7 @@ def _feature_plan(
 ) -> Plan | None:
     """Expand all that has many components into features of a Gaussian kernel, where few are enough."""
     dimension = families[0].event_shape[0] if families[0].event_shape else 1
-    if not isinstance(kernel, Gaussian) or not isinstance(kernel.lengthscale, float) or dimension > 2:
+    if type(kernel) is not Gaussian or not isinstance(kernel.lengthscale, float) or dimension > 2:
         return None
     if any(is_traced(f._like) for f in families):
         return None

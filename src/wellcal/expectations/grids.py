@@ -32,7 +32,7 @@ def common_grid(kernel: Kernel, families: list[Predictions], sides: list[Side]) 
         )
         return labels if same else None
     if all(isinstance(f, (Poisson, NegativeBinomial)) for f in families):
-        if isinstance(kernel, Delta) and all(isinstance(f, Poisson) for f in families):
+        if type(kernel) is Delta and all(isinstance(f, Poisson) for f in families):
             return None  # a Bessel function is cheaper than a grid
         return count_grid(families, [side.values for side in sides if isinstance(side, Targets)])
     return None
