@@ -98,7 +98,7 @@ def quadratic_forms(setup: Setup, weights: NDArray) -> QuadraticForms:
     def reduce(i: slice, j: slice, h: NDArray) -> tuple[slice, slice, NDArray, NDArray, NDArray]:
         h = _between_clusters(setup, i, j, h)
         forms = np.empty(len(lines))
-        for some in in_chunks(len(lines), max(h.shape), within=_TILES * budget().cache):
+        for some in in_chunks(len(lines), max(h.shape), within=_TILES * budget.cache):
             left, right = np.asarray(lines[some, i], float), np.asarray(lines[some, j], float)
             forms[some] = np.vecdot(left, right @ h.T)
         return i, j, forms, h.sum(axis=1), h.sum(axis=0)
@@ -194,7 +194,7 @@ def in_passes(n: int, count: int, dtype: type[np.generic], multiple: int = 1) ->
     [slice(0, 640, None), slice(640, 1000, None)]
     """
     entries = n * np.dtype(dtype).itemsize / np.dtype(float).itemsize
-    return in_chunks(count, entries, within=_ARRAYS * budget().work, multiple=multiple)
+    return in_chunks(count, entries, within=_ARRAYS * budget.work, multiple=multiple)
 
 
 def _over_pairs(setup: Setup, reduce: Callable[[slice, slice, NDArray], Result]) -> Iterator[Result]:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal.engines import Engine, get_engine
+from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering, in_numpy
 from wellcal.hypotests.clusters import number_clusters
 from wellcal.hypotests.progress import Progress
@@ -110,7 +110,9 @@ class Setup:
     def at(self, locations: Locations) -> LocationKernel:
         """The kernel between the cases and locations, from which deviations there are found."""
         kernel = self.kernel if self.pooled is None else _stretch(self.pooled) * self.kernel
-        return location_kernel(kernel, self.predictions, locations, expectations=self.expectations)
+        return location_kernel(
+            kernel, self.predictions, locations, engine=self.engine, expectations=self.expectations
+        )
 
 
 def make_setup(
@@ -141,13 +143,14 @@ def make_setup(
     chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel
     # h has two deviations in it.
     scaled = chosen if draws is None else _stretch(draws) ** 2 * check_pair_kernel(chosen)
+    problem = prepare_checked(targets, predictions, scaled, expectations=expectations)
     return Setup(
         targets=targets,
         predictions=predictions,
         given=batch,
         kernel=chosen,
-        problem=prepare_checked(targets, predictions, scaled, expectations=expectations),
-        engine=get_engine(engine),
+        problem=problem,
+        engine=choose_engine(engine, problem),
         rng=as_generator(rng),
         n_resamples=n_resamples,
         expectations=expectations,

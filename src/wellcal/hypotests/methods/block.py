@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from wellcal._arrays.checks import one_of, whole_number
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.namespaces import Array, NDArray
+from wellcal._arrays.rows import Rows
 from wellcal.engines.reductions import Sums
-from wellcal.expectations.decompose import Rows, slice_rows
 from wellcal.hypotests.draws import draw_chi_square_sum
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.passes import check_finite, eigenvalues_of
@@ -20,7 +20,7 @@ from wellcal.hypotests.setup import Setup
 from wellcal.hypotests.tails import normal_tail, student_tail
 from wellcal.measures._skce import BlockSize, block_values, estimate_from_block_sums, resolve_block_size
 from wellcal.measures.estimate import Estimate
-from wellcal.problem.problem import Problem, reordered
+from wellcal.problem.problem import Problem, some_cases
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,9 @@ class Block(Method):
             )
         problem = setup.problem
         if self.shuffle:
-            problem = reordered(problem, setup.rng.permutation(setup.n_samples))
+            problem = some_cases(problem, setup.rng.permutation(setup.n_samples))
         if count < setup.n_samples // size:
-            problem = _first(problem, count * size)  # room for more blocks than were asked for
+            problem = some_cases(problem, slice(0, count * size))  # room for more blocks than were asked for
         sums = setup.engine.blocks(problem, size)
         check_finite(setup, sums.total)
         estimate = self._estimate(setup, problem, sums, size, count)
@@ -171,21 +171,14 @@ def _choices(estimate: Estimate) -> dict[str, Any]:
     return {key: estimate.provenance[key] for key in ("block_size", "blocks", "dropped", "shuffled")}
 
 
-def _first(problem: Problem, count: int) -> Problem:
-    """The first cases of a problem."""
-    kept = slice(0, count)
-    correction = problem.self_correction
-    rows = slice_rows(problem.rows, kept)
-    return replace(
-        problem, n=count, rows=rows, self_correction=None if correction is None else correction[kept]
-    )
-
-
 class _Squared(Problem):
     """A problem whose pairs have the value h^2, for engines to sum."""
 
-    def _sum(self, a: Rows, b: Rows, how: str) -> Any:
-        return super()._sum(a, b, how) ** 2
+    def tile(self, a: Rows, b: Rows) -> Array:
+        return super().tile(a, b) ** 2
+
+    def paired(self, a: Rows, b: Rows) -> Array:
+        return super().paired(a, b) ** 2
 
 
 def _squared(problem: Problem) -> Problem:

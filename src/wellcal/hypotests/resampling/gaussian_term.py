@@ -13,12 +13,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.chunks import budget, in_chunks, tile_shape
 from wellcal._arrays.namespaces import NDArray
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.targets import Gaussian
 from wellcal.predictions import DiagonalNormal, Predictions
-from wellcal.problem.pairs import tile_shape
 
 _FARTHEST = 3e3  # |x|^2 / l^2 up to which rounding stays below 1e-12
 
@@ -50,7 +49,7 @@ class GaussianTerm:
     @classmethod
     def prepare(cls, kernel: Kernel, predictions: Predictions) -> GaussianTerm | None:
         """What depends on the predictions alone; None where they are of another kind, or too far apart."""
-        if not isinstance(kernel, Gaussian) or not isinstance(predictions, DiagonalNormal):
+        if type(kernel) is not Gaussian or not isinstance(predictions, DiagonalNormal):
             return None
         centre = np.asarray(predictions.loc).mean(axis=0)
         loc, scale = np.asarray(predictions.loc) - centre, np.asarray(predictions.scale)
@@ -76,7 +75,7 @@ class GaussianTerm:
 
     def tile_shape(self, n: int) -> tuple[int, int]:
         """Tiles of which two arrays fit the cache."""
-        return tile_shape(1, budget().cache // 2)
+        return tile_shape(1, budget.cache // 2)
 
     def encode(self, targets: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """Factors of exponents: of targets among each other, left and right, and with predictions."""
@@ -96,7 +95,7 @@ class GaussianTerm:
         turned = np.swapaxes(kps, 1, 2).reshape(count, -1).T
         out = np.repeat((self._expected(i, j).ravel() @ flat)[None], len(left), axis=0)
         with np.errstate(under="ignore"):
-            for sets in in_chunks(len(left), kps[0].size, within=budget().cache):
+            for sets in in_chunks(len(left), kps[0].size, within=budget.cache):
                 out[sets] += _sums(left[sets, i] @ _transposed(right[sets, j]), flat)
                 out[sets] -= _sums(self.forward[i] @ _transposed(powers[sets, j]), flat)
                 out[sets] -= _sums(self.forward[j] @ _transposed(powers[sets, i]), turned)

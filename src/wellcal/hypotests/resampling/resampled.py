@@ -5,33 +5,33 @@ Only what depends on the targets is computed again. Written out over a term k_P 
     sum_{i<j} k_P(P_i, P_j) ( <P_i, P_j> - <P_i, d(y_j)> - <d(y_i), P_j> + <d(y_i), d(y_j)> ),
 
 the kernel on predictions and the first summand stay. What is done about the others depends on how
-:mod:`wellcal.expectations._pairing` expands the problem: features meet in one product for all target sets,
+:mod:`wellcal.expectations.plans` expands the problem: features meet in one product for all target sets,
 classes look their cross terms up in a table, and all else is evaluated pair by pair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.chunks import budget, in_chunks, tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import NDArray, namespace
 from wellcal._arrays.ops import ops_for
+from wellcal._arrays.rows import Rows, first_array, map_rows, slice_rows
 from wellcal._arrays.threads import one_blas_thread
-from wellcal.expectations._pairing import Plan, plan
-from wellcal.expectations.bilinear import ElementForm, FiniteForm
-from wellcal.expectations.decompose import Rows, Targets, slice_rows
+from wellcal.expectations.bilinear import ElementForm
+from wellcal.expectations.decompose import Side, Targets
 from wellcal.expectations.grids import grid_positions
 from wellcal.expectations.on_predictions import prediction_kernel
+from wellcal.expectations.plans import ElementPlan, FeaturePlan, GridPlan, Plan, plan
 from wellcal.hypotests.resampling.gaussian_term import GaussianTerm
 from wellcal.hypotests.setup import Setup
 from wellcal.kernels.base import Kernel, Tensor
 from wellcal.predictions import Predictions
-from wellcal.problem.pairs import tile_shape, triangle_tiles
 from wellcal.problem.problem import expand
 
 _KEPT = 2  # temporary arrays that the kernel matrix on predictions may fill, to be kept between sets
@@ -112,7 +112,7 @@ class ResampledTerm(Protocol[Encoded]):
 def target_rows(scheme: Plan, targets: NDArray, predictions: Predictions) -> Rows:
     """Rows ``(r n, ...)`` of sets of targets ``(r, n, ...)``."""
     flat = targets.reshape(-1, *targets.shape[2:])
-    return scheme.rows([(1.0, Targets(flat, predictions))])[0]
+    return scheme.rows([(1.0, Targets(flat, predictions))])
 
 
 # -- features --------------------------------------------------------------------------------
@@ -122,8 +122,6 @@ def target_rows(scheme: Plan, targets: NDArray, predictions: Predictions) -> Row
 class _LargeProducts:
     """Terms that are evaluated by few and large matrix products."""
 
-    scheme: Plan
-    predictions: Predictions
     rows: int
 
     small_products: ClassVar[bool] = False
@@ -140,13 +138,15 @@ class _LargeProducts:
 
     def tile_shape(self, n: int) -> tuple[int, int]:
         """Whole rows, as long as the kernel on predictions is kept."""
-        return (self.rows, n) if n * n <= _KEPT * budget().work else (self.rows, 8 * self.rows)
+        return (self.rows, n) if n * n <= _KEPT * budget.work else (self.rows, 8 * self.rows)
 
 
 @dataclass(frozen=True)
 class ProductTerm(_LargeProducts):
     """Deviations of features, or of the probabilities of few classes: one product serves all sets."""
 
+    scheme: Plan
+    predictions: Predictions
     mean: NDArray
     gram: NDArray | None
 
@@ -157,12 +157,12 @@ class ProductTerm(_LargeProducts):
     def encode(self, targets: NDArray) -> tuple[NDArray, NDArray]:
         """Mean features minus those of the targets, ``(n, r, M)``, and these times the kernel matrix."""
         r, n = targets.shape[:2]
-        if self.scheme.grid is not None:
+        if isinstance(self.scheme, GridPlan):
             index = _positions(self.scheme, targets, self.predictions)
             right = np.repeat(self.mean[:, None, :], r, axis=1)
             right[np.arange(n)[:, None], np.arange(r)[None, :], index.T] -= 1.0
         else:
-            flat = target_rows(self.scheme, targets, self.predictions)["u"].reshape(r, n, -1)
+            flat = target_rows(self.scheme, targets, self.predictions).weights.reshape(r, n, -1)
             right = np.ascontiguousarray((self.mean[None] - flat).transpose(1, 0, 2))
         return (right if self.gram is None else right @ self.gram), right
 
@@ -180,6 +180,8 @@ class ProductTerm(_LargeProducts):
 class LabelTerm(_LargeProducts):
     """Many classes: cross terms are looked up in tables, and labels are compared."""
 
+    scheme: GridPlan
+    predictions: Predictions
     weights: NDArray
     smooth: NDArray
     gram: NDArray | None
@@ -213,8 +215,7 @@ class LabelTerm(_LargeProducts):
         return float(np.einsum("ij,ij->", kp, self.gram[left][:, right]))
 
 
-def _positions(scheme: Plan, targets: NDArray, predictions: Predictions) -> NDArray:
-    assert scheme.grid is not None
+def _positions(scheme: GridPlan, targets: NDArray, predictions: Predictions) -> NDArray:
     found = np.asarray(grid_positions(Targets(targets, predictions), scheme.grid))
     return np.minimum(found, len(scheme.grid) - 1)  # counts beyond have a probability below 1e-13
 
@@ -244,13 +245,13 @@ class PairTerm:
 
     def tile_shape(self, n: int) -> tuple[int, int]:
         """Tiles that fit the cache."""
-        return tile_shape(self.forms[1].width, budget().cache)
+        return tile_shape(self.forms[1].width, budget.cache)
 
     def encode(self, targets: NDArray) -> Rows:
         """Rows ``(r, n, ...)``."""
         r, n = targets.shape[:2]
         rows = target_rows(self.scheme, targets, self.predictions)
-        return {name: value.reshape(r, n, *value.shape[1:]) for name, value in rows.items()}
+        return map_rows(lambda value: value.reshape(r, n, *value.shape[1:]), rows)
 
     def tile(self, kps: NDArray, i: slice, j: slice, encoded: Rows) -> NDArray:
         weights = kps.reshape(len(kps), -1).T
@@ -260,10 +261,9 @@ class PairTerm:
             constant = np.ravel(both.tile(_ops, left, right)) @ weights
             shared_left, shared_right = _shared(left), _shared(right)
             parts: list[NDArray] = []
-            count = next(iter(encoded.values())).shape[0]
-            for sets in in_chunks(count, len(weights) * max(1, cross.width), within=budget().cache):
-                y_left = {name: value[sets, i] for name, value in encoded.items()}
-                y_right = {name: value[sets, j] for name, value in encoded.items()}
+            count = first_array(encoded).shape[0]
+            for sets in in_chunks(count, len(weights) * max(1, cross.width), within=budget.cache):
+                y_left, y_right = (map_rows(_part(sets, cases), encoded) for cases in (i, j))
                 h = observed.batched(_ops, y_left, y_right)
                 h = h - cross.batched(_ops, shared_left, y_right)
                 h -= np.swapaxes(cross.batched(_ops, shared_right, y_left), 1, 2)
@@ -273,7 +273,11 @@ class PairTerm:
 
 def _shared(rows: Rows) -> Rows:
     """Rows of one batch that all sets of targets share."""
-    return {name: value[None] for name, value in rows.items()}
+    return map_rows(lambda value: value[None], rows)
+
+
+def _part(sets: slice, cases: slice) -> Callable[[NDArray], NDArray]:
+    return lambda value: value[sets, cases]
 
 
 # -- all -------------------------------------------------------------------------------------
@@ -316,7 +320,7 @@ class TermSums:
     def __call__(self, targets: NDArray) -> NDArray:
         """Sums ``(r, q)`` for sets of targets ``(r, n, ...)``."""
         entries = self.setup.n_samples * self.term.entries
-        sets = in_chunks(len(targets), entries, within=_ENCODED * budget().work)
+        sets = in_chunks(len(targets), entries, within=_ENCODED * budget.work)
         return np.concatenate([self._some(targets[some]) for some in sets])
 
     def _some(self, targets: NDArray) -> NDArray:
@@ -328,7 +332,7 @@ class TermSums:
             return self.term.tile(kps, i, j, encoded)
 
         n = self.setup.n_samples
-        if self._kept is None and n * n * len(self.parts) <= _KEPT * budget().work:
+        if self._kept is None and n * n * len(self.parts) <= _KEPT * budget.work:
             self._kept = self._kernels(slice(0, n), slice(0, n))
         tiles = ((i.index, j.index) for i, j in triangle_tiles(0, n, *self.term.tile_shape(n)))
         total = np.zeros((len(targets), len(self.parts)))
@@ -398,22 +402,23 @@ def _upper(kp: NDArray, i: slice, j: slice) -> NDArray:
 
 def make_term(setup: Setup, on_targets: Kernel, ways: Ways = MEASURED) -> ResampledTerm[Any]:
     """The cheapest way to evaluate a kernel on targets over many sets of them."""
-    predictions, observed = setup.predictions, Targets(setup.targets, setup.predictions)
-    sides: list[Any] = [predictions, observed]
+    predictions = setup.predictions
+    sides: list[Side] = [predictions, Targets(setup.targets, predictions)]
     many = setup.n_samples > ways.few_cases
     scheme = plan(on_targets, sides, expectations=setup.expectations, many=many)
-    if scheme.features is not None and scheme.features.size > ways.most_features:
+    if isinstance(scheme, FeaturePlan) and scheme.features.size > ways.most_features:
         scheme = plan(on_targets, sides, expectations=setup.expectations)
-    rows, layout = scheme.rows([(1.0, predictions)])
-    form = scheme.form(layout, layout)
-    if isinstance(form, FiniteForm):
-        weights = rows["u"]
-        if scheme.grid is None or weights.shape[1] <= ways.most_classes:
-            return ProductTerm(scheme, predictions, ways.rows, weights, form.gram)
-        return LabelTerm(scheme, predictions, ways.rows, weights, rows.get("g", weights), form.gram)
+    if isinstance(scheme, (FeaturePlan, GridPlan)):
+        weights, image = rows = scheme.rows([(1.0, predictions)])
+        gram = scheme.form(rows, rows).gram
+        if isinstance(scheme, GridPlan) and weights.shape[1] > ways.most_classes:
+            smooth = weights if image is None else image
+            return LabelTerm(ways.rows, scheme, predictions, weights, smooth, gram)
+        return ProductTerm(ways.rows, scheme, predictions, weights, gram)
     gaussian = GaussianTerm.prepare(on_targets, predictions) if ways.exponents else None
     if gaussian is not None:
         return gaussian
-    _, points = scheme.rows([(1.0, observed)])
-    forms = tuple(scheme.form(a, b) for a, b in ((layout, layout), (layout, points), (points, points)))
-    return PairTerm(scheme, predictions, rows, forms)  # pyright: ignore[reportArgumentType]
+    assert isinstance(scheme, ElementPlan)
+    rows, points = (scheme.rows([(1.0, side)]) for side in sides)
+    forms = scheme.form(rows, rows), scheme.form(rows, points), scheme.form(points, points)
+    return PairTerm(scheme, predictions, rows, forms)
