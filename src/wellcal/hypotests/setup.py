@@ -57,6 +57,13 @@ class Setup:
         Number of the cluster of each case, or None.
     progress
         To be called as ``progress(what, done, total)`` now and then.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> setup = make_setup(["yes", "no"], wc.Categorical([[0.2, 0.8], [0.5, 0.5]], classes=["no", "yes"]))
+    >>> setup.targets, setup.n_samples
+    (array([1, 0]), 2)
     """
 
     targets: NDArray

@@ -30,6 +30,15 @@ class Aggregated(Method):
     kernels
         Kernels on pairs; None takes the kernel of the test with its length scales halved, doubled and so
         on.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 100)
+    >>> pred = wc.Normal(mu, np.ones(100))
+    >>> result = wc.calibration_test(mu + 0.8, pred, method="aggregated", rng=0)
+    >>> len(result.provenance["pvalues"]), result.pvalue
+    (12, 0.001)
     """
 
     kernels: Sequence[Kernel] | None = None

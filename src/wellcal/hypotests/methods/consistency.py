@@ -44,6 +44,13 @@ class Consistency(Method):
     ----------
     Bröcker, Smith (2007), "Increasing the reliability of reliability diagrams"; Vaicenavicius et al.
     (2019), "Evaluating model calibration in classification".
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> pred = wc.Bernoulli(np.linspace(0.1, 0.9, 50))
+    >>> wc.calibration_test(np.ones(50, int), pred, method="consistency", n_resamples=99, rng=0).pvalue
+    0.01
     """
 
     statistic: Callable[[Any, Any], Any] | str | None = None

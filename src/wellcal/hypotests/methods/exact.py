@@ -55,6 +55,18 @@ class Exact(Method):
     -----
     Two conditions: nothing may be tuned on the targets, and targets must be independent given all
     predictions, which autoregressive forecasts are not.
+
+    Examples
+    --------
+    The largest error as the statistic:
+
+    >>> import numpy as np, wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 100)
+    >>> pred = wc.Normal(mu, np.ones(100))
+    >>> def largest_error(y, pred):
+    ...     return np.max(np.abs(y - pred.loc))
+    >>> wc.calibration_test(mu + 5.0, pred, method="exact", statistic=largest_error, rng=0).pvalue
+    0.001
     """
 
     statistic: Statistic = "skce"
@@ -119,7 +131,7 @@ class Exact(Method):
 
 
 def _of_function(setup: Setup, function: Callable[[Any, Any], Any]) -> Iterator[NDArray]:
-    """A user's statistic, set by set, of targets in the form that users have them in."""
+    """A user's statistic, set by set, of targets in the form in which users have them."""
     for r in range(setup.n_resamples + 1):
         y, predictions = _exchanged(setup, r > 0)
         what = "the observed targets" if r == 0 else f"drawn targets (set {r})"

@@ -55,6 +55,15 @@ class MeanEmbedding(Method):
     Widmann, Lindsten, Zachariah (2021), appendix "Calibration mean embedding"; Chwialkowski, Ramdas,
     Sejdinovic, Gretton (2015), "Fast two-sample testing with analytic representations of probability
     measures"; Hotelling (1931).
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 100)
+    >>> pred = wc.Normal(mu, np.ones(100))
+    >>> result = wc.calibration_test(mu + 0.8, pred, method="cme", locations=3, rng=0)
+    >>> result.provenance["reference"], bool(result.pvalue < 1e-6)
+    ('F(3, 97)', True)
     """
 
     locations: object = None

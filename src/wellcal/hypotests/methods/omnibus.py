@@ -45,6 +45,15 @@ class Omnibus(Method):
     Notes
     -----
     The page on tests tells which statistics and weights were tried, and what each was worth.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 100)
+    >>> pred = wc.Normal(mu, np.ones(100))
+    >>> result = wc.calibration_test(mu + 0.8, pred, method="omnibus", rng=0)
+    >>> min(result.provenance["pvalues"], key=result.provenance["pvalues"].get)
+    'centre'
     """
 
     pairs: bool = True

@@ -30,6 +30,15 @@ class Regularised(Method):
     ----------
     locations
         Number of locations drawn from the predictions, or ``(predictions, targets)``.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 100)
+    >>> pred = wc.Normal(mu, np.ones(100))
+    >>> result = wc.calibration_test(mu + 0.8, pred, method="regularised", locations=20, rng=0)
+    >>> result.provenance["locations"], result.pvalue
+    (20, 0.001)
     """
 
     locations: object = LOCATIONS
