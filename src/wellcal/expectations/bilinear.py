@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias, cast
 
 from wellcal._arrays.namespaces import Array, namespace
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, first_array, map_rows
 from wellcal.expectations.decompose import Components, flat_points, is_objects, point_array
 from wellcal.expectations.rules.elements import CLOSED_FORMS, Element, Points
-from wellcal.kernels.base import Kernel, Scaled, Sum, TargetKernel, on_targets
+from wellcal.kernels.base import Kernel, Scaled, Sum, TargetKernel
 from wellcal.kernels.matrix import as_objects, values_matrix
 
 
@@ -55,7 +55,7 @@ def evaluate(ops: Ops, kernel: Kernel, a: Element, b: Element, dimension: int) -
     """E k(Z, Z') between two elements, by linearity in the kernel."""
     known = CLOSED_FORMS.found[type(kernel), type(a), type(b)]
     if known is not None and not (known.scalar and dimension > 1):
-        return known.rule(ops, kernel, a, b)
+        return known.rule(ops, kernel, b, a) if known.swapped else known.rule(ops, kernel, a, b)
     if isinstance(kernel, Sum):
         total = evaluate(ops, kernel.kernels[0], a, b, dimension)
         for part in kernel.kernels[1:]:
@@ -112,7 +112,7 @@ class ElementForm:
     @classmethod
     def between(cls, kernel: Kernel, dimension: int, left: Measure, right: Measure) -> ElementForm:
         """The form between measures like these."""
-        return cls(on_targets(kernel), dimension, measure_size(left) * measure_size(right))
+        return cls(cast("TargetKernel", kernel), dimension, measure_size(left) * measure_size(right))
 
     @property
     def width(self) -> int:

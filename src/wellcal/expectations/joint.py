@@ -74,7 +74,7 @@ class JointForm:
         if is_array(like) and not is_objects(like):
             index = asarray(index, xp=namespace(like), device=compat.device(like))
         draws = isinstance(predictions, Samples) and predictions.kind == "draws"
-        notes.add_rule(f"{kernel!r}: sum over {together.size - 1} atoms")
+        notes.add_rule(kernel, f": sum over {together.size - 1} atoms")
         rows = AtomRows(index, together.element, together.weight_array())
         return Prepared(cls(kernel, predictions, together.size, draws), rows)
 

@@ -386,7 +386,7 @@ def _joint_term(
 ) -> tuple[_JointTerm, Array]:
     """The term, and its expectations ``(n, J)`` as sums over atoms."""
     (together,) = merged(joint_atoms(kernel, predictions, expectations, notes))
-    notes.add_rule(f"{kernel!r}: sum over {together.size} atoms")
+    notes.add_rule(kernel, f": sum over {together.size} atoms")
     atoms, mass, size = Points(*together.element), together.weight_array(), together.size
     xp, count = namespace(mass), len(locations)
     at = locations.predictions
