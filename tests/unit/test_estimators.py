@@ -495,7 +495,7 @@ REFUSED: dict[str, tuple[Function[[], Any], type[Exception], str]] = {
     "expectations": (
         lambda: wc.skce(Y, NORMAL, expectations="exact"),
         ValueError,
-        'expectations must be "auto", "closed" or a Lowering, found \'exact\'',
+        "unknown expectations 'exact'; known are auto, closed or a Lowering",
     ),
     "no closed form": (
         lambda: wc.skce(np.ones(N), wc.Gamma(SIGMA, SIGMA), expectations="closed"),

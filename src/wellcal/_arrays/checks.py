@@ -42,7 +42,7 @@ def _floating(x: object, name: str, like: Array | None) -> Array:
     if is_numpy(namespace(given)) and given.dtype.kind in "OUS":
         given = _numeric(given, name)
     xp = namespace(given)
-    if xp.isdtype(given.dtype, "complex floating"):
+    if not is_floating(given) and xp.isdtype(given.dtype, "complex floating"):
         raise TypeError(f"{name} must be real, found dtype {given.dtype}")
     dtype = like.dtype if like is not None and not is_array(x) and is_floating(like) else None
     if like is not None and is_numpy(xp):

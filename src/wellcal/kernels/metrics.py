@@ -23,6 +23,10 @@ DISTANCES: Rules[Callable[..., Any]] = Rules("a distance")
 """How each metric is evaluated for each family: rules by ``(metric class, family)``."""
 
 
+class UnavailableError(TypeError):
+    """A metric that says nothing about a family."""
+
+
 @dataclass(frozen=True)
 class Euclidean(Metric):
     """Distance of the parameters as they are given.

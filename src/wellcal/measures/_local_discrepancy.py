@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from wellcal._arrays.checks import positive_number
 from wellcal._arrays.namespaces import Array, is_traced, namespace, to_numpy
 from wellcal._arrays.ops import ops_for
-from wellcal.expectations._pairing import Notes, plan
-from wellcal.expectations.decompose import Targets, slice_rows
+from wellcal._arrays.rows import slice_rows
+from wellcal.engines import choose_engine
+from wellcal.expectations.decompose import Targets
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
+from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.base import Kernel, Tensor
 from wellcal.measures.presentation import Presentable, Row
 from wellcal.predictions import Predictions
@@ -169,9 +169,8 @@ def local_discrepancy(
     notes = Notes()
     weights = _weights(factors.predictions, predictions, where, n * ridge, expectations, notes)
     scheme = plan(factors.targets, [predictions, targets], expectations=expectations, notes=notes)
-    rows, layout = scheme.rows([(1.0, predictions), (-1.0, targets)])
-    with np.errstate(over="ignore", under="ignore"):
-        gram = scheme.form(layout, layout).tile(predictions._ops, rows, rows)
+    rows = scheme.rows([(1.0, predictions), (-1.0, targets)])
+    gram = choose_engine("auto").rectangle(scheme.form(rows, rows), predictions._ops, rows, rows)
     xp = namespace(gram)
     squares = xp.sum(weights * (gram @ weights), axis=0)
     ops = ops_for(xp)
@@ -193,8 +192,8 @@ def _weights(
     both = concatenate((predictions, where), ("pred", "at"), "pred and at")
     form, rows = prediction_kernel(kernel, both, expectations=expectations, notes=notes)
     own, other = slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))
-    with np.errstate(over="ignore", under="ignore"):
-        matrix, right = form.tile(ops, own, own), form.tile(ops, own, other)
+    engine = choose_engine("auto")
+    matrix, right = (engine.rectangle(form, ops, own, side) for side in (own, other))
     xp = namespace(matrix)
     return xp.linalg.solve(matrix + ridge * _identity(matrix), right)
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from wellcal._arrays.checks import one_of, whole_number
 from wellcal._arrays.namespaces import Array, float64, is_numpy, is_traced, namespace, stop_gradient, to_numpy
-from wellcal.engines import Engine, get_engine
+from wellcal._arrays.rows import first_array
+from wellcal.engines import Engine, choose_engine
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions.base import as_generator
-from wellcal.problem.problem import Problem, prepare, reordered
+from wellcal.problem.problem import Problem, prepare, some_cases
 from wellcal.problem.weights import WeightSums, check_weights, effective_size, weighted_problem
 
 ESTIMATORS = ("unbiased", "biased", "block")
@@ -104,7 +105,7 @@ def skce(
     """
     _check_options(estimator, block_size, rng, weights)
     problem = prepare(y, pred, kernel, expectations=expectations)
-    runner = get_engine(engine)
+    runner = choose_engine(engine, problem)
     if weights is not None:
         return estimate_weighted(problem, runner, weights, estimator)
     if estimator == "block":
@@ -208,7 +209,7 @@ def estimate_from_sums(problem: Problem, engine: Engine, sums: Sums) -> Estimate
     --------
     >>> import numpy as np, wellcal as wc
     >>> problem = prepare(np.array([0.5, 1.0, 3.0]), wc.Normal(np.zeros(3), np.ones(3)))
-    >>> engine = get_engine("auto")
+    >>> engine = choose_engine("auto")
     >>> found = estimate_from_sums(problem, engine, engine.triangle(problem))
     >>> found.value == estimate_unbiased(problem, engine).value
     True
@@ -250,8 +251,7 @@ def estimate_weighted(problem: Problem, engine: Engine, weights: object, estimat
     """Weighted estimate of a prepared problem, unbiased or biased."""
     fewest = 2 if estimator == "unbiased" else 1
     _check_enough(problem.n, fewest, estimator)
-    like = next(iter(problem.rows.values()))
-    w = check_weights(weights, problem.n, like, at_least=fewest)
+    w = check_weights(weights, problem.n, first_array(problem.rows), at_least=fewest)
     weighted = weighted_problem(problem, w)
     if estimator == "unbiased":
         return estimate_from_weighted_sums(weighted, engine, engine.triangle(weighted), w)
@@ -297,7 +297,7 @@ def estimate_blocks(problem: Problem, engine: Engine, block_size: BlockSize, rng
     _check_enough(problem.n, 2, "block")
     size = resolve_block_size(block_size, problem.n)
     if rng is not None:
-        problem = reordered(problem, as_generator(rng).permutation(problem.n))
+        problem = some_cases(problem, as_generator(rng).permutation(problem.n))
     return estimate_from_block_sums(
         problem, engine, engine.blocks(problem, size), size, shuffled=rng is not None
     )

@@ -9,7 +9,7 @@ import torch
 
 from wellcal._arrays.checks import check_same_length, one_of
 from wellcal._arrays.namespaces import to_numpy
-from wellcal.engines import get_engine
+from wellcal.engines import choose_engine
 from wellcal.hypotests import calibration_test
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import (
@@ -151,7 +151,7 @@ class CalibrationMetric(_Metric):
             return rows.new_tensor(self._pvalue(targets, predictions))
         kernel = default_kernel(predictions) if self.kernel is None else self.kernel
         problem = prepare_checked(targets, predictions, kernel)
-        engine = get_engine("auto")
+        engine = choose_engine("auto", problem)
         with torch.no_grad():
             if self.estimator == "block":
                 return estimate_blocks(problem, engine, self.block_size, None).value

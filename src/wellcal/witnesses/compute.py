@@ -165,7 +165,14 @@ def witness(
     by_case = _by_case(setup, None if weights is None else w)
     where = witness_locations(locations, setup)
     prepared = _weighted(
-        location_kernel(setup.problem.kernel, setup.predictions, where, expectations=expectations), w
+        location_kernel(
+            setup.problem.kernel,
+            setup.predictions,
+            where,
+            engine=setup.engine,
+            expectations=expectations,
+        ),
+        w,
     )
     candidates = Candidates(directions_of(setup, tuple(levels.tolist())), given, w, fewest)
     at_locations, in_groups = _resample(setup, prepared, candidates)
