@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from wellcal import kernels
 from wellcal._arrays.namespaces import Array
 from wellcal._arrays.rows import Rows, arrays_of, map_rows, slice_rows, with_arrays
 from wellcal.engines.pieces import Piece
+from wellcal.kernels.parts import is_constant
 from wellcal.problem.problem import Problem
 
 Pieces = Callable[[], Iterable[Piece]]
@@ -38,7 +38,7 @@ def sum_with_gradient(
     torch = sys.modules["torch"]
     if not torch.is_grad_enabled():
         return plain_sum(problem, pieces, shape)
-    learned = [] if _is_constant(problem.kernel) else _learned_by_kernel(problem)
+    learned = [] if is_constant(problem.kernel) else _learned_by_kernel(problem)
     arrays = arrays_of(problem.rows)
     if not learned and not any(map(_varies, arrays)):
         return plain_sum(problem, pieces, shape)
@@ -47,17 +47,6 @@ def sum_with_gradient(
 
 def _varies(value: Any) -> bool:
     return bool(getattr(value, "requires_grad", False))
-
-
-def _is_constant(part: Any) -> bool:
-    """Whether a kernel is one of ours and made of numbers: nothing in it can have a gradient."""
-    if isinstance(part, tuple):
-        return all(map(_is_constant, cast("tuple[Any, ...]", part)))
-    if isinstance(part, (kernels.Callable, kernels.Joint)):
-        return False
-    if is_dataclass(part) and type(part).__module__.startswith("wellcal.kernels"):
-        return all(_is_constant(getattr(part, field.name)) for field in fields(part))
-    return isinstance(part, (float, int, str))
 
 
 def _learned_by_kernel(problem: Problem) -> list[Array]:

@@ -16,14 +16,13 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, ClassVar, TypeVar
 
 import array_api_compat as compat
 import numpy as np
 
-from wellcal import kernels
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.chunks import Span, budget, in_chunks, pairs_above, tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import (
@@ -46,6 +45,7 @@ from wellcal.engines.pieces import Lag, Piece, Tile
 from wellcal.engines.reductions import RowAccumulator, Sums
 from wellcal.engines.scan import scan_listed_blocks, scan_tiles
 from wellcal.expectations.bilinear import Form
+from wellcal.kernels.parts import calls_user_function
 from wellcal.problem.problem import Problem
 
 _TENSOR = 2  # times the cache: frameworks with a cost for each call want larger tiles
@@ -138,7 +138,7 @@ class Tiled(Engine):
 
     def _thread_count(self, problem: Problem) -> int:
         # A user's function was not written to run twice at a time.
-        return 1 if self.threads is None and _calls_user_function(problem.kernel) else self._threads()
+        return 1 if self.threads is None and calls_user_function(problem.kernel) else self._threads()
 
     def _threads(self) -> int:
         if self.threads is not None:
@@ -192,7 +192,7 @@ class Tiled(Engine):
     def _run_jax(
         self, problem: Problem, pieces: Pieces, shape: tuple[int, ...], scan: Callable[[], Sums]
     ) -> Sums:
-        if is_traced(*arrays_of(problem.rows)) or not _calls_user_function(problem.kernel):
+        if is_traced(*arrays_of(problem.rows)) or not calls_user_function(problem.kernel):
             return scan()
         try:
             return scan()
@@ -280,17 +280,6 @@ def _better_listed(problem: Problem, block_size: int) -> bool:
         return False
     pairs = 0.5 * block_size * (block_size - 1)
     return _row_size(problem) + problem.width < 2 * problem.width + _TILE_COST / pairs
-
-
-def _calls_user_function(part: Any) -> bool:
-    """Whether a function that is not ours is somewhere in a kernel."""
-    if isinstance(part, (kernels.Callable, kernels.Joint)):
-        return True
-    if isinstance(part, tuple):
-        return any(_calls_user_function(item) for item in part)
-    if not is_dataclass(part):
-        return False
-    return any(_calls_user_function(getattr(part, field.name)) for field in fields(part))
 
 
 # -- NumPy -----------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, first_array, map_rows
 from wellcal.expectations.decompose import Components, flat_points, is_objects, point_array
 from wellcal.expectations.rules.elements import CLOSED_FORMS, Element, Points
-from wellcal.kernels.base import Kernel, Scaled, Sum, TargetKernel
-from wellcal.kernels.matrix import as_objects, contains_callable, values_matrix
+from wellcal.kernels.base import Kernel, Scaled, Sum, TargetKernel, on_targets
+from wellcal.kernels.matrix import as_objects, values_matrix
 
 
 class Form(Protocol):
@@ -105,14 +105,14 @@ class ElementForm:
         Pairs of elementary distributions for one pair of cases.
     """
 
-    kernel: Kernel
+    kernel: TargetKernel
     dimension: int
     pairs: int
 
     @classmethod
     def between(cls, kernel: Kernel, dimension: int, left: Measure, right: Measure) -> ElementForm:
         """The form between measures like these."""
-        return cls(kernel, dimension, measure_size(left) * measure_size(right))
+        return cls(on_targets(kernel), dimension, measure_size(left) * measure_size(right))
 
     @property
     def width(self) -> int:
@@ -122,7 +122,7 @@ class ElementForm:
     @property
     def calls_user(self) -> bool:
         """Whether the kernel does."""
-        return contains_callable(self.kernel)
+        return not self.kernel.elementwise
 
     def tile(self, ops: Ops, a: Measure, b: Measure) -> Array:
         """All pairs of rows."""
@@ -223,11 +223,11 @@ def _has_objects(part: Components) -> bool:
     return is_objects(part.leaf)
 
 
-def _by_matrix(kernel: Kernel, a: Components, b: Components) -> bool:
+def _by_matrix(kernel: TargetKernel, a: Components, b: Components) -> bool:
     """Whether values are those of a user's function, or of objects, and not elementwise."""
     if not (isinstance(a.element, Points) and isinstance(b.element, Points)):
         return False
-    return _has_objects(a) or contains_callable(kernel)
+    return not kernel.elementwise or _has_objects(a)
 
 
 def _listed(x: Array) -> Array:

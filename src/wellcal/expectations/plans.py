@@ -33,7 +33,8 @@ from wellcal.expectations.gaussian_features import FeatureGrid, feature_grid, me
 from wellcal.expectations.grids import common_grid, grid_probabilities, one_hot, support_gram
 from wellcal.expectations.lowering import Lowering, is_scalar_rule, lower
 from wellcal.expectations.rules.elements import Normals, Points
-from wellcal.kernels.base import Kernel, Product, Scaled, Sum, space_of
+from wellcal.kernels.base import Kernel, TargetKernel
+from wellcal.kernels.parts import walk
 from wellcal.kernels.targets import Delta, Gaussian
 from wellcal.predictions import Predictions, Samples
 
@@ -236,7 +237,7 @@ def plan(
     many
         The same predictions will meet many sets of targets, for which features are cheaper than pairs.
     """
-    if space_of(kernel) != "targets":
+    if kernel.space != "targets":
         raise TypeError(f"a kernel on targets is needed here, found {kernel!r}")
     if not isinstance(expectations, Lowering):
         one_of(expectations, "expectations", ("auto", "closed"), or_else="or a Lowering")
@@ -248,7 +249,7 @@ def plan(
     discrete = families[0]._targets not in ("real", "simplex")
     grid = common_grid(kernel, families, sides) if discrete else None
     if grid is not None:
-        gram = None if isinstance(kernel, Delta) else support_gram(kernel, families[0], grid)
+        gram = None if type(kernel) is Delta else support_gram(kernel, families[0], grid)
         notes.add_rule(f"{kernel!r} on a finite support of {len(grid)} values: matrix product")
         return GridPlan(grid, gram)
     lowered = _families_to_lower(kernel, families, dimension)
@@ -283,9 +284,7 @@ def _check_allowed(kernel: Kernel, lowered: frozenset[Family], expectations: str
 
 def _contains_delta(kernel: Kernel) -> bool:
     """Whether equality takes part: atoms that stand for a density would be found equal to themselves."""
-    if isinstance(kernel, (Sum, Product)):
-        return any(_contains_delta(k) for k in kernel.kernels)
-    return _contains_delta(kernel.kernel) if isinstance(kernel, Scaled) else isinstance(kernel, Delta)
+    return any(isinstance(part, TargetKernel) and part.tests_equality for part in walk(kernel))
 
 
 # -- features --------------------------------------------------------------------------------
@@ -305,7 +304,7 @@ def _feature_plan(
 ) -> FeaturePlan | None:
     """Expand all that has many components into features of a Gaussian kernel, where few are enough."""
     dimension = dimension_of(families[0])
-    if not isinstance(kernel, Gaussian) or not isinstance(kernel.lengthscale, float) or dimension > 2:
+    if type(kernel) is not Gaussian or not isinstance(kernel.lengthscale, float) or dimension > 2:
         return None
     if any(is_traced(f._like) for f in families):
         return None
