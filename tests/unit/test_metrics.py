@@ -14,6 +14,7 @@ from scipy.integrate import quad
 
 import wellcal as wc
 from wellcal import kernels as k
+from wellcal._arrays.rows import slice_rows
 from wellcal.expectations.distances import distance
 
 
@@ -382,7 +383,7 @@ def test_sinkhorn_approximates() -> None:
 
     def approximate(regularisation: float) -> float:
         form, rows = distance(k.MixtureWasserstein(2, solver="sinkhorn", regularisation=regularisation), P)
-        first, second = ({name: value[i : i + 1] for name, value in rows.items()} for i in (0, 1))
+        first, second = (slice_rows(rows, slice(i, i + 1)) for i in (0, 1))
         return float(form.paired(P._ops, first, second)[0] ** 0.5)
 
     rough, fine = approximate(0.5), approximate(0.05)

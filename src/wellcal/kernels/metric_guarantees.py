@@ -28,7 +28,6 @@ from wellcal.predictions import (
     Categorical,
     DiagonalNormal,
     Laplace,
-    LogNormal,
     Mixture,
     MultivariateNormal,
     Normal,
@@ -71,7 +70,7 @@ Key: TypeAlias = tuple[type, ...]
 Condition: TypeAlias = Callable[[Any, Any], bool]
 
 
-def _predicts_classes(metric: Metric, predictions: Mixture) -> bool:
+def _predicts_classes(metric: Metric, predictions: Predictions) -> bool:
     return all(isinstance(part, (Bernoulli, Categorical)) for part in components(predictions))
 
 
@@ -84,7 +83,7 @@ def _is_of_order_2(metric: Wasserstein, predictions: Predictions) -> bool:
 
 
 CONDITIONS: dict[Key, Condition] = {
-    (TotalVariation, Mixture): _predicts_classes,
+    (TotalVariation, Predictions): _predicts_classes,
     (Hellinger, Mixture): _predicts_classes,
     (Wasserstein, Predictions): _has_quantiles,
     (Wasserstein, Samples): _has_quantiles,
@@ -93,25 +92,17 @@ CONDITIONS: dict[Key, Condition] = {
 }
 """What must hold for a metric and a batch, where a distance is there for some batches of a family only."""
 
-# Until the distances of the package are in DISTANCES, which makes these lines superfluous.
-_BUILT_IN: dict[type[Metric], tuple[type[Predictions], ...]] = {
-    Euclidean: (Bernoulli, Categorical, Normal, DiagonalNormal, Laplace, Poisson, Quantiles),
-    TotalVariation: (Bernoulli, Categorical),
-    Hellinger: (Bernoulli, Categorical, Normal, DiagonalNormal, LogNormal, Poisson),
-    RootCovariance: (Normal, DiagonalNormal, MultivariateNormal),
-}
-
 
 def is_available(metric: Metric, predictions: Predictions) -> bool:
     """Whether the distance can be evaluated for these predictions.
 
     What is said about the nearest classes decides: that there is a distance, or under which condition.
     """
-    known: set[Key] = {*DISTANCES, *((m, family) for m, served in _BUILT_IN.items() for family in served)}
+    registered = set(DISTANCES)
     for key in product(type(metric).__mro__, type(predictions).__mro__):
         if key in CONDITIONS:
             return CONDITIONS[key](metric, predictions)
-        if key in known:
+        if key in registered:
             return True
     return False
 

@@ -36,6 +36,10 @@ DISTANCES: Rules[Callable[..., Any]] = Rules("a distance")
 """How each metric is evaluated for each family: rules by ``(metric class, family)``."""
 
 
+class UnavailableError(TypeError):
+    """A metric that says nothing about a family."""
+
+
 _OF_PARAMETERS = "the Euclidean distance of what it takes from the parameters, which are told apart by it"
 
 
