@@ -70,7 +70,7 @@ Key: TypeAlias = tuple[type, ...]
 Condition: TypeAlias = Callable[[Any, Any], bool]
 
 
-def _predicts_classes(metric: Metric, predictions: Mixture) -> bool:
+def _predicts_classes(metric: Metric, predictions: Predictions) -> bool:
     return all(isinstance(part, (Bernoulli, Categorical)) for part in components(predictions))
 
 
@@ -83,7 +83,7 @@ def _is_of_order_2(metric: Wasserstein, predictions: Predictions) -> bool:
 
 
 CONDITIONS: dict[Key, Condition] = {
-    (TotalVariation, Mixture): _predicts_classes,
+    (TotalVariation, Predictions): _predicts_classes,
     (Hellinger, Mixture): _predicts_classes,
     (Wasserstein, Predictions): _has_quantiles,
     (Wasserstein, Samples): _has_quantiles,
@@ -98,11 +98,11 @@ def is_available(metric: Metric, predictions: Predictions) -> bool:
 
     What is said about the nearest classes decides: that there is a distance, or under which condition.
     """
-    known = set(DISTANCES)
+    registered = set(DISTANCES)
     for key in product(type(metric).__mro__, type(predictions).__mro__):
         if key in CONDITIONS:
             return CONDITIONS[key](metric, predictions)
-        if key in known:
+        if key in registered:
             return True
     return False
 
