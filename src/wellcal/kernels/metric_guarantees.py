@@ -83,7 +83,7 @@ def _is_of_order_2(metric: Wasserstein, predictions: Predictions) -> bool:
 
 
 CONDITIONS: dict[Key, Condition] = {
-    (TotalVariation, Predictions): _predicts_classes,
+    (TotalVariation, Mixture): _predicts_classes,
     (Hellinger, Mixture): _predicts_classes,
     (Wasserstein, Predictions): _has_quantiles,
     (Wasserstein, Samples): _has_quantiles,
