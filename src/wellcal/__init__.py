@@ -14,7 +14,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wellcal import conformance, displays, engines, extend, hypotests, jax, kernels, scaling, torch
+    from wellcal import conformance, displays, engines, extend, hypotests, kernels, scaling
+    from wellcal import jax as jax
+    from wellcal import torch as torch
     from wellcal.comparison import Comparison, compare
     from wellcal.expectations._pairing import pairing
     from wellcal.expectations.lowering import Lowering
