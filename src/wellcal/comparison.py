@@ -14,11 +14,10 @@ from wellcal.engines import Engine
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests import calibration_test
-from wellcal.hypotests.base import Setup
-from wellcal.hypotests.choose import PAIRS_BUDGET, _affordable, _pairs_cost
-from wellcal.hypotests.resampling.nulls import why_not_resampled
+from wellcal.hypotests.choose import PAIRS_BUDGET, pairs_cost
+from wellcal.hypotests.resampling.targets import why_not_resampled
 from wellcal.hypotests.result import TestResult
-from wellcal.hypotests.setup import make_setup, numpy_batch
+from wellcal.hypotests.setup import Setup, make_setup, numpy_batch
 from wellcal.kernels.base import Kernel
 from wellcal.measures.contributions import contributions
 from wellcal.measures.estimate import Estimate, Interval, estimate_text
@@ -203,7 +202,7 @@ def compare(
     if kernel is None:
         kernel = pooled_kernel(*_checked_pair(y, pred_a, pred_b), expectations=expectations)
     setups = [_setup(name, y, p, kernel, options) for name, p in zip(_NAMES, (pred_a, pred_b), strict=True)]
-    n = setups[0].n
+    n = setups[0].n_samples
     if n < 3:
         raise ValueError(f"a comparison needs at least 3 cases, found {n}; collect more")
     parts, difference = _difference(setups, weights)
@@ -243,7 +242,7 @@ def compare(
 
 def _difference(setups: list[Setup], weights: object) -> tuple[list[Estimate], Estimate]:
     """SKCE of both, and their difference with the standard error of the U-statistic of h_A - h_B."""
-    n, engine = setups[0].n, setups[0].engine
+    n, engine = setups[0].n_samples, setups[0].engine
     w = None if weights is None else check_weights(weights, n, np.ones(n), at_least=3)
     a, b = (contributions(setup.problem, engine, w) for setup in setups)
     provenance = _together(a.estimate.provenance, b.estimate.provenance)
@@ -270,8 +269,7 @@ def _method(y: object, pred: object, kernel: Kernel, options: dict[str, Any]) ->
     setup = make_setup(y, pred, kernel, pool=True, **options)
     if why_not_resampled(setup.predictions) is not None:
         return "pearson"
-    wanted = setup.n_resamples
-    return "exact" if _affordable(_pairs_cost(setup) * wanted, PAIRS_BUDGET, 1) is not None else "pearson"
+    return "exact" if pairs_cost(setup) * setup.n_resamples <= PAIRS_BUDGET else "pearson"
 
 
 def _setup(name: str, y: object, pred: object, kernel: Kernel, options: dict[str, Any]) -> Setup:

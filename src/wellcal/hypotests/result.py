@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from wellcal._arrays.namespaces import NDArray
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
 from wellcal.kernels.plain import kernel_from_dict
@@ -26,11 +27,11 @@ class TestResult(Presentable):
     pvalue
         Probability of a statistic at least as large if the model were calibrated. Never zero.
     estimate
-        The calibration error beside it.
+        The estimated calibration error.
     effect_size
-        SKCE_u / mean h_ii, which no change of unit or of the scale of the kernel alters: about 0 for a
-        calibrated model, and 1 where targets differ from their predictions always in the same way. None
-        where too few draws for each prediction leave h_ii unknown.
+        SKCE_u / mean h_ii, which depends neither on the unit of the targets nor on the scale of the kernel:
+        about 0 for a calibrated model, and 1 where all targets differ from their predictions in the same
+        way. None where too few draws for each prediction leave h_ii unknown.
     method
         Name of the method.
     kernel, guarantees
@@ -41,6 +42,16 @@ class TestResult(Presentable):
         Values of the statistic under calibration, where they were drawn and asked for.
     provenance
         What was chosen, and why.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 50)
+    >>> result = wc.calibration_test(mu + 0.9, wc.Normal(mu, np.ones(50)), rng=0)
+    >>> result.pvalue, result.method
+    (0.001, 'omnibus')
+    >>> TestResult.from_json(result.to_json()).pvalue
+    0.001
     """
 
     __test__ = False  # its name begins like that of a test case, which it is not
@@ -54,7 +65,7 @@ class TestResult(Presentable):
     n_samples: int
     kernel: Kernel | None = None
     guarantees: Guarantees | None = None
-    null: Any = None
+    null: NDArray | None = None
     provenance: dict[str, Any] = field(default_factory=lambda: {})
 
     # -- for machines ------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.lowering import Lowering
-from wellcal.hypotests.resampling.nulls import draw_targets, why_not_resampled
+from wellcal.hypotests.resampling.targets import draw_targets, why_not_resampled
 from wellcal.hypotests.setup import numpy_batch, pool_draws
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import text_rows

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.hypotests.base import check_numbers, tie_width
+from wellcal.hypotests.pvalues import check_numbers, tie_width
 from wellcal.witnesses.directions import Direction
 from wellcal.witnesses.summaries import Cases, splits
 

@@ -13,16 +13,15 @@ from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array
 from wellcal.engines import Engine
 from wellcal.expectations.decompose import is_objects
 from wellcal.expectations.lowering import Lowering
-from wellcal.hypotests.base import Setup
 from wellcal.hypotests.progress import Progress
-from wellcal.hypotests.resampling.nulls import check_resampled, target_sets, users_form
-from wellcal.hypotests.setup import make_setup
+from wellcal.hypotests.resampling.targets import check_resampled, target_sets, users_form
+from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.kernels.base import Kernel
 from wellcal.measures.contributions import Contributions, contributions
 from wellcal.measures.quantiles.checks import check_levels
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import as_predictions
-from wellcal.problem.location_kernel import LocationKernel, location_kernel
+from wellcal.problem.location_kernel import LocationKernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import Problem, prepare_checked
 from wellcal.problem.weights import check_weights
@@ -155,23 +154,21 @@ def witness(
         pool=True,
         progress=Progress(progress),
     )
-    if setup.n < 2:
-        raise ValueError(f"a witness needs at least 2 cases, found {setup.n}; collect more")
+    if setup.n_samples < 2:
+        raise ValueError(f"a witness needs at least 2 cases, found {setup.n_samples}; collect more")
     check_resampled(setup.predictions)
-    n = setup.n
+    n = setup.n_samples
     w: NDArray = np.ones(n) if weights is None else check_weights(weights, n, np.ones(n), at_least=2)
     given = segments_of(segments, n)
     by_case = _by_case(setup, None if weights is None else w)
     where = witness_locations(locations, setup)
-    prepared = location_kernel(
-        setup.problem.kernel, setup.predictions, where, engine=setup.engine, expectations=expectations
-    ).weighted(w)
+    prepared = setup.at(where).weighted(w)
     candidates = Candidates(directions_of(setup, tuple(levels.tolist())), given, w, fewest)
     at_locations, in_groups = _resample(setup, prepared, candidates)
     # An error of expectations is the same in all sets of targets; what is left is rounding.
     band = MaxTest.of(at_locations, _ROUNDING * np.sum(np.abs(prepared.expected), axis=0))
     test = MaxTest.of(in_groups)
-    unit = float(np.sqrt(setup.factor)) / float(w.sum())
+    unit = 1.0 / float(w.sum())
     half = np.where(band.scale > 0, band.half_width(alpha), np.abs(at_locations[0])) * unit
     groups, of_segments = _groups(setup, candidates, test, by_case.parts, most)
     provenance = {**by_case.estimate.provenance, "candidates": len(candidates), "locations": len(where)}
@@ -200,7 +197,7 @@ def witness(
         alpha=alpha,
         n_samples=n,
         n_resamples=count,
-        kernel=setup.problem.kernel,
+        kernel=setup.kernel,
         provenance=provenance,
     )
 
@@ -228,7 +225,7 @@ def _by_case(setup: Setup, weights: NDArray | None) -> Contributions:
     """Estimate and contributions, for the predictions as they were given."""
     problem: Problem = setup.problem
     if setup.pooled is not None:
-        problem = prepare_checked(setup.targets, setup.given, problem.kernel, expectations=setup.expectations)
+        problem = prepare_checked(setup.targets, setup.given, setup.kernel, expectations=setup.expectations)
     return contributions(problem, setup.engine, weights)
 
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.decompose import targets_are_indices
-from wellcal.hypotests.base import Setup
 from wellcal.hypotests.resampling.moments import centre_and_spread
+from wellcal.hypotests.setup import Setup
 from wellcal.kernels.base import Tensor
 from wellcal.kernels.matrix import values_matrix
 from wellcal.predictions import Predictions, Quantiles, Samples
@@ -234,7 +234,7 @@ def _of_vectors(predictions: Predictions, summaries: tuple[Summary, ...]) -> lis
 def _of_objects(setup: Setup) -> list[Direction]:
     """How like its prediction a target is, by the kernel: E k_Y(Z, y)."""
     samples: Any = setup.predictions
-    kernels = [part.targets for _, part in expand(setup.problem.kernel) if isinstance(part, Tensor)]
+    kernels = [part.targets for _, part in expand(setup.kernel) if isinstance(part, Tensor)]
     if not kernels:
         return []
     values, weights = samples.values, np.asarray(samples.atom_weights())

@@ -9,7 +9,7 @@ from scipy import special
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.decompose import targets_are_indices
-from wellcal.hypotests.base import Setup
+from wellcal.hypotests.setup import Setup
 from wellcal.predictions import Predictions, Quantiles
 from wellcal.problem.locations import Locations, as_locations, draw_locations
 from wellcal.witnesses.summaries import summaries_of

@@ -166,7 +166,7 @@ def test_p_is_valid_where_errors_are_as_large_as_they_can_be() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"estimator": "unbiased"}, ValueError, '"block" or "biased"'),
+        ({"estimator": "unbiased"}, ValueError, "unknown estimator 'unbiased'; known are block, biased"),
         ({"bound": -1.0}, ValueError, "bound must be positive"),
         ({"bound": "large"}, TypeError, "bound must be a number"),
     ],

@@ -8,17 +8,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import positive_number
+from wellcal._arrays.checks import one_of, positive_number
 from wellcal._arrays.namespaces import to_numpy
-from wellcal.hypotests.base import Outcome, Setup
-from wellcal.hypotests.passes import check_finite, estimate_from, scaled_sums
+from wellcal.hypotests.method import Method, Outcome
+from wellcal.hypotests.passes import check_finite, estimate_from
+from wellcal.hypotests.setup import Setup
 from wellcal.hypotests.tails import positive
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import BlockSize, estimate_blocks, resolve_block_size
 
 
 @dataclass(frozen=True)
-class DistributionFree:
+class DistributionFree(Method):
     """A bound on the p-value that holds for every distribution: valid at any n, and very cautious.
 
     Parameters
@@ -70,26 +71,22 @@ class DistributionFree:
     bound: float | None = None
 
     name: ClassVar[str] = "distribution_free"
-    exchanges_draws: ClassVar[bool] = True
     resamples: ClassVar[bool] = False
-    clusters: ClassVar[bool] = False
-    fewest: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        if self.estimator not in ("block", "biased"):
-            raise ValueError(f'estimator must be "block" or "biased", found {self.estimator!r}')
+        one_of(self.estimator, "estimator", ("block", "biased"))
         if self.bound is not None:
             object.__setattr__(self, "bound", float(positive_number(self.bound, "bound")))
 
     def run(self, setup: Setup) -> Outcome:
         """The p-value of a prepared case."""
-        bound = bound_of_h(setup.problem.kernel) if self.bound is None else self.bound
+        bound = bound_of_h(setup.kernel) if self.bound is None else self.bound
         return self._block(setup, bound) if self.estimator == "block" else self._biased(setup, bound)
 
     def _block(self, setup: Setup, bound: float) -> Outcome:
-        n = setup.n
+        n = setup.n_samples
         size = resolve_block_size(self.block_size, n)
-        estimate = setup.scaled(estimate_blocks(setup.problem, setup.engine, size, None))
+        estimate = setup.reported(estimate_blocks(setup.problem, setup.engine, size, None))
         value = float(estimate)
         check_finite(setup, value)
         _check_bound(abs(value), bound, "the block estimate")
@@ -99,21 +96,21 @@ class DistributionFree:
         return Outcome(value, pvalue, "SKCE_B", estimate, None, provenance)
 
     def _biased(self, setup: Setup, bound: float) -> Outcome:
-        n, problem = setup.n, setup.problem
+        n, problem = setup.n_samples, setup.problem
         provenance: dict[str, Any] = {"bound": bound}
-        proven = problem.kernel.guarantees(setup.predictions).positive_definite
+        proven = setup.kernel.guarantees(setup.predictions).positive_definite
         if proven is False:
             raise ValueError(
-                f'estimator="biased" needs a positive definite kernel, which {problem.kernel!r} is not; '
+                f'estimator="biased" needs a positive definite kernel, which {setup.kernel!r} is not; '
                 'take estimator="block"'
             )
         if proven is None:
             provenance["note"] = "holds if the kernel is positive definite, which is not proven"
         # A squared norm has all pairs of a draw with itself in it, which the diagonal for draws leaves out.
-        diagonal = setup.factor * np.asarray(to_numpy(problem.paired(problem.rows, problem.rows)))
+        diagonal = np.asarray(to_numpy(problem.paired(problem.rows, problem.rows)))
         check_finite(setup, diagonal)
         _check_bound(float(np.max(np.abs(diagonal))), bound, "h of a case with itself")
-        sums = scaled_sums(setup.engine.triangle(problem), setup.factor)
+        sums = setup.engine.triangle(problem)
         value = (2.0 * float(sums.total) + float(np.sum(diagonal))) / n**2
         excess = max(math.sqrt(max(n * value / bound, 0.0)) - 1.0, 0.0)
         pvalue = positive(math.exp(-0.5 * excess**2))

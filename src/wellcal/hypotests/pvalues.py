@@ -8,11 +8,33 @@ it treats all sets alike.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.hypotests.base import check_numbers, tie_width
+
+
+def monte_carlo_pvalue(statistic: float, null: NDArray) -> float:
+    """``(1 + #{null >= statistic}) / (1 + R)``: never zero, and ties count against rejection.
+
+    Values that differ by rounding only are ties.
+
+    Parameters
+    ----------
+    statistic
+        The observed value.
+    null
+        Values of the statistic for R drawn sets of targets, ``(R,)``.
+
+    Examples
+    --------
+    >>> monte_carlo_pvalue(2.0, np.array([1.0, 2.0, 3.0]))
+    0.75
+    """
+    check_numbers(np.append(null, statistic))
+    exceed = int(np.count_nonzero(null >= statistic - tie_width(statistic, null)))
+    return (1.0 + exceed) / (1.0 + len(null))
 
 
 def rank_pvalues(values: NDArray) -> NDArray:
@@ -53,6 +75,11 @@ def sequential_pvalue(values: NDArray, stop_after: int) -> tuple[float, int] | N
 
     Stopping at the l-th drawn set with the `stop_after`-th exceedance gives p = stop_after / l, which is
     valid: P(p <= a) <= a (Besag, Clifford, 1991).
+
+    Examples
+    --------
+    >>> sequential_pvalue(np.array([2.0, 1.0, 3.0, 0.0, 2.5, 4.0]), 2)
+    (0.5, 4)
     """
     check_numbers(values)
     exceeds = values[1:] >= values[0] - tie_width(values)
@@ -60,3 +87,19 @@ def sequential_pvalue(values: NDArray, stop_after: int) -> tuple[float, int] | N
         return None
     drawn = int(np.searchsorted(np.cumsum(exceeds), stop_after)) + 1
     return stop_after / drawn, drawn
+
+
+def check_numbers(values: NDArray) -> None:
+    """Raise an error where a statistic is nan, which would compare as neither large nor small."""
+    if np.any(np.isnan(values)):
+        raise ValueError(
+            "the statistic is nan for some targets: h is not finite under this kernel, or a function of "
+            "yours returned nan; check what they return"
+        )
+
+
+def tie_width(*values: Any) -> float:
+    """Differences up to this are rounding: 1e-10 of the largest finite value."""
+    together = np.abs(np.concatenate([np.ravel(v) for v in values]))
+    finite = together[np.isfinite(together)]
+    return 1e-10 * float(finite.max(initial=0.0))
