@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import functools
 from pathlib import Path
 from typing import Annotated
@@ -11,30 +10,34 @@ import rich.console
 import rich.progress
 import typer
 
-from reproduction.page.write import verdicts, write_page
-from reproduction.run import EXPERIMENTS, Outcome, draw_figures, make_experiment, run_experiment
+from reproduction.catalogue import EXPERIMENTS
+from reproduction.page.write import matches, write_page
+from reproduction.run import Finished, Run
 from reproduction.schedule import worker_pool
 from reproduction.store import StoreError
 from reproduction.tasks import Settings
 
+ALL = "all"
+
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-class Which(enum.StrEnum):
-    """Experiments of the paper."""
-
-    ols = "ols"
-    estimators = "estimators"
-    tests = "tests"
-    friedman = "friedman"
-    all = "all"
+def _known(name: str) -> str:
+    if name != ALL and name not in EXPERIMENTS:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(EXPERIMENTS)} and {ALL}")
+    return name
 
 
 @app.command()
 def reproduce(
-    experiment: Annotated[Which, typer.Argument(help="Which experiment.")] = Which.all,
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            callback=_known, metavar="EXPERIMENT", help=f"One of {', '.join(EXPERIMENTS)}, or {ALL}."
+        ),
+    ] = ALL,
     out: Annotated[
-        Path, typer.Option(help="Folder for reproduction.md, and for results and figures beside it.")
+        Path, typer.Option(help="Folder for reproduction.md, and for results and figures next to it.")
     ] = Path("build/reproduction"),
     quick: Annotated[bool, typer.Option("--quick", help="Small versions, within a minute.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
@@ -49,29 +52,33 @@ def reproduce(
     """
     console = rich.console.Console()
     settings = Settings(seed, quick)
-    names = EXPERIMENTS if experiment is Which.all else (experiment.value,)
-    planned = [make_experiment(name, settings, out) for name in names]
-    outcome = Outcome(settings)
+    chosen = [each for name, each in EXPERIMENTS.items() if experiment in (name, ALL)]
+    runs = [Run(each, settings, out) for each in chosen]
     try:
-        with worker_pool(workers) as pool, _progress(console) as progress:
-            rows = [progress.add_task(each.name, total=each.cost, start=False) for each in planned]
-            for each, row in zip(planned, rows, strict=True):
-                progress.start_task(row)
-                advance = functools.partial(progress.advance, row)
-                run_experiment(each, out, outcome, pool, advance=advance)
-                progress.update(row, completed=each.cost)
+        found = _finish(runs, workers, console)
     except KeyboardInterrupt:
         console.print("Stopped. What was done is kept: give the same command again to go on.")
         raise typer.Exit(130) from None
     except StoreError as error:
-        console.print(f"[red]{error}[/red]")
+        console.print(str(error), style="red", soft_wrap=True, markup=False)
         raise typer.Exit(1) from None
     console.print("Drawing figures.")
-    figures = draw_figures(outcome, out)
-    page = write_page(outcome, figures, out)
-    for line in verdicts(outcome):
-        console.print(line, highlight=False)
+    page = write_page(settings, found, out)
+    for name, (matched, total) in matches(found).items():
+        console.print(f"{name}: {matched} of {total} published numbers matched", highlight=False)
     console.print(f"Page: {page}", soft_wrap=True, highlight=False)
+
+
+def _finish(runs: list[Run], workers: int | None, console: rich.console.Console) -> list[Finished]:
+    """Finish all runs, one after the other, and show how far they are."""
+    found: list[Finished] = []
+    with worker_pool(workers) as pool, _progress(console) as progress:
+        rows = [progress.add_task(run.experiment.name, total=run.cost, start=False) for run in runs]
+        for run, row in zip(runs, rows, strict=True):
+            progress.start_task(row)
+            found.append(run.finish(pool, advance=functools.partial(progress.advance, row)))
+            progress.update(row, completed=run.cost)
+    return found
 
 
 def _progress(console: rich.console.Console) -> rich.progress.Progress:

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,7 +44,7 @@ def total_cost(stages: Iterable[Sequence[Task]]) -> float:
 def run_stages(
     stages: Sequence[Sequence[Task]],
     store: Store,
-    pool: ProcessPoolExecutor,
+    pool: Executor,
     *,
     advance: Advance | None = None,
 ) -> None:
@@ -72,7 +72,7 @@ def run_stages(
             report(task.cost)
 
 
-def _completed(pool: ProcessPoolExecutor, tasks: Iterable[Task]) -> Iterator[tuple[Task, Record, float]]:
+def _completed(pool: Executor, tasks: Iterable[Task]) -> Iterator[tuple[Task, Record, float]]:
     """Tasks with their records and times, as they come."""
     running: dict[Future[tuple[Record, float]], Task] = {
         pool.submit(_timed, task.function, task.arguments): task for task in tasks
@@ -106,8 +106,11 @@ def worker_pool(workers: int | None = None) -> Generator[ProcessPoolExecutor]:
         yield pool
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
-        for child in set(multiprocessing.active_children()) - others:
+        left = set(multiprocessing.active_children()) - others
+        for child in left:
             child.terminate()  # their tasks are run again
+        for child in left:
+            child.join()
         raise
     finally:
         pool.shutdown()

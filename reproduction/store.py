@@ -15,7 +15,7 @@ from reproduction.tasks import Record
 
 
 class StoreError(ValueError):
-    """A file of results that cannot be gone on with."""
+    """A file of results that cannot be continued."""
 
 
 class Store:

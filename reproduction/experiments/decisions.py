@@ -5,26 +5,28 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from reproduction import published
-from reproduction.compare import Comparison, compare_proportions
-from reproduction.experiments.synthetic import PAPER_KERNEL, draw_cases, draw_test_locations
-from reproduction.tasks import Record, Settings, Task, generator, pieces
+from reproduction.compare import Agreement, compare_proportions
+from reproduction.experiments.locations import cme_pvalues
+from reproduction.experiments.synthetic import draw_cases, draw_test_locations
+from reproduction.tasks import FloatArray, Record, Task, generator, pieces
+from wellcal import DiagonalNormal, calibration_test
 from wellcal.engines import Tiled
-from wellcal.hypotests import MeanEmbedding, calibration_test
-from wellcal.hypotests.methods.mean_embedding import hotelling
-from wellcal.predictions import DiagonalNormal
-from wellcal.problem.location_kernel import location_kernel
+from wellcal.hypotests import MeanEmbedding
+from wellcal.kernels import paper_kernel
 
-FloatArray = np.ndarray[Any, Any]
 Cell = tuple[str, int, int, str]
 """Model, dimension, number of cases, test."""
 
-LEVEL = 0.05
+Options = dict[str, Any]
+"""Options of a test."""
+
+ALPHA = 0.05
 LOCATIONS = 10
 _STREAM, _LOCATION_STREAM, _TEST_STREAM = 3, 30, 31
 PAPER_TESTS = published.TESTS
@@ -47,11 +49,13 @@ _PIECE_SECONDS = 4.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class Sizes:
     """Sizes of the experiment.
 
     Attributes
     ----------
+    cases
+        Numbers of cases.
     data_sets
         Data sets for each cell.
     exact_sets, exact_resamples
@@ -60,7 +64,7 @@ class Plan:
         Sets of locations over which CME is repeated; the first is that of the table.
     """
 
-    sizes: tuple[int, ...]
+    cases: tuple[int, ...]
     data_sets: int
     bootstrap_resamples: int
     exact_sets: dict[int, int]
@@ -68,28 +72,24 @@ class Plan:
     location_sets: int
 
 
-def plan(settings: Settings) -> Plan:
-    """The paper's sizes, or small ones."""
-    if settings.quick:
-        return Plan((4, 16, 64), 40, 1000, {4: 40, 16: 40, 64: 20}, {4: 99, 16: 99, 64: 99}, 5)
-    return Plan(
-        published.SIZES,
-        500,
-        1000,
-        {4: 500, 16: 500, 64: 500, 256: 500, 1024: 50},
-        {4: 999, 16: 999, 64: 499, 256: 199, 1024: 199},
-        20,
-    )
+FULL = Sizes(
+    published.SIZES,
+    500,
+    1000,
+    {4: 500, 16: 500, 64: 500, 256: 500, 1024: 50},
+    {4: 999, 16: 999, 64: 499, 256: 199, 1024: 199},
+    20,
+)
+QUICK = Sizes((4, 16, 64), 40, 1000, {4: 40, 16: 40, 64: 20}, {4: 99, 16: 99, 64: 99}, 5)
 
 
-def stages(settings: Settings) -> list[list[Task]]:
-    """All tasks; none waits for another."""
-    sizes = plan(settings)
+def stages(sizes: Sizes, seed: int, folder: Path) -> list[list[Task]]:
+    """All tasks; none waits for another, and nothing is kept in `folder`."""
     tasks: list[Task] = []
     for model_index, model in enumerate(published.MODELS):
         for d in published.DIMENSIONS:
-            for n in sizes.sizes:
-                place = (settings.seed, model_index, d, n)
+            for n in sizes.cases:
+                place = (seed, model_index, d, n)
                 fast = _FAST_SECONDS[d][n]
                 for part in pieces(sizes.data_sets, max(1, round(_PIECE_SECONDS / fast))):
                     key = f"{model} d={d} n={n} {part.start}-{part.stop}"
@@ -120,19 +120,14 @@ def run_fast(
 ) -> Record:
     """The paper's tests and the fast ones of ours, on data sets start .. stop - 1 of a cell."""
     locations = fixed_locations(seed, d, 0)
-    methods: dict[str, dict[str, Any]] = {
-        "SKCE (B = 2)": {"method": "block", "block_size": 2},
-        "SKCE (B = √n)": {"method": "block", "block_size": "sqrt"},
-        "SKCE (B = n)": {"method": "bootstrap", "n_resamples": resamples},
-        "pearson": {"method": "pearson"},
-    }
+    methods = skce_methods(resamples) | {"pearson": {"method": "pearson"}}
     refused = None
     if n > LOCATIONS:
         methods["CME"] = {"method": MeanEmbedding(reference="chi2"), "locations": locations}
         methods["CME (F)"] = {"method": MeanEmbedding(reference="f"), "locations": locations}
     else:
         refused = _refusal(seed, model_index, d, n, locations)
-    record = _run_tests(seed, model_index, d, n, range(start, stop), methods)
+    record = run_tests(seed, model_index, d, n, range(start, stop), methods)
     record["refused"] = refused
     if refused is None:
         record["spread"] = _rejections_by_locations(
@@ -143,8 +138,8 @@ def run_fast(
 
 def run_exact(seed: int, model_index: int, d: int, n: int, start: int, stop: int, resamples: int) -> Record:
     """The exact tests on data sets start .. stop - 1 of a cell."""
-    methods = {name: {"method": name, "n_resamples": resamples} for name in EXACT_TESTS}
-    return _run_tests(seed, model_index, d, n, range(start, stop), methods)
+    methods: dict[str, Options] = {name: {"method": name, "n_resamples": resamples} for name in EXACT_TESTS}
+    return run_tests(seed, model_index, d, n, range(start, stop), methods)
 
 
 def _data(seed: int, model_index: int, d: int, n: int, index: int) -> tuple[FloatArray, DiagonalNormal]:
@@ -152,9 +147,19 @@ def _data(seed: int, model_index: int, d: int, n: int, index: int) -> tuple[Floa
     return draw_cases(rng, n, d, published.MODELS[model_index])
 
 
-def _run_tests(
-    seed: int, model_index: int, d: int, n: int, indices: range, methods: dict[str, dict[str, Any]]
+def skce_methods(resamples: int) -> dict[str, Options]:
+    """The paper's tests with SKCE by name, as options of :func:`wellcal.calibration_test`."""
+    return {
+        "SKCE (B = 2)": {"method": "block", "block_size": 2},
+        "SKCE (B = √n)": {"method": "block", "block_size": "sqrt"},
+        "SKCE (B = n)": {"method": "bootstrap", "n_resamples": resamples},
+    }
+
+
+def run_tests(
+    seed: int, model_index: int, d: int, n: int, indices: range, methods: dict[str, Options]
 ) -> Record:
+    """p-values and smallest times of some tests on some data sets of a cell."""
     pvalues: dict[str, list[float]] = defaultdict(list)
     seconds = dict.fromkeys(methods, float("inf"))
     unbounded: dict[str, int] = defaultdict(int)
@@ -166,7 +171,7 @@ def _run_tests(
             begin = time.perf_counter()
             try:
                 pvalue = calibration_test(
-                    y, pred, kernel=PAPER_KERNEL, rng=rng, engine=Tiled(threads=1), progress=False, **options
+                    y, pred, kernel=paper_kernel, rng=rng, engine=Tiled(threads=1), progress=False, **options
                 ).pvalue
             except ValueError:
                 if name not in CME_TESTS:
@@ -184,7 +189,7 @@ def _refusal(seed: int, model_index: int, d: int, n: int, locations: Any) -> str
     """What the library answers where there are no more cases than locations."""
     y, pred = _data(seed, model_index, d, n, 0)
     try:
-        calibration_test(y, pred, kernel=PAPER_KERNEL, method="cme", locations=locations)
+        calibration_test(y, pred, kernel=paper_kernel, method="cme", locations=locations)
     except ValueError as error:
         return str(error)
     raise RuntimeError(f"the CME test accepted {n} cases for {LOCATIONS} locations")
@@ -193,20 +198,11 @@ def _refusal(seed: int, model_index: int, d: int, n: int, locations: Any) -> str
 def _rejections_by_locations(
     seed: int, model_index: int, d: int, n: int, indices: range, sets: int
 ) -> list[int]:
-    """Rejections by the paper's CME test for each set of locations, all sets from one pass over cases."""
+    """Rejections by the paper's CME test for each set of locations."""
     drawn = [fixed_locations(seed, d, index) for index in range(sets)]
-    centre = np.concatenate([at.loc for at, _ in drawn])
-    scale = np.concatenate([at.scale for at, _ in drawn])
-    together = DiagonalNormal(centre, scale), np.concatenate([targets for _, targets in drawn])
     rejections = np.zeros(sets, dtype=int)
-    block = np.arange(sets * LOCATIONS).reshape(sets, LOCATIONS)
     for index in indices:
-        y, pred = _data(seed, model_index, d, n, index)
-        at = location_kernel(PAPER_KERNEL, pred, together)
-        means, covariances = at.moments(y[None])
-        within = covariances[0][block[:, :, None], block[:, None, :]]
-        found = hotelling(means[0][block], within, n, at.notes.error)
-        rejections += stats.chi2.sf(found.statistic, found.rank) <= LEVEL
+        rejections += cme_pvalues(*_data(seed, model_index, d, n, index), drawn) <= ALPHA
     return rejections.tolist()
 
 
@@ -232,7 +228,7 @@ class CellSummary:
     errors: int
     data_sets: int
     seconds: float
-    comparison: Comparison | None = None
+    comparison: Agreement | None = None
     published_seconds: float | None = None
     spread: tuple[tuple[float, bool], ...] = ()
 
@@ -267,7 +263,7 @@ class Summary:
     cells: dict[Cell, CellSummary]
     refused: dict[Cell, str]
     unbounded: dict[Cell, int]
-    sizes: Plan
+    sizes: Sizes
 
     @property
     def compared(self) -> dict[Cell, CellSummary]:
@@ -275,7 +271,7 @@ class Summary:
         return {cell: found for cell, found in self.cells.items() if found.comparison is not None}
 
 
-def summarise(records: dict[str, Record], settings: Settings) -> Summary:
+def summarise(records: dict[str, Record], sizes: Sizes, seed: int) -> Summary:
     """Tables from the records of all tasks."""
     pvalues: dict[Cell, list[float]] = defaultdict(list)
     seconds: dict[Cell, float] = {}
@@ -300,19 +296,19 @@ def summarise(records: dict[str, Record], settings: Settings) -> Summary:
         cell: _summarise_cell(cell, np.asarray(found), seconds[cell], spread.get(cell), count)
         for cell, found in sorted(pvalues.items(), key=lambda item: _order(item[0]))
     }
-    return Summary(cells, refused, dict(unbounded), plan(settings))
+    return Summary(cells, refused, dict(unbounded), sizes)
 
 
 def _summarise_cell(
     cell: Cell, pvalues: FloatArray, seconds: float, spread: FloatArray | None, comparisons: int
 ) -> CellSummary:
-    rejected, total = int(np.sum(pvalues <= LEVEL)), len(pvalues)
+    rejected, total = int(np.sum(pvalues <= ALPHA)), len(pvalues)
     errors = rejected if cell[0] == "calibrated" else total - rejected
     known = published.decision_errors().get(cell)
     if known is None:
         return CellSummary(errors, total, seconds)
 
-    def beside(wrong: int) -> Comparison:
+    def beside(wrong: int) -> Agreement:
         return compare_proportions(
             wrong, total, known.errors, published_count=published.DATA_SETS, comparisons=comparisons
         )

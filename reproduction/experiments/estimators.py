@@ -5,18 +5,19 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from reproduction import published
-from reproduction.compare import Comparison, compare_mean_error, compare_variance
-from reproduction.experiments.synthetic import PAPER_KERNEL, draw_cases
-from reproduction.tasks import Record, Settings, Task, generator, pieces
+from reproduction.compare import Agreement, compare_mean_error, compare_variance
+from reproduction.experiments.synthetic import draw_cases
+from reproduction.tasks import FloatArray, Record, Task, generator, pieces
+from wellcal import skce
 from wellcal.engines import Tiled
-from wellcal.measures._skce import skce
+from wellcal.kernels import paper_kernel
 
-FloatArray = np.ndarray[Any, Any]
 Cell = tuple[str, int, int, str]
 """Model, dimension, number of cases, estimator."""
 
@@ -34,38 +35,34 @@ _PIECE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class Sizes:
     """Sizes of the experiment."""
 
-    sizes: tuple[int, ...]
+    cases: tuple[int, ...]
     data_sets: int
     truth_sets: int
     truth_cases: int
 
 
-def plan(settings: Settings) -> Plan:
-    """The paper's sizes, or small ones."""
-    if settings.quick:
-        return Plan((4, 16, 64), 60, 20, 300)
-    return Plan(published.SIZES, 500, 1000, 1000)
+FULL = Sizes(published.SIZES, 500, 1000, 1000)
+QUICK = Sizes((4, 16, 64), 60, 20, 300)
 
 
-def stages(settings: Settings) -> list[list[Task]]:
-    """All tasks; none waits for another."""
-    sizes = plan(settings)
+def stages(sizes: Sizes, seed: int, folder: Path) -> list[list[Task]]:
+    """All tasks; none waits for another, and nothing is kept in `folder`."""
     tasks: list[Task] = []
     for model_index, model in enumerate(published.MODELS):
         for d in published.DIMENSIONS:
-            for n in sizes.sizes:
+            for n in sizes.cases:
                 cost = _SECONDS_PER_SET + _SECONDS_PER_PAIR[d] * n * n / 2.0
                 for part in pieces(sizes.data_sets, max(1, round(_PIECE_SECONDS / cost))):
-                    place = (settings.seed, model_index, d, n, part.start, part.stop)
+                    place = (seed, model_index, d, n, part.start, part.stop)
                     key = f"{model} d={d} n={n} {part.start}-{part.stop}"
                     tasks.append(Task(key, estimate, place, cost * len(part)))
     for d in published.DIMENSIONS:
         cost = 0.5e-3 + 0.5 * _SECONDS_PER_PAIR[d] * sizes.truth_cases**2 / 2.0
         for part in pieces(sizes.truth_sets, max(1, round(_PIECE_SECONDS / cost))):
-            place = (settings.seed, d, sizes.truth_cases, part.start, part.stop)
+            place = (seed, d, sizes.truth_cases, part.start, part.stop)
             tasks.append(Task(f"truth d={d} {part.start}-{part.stop}", truth, place, cost * len(part)))
     return [tasks]
 
@@ -79,7 +76,7 @@ def estimate(seed: int, model_index: int, d: int, n: int, start: int, stop: int)
         y, pred = draw_cases(generator(seed, _STREAM, model_index, d, n, index), n, d, model)
         for name, options in ESTIMATORS.items():
             begin = time.perf_counter()
-            found = skce(y, pred, kernel=PAPER_KERNEL, engine=engine, **options)
+            found = skce(y, pred, kernel=paper_kernel, engine=engine, **options)
             seconds[name] = min(seconds[name], time.perf_counter() - begin)
             values[name].append(float(found))
     return {"model": model, "d": d, "n": n, "start": start, "values": dict(values), "seconds": seconds}
@@ -90,7 +87,7 @@ def truth(seed: int, d: int, n: int, start: int, stop: int) -> Record:
     values: list[float] = []
     for index in range(start, stop):
         y, pred = draw_cases(generator(seed, _TRUTH_STREAM, d, n, index), n, d, "uncalibrated")
-        values.append(float(skce(y, pred, kernel=PAPER_KERNEL, engine=Tiled(threads=1))))
+        values.append(float(skce(y, pred, kernel=paper_kernel, engine=Tiled(threads=1))))
     return {"d": d, "start": start, "truth": values}
 
 
@@ -98,8 +95,8 @@ def truth(seed: int, d: int, n: int, start: int, stop: int) -> Record:
 class CellSummary:
     """One estimator on one kind of data set, beside the published numbers where there are any."""
 
-    mean_error: Comparison
-    variance: Comparison
+    mean_error: Agreement
+    variance: Agreement
     seconds: float
     published_seconds: float
 
@@ -123,7 +120,7 @@ class Summary:
     data_sets: int
 
     @property
-    def comparisons(self) -> dict[tuple[Cell, str], Comparison]:
+    def comparisons(self) -> dict[tuple[Cell, str], Agreement]:
         """All comparisons by cell and what is compared."""
         return {
             (cell, what): getattr(found, what)
@@ -132,9 +129,8 @@ class Summary:
         }
 
 
-def summarise(records: dict[str, Record], settings: Settings) -> Summary:
+def summarise(records: dict[str, Record], sizes: Sizes, seed: int) -> Summary:
     """Tables from the records of all tasks."""
-    sizes = plan(settings)
     values, seconds, truths = _collect(records)
     centre = {d: (float(np.mean(v)), float(np.std(v, ddof=1)) / len(v) ** 0.5) for d, v in truths.items()}
     count = 2 * len(values)

@@ -11,21 +11,15 @@ from typing import Any, cast
 import numpy as np
 
 from reproduction import published
-from reproduction.compare import Comparison, compare_with_repeats
-from reproduction.experiments.mixture_pairs import skce_of_mixtures
+from reproduction.compare import Agreement, compare_with_repeats
+from reproduction.experiments.mixture_pairs import ENSEMBLE_KERNEL, skce_of_ensemble
 from reproduction.experiments.networks import Networks, glorot_networks
-from reproduction.experiments.synthetic import PAPER_KERNEL
 from reproduction.store import write_through
-from reproduction.tasks import Record, Settings, Task, generator
+from reproduction.tasks import FloatArray, Record, Task, generator
+from wellcal import Mixture, Normal, Predictions, calibration_test, mse, nll, pinball_loss, skce
 from wellcal.engines import Tiled
-from wellcal.hypotests import calibration_test
-from wellcal.kernels import ExpDistance, Gaussian, MixtureWasserstein
-from wellcal.kernels.base import Tensor
-from wellcal.measures._skce import skce
-from wellcal.measures.scores.casewise import mse, nll, pinball_loss
-from wellcal.predictions import Mixture, Normal
+from wellcal.kernels import Kernel, paper_kernel
 
-FloatArray = np.ndarray[Any, Any]
 Statistics = dict[str, float]
 
 NETWORKS = 10
@@ -35,14 +29,8 @@ RESAMPLES = 1000
 COMPARED = (100, 500, 1000, 5000)
 """Iterations at which means over the ten models are compared with the published ones."""
 
-SHARED: tuple[int, ...] = (1, 10, 50, 100, 200, 500, 1000, 2000, 3000, 5000)
-"""Iterations at which all repeats are evaluated."""
-
-MIXTURE_KERNEL = cast("Tensor", ExpDistance(MixtureWasserstein()) @ Gaussian())
-"""The paper's kernel for ensembles."""
-
 ENSEMBLES = ("ensemble", "published formula", "proven kernel")
-"""The paper's kernel with all pairs of components, without some of them, and the default kernel."""
+"""The paper's kernel with all pairs of members, without some of them, and the default kernel."""
 
 SCALES: dict[str, str | float] = {
     "MSE": "log",
@@ -52,7 +40,7 @@ SCALES: dict[str, str | float] = {
     "SKCE (unbiased)": 1e-3,
     "p-value": "linear",
 }
-"""Scales of the paper's figure; a number is where one goes over from linear to logarithmic."""
+"""Scales of the paper's figure; a number is where a scale turns from linear to logarithmic."""
 
 _STREAM, _TEST_STREAM = 4, 40
 _SECONDS_PER_STEP = 6e-3
@@ -60,7 +48,7 @@ _SECONDS_PER_EVALUATION = 0.9
 
 
 @dataclass(frozen=True)
-class Plan:
+class Sizes:
     """Sizes of the experiment.
 
     Attributes
@@ -69,30 +57,43 @@ class Plan:
         Repeats of the whole experiment, and iterations of training in each.
     leg
         Iterations after which networks are saved.
-    grid
-        Steps and ends of iterations at which the first repeat is evaluated beside those published.
+    shared
+        Iterations at which all repeats are evaluated.
+    first
+        Further iterations at which the first repeat is evaluated, for the figures.
     """
 
     repeats: int
     iterations: int
     leg: int
-    grid: tuple[tuple[int, int], ...]
+    shared: tuple[int, ...]
+    first: tuple[int, ...]
 
     def evaluated(self, repeat: int) -> list[int]:
-        """Iterations at which a repeat is evaluated; the first on a finer grid, with all published ones."""
-        chosen: set[int] = set(SHARED)
-        if repeat == 0:
-            chosen.update(iteration for _, iteration, _ in published.friedman())
-            for step, stop in self.grid:
-                chosen.update(range(step, stop + 1, step))
-        return sorted(iteration for iteration in chosen if iteration <= self.iterations)
+        """Iterations at which a repeat is evaluated."""
+        return sorted({*self.shared, *(self.first if repeat == 0 else ())})
 
 
-def plan(settings: Settings) -> Plan:
-    """The paper's sizes with repeats, or small ones."""
-    if settings.quick:
-        return Plan(3, 100, 50, ())
-    return Plan(20, 5000, 500, ((10, 100), (25, 500), (50, 1500), (100, 5000)))
+def _published_and(*grids: range) -> tuple[int, ...]:
+    """Iterations with published numbers, and those of grids."""
+    known = {iteration for _, iteration, _ in published.friedman()}
+    return tuple(sorted(known.union(*grids)))
+
+
+FULL = Sizes(
+    repeats=20,
+    iterations=5000,
+    leg=500,
+    shared=(1, 10, 50, 100, 200, 500, 1000, 2000, 3000, 5000),
+    first=_published_and(range(10, 101, 10), range(25, 501, 25), range(50, 1501, 50), range(100, 5001, 100)),
+)
+QUICK = Sizes(
+    repeats=3,
+    iterations=100,
+    leg=50,
+    shared=(1, 10, 50, 100),
+    first=(0, 2, 5, 20),
+)
 
 
 def draw_data(rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
@@ -114,9 +115,8 @@ def draw_data(rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]
     return x, mean + rng.normal(size=n)
 
 
-def stages(settings: Settings, folder: Path) -> list[list[Task]]:
+def stages(sizes: Sizes, seed: int, folder: Path) -> list[list[Task]]:
     """Legs of training: each starts from the networks that the leg before it left in `folder`."""
-    sizes = plan(settings)
     out: list[list[Task]] = []
     for start in range(0, sizes.iterations, sizes.leg):
         stop = min(start + sizes.leg, sizes.iterations)
@@ -124,7 +124,7 @@ def stages(settings: Settings, folder: Path) -> list[list[Task]]:
         for repeat in range(sizes.repeats):
             wanted = tuple(i for i in sizes.evaluated(repeat) if start < i <= stop or (i == 0 and start == 0))
             cost = _SECONDS_PER_STEP * (stop - start) + _SECONDS_PER_EVALUATION * len(wanted)
-            arguments = (settings.seed, repeat, start, stop, wanted, str(folder))
+            arguments = (seed, repeat, start, stop, wanted, str(folder))
             stage.append(Task(f"repeat {repeat} iterations {start}-{stop}", train, arguments, cost))
         out.append(stage)
     return out
@@ -174,10 +174,10 @@ def evaluate(
 ) -> dict[str, Any]:
     """All statistics of the ten models and of their ensemble on one data set."""
     members = [Normal(mean, np.full(len(y), s)) for mean, s in zip(networks.predict(x), spread, strict=True)]
-    models = [_statistics(y, m, PAPER_KERNEL, seed, (*place, i)) for i, m in enumerate(members)]
+    models = [_statistics(y, m, paper_kernel, seed, (*place, i)) for i, m in enumerate(members)]
     mixture = Mixture(members)
-    ensemble = _statistics(y, mixture, MIXTURE_KERNEL, seed, (*place, NETWORKS))
-    without = skce_of_mixtures(y, mixture, MIXTURE_KERNEL, leave_out=True)
+    ensemble = _statistics(y, mixture, ENSEMBLE_KERNEL, seed, (*place, NETWORKS))
+    without = skce_of_ensemble(y, members, leave_out=True)
     return {
         "models": {name: [model[name] for model in models] for name in published.STATISTICS},
         "ensemble": ensemble,
@@ -186,7 +186,9 @@ def evaluate(
     }
 
 
-def _statistics(y: FloatArray, pred: Any, kernel: Any, seed: int, place: tuple[int, ...]) -> Statistics:
+def _statistics(
+    y: FloatArray, pred: Predictions, kernel: Kernel, seed: int, place: tuple[int, ...]
+) -> Statistics:
     return {
         "MSE": float(mse(y, pred)),
         "NLL": float(nll(y, pred)),
@@ -195,7 +197,9 @@ def _statistics(y: FloatArray, pred: Any, kernel: Any, seed: int, place: tuple[i
     }
 
 
-def _calibration(y: FloatArray, pred: Any, kernel: Any, seed: int, place: tuple[int, ...]) -> Statistics:
+def _calibration(
+    y: FloatArray, pred: Predictions, kernel: Kernel | None, seed: int, place: tuple[int, ...]
+) -> Statistics:
     engine = Tiled(threads=1)
     result = calibration_test(
         y,
@@ -219,7 +223,7 @@ def _calibration(y: FloatArray, pred: Any, kernel: Any, seed: int, place: tuple[
 
 
 @dataclass(frozen=True)
-class Curve:
+class Trajectory:
     """A statistic along the training of one repeat.
 
     Attributes
@@ -227,7 +231,7 @@ class Curve:
     iterations
         Where it was evaluated, ``(T,)``.
     models
-        Values of the ten models, ``(T, 10)``; None where only the ensemble is meant.
+        Values of the ten models, ``(T, 10)``.
     ensembles
         Values of the ensemble by name, ``(T,)`` each.
     """
@@ -243,7 +247,7 @@ class Summary:
 
     Attributes
     ----------
-    curves
+    trajectories
         Of the first repeat, by data set and statistic.
     models
         Means over ten models beside the published ones, by data set, iteration and statistic; p-values as
@@ -253,31 +257,25 @@ class Summary:
     ensembles
         The ensemble beside the published one, likewise, by the formula of the published values.
     ratios
-        SKCE (biased) of ensembles with all pairs of components, divided by that of the published formula, by
-        data set: over repeats, and iterations that all of them were evaluated at.
+        SKCE (biased) of ensembles with all pairs of members, divided by that of the published formula, by
+        data set: over repeats, and the iterations at which all of them were evaluated.
     better
         Share of these in which SKCE (biased) of the ensemble, by either formula, is below its members' mean.
     sizes
         Of the experiment.
     """
 
-    curves: dict[tuple[str, str], Curve]
-    models: dict[tuple[str, int, str], Comparison]
+    trajectories: dict[tuple[str, str], Trajectory]
+    models: dict[tuple[str, int, str], Agreement]
     repeats: dict[tuple[str, int, str], FloatArray]
-    ensembles: dict[tuple[str, int, str], Comparison]
+    ensembles: dict[tuple[str, int, str], Agreement]
     ratios: dict[str, FloatArray]
     better: dict[tuple[str, str], float]
-    sizes: Plan
-
-    @property
-    def shared(self) -> list[int]:
-        """Iterations at which all repeats were evaluated."""
-        return [iteration for iteration in SHARED if iteration <= self.sizes.iterations]
+    sizes: Sizes
 
 
-def summarise(records: dict[str, Record], settings: Settings) -> Summary:
+def summarise(records: dict[str, Record], sizes: Sizes, seed: int) -> Summary:
     """Tables from the records of all tasks."""
-    sizes = plan(settings)
     found: dict[int, dict[int, Any]] = defaultdict(dict)
     for record in records.values():
         for iteration, evaluation in record["evaluations"].items():
@@ -290,9 +288,9 @@ def summarise(records: dict[str, Record], settings: Settings) -> Summary:
     ours = {place: np.array([_published_ensemble(e, place) for e in each]) for place in shared}
     count = len(places) + len(shared)
     known = published.friedman()
-    shared_by_all = [evaluations[i] for evaluations in each for i in SHARED if i <= sizes.iterations]
+    shared_by_all = [evaluations[i] for evaluations in each for i in sizes.shared]
     return Summary(
-        {(data, s): _curve(found[0], data, s) for data in CASES for s in published.STATISTICS},
+        {(data, s): _trajectory(found[0], data, s) for data in CASES for s in published.STATISTICS},
         {p: _beside(means[p], known[p].mean, p, count) for p in places},
         means,
         {p: _beside(ours[p], known[p].ensemble, p, count) for p in shared},
@@ -302,7 +300,7 @@ def summarise(records: dict[str, Record], settings: Settings) -> Summary:
     )
 
 
-def _beside(repeats: FloatArray, known: float, place: tuple[str, int, str], count: int) -> Comparison:
+def _beside(repeats: FloatArray, known: float, place: tuple[str, int, str], count: int) -> Agreement:
     """Bounds on the scale of the paper's figure, on which repeats spread about evenly."""
     return compare_with_repeats(repeats, known, scale=SCALES[place[2]], comparisons=count)
 
@@ -321,7 +319,7 @@ def _published_ensemble(evaluations: dict[int, Any], place: tuple[str, int, str]
     return float(evaluation["published formula"].get(statistic, evaluation["ensemble"][statistic]))
 
 
-def _curve(evaluations: dict[int, Any], data: str, statistic: str) -> Curve:
+def _trajectory(evaluations: dict[int, Any], data: str, statistic: str) -> Trajectory:
     iterations = sorted(evaluations)
     ensembles = {
         name: np.array([evaluations[i][data][name][statistic] for i in iterations])
@@ -329,7 +327,7 @@ def _curve(evaluations: dict[int, Any], data: str, statistic: str) -> Curve:
         if statistic in evaluations[iterations[0]][data][name]
     }
     models = np.array([evaluations[i][data]["models"][statistic] for i in iterations])
-    return Curve(np.array(iterations), models, ensembles)
+    return Trajectory(np.array(iterations), models, ensembles)
 
 
 def _ratios(evaluations: list[Any], data: str) -> FloatArray:

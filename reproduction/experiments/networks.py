@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-FloatArray = np.ndarray[Any, Any]
+from reproduction.tasks import FloatArray
 
 LEARNING_RATE = 1e-3
 DECAY = (0.9, 0.999)

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 from scipy import stats
 
-from reproduction.experiments.synthetic import PAPER_KERNEL
-from reproduction.tasks import Record, Settings, Task, generator, pieces
+from reproduction.tasks import FloatArray, Record, Task, generator, pieces
+from wellcal import Normal, calibration_test, quantile_calibration
 from wellcal.engines import Tiled
-from wellcal.hypotests import calibration_test
-from wellcal.measures.scores.casewise import quantile_calibration
-from wellcal.predictions import Normal
-
-FloatArray = np.ndarray[Any, Any]
+from wellcal.kernels import paper_kernel
 
 TRAINING_CASES = 100
 VALIDATION_CASES = 50
 NOISE = 0.15
-LEVEL = 0.05
+ALPHA = 0.05
 MODELS = ("straight line", "true distribution")
 CHECKS = ("bootstrap", "exact", "quantiles")
 _STREAM, _TEST_STREAM = 1, 10
@@ -30,7 +26,7 @@ _PER_PIECE = 20
 
 
 @dataclass(frozen=True)
-class Plan:
+class Sizes:
     """Sizes of the experiment."""
 
     bootstrap_resamples: int
@@ -38,13 +34,12 @@ class Plan:
     resamples: int
 
 
-def plan(settings: Settings) -> Plan:
-    """The paper's sizes, or small ones."""
-    return Plan(10_000, 40, 199) if settings.quick else Plan(100_000, 1000, 999)
+FULL = Sizes(100_000, 1000, 999)
+QUICK = Sizes(10_000, 40, 199)
 
 
 @dataclass(frozen=True)
-class Problem:
+class Fit:
     """Training and validation data, and the line that least squares finds."""
 
     train_x: FloatArray
@@ -65,7 +60,7 @@ def true_distribution(x: FloatArray) -> Normal:
     return Normal(np.sin(np.pi * x), NOISE * np.abs(1.0 + x))
 
 
-def draw_problem(seed: int, repetition: int) -> Problem:
+def draw_fit(seed: int, repetition: int) -> Fit:
     """Data of one repetition and the least squares fit; the spread is the residuals' standard deviation."""
     rng = generator(seed, _STREAM, repetition)
     train_x = rng.uniform(-1.0, 1.0, TRAINING_CASES)
@@ -76,7 +71,7 @@ def draw_problem(seed: int, repetition: int) -> Problem:
     (offset, slope), *_ = np.linalg.lstsq(design, train_y)
     residuals = train_y - design @ np.array([offset, slope])
     spread = float(np.std(residuals, ddof=1))
-    return Problem(train_x, train_y, x, y, float(offset), float(slope), spread)
+    return Fit(train_x, train_y, x, y, float(offset), float(slope), spread)
 
 
 def quantile_check(y: FloatArray, pred: Normal) -> float:
@@ -85,13 +80,12 @@ def quantile_check(y: FloatArray, pred: Normal) -> float:
     return float(stats.kstwo.sf(largest, len(y)))
 
 
-def stages(settings: Settings) -> list[list[Task]]:
-    """All tasks; none waits for another."""
-    sizes = plan(settings)
+def stages(sizes: Sizes, seed: int, folder: Path) -> list[list[Task]]:
+    """All tasks; none waits for another, and nothing is kept in `folder`."""
     counts = (sizes.repetitions, sizes.bootstrap_resamples, max(9999, sizes.resamples))
-    tasks = [Task("shown", shown, (settings.seed, *counts), 3.0)]
+    tasks = [Task("shown", shown, (seed, *counts), 3.0)]
     for part in pieces(sizes.repetitions, _PER_PIECE):
-        arguments = (settings.seed, part.start, part.stop, sizes.resamples)
+        arguments = (seed, part.start, part.stop, sizes.resamples)
         cost = _SECONDS_PER_REPETITION * len(part)
         tasks.append(Task(f"repetitions {part.start}-{part.stop}", repeat, arguments, cost))
     return [tasks]
@@ -99,21 +93,21 @@ def stages(settings: Settings) -> list[list[Task]]:
 
 def typical_repetition(seed: int, repetitions: int) -> int:
     """The repetition whose quantile curve has the median distance from the diagonal."""
-    problems = (draw_problem(seed, repetition) for repetition in range(repetitions))
-    distances = [float(quantile_calibration(p.y, p.predict(p.x))) for p in problems]
+    fits = (draw_fit(seed, repetition) for repetition in range(repetitions))
+    distances = [float(quantile_calibration(fit.y, fit.predict(fit.x))) for fit in fits]
     return int(np.argsort(distances, kind="stable")[(repetitions - 1) // 2])
 
 
 def shown(seed: int, repetitions: int, bootstrap_resamples: int, resamples: int) -> Record:
     """The repetition that the figures show: p-values with many bootstrap samples and of the exact test."""
     repetition = typical_repetition(seed, repetitions)
-    problem = draw_problem(seed, repetition)
-    pred = problem.predict(problem.x)
+    fit = draw_fit(seed, repetition)
+    pred = fit.predict(fit.x)
     return {
         "repetition": repetition,
-        "bootstrap": _pvalue(seed, 0, problem.y, pred, "bootstrap", bootstrap_resamples),
-        "exact": _pvalue(seed, 0, problem.y, pred, "exact", resamples),
-        "quantiles": quantile_check(problem.y, pred),
+        "bootstrap": _pvalue(seed, 0, fit.y, pred, "bootstrap", bootstrap_resamples),
+        "exact": _pvalue(seed, 0, fit.y, pred, "exact", resamples),
+        "quantiles": quantile_check(fit.y, pred),
     }
 
 
@@ -121,10 +115,9 @@ def repeat(seed: int, start: int, stop: int, resamples: int) -> Record:
     """p-values of all checks in repetitions start .. stop - 1, for the line and for the true distribution."""
     pvalues: dict[str, dict[str, list[float]]] = {m: {check: [] for check in CHECKS} for m in MODELS}
     for repetition in range(start, stop):
-        problem = draw_problem(seed, repetition)
-        for model in MODELS:
-            x, y = problem.x, problem.y
-            pred = problem.predict(x) if model == MODELS[0] else true_distribution(x)
+        fit = draw_fit(seed, repetition)
+        x, y = fit.x, fit.y
+        for model, pred in zip(MODELS, (fit.predict(x), true_distribution(x)), strict=True):
             for check in ("bootstrap", "exact"):
                 pvalues[model][check].append(_pvalue(seed, 1 + repetition, y, pred, check, resamples))
             pvalues[model]["quantiles"].append(quantile_check(y, pred))
@@ -136,7 +129,7 @@ def _pvalue(seed: int, place: int, y: FloatArray, pred: Normal, method: str, res
     return calibration_test(
         y,
         pred,
-        kernel=PAPER_KERNEL,
+        kernel=paper_kernel,
         method=method,
         rng=rng,
         n_resamples=resamples,
@@ -151,31 +144,32 @@ class Summary:
 
     Attributes
     ----------
-    problem
-        Data and fit of the repetition that is shown.
+    fit
+        Data and line of the repetition that is shown.
     pvalues
         Of the checks there.
     rejections
-        Rejections at level 0.05 by model and check.
+        Number of p-values of at most 0.05, by model and check.
     repetitions
         Of how many.
+    sizes
+        Of the experiment.
     """
 
-    problem: Problem
+    fit: Fit
     pvalues: dict[str, float]
     rejections: dict[tuple[str, str], int]
     repetitions: int
-    sizes: Plan
+    sizes: Sizes
 
 
-def summarise(records: dict[str, Record], settings: Settings) -> Summary:
+def summarise(records: dict[str, Record], sizes: Sizes, seed: int) -> Summary:
     """Tables from the records of all tasks."""
     rejections: dict[tuple[str, str], int] = defaultdict(int)
     for record in records.values():
         for model, checks in record.get("pvalues", {}).items():
             for check, values in checks.items():
-                rejections[model, check] += int(np.sum(np.asarray(values) <= LEVEL))
-    sizes = plan(settings)
-    problem = draw_problem(settings.seed, records["shown"]["repetition"])
+                rejections[model, check] += int(np.sum(np.asarray(values) <= ALPHA))
+    fit = draw_fit(seed, records["shown"]["repetition"])
     pvalues = {check: records["shown"][check] for check in CHECKS}
-    return Summary(problem, pvalues, dict(rejections), sizes.repetitions, sizes)
+    return Summary(fit, pvalues, dict(rejections), sizes.repetitions, sizes)

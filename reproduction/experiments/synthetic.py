@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
-from wellcal.predictions import DiagonalNormal
-
-PAPER_KERNEL = ExpDistance(Wasserstein()) @ Gaussian()
-"""exp(-W_2(p, p')) exp(-|y - y'|^2 / 2): the kernel of all experiments."""
+from reproduction.tasks import FloatArray
+from wellcal import DiagonalNormal
 
 SPREAD = 0.1
 SHIFTED_MEAN = 0.1
-
-FloatArray = np.ndarray[Any, Any]
 
 
 def draw_cases(

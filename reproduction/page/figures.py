@@ -71,13 +71,13 @@ def _log_axis(axis: Any, unit: str | None = None) -> None:
 
 def draw_ols(summary: ols.Summary, folder: Path) -> list[str]:
     """Density heat maps, quantile calibration curve, and rejections over repetitions."""
-    problem = summary.problem
+    fit = summary.fit
     x, y = np.linspace(-1.0, 1.0, 401)[1:], np.linspace(-2.0, 2.0, 401)
-    points = problem.train_x, problem.train_y
+    points = fit.train_x, fit.train_y
     figure, axes = _subplots(1, 2, (8.0, 3.4), sharey=True)
     displays = [
         DensityDisplay.from_model(ols.true_distribution, x, y, points=points, title="data: P(Y | X)"),
-        DensityDisplay.from_model(problem.predict, x, y, points=points, title="model: N(a + b X, s²)"),
+        DensityDisplay.from_model(fit.predict, x, y, points=points, title="model: N(a + b X, s²)"),
     ]
     for display, ax in zip(displays, axes[0], strict=True):
         display.plot(ax, largest=1.0)
@@ -87,7 +87,7 @@ def draw_ols(summary: ols.Summary, folder: Path) -> list[str]:
     save(figure, folder, "ols-density")
 
     display = QuantileCalibrationDisplay.from_predictions(
-        problem.y, problem.predict(problem.x), name="straight line, 50 cases"
+        fit.y, fit.predict(fit.x), name="straight line, 50 cases"
     )
     save(display.figure_, folder, "ols-quantiles")
 
@@ -97,7 +97,7 @@ def draw_ols(summary: ols.Summary, folder: Path) -> list[str]:
         {model: [summary.rejections[model, check] for check in names] for model in ols.MODELS},
         summary.repetitions,
         xlabel=f"rejections at level 0.05, of {summary.repetitions} repetitions",
-        reference=ols.LEVEL,
+        reference=ols.ALPHA,
     ).plot()
     with style():
         display.ax_.legend(loc="upper center", bbox_to_anchor=(0.5, 1.22), ncols=2)
@@ -180,19 +180,19 @@ def _tests_figure(summary: decisions.Summary, d: int) -> Any:
         for index, (name, text) in enumerate(_TEST_LABELS.items()):
             cells = {
                 n: summary.cells[model, d, n, name]
-                for n in summary.sizes.sizes
+                for n in summary.sizes.cases
                 if (model, d, n, name) in summary.cells
             }
             look: Any = {"colour": CYCLE[index], "marker": MARKERS[index], "line": "-" if index < 4 else ":"}
             by_cases.append(_test_curve(cells, text, look))
             seconds, rates = [c.seconds for c in cells.values()], [c.rate for c in cells.values()]
             by_time.append(Curve(seconds, rates, **look))
-        level = decisions.LEVEL if model == "calibrated" else None
-        options: Any = {"xscale": "log", "reference": level, "ranges": "bars"}
+        reference = decisions.ALPHA if model == "calibrated" else None
+        options: Any = {"xscale": "log", "reference": reference, "ranges": "bars"}
         CurvesDisplay(by_cases, ylabel=label, title=f"{model} model", **options).plot(axes[row, 0])
         _mark_refused(summary, model, d, axes[row, 0])
         CurvesDisplay(by_time, title=f"{model} model", **options).plot(axes[row, 1])
-    _cases_axis(axes[1, 0], list(summary.sizes.sizes))
+    _cases_axis(axes[1, 0], list(summary.sizes.cases))
     axes[1, 1].set_xlabel("time")
     _log_axis(axes[1, 1].xaxis, "s")
     with style():
@@ -251,7 +251,7 @@ def _friedman_figure(
     for statistic, ax in zip(statistics, axes.flat, strict=True):
         curves: list[Curve] = []
         for data in friedman.CASES:
-            found = summary.curves[data, statistic]
+            found = summary.trajectories[data, statistic]
             kept = (found.iterations >= span[0]) & (found.iterations <= span[1])
             x, values = found.iterations[kept], found.models[kept]
             known = _published_means(data, statistic, x)
@@ -308,7 +308,7 @@ def _ensembles_figure(summary: friedman.Summary) -> Any:
         "proven kernel": "ensemble, proven kernel",
     }
     for data, ax in zip(friedman.CASES, axes[0], strict=True):
-        found = summary.curves[data, statistic]
+        found = summary.trajectories[data, statistic]
         kept = found.iterations > 0
         x, grey = found.iterations[kept], COLOURS["grey"]
         theirs = {

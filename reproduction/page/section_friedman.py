@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from reproduction import published
-from reproduction.compare import Comparison
+from reproduction.compare import Agreement
 from reproduction.experiments import friedman
 from reproduction.page.markdown import image, mark, number, paragraph, table
 
 _DATA_NAMES = {"train": "training", "test": "test"}
 
 
-def friedman_counts(summary: friedman.Summary) -> tuple[int, int]:
+def friedman_count(summary: friedman.Summary) -> tuple[int, int]:
     """Matched and all published numbers."""
     found = [c.matched for c in (*summary.models.values(), *summary.ensembles.values())]
     return sum(found), len(found)
@@ -56,7 +56,7 @@ def friedman_section(summary: friedman.Summary, figures: list[str]) -> list[str]
     ]
 
 
-def _missed(found: dict[tuple[str, int, str], Comparison]) -> list[str]:
+def _missed(found: dict[tuple[str, int, str], Agreement]) -> list[str]:
     names = [
         f"{statistic}, {_DATA_NAMES[data]} data, iteration {iteration}"
         for (data, iteration, statistic), comparison in found.items()
@@ -101,6 +101,7 @@ def _ensembles_text(summary: friedman.Summary) -> list[str]:
         data: f"{middle:.2f} times (5 to 95 % of evaluations: {low:.2f} to {high:.2f})"
         for data, (low, middle, high) in ratio.items()
     }
+    shared = len(summary.sizes.shared)
     share = {place: f"{value:.0%}" for place, value in summary.better.items()}
     return [
         *paragraph(
@@ -113,8 +114,8 @@ def _ensembles_text(summary: friedman.Summary) -> list[str]:
         ),
         *paragraph(
             f"""
-            Over repeats, at {len(summary.shared)} iterations of each, all pairs give {times["train"]} the
-            biased SKCE of the published formula on the training data, and {times["test"]} on the test data.
+            Over repeats, at {shared} iterations of each, all pairs give {times["train"]} the biased SKCE of
+            the published formula on the training data, and {times["test"]} on the test data.
             Leaving out 9 of 100 pairs makes an ensemble look better calibrated than it is: with them left
             out, its biased SKCE is below the mean of its members in {share["train", "published formula"]}
             of the evaluations on training data and {share["test", "published formula"]} on test data; with
@@ -170,7 +171,7 @@ def _formulas_table(summary: friedman.Summary) -> list[str]:
     ]  # fmt: skip
     rows: list[list[str]] = []
     for data in friedman.CASES:
-        biased, pvalue = summary.curves[data, "SKCE (biased)"], summary.curves[data, "p-value"]
+        biased, pvalue = summary.trajectories[data, "SKCE (biased)"], summary.trajectories[data, "p-value"]
         for index, iteration in enumerate(biased.iterations.tolist()):
             if (data, iteration, "SKCE (biased)") not in known or iteration == 0:
                 continue

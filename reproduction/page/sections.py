@@ -53,7 +53,7 @@ def ols_section(summary: ols.Summary, figures: list[str]) -> list[str]:
 # -- estimators ------------------------------------------------------------------------------
 
 
-def estimators_counts(summary: estimators.Summary) -> tuple[int, int]:
+def estimators_count(summary: estimators.Summary) -> tuple[int, int]:
     """Matched and all published numbers."""
     found = [comparison.matched for comparison in summary.comparisons.values()]
     return sum(found), len(found)
@@ -115,7 +115,7 @@ def _missed(names: list[str]) -> list[str]:
 # -- tests -----------------------------------------------------------------------------------
 
 
-def tests_counts(summary: decisions.Summary) -> tuple[int, int]:
+def tests_count(summary: decisions.Summary) -> tuple[int, int]:
     """Matched and all published numbers that can be compared."""
     found = [cell.matched for cell in summary.compared.values()]
     return sum(found), len(found)
@@ -139,7 +139,7 @@ def tests_section(summary: decisions.Summary, figures: list[str]) -> list[str]:
 def _tests_text(summary: decisions.Summary) -> list[str]:
     sizes = summary.sizes
     exact = "; ".join(
-        f"n = {n}: {sizes.exact_sets[n]} data sets, {sizes.exact_resamples[n]} resamples" for n in sizes.sizes
+        f"n = {n}: {sizes.exact_sets[n]} data sets, {sizes.exact_resamples[n]} resamples" for n in sizes.cases
     )
     lines = [
         *paragraph(
@@ -184,7 +184,7 @@ def _tests_table(summary: decisions.Summary, model: str, d: int) -> list[str]:
     head = ["test", "n", "error", "published", "bounds", "matched", "time", "published"]
     rows: list[list[str]] = []
     for name in decisions.TESTS:
-        for n in summary.sizes.sizes:
+        for n in summary.sizes.cases:
             cell = (model, d, n, name)
             if cell in summary.cells:
                 rows.append(_tests_row(name, n, summary.cells[cell]))
@@ -210,7 +210,7 @@ def _tests_row(name: str, n: int, cell: decisions.CellSummary) -> list[str]:
 
 def _spread_table(summary: decisions.Summary, model: str, d: int) -> list[str]:
     rows: list[list[str]] = []
-    for n in summary.sizes.sizes:
+    for n in summary.sizes.cases:
         cell = summary.cells.get((model, d, n, "CME"))
         if cell is None or cell.comparison is None or not cell.spread:
             continue

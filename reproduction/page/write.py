@@ -2,56 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from reproduction.compare import LEVEL
-from reproduction.page import sections
+from reproduction.catalogue import EXPERIMENTS
+from reproduction.compare import ALPHA
 from reproduction.page.machine import describe_machine
 from reproduction.page.markdown import paragraph, table
-from reproduction.page.section_friedman import friedman_counts, friedman_section
-from reproduction.run import EXPERIMENTS, Outcome
+from reproduction.run import Finished
 from reproduction.store import write_through
-
-_TITLES = {
-    "ols": "Ordinary least squares",
-    "estimators": "Estimators of SKCE",
-    "tests": "Calibration tests",
-    "friedman": "Friedman 1: ten networks and their ensemble",
-}
-_SECTIONS: dict[str, Callable[[Any, list[str]], list[str]]] = {
-    "ols": sections.ols_section,
-    "estimators": sections.estimators_section,
-    "tests": sections.tests_section,
-    "friedman": friedman_section,
-}
-_COUNTS: dict[str, Callable[[Any], tuple[int, int]]] = {
-    "estimators": sections.estimators_counts,
-    "tests": sections.tests_counts,
-    "friedman": friedman_counts,
-}
+from reproduction.tasks import Settings
 
 
-def verdicts(outcome: Outcome) -> list[str]:
-    """One line for each experiment with published numbers: how many of them are matched."""
-    lines: list[str] = []
-    for name, summary in outcome.summaries.items():
-        if name in _COUNTS:
-            matched, total = _COUNTS[name](summary)
-            lines.append(f"{name}: {matched} of {total} published numbers matched")
-    return lines
+def matches(found: list[Finished]) -> dict[str, tuple[int, int]]:
+    """For each experiment with published numbers: how many of them are matched, of how many."""
+    return {
+        each.experiment.name: each.experiment.count(each.summary)
+        for each in found
+        if each.experiment.count is not None
+    }
 
 
-def write_page(outcome: Outcome, figures: dict[str, list[str]], out: Path) -> Path:
-    """Write ``reproduction.md`` into the folder `out`; its path."""
+def write_page(settings: Settings, found: list[Finished], out: Path) -> Path:
+    """Draw the figures, and write ``reproduction.md`` into the folder `out`; its path."""
+    lines = _head(settings, found) + _overview(matches(found))
+    for each in found:
+        names = each.experiment.draw(each.summary, out / "reproduction" / "figures")
+        lines += [f"## {each.experiment.title}", "", *each.experiment.section(each.summary, names)]
     path = out / "reproduction.md"
-    write_through(path, "\n".join(_page(outcome, figures)).encode())
+    write_through(path, "\n".join(lines).encode())
     return path
 
 
-def _page(outcome: Outcome, figures: dict[str, list[str]]) -> list[str]:
-    lines = [
+def _head(settings: Settings, found: list[Finished]) -> list[str]:
+    names = [each.experiment.name for each in found]
+    named = "all" if len(names) == len(EXPERIMENTS) else " ".join(names)
+    command = f"python -m reproduction {named} --seed {settings.seed}{' --quick' * settings.quick}"
+    minutes = ", ".join(f"{each.experiment.name} {each.seconds / 60:.1f}" for each in found)
+    rows = {**describe_machine(), "command": f"`{command}`", "minutes on one core": minutes}
+    facts = table(["run", ""], rows.items())
+    facts[1] = "|---|---|"
+    return [
         "# Reproduction of the paper",
         "",
         *paragraph(
@@ -62,47 +52,20 @@ def _page(outcome: Outcome, figures: dict[str, list[str]]) -> list[str]:
             figures and all; open markers in figures are published numbers.
             """
         ),
+        *(["**A quick run: few data sets, small sizes, wide bounds.**", ""] if settings.quick else []),
+        *facts,
     ]
-    if outcome.settings.quick:
-        lines += ["**A quick run: few data sets, small sizes, wide bounds.**", ""]
-    lines += _head(outcome)
-    lines += _overview(outcome)
-    for name in EXPERIMENTS:
-        if name in outcome.summaries:
-            lines += [f"## {_TITLES[name]}", ""]
-            lines += _SECTIONS[name](outcome.summaries[name], figures[name])
-    return lines
 
 
-def _head(outcome: Outcome) -> list[str]:
-    facts = describe_machine()
-    settings = outcome.settings
-    names = "all" if len(outcome.summaries) == len(EXPERIMENTS) else " ".join(outcome.summaries)
-    command = f"python -m reproduction {names} --seed {settings.seed}" + (
-        " --quick" if settings.quick else ""
-    )
-    rows = [[key, value] for key, value in facts.items()]
-    minutes = ", ".join(f"{name} {seconds / 60:.1f}" for name, seconds in outcome.seconds.items())
-    rows += [["command", f"`{command}`"], ["minutes on one core", minutes]]
-    lines = table(["run", ""], rows)
-    lines[1] = "|---|---|"
-    return lines
-
-
-def _overview(outcome: Outcome) -> list[str]:
-    rows = [
-        [name, str(total), str(matched), str(total - matched)]
-        for name, (matched, total) in (
-            (name, _COUNTS[name](summary)) for name, summary in outcome.summaries.items() if name in _COUNTS
-        )
-    ]
-    if not rows:
+def _overview(matched: dict[str, tuple[int, int]]) -> list[str]:
+    if not matched:
         return []
+    rows = [[name, str(total), str(some), str(total - some)] for name, (some, total) in matched.items()]
     return [
         *paragraph(
             f"""
             Bounds are simultaneous: in each experiment a faithful reproduction shows any mismatch at all
-            with probability {LEVEL:g} at most (Bonferroni), given the chance in our numbers and in the
+            with probability {ALPHA:g} at most (Bonferroni), given the chance in our numbers and in the
             published ones.
             """
         ),

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from reproduction.compare import (
-    LEVEL,
+    ALPHA,
     compare_mean_error,
     compare_proportions,
     compare_variance,
@@ -20,7 +20,7 @@ def test_mean_error_bounds_cover_at_their_level():
         ours, theirs = rng.normal(1.0, 2.0, (2, 200))
         known = np.abs(theirs - 1.0).mean()
         missed += not compare_mean_error(ours, 1.0, known, published_count=200).matched
-    assert stats.binomtest(missed, 2000, LEVEL).pvalue > 1e-3
+    assert stats.binomtest(missed, 2000, ALPHA).pvalue > 1e-3
 
 
 def test_mean_error_bounds_widen_by_the_error_of_the_truth():
@@ -28,7 +28,7 @@ def test_mean_error_bounds_widen_by_the_error_of_the_truth():
     estimates = np.random.default_rng(0).uniform(1.0, 2.0, 500)
     narrow = compare_mean_error(estimates, 0.0, 1.5, published_count=500)
     wide = compare_mean_error(estimates, 0.0, 1.5, published_count=500, truth_variance=1e-2)
-    z = stats.norm.isf(LEVEL / 2)
+    z = stats.norm.isf(ALPHA / 2)
     assert narrow.high - narrow.ours == pytest.approx(z * np.sqrt(2 * estimates.var(ddof=1) / 500))
     assert (wide.high - wide.ours) ** 2 - (narrow.high - narrow.ours) ** 2 == pytest.approx(2e-2 * z**2)
 
@@ -40,7 +40,7 @@ def test_variance_bounds_cover_at_their_level():
         ours, theirs = rng.normal(size=(2, 300))
         known = theirs.var(ddof=1)
         missed += not compare_variance(ours, known, published_count=300, resamples=400).matched
-    assert stats.binomtest(missed, 500, LEVEL).pvalue > 1e-3
+    assert stats.binomtest(missed, 500, ALPHA).pvalue > 1e-3
 
 
 def test_variance_bounds_reject_another_variance():
@@ -56,7 +56,7 @@ def test_proportions_agree_with_fishers_test(ours, count):
         found = compare_proportions(ours, count, theirs, published_count=500)
         tables = [[[theirs, 500 - theirs], [ours, count - ours]]]
         tails = [stats.fisher_exact(tables[0], alternative=side)[1] for side in ("less", "greater")]
-        assert found.matched == (2 * min(tails) > LEVEL)
+        assert found.matched == (2 * min(tails) > ALPHA)
 
 
 def test_more_comparisons_widen_every_bound():
@@ -75,20 +75,20 @@ def test_more_comparisons_widen_every_bound():
 def test_prediction_interval_of_repeats():
     repeats = np.array([1.0, 2.0, 4.0, 3.0])
     found = compare_with_repeats(repeats, 0.0)
-    half = stats.t.isf(LEVEL / 2, 3) * repeats.std(ddof=1) * np.sqrt(1.25)
+    half = stats.t.isf(ALPHA / 2, 3) * repeats.std(ddof=1) * np.sqrt(1.25)
     assert (found.low, found.high) == pytest.approx((2.5 - half, 2.5 + half))
 
 
 def test_prediction_interval_on_a_logarithmic_scale():
     repeats = np.exp(np.array([1.0, 2.0, 4.0, 3.0]))
     found = compare_with_repeats(repeats, 1.0, scale="log")
-    half = stats.t.isf(LEVEL / 2, 3) * np.std([1.0, 2.0, 4.0, 3.0], ddof=1) * np.sqrt(1.25)
+    half = stats.t.isf(ALPHA / 2, 3) * np.std([1.0, 2.0, 4.0, 3.0], ddof=1) * np.sqrt(1.25)
     assert (np.log(found.low), np.log(found.high)) == pytest.approx((2.5 - half, 2.5 + half))
 
 
 def test_prediction_interval_on_the_scale_of_asinh():
     repeats = 1e-3 * np.sinh(np.array([-1.0, 2.0, 4.0, 3.0]))
     found = compare_with_repeats(repeats, 1.0, scale=1e-3)
-    half = stats.t.isf(LEVEL / 2, 3) * np.std([-1.0, 2.0, 4.0, 3.0], ddof=1) * np.sqrt(1.25)
+    half = stats.t.isf(ALPHA / 2, 3) * np.std([-1.0, 2.0, 4.0, 3.0], ddof=1) * np.sqrt(1.25)
     ends = np.arcsinh(1e3 * np.array([found.low, found.high]))
     assert ends == pytest.approx([2.0 - half, 2.0 + half])

@@ -6,34 +6,29 @@ from scipy import stats
 
 import wellcal as wc
 from reproduction import published
+from reproduction.catalogue import EXPERIMENTS
 from reproduction.experiments import decisions, estimators, friedman, ols, synthetic
-from reproduction.tasks import Settings
+from reproduction.experiments.locations import cme_pvalues
 from wellcal.hypotests import MeanEmbedding, calibration_test
-
-QUICK, FULL = Settings(0, quick=True), Settings(0)
-EXPERIMENTS = [ols, estimators, decisions]
+from wellcal.kernels import paper_kernel
 
 
-def all_stages(module, settings, folder):
-    return module.stages(settings, folder) if module is friedman else module.stages(settings)
-
-
-@pytest.mark.parametrize("settings", [QUICK, FULL], ids=["quick", "full"])
-@pytest.mark.parametrize("module", [*EXPERIMENTS, friedman], ids=lambda module: module.__name__)
-def test_keys_are_unique_and_costs_positive(module, settings, tmp_path):
-    tasks = [task for stage in all_stages(module, settings, tmp_path) for task in stage]
-    assert len({task.key for task in tasks}) == len(tasks)
-    assert min(task.cost for task in tasks) > 0
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=EXPERIMENTS)
+def test_keys_are_unique_and_costs_positive(experiment, tmp_path):
+    for sizes in (experiment.quick, experiment.full):
+        tasks = [task for stage in experiment.stages(sizes, 0, tmp_path) for task in stage]
+        assert len({task.key for task in tasks}) == len(tasks)
+        assert min(task.cost for task in tasks) > 0
 
 
 def test_full_sizes_are_the_papers():
-    assert estimators.plan(FULL) == estimators.Plan((4, 16, 64, 256, 1024), 500, 1000, 1000)
-    sizes = decisions.plan(FULL)
-    assert (sizes.sizes, sizes.data_sets, sizes.bootstrap_resamples) == ((4, 16, 64, 256, 1024), 500, 1000)
+    assert estimators.Sizes((4, 16, 64, 256, 1024), 500, 1000, 1000) == estimators.FULL
+    sizes = decisions.FULL
+    assert (sizes.cases, sizes.data_sets, sizes.bootstrap_resamples) == ((4, 16, 64, 256, 1024), 500, 1000)
     assert sizes.exact_sets[1024] >= 50
-    assert (friedman.plan(FULL).iterations, friedman.NETWORKS) == (5000, 10)
-    assert friedman.plan(FULL).repeats >= 5
-    assert ols.plan(FULL) == ols.Plan(100_000, 1000, 999)
+    assert (friedman.FULL.iterations, friedman.NETWORKS) == (5000, 10)
+    assert friedman.FULL.repeats >= 5
+    assert ols.Sizes(100_000, 1000, 999) == ols.FULL
 
 
 # -- synthetic models ------------------------------------------------------------------------
@@ -63,7 +58,7 @@ def test_estimators_are_the_librarys():
     record = estimators.estimate(0, 0, 1, 16, 3, 4)
     y, pred = synthetic.draw_cases(estimators.generator(0, 2, 0, 1, 16, 3), 16, 1, "calibrated")
     for name, size in (("SKCE (B = 2)", 2), ("SKCE (B = √n)", 4), ("SKCE (B = n)", 16)):
-        found = wc.skce(y, pred, kernel=synthetic.PAPER_KERNEL, estimator="block", block_size=size)
+        found = wc.skce(y, pred, kernel=paper_kernel, estimator="block", block_size=size)
         assert record["values"][name] == pytest.approx([float(found)], rel=1e-9)
 
 
@@ -75,7 +70,7 @@ def test_estimator_summary():
         )
     }
     records |= {f"truth {d}": estimators.truth(0, d, 50, 0, 10) for d in (1, 10)}
-    found = estimators.summarise(records, QUICK)
+    found = estimators.summarise(records, estimators.QUICK, 0)
     assert len(found.comparisons) == 2 * 2 * 2 * 2 * 4
     values = np.concatenate([records["13"]["values"]["SKCE"], records["12"]["values"]["SKCE"]])
     cell = found.cells["uncalibrated", 10, 4, "SKCE"]
@@ -88,20 +83,25 @@ def test_estimator_summary():
 # -- tests -----------------------------------------------------------------------------------
 
 
-def test_cme_of_many_location_sets_is_cme_of_each():
-    sets, indices = 4, range(6)
-    rejections = decisions._rejections_by_locations(0, 0, 1, 64, indices, sets)
-    for index in range(sets):
-        at = decisions.fixed_locations(0, 1, index)
-        pvalues = []
-        for data_set in indices:
-            y, pred = decisions._data(0, 0, 1, 64, data_set)
-            method = MeanEmbedding(reference="chi2")
-            pvalues.append(
-                calibration_test(y, pred, kernel=synthetic.PAPER_KERNEL, method=method, locations=at).pvalue
-            )
-        assert rejections[index] == np.sum(np.array(pvalues) <= 0.05)
-    assert 0 < sum(rejections) < sets * len(indices), "an example in which something is decided"
+@pytest.mark.parametrize(("d", "n"), [(1, 64), (10, 16)])
+def test_cme_of_many_location_sets_is_the_librarys(d, n):
+    """Written without the library's code for locations, and with the same decisions, near singularity too."""
+    sets = [decisions.fixed_locations(0, d, index) for index in range(4)]
+    method = MeanEmbedding(reference="chi2")
+    rejected = []
+    for data_set in range(6):
+        rng = decisions.generator(0, 3, 0, d, n, data_set)
+        y, pred = synthetic.draw_cases(rng, n, d, "calibrated")
+        known = [
+            calibration_test(y, pred, kernel=paper_kernel, method=method, locations=at).pvalue for at in sets
+        ]
+        found = cme_pvalues(y, pred, sets)
+        if d == 10:
+            np.testing.assert_allclose(found, known, rtol=1e-6)
+        rejected.append((found <= 0.05, np.array(known) <= 0.05))
+    ours, theirs = np.swapaxes(rejected, 0, 1)
+    np.testing.assert_array_equal(ours, theirs)
+    assert 0 < ours.sum() < ours.size, "an example in which something is decided"
 
 
 def test_cme_is_refused_at_four_cases():
@@ -124,7 +124,7 @@ def test_test_summary_counts_wrong_decisions():
         model: {**place, "model": model, "d": 1, "n": 16, "pvalues": pvalues, "spread": [2, 4]}
         for model in published.MODELS
     }
-    found = decisions.summarise(records, QUICK)
+    found = decisions.summarise(records, decisions.QUICK, 0)
     calibrated, uncalibrated = (found.cells[model, 1, 16, "CME"] for model in published.MODELS)
     assert (calibrated.errors, uncalibrated.errors) == (2, 2)
     assert [rate for rate, _ in calibrated.spread] == [0.5, 1.0]
@@ -140,33 +140,32 @@ def test_test_summary_counts_wrong_decisions():
 
 
 def test_ols_fit_is_the_least_squares_line():
-    problem = ols.draw_problem(0, 3)
-    slope, offset = np.polyfit(problem.train_x, problem.train_y, 1)
-    assert (problem.slope, problem.offset) == pytest.approx((slope, offset))
-    residuals = problem.train_y - offset - slope * problem.train_x
-    assert problem.spread == pytest.approx(residuals.std(ddof=1))
-    assert (len(problem.train_x), len(problem.x)) == (100, 50)
+    fit = ols.draw_fit(0, 3)
+    slope, offset = np.polyfit(fit.train_x, fit.train_y, 1)
+    assert (fit.slope, fit.offset) == pytest.approx((slope, offset))
+    residuals = fit.train_y - offset - slope * fit.train_x
+    assert fit.spread == pytest.approx(residuals.std(ddof=1))
+    assert (len(fit.train_x), len(fit.x)) == (100, 50)
 
 
 def test_ols_data_follow_the_true_distribution():
-    problems = [ols.draw_problem(1, r) for r in range(40)]
-    x = np.concatenate([p.x for p in problems])
-    y = np.concatenate([p.y for p in problems])
+    fits = [ols.draw_fit(1, r) for r in range(40)]
+    x = np.concatenate([fit.x for fit in fits])
+    y = np.concatenate([fit.y for fit in fits])
     assert stats.kstest((x + 1) / 2, "uniform").pvalue > 1e-3
     assert stats.kstest((y - np.sin(np.pi * x)) / (0.15 * np.abs(1 + x)), "norm").pvalue > 1e-3
 
 
 def test_quantile_check_is_the_exact_test_of_kolmogorov_and_smirnov():
-    problem = ols.draw_problem(0, 1)
-    pred = problem.predict(problem.x)
-    known = stats.kstest(pred.cdf(problem.y), "uniform", method="exact").pvalue
-    assert ols.quantile_check(problem.y, pred) == pytest.approx(known, rel=1e-9)
+    fit = ols.draw_fit(0, 1)
+    pred = fit.predict(fit.x)
+    known = stats.kstest(pred.cdf(fit.y), "uniform", method="exact").pvalue
+    assert ols.quantile_check(fit.y, pred) == pytest.approx(known, rel=1e-9)
 
 
 def test_typical_repetition_has_the_median_distance():
     distances = [
-        float(wc.quantile_calibration(p.y, p.predict(p.x)))
-        for p in (ols.draw_problem(0, r) for r in range(5))
+        float(wc.quantile_calibration(p.y, p.predict(p.x))) for p in (ols.draw_fit(0, r) for r in range(5))
     ]
     assert distances[ols.typical_repetition(0, 5)] == np.median(distances)
 
@@ -175,10 +174,11 @@ def test_typical_repetition_has_the_median_distance():
 
 
 def test_training_in_legs_is_training_in_one_go(tmp_path):
-    at_once = friedman.train(0, 1, 0, 6, (0, 6), str(tmp_path / "a"))
-    first = friedman.train(0, 1, 0, 2, (0,), str(tmp_path / "b"))
+    at_once = friedman.train(0, 1, 0, 6, (6,), str(tmp_path / "a"))
+    first = friedman.train(0, 1, 0, 2, (), str(tmp_path / "b"))
     second = friedman.train(0, 1, 2, 6, (6,), str(tmp_path / "b"))
-    assert at_once["evaluations"] == {**first["evaluations"], **second["evaluations"]}
+    assert not first["evaluations"]
+    assert at_once == second
 
 
 def test_friedman_targets():
@@ -188,9 +188,9 @@ def test_friedman_targets():
 
 
 def test_evaluated_iterations():
-    sizes = friedman.plan(FULL)
+    sizes = friedman.FULL
     assert {iteration for _, iteration, _ in published.friedman()} <= set(sizes.evaluated(0))
-    for repeat in range(sizes.repeats):
-        assert set(friedman.COMPARED) <= set(sizes.evaluated(repeat))
-    covered = [i for stage in friedman.stages(FULL, ".") for task in stage[:1] for i in task.arguments[4]]
+    assert set(friedman.COMPARED) <= set(sizes.evaluated(sizes.repeats - 1))
+    assert max(sizes.evaluated(0)) == sizes.iterations
+    covered = [i for stage in friedman.stages(sizes, 0, ".") for task in stage[:1] for i in task.arguments[4]]
     assert covered == sizes.evaluated(0)

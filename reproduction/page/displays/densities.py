@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from reproduction.tasks import FloatArray
-from wellcal import Predictions
+from wellcal import Normal
 from wellcal.displays import COLOURS, axes_or_new, style
 
 
@@ -54,7 +54,7 @@ class DensityDisplay:
     @classmethod
     def from_model(
         cls,
-        predict: Callable[[FloatArray], Predictions],
+        predict: Callable[[FloatArray], Normal],
         x: FloatArray,
         y: FloatArray,
         *,
