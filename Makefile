@@ -45,9 +45,10 @@ docs: $(DOCS)
 	$(BIN)/sphinx-build -W --keep-going -q -b doctest docs docs/_build/doctest
 	@echo "open docs/_build/html/index.html"
 
-# Half an hour on two cores; ARGS=--quick for a minute. An interrupted run goes on where it stopped.
+# Half an hour on two cores; ARGS=--quick for a minute, and then under build. An interrupted run goes on where
+# it stopped.
 reproduce: $(DEV)
-	$(BIN)/python -m reproduction all --out docs $(ARGS)
+	$(BIN)/python -m reproduction $(ARGS)
 
 bench: $(VENV)/.tried-keops
 	$(BIN)/python -m benchmarks $(ARGS)

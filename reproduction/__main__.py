@@ -37,8 +37,12 @@ def reproduce(
         ),
     ] = ALL,
     out: Annotated[
-        Path, typer.Option(help="Folder for reproduction.md, and for results and figures next to it.")
-    ] = Path("build/reproduction"),
+        Path | None,
+        typer.Option(
+            help="Folder for reproduction.md, and for results and figures next to it; if not given, docs, or "
+            "build/reproduction for a quick run."
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small versions, within a minute.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
     workers: Annotated[
@@ -51,9 +55,10 @@ def reproduce(
     command is given again. Results depend on the seed, and on nothing else.
     """
     console = rich.console.Console()
+    folder = out or Path("build/reproduction" if quick else "docs")
     settings = Settings(seed, quick)
     chosen = [each for name, each in EXPERIMENTS.items() if experiment in (name, ALL)]
-    runs = [Run(each, settings, out) for each in chosen]
+    runs = [Run(each, settings, folder) for each in chosen]
     try:
         found = _finish(runs, workers, console)
     except KeyboardInterrupt:
@@ -63,7 +68,7 @@ def reproduce(
         console.print(str(error), style="red", soft_wrap=True, markup=False)
         raise typer.Exit(1) from None
     console.print("Drawing figures.")
-    page = write_page(settings, found, out)
+    page = write_page(settings, found, folder)
     for name, (matched, total) in matches(found).items():
         console.print(f"{name}: {matched} of {total} published numbers matched", highlight=False)
     console.print(f"Page: {page}", soft_wrap=True, highlight=False)

@@ -158,10 +158,12 @@ def test_a_finished_run_is_not_run_again_and_not_mixed_with_another_seed(tmp_pat
 def test_the_page_shows_all_experiments(tmp_path, monkeypatch):
     for name, sizes in TINY.items():
         monkeypatch.setitem(EXPERIMENTS, name, replace(EXPERIMENTS[name], quick=sizes))
-    done = command("--out", str(tmp_path), "--workers", "2")
+    monkeypatch.chdir(tmp_path)
+    done = command("--workers", "2")
     assert done.exit_code == 0, done.output
     assert "Page:" in done.output
-    page = (tmp_path / "reproduction.md").read_text()
+    out = tmp_path / "build" / "reproduction"  # and not docs, where the full run goes
+    page = (out / "reproduction.md").read_text()
     assert re.findall("^## (.+)$", page, re.MULTILINE) == [each.title for each in EXPERIMENTS.values()]
     assert "`python -m reproduction all --seed 0 --quick`" in page
     for name, total in re.findall(r"(\w+): \d+ of (\d+) published numbers", done.output):
@@ -169,8 +171,8 @@ def test_the_page_shows_all_experiments(tmp_path, monkeypatch):
     figures = re.findall(r"\]\((reproduction/figures/[\w-]+)\.svg\)", page)
     assert len(figures) == 3 + 4 + 2 + 3
     for figure in figures:
-        assert (tmp_path / f"{figure}.svg").read_text().startswith("<?xml")
-        assert (tmp_path / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
+        assert (out / f"{figure}.svg").read_text().startswith("<?xml")
+        assert (out / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
     assert str(tmp_path) not in page
     assert os.uname().nodename not in page
     assert "| date |" in page

@@ -17,6 +17,7 @@ import pytest
 
 import wellcal
 import wellcal.conformance
+import wellcal.displays
 import wellcal.hypotests
 import wellcal.jax
 import wellcal.kernels
@@ -32,6 +33,7 @@ PUBLIC_MODULES = (
     wellcal,
     wellcal.binned,
     wellcal.conformance,
+    wellcal.displays,
     wellcal.hypotests,
     wellcal.kernels,
     wellcal.predictions,

@@ -74,7 +74,21 @@ def style() -> Generator[Any]:
 
 
 def axes_or_new(ax: Any, figsize: tuple[float, float] = (4.5, 3.5)) -> Any:
-    """`ax`, or the axes of a new figure."""
+    """`ax`, or the axes of a new figure in the common look, for displays of your own.
+
+    Parameters
+    ----------
+    ax
+        matplotlib's axes, or None for a new figure.
+    figsize
+        Width and height of a new figure in inches.
+
+    Examples
+    --------
+    >>> ax = axes_or_new(None, figsize=(4.0, 4.0))
+    >>> axes_or_new(ax) is ax
+    True
+    """
     if ax is not None:
         return ax
     with style() as pyplot:
