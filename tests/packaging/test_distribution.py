@@ -21,7 +21,6 @@ import wellcal.displays
 import wellcal.hypotests
 import wellcal.jax
 import wellcal.kernels
-import wellcal.measures.binned
 import wellcal.predictions
 import wellcal.scaling
 import wellcal.torch
@@ -31,7 +30,6 @@ SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = SETTINGS["project"]
 PUBLIC_MODULES = (
     wellcal,
-    wellcal.binned,
     wellcal.conformance,
     wellcal.displays,
     wellcal.hypotests,
