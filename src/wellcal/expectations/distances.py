@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import array_api_compat as compat
 import numpy as np
@@ -92,7 +92,7 @@ class EmbeddingDistance:
 
     size: int
     degree: float = 2.0
-    calls_user: ClassVar[bool] = False
+    calls_user = False
 
     @property
     def width(self) -> int:
@@ -126,10 +126,10 @@ def embedded(*columns: Array, degree: float = 2.0) -> PreparedDistance:
     return PreparedDistance(EmbeddingDistance(int(points.shape[1]), degree), points)
 
 
-def unavailable(metric: Metric, predictions: Predictions, instead: str) -> UnavailableError:
+def unavailable(metric: Metric, predictions: Predictions) -> UnavailableError:
     """The error of a metric that says nothing about a family."""
     return UnavailableError(
-        f"{metric!r} is not available for {type(predictions).__name__} predictions; take {instead}"
+        f"{metric!r} is not available for {type(predictions).__name__} predictions; take {metric.instead}"
     )
 
 
@@ -143,7 +143,7 @@ def distance(
     """Prepare `metric` for a batch: the distance, and the rows it reads."""
     rule = DISTANCES.found[type(metric), type(predictions)]
     if rule is None:
-        raise unavailable(metric, predictions, "MaximumMeanDiscrepancy(kernel)")
+        raise unavailable(metric, predictions)
     return rule(metric, predictions, Context(expectations, Notes() if notes is None else notes))
 
 
@@ -193,11 +193,12 @@ def _total_variation_of_bernoulli(
     return embedded(predictions.probs, degree=1.0)
 
 
-@DISTANCES.register(TotalVariation, Predictions)
+@DISTANCES.register(TotalVariation, Categorical)
+@DISTANCES.register(TotalVariation, Mixture)
 def _total_variation(metric: TotalVariation, predictions: Any, how: Context) -> PreparedDistance:
     probabilities = _class_probabilities(predictions)
     if probabilities is None:
-        raise unavailable(metric, predictions, "Hellinger() or MaximumMeanDiscrepancy(kernel)")
+        raise unavailable(metric, predictions)
     return embedded(0.5 * probabilities, degree=1.0)
 
 
@@ -230,7 +231,7 @@ class HellingerDistance:
     log_coefficient: Callable[..., Array]
     degree: float = 2.0
     width: int = 2
-    calls_user: ClassVar[bool] = False
+    calls_user = False
 
     def tile(self, ops: Ops, a: tuple[Array, ...], b: tuple[Array, ...]) -> Array:
         """All pairs of rows."""
@@ -247,7 +248,7 @@ class HellingerDistance:
 def _hellinger_of_classes(metric: Hellinger, predictions: Any, how: Context) -> PreparedDistance:
     probabilities = _class_probabilities(predictions)
     if probabilities is None:
-        raise unavailable(metric, predictions, "MaximumMeanDiscrepancy(kernel)")
+        raise unavailable(metric, predictions)
     return embedded(ops_for(namespace(probabilities)).root(probabilities) * math.sqrt(0.5))
 
 
@@ -280,7 +281,7 @@ _LEVELS = 128  # of the quantile function, where no closed form is known
 @DISTANCES.register(Wasserstein, Predictions)
 def _wasserstein(metric: Wasserstein, predictions: Any, how: Context) -> PreparedDistance:
     if predictions.event_shape != () or not hasattr(predictions, "quantile"):
-        raise unavailable(metric, predictions, "MaximumMeanDiscrepancy(kernel)")
+        raise unavailable(metric, predictions)
     return _quantile_distance(predictions, metric.order, how)
 
 
@@ -304,7 +305,7 @@ def _wasserstein_of_full_normals(
     metric: Wasserstein, predictions: MultivariateNormal, how: Context
 ) -> PreparedDistance:
     if metric.order == 1:
-        raise unavailable(metric, predictions, "MaximumMeanDiscrepancy(kernel)")
+        raise unavailable(metric, predictions)
     cov = widen(predictions.cov)
     return PreparedDistance(BuresDistance(), NormalRows(widen(predictions.loc), cov, matrix_root(cov)))
 

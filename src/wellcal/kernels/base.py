@@ -208,6 +208,11 @@ class Combination(TargetKernel):
         return next((space for space in ("pairs", "predictions") if space in spaces), "targets")
 
     @property
+    def elementwise(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether all parts are."""
+        return all(part.elementwise for part in self.parts if isinstance(part, TargetKernel))
+
+    @property
     def supremum(self) -> float | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The same arithmetic with the largest values of the parts."""
         largest = [part.supremum for part in self.parts]

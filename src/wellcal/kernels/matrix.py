@@ -8,7 +8,6 @@ from wellcal._arrays.checks import real_array
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array, namespace
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal.kernels.base import Kernel, TargetKernel, on_targets
-from wellcal.kernels.parts import walk
 from wellcal.kernels.points import as_objects, is_real
 
 __all__ = ["as_objects", "contains_callable", "kernel_matrix", "label_matrix", "values_matrix"]
@@ -43,7 +42,7 @@ def label_matrix(ops: Ops, kernel: Kernel, labels: NDArray, like: Array) -> Arra
 
 def contains_callable(kernel: Kernel) -> bool:
     """Whether values cannot be computed coordinate by coordinate, since a user's function takes part."""
-    return any(isinstance(part, TargetKernel) and not part.elementwise for part in walk(kernel))
+    return isinstance(kernel, TargetKernel) and not kernel.elementwise
 
 
 def _are_objects(kernel: Kernel, x: object) -> bool:

@@ -75,7 +75,7 @@ Rules by the classes that the distance is registered for in `DISTANCES`; without
 """
 
 
-@CONDITIONS.register(TotalVariation, Predictions)
+@CONDITIONS.register(TotalVariation, Mixture)
 @CONDITIONS.register(Hellinger, Mixture)
 def _predicts_classes(metric: Metric, predictions: Predictions) -> bool:
     return all(isinstance(part, (Bernoulli, Categorical)) for part in components(predictions))

@@ -30,6 +30,8 @@ class Metric(Part):
     """
 
     max_power: ClassVar[float] = 2.0
+    instead: ClassVar[str] = "MaximumMeanDiscrepancy(kernel)"
+    """What to take for families that it does not serve."""
 
 
 DISTANCES: Rules[Callable[..., Any]] = Rules("a distance")
@@ -63,6 +65,7 @@ class TotalVariation(Metric):
     """
 
     max_power: ClassVar[float] = 1.0
+    instead: ClassVar[str] = "Hellinger() or MaximumMeanDiscrepancy(kernel)"
     proof: ClassVar[Proof | None] = NegativeType("it is an L1 distance of probabilities")
     pure: ClassVar[bool] = True
 

@@ -27,7 +27,7 @@ from wellcal.expectations.joint import JointForm
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
 from wellcal.expectations.plans import Notes, plan
-from wellcal.kernels.base import Kernel, Scaled, Sum, Tensor, space_of
+from wellcal.kernels.base import Kernel, Scaled, Sum, Tensor
 from wellcal.kernels.targets import Joint
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.inputs import check_inputs
@@ -164,7 +164,7 @@ def check_pair_kernel(kernel: object) -> Kernel:
         raise TypeError(
             f"kernel must be a kernel such as ExpDistance(Wasserstein()) @ Gaussian(), found {kernel!r}"
         )
-    if space_of(kernel) != "pairs":
+    if kernel.space != "pairs":
         raise TypeError(
             f"kernel must act on pairs of prediction and target, found {kernel!r}; "
             "write kernel_on_predictions @ kernel_on_targets"
