@@ -64,7 +64,7 @@ def choose_engine(engine: str | Engine, problem: Problem | None = None) -> Engin
     if engine != "auto":
         return _checked(_ENGINES[one_of(engine, "engine", ("auto", *_ENGINES))].engine, problem)
     ordered = sorted((e for e in _ENGINES.values() if e.priority >= 0), key=lambda e: -e.priority)
-    return next(e.engine for e in ordered if problem is None or e.engine.supports(problem))
+    return next(e.engine for e in ordered if problem is None or e.engine.supports(problem).possible)
 
 
 def _checked(engine: Engine, problem: Problem | None) -> Engine:

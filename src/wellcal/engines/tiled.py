@@ -24,7 +24,7 @@ import array_api_compat as compat
 import numpy as np
 
 from wellcal._arrays.checks import whole_number
-from wellcal._arrays.chunks import Span, budget, in_chunks, pairs_above, tile_shape, triangle_tiles
+from wellcal._arrays.chunks import Span, budget, in_chunks, tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import (
     Array,
     concat_rows,
@@ -98,7 +98,7 @@ class Tiled(Engine):
 
     def triangle(self, problem: Problem) -> Sums:
         """Sums of h over all pairs i < j."""
-        if self.tile is None and is_numpy(problem.xp) and problem.n**2 * problem.width <= budget.cache:
+        if self._takes_at_once(problem):
             return _at_once(problem)
         return self._tiled(problem, problem.n, 1)
 
@@ -125,12 +125,19 @@ class Tiled(Engine):
 
     def describe(self, problem: Problem) -> dict[str, Any]:
         """Name, tile and threads."""
+        if self._takes_at_once(problem):
+            return {"engine": self.name, "tile": (problem.n, problem.n), "threads": 1}
         out: dict[str, Any] = {"engine": self.name, "tile": self.tile_shape(problem)}
         if is_numpy(problem.xp):
             out["threads"] = self._thread_count(problem)
         return out
 
     # -- resources ---------------------------------------------------------------------------
+
+    def _takes_at_once(self, problem: Problem) -> bool:
+        """Whether the whole triangle is one tile, which a single thread does."""
+        small = problem.n**2 * problem.width <= budget.cache
+        return small and self.tile is None and self.threads is None and is_numpy(problem.xp)
 
     def tile_shape(self, problem: Problem) -> tuple[int, int]:
         """Height and width of a tile in cases."""
@@ -245,8 +252,7 @@ def _at_once(problem: Problem) -> Sums:
     """Sums over the triangle of a small problem in one go: there is nothing to gain from tiles."""
     with np.errstate(over="ignore", under="ignore"):
         h = problem.tile(problem.rows, problem.rows)
-    cases = Span(0, problem.n)
-    pairs = np.where(pairs_above(cases, cases), h, 0.0)
+    pairs = np.triu(h, 1)
     right = pairs.sum(axis=1)
     return Sums(float(right.sum()), right + pairs.sum(axis=0))
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, cast
 
 from wellcal._arrays.namespaces import Array, namespace
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, first_array, map_rows
 from wellcal.expectations.decompose import Components, flat_points, is_objects, point_array
 from wellcal.expectations.rules.elements import CLOSED_FORMS, Element, Points
-from wellcal.kernels.base import Kernel, Scaled, Sum, TargetKernel, on_targets
+from wellcal.kernels.base import Kernel, Scaled, Sum, TargetKernel
 from wellcal.kernels.matrix import as_objects, values_matrix
 
 
@@ -55,7 +55,7 @@ def evaluate(ops: Ops, kernel: Kernel, a: Element, b: Element, dimension: int) -
     """E k(Z, Z') between two elements, by linearity in the kernel."""
     known = CLOSED_FORMS.found[type(kernel), type(a), type(b)]
     if known is not None and not (known.scalar and dimension > 1):
-        return known.rule(ops, kernel, a, b)
+        return known.rule(ops, kernel, b, a) if known.swapped else known.rule(ops, kernel, a, b)
     if isinstance(kernel, Sum):
         total = evaluate(ops, kernel.kernels[0], a, b, dimension)
         for part in kernel.kernels[1:]:
@@ -112,7 +112,7 @@ class ElementForm:
     @classmethod
     def between(cls, kernel: Kernel, dimension: int, left: Measure, right: Measure) -> ElementForm:
         """The form between measures like these."""
-        return cls(on_targets(kernel), dimension, measure_size(left) * measure_size(right))
+        return cls(cast("TargetKernel", kernel), dimension, measure_size(left) * measure_size(right))
 
     @property
     def width(self) -> int:
@@ -177,9 +177,9 @@ class ElementForm:
     ) -> Array:
         """Sum over all pairs of kinds, whose arrays `first` and `second` shape so that they broadcast."""
         total: Array = None
-        right = [(part, None if _has_objects(part) else map_rows(second, part.element)) for part in b]
+        right = [(part, _shaped(second, part)) for part in b]
         for left in a:
-            shaped = None if _has_objects(left) else map_rows(first, left.element)
+            shaped = _shaped(first, left)
             for other, element in right:
                 if _by_matrix(self.kernel, left, other):
                     values = by_matrix(ops, left.element, other.element)
@@ -217,6 +217,11 @@ def _add(total: Array | None, part: Array, factor: float) -> Array:
     if factor == 1.0:
         return total + part
     return total - part if factor == -1.0 else total + factor * part
+
+
+def _shaped(function: Callable[[Array], Array], part: Components) -> Element:
+    """The element as rules read it; objects stay as they are, since no rule reads them."""
+    return part.element if _has_objects(part) else map_rows(function, part.element)
 
 
 def _has_objects(part: Components) -> bool:
@@ -307,7 +312,7 @@ class FiniteForm:
 
     gram: Array | None
     size: int
-    calls_user: ClassVar[bool] = False
+    calls_user = False
 
     @property
     def width(self) -> int:

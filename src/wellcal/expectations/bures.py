@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from wellcal._arrays.namespaces import Array, namespace, stop_gradient
 from wellcal._arrays.ops import Ops, ops_for
@@ -24,7 +24,7 @@ class BuresDistance:
 
     degree: float = 2.0
     width: int = 64
-    calls_user: ClassVar[bool] = False
+    calls_user = False
 
     def tile(self, ops: Ops, a: NormalRows, b: NormalRows) -> Array:
         """All pairs of rows."""

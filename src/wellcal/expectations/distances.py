@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import array_api_compat as compat
 import numpy as np
@@ -92,7 +92,7 @@ class EmbeddingDistance:
 
     size: int
     degree: float = 2.0
-    calls_user: ClassVar[bool] = False
+    calls_user = False
 
     @property
     def width(self) -> int:
@@ -231,7 +231,7 @@ class HellingerDistance:
     log_coefficient: Callable[..., Array]
     degree: float = 2.0
     width: int = 2
-    calls_user: ClassVar[bool] = False
+    calls_user = False
 
     def tile(self, ops: Ops, a: tuple[Array, ...], b: tuple[Array, ...]) -> Array:
         """All pairs of rows."""

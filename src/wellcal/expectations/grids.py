@@ -18,7 +18,7 @@ from wellcal.expectations.decompose import (
     targets_are_indices,
 )
 from wellcal.expectations.lowering import count_grid
-from wellcal.expectations.rules.elements import Points, find_rule
+from wellcal.expectations.rules.elements import Points, known_form
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.matrix import label_matrix
 from wellcal.predictions import Bernoulli, Categorical, Predictions, Quantiles
@@ -47,7 +47,7 @@ def common_grid(kernel: Kernel, families: list[Predictions], sides: list[Side]) 
 
 def _has_rule(kernel: Kernel, family: Predictions) -> bool:
     kind = kind_of(family)
-    return kind is not None and find_rule(type(kernel), kind, Points, 1) is not None
+    return kind is not None and known_form(type(kernel), kind, Points, 1) is not None
 
 
 def _same(a: NDArray, b: NDArray) -> bool:

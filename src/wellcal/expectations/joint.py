@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import array_api_compat as compat
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from wellcal._arrays.namespaces import Array, asarray, is_array, namespace, to_numpy
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import slice_rows
-from wellcal.expectations.bilinear import Prepared
 from wellcal.expectations.decompose import (
     Components,
     Targets,
@@ -49,7 +48,7 @@ class JointForm:
     predictions: Predictions
     size: int
     draws: bool
-    calls_user: ClassVar[bool] = True
+    calls_user = True
 
     @property
     def width(self) -> int:
@@ -64,7 +63,7 @@ class JointForm:
         targets: Targets,
         expectations: str | Lowering,
         notes: Notes,
-    ) -> Prepared:
+    ) -> tuple[JointForm, AtomRows]:
         """Expand predictions and targets into atoms."""
         atoms = joint_atoms(kernel, predictions, expectations, notes)
         (together,) = merged([*atoms, target_components(targets).scaled(-1.0)])
@@ -74,9 +73,9 @@ class JointForm:
         if is_array(like) and not is_objects(like):
             index = asarray(index, xp=namespace(like), device=compat.device(like))
         draws = isinstance(predictions, Samples) and predictions.kind == "draws"
-        notes.add_rule(f"{kernel!r}: sum over {together.size - 1} atoms")
+        notes.add_rule(kernel, f": sum over {together.size - 1} atoms")
         rows = AtomRows(index, together.element, together.weight_array())
-        return Prepared(cls(kernel, predictions, together.size, draws), rows)
+        return cls(kernel, predictions, together.size, draws), rows
 
     def tile(self, ops: Ops, a: AtomRows, b: AtomRows) -> Array:
         """All pairs of rows."""

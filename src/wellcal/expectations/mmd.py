@@ -8,7 +8,7 @@ from typing import NamedTuple
 from wellcal._arrays.namespaces import Array
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows
-from wellcal.expectations.bilinear import Form, Prepared
+from wellcal.expectations.bilinear import Form
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.base import Kernel
@@ -24,12 +24,12 @@ class NormedRows(NamedTuple):
 
 def mean_discrepancy(
     kernel: Kernel, predictions: Predictions, expectations: str | Lowering, notes: Notes
-) -> Prepared:
+) -> tuple[MeanDiscrepancy, NormedRows]:
     """Prepare the squared MMD for a batch: the distance, and the rows it reads."""
     scheme = plan(kernel, [predictions], expectations=expectations, notes=notes)
     rows = scheme.rows([(1.0, predictions)])
     form = scheme.form(rows, rows)
-    return Prepared(MeanDiscrepancy(form), NormedRows(form.paired(predictions._ops, rows, rows), rows))
+    return MeanDiscrepancy(form), NormedRows(form.paired(predictions._ops, rows, rows), rows)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import array_api_compat as compat
 import numpy as np
@@ -115,7 +115,7 @@ class CallableForm:
     function: Callable[[Any, Any], Array]
     predictions: Predictions
     width: int = 16
-    calls_user: ClassVar[bool] = True
+    calls_user = True
 
     def tile(self, ops: Ops, a: Array, b: Array) -> Array:
         """All pairs of rows."""

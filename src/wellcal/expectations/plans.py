@@ -47,14 +47,13 @@ _DEFAULT = Lowering()
 class Notes:
     """How expectations were obtained, for the provenance of a result."""
 
-    rules: list[str] = field(default_factory=lambda: [])
+    rules: list[tuple[Kernel, str]] = field(default_factory=lambda: [])
     lowered: list[str] = field(default_factory=lambda: [])
     error: float = 0.0
 
-    def add_rule(self, text: str) -> None:
-        """Record a closed form once."""
-        if text not in self.rules:
-            self.rules.append(text)
+    def add_rule(self, kernel: Kernel, text: str) -> None:
+        """Record a closed form of a kernel. Kernels are put into words when somebody asks for them."""
+        self.rules.append((kernel, text))
 
     def add_lowering(self, text: str, error: float) -> None:
         """Record a numerical scheme once, and the largest error estimate."""
@@ -66,7 +65,7 @@ class Notes:
         """Plain values for `Estimate.provenance`."""
         out: dict[str, Any] = {
             "expectations": "lowered" if self.lowered else "closed",
-            "rules": list(self.rules),
+            "rules": list(dict.fromkeys(f"{kernel!r}{text}" for kernel, text in self.rules)),
         }
         if self.lowered:
             out["lowered"] = list(self.lowered)
@@ -250,7 +249,7 @@ def plan(
     grid = common_grid(kernel, families, sides) if discrete else None
     if grid is not None:
         gram = None if type(kernel) is Delta else support_gram(kernel, families[0], grid)
-        notes.add_rule(f"{kernel!r} on a finite support of {len(grid)} values: matrix product")
+        notes.add_rule(kernel, f" on a finite support of {len(grid)} values: matrix product")
         return GridPlan(grid, gram)
     lowered = _families_to_lower(kernel, families, dimension)
     options = expectations if isinstance(expectations, Lowering) else _DEFAULT
@@ -261,7 +260,7 @@ def plan(
         if by_features is not None:
             return by_features
     for family in dict.fromkeys(type(f) for f in families if type(f) not in lowered):
-        notes.add_rule(f"{kernel!r} with {family.__name__}: closed form")
+        notes.add_rule(kernel, f" with {family.__name__}: closed form")
     if not lowered:
         return ElementPlan(kernel, dimension)
     draft = ElementPlan(kernel, dimension, lowered, options.nodes or 32, options.points)
@@ -335,7 +334,7 @@ def _feature_plan(
     for family in affected:
         scheme = lower(family[:1], chosen.nodes, chosen.points).scheme
         notes.add_lowering(f"{kernel!r} with {type(family).__name__}: {scheme}", error)
-    notes.add_rule(f"{kernel!r} by {grid.size} features, exact to 1e-13")
+    notes.add_rule(kernel, f" by {grid.size} features, exact to 1e-13")
     return FeaturePlan(chosen, grid)
 
 

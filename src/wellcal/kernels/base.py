@@ -16,7 +16,7 @@ from wellcal._arrays.checks import positive_number
 from wellcal._arrays.namespaces import Array, shown, to_numpy
 from wellcal._arrays.ops import Ops
 from wellcal.kernels.parts import Part, field_names
-from wellcal.kernels.points import Coordinates, coordinates, is_real
+from wellcal.kernels.points import Coordinates, coordinates, is_real, squared_distance
 
 if TYPE_CHECKING:
     from wellcal.kernels.proofs import Guarantees
@@ -154,14 +154,6 @@ class TargetKernel(Kernel):
         from wellcal.kernels.matrix import kernel_matrix
 
         return kernel_matrix(self, x, y)
-
-
-def squared_distance(x: Coordinates, y: Coordinates) -> Array:
-    """Squared Euclidean distance from differences: exact for points far from the origin."""
-    total = (x[0] - y[0]) ** 2
-    for a, b in zip(x[1:], y[1:], strict=True):
-        total = total + (a - b) ** 2
-    return total
 
 
 class Radial(TargetKernel):

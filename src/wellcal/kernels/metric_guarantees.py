@@ -66,31 +66,31 @@ def _not_available(metric: Metric, predictions: Predictions) -> Guarantees:
 
 # -- where a metric is available -------------------------------------------------------------
 
-Key: TypeAlias = tuple[type, ...]
 Condition: TypeAlias = Callable[[Any, Any], bool]
 
+CONDITIONS: Rules[Condition] = Rules("a condition", exact=True)
+"""What must hold for a metric and a batch, where a distance is there for some batches only.
 
-def _predicts_classes(metric: Metric, predictions: Mixture) -> bool:
+Rules by the classes that the distance is registered for in `DISTANCES`; without one it is there for all.
+"""
+
+
+@CONDITIONS.register(TotalVariation, Mixture)
+@CONDITIONS.register(Hellinger, Mixture)
+def _predicts_classes(metric: Metric, predictions: Predictions) -> bool:
     return all(isinstance(part, (Bernoulli, Categorical)) for part in components(predictions))
 
 
+@CONDITIONS.register(Wasserstein, Predictions)
+@CONDITIONS.register(Wasserstein, Samples)
 def _has_quantiles(metric: Wasserstein, predictions: Predictions) -> bool:
     return predictions.event_shape == () and are_numbers(predictions) and hasattr(predictions, "quantile")
 
 
+@CONDITIONS.register(Wasserstein, DiagonalNormal)
+@CONDITIONS.register(Wasserstein, MultivariateNormal)
 def _is_of_order_2(metric: Wasserstein, predictions: Predictions) -> bool:
     return metric.order == 2
-
-
-CONDITIONS: dict[Key, Condition] = {
-    (TotalVariation, Mixture): _predicts_classes,
-    (Hellinger, Mixture): _predicts_classes,
-    (Wasserstein, Predictions): _has_quantiles,
-    (Wasserstein, Samples): _has_quantiles,
-    (Wasserstein, DiagonalNormal): _is_of_order_2,
-    (Wasserstein, MultivariateNormal): _is_of_order_2,
-}
-"""What must hold for a metric and a batch, where a distance is there for some batches of a family only."""
 
 
 def is_available(metric: Metric, predictions: Predictions) -> bool:
@@ -98,11 +98,12 @@ def is_available(metric: Metric, predictions: Predictions) -> bool:
 
     What is said about the nearest classes decides: that there is a distance, or under which condition.
     """
-    known = set(DISTANCES)
+    registered = set(DISTANCES)
     for key in product(type(metric).__mro__, type(predictions).__mro__):
-        if key in CONDITIONS:
-            return CONDITIONS[key](metric, predictions)
-        if key in known:
+        condition = CONDITIONS.find(*key)
+        if condition is not None:
+            return condition(metric, predictions)
+        if key in registered:
             return True
     return False
 

@@ -21,6 +21,14 @@ def coordinates(values: Array, *, first: bool) -> Coordinates:
     return tuple(xp.reshape(values[:, c], shape) for c in range(values.shape[1]))
 
 
+def squared_distance(x: Coordinates, y: Coordinates) -> Array:
+    """Squared Euclidean distance from differences: exact for points far from the origin."""
+    total = (x[0] - y[0]) ** 2
+    for a, b in zip(x[1:], y[1:], strict=True):
+        total = total + (a - b) ** 2
+    return total
+
+
 def is_real(x: Array) -> bool:
     """Whether an array holds numbers, not labels or objects."""
     if isinstance(x, np.ndarray):

@@ -357,9 +357,12 @@ def _estimate(
     estimator: str,
     extra: dict[str, Any] | None = None,
 ) -> Estimate:
-    provenance = {**problem.notes.as_dict(), **engine.describe(problem), **(extra or {})}
-    xp = problem.xp
-    provenance["precision"] = "float64" if float64(xp) == xp.float64 else "float32, compensated sums"
+    xp, notes, run = problem.xp, problem.notes, engine.describe(problem)
+    precision = "float64" if float64(xp) == xp.float64 else "float32, compensated sums"
+
+    def provenance() -> dict[str, Any]:
+        return {**notes.as_dict(), **run, **(extra or {}), "precision": precision}
+
     if is_numpy(xp):
         value = float(value)
     else:

@@ -69,7 +69,7 @@ def contributions(problem: Problem, engine: Engine, weights: NDArray | None = No
     >>> from wellcal.problem.problem import prepare
     >>> problem = prepare(np.array([0.5, 1.0, 3.0]), wc.Normal(np.zeros(3), np.ones(3)))
     >>> found = contributions(problem, choose_engine("auto"))
-    >>> abs(found.parts.sum() - float(found.estimate)) < 1e-15
+    >>> bool(abs(found.parts.sum() - float(found.estimate)) < 1e-15)
     True
     """
     if weights is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
@@ -31,6 +31,24 @@ class Interval:
     low: float
     high: float
     level: float
+
+
+class WhenAsked:
+    """A field that holds a dictionary, or a function that makes it when it is first asked for.
+
+    Words take longer than the numbers that they describe, and most of them are never read.
+    """
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Any:
+        if owner is None:
+            return dict  # the default of the field: an empty dictionary, made when it is asked for
+        found = owner.__dict__["provenance"]
+        if callable(found):
+            owner.__dict__["provenance"] = found = found()
+        return found
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        owner.__dict__["provenance"] = value
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +89,10 @@ class Estimate(Presentable):
     estimator: str = ""
     n_samples: int = 0
     kernel: Kernel | None = None
-    provenance: dict[str, Any] = field(default_factory=lambda: {})
+    provenance: WhenAsked = WhenAsked()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "provenance": self.provenance}
 
     def __float__(self) -> float:
         return _float(self.value)

@@ -9,7 +9,7 @@ depends on the targets, so that many sets of targets cost n J kernel values each
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, cast
 
@@ -133,6 +133,12 @@ class LocationKernel:
         rounding = _ROUNDING * np.max(np.abs(self.expected), axis=0)
         error = 0.0 if np.isnan(self.notes.error) else self.notes.error
         return rounding + error * sum(np.max(np.abs(term.weights), axis=0) for term in self.terms)
+
+    def weighted(self, weights: Array) -> LocationKernel:
+        """The same with D_ij multiplied by the weight ``(n,)`` of case i."""
+        column = weights[:, None]
+        terms = tuple(replace(term, weights=term.weights * column) for term in self.terms)
+        return replace(self, terms=terms, expected=self.expected * column)
 
     def values(self, targets: Array) -> Array:
         """k((P_i, y_i), T_j), ``(n, J)``, for targets in internal form, in any array library."""
@@ -386,7 +392,7 @@ def _joint_term(
 ) -> tuple[_JointTerm, Array]:
     """The term, and its expectations ``(n, J)`` as sums over atoms."""
     (together,) = merged(joint_atoms(kernel, predictions, expectations, notes))
-    notes.add_rule(f"{kernel!r}: sum over {together.size} atoms")
+    notes.add_rule(kernel, f": sum over {together.size} atoms")
     atoms, mass, size = Points(*together.element), together.weight_array(), together.size
     xp, count = namespace(mass), len(locations)
     at = locations.predictions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 from scipy import optimize
@@ -155,7 +155,7 @@ class _StoredKernel:
 
     values: NDArray
     width: int = 1
-    calls_user: ClassVar[bool] = False
+    calls_user = False
 
     def tile(self, ops: Ops, a: NDArray, b: NDArray) -> Array:
         """Values of all pairs of cases."""

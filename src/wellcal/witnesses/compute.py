@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -163,7 +162,7 @@ def witness(
     given = segments_of(segments, n)
     by_case = _by_case(setup, None if weights is None else w)
     where = witness_locations(locations, setup)
-    prepared = _weighted(setup.at(where), w)
+    prepared = setup.at(where).weighted(w)
     candidates = Candidates(directions_of(setup, tuple(levels.tolist())), given, w, fewest)
     at_locations, in_groups = _resample(setup, prepared, candidates)
     # An error of expectations is the same in all sets of targets; what is left is rounding.
@@ -228,13 +227,6 @@ def _by_case(setup: Setup, weights: NDArray | None) -> Contributions:
     if setup.pooled is not None:
         problem = prepare_checked(setup.targets, setup.given, setup.kernel, expectations=setup.expectations)
     return contributions(problem, setup.engine, weights)
-
-
-def _weighted(prepared: LocationKernel, weights: NDArray) -> LocationKernel:
-    """The same with deviations multiplied by the weights of cases."""
-    column = weights[:, None]
-    terms = tuple(replace(term, weights=term.weights * column) for term in prepared.terms)
-    return replace(prepared, terms=terms, expected=prepared.expected * column)
 
 
 def _resample(setup: Setup, prepared: LocationKernel, candidates: Candidates) -> tuple[NDArray, NDArray]:

@@ -58,10 +58,21 @@ Rule: TypeAlias = Callable[[Ops, Any, Any, Any], Array]
 
 
 class ClosedForm(NamedTuple):
-    """A rule, and whether it holds for scalar targets only."""
+    """A rule between two elements.
+
+    Attributes
+    ----------
+    rule
+        What was registered.
+    scalar
+        Whether it holds for scalar targets only.
+    swapped
+        Whether it takes the two elements the other way round.
+    """
 
     rule: Rule
     scalar: bool
+    swapped: bool = False
 
 
 CLOSED_FORMS: Rules[ClosedForm] = Rules("a closed form", exact=True)
@@ -74,18 +85,15 @@ def rule(
     """Register ``f(ops, kernel, a, b)`` as the closed form between `left` and `right`, both ways round."""
 
     def register(function: Rule) -> Rule:
-        def swapped(ops: Ops, k: Kernel, a: Any, b: Any) -> Array:
-            return function(ops, k, b, a)
-
         if left is not right:
-            CLOSED_FORMS.register(kernel, right, left, replace=replace)(ClosedForm(swapped, scalar))
+            CLOSED_FORMS.register(kernel, right, left, replace=replace)(ClosedForm(function, scalar, True))
         CLOSED_FORMS.register(kernel, left, right, replace=replace)(ClosedForm(function, scalar))
         return function
 
     return register
 
 
-def find_rule(kernel: type[Kernel], left: type, right: type, dimension: int) -> Rule | None:
+def known_form(kernel: type[Kernel], left: type, right: type, dimension: int) -> ClosedForm | None:
     """Registered closed form, or None. A subclass of a registered kernel is not that kernel."""
     found = CLOSED_FORMS.find(kernel, left, right)
-    return None if found is None or (found.scalar and dimension > 1) else found.rule
+    return None if found is None or (found.scalar and dimension > 1) else found
