@@ -59,14 +59,18 @@ def test_auto_takes_what_supports_the_problem(registered: Plain) -> None:
 
 
 def test_an_engine_that_cannot_says_why(registered: Plain) -> None:
-    with pytest.raises(ValueError, match=r"'plain' cannot run this problem: the number of cases is odd.*auto"):
+    with pytest.raises(
+        ValueError, match=r"'plain' cannot run this problem: the number of cases is odd.*auto"
+    ):
         wc.skce(Y, PRED, engine="plain")
     with pytest.raises(ValueError, match="the number of cases is odd"):
         wc.calibration_test(Y, PRED, engine=registered, method="pearson")
 
 
 def test_unknown_engines() -> None:
-    with pytest.raises(ValueError, match=r"unknown engine 'tilde'; known are auto, tiled; did you mean 'tiled'"):
+    with pytest.raises(
+        ValueError, match=r"unknown engine 'tilde'; known are auto, tiled; did you mean 'tiled'"
+    ):
         wc.skce(Y, PRED, engine="tilde")
     for wrong in (3, Tiled, None):
         with pytest.raises(TypeError, match="engine must be a name, or an engine such as Tiled"):
@@ -155,3 +159,13 @@ def test_a_users_function_is_not_called_by_several_threads() -> None:
     with limited(work=11, cache=11):
         found = wc.ucme(Y, PRED, locations=7, rng=0, kernel=kernel, engine=Tiled(threads=4))
     assert_allclose(float(found), float(wc.ucme(Y, PRED, locations=7, rng=0, kernel=kernel)), rtol=1e-12)
+
+
+def test_the_monitor_asks_its_engine() -> None:
+    Counting.seen.clear()
+    monitor = wc.Monitor(warmup=5, draws=9, rng=0, engine=Counting())
+    monitor.update(Y, PRED)
+    assert any(shape[1] == 10 for shape in Counting.seen), "a target and nine draws"
+    usual = wc.Monitor(warmup=5, draws=9, rng=0)
+    usual.update(Y, PRED)
+    assert monitor.log_e_value == pytest.approx(usual.log_e_value, rel=1e-12)
