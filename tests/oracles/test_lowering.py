@@ -303,14 +303,14 @@ class Uniform(Predictions):
     """Uniform on [0, width]: a family that can only be sampled."""
 
     width: Any
-    _arrays: ClassVar[tuple[str, ...]] = ("width",)
+    array_fields: ClassVar[tuple[str, ...]] = ("width",)
 
     def __post_init__(self) -> None:
         width = real_array(self.width, "width")
         positive(width, "width")
-        self._set(width=width)
+        self.store(width=width)
 
-    def _draw(self, rng: np.random.Generator, size: int) -> np.ndarray:
+    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray:
         return rng.uniform(0.0, self.width, (size, len(self)))
 
 

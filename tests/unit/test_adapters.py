@@ -160,7 +160,7 @@ def test_frozen_continuous(name: str) -> None:
     assert_allclose(pred.quantile(LEVELS + np.zeros(N)), frozen.ppf(LEVELS), rtol=1e-6)
     assert_allclose(pred.mean(), frozen.mean(), rtol=1e-12, atol=1e-12)
     assert_allclose(pred.variance(), frozen.var(), rtol=1e-9)
-    assert_allclose(pred._upper_quantile(1e-12), frozen.isf(1e-12), rtol=1e-6)
+    assert_allclose(pred.upper_quantile(1e-12), frozen.isf(1e-12), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -296,7 +296,7 @@ def test_variables(name: str) -> None:
     assert_allclose(pred.log_prob(y), variable.logpdf(y), rtol=1e-10, atol=1e-12)
     assert_allclose(pred.cdf(y), variable.cdf(y), rtol=1e-9)
     assert_allclose(pred.quantile(0.25), variable.icdf(0.25), rtol=1e-9)
-    assert_allclose(pred._upper_quantile(1e-6), variable.iccdf(1e-6), rtol=1e-9)
+    assert_allclose(pred.upper_quantile(1e-6), variable.iccdf(1e-6), rtol=1e-9)
     assert_allclose(pred.mean(), variable.mean(), rtol=1e-9)
     assert_allclose(pred.variance(), variable.variance(), rtol=1e-7)
 

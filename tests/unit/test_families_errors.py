@@ -80,7 +80,7 @@ def test_a_number_stands_for_all_rows(family: Any, given: Any) -> None:
     names = list(given)
     for name in names:
         number = family(**(good(given) | {name: given[name][0]}))
-        for field in number._arrays:
+        for field in number.array_fields:
             value = getattr(number, field)
             assert value is None or np.array_equal(value, getattr(family(**good(given)), field))
         with pytest.raises(ValueError, match=f"{name} must be finite"):

@@ -384,25 +384,25 @@ def test_results_live_where_predictions_lived(name: str) -> None:
     expected = apply_temperature(pred, 2.5)
     strict = type(array_api_strict.asarray(0.0))
     for convert, kind in ((torch.as_tensor, torch.Tensor), (array_api_strict.asarray, strict)):
-        found = apply_temperature(pred._map(convert), 2.5)
-        assert isinstance(found._like, kind)
-        np.testing.assert_allclose(to_numpy(found._like), expected._like, rtol=1e-12)
+        found = apply_temperature(pred.map_arrays(convert), 2.5)
+        assert isinstance(found.like, kind)
+        np.testing.assert_allclose(to_numpy(found.like), expected.like, rtol=1e-12)
     with jax.enable_x64(True):
-        found = jax.jit(lambda p: apply_temperature(p, 2.5))(pred._map(jnp.asarray))
-        np.testing.assert_allclose(np.asarray(found._like), expected._like, rtol=1e-12)
+        found = jax.jit(lambda p: apply_temperature(p, 2.5))(pred.map_arrays(jnp.asarray))
+        np.testing.assert_allclose(np.asarray(found.like), expected.like, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["Normal", "Categorical", "Beta"])
 def test_fitting_tensors_is_fitting_arrays(name: str) -> None:
     y, pred = CASES[name]
     expected = TemperatureScaling().fit(y, pred).temperature_
-    tensors = pred._map(lambda a: torch.tensor(a, requires_grad=True))
+    tensors = pred.map_arrays(lambda a: torch.tensor(a, requires_grad=True))
     assert TemperatureScaling().fit(torch.tensor(y), tensors).temperature_ == pytest.approx(
         expected, rel=1e-12
     )
-    single = pred._map(lambda a: a.astype(np.float32))
+    single = pred.map_arrays(lambda a: a.astype(np.float32))
     assert TemperatureScaling().fit(list(y), single).temperature_ == pytest.approx(expected, rel=1e-5)
-    assert apply_temperature(single, 2.0)._like.dtype == np.float32
+    assert apply_temperature(single, 2.0).like.dtype == np.float32
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -415,7 +415,7 @@ def test_gradients_flow_to_parameters_and_temperature(name: str) -> None:
         return leaves[-1]
 
     T = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
-    scaled = apply_temperature(pred._map(leaf), T)
+    scaled = apply_temperature(pred.map_arrays(leaf), T)
     scaled.log_prob(torch.tensor(y) if y.dtype.kind != "U" else y).mean().backward()
     step = 1e-5
     up, down = (float(np.mean(apply_temperature(pred, 2.0 + h).log_prob(y))) for h in (step, -step))

@@ -23,7 +23,7 @@ def check_density(few: Predictions, draws: NDArray, ask: Ask) -> str | None:
     """Integrate `log_prob` of scalars, or compare it with frequencies where it is a probability."""
     if ask(few, "log_prob", draws[0]) is None:
         return "there is no log_prob"
-    if not few._continuous:
+    if not few.continuous:
         return _frequencies(few, draws, ask)
     if few.event_shape != ():
         return "densities of vectors are not integrated"

@@ -63,9 +63,9 @@ def check_predictions(
     Notes
     -----
     A subclass of :class:`wellcal.Predictions` is a ``dataclass(frozen=True, repr=False, eq=False)``. It
-    names in `_arrays` those of its fields that have one entry for each prediction, and defines `_draw`;
+    names in `array_fields` those of its fields that have one entry for each prediction, and defines `draw`;
     `event_shape` where targets are vectors; `check_targets` where they are not just any real numbers; and
-    ``_continuous = False`` where `log_prob` is a probability. `mean`, `variance`, `log_prob`, `cdf` and
+    ``continuous = False`` where `log_prob` is a probability. `mean`, `variance`, `log_prob`, `cdf` and
     `quantile` are welcome. A method that exists for some batches only raises a TypeError elsewhere, with the
     words that the batch "has no" such thing; laws about it then do not apply.
 
@@ -102,7 +102,7 @@ def check_predictions(
     ... class Logistic(wc.Predictions):
     ...     loc: Any
     ...     scale: Any
-    ...     _arrays = ("loc", "scale")
+    ...     array_fields = ("loc", "scale")
     ...
     ...     def cdf(self, y):
     ...         return 1.0 / (1.0 + np.exp(-(y - self.loc) / self.scale))
@@ -111,7 +111,7 @@ def check_predictions(
     ...         with np.errstate(divide="ignore"):
     ...             return self.loc + self.scale * (np.log(u) - np.log1p(-u))
     ...
-    ...     def _draw(self, rng, size):
+    ...     def draw(self, rng, size):
     ...         return rng.logistic(self.loc, self.scale, (size, len(self)))
     >>> pred = Logistic(np.linspace(-1.0, 1.0, 10), np.linspace(0.5, 2.0, 10))
     >>> print(check_predictions(pred))
@@ -130,7 +130,7 @@ def check_predictions(
     A mistake in the sampler, which draws with twice the scale:
 
     >>> class Wrong(Logistic):
-    ...     def _draw(self, rng, size):
+    ...     def draw(self, rng, size):
     ...         return rng.logistic(self.loc, 2.0 * self.scale, (size, len(self)))
     >>> check_predictions(Wrong(pred.loc, pred.scale))
     Traceback (most recent call last):
@@ -183,7 +183,7 @@ def ask(batch: Any, method: str, *arguments: NDArray | float) -> NDArray | None:
 
 def beside(batch: Predictions, x: NDArray) -> Array:
     """`x` in the library and precision of the predictions; labels and objects as they are."""
-    like = batch._like
+    like = batch.like
     if x.dtype.kind not in "biuf" or not is_array(like) or str(like.dtype) == "object":
         return x
     dtype = like.dtype if x.dtype.kind == "f" else None
@@ -378,7 +378,7 @@ def _moments(few: Predictions, draws: NDArray) -> str | None:
             _STANDARD_ERRORS * squares.std(axis=0) / np.sqrt(size) + slack**2 + 1e-12 * squares.mean(axis=0)
         )
         # Of rare counts nothing may have been drawn yet; a density has no such excuse.
-        exists = np.isfinite(variance) & (_resolved(x) | few._continuous)
+        exists = np.isfinite(variance) & (_resolved(x) | few.continuous)
         spread_of_draws = squares.mean(axis=0)
         require_close(
             np.where(exists, variance, spread_of_draws),

@@ -273,7 +273,7 @@ def _feature_plan(
     dimension = families[0].event_shape[0] if families[0].event_shape else 1
     if not isinstance(kernel, Gaussian) or not isinstance(kernel.lengthscale, float) or dimension > 2:
         return None
-    if any(is_traced(f._like) for f in families):
+    if any(is_traced(f.like) for f in families):
         return None
     sizes = [_component_count(side) for side in sides if not isinstance(side, Targets)]
     if not lowered and not many and max(sizes, default=1) < _MANY_COMPONENTS:
@@ -354,7 +354,7 @@ def _choose_nodes(draft: Plan, affected: list[Predictions], options: Lowering, n
     adaptive = options.nodes is None and all(is_scalar_rule(f) for f in affected)
     candidates = [16, 24, 32, 48, 64, 96, 128, 192, 256] if adaptive else [draft.nodes]
     chosen, error = draft, float("nan")
-    if any(is_traced(f._like) for f in affected):
+    if any(is_traced(f.like) for f in affected):
         # Under tracing values cannot be looked at: a middling rule, and no estimate of its error.
         chosen = replace(draft, nodes=options.nodes or 64)
     else:
@@ -433,7 +433,7 @@ def pairing(kernel: Kernel, P: object, Q: object, *, expectations: str | Lowerin
     rows_a, layout_a = scheme.rows([(1.0, left)])
     rows_b, layout_b = scheme.rows([(1.0, right)])
     with np.errstate(over="ignore", under="ignore"):  # of an exponent: its exponential is zero
-        return scheme.form(layout_a, layout_b).tile(ops_for(left._xp), rows_a, rows_b)
+        return scheme.form(layout_a, layout_b).tile(ops_for(left.xp), rows_a, rows_b)
 
 
 def _is_targets(Q: object) -> bool:

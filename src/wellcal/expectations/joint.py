@@ -59,7 +59,7 @@ class JointForm:
             group = _atoms(kernel, component, expectations, notes)
             groups.append(group if weight is None else group.scaled(weight[:, None]))
         merged = merge_groups([*groups, target_group(targets).scaled(-1.0)])[0]
-        like = predictions._like
+        like = predictions.like
         index: Array = np.arange(len(predictions))
         if is_array(like) and not is_objects(like):
             index = asarray(index, xp=namespace(like), device=compat.device(like))

@@ -40,7 +40,7 @@ def mean_discrepancy(
     scheme = plan(kernel, [predictions], expectations=expectations, notes=notes)
     rows, layout = scheme.rows([(1.0, predictions)])
     form = scheme.form(layout, layout)
-    ops = predictions._ops
+    ops = predictions.ops
     return MeanDiscrepancy(form), {**rows, "norm": form.paired(ops, rows, rows)}
 
 

@@ -133,7 +133,7 @@ def prediction_kernel(
         return CombinedForm(tuple(form for form, _ in prepared), isinstance(kernel, Product), factor), rows
     if isinstance(kernel, Callable):
         index = np.arange(len(predictions))
-        like = predictions._like
+        like = predictions.like
         rows = {"i": asarray(index, xp=namespace(like), device=compat.device(like))}
         return CallableForm(kernel.function, predictions), rows
     raise TypeError(f"{kernel!r} is not a kernel on predictions; take ExpDistance(metric)")

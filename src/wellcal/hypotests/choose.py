@@ -131,7 +131,7 @@ def _width(setup: Setup) -> int:
 def _typical_targets(setup: Setup) -> Any:
     """Targets to measure cost with: it depends on how far they lie off, and observed ones must not count."""
     predictions: Any = setup.predictions
-    if all(type(part)._draw is not Predictions._draw for part, _ in components_of(predictions)):
+    if all(type(part).draw is not Predictions.draw for part, _ in components_of(predictions)):
         return draw_targets(predictions, np.random.default_rng(0), 1, setup.targets)[0]
     centre = _centre(predictions)
     return setup.targets if centre is None else centre.astype(setup.targets.dtype, copy=False)

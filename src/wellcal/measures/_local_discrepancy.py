@@ -169,7 +169,7 @@ def local_discrepancy(
     scheme = plan(factors.targets, [predictions, targets], expectations=expectations, notes=notes)
     rows, layout = scheme.rows([(1.0, predictions), (-1.0, targets)])
     with np.errstate(over="ignore", under="ignore"):
-        gram = scheme.form(layout, layout).tile(predictions._ops, rows, rows)
+        gram = scheme.form(layout, layout).tile(predictions.ops, rows, rows)
     xp = namespace(gram)
     squares = xp.sum(weights * (gram @ weights), axis=0)
     ops = ops_for(xp)
@@ -187,7 +187,7 @@ def _weights(
     notes: Notes,
 ) -> Array:
     """``(K + ridge I)^-1 k(at)``, ``(n, m)``."""
-    n, ops = len(predictions), predictions._ops
+    n, ops = len(predictions), predictions.ops
     both = concatenate((predictions, where), ("pred", "at"), "pred and at")
     form, rows = prediction_kernel(kernel, both, expectations=expectations, notes=notes)
     own, other = slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))

@@ -117,7 +117,7 @@ def distribution_at(predictions: Any, targets: Array) -> tuple[Array, Array]:
 
 
 def _component_distribution(part: Any, y: Array) -> tuple[Array, Array]:
-    xp = part._xp
+    xp = part.xp
     if isinstance(part, Samples):
         weights = widen(part.atom_weights())
         nothing = xp.zeros_like(weights)
@@ -166,8 +166,8 @@ def _check_scalar(predictions: Any, what: str) -> None:
             f"{what} needs predictions of numbers, found vectors of length {predictions.event_shape[0]}; "
             "take one coordinate at a time"
         )
-    if predictions._targets == "objects" or not (
-        hasattr(predictions, "cdf") or predictions._targets == "labels"
+    if predictions.target_kind == "objects" or not (
+        hasattr(predictions, "cdf") or predictions.target_kind == "labels"
     ):
         raise TypeError(f"{what} needs predictions with cdf, which {name} of these targets has not")
 
@@ -295,7 +295,7 @@ def _numbers(predictions: Any, targets: Array) -> Array:
             "interval_coverage needs predictions of numbers, found predictions of classes; give the numbers "
             "that classes stand for as support="
         )
-    values = from_numpy(np.asarray(predictions.support_values()), predictions._like)
+    values = from_numpy(np.asarray(predictions.support_values()), predictions.like)
     return take_rows(values, targets)
 
 
@@ -305,7 +305,7 @@ def _expected(predictions: Any, lower: Array, upper: Array, level: float) -> flo
         values = to_numpy(predictions.values)
         inside = (values >= to_numpy(lower)[:, None]) & (values <= to_numpy(upper)[:, None])
         return float(np.mean((inside.sum(axis=1) - 1.0) / (values.shape[1] + 1.0)))
-    if predictions._continuous:
+    if predictions.continuous:
         return level
     batch: Any = predictions
     if targets_are_indices(batch):

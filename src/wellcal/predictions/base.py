@@ -36,21 +36,21 @@ def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
 class Predictions:
     """A frozen batch of n predicted distributions of one family.
 
-    Subclasses are frozen dataclasses. Those of their fields that are named in `_arrays` hold one
+    Subclasses are frozen dataclasses. Those of their fields that are named in `array_fields` hold one
     entry per prediction along the first axis; the others are shared by the whole batch. Parameters
     may be arrays of any supported library, and results live where the parameters do. Fields named in
-    `_children` hold a tuple of batches of the same length.
+    `batch_fields` hold a tuple of batches of the same length.
 
     Methods that take targets (`log_prob`, `cdf`) or levels (`quantile`) accept a number, or an
     array whose batch axis has length n: ``(n,)`` or ``(..., n)`` for scalar targets, ``(n, d)`` or
     ``(..., n, d)`` for vectors.
     """
 
-    _arrays: ClassVar[tuple[str, ...]] = ()
-    _children: ClassVar[tuple[str, ...]] = ()
-    _targets: ClassVar[str] = "real"
+    array_fields: ClassVar[tuple[str, ...]] = ()
+    batch_fields: ClassVar[tuple[str, ...]] = ()
+    target_kind: ClassVar[str] = "real"
     """What targets are: families with the same word check them alike."""
-    _continuous: ClassVar[bool] = True
+    continuous: ClassVar[bool] = True
     """Whether `log_prob` is a density; otherwise it is a probability."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -62,7 +62,7 @@ class Predictions:
     # -- batch behaviour ---------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return int(getattr(self, self._arrays[0]).shape[0])
+        return int(getattr(self, self.array_fields[0]).shape[0])
 
     def __getitem__(self, index: Any) -> Self:
         """Sub-batch by slice, integer array or boolean mask; an integer gives a batch of one."""
@@ -81,28 +81,30 @@ class Predictions:
         def rows(array: Array) -> Array:
             return take_rows(array, index)
 
-        return self._map(rows)
+        return self.map_arrays(rows)
 
     def __iter__(self) -> Iterator[Self]:
         return (self[i] for i in range(len(self)))
 
-    def _map(self, function: Any) -> Self:
+    def map_arrays(self, function: Any) -> Self:
         """The same batch with `function` applied to every array; values are not checked again."""
         changed = {
-            name: function(getattr(self, name)) for name in self._arrays if getattr(self, name) is not None
+            name: function(getattr(self, name))
+            for name in self.array_fields
+            if getattr(self, name) is not None
         }
-        for name in self._children:
-            changed[name] = tuple(child._map(function) for child in getattr(self, name))
-        return self._with(**changed)
+        for name in self.batch_fields:
+            changed[name] = tuple(child.map_arrays(function) for child in getattr(self, name))
+        return self.with_fields(**changed)
 
-    def _with(self, **changed: Any) -> Self:
+    def with_fields(self, **changed: Any) -> Self:
         clone = object.__new__(type(self))
         for field in fields(self):  # pyright: ignore[reportArgumentType]  # subclasses are dataclasses
             value = changed[field.name] if field.name in changed else getattr(self, field.name)
             object.__setattr__(clone, field.name, value)
         return clone
 
-    def _set(self, **values: Any) -> None:
+    def store(self, **values: Any) -> None:
         """Store checked parameters during construction of a frozen instance."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -114,17 +116,17 @@ class Predictions:
     # -- library ---------------------------------------------------------------------------
 
     @property
-    def _like(self) -> Array:
+    def like(self) -> Array:
         """An array whose library and device results share."""
-        return getattr(self, self._arrays[0])
+        return getattr(self, self.array_fields[0])
 
     @property
-    def _xp(self) -> Namespace:
-        return namespace(self._like)
+    def xp(self) -> Namespace:
+        return namespace(self.like)
 
     @property
-    def _ops(self) -> Ops:
-        return ops_for(self._xp)
+    def ops(self) -> Ops:
+        return ops_for(self.xp)
 
     # -- targets -----------------------------------------------------------------------------
 
@@ -139,11 +141,11 @@ class Predictions:
         Real targets become a floating array ``(n,)`` or ``(n, d)`` beside the predictions.
         Families of discrete targets override this.
         """
-        if is_array(y) and namespace(y) is not self._xp:
+        if is_array(y) and namespace(y) is not self.xp:
             if is_traced(y):
-                namespace(y, self._like)  # an error: its values are not there yet to be carried over
+                namespace(y, self.like)  # an error: its values are not there yet to be carried over
             y = to_numpy(y)
-        array = real_array(y, name, ndim=(1 + len(self.event_shape),), like=self._like)
+        array = real_array(y, name, ndim=(1 + len(self.event_shape),), like=self.like)
         check_same_length(array.shape[0], name, len(self), "predictions")
         if tuple(array.shape[1:]) != self.event_shape:
             raise ValueError(
@@ -169,15 +171,15 @@ class Predictions:
         """
         if size is not None and size < 0:
             raise ValueError(f"size must not be negative, found {size}")
-        drawn = self._draw(as_generator(rng), 1 if size is None else int(size))
+        drawn = self.draw(as_generator(rng), 1 if size is None else int(size))
         return self._out(drawn if size is not None else drawn[0])
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         """NumPy draws of shape ``(size, n) + event_shape``."""
         raise TypeError(f"{type(self).__name__} cannot be sampled")
 
     def _out(self, drawn: NDArray) -> Array:
-        like = self._like
+        like = self.like
         if drawn.dtype.kind not in "biuf":
             return drawn  # only NumPy holds strings and objects
         if drawn.dtype.kind == "f":
@@ -198,9 +200,9 @@ class Predictions:
 
     # -- arguments ---------------------------------------------------------------------------
 
-    def _argument(self, x: object, name: str, event_ndim: int | None = None) -> Array:
+    def argument(self, x: object, name: str, event_ndim: int | None = None) -> Array:
         """Argument of `log_prob`, `cdf` or `quantile`: a number, or an array that ends in the batch shape."""
-        like = self._like
+        like = self.like
         xp = namespace(like)
         # A number or list has no precision of its own: it takes that of the parameters.
         array = asarray(x, xp=xp, device=device_of(like), dtype=None if is_array(x) else like.dtype)
@@ -255,14 +257,14 @@ def _register_family(jax: Any, family: Any) -> None:
         return [field.name for field in fields(family)]
 
     def flatten(batch: Predictions) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        dynamic = family._arrays + family._children
+        dynamic = family.array_fields + family.batch_fields
         children = tuple(getattr(batch, name) for name in names() if name in dynamic)
         static = tuple(_Static(getattr(batch, name)) for name in names() if name not in dynamic)
         return children, static
 
     def unflatten(static: tuple[Any, ...], children: tuple[Any, ...]) -> Predictions:
         batch = object.__new__(family)
-        dynamic = family._arrays + family._children
+        dynamic = family.array_fields + family.batch_fields
         rest, leaves = iter(static), iter(children)
         for name in names():
             object.__setattr__(batch, name, next(leaves) if name in dynamic else next(rest).value)

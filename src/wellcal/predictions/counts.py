@@ -24,8 +24,8 @@ from wellcal.predictions.base import Predictions, nonempty
 class _Counts(Predictions):
     """What families on 0, 1, 2, ... share."""
 
-    _targets: ClassVar[str] = "counts"
-    _continuous: ClassVar[bool] = False
+    target_kind: ClassVar[str] = "counts"
+    continuous: ClassVar[bool] = False
 
     def check_targets(self, y: object, name: str = "y") -> Array:
         """Targets as floating whole numbers, ``(n,)``."""
@@ -35,8 +35,8 @@ class _Counts(Predictions):
 
     def _whole(self, y: Array) -> tuple[Array, Array]:
         """`y`, and where it is a possible count."""
-        array = self._argument(y, "y")
-        return array, (array >= 0) & (self._xp.floor(array) == array)
+        array = self.argument(y, "y")
+        return array, (array >= 0) & (self.xp.floor(array) == array)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -58,12 +58,12 @@ class Poisson(_Counts):
 
     rate: Array
 
-    _arrays: ClassVar[tuple[str, ...]] = ("rate",)
+    array_fields: ClassVar[tuple[str, ...]] = ("rate",)
 
     def __post_init__(self) -> None:
         rate = real_array(self.rate, "rate")
         nonnegative(rate, "rate")
-        self._set(rate=rate)
+        self.store(rate=rate)
         nonempty(self)
 
     def mean(self) -> Array:
@@ -77,7 +77,7 @@ class Poisson(_Counts):
     @quiet
     def log_prob(self, y: Array) -> Array:
         """Log probability of `y`; minus infinity for what is not a count."""
-        ops = self._ops
+        ops = self.ops
         y, possible = self._whole(y)
         certain = self.rate == 0
         k = ops.where(possible, y, 0.0 * y)
@@ -88,13 +88,13 @@ class Poisson(_Counts):
 
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`."""
-        return elementwise(_poisson_cdf, self._argument(y, "y"), self.rate)
+        return elementwise(_poisson_cdf, self.argument(y, "y"), self.rate)
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`: the smallest count whose distribution function reaches it, 0 for u = 0."""
-        return elementwise(_poisson_quantile, self._argument(u, "u"), self.rate)
+        return elementwise(_poisson_quantile, self.argument(u, "u"), self.rate)
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return rng.poisson(to_numpy(self.rate), (size, len(self))).astype(np.float64)
 
 
@@ -134,7 +134,7 @@ class NegativeBinomial(_Counts):
     _mean: Array
     dispersion: Array
 
-    _arrays: ClassVar[tuple[str, ...]] = ("_mean", "dispersion")
+    array_fields: ClassVar[tuple[str, ...]] = ("_mean", "dispersion")
 
     def __init__(self, mean: Array, dispersion: Array) -> None:
         mean, dispersion = parameters(mean=mean, dispersion=dispersion)
@@ -146,7 +146,7 @@ class NegativeBinomial(_Counts):
             "must be positive",
             "a dispersion of zero is Poisson(mean); there is no smaller variance in this family",
         )
-        self._set(_mean=mean, dispersion=dispersion)
+        self.store(_mean=mean, dispersion=dispersion)
         nonempty(self)
 
     def mean(self) -> Array:
@@ -160,7 +160,7 @@ class NegativeBinomial(_Counts):
     @quiet
     def log_prob(self, y: Array) -> Array:
         """Log probability of `y`; minus infinity for what is not a count."""
-        ops = self._ops
+        ops = self.ops
         y, possible = self._whole(y)
         k = ops.where(possible, y, 0.0 * y)
         size, mean = 1.0 / self.dispersion, self._mean
@@ -173,13 +173,13 @@ class NegativeBinomial(_Counts):
 
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`."""
-        return elementwise(_negative_binomial_cdf, self._argument(y, "y"), self._mean, self.dispersion)
+        return elementwise(_negative_binomial_cdf, self.argument(y, "y"), self._mean, self.dispersion)
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`: the smallest count whose distribution function reaches it, 0 for u = 0."""
-        return elementwise(_negative_binomial_quantile, self._argument(u, "u"), self._mean, self.dispersion)
+        return elementwise(_negative_binomial_quantile, self.argument(u, "u"), self._mean, self.dispersion)
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         mean = to_numpy(self._mean).astype(np.float64)
         dispersion = to_numpy(self.dispersion).astype(np.float64)
         rate = rng.gamma(1.0 / dispersion, dispersion * mean, (size, len(self)))

@@ -36,8 +36,8 @@ class Dirichlet(Predictions):
 
     concentration: Array
 
-    _arrays: ClassVar[tuple[str, ...]] = ("concentration",)
-    _targets: ClassVar[str] = "simplex"
+    array_fields: ClassVar[tuple[str, ...]] = ("concentration",)
+    target_kind: ClassVar[str] = "simplex"
 
     def __post_init__(self) -> None:
         concentration = real_array(self.concentration, "concentration", ndim=(2,))
@@ -46,7 +46,7 @@ class Dirichlet(Predictions):
                 f"concentration must have at least two columns, found shape {tuple(concentration.shape)}"
             )
         positive(concentration, "concentration")
-        self._set(concentration=concentration)
+        self.store(concentration=concentration)
         nonempty(self)
 
     @property
@@ -61,7 +61,7 @@ class Dirichlet(Predictions):
         return array
 
     def _total(self) -> Array:
-        return self._xp.sum(self.concentration, axis=1)[:, None]
+        return self.xp.sum(self.concentration, axis=1)[:, None]
 
     def mean(self) -> Array:
         """Means, ``(n, d)``."""
@@ -80,8 +80,8 @@ class Dirichlet(Predictions):
         Minus infinity for vectors with a negative coordinate; that they sum to one is the caller's to see to
         (`check_targets` does).
         """
-        xp, ops, a = self._xp, self._ops, self.concentration
-        y = self._argument(y, "y")
+        xp, ops, a = self.xp, self.ops, self.concentration
+        y = self.argument(y, "y")
         possible = xp.all(y >= 0, axis=-1)
         y = ops.where(y >= 0, y, ops.one(y))
         # log B(a) as a chain of two-argument beta functions, which do not cancel for large `a`.
@@ -95,7 +95,7 @@ class Dirichlet(Predictions):
         a = self.concentration
         return elementwise(_beta_interquartile_range, a, self._total() - a)
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         a = to_numpy(self.concentration).astype(np.float64)
         # Logarithms of gamma draws: the draws themselves underflow for small concentrations.
         shape = (size, *a.shape)

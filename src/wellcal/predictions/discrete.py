@@ -45,25 +45,25 @@ class Bernoulli(Predictions):
 
     probs: Array
 
-    _arrays: ClassVar[tuple[str, ...]] = ("probs",)
-    _targets: ClassVar[str] = "labels"
-    _continuous: ClassVar[bool] = False
+    array_fields: ClassVar[tuple[str, ...]] = ("probs",)
+    target_kind: ClassVar[str] = "labels"
+    continuous: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         probs = real_array(self.probs, "probs")
         check_within(probs, "probs", 0.0, 1.0)
-        self._set(probs=probs)
+        self.store(probs=probs)
         nonempty(self)
 
     def check_targets(self, y: object, name: str = "y") -> Array:
         """Targets as integers 0 and 1, ``(n,)``."""
         array = super().check_targets(y, name)
         check_rows(name, array, (array == 0) | (array == 1), "must be 0 or 1", "recode the two classes")
-        return self._xp.astype(array, integer_dtype(self._xp))
+        return self.xp.astype(array, integer_dtype(self.xp))
 
     def class_probs(self) -> Array:
         """Probabilities of 0 and 1, ``(n, 2)``."""
-        return self._xp.stack([1.0 - self.probs, self.probs], axis=1)
+        return self.xp.stack([1.0 - self.probs, self.probs], axis=1)
 
     def support_values(self) -> NDArray:
         """The values 0.0 and 1.0, as a NumPy array."""
@@ -84,27 +84,27 @@ class Bernoulli(Predictions):
     @quiet
     def log_prob(self, y: Array) -> Array:
         """Log probability of `y`; minus infinity for values other than 0 and 1."""
-        ops, y = self._ops, self._argument(y, "y")
+        ops, y = self.ops, self.argument(y, "y")
         p = self.probs
         zero, one = log_or_minus_infinity(ops, 1.0 - p), log_or_minus_infinity(ops, p)
         return ops.where(y == 1, one, ops.where(y == 0, zero, -np.inf * ops.one(p)))
 
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`."""
-        ops, y = self._ops, self._argument(y, "y")
+        ops, y = self.ops, self.argument(y, "y")
         p = self.probs
         return ops.where(y < 0, 0.0 * p, ops.where(y < 1, 1.0 - p, ops.one(p)))
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`: 0 up to the probability of 0, then 1."""
-        ops, u = self._ops, self._argument(u, "u")
+        ops, u = self.ops, self.argument(u, "u")
         p = self.probs
         # At the levels 0 and 1 the quantiles are the ends of the support, which may be one point.
         one = ((u > 1.0 - p) & (p > 0)) | (p >= 1)
         found = ops.where(one, ops.one(p), 0.0 * p)
         return ops.where((u >= 0) & (u <= 1), found, np.nan * ops.one(found))
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return (rng.random((size, len(self))) < to_numpy(self.probs)).astype(np.int64)
 
 
@@ -141,9 +141,9 @@ class Categorical(Predictions):
     classes: Any = None
     support: Any = None
 
-    _arrays: ClassVar[tuple[str, ...]] = ("probs",)
-    _targets: ClassVar[str] = "labels"
-    _continuous: ClassVar[bool] = False
+    array_fields: ClassVar[tuple[str, ...]] = ("probs",)
+    target_kind: ClassVar[str] = "labels"
+    continuous: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         probs = real_array(self.probs, "probs", ndim=(2,))
@@ -159,7 +159,7 @@ class Categorical(Predictions):
         count = int(probs.shape[1])
         classes = None if self.classes is None else _labels(self.classes, count)
         support = None if self.support is None else _support(self.support, count)
-        self._set(probs=probs, classes=classes, support=support)
+        self.store(probs=probs, classes=classes, support=support)
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -209,12 +209,12 @@ class Categorical(Predictions):
                     f"{name} must be class numbers 0 .. {self.probs.shape[1] - 1}, found dtype {y.dtype}; "
                     "give the labels to Categorical as classes="
                 )
-            return as_library(y, self._like)
+            return as_library(y, self.like)
         return to_numpy(y)
 
     def _find(self, targets: Array, name: str) -> Array:
         """Indices of classes, -1 where there is no such class; leading axes are allowed."""
-        xp = self._xp
+        xp = self.xp
         dtype = integer_dtype(xp)
         if self.classes is None and self.support is None:
             values = targets
@@ -226,7 +226,7 @@ class Categorical(Predictions):
             return xp.astype(xp.where(ok, values, -xp.ones_like(values)), dtype)
         if is_traced(targets):
             return xp.astype(_find_traced(xp, targets, self.support_values(), name), dtype)
-        return from_numpy(_find_labels(self.labels(), targets), self._like)
+        return from_numpy(_find_labels(self.labels(), targets), self.like)
 
     # -- numbers -----------------------------------------------------------------------------
 
@@ -242,7 +242,7 @@ class Categorical(Predictions):
             raise TypeError(
                 f"Categorical with a support of vectors has no {what}: it needs a support of numbers"
             )
-        return as_library(values, self._like, self._like.dtype)
+        return as_library(values, self.like, self.like.dtype)
 
     def mean(self) -> Array:
         """Means of the support, ``(n,)`` or ``(n, d)``."""
@@ -253,8 +253,8 @@ class Categorical(Predictions):
         values = self._values("variance", vectors=True)
         mean = self.probs @ values
         if values.ndim == 1:
-            return self._xp.sum(self.probs * (values - mean[:, None]) ** 2, axis=1)
-        return self._xp.sum(self.probs[:, :, None] * (values - mean[:, None, :]) ** 2, axis=1)
+            return self.xp.sum(self.probs * (values - mean[:, None]) ** 2, axis=1)
+        return self.xp.sum(self.probs[:, :, None] * (values - mean[:, None, :]) ** 2, axis=1)
 
     @quiet
     def log_prob(self, y: Array) -> Array:
@@ -266,7 +266,7 @@ class Categorical(Predictions):
             raise ValueError(
                 f"y must be a label or end in shape {wanted}, found shape {tuple(targets.shape)}"
             )
-        xp, ops = self._xp, self._ops
+        xp, ops = self.xp, self.ops
         index = self._find(targets, "y")
         if index.ndim == 0:
             index = xp.broadcast_to(index, (len(self),))
@@ -276,27 +276,27 @@ class Categorical(Predictions):
 
     def cdf(self, y: Array) -> Array:
         """Distribution function of the support at `y`."""
-        xp, values = self._xp, self._values("cdf")
-        below = values <= self._argument(y, "y")[..., None]
+        xp, values = self.xp, self._values("cdf")
+        below = values <= self.argument(y, "y")[..., None]
         return xp.sum(xp.where(below, self.probs, 0.0 * self.probs), axis=-1)
 
     def quantile(self, u: Array) -> Array:
         """Quantiles of the support: the smallest value whose distribution function reaches `u`."""
-        values = self._xp.broadcast_to(self._values("quantile"), tuple(self.probs.shape))
-        return table_quantile(values, self.probs, self._argument(u, "u"))
+        values = self.xp.broadcast_to(self._values("quantile"), tuple(self.probs.shape))
+        return table_quantile(values, self.probs, self.argument(u, "u"))
 
     def interquartile_range(self) -> Array:
         """Interquartile ranges of the support, ``(n,)`` or ``(n, d)``."""
         values = self._values("interquartile range", vectors=True)
         if values.ndim == 1:
             return super().interquartile_range()
-        xp, shape = self._xp, tuple(self.probs.shape)
-        low, high = (self._argument(u, "u", event_ndim=0) for u in (0.25, 0.75))
+        xp, shape = self.xp, tuple(self.probs.shape)
+        low, high = (self.argument(u, "u", event_ndim=0) for u in (0.25, 0.75))
         tables = [xp.broadcast_to(values[:, k], shape) for k in range(values.shape[1])]
         spreads = [table_quantile(t, self.probs, high) - table_quantile(t, self.probs, low) for t in tables]
         return xp.stack(spreads, axis=1)
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return self.labels()[draw_index(to_numpy(self.probs), rng, size)]
 
 

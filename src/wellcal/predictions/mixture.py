@@ -49,15 +49,15 @@ class Mixture(Predictions):
     components: Any
     weights: Array = None
 
-    _arrays: ClassVar[tuple[str, ...]] = ("weights",)
-    _children: ClassVar[tuple[str, ...]] = ("components",)
+    array_fields: ClassVar[tuple[str, ...]] = ("weights",)
+    batch_fields: ClassVar[tuple[str, ...]] = ("components",)
 
     def __post_init__(self) -> None:
         components = _batches(self.components)
         _check_compatible(components)
         weights = _full_weights(self.weights, components)
         components, weights = _flatten(components, weights)
-        self._set(components=components, weights=weights)
+        self.store(components=components, weights=weights)
         nonempty(self)
 
     @property
@@ -73,19 +73,19 @@ class Mixture(Predictions):
         return _share_labels(self.components)
 
     @property
-    def _targets(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        kinds = {component._targets for component in self.components}
+    def target_kind(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        kinds = {component.target_kind for component in self.components}
         if kinds == {"labels"}:
             return "labels" if self.shares_labels else "real"
         return kinds.pop() if len(kinds) == 1 else "real"
 
     @property
-    def _continuous(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return all(component._continuous for component in self.components)
+    def continuous(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return all(component.continuous for component in self.components)
 
     def check_targets(self, y: object, name: str = "y") -> Array:
         """Targets as the components take them; real numbers where their families differ."""
-        if self._targets == "real":
+        if self.target_kind == "real":
             return super().check_targets(y, name)
         return self.components[0].check_targets(y, name)
 
@@ -141,11 +141,11 @@ class Mixture(Predictions):
     @quiet
     def log_prob(self, y: Array) -> Array:
         """Log density at `y` (log probability, where all components are discrete), ``(n,)``."""
-        if len({component._continuous for component in self.components}) > 1:
+        if len({component.continuous for component in self.components}) > 1:
             raise TypeError(
                 "this Mixture has no log_prob: some of its components are discrete and some are not"
             )
-        xp, ops = self._xp, self._ops
+        xp, ops = self.xp, self.ops
         logs = xp.stack([_call(component, "log_prob")(y) for component in self.components], axis=-1)
         used = self.weights > 0
         logs, used = xp.broadcast_arrays(logs, used)
@@ -165,9 +165,9 @@ class Mixture(Predictions):
         for component in self.components:
             _call(component, "cdf")
             _call(component, "quantile")
-        level = self._argument(u, "u", event_ndim=0)
+        level = self.argument(u, "u", event_ndim=0)
         leaves: list[Array] = []
-        self._map(leaves.append)
+        self.map_arrays(leaves.append)
 
         def on_batch(*arrays: NDArray) -> NDArray:
             rest = iter(arrays[:-1])
@@ -175,7 +175,7 @@ class Mixture(Predictions):
             def concrete(_: Array) -> NDArray:
                 return next(rest)
 
-            return _quantile(self._map(concrete), arrays[-1])
+            return _quantile(self.map_arrays(concrete), arrays[-1])
 
         shape = np.broadcast_shapes(tuple(level.shape), (len(self),))
         return on_numpy(on_batch, *leaves, level, shape=shape)
@@ -184,11 +184,11 @@ class Mixture(Predictions):
         """Interquartile ranges, ``(n,)``; for vectors those of normals of equal variance, ``(n, d)``."""
         if self.event_shape == ():
             return super().interquartile_range()
-        return NORMAL_INTERQUARTILE_RANGE * self._xp.sqrt(self.variance())
+        return NORMAL_INTERQUARTILE_RANGE * self.xp.sqrt(self.variance())
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         chosen = draw_index(to_numpy(self.weights), rng, size)
-        drawn = np.stack([component._draw(rng, size) for component in self.components])
+        drawn = np.stack([component.draw(rng, size) for component in self.components])
         index = chosen.reshape((1, *chosen.shape) + (1,) * len(self.event_shape))
         return np.take_along_axis(drawn, index, axis=0)[0]
 
@@ -207,7 +207,7 @@ def _batches(components: Any) -> tuple[Predictions, ...]:
 
 def _check_compatible(components: tuple[Any, ...]) -> None:
     first = components[0]
-    namespace(*(component._like for component in components))  # two libraries are an error
+    namespace(*(component.like for component in components))  # two libraries are an error
     for k, component in enumerate(components):
         if len(component) != len(first):
             raise ValueError(
@@ -219,14 +219,15 @@ def _check_compatible(components: tuple[Any, ...]) -> None:
                 f"components must predict targets of one shape, found {first.event_shape} in component 0 "
                 f"and {component.event_shape} in component {k}"
             )
-        if component._targets in ("bins", "objects"):
+        if component.target_kind in ("bins", "objects"):
             raise TypeError(
-                f"component {k} is {type(component).__name__} of {component._targets}, which cannot be mixed"
+                f"component {k} is {type(component).__name__} of {component.target_kind}, which cannot be "
+                "mixed"
             )
     if _share_labels(components):
         return
     for k, component in enumerate(components):
-        if component._targets == "labels" and getattr(component, "support", None) is None:
+        if component.target_kind == "labels" and getattr(component, "support", None) is None:
             raise ValueError(
                 f"component {k} predicts classes and not all other components predict the same ones; "
                 "give all components the same labels, or numbers as support= to mix it with numeric ones"
@@ -234,7 +235,7 @@ def _check_compatible(components: tuple[Any, ...]) -> None:
 
 
 def _share_labels(components: tuple[Any, ...]) -> bool:
-    if any(component._targets != "labels" for component in components):
+    if any(component.target_kind != "labels" for component in components):
         return False
     first = components[0].labels()
     return all(np.array_equal(component.labels(), first) for component in components[1:])
@@ -242,7 +243,7 @@ def _share_labels(components: tuple[Any, ...]) -> bool:
 
 def _full_weights(weights: Any, components: tuple[Any, ...]) -> Array:
     """Weights as an array ``(n, K)`` beside the components."""
-    like, count = components[0]._like, len(components)
+    like, count = components[0].like, len(components)
     n = len(components[0])
     xp = namespace(like)
     row = like[(slice(None), *(0,) * (like.ndim - 1))]

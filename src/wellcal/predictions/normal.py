@@ -42,12 +42,12 @@ class Normal(Predictions):
     loc: Array
     scale: Array
 
-    _arrays: ClassVar[tuple[str, ...]] = ("loc", "scale")
+    array_fields: ClassVar[tuple[str, ...]] = ("loc", "scale")
 
     def __post_init__(self) -> None:
         loc, scale = parameters(loc=self.loc, scale=self.scale)
         nonnegative(scale, "scale")
-        self._set(loc=loc, scale=scale)
+        self.store(loc=loc, scale=scale)
         nonempty(self)
 
     def mean(self) -> Array:
@@ -60,11 +60,11 @@ class Normal(Predictions):
 
     def log_prob(self, y: Array) -> Array:
         """Log density at `y`."""
-        return _log_density(self._ops, self._argument(y, "y"), self.loc, self.scale)
+        return _log_density(self.ops, self.argument(y, "y"), self.loc, self.scale)
 
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`."""
-        ops, deviation = self._ops, self._argument(y, "y") - self.loc
+        ops, deviation = self.ops, self.argument(y, "y") - self.loc
         certain = self.scale == 0
         z = deviation / ops.where(certain, ops.one(self.scale), self.scale)
         step = ops.where(deviation < 0, 0.0 * z, ops.one(z))
@@ -76,17 +76,17 @@ class Normal(Predictions):
         return self._standard_quantile(u, 1.0)
 
     @quiet
-    def _upper_quantile(self, q: Array) -> Array:
+    def upper_quantile(self, q: Array) -> Array:
         """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
         return self._standard_quantile(q, -1.0)
 
     def _standard_quantile(self, u: Array, sign: float) -> Array:
-        ops = self._ops
-        z = sign * ops.ndtri(self._argument(u, "u"))
+        ops = self.ops
+        z = sign * ops.ndtri(self.argument(u, "u"))
         certain = self.scale == 0  # 0 times the infinite quantiles at levels 0 and 1 is not a number
         return self.loc + ops.where(certain, ops.one(self.scale), self.scale) * ops.where(certain, 0.0, z)
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return rng.normal(to_numpy(self.loc), to_numpy(self.scale), (size, len(self)))
 
 
@@ -120,13 +120,13 @@ class DiagonalNormal(Predictions):
     loc: Array
     scale: Array
 
-    _arrays: ClassVar[tuple[str, ...]] = ("loc", "scale")
+    array_fields: ClassVar[tuple[str, ...]] = ("loc", "scale")
 
     def __post_init__(self) -> None:
         loc, scale = parameters(ndim=(2,), loc=self.loc, scale=self.scale)
         nonnegative(scale, "scale")
         check_vectors(loc, "loc")
-        self._set(loc=loc, scale=scale)
+        self.store(loc=loc, scale=scale)
         nonempty(self)
 
     @property
@@ -145,8 +145,8 @@ class DiagonalNormal(Predictions):
     @quiet
     def log_prob(self, y: Array) -> Array:
         """Log density at `y`, ``(n,)``."""
-        xp = self._xp
-        terms = _log_density(self._ops, self._argument(y, "y"), self.loc, self.scale)
+        xp = self.xp
+        terms = _log_density(self.ops, self.argument(y, "y"), self.loc, self.scale)
         # One impossible coordinate makes a target impossible, also beside certain ones of infinite density.
         impossible = xp.any(terms == -math.inf, axis=-1)
         total = xp.sum(terms, axis=-1)
@@ -156,7 +156,7 @@ class DiagonalNormal(Predictions):
         """Interquartile ranges of the coordinates, ``(n, d)``."""
         return NORMAL_INTERQUARTILE_RANGE * self.scale
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return rng.normal(to_numpy(self.loc), to_numpy(self.scale), (size, *self.loc.shape))
 
 
@@ -194,14 +194,14 @@ class MultivariateNormal(Predictions):
     cov: Array
     chol: Array = field(init=False)
 
-    _arrays: ClassVar[tuple[str, ...]] = ("loc", "cov", "chol")
+    array_fields: ClassVar[tuple[str, ...]] = ("loc", "cov", "chol")
 
     def __post_init__(self) -> None:
         loc = real_array(self.loc, "loc", ndim=(2,), like=common_library(self.loc, self.cov))
         check_vectors(loc, "loc")
         cov, chol = checked_cholesky(self.cov, "cov", loc)
         loc, cov, chol = same_dtype([loc, cov, chol])
-        self._set(loc=loc, cov=cov, chol=chol)
+        self.store(loc=loc, cov=cov, chol=chol)
         nonempty(self)
 
     @property
@@ -215,20 +215,20 @@ class MultivariateNormal(Predictions):
 
     def variance(self) -> Array:
         """Variances of the coordinates, ``(n, d)``."""
-        return self._xp.linalg.diagonal(self.cov)
+        return self.xp.linalg.diagonal(self.cov)
 
     def log_prob(self, y: Array) -> Array:
         """Log density at `y`, ``(n,)``."""
-        z = solve_lower(self.chol, self._argument(y, "y") - self.loc)
+        z = solve_lower(self.chol, self.argument(y, "y") - self.loc)
         return -0.5 * (
-            self._xp.sum(z**2, axis=-1) + self.event_shape[0] * LOG_2PI + log_determinant(self.chol)
+            self.xp.sum(z**2, axis=-1) + self.event_shape[0] * LOG_2PI + log_determinant(self.chol)
         )
 
     def interquartile_range(self) -> Array:
         """Interquartile ranges of the coordinates, ``(n, d)``."""
-        return NORMAL_INTERQUARTILE_RANGE * self._xp.sqrt(self.variance())
+        return NORMAL_INTERQUARTILE_RANGE * self.xp.sqrt(self.variance())
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         z = rng.standard_normal((size, *self.loc.shape))
         return to_numpy(self.loc) + (to_numpy(self.chol) @ z[..., None])[..., 0]
 

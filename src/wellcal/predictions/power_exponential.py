@@ -75,7 +75,7 @@ class PowerExponential(Predictions):
     cov: Array = None
     chol: Array = field(init=False, default=None)
 
-    _arrays: ClassVar[tuple[str, ...]] = ("loc", "scale", "shape", "cov", "chol")
+    array_fields: ClassVar[tuple[str, ...]] = ("loc", "scale", "shape", "cov", "chol")
 
     def __post_init__(self) -> None:
         if self.shape is None:
@@ -87,14 +87,14 @@ class PowerExponential(Predictions):
         if self.cov is None:
             loc, scale, shape = parameters(loc=self.loc, scale=self.scale, shape=self.shape)
             positive(scale, "scale")
-            self._set(loc=loc, scale=scale, shape=shape)
+            self.store(loc=loc, scale=scale, shape=shape)
         else:
             loc = real_array(self.loc, "loc", ndim=(2,), like=common_library(self.loc, self.cov, self.shape))
             check_vectors(loc, "loc")
             cov, chol = checked_cholesky(self.cov, "cov", loc)
             shape = _shape_of_vectors(self.shape, loc)
             loc, shape, cov, chol = same_dtype([loc, shape, cov, chol])
-            self._set(loc=loc, shape=shape, cov=cov, chol=chol)
+            self.store(loc=loc, shape=shape, cov=cov, chol=chol)
         positive(self.shape, "shape")
         nonempty(self)
 
@@ -109,7 +109,7 @@ class PowerExponential(Predictions):
 
     def variance(self) -> Array:
         """Variances, ``(n,)``, or of the coordinates, ``(n, d)``."""
-        ops, shape = self._ops, self.shape
+        ops, shape = self.ops, self.shape
         if self.cov is None:
             return self.scale**2 * ops.exp(ops.gammaln(3.0 / shape) - ops.gammaln(1.0 / shape))
         d = self.event_shape[0]
@@ -119,18 +119,18 @@ class PowerExponential(Predictions):
             - ops.gammaln(d / shape)
             - math.log(d)
         )
-        return radial[:, None] * self._xp.linalg.diagonal(self.cov)
+        return radial[:, None] * self.xp.linalg.diagonal(self.cov)
 
     def log_prob(self, y: Array) -> Array:
         """Log density at `y`, ``(n,)``."""
-        ops, shape = self._ops, self.shape
-        deviation = self._argument(y, "y") - self.loc
+        ops, shape = self.ops, self.shape
+        deviation = self.argument(y, "y") - self.loc
         if self.cov is None:
             z = ops.abs(deviation) / self.scale
             constant = ops.log(0.5 * shape) - ops.log(self.scale) - ops.gammaln(1.0 / shape)
             return constant - positive_power(ops, z, shape + 0.0 * z)
         d = self.event_shape[0]
-        q = self._xp.sum(solve_lower(self.chol, deviation) ** 2, axis=-1)
+        q = self.xp.sum(solve_lower(self.chol, deviation) ** 2, axis=-1)
         constant = (
             math.log(0.5 * d)
             + math.lgamma(0.5 * d)
@@ -144,18 +144,18 @@ class PowerExponential(Predictions):
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`, for scalar targets."""
         self._need_scalar("cdf")
-        z = (self._argument(y, "y") - self.loc) / self.scale
+        z = (self.argument(y, "y") - self.loc) / self.scale
         return elementwise(_scalar_cdf, z, self.shape)
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`, for scalar targets."""
         self._need_scalar("quantile")
-        return self.loc + self.scale * elementwise(_scalar_quantile, self._argument(u, "u"), self.shape)
+        return self.loc + self.scale * elementwise(_scalar_quantile, self.argument(u, "u"), self.shape)
 
-    def _upper_quantile(self, q: Array) -> Array:
+    def upper_quantile(self, q: Array) -> Array:
         """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
         self._need_scalar("quantile")
-        return self.loc - self.scale * elementwise(_scalar_quantile, self._argument(q, "q"), self.shape)
+        return self.loc - self.scale * elementwise(_scalar_quantile, self.argument(q, "q"), self.shape)
 
     def _need_scalar(self, what: str) -> None:
         if self.cov is not None:
@@ -165,9 +165,9 @@ class PowerExponential(Predictions):
         """Interquartile ranges, ``(n,)``; for vectors those of normals of equal variance, ``(n, d)``."""
         if self.cov is None:
             return super().interquartile_range()
-        return NORMAL_INTERQUARTILE_RANGE * self._xp.sqrt(self.variance())
+        return NORMAL_INTERQUARTILE_RANGE * self.xp.sqrt(self.variance())
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         loc, shape = to_numpy(self.loc), to_numpy(self.shape).astype(np.float64)
         n = len(self)
         if self.cov is None:

@@ -44,8 +44,8 @@ class Quantiles(Predictions):
     levels: Any
     values: Array
 
-    _arrays: ClassVar[tuple[str, ...]] = ("values",)
-    _targets: ClassVar[str] = "bins"
+    array_fields: ClassVar[tuple[str, ...]] = ("values",)
+    target_kind: ClassVar[str] = "bins"
 
     def __post_init__(self) -> None:
         levels = real_array(to_numpy(self.levels) if is_array(self.levels) else self.levels, "levels")
@@ -64,11 +64,11 @@ class Quantiles(Predictions):
                 f"values must have one column for each of the {len(levels)} levels, found shape "
                 f"{tuple(values.shape)}"
             )
-        self._set(levels=levels, values=values)
+        self.store(levels=levels, values=values)
         check_rows(
             "values",
             values,
-            self._xp.all(values[:, 1:] >= values[:, :-1], axis=1),
+            self.xp.all(values[:, 1:] >= values[:, :-1], axis=1),
             "cross (are not in increasing order)",
             "sort each row, e.g. np.sort(values, axis=1)",
         )
@@ -82,8 +82,8 @@ class Quantiles(Predictions):
 
     def bins(self, y: Array) -> Array:
         """Bins 0 .. L into which targets `y` fall, ``(n,)``."""
-        xp = self._xp
-        above = self._argument(y, "y")[..., None] > self.values
+        xp = self.xp
+        above = self.argument(y, "y")[..., None] > self.values
         return xp.sum(xp.astype(above, integer_dtype(xp)), axis=-1)
 
     # -- representatives ---------------------------------------------------------------------
@@ -93,7 +93,7 @@ class Quantiles(Predictions):
 
         Outside of them it is not known, and the lowest or highest level is returned.
         """
-        xp, y, last = self._xp, self._argument(y, "y"), len(self.levels) - 1
+        xp, y, last = self.xp, self.argument(y, "y"), len(self.levels) - 1
         levels = xp.broadcast_to(self._levels(), tuple(self.values.shape))
         below = xp.sum(xp.astype(self.values <= y[..., None], integer_dtype(xp)), axis=-1)
         left = xp.clip(below - 1, 0, last)
@@ -109,7 +109,7 @@ class Quantiles(Predictions):
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u` between the lowest and highest of `levels`, interpolated linearly."""
-        xp, u = self._xp, self._argument(u, "u")
+        xp, u = self.xp, self.argument(u, "u")
         first, last = float(self.levels[0]), float(self.levels[-1])
         rounding = 4.0 * float(xp.finfo(u.dtype).eps)
         if not is_traced(u) and not bool(xp.all((u >= first - rounding) & (u <= last + rounding))):
@@ -137,7 +137,7 @@ class Quantiles(Predictions):
         return (self.quantile(high) - self.quantile(low)) * (0.5 / (high - low))
 
     def _levels(self) -> Array:
-        return as_library(self.levels, self._like, self._like.dtype)
+        return as_library(self.levels, self.like, self.like.dtype)
 
     def _edges(self) -> NDArray:
         """Ends of the bins, ``(n, L + 2)``; outer bins, which have none, are as wide as those beside them."""
@@ -148,7 +148,7 @@ class Quantiles(Predictions):
         widths = np.where(widths > 0, widths, spread)
         return np.hstack([values[:, :1] - widths[:, :1], values, values[:, -1:] + widths[:, -1:]])
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         edges = self._edges()
         rows = np.arange(len(self))
         chosen = draw_index(np.broadcast_to(self.bin_probs(), (len(self), edges.shape[1] - 1)), rng, size)

@@ -51,8 +51,8 @@ class Samples(Predictions):
     weights: Array = None
     kind: str = "draws"
 
-    _arrays: ClassVar[tuple[str, ...]] = ("values", "weights")
-    _continuous: ClassVar[bool] = False
+    array_fields: ClassVar[tuple[str, ...]] = ("values", "weights")
+    continuous: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.kind not in ("draws", "atoms"):
@@ -62,10 +62,10 @@ class Samples(Predictions):
         values = _values(self.values, common_library(self.values, self.weights))
         if values.shape[1] == 0:
             raise ValueError(f"values has no samples, found shape {tuple(values.shape)}")
-        self._set(values=values)
+        self.store(values=values)
         nonempty(self)
         if self.weights is not None:
-            self._set(weights=_weights(self.weights, values))
+            self.store(weights=_weights(self.weights, values))
 
     @property
     def holds_objects(self) -> bool:
@@ -73,7 +73,7 @@ class Samples(Predictions):
         return _are_objects(self.values)
 
     @property
-    def _targets(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def target_kind(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         return "objects" if self.holds_objects else "real"
 
     @property
@@ -100,11 +100,11 @@ class Samples(Predictions):
         if self.holds_objects:
             return np.full((n, size), 1.0 / size)
         flat = self.values if self.values.ndim == 2 else self.values[:, :, 0]
-        return self._xp.full_like(flat, 1.0 / size)
+        return self.xp.full_like(flat, 1.0 / size)
 
     def _average(self, values: Array) -> Array:
         weights = self.atom_weights()
-        return self._xp.sum((weights if values.ndim == 2 else weights[:, :, None]) * values, axis=1)
+        return self.xp.sum((weights if values.ndim == 2 else weights[:, :, None]) * values, axis=1)
 
     def _need_numbers(self, what: str, *, scalar: bool = False) -> None:
         if self.holds_objects:
@@ -126,24 +126,24 @@ class Samples(Predictions):
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`: weight of the values up to and including it."""
         self._need_numbers("cdf", scalar=True)
-        xp, weights = self._xp, self.atom_weights()
-        below = self.values <= self._argument(y, "y")[..., None]
+        xp, weights = self.xp, self.atom_weights()
+        below = self.values <= self.argument(y, "y")[..., None]
         return xp.sum(xp.where(below, weights, 0.0 * weights), axis=-1)
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`: the smallest value whose distribution function reaches it."""
         self._need_numbers("quantile", scalar=True)
-        return table_quantile(self.values, self.atom_weights(), self._argument(u, "u"))
+        return table_quantile(self.values, self.atom_weights(), self.argument(u, "u"))
 
     def interquartile_range(self) -> Array:
         """Interquartile ranges, ``(n,)``, or of the coordinates, ``(n, d)``."""
         self._need_numbers("interquartile range")
         if self.event_shape == ():
             return super().interquartile_range()
-        columns = [self._with(values=self.values[:, :, k]) for k in range(self.event_shape[0])]
-        return self._xp.stack([column.interquartile_range() for column in columns], axis=1)
+        columns = [self.with_fields(values=self.values[:, :, k]) for k in range(self.event_shape[0])]
+        return self.xp.stack([column.interquartile_range() for column in columns], axis=1)
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         values = to_numpy(self.values)
         if self.weights is None:
             index = rng.integers(values.shape[1], size=(size, len(self)))

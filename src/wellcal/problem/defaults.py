@@ -91,7 +91,7 @@ def default_kernel(pred: object, *, expectations: str | Lowering = "auto") -> Ke
 
 def subsample(predictions: Predictions) -> Predictions:
     """At most `SUBSAMPLE` of the predictions, without gradients, always the same ones."""
-    fixed = predictions if is_numpy(predictions._xp) else predictions._map(stop_gradient)
+    fixed = predictions if is_numpy(predictions.xp) else predictions.map_arrays(stop_gradient)
     n = len(fixed)
     if n <= SUBSAMPLE:
         return fixed
@@ -167,8 +167,8 @@ def median_distance(
     if n < 2:
         return 1.0
     prepared, rows = distance(metric, predictions, expectations=expectations)
-    ops = ops_for(predictions._xp)
-    xp = predictions._xp
+    ops = ops_for(predictions.xp)
+    xp = predictions.xp
     parts: list[Array] = []
     for i, j in triangle_tiles(0, n, *tile_shape(prepared.width, _ELEMENTS)):
         block = prepared.tile(ops, slice_rows(rows, i.index), slice_rows(rows, j.index))

@@ -161,7 +161,7 @@ def prepare_checked(
             term = Term(factor, on_predictions, scheme.form(layout, layout))
             own = _draws_correction(part.targets, predictions)
             if own is not None:
-                own = own * on_predictions.paired(ops_for(predictions._xp), prediction_rows, prediction_rows)
+                own = own * on_predictions.paired(ops_for(predictions.xp), prediction_rows, prediction_rows)
         terms.append(term)
         rows.update({f"{index}y:{name}": value for name, value in target_rows.items()})
         rows.update({f"{index}p:{name}": value for name, value in prediction_rows.items()})
@@ -171,7 +171,7 @@ def prepare_checked(
 
 
 def _library(predictions: Predictions) -> Namespace:
-    like = predictions._like
+    like = predictions.like
     return namespace(like) if is_array(like) else namespace()
 
 

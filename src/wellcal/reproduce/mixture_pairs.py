@@ -43,7 +43,7 @@ def skce_of_mixtures(y: FloatArray, pred: Mixture, kernel: Tensor, *, leave_out:
         pairs -= weight[:, None] * _form(kernel.targets, y, first, first)
         form = form - weight[None, :] * pairs
     on_predictions, rows = prediction_kernel(kernel.predictions, pred, expectations="auto", notes=Notes())
-    h = form * np.asarray(on_predictions.tile(pred._ops, rows, rows))
+    h = form * np.asarray(on_predictions.tile(pred.ops, rows, rows))
     n = len(y)
     below, trace = float(np.sum(np.tril(h, -1))), float(np.trace(h))
     return Values((2.0 * below + trace) / n**2, 2.0 * below / (n * (n - 1.0)))

@@ -292,7 +292,7 @@ def numpy_data(y: object, pred: object) -> tuple[Any, Any]:
     check_truth_first(y)
     predictions = as_predictions(pred)
     check_supported(predictions)
-    if is_traced(y, predictions._like):
+    if is_traced(y, predictions.like):
         raise TypeError("fit looks at values and cannot be traced: call it outside of jax.jit and jax.grad")
     predictions.check_targets(y)
     return to_numpy(y), in_numpy(predictions)

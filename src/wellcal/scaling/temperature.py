@@ -118,13 +118,13 @@ def family_name(predictions: Predictions) -> str:
 def _scaled(predictions: Any, T: Any) -> Any:
     if isinstance(predictions, Mixture):
         # The weights have been checked; a new mixture would check and expand them again.
-        return predictions._with(components=tuple(_scaled(part, T) for part in predictions.components))
+        return predictions.with_fields(components=tuple(_scaled(part, T) for part in predictions.components))
     return _RULES[type(predictions)](predictions, T)
 
 
 @quiet
 def _bernoulli(pred: Bernoulli, T: Any) -> Bernoulli:
-    ops, p = pred._ops, pred.probs
+    ops, p = pred.ops, pred.probs
     inside = (p > 0) & (p < 1)
     safe = ops.where(inside, p, 0.5 * ops.one(p))
     logit = (ops.log(safe) - ops.log1p(-safe)) / T
@@ -135,7 +135,7 @@ def _bernoulli(pred: Bernoulli, T: Any) -> Bernoulli:
 
 @quiet
 def _categorical(pred: Categorical, T: Any) -> Categorical:
-    ops, xp, p = pred._ops, pred._xp, pred.probs
+    ops, xp, p = pred.ops, pred.xp, pred.probs
     possible = p > 0
     logs = ops.log(ops.where(possible, p, ops.one(p)))
     lowest = ops.where(possible, logs, -float("inf") * ops.one(logs))
@@ -154,7 +154,7 @@ def _diagonal_normal(pred: DiagonalNormal, T: Any) -> DiagonalNormal:
 
 
 def _multivariate_normal(pred: MultivariateNormal, T: Any) -> MultivariateNormal:
-    return pred._with(cov=_in_range(pred.cov * T), chol=pred.chol * T**0.5)
+    return pred.with_fields(cov=_in_range(pred.cov * T), chol=pred.chol * T**0.5)
 
 
 def _laplace(pred: Laplace, T: Any) -> Laplace:
@@ -167,7 +167,7 @@ def _power_exponential(pred: PowerExponential, T: Any) -> PowerExponential:
     if pred.cov is None:
         return PowerExponential(pred.loc, _in_range(pred.scale * factor), pred.shape)
     root = factor[:, None, None]
-    return pred._with(cov=_in_range(pred.cov * root**2), chol=pred.chol * root)
+    return pred.with_fields(cov=_in_range(pred.cov * root**2), chol=pred.chol * root)
 
 
 def _beta(pred: Beta, T: Any) -> Beta:

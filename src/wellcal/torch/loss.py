@@ -113,7 +113,7 @@ class SKCELoss(nn.Module):
         if isinstance(y, Predictions):
             raise TypeError("y must be observed targets, found predictions; the order is loss(y, pred)")
         predictions = wide_predictions(pred)
-        like = predictions._like
+        like = predictions.like
         if not isinstance(like, torch.Tensor):
             raise TypeError(f"pred must be made of tensors, found {type(like).__name__}")
         if len(predictions) < 2:

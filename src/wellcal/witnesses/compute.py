@@ -174,7 +174,7 @@ def witness(
     provenance = {**estimate.provenance, "candidates": len(candidates), "locations": len(locations)}
     if too_small:
         provenance["segments too small"] = too_small
-    like = as_predictions(pred)._like
+    like = as_predictions(pred).like
 
     def beside(array: NDArray) -> Array:
         """Where the input lived."""

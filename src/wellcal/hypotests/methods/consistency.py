@@ -91,10 +91,10 @@ class Consistency:
 
 def _check_sampled(predictions: Predictions) -> None:
     for component, _ in components_of(predictions):
-        if type(component)._draw is Predictions._draw:
+        if type(component).draw is Predictions.draw:
             raise TypeError(
                 f'method="consistency" draws targets from the predictions, and {type(component).__name__} '
-                'cannot be sampled; give the family a method _draw(rng, size), or take method="pearson" or '
+                'cannot be sampled; give the family a method draw(rng, size), or take method="pearson" or '
                 '"block"'
             )
 

@@ -124,7 +124,7 @@ def _surprise(predictions: Any) -> Sum | None:
     parts = [component for component, _ in components_of(predictions)]
     if not all(hasattr(part, "log_prob") for part in parts):
         return None
-    if len({part._continuous for part in parts}) > 1:
+    if len({part.continuous for part in parts}) > 1:
         return None  # a mixture of a density with probabilities has neither
 
     def surprise(targets: NDArray) -> NDArray:

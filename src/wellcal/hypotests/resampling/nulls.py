@@ -22,8 +22,8 @@ from wellcal.predictions import Mixture, Predictions, Samples
 def why_not_resampled(predictions: Predictions) -> str | None:
     """Why targets cannot be drawn from the predictions so that a test is exact, or None."""
     for component, _ in components_of(predictions):
-        if type(component)._draw is Predictions._draw:
-            return f"{type(component).__name__} cannot be sampled; give the family a method _draw(rng, size)"
+        if type(component).draw is Predictions.draw:
+            return f"{type(component).__name__} cannot be sampled; give the family a method draw(rng, size)"
         in_mixture = isinstance(predictions, Mixture)
         if in_mixture and isinstance(component, Samples) and component.kind == "draws":
             return (
@@ -45,7 +45,7 @@ def draw_targets(predictions: Predictions, rng: np.random.Generator, size: int, 
     if targets_are_indices(predictions):
         family: Any = predictions
         return draw_index(to_numpy(family.class_probs()), rng, size).astype(like.dtype, copy=False)
-    drawn = predictions._draw(rng, size)
+    drawn = predictions.draw(rng, size)
     return drawn if drawn.dtype == object else drawn.astype(like.dtype, copy=False)
 
 

@@ -85,7 +85,7 @@ def mse(y: object, pred: object, *, weights: object = None) -> Estimate:
     2.0
     """
     predictions, targets = _checked(y, pred, "mean", "mse")
-    if predictions._targets == "labels":
+    if predictions.target_kind == "labels":
         targets = _label_values(predictions, y)
     squares = (widen(targets) - widen(predictions.mean())) ** 2
     xp = namespace(squares)
@@ -132,7 +132,7 @@ def pinball_loss(
     predictions, targets = _checked(y, pred, "quantile", "pinball_loss")
     chosen = _levels(PINBALL_LEVELS if levels is None else levels, open_interval=True)
     shape = (len(chosen), len(predictions))
-    grid = from_numpy(np.ascontiguousarray(np.broadcast_to(chosen[:, None], shape)), predictions._like)
+    grid = from_numpy(np.ascontiguousarray(np.broadcast_to(chosen[:, None], shape)), predictions.like)
     gap = widen(targets)[None, :] - widen(predictions.quantile(grid))
     xp = namespace(gap)
     losses = xp.where(gap > 0, grid * gap, (grid - 1.0) * gap)
@@ -225,7 +225,7 @@ def quantile_calibration(
         "its bands hold for cases that count alike; wc.pinball_loss takes weights",
     )
     predictions, targets = _checked(y, pred, "cdf", "quantile_calibration")
-    if not predictions._continuous:
+    if not predictions.continuous:
         raise TypeError(
             f"quantile_calibration needs continuous predictions, found {type(predictions).__name__}: below a "
             "quantile of a discrete prediction there is more than its level, calibrated or not"
@@ -262,7 +262,7 @@ def _checked(y: object, pred: object, method: str, score: str) -> tuple[Any, Arr
 
 def _as_given(y: object, predictions: Any) -> Array:
     """Targets as `log_prob` takes them: labels stay labels, numbers become an array."""
-    return predictions.check_targets(y) if predictions._targets != "labels" else y
+    return predictions.check_targets(y) if predictions.target_kind != "labels" else y
 
 
 def _label_values(predictions: Any, y: object) -> Array:
@@ -274,7 +274,7 @@ def _label_values(predictions: Any, y: object) -> Array:
             "for numbers, give these to Categorical as support="
         )
     index = predictions.check_targets(y)
-    return take_rows(from_numpy(np.asarray(predictions.support_values()), predictions._like), index)
+    return take_rows(from_numpy(np.asarray(predictions.support_values()), predictions.like), index)
 
 
 def _levels(levels: Any, *, open_interval: bool = False) -> NDArray:

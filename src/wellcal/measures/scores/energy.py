@@ -93,7 +93,7 @@ def energy_score(
     predictions: Any = checked_predictions(y, pred)
     if fair is not None and not isinstance(predictions, Samples):
         raise ValueError(f"fair is for Samples, found {type(predictions).__name__}")
-    if predictions._targets in ("bins", "objects") or isinstance(predictions, Quantiles):
+    if predictions.target_kind in ("bins", "objects") or isinstance(predictions, Quantiles):
         raise TypeError(
             f"energy_score needs whole distributions of numbers, found {type(predictions).__name__}"
         )
@@ -190,7 +190,7 @@ def _lowered_scores(predictions: Any, at: Array, power: float) -> tuple[Array, d
 
 
 def _lowered(predictions: Any, version: Callable[[Any], Any]) -> tuple[Array, Array, list[str]]:
-    xp = predictions._xp
+    xp = predictions.xp
     values: list[Array] = []
     weights: list[Array] = []
     schemes: list[str] = []

@@ -205,7 +205,7 @@ def _cuts(batch: Any) -> NDArray:
         lower = special.ndtr(_SCORES[_SCORES <= 0])[:, None] + np.zeros(n)
         found.append(part.quantile(lower))
         found.append(
-            part._upper_quantile(lower) if hasattr(part, "_upper_quantile") else part.quantile(1.0 - lower)
+            part.upper_quantile(lower) if hasattr(part, "upper_quantile") else part.quantile(1.0 - lower)
         )
         if hasattr(part, "loc"):
             found.append(part.loc[None, :])
@@ -220,7 +220,7 @@ def _cuts(batch: Any) -> NDArray:
 def by_rows(function: RowFunction, predictions: Any, y: Array) -> Array:
     """A NumPy function of single predictions and targets, in any library and with derivatives."""
     leaves: list[Array] = []
-    predictions._map(leaves.append)
+    predictions.map_arrays(leaves.append)
     leaves = [widen(leaf) for leaf in leaves]
     y = widen(y)
     names = _leaf_names(predictions)
@@ -232,7 +232,7 @@ def by_rows(function: RowFunction, predictions: Any, y: Array) -> Array:
         def concrete(_: Array) -> NDArray:
             return np.asarray(next(rest), dtype=np.float64)
 
-        return predictions._map(concrete)
+        return predictions.map_arrays(concrete)
 
     @quiet
     def value(*arrays: NDArray) -> NDArray:
@@ -246,7 +246,7 @@ def by_rows(function: RowFunction, predictions: Any, y: Array) -> Array:
             on_numpy(_difference(value, k, names[k]), *arrays, shape=tuple(leaf.shape))
             for k, leaf in enumerate(leaves)
         ]
-        if predictions._continuous:
+        if predictions.continuous:
             by_target = on_numpy(_target_slope(rebuilt), *arrays, shape=(n,))
         else:
             by_target = 0.0 * stop_gradient(arrays[-1])  # counts cannot move a little
@@ -299,10 +299,10 @@ def _target_slope(rebuilt: Callable[[tuple[NDArray, ...]], Any]) -> Callable[...
 
 
 def _leaf_names(batch: Any) -> list[str]:
-    """Names of the arrays of a batch in the order in which its `_map` meets them."""
-    own = [name for name in batch._arrays if getattr(batch, name) is not None]
+    """Names of the arrays of a batch in the order in which its `map_arrays` meets them."""
+    own = [name for name in batch.array_fields if getattr(batch, name) is not None]
     return own + [
-        name for field in batch._children for child in getattr(batch, field) for name in _leaf_names(child)
+        name for field in batch.batch_fields for child in getattr(batch, field) for name in _leaf_names(child)
     ]
 
 

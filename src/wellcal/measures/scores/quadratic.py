@@ -62,7 +62,7 @@ def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights
         half = bool(scale_by_half)
         scheme = plan(Delta(), [predictions])
         rows, layout = scheme.rows([(1.0, predictions)])
-        squares = scheme.form(layout, layout).paired(predictions._ops, rows, rows)
+        squares = scheme.form(layout, layout).paired(predictions.ops, rows, rows)
         xp = namespace(squares)
         scores = 1.0 - 2.0 * xp.exp(widen(predictions.log_prob(targets))) + squares
     else:

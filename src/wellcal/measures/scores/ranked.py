@@ -163,7 +163,7 @@ def _sample_scores(predictions: Samples, targets: Array, fair: bool | None) -> A
 
 def merged_samples(predictions: Mixture) -> tuple[Array, Array]:
     """Values ``(n, S)`` or ``(n, S, d)`` and weights ``(n, S)`` of a mixture of samples."""
-    xp = predictions._xp
+    xp = predictions.xp
     parts = [(part, weight[:, None]) for part, weight in components_of(predictions) if weight is not None]
     values = xp.concat([widen(part.values) for part, _ in parts], axis=1)  # pyright: ignore
     weights = xp.concat([weight * widen(part.atom_weights()) for part, weight in parts], axis=1)  # pyright: ignore
@@ -173,7 +173,7 @@ def merged_samples(predictions: Mixture) -> tuple[Array, Array]:
 def _quadrature_provenance(predictions: Any, targets: Array) -> dict[str, Any]:
     """The scheme, with the largest change over a few cases when the rule is made coarser."""
     error = float("nan")
-    if not is_traced(predictions._like, targets):
+    if not is_traced(predictions.like, targets):
         index = np.unique(np.linspace(0, len(predictions) - 1, 8).astype(int))
         some, y = in_numpy(predictions[index]), to_numpy(targets)[index].astype(np.float64)
         with np.errstate(all="ignore"):

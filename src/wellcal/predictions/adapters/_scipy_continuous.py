@@ -52,7 +52,7 @@ class ScipyContinuous(Predictions):
     medians: Array
     rows: Array
 
-    _arrays: ClassVar[tuple[str, ...]] = ("medians", "rows")
+    array_fields: ClassVar[tuple[str, ...]] = ("medians", "rows")
 
     def __init__(self, distribution: Any) -> None:
         if hasattr(distribution, "dist") and hasattr(distribution, "logpdf"):
@@ -69,8 +69,8 @@ class ScipyContinuous(Predictions):
             )
         total = shape[0] if shape else None
         n = 1 if total is None else total
-        self._set(distribution=distribution, parameters=parameters, total=total)
-        self._set(medians=np.zeros(n), rows=np.arange(n))
+        self.store(distribution=distribution, parameters=parameters, total=total)
+        self.store(medians=np.zeros(n), rows=np.arange(n))
         nonempty(self)
         medians = self.quantile(0.5)
         check_rows(
@@ -80,7 +80,7 @@ class ScipyContinuous(Predictions):
             "does not exist",
             "its parameters are out of range: check the model's output",
         )
-        self._set(medians=medians)
+        self.store(medians=medians)
 
     def mean(self) -> Array:
         """Means, ``(n,)``; infinite or NaN where there is none."""
@@ -92,21 +92,21 @@ class ScipyContinuous(Predictions):
 
     def log_prob(self, y: object) -> Array:
         """Log density at `y`."""
-        return self._evaluate("logpdf", "logpdf", self._argument(y, "y"))
+        return self._evaluate("logpdf", "logpdf", self.argument(y, "y"))
 
     def cdf(self, y: object) -> Array:
         """Distribution function at `y`."""
-        return self._evaluate("cdf", "cdf", self._argument(y, "y"))
+        return self._evaluate("cdf", "cdf", self.argument(y, "y"))
 
     def quantile(self, u: object) -> Array:
         """Quantiles at levels `u`."""
-        return self._evaluate("ppf", "icdf", self._argument(u, "u"))
+        return self._evaluate("ppf", "icdf", self.argument(u, "u"))
 
-    def _upper_quantile(self, q: object) -> Array:
+    def upper_quantile(self, q: object) -> Array:
         """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
-        return self._evaluate("isf", "iccdf", self._argument(q, "q"))
+        return self._evaluate("isf", "iccdf", self.argument(q, "q"))
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         shape = (size, len(self))
         if self.parameters is None:
             return self.quantile(np.maximum(rng.random(shape), _SMALLEST_LEVEL))
