@@ -293,7 +293,7 @@ def test_sampling_is_reproducible_and_shares_a_generator() -> None:
     rng = np.random.default_rng(5)
     assert not np.array_equal(pred.sample(rng), pred.sample(rng))
     assert pred.sample(0, size=0).shape == (0, N)
-    with pytest.raises(ValueError, match="size must not be negative, found -1"):
+    with pytest.raises(ValueError, match="size must be a whole number of at least 0, found -1"):
         pred.sample(0, size=-1)
 
 

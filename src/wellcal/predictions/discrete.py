@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import check_ndim, check_nonempty, check_rows, check_same_length, real_array
+from wellcal._arrays.checks import check_ndim, check_rows, check_same_length, real_array
+from wellcal._arrays.domains import Domain, simplex, unit_interval
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array, is_traced, namespace, to_numpy
-from wellcal._arrays.parameters import as_library, check_probabilities, check_within
+from wellcal._arrays.parameters import as_library
 from wellcal._arrays.special import (
     draw_index,
     gather,
@@ -18,10 +19,16 @@ from wellcal._arrays.special import (
     quiet,
     table_quantile,
 )
-from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.base import Predictions
+from wellcal.predictions.fields import family, parameter
+
+_labels = Domain("labels", discrete=True)
+_binary = replace(
+    _labels, contains=lambda y: (y == 0) | (y == 1), problem="must be 0 or 1", remedy="recode the two classes"
+)
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Bernoulli(Predictions):
     """Probabilities of a binary target.
 
@@ -43,23 +50,13 @@ class Bernoulli(Predictions):
     array([1, 0])
     """
 
-    probs: Array
+    probs: Array = parameter(unit_interval)
 
-    array_fields: ClassVar[tuple[str, ...]] = ("probs",)
-    target_kind: ClassVar[str] = "labels"
-    continuous: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        probs = real_array(self.probs, "probs")
-        check_within(probs, "probs", 0.0, 1.0)
-        self.store(probs=probs)
-        nonempty(self)
+    target_domain: ClassVar[Domain] = _binary
 
     def check_targets(self, y: object, name: str = "y") -> Array:
         """Targets as integers 0 and 1, ``(n,)``."""
-        array = super().check_targets(y, name)
-        check_rows(name, array, (array == 0) | (array == 1), "must be 0 or 1", "recode the two classes")
-        return self.xp.astype(array, integer_dtype(self.xp))
+        return self.xp.astype(super().check_targets(y, name), integer_dtype(self.xp))
 
     def class_probs(self) -> Array:
         """Probabilities of 0 and 1, ``(n, 2)``."""
@@ -108,7 +105,7 @@ class Bernoulli(Predictions):
         return (rng.random((size, len(self))) < to_numpy(self.probs)).astype(np.int64)
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Categorical(Predictions):
     """Probabilities of C classes.
 
@@ -137,29 +134,26 @@ class Categorical(Predictions):
     array([3.3])
     """
 
-    probs: Array
+    probs: Array = parameter(
+        simplex,
+        ndim=2,
+        columns=2,
+        if_fewer="there is one for each class, and the probability of one of two is Bernoulli(probs[:, 0])",
+    )
     classes: Any = None
     support: Any = None
 
-    array_fields: ClassVar[tuple[str, ...]] = ("probs",)
-    target_kind: ClassVar[str] = "labels"
-    continuous: ClassVar[bool] = False
+    target_domain: ClassVar[Domain] = _labels
 
     def __post_init__(self) -> None:
-        probs = real_array(self.probs, "probs", ndim=(2,))
-        if probs.shape[1] < 2:
-            raise ValueError(
-                f"probs must have two columns or more, one for each class, found shape {tuple(probs.shape)}; "
-                "the probability of one of two classes is Bernoulli(probs[:, 0])"
-            )
-        check_nonempty(int(probs.shape[0]), "Categorical")
-        check_probabilities(probs, "probs")
+        super().__post_init__()
         if self.classes is not None and self.support is not None:
             raise ValueError("classes and support cannot both be given: numeric labels are support")
-        count = int(probs.shape[1])
-        classes = None if self.classes is None else _labels(self.classes, count)
-        support = None if self.support is None else _support(self.support, count)
-        self.store(probs=probs, classes=classes, support=support)
+        count = int(self.probs.shape[1])
+        if self.classes is not None:
+            self.store(classes=_checked_labels(self.classes, count))
+        if self.support is not None:
+            self.store(support=_checked_support(self.support, count))
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -195,7 +189,7 @@ class Categorical(Predictions):
         return index
 
     def _as_labels(self, y: Array, name: str) -> Array:
-        """`y` as an array: of NumPy where labels are looked up, else beside the predictions."""
+        """`y` as an array: of NumPy where labels are looked up, else of the predictions' library."""
         if is_traced(y):
             return y
         if not is_array(y):
@@ -230,27 +224,28 @@ class Categorical(Predictions):
 
     # -- numbers -----------------------------------------------------------------------------
 
-    def _values(self, what: str, vectors: bool = False) -> Array:
-        """The support beside the probabilities, or an error that says why `what` does not exist."""
-        if self.classes is not None:
-            raise TypeError(
-                f"Categorical with classes= has no {what}: labels are names; give numbers as support= instead"
-            )
-        values = self.support_values()
-        assert values is not None
-        if values.ndim > 1 and not vectors:
-            raise TypeError(
-                f"Categorical with a support of vectors has no {what}: it needs a support of numbers"
-            )
-        return as_library(values, self.like, self.like.dtype)
+    def missing(self, what: str) -> str | None:
+        """Why these predictions lack a method: names have no moments, and vectors no quantiles."""
+        if what in ("mean", "variance", "interquartile_range", "cdf", "quantile"):
+            if self.classes is not None:
+                name = what.replace("_", " ")
+                return f"Categorical with classes= has no {name}: labels are names; give numbers as support="
+            if self.event_shape != () and what in ("cdf", "quantile"):
+                return f"Categorical with a support of vectors has no {what}: it needs a support of numbers"
+        return super().missing(what)
+
+    def _values(self, what: str) -> Array:
+        """The support as an array like the probabilities, or an error that says why there is no `what`."""
+        self.require(what)
+        return as_library(self.support_values(), self.like, self.like.dtype)
 
     def mean(self) -> Array:
         """Means of the support, ``(n,)`` or ``(n, d)``."""
-        return self.probs @ self._values("mean", vectors=True)
+        return self.probs @ self._values("mean")
 
     def variance(self) -> Array:
         """Variances of the support, ``(n,)`` or ``(n, d)``."""
-        values = self._values("variance", vectors=True)
+        values = self._values("variance")
         mean = self.probs @ values
         if values.ndim == 1:
             return self.xp.sum(self.probs * (values - mean[:, None]) ** 2, axis=1)
@@ -287,7 +282,7 @@ class Categorical(Predictions):
 
     def interquartile_range(self) -> Array:
         """Interquartile ranges of the support, ``(n,)`` or ``(n, d)``."""
-        values = self._values("interquartile range", vectors=True)
+        values = self._values("interquartile_range")
         if values.ndim == 1:
             return super().interquartile_range()
         xp, shape = self.xp, tuple(self.probs.shape)
@@ -300,7 +295,7 @@ class Categorical(Predictions):
         return self.labels()[draw_index(to_numpy(self.probs), rng, size)]
 
 
-def _labels(classes: Any, count: int) -> NDArray:
+def _checked_labels(classes: Any, count: int) -> NDArray:
     if isinstance(classes, str):
         raise TypeError(f"classes must be a sequence of labels, found the one string {classes!r}")
     array = to_numpy(classes) if is_array(classes) else np.asarray(list(classes))
@@ -317,7 +312,7 @@ def _labels(classes: Any, count: int) -> NDArray:
     return array
 
 
-def _support(support: Any, count: int) -> NDArray:
+def _checked_support(support: Any, count: int) -> NDArray:
     array = real_array(to_numpy(support) if is_array(support) else support, "support", ndim=(1, 2))
     if len(array) != count:
         raise ValueError(

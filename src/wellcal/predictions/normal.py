@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import nonnegative, real_array
+from wellcal._arrays.domains import nonnegative
 from wellcal._arrays.linalg import checked_cholesky, log_determinant, solve_lower
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.ops import Ops
-from wellcal._arrays.parameters import common_library, parameters, same_dtype
+from wellcal._arrays.parameters import common_library, same_dtype
 from wellcal._arrays.special import quiet
 from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.fields import checked_parameters, derived, family, parameter
 
 LOG_2PI = math.log(2.0 * math.pi)
 NORMAL_INTERQUARTILE_RANGE = 1.3489795003921634
 """Interquartile range of the standard normal distribution."""
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Normal(Predictions):
     """Normal distributions of a scalar target.
 
@@ -39,16 +38,8 @@ class Normal(Predictions):
     array([0., 1.])
     """
 
-    loc: Array
-    scale: Array
-
-    array_fields: ClassVar[tuple[str, ...]] = ("loc", "scale")
-
-    def __post_init__(self) -> None:
-        loc, scale = parameters(loc=self.loc, scale=self.scale)
-        nonnegative(scale, "scale")
-        self.store(loc=loc, scale=scale)
-        nonempty(self)
+    loc: Array = parameter(unit="scale")
+    scale: Array = parameter(nonnegative)
 
     def mean(self) -> Array:
         """Means, ``(n,)``."""
@@ -99,7 +90,7 @@ def _log_density(ops: Ops, y: Array, loc: Array, scale: Array) -> Array:
     return ops.where(certain, point, -0.5 * (z**2 + LOG_2PI) - ops.log(safe))
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class DiagonalNormal(Predictions):
     """Normal distributions of vectors with independent coordinates.
 
@@ -117,17 +108,8 @@ class DiagonalNormal(Predictions):
     array([-1.837877, -1.837877, -1.837877])
     """
 
-    loc: Array
-    scale: Array
-
-    array_fields: ClassVar[tuple[str, ...]] = ("loc", "scale")
-
-    def __post_init__(self) -> None:
-        loc, scale = parameters(ndim=(2,), loc=self.loc, scale=self.scale)
-        nonnegative(scale, "scale")
-        check_vectors(loc, "loc")
-        self.store(loc=loc, scale=scale)
-        nonempty(self)
+    loc: Array = parameter(ndim=2, unit="scale")
+    scale: Array = parameter(nonnegative, ndim=2)
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -160,7 +142,7 @@ class DiagonalNormal(Predictions):
         return rng.normal(to_numpy(self.loc), to_numpy(self.scale), (size, *self.loc.shape))
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class MultivariateNormal(Predictions):
     """Normal distributions of vectors with full covariances.
 
@@ -190,15 +172,13 @@ class MultivariateNormal(Predictions):
     array([-3.224171])
     """
 
-    loc: Array
-    cov: Array
-    chol: Array = field(init=False)
-
-    array_fields: ClassVar[tuple[str, ...]] = ("loc", "cov", "chol")
+    loc: Array = parameter(ndim=2)
+    cov: Array = parameter(ndim=3)
+    chol: Array = derived()
 
     def __post_init__(self) -> None:
-        loc = real_array(self.loc, "loc", ndim=(2,), like=common_library(self.loc, self.cov))
-        check_vectors(loc, "loc")
+        like = common_library(self.loc, self.cov)
+        loc = checked_parameters({"loc": self.loc}, self.parameter_fields, like=like)["loc"]
         cov, chol = checked_cholesky(self.cov, "cov", loc)
         loc, cov, chol = same_dtype([loc, cov, chol])
         self.store(loc=loc, cov=cov, chol=chol)
@@ -231,9 +211,3 @@ class MultivariateNormal(Predictions):
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         z = rng.standard_normal((size, *self.loc.shape))
         return to_numpy(self.loc) + (to_numpy(self.chol) @ z[..., None])[..., 0]
-
-
-def check_vectors(array: Array, name: str) -> None:
-    """Reject vectors without coordinates."""
-    if array.shape[1] == 0:
-        raise ValueError(f"{name} has no columns, found shape {tuple(array.shape)}")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from wellcal._arrays.checks import check_rows, real_array
+from wellcal._arrays.domains import Domain
 from wellcal._arrays.namespaces import Array, NDArray, is_array, is_traced, to_numpy
 from wellcal._arrays.parameters import as_library
 from wellcal._arrays.special import draw_index, gather, integer_dtype
 from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.fields import family, parameter
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Quantiles(Predictions):
     """Predictions given by their quantiles at common levels.
 
@@ -42,10 +43,9 @@ class Quantiles(Predictions):
     """
 
     levels: Any
-    values: Array
+    values: Array = parameter(ndim=2)
 
-    array_fields: ClassVar[tuple[str, ...]] = ("values",)
-    target_kind: ClassVar[str] = "bins"
+    target_domain: ClassVar[Domain] = Domain("bins")
 
     def __post_init__(self) -> None:
         levels = real_array(to_numpy(self.levels) if is_array(self.levels) else self.levels, "levels")
@@ -131,10 +131,20 @@ class Quantiles(Predictions):
 
     def interquartile_range(self) -> Array:
         """Interquartile ranges, ``(n,)``; where levels do not reach the quartiles, in proportion."""
-        low, high = max(0.25, float(self.levels[0])), min(0.75, float(self.levels[-1]))
-        if low >= high:
-            raise TypeError("these Quantiles have no interquartile range: no two levels span the middle half")
+        low, high = self._middle()
+        self.require("interquartile_range")
         return (self.quantile(high) - self.quantile(low)) * (0.5 / (high - low))
+
+    def _middle(self) -> tuple[float, float]:
+        """The part of the levels between the quartiles."""
+        return max(0.25, float(self.levels[0])), min(0.75, float(self.levels[-1]))
+
+    def missing(self, what: str) -> str | None:
+        """Why these predictions lack a method: their levels may not reach the middle."""
+        low, high = self._middle()
+        if what == "interquartile_range" and low >= high:
+            return "these Quantiles have no interquartile range: no two levels span the middle half"
+        return super().missing(what)
 
     def _levels(self) -> Array:
         return as_library(self.levels, self.like, self.like.dtype)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.checks import nonnegative, positive
+from wellcal._arrays.domains import Domain, nonnegative, positive, unit_interval
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.ops import Ops
-from wellcal._arrays.parameters import check_within, parameters
 from wellcal._arrays.special import betaln, elementwise, log_gamma_ratio, quiet, student_t_lower_quantile
-from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.base import Predictions
+from wellcal.predictions.fields import family, parameter
 from wellcal.predictions.normal import LOG_2PI
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Laplace(Predictions):
     """Laplace distributions of a scalar target, with density ``exp(-|y - loc| / scale) / (2 scale)``.
 
@@ -36,16 +35,8 @@ class Laplace(Predictions):
     array([ 2., 18.])
     """
 
-    loc: Array
-    scale: Array
-
-    array_fields: ClassVar[tuple[str, ...]] = ("loc", "scale")
-
-    def __post_init__(self) -> None:
-        loc, scale = parameters(loc=self.loc, scale=self.scale)
-        positive(scale, "scale")
-        self.store(loc=loc, scale=scale)
-        nonempty(self)
+    loc: Array = parameter(unit="scale")
+    scale: Array = parameter(positive)
 
     def mean(self) -> Array:
         """Means, ``(n,)``."""
@@ -83,7 +74,7 @@ def _laplace_quantile(u: NDArray) -> NDArray:
     return np.where(u < 0.5, np.log(2.0 * u), -np.log(2.0 * (1.0 - u)))
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class StudentT(Predictions):
     """Student t distributions of a scalar target.
 
@@ -103,18 +94,9 @@ class StudentT(Predictions):
     array([2., 8.])
     """
 
-    df: Array
-    loc: Array
-    scale: Array
-
-    array_fields: ClassVar[tuple[str, ...]] = ("df", "loc", "scale")
-
-    def __post_init__(self) -> None:
-        df, loc, scale = parameters(df=self.df, loc=self.loc, scale=self.scale)
-        positive(df, "df")
-        positive(scale, "scale")
-        self.store(df=df, loc=loc, scale=scale)
-        nonempty(self)
+    df: Array = parameter(positive)
+    loc: Array = parameter(unit="scale")
+    scale: Array = parameter(positive)
 
     def mean(self) -> Array:
         """Means, ``(n,)``; NaN for df <= 1, where there is none."""
@@ -157,20 +139,8 @@ class StudentT(Predictions):
         return to_numpy(self.loc) + to_numpy(self.scale) * z
 
 
-class _Positive(Predictions):
-    """What families on the half-line share."""
-
-    target_kind: ClassVar[str] = "nonnegative"
-
-    def check_targets(self, y: object, name: str = "y") -> Array:
-        """Targets as a floating array ``(n,)`` of non-negative numbers."""
-        array = super().check_targets(y, name)
-        nonnegative(array, name)
-        return array
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Gamma(_Positive):
+@family
+class Gamma(Predictions):
     """Gamma distributions of a non-negative target.
 
     Parameters
@@ -187,17 +157,10 @@ class Gamma(_Positive):
     array([3., 6.])
     """
 
-    shape: Array
-    scale: Array
+    shape: Array = parameter(positive)
+    scale: Array = parameter(positive)
 
-    array_fields: ClassVar[tuple[str, ...]] = ("shape", "scale")
-
-    def __post_init__(self) -> None:
-        shape, scale = parameters(shape=self.shape, scale=self.scale)
-        positive(shape, "shape")
-        positive(scale, "scale")
-        self.store(shape=shape, scale=scale)
-        nonempty(self)
+    target_domain: ClassVar[Domain] = nonnegative
 
     def mean(self) -> Array:
         """Means, ``(n,)``."""
@@ -237,8 +200,8 @@ def _gamma_cdf(shape: NDArray, z: NDArray) -> NDArray:
     return special.gammainc(shape, np.maximum(z, 0.0))
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class LogNormal(_Positive):
+@family
+class LogNormal(Predictions):
     """Distributions of a positive target whose logarithm is normal.
 
     A target of zero is accepted; its density is zero.
@@ -257,16 +220,10 @@ class LogNormal(_Positive):
     array([1., 1.])
     """
 
-    mu: Array
-    sigma: Array
+    mu: Array = parameter(unit="sigma")
+    sigma: Array = parameter(positive)
 
-    array_fields: ClassVar[tuple[str, ...]] = ("mu", "sigma")
-
-    def __post_init__(self) -> None:
-        mu, sigma = parameters(mu=self.mu, sigma=self.sigma)
-        positive(sigma, "sigma")
-        self.store(mu=mu, sigma=sigma)
-        nonempty(self)
+    target_domain: ClassVar[Domain] = nonnegative
 
     @quiet
     def mean(self) -> Array:
@@ -313,7 +270,7 @@ def _log_normal_cdf(y: NDArray, mu: NDArray, sigma: NDArray) -> NDArray:
     return special.ndtr((np.log(np.maximum(y, 0.0)) - mu) / sigma)
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Beta(Predictions):
     """Beta distributions of a target in [0, 1].
 
@@ -331,24 +288,10 @@ class Beta(Predictions):
     array([0.5 , 0.75])
     """
 
-    a: Array
-    b: Array
+    a: Array = parameter(positive)
+    b: Array = parameter(positive)
 
-    array_fields: ClassVar[tuple[str, ...]] = ("a", "b")
-    target_kind: ClassVar[str] = "unit interval"
-
-    def __post_init__(self) -> None:
-        a, b = parameters(a=self.a, b=self.b)
-        positive(a, "a")
-        positive(b, "b")
-        self.store(a=a, b=b)
-        nonempty(self)
-
-    def check_targets(self, y: object, name: str = "y") -> Array:
-        """Targets as a floating array ``(n,)`` of numbers in [0, 1]."""
-        array = super().check_targets(y, name)
-        check_within(array, name, 0.0, 1.0)
-        return array
+    target_domain: ClassVar[Domain] = unit_interval
 
     def mean(self) -> Array:
         """Means, ``(n,)``."""

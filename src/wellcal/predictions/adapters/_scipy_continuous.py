@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +10,12 @@ from wellcal._arrays.checks import check_rows
 from wellcal._arrays.namespaces import Array, NDArray
 from wellcal._arrays.special import quiet
 from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.fields import derived, family
 
 _SMALLEST_LEVEL = 2.0**-54  # below all positive uniform draws: a level of exactly 0 has an infinite quantile
 
 
-@dataclass(frozen=True, repr=False, eq=False, init=False)
+@family
 class ScipyContinuous(Predictions):
     """Continuous distributions of a scalar target, evaluated by scipy.stats.
 
@@ -49,10 +49,8 @@ class ScipyContinuous(Predictions):
     parameters: tuple[NDArray, ...] | None
     # Number of distributions in `distribution`; None for scalar parameters.
     total: int | None
-    medians: Array
-    rows: Array
-
-    array_fields: ClassVar[tuple[str, ...]] = ("medians", "rows")
+    medians: Array = derived()
+    rows: Array = derived()
 
     def __init__(self, distribution: Any) -> None:
         if hasattr(distribution, "dist") and hasattr(distribution, "logpdf"):
