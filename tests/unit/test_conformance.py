@@ -35,6 +35,7 @@ from wellcal.kernels import (
     TotalVariation,
     Wasserstein,
 )
+from wellcal.predictions import family, parameter, positive
 
 N = 12
 RNG = np.random.default_rng(20)
@@ -424,13 +425,12 @@ def test_broken_joint_kernels_are_caught() -> None:
 # -- broken families ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Logistic(wc.Predictions):
     """A user's family, without a mistake: those below make one each."""
 
-    loc: Any
-    scale: Any
-    array_fields: ClassVar[tuple[str, ...]] = ("loc", "scale")
+    loc: Any = parameter()
+    scale: Any = parameter(positive)
 
     def mean(self) -> Any:
         return self.loc
@@ -453,12 +453,11 @@ class Logistic(wc.Predictions):
         return rng.logistic(self.loc, self.scale, (size, len(self)))
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Drawn(wc.Predictions):
     """A user's family of vectors that can only be sampled."""
 
-    loc: Any
-    array_fields: ClassVar[tuple[str, ...]] = ("loc",)
+    loc: Any = parameter(ndim=2)
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -522,10 +521,6 @@ def changed(base: type[Any] = Logistic, **members: Any) -> Any:
     if base is Geometric:
         return family(np.linspace(0.2, 0.8, N))
     return family(LOCS) if base is Drawn else family(LOC, SCALE)
-
-
-def absent(self: Any, *_: Any) -> Any:
-    raise TypeError(f"{type(self).__name__} has no such thing")
 
 
 def test_forgotten_arrays_are_caught() -> None:
@@ -657,9 +652,9 @@ def test_a_cdf_of_another_distribution_is_caught() -> None:
 
     law = "probability integral transform"
     caught(law, changed(cdf=cdf, quantile=quantile), match="prediction 0 is not uniform")
-    above_one = changed(cdf=lambda self, y: 1.1 * Logistic.cdf(self, y), quantile=absent)
+    above_one = changed(cdf=lambda self, y: 1.1 * Logistic.cdf(self, y), quantile=None)
     caught(law, above_one, match=r"it must rise within \[0, 1\]")
-    counts = changed(Geometric, cdf=lambda self, y: Geometric.cdf(self, y - 1.0), quantile=absent)
+    counts = changed(Geometric, cdf=lambda self, y: Geometric.cdf(self, y - 1.0), quantile=None)
     caught(law, counts, match="is not uniform", kernel=ExpDistance(Wasserstein()) @ Gaussian())
 
 
@@ -674,7 +669,7 @@ def test_wrong_densities_are_caught() -> None:
     caught("density", changed(log_prob=moved), match="between two quantiles is .* but that of cdf is")
     caught(
         "density",
-        changed(log_prob=unnormalised, quantile=absent, cdf=absent),
+        changed(log_prob=unnormalised, quantile=None, cdf=None),
         match="integral of the density",
     )
     flat = changed(log_prob=lambda self, y: Logistic.log_prob(self, y) if np.ndim(y) == 1 else 0.0 * self.loc)
@@ -715,8 +710,18 @@ def test_errors_of_methods_are_not_taken_for_absence() -> None:
         raise TypeError("unsupported operand type(s) for +: 'int' and 'str'")
 
     caught("indexing", changed(mean=buggy), match="raised TypeError: unsupported operand")
+    assert not check_predictions(changed(variance=None)).skipped
 
-    assert not check_predictions(changed(variance=absent)).skipped
+
+def test_methods_of_some_batches_only() -> None:
+    def missing(self: Any, what: str) -> str | None:
+        return "its shape is too small" if what == "mean" else wc.Predictions.missing(self, what)
+
+    def refused(self: Any) -> Any:
+        raise TypeError("its shape is too small")
+
+    assert not check_predictions(changed(mean=refused, missing=missing)).skipped
+    caught("indexing", changed(mean=refused), match="raised TypeError: its shape is too small")
 
 
 # -- reports -----------------------------------------------------------------------------------------------

@@ -212,7 +212,7 @@ def _wasserstein(predictions: Predictions, order: int, notes: Notes) -> tuple[Di
         values = widen(predictions.values)
         ordered = namespace(values).sort(values, axis=1)
         return _embedded(ordered / values.shape[1] ** (1.0 / order), float(order))
-    if predictions.event_shape != () or not hasattr(predictions, "quantile"):
+    if predictions.event_shape != () or not predictions.supports("quantile"):
         raise _unavailable(Wasserstein(order), predictions, "MaximumMeanDiscrepancy(kernel)")
     return _quantile_distance(predictions, order, notes)
 

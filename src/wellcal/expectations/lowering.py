@@ -138,7 +138,7 @@ def lower(predictions: Predictions, nodes: int, points: int) -> Atoms:
 def _lower(predictions: Predictions, nodes: int, points: int) -> Atoms:
     if isinstance(predictions, (Poisson, NegativeBinomial)):
         return _by_lattice(predictions)
-    if predictions.event_shape == () and hasattr(predictions, "quantile"):
+    if predictions.event_shape == () and predictions.supports("quantile"):
         return _by_quantiles(predictions, nodes)
     if isinstance(predictions, (DiagonalNormal, MultivariateNormal, Dirichlet, PowerExponential)):
         return _by_sobol(predictions, points)
@@ -147,7 +147,7 @@ def _lower(predictions: Predictions, nodes: int, points: int) -> Atoms:
 
 def is_scalar_rule(predictions: Predictions) -> bool:
     """Whether `lower` uses the quadrature rule, whose number of nodes can be chosen."""
-    return predictions.event_shape == () and hasattr(predictions, "quantile")
+    return predictions.event_shape == () and predictions.supports("quantile")
 
 
 # -- scalar targets --------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def _quantiles(predictions: Any, scores: NDArray) -> Array:
     xp, like = predictions.xp, widen(predictions.like)
     traced = is_traced(like)
     batch: Any = predictions if traced else in_numpy(predictions)
-    split = int((scores <= 0).sum()) if hasattr(batch, "upper_quantile") else len(scores)
+    split = int((scores <= 0).sum()) if batch.supports("upper_quantile") else len(scores)
 
     def levels(of: NDArray) -> Array:
         level = np.repeat(special.ndtr(of)[:, None], len(predictions), axis=1)
@@ -215,7 +215,7 @@ def _quantiles(predictions: Any, scores: NDArray) -> Array:
 
 def _with_likelihood_ratio(predictions: Any, values: Array, weights: Array, scheme: str) -> Atoms:
     """Let the parameters act on the weights, where a gradient may be wanted."""
-    if not predictions.ops.differentiable or not hasattr(predictions, "log_prob"):
+    if not predictions.ops.differentiable or not predictions.supports("log_prob"):
         return Atoms(values, weights, scheme)
     xp = predictions.xp
     moved = (1, 0) if values.ndim == 2 else (1, 0, 2)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from wellcal.expectations.decompose import components_of
 from wellcal.hypotests.base import Method, Setup
 from wellcal.hypotests.methods.asymptotic import Multiplier
 from wellcal.hypotests.methods.block import Block
@@ -19,7 +18,6 @@ from wellcal.hypotests.methods.combined import Omnibus
 from wellcal.hypotests.methods.cumulants import Pearson
 from wellcal.hypotests.resampling.nulls import draw_targets, why_not_resampled
 from wellcal.hypotests.resampling.resampled import ResampledSKCE, has_terms
-from wellcal.predictions import Predictions
 from wellcal.problem.locations import _centre
 from wellcal.problem.problem import prepare_checked
 
@@ -131,7 +129,7 @@ def _width(setup: Setup) -> int:
 def _typical_targets(setup: Setup) -> Any:
     """Targets to measure cost with: it depends on how far they lie off, and observed ones must not count."""
     predictions: Any = setup.predictions
-    if all(type(part).draw is not Predictions.draw for part, _ in components_of(predictions)):
+    if predictions.supports("sample"):
         return draw_targets(predictions, np.random.default_rng(0), 1, setup.targets)[0]
     centre = _centre(predictions)
     return setup.targets if centre is None else centre.astype(setup.targets.dtype, copy=False)

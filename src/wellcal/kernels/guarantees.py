@@ -264,7 +264,7 @@ def _is_available(metric: Metric, predictions: Predictions) -> bool:
         if metric.order == 2 and isinstance(predictions, (DiagonalNormal, MultivariateNormal)):
             return True
         scalar = predictions.event_shape == () and all(map(_is_numeric, _components(predictions)))
-        return scalar and hasattr(predictions, "quantile")
+        return scalar and predictions.supports("quantile")
     return True
 
 

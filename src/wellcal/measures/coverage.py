@@ -160,16 +160,13 @@ def _ranks(predictions: Samples, y: Array) -> tuple[Array, Array]:
 
 
 def _check_scalar(predictions: Any, what: str) -> None:
-    name = type(predictions).__name__
     if predictions.event_shape != ():
         raise TypeError(
             f"{what} needs predictions of numbers, found vectors of length {predictions.event_shape[0]}; "
             "take one coordinate at a time"
         )
-    if predictions.target_kind == "objects" or not (
-        hasattr(predictions, "cdf") or predictions.target_kind == "labels"
-    ):
-        raise TypeError(f"{what} needs predictions with cdf, which {name} of these targets has not")
+    if not predictions.supports("cdf") and predictions.target_kind != "labels":
+        raise TypeError(f"{what} needs predictions with cdf: {predictions.missing('cdf')}")
 
 
 @dataclass(frozen=True, repr=False)

@@ -149,8 +149,8 @@ class Quantiles(Predictions):
     def _levels(self) -> Array:
         return as_library(self.levels, self.like, self.like.dtype)
 
-    def _edges(self) -> NDArray:
-        """Ends of the bins, ``(n, L + 2)``; outer bins, which have none, are as wide as those beside them."""
+    def bin_edges(self) -> NDArray:
+        """Ends of the bins, ``(n, L + 2)``; outer bins, which have none, are as wide as their neighbours."""
         values = to_numpy(self.values).astype(np.float64)
         spread = values[:, -1:] - values[:, :1]
         spread = np.where(spread > 0, spread, 1.0)
@@ -159,7 +159,7 @@ class Quantiles(Predictions):
         return np.hstack([values[:, :1] - widths[:, :1], values, values[:, -1:] + widths[:, -1:]])
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:
-        edges = self._edges()
+        edges = self.bin_edges()
         rows = np.arange(len(self))
         chosen = draw_index(np.broadcast_to(self.bin_probs(), (len(self), edges.shape[1] - 1)), rng, size)
         low, high = edges[rows, chosen], edges[rows, chosen + 1]

@@ -120,7 +120,7 @@ def _draw_in_bin(batch: Quantiles, rng: np.random.Generator) -> NDArray:
     """The middle of a bin, outer bins being as wide as those beside them."""
     probs = batch.bin_probs()
     chosen = _draw_class(np.broadcast_to(probs, (len(batch), len(probs))), rng)
-    edges = batch._edges()
+    edges = batch.bin_edges()
     rows = np.arange(len(batch))
     return 0.5 * (edges[rows, chosen] + edges[rows, chosen + 1])
 
@@ -133,7 +133,7 @@ def _draw_wide(batch: Any, rng: np.random.Generator) -> NDArray:
     wide = centre + WIDENING * (drawn - centre)
     if batch.target_kind == "counts":
         return np.maximum(np.rint(wide), 0.0)
-    if batch.continuous and hasattr(batch, "log_prob"):
+    if batch.continuous and batch.supports("log_prob"):
         impossible = np.asarray(batch.log_prob(wide)) == -np.inf
         return np.where(impossible.reshape((-1,) + (1,) * (wide.ndim - 1)), drawn, wide)
     return wide
@@ -141,10 +141,10 @@ def _draw_wide(batch: Any, rng: np.random.Generator) -> NDArray:
 
 def _centre(batch: Any) -> NDArray | None:
     """Means; medians where there are none; None where there are neither."""
-    mean: NDArray | None = np.asarray(batch.mean()) if hasattr(batch, "mean") else None
+    mean: NDArray | None = np.asarray(batch.mean()) if batch.supports("mean") else None
     if mean is not None and np.isfinite(mean).all():
         return mean
-    if batch.event_shape != () or not hasattr(batch, "quantile"):
+    if batch.event_shape != () or not batch.supports("quantile"):
         return None
     median = np.asarray(batch.quantile(0.5))
     return median if mean is None else np.where(np.isfinite(mean), mean, median)

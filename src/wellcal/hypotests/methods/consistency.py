@@ -91,7 +91,7 @@ class Consistency:
 
 def _check_sampled(predictions: Predictions) -> None:
     for component, _ in components_of(predictions):
-        if type(component).draw is Predictions.draw:
+        if not component.supports("sample"):
             raise TypeError(
                 f'method="consistency" draws targets from the predictions, and {type(component).__name__} '
                 'cannot be sampled; give the family a method draw(rng, size), or take method="pearson" or '

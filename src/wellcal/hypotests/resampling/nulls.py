@@ -22,7 +22,7 @@ from wellcal.predictions import Mixture, Predictions, Samples
 def why_not_resampled(predictions: Predictions) -> str | None:
     """Why targets cannot be drawn from the predictions so that a test is exact, or None."""
     for component, _ in components_of(predictions):
-        if type(component).draw is Predictions.draw:
+        if not component.supports("sample"):
             return f"{type(component).__name__} cannot be sampled; give the family a method draw(rng, size)"
         in_mixture = isinstance(predictions, Mixture)
         if in_mixture and isinstance(component, Samples) and component.kind == "draws":
