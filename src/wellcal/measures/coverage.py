@@ -23,7 +23,7 @@ from wellcal._arrays.parameters import device_of
 from wellcal._arrays.special import gather
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.measures.estimate import Estimate
-from wellcal.measures.scores.casewise import _levels
+from wellcal.measures.scores._common import check_levels
 from wellcal.predictions import (
     Bernoulli,
     Categorical,
@@ -243,7 +243,7 @@ def interval_coverage(
     predictions: Any = as_predictions(pred)
     _check_scalar(predictions, "interval_coverage")
     targets = _numbers(predictions, predictions.check_targets(y))
-    chosen = _levels(COVERAGE_LEVELS if levels is None else levels, open_interval=True)
+    chosen = check_levels(COVERAGE_LEVELS if levels is None else levels, open_interval=True)
     rows: list[tuple[float, float, float]] = []
     for level in chosen:
         lower, upper = (predictions.quantile(u) for u in (0.5 - 0.5 * level, 0.5 + 0.5 * level))

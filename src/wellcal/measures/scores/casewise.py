@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.checks import check_ndim
 from wellcal._arrays.namespaces import (
     Array,
-    NDArray,
     from_numpy,
     is_numpy,
     is_traced,
@@ -24,10 +22,10 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal.measures.bands import calibration_band
 from wellcal.measures.estimate import Estimate
-from wellcal.predictions import Bernoulli, Mixture
-from wellcal.predictions.adapters import as_predictions
-from wellcal.predictions.inputs import check_truth_first
-from wellcal.problem.weights import check_weights, refuse_weights
+from wellcal.measures.scores._common import check_levels, names_only
+from wellcal.predictions import Predictions
+from wellcal.predictions.inputs import check_inputs
+from wellcal.problem.weights import check_weights
 
 PINBALL_LEVELS = tuple(round(0.05 * i, 2) for i in range(1, 20))
 """Levels 0.05, 0.10 .. 0.95: the paper's."""
@@ -130,7 +128,7 @@ def pinball_loss(
     0.5
     """
     predictions, targets = _checked(y, pred, "quantile", "pinball_loss")
-    chosen = _levels(PINBALL_LEVELS if levels is None else levels, open_interval=True)
+    chosen = check_levels(PINBALL_LEVELS if levels is None else levels, open_interval=True)
     shape = (len(chosen), len(predictions))
     grid = from_numpy(np.ascontiguousarray(np.broadcast_to(chosen[:, None], shape)), predictions.like)
     gap = widen(targets)[None, :] - widen(predictions.quantile(grid))
@@ -184,7 +182,7 @@ class QuantileCalibration(Estimate):
 
 
 def quantile_calibration(
-    y: object, pred: object, *, levels: Sequence[float] | Array | None = None, weights: object = None
+    y: object, pred: object, *, levels: Sequence[float] | Array | None = None
 ) -> QuantileCalibration:
     r"""Proportion of targets below predicted quantiles, for each level.
 
@@ -198,8 +196,6 @@ def quantile_calibration(
         Continuous predictions of numbers, as for :func:`nll`.
     levels
         Levels between 0 and 1 at which the curve is reported; None takes 0, 0.01 .. 1.
-    weights
-        Refused, with the reason.
 
     Returns
     -------
@@ -212,6 +208,8 @@ def quantile_calibration(
     Quantile calibration is weaker than calibration: it averages over all predictions, so that errors which
     cancel between predictions stay unseen. A curve on the diagonal is no evidence of calibration.
 
+    There are no weights: the bands hold for cases that count alike. :func:`wellcal.pinball_loss` takes them.
+
     Examples
     --------
     >>> import numpy as np
@@ -219,18 +217,13 @@ def quantile_calibration(
     >>> found.frequencies
     array([0.5, 0.5, 1. ])
     """
-    refuse_weights(
-        weights,
-        "quantile_calibration",
-        "its bands hold for cases that count alike; wc.pinball_loss takes weights",
-    )
     predictions, targets = _checked(y, pred, "cdf", "quantile_calibration")
     if not predictions.continuous:
         raise TypeError(
             f"quantile_calibration needs continuous predictions, found {type(predictions).__name__}: below a "
             "quantile of a discrete prediction there is more than its level, calibrated or not"
         )
-    chosen = _levels(np.linspace(0.0, 1.0, 101) if levels is None else levels)
+    chosen = check_levels(np.linspace(0.0, 1.0, 101) if levels is None else levels)
     below = np.sort(to_numpy(stop_gradient(predictions.cdf(targets))).astype(np.float64))
     n = len(below)
     frequencies = np.searchsorted(below, chosen, side="right") / n
@@ -244,47 +237,28 @@ def quantile_calibration(
 # -- shared ----------------------------------------------------------------------------------
 
 
-def _checked(y: object, pred: object, method: str, score: str) -> tuple[Any, Array]:
-    check_truth_first(y)
-    predictions: Any = as_predictions(pred)
+def _checked(y: object, pred: object, method: str, score: str) -> tuple[Predictions, Array]:
+    """Predictions that have a method, and targets as users give them: labels are not yet positions."""
+    targets, predictions = check_inputs(y, pred)
     if predictions.event_shape != () and method in ("quantile", "cdf"):
         raise TypeError(
             f"{score} needs predictions of numbers, found vectors of length {predictions.event_shape[0]}; "
             "take one coordinate at a time"
         )
-    if not hasattr(predictions, method):
-        raise TypeError(
-            f"{score} needs predictions with {method}, which {type(predictions).__name__} has not"
-        )
-    predictions.check_targets(y)
-    return predictions, _as_given(y, predictions)
-
-
-def _as_given(y: object, predictions: Any) -> Array:
-    """Targets as `log_prob` takes them: labels stay labels, numbers become an array."""
-    return predictions.check_targets(y) if predictions.target_kind != "labels" else y
+    if not predictions.supports(method):
+        raise TypeError(f"{score} needs predictions with {method}: {predictions.missing(method)}")
+    return predictions, y if predictions.target_kind == "labels" else targets
 
 
 def _label_values(predictions: Any, y: object) -> Array:
     """The numbers that observed classes stand for; names of classes have none."""
-    parts = predictions.components if isinstance(predictions, Mixture) else (predictions,)
-    if not all(isinstance(part, Bernoulli) or part.support is not None for part in parts):
+    if names_only(predictions):
         raise TypeError(
             "mse needs predictions of numbers or vectors, found predictions of classes; where classes stand "
             "for numbers, give these to Categorical as support="
         )
     index = predictions.check_targets(y)
     return take_rows(from_numpy(np.asarray(predictions.support_values()), predictions.like), index)
-
-
-def _levels(levels: Any, *, open_interval: bool = False) -> NDArray:
-    array = np.asarray(to_numpy(levels), dtype=np.float64)
-    check_ndim(array, "levels", (1,))
-    inside = (array > 0) & (array < 1) if open_interval else (array >= 0) & (array <= 1)
-    if len(array) == 0 or not inside.all():
-        found = "none" if len(array) == 0 else array[~inside][0]
-        raise ValueError(f"levels must be numbers between 0 and 1, found {found}")
-    return array
 
 
 def _weighted_mean(scores: Array, name: str, provenance: dict[str, Any] | None, weights: object) -> Estimate:
