@@ -33,7 +33,7 @@ from wellcal.measures.scores._common import names_only
 from wellcal.measures.scores.casewise import mean_score
 from wellcal.measures.scores.forms import merged_samples
 from wellcal.measures.scores.ranked import crps_of_cases
-from wellcal.measures.scores.rules import energy_rules, shared_rule
+from wellcal.measures.scores.rules import ENERGY_RULES, shared_rule
 from wellcal.predictions import DiagonalNormal, Mixture, MultivariateNormal, Normal, Predictions, Samples
 from wellcal.predictions.inputs import check_inputs
 
@@ -111,7 +111,7 @@ def _scores(
     at = _vectors(widen(targets))
     if isinstance(predictions, Samples):
         return _sample_scores(predictions, at, power, fair), closed
-    rule = shared_rule(energy_rules, predictions)
+    rule = shared_rule(ENERGY_RULES, predictions)
     if rule is not None:
         return rule(predictions, at, power), closed
     return _lowered_scores(predictions, at, power)
@@ -154,7 +154,7 @@ def _sample_scores(predictions: Samples, at: Array, power: float, fair: bool | N
     return _atom_scores(values, weights, at, power, size if fair else None)
 
 
-@energy_rules.register(Samples)
+@ENERGY_RULES.register(Samples)
 def mixture_of_samples_scores(predictions: Mixture, at: Array, power: float) -> Array:
     """Mixtures of samples: their atoms together."""
     values, weights = merged_samples(predictions)
@@ -223,9 +223,9 @@ class _Part:
     weight: Array | None
 
 
-@energy_rules.register(Normal)
-@energy_rules.register(DiagonalNormal)
-@energy_rules.register(MultivariateNormal)
+@ENERGY_RULES.register(Normal)
+@ENERGY_RULES.register(DiagonalNormal)
+@ENERGY_RULES.register(MultivariateNormal)
 def normal_scores(predictions: Any, at: Array, power: float) -> Array:
     """Normal distributions and mixtures of them."""
     parts = [_part(part, weight) for part, weight in components_of(predictions)]

@@ -11,14 +11,14 @@ from typing import Any
 from wellcal._arrays.namespaces import Array, namespace, widen
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal.expectations.decompose import components_of
-from wellcal.measures.scores.rules import crps_rules, mixture_crps_rules
+from wellcal.measures.scores.rules import CRPS_RULES, MIXTURE_CRPS_RULES
 from wellcal.predictions import Laplace, LogNormal, Mixture, Normal, Samples
 
 _ROOT_2_OVER_PI = math.sqrt(2.0 / math.pi)
 _ROOT_1_OVER_PI = math.sqrt(1.0 / math.pi)
 
 
-@crps_rules.register(Normal)
+@CRPS_RULES.register(Normal)
 def normal_crps(predictions: Normal, y: Array) -> Array:
     """Normal distributions; a scale of zero is a point."""
     loc, scale = widen(predictions.loc), widen(predictions.scale)
@@ -35,7 +35,7 @@ def normal_absolute_mean(ops: Ops, mean: Array, scale: Array) -> Array:
     return ops.where(certain, ops.abs(mean), spread)
 
 
-@crps_rules.register(Laplace)
+@CRPS_RULES.register(Laplace)
 def laplace_crps(predictions: Laplace, y: Array) -> Array:
     """Laplace distributions."""
     loc, scale = widen(predictions.loc), widen(predictions.scale)
@@ -44,7 +44,7 @@ def laplace_crps(predictions: Laplace, y: Array) -> Array:
     return scale * (z + ops.exp(-z) - 0.75)
 
 
-@crps_rules.register(LogNormal)
+@CRPS_RULES.register(LogNormal)
 def log_normal_crps(predictions: LogNormal, y: Array) -> Array:
     """Log-normal distributions (Baran, Lerch, 2015)."""
     mu, sigma, y = widen(predictions.mu), widen(predictions.sigma), widen(y)
@@ -58,7 +58,7 @@ def log_normal_crps(predictions: LogNormal, y: Array) -> Array:
     return (y - mean) * (2.0 * below - 1.0) + 2.0 * mean * (below - below_tilted - half_spread)
 
 
-@mixture_crps_rules.register(Normal)
+@MIXTURE_CRPS_RULES.register(Normal)
 def mixture_of_normals_crps(predictions: Mixture, y: Array) -> Array:
     """Mixtures of normal distributions (Grimit, Gneiting, Berrocal, Johnson, 2006)."""
     weights, y = widen(predictions.weights), widen(y)
@@ -90,7 +90,7 @@ def atoms_crps(values: Array, weights: Array, y: Array, *, fair: bool) -> Array:
     return to_target - (size / (size - 1.0) if fair else 1.0) * spread
 
 
-@mixture_crps_rules.register(Samples)
+@MIXTURE_CRPS_RULES.register(Samples)
 def mixture_of_samples_crps(predictions: Mixture, y: Array) -> Array:
     """Mixtures of samples: their atoms together."""
     return atoms_crps(*merged_samples(predictions), y, fair=False)

@@ -17,7 +17,7 @@ from wellcal._arrays.ops import ops_for
 from wellcal._arrays.special import log_gamma_ratio, poisson_log_prob
 from wellcal.expectations.decompose import components_of
 from wellcal.measures.scores.row_functions import by_rows
-from wellcal.measures.scores.rules import crps_rules
+from wellcal.measures.scores.rules import CRPS_RULES
 from wellcal.predictions import Beta, Gamma, Mixture, NegativeBinomial, Poisson, Samples, StudentT
 
 _NUMPY = ops_for(namespace())
@@ -25,7 +25,7 @@ _NUMPY = ops_for(namespace())
 # -- closed forms --------------------------------------------------------------------------------
 
 
-@crps_rules.register(StudentT)
+@CRPS_RULES.register(StudentT)
 @by_rows
 def student_t_crps(batch: StudentT, y: NDArray) -> NDArray:
     r"""Student t distributions, infinite for df <= 1/2.
@@ -72,7 +72,7 @@ def _half_step(x: NDArray) -> NDArray:
     return log_gamma_ratio(_NUMPY, x, 0.5 * np.ones_like(x))
 
 
-@crps_rules.register(Gamma)
+@CRPS_RULES.register(Gamma)
 @by_rows
 def gamma_crps(batch: Gamma, y: NDArray) -> NDArray:
     """Gamma distributions (Möller, Scheuerer, 2015), with the terms of size `shape` cancelled."""
@@ -86,7 +86,7 @@ def gamma_crps(batch: Gamma, y: NDArray) -> NDArray:
     return scale * ((z - shape) * (2.0 * below - 1.0) + 2.0 * shape * edge - spread)
 
 
-@crps_rules.register(Beta)
+@CRPS_RULES.register(Beta)
 @by_rows
 def beta_crps(batch: Beta, y: NDArray) -> NDArray:
     """Beta distributions (Jordan, Krüger, Lerch, 2019), with the large terms cancelled."""
@@ -101,7 +101,7 @@ def beta_crps(batch: Beta, y: NDArray) -> NDArray:
     return (y - mean) * (2.0 * below - 1.0) + (2.0 * edge - spread) * mean / a
 
 
-@crps_rules.register(Poisson)
+@CRPS_RULES.register(Poisson)
 @by_rows
 def poisson_crps(batch: Poisson, y: NDArray) -> NDArray:
     """Poisson distributions (Wei, Held, 2014)."""
@@ -110,7 +110,7 @@ def poisson_crps(batch: Poisson, y: NDArray) -> NDArray:
     return _count_crps(batch, y, rate, rate) - spread
 
 
-@crps_rules.register(NegativeBinomial)
+@CRPS_RULES.register(NegativeBinomial)
 @by_rows
 def negative_binomial_crps(batch: NegativeBinomial, y: NDArray) -> NDArray:
     r"""Negative binomial distributions.

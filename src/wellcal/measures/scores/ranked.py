@@ -14,7 +14,7 @@ from wellcal.measures.scores import forms, numeric
 from wellcal.measures.scores._common import are_counts, names_only
 from wellcal.measures.scores.casewise import mean_score
 from wellcal.measures.scores.row_functions import by_rows
-from wellcal.measures.scores.rules import CrpsRule, crps_rules, mixture_crps_rules, shared_rule
+from wellcal.measures.scores.rules import CRPS_RULES, MIXTURE_CRPS_RULES, CrpsRule, shared_rule
 from wellcal.predictions import Mixture, Predictions, Samples
 from wellcal.predictions.inputs import check_inputs
 
@@ -87,12 +87,12 @@ def crps_of_cases(
 
 def _rule(predictions: Predictions) -> CrpsRule | None:
     if not isinstance(predictions, Mixture):
-        return crps_rules.find(type(predictions))
+        return CRPS_RULES.find(type(predictions))
     if are_counts(predictions):
         return numeric.mixture_of_counts_crps
     if any(part.target_kind == "counts" for part in predictions.components):
         raise TypeError("crps of a Mixture of counts with other families is not known")
-    return shared_rule(mixture_crps_rules, predictions)
+    return shared_rule(MIXTURE_CRPS_RULES, predictions)
 
 
 def _check_numbers(predictions: Predictions) -> None:

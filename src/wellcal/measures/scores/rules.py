@@ -17,17 +17,17 @@ from wellcal.predictions import Predictions
 CrpsRule = Callable[[Any, Array], Array]
 EnergyRule = Callable[[Any, Array, float], Array]
 
-crps_rules: Rules[CrpsRule] = Rules("a CRPS", exact=True)
+CRPS_RULES: Rules[CrpsRule] = Rules("a CRPS", exact=True)
 """Functions ``rule(predictions, targets)`` that return scores ``(n,)``, by family.
 
 Targets are as `check_targets` returned them. A function that only NumPy can evaluate is wrapped by
 :func:`wellcal.measures.scores.row_functions.by_rows`, which adds the other libraries and derivatives.
 """
 
-mixture_crps_rules: Rules[CrpsRule] = Rules("a CRPS of mixtures", exact=True)
+MIXTURE_CRPS_RULES: Rules[CrpsRule] = Rules("a CRPS of mixtures", exact=True)
 """The same for mixtures, by the family of components; it serves where all components have this one rule."""
 
-energy_rules: Rules[EnergyRule] = Rules("an energy score", exact=True)
+ENERGY_RULES: Rules[EnergyRule] = Rules("an energy score", exact=True)
 """Functions ``rule(predictions, targets, power)`` that return scores ``(n,)``, by family.
 
 Targets are ``(n, d)``, with d = 1 for numbers. Predictions are of that family, or a mixture of families that
