@@ -23,7 +23,7 @@ from wellcal._arrays.namespaces import (
     to_numpy,
 )
 from wellcal._arrays.ops import Ops, ops_for
-from wellcal._arrays.parameters import device_of
+from wellcal._arrays.parameters import as_library, device_of
 from wellcal.predictions import pytrees
 from wellcal.predictions.fields import Parameter, checked_parameters, declared_in
 
@@ -95,8 +95,8 @@ class Predictions:
         More checks of parameters, after those of ``super().__post_init__()``; `store` keeps what it computes.
 
     Within methods, `argument` checks targets and levels, `ops` has the operations of the array library (and
-    `xp` its namespace), `like` an array whose library and device results share. :mod:`wellcal.conformance`
-    checks a family against simulation and the laws that all families obey.
+    `xp` its namespace), and `constant` brings NumPy's numbers into it. :mod:`wellcal.conformance` checks a
+    family against simulation and the laws that all families obey.
     """
 
     array_fields: ClassVar[tuple[str, ...]] = ()
@@ -206,6 +206,10 @@ class Predictions:
         """Elementwise operations of the parameters' library, such as ``ops.exp`` and ``ops.gammaln``."""
         return ops_for(self.xp)
 
+    def constant(self, values: object) -> Array:
+        """Numbers as an array in the library, on the device and in the precision of the parameters."""
+        return as_library(values, self.like, self.like.dtype)
+
     # -- what there is -----------------------------------------------------------------------
 
     def supports(self, what: str) -> bool:
@@ -297,9 +301,7 @@ class Predictions:
         like = self.like
         if drawn.dtype.kind not in "biuf":
             return drawn  # only NumPy holds strings and objects
-        if drawn.dtype.kind == "f":
-            return asarray(drawn, xp=namespace(like), device=device_of(like), dtype=like.dtype)
-        return from_numpy(drawn, like)
+        return self.constant(drawn) if drawn.dtype.kind == "f" else from_numpy(drawn, like)
 
     # -- spread ------------------------------------------------------------------------------
 

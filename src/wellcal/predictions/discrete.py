@@ -237,7 +237,7 @@ class Categorical(Predictions):
     def _values(self, what: str) -> Array:
         """The support as an array like the probabilities, or an error that says why there is no `what`."""
         self.require(what)
-        return as_library(self.support_values(), self.like, self.like.dtype)
+        return self.constant(self.support_values())
 
     def mean(self) -> Array:
         """Means of the support, ``(n,)`` or ``(n, d)``."""

@@ -25,6 +25,7 @@ class Parameter:
     if_fewer: str = ""
     remedy: str = ""
     called: str | None = None
+    own_length: bool = False
     optional: bool = False
     computed: bool = False
 
@@ -46,6 +47,7 @@ def parameter(
     if_fewer: str = "",
     remedy: str = "",
     called: str | None = None,
+    own_length: bool = False,
     default: Any = MISSING,
 ) -> Any:
     """A field of a family with one entry for each prediction.
@@ -69,6 +71,8 @@ def parameter(
         What to do about values outside of the domain; empty takes what the domain says.
     called
         Its name in errors, where that differs from the field's.
+    own_length
+        Whether its vectors may be of another length than those of the other parameters.
     default
         As in :func:`dataclasses.field`; None makes the parameter optional.
 
@@ -86,7 +90,7 @@ def parameter(
     Traceback (most recent call last):
     ValueError: width must be positive in row 1: found -1.; check the model's output
     """
-    spec = Parameter(domain, ndim, unit, columns, if_fewer, remedy, called, optional=default is None)
+    spec = Parameter(domain, ndim, unit, columns, if_fewer, remedy, called, own_length, default is None)
     return field(default=default, metadata={_KEY: spec})
 
 
@@ -137,27 +141,24 @@ def checked_parameters(
             f"{' and '.join(called.values())}: only numbers were given; at least one must be an array with "
             "one entry for each prediction"
         )
-    alike: dict[int, str] = {}
+    first = next(iter(arrays))
+    models: dict[int, str] = {}
     for name, array in arrays.items():
-        first = alike.setdefault(array.ndim, name)
-        check_same_shape(arrays[first], called[first], array, called[name])
-    first, *others = alike.values()
-    for name in others:
-        check_same_length(arrays[name].shape[0], called[name], arrays[first].shape[0], called[first])
+        model = name if specs[name].own_length else models.setdefault(array.ndim, name)
+        check_same_shape(arrays[model], called[model], array, called[name])
+        check_same_length(array.shape[0], called[name], arrays[first].shape[0], called[first])
     for name, x in given.items():
         if name not in arrays:
-            arrays[name] = _repeated(x, called[name], specs[name].ndim, [arrays[k] for k in alike.values()])
+            model = arrays.get(models.get(specs[name].ndim, ""))
+            arrays[name] = _repeated(x, called[name], specs[name].ndim, model, arrays[first])
     found = dict(zip(given, same_dtype([arrays[name] for name in given]), strict=True))
     for name, array in found.items():
         specs[name].check(array, called[name])
     return found
 
 
-def _repeated(number: Any, name: str, ndim: int, arrays: list[Array]) -> Array:
-    """`number` in the shape of the array that has as many dimensions; as ``(n,)`` where none has."""
-    model = next((array for array in arrays if array.ndim == ndim), None)
-    if model is not None:
-        return repeated(number, name, model)
-    if ndim > 1:
+def _repeated(number: Any, name: str, ndim: int, model: Array | None, first: Array) -> Array:
+    """`number` in the shape of a `model` with as many dimensions; as ``(n,)`` where there is none."""
+    if model is None and ndim > 1:
         raise ValueError(f"{name} must be {ndim}-dimensional, found the number {number}")
-    return repeated(number, name, arrays[0][(slice(None), *(0,) * (arrays[0].ndim - 1))])
+    return repeated(number, name, first[(slice(None), *(0,) * (first.ndim - 1))] if model is None else model)

@@ -9,7 +9,6 @@ import numpy as np
 from wellcal._arrays.checks import check_rows, real_array
 from wellcal._arrays.domains import Domain
 from wellcal._arrays.namespaces import Array, NDArray, is_array, is_traced, to_numpy
-from wellcal._arrays.parameters import as_library
 from wellcal._arrays.special import draw_index, gather, integer_dtype
 from wellcal.predictions.base import Predictions, nonempty
 from wellcal.predictions.fields import family, parameter
@@ -94,7 +93,7 @@ class Quantiles(Predictions):
         Outside of them it is not known, and the lowest or highest level is returned.
         """
         xp, y, last = self.xp, self.argument(y, "y"), len(self.levels) - 1
-        levels = xp.broadcast_to(self._levels(), tuple(self.values.shape))
+        levels = xp.broadcast_to(self.constant(self.levels), tuple(self.values.shape))
         below = xp.sum(xp.astype(self.values <= y[..., None], integer_dtype(xp)), axis=-1)
         left = xp.clip(below - 1, 0, last)
         right = xp.clip(below, 0, last)
@@ -117,7 +116,7 @@ class Quantiles(Predictions):
                 f"u must lie between the lowest and highest level, {first:g} and {last:g}: nothing is known "
                 "of the quantiles beyond; predict quantiles at more levels"
             )
-        levels = self._levels()
+        levels = self.constant(self.levels)
         right = xp.sum(xp.astype(levels < u[..., None], integer_dtype(xp)), axis=-1)
         right = xp.clip(right, 0, len(self.levels) - 1)
         right = xp.broadcast_to(right, np.broadcast_shapes(tuple(right.shape), (len(self),)))
@@ -145,9 +144,6 @@ class Quantiles(Predictions):
         if what == "interquartile_range" and low >= high:
             return "these Quantiles have no interquartile range: no two levels span the middle half"
         return super().missing(what)
-
-    def _levels(self) -> Array:
-        return as_library(self.levels, self.like, self.like.dtype)
 
     def bin_edges(self) -> NDArray:
         """Ends of the bins, ``(n, L + 2)``; outer bins, which have none, are as wide as their neighbours."""
