@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
-from typing import Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -237,6 +237,16 @@ class Predictions:
             return None if usable else f"{name} has no interquartile range"
         return None if callable(getattr(cls, what, None)) else f"{name} has no {what}"
 
+    if TYPE_CHECKING:
+        # Families define those that they have: ask `supports` before calling one.
+        def mean(self) -> Array: ...
+        def variance(self) -> Array: ...
+        def log_prob(self, y: Array) -> Array: ...
+        def cdf(self, y: Array) -> Array: ...
+        def quantile(self, u: Array) -> Array: ...
+        def upper_quantile(self, q: Array) -> Array: ...
+        def class_probs(self) -> Array: ...
+
     def require(self, what: str) -> None:
         """Raise TypeError, with the reason, where these predictions lack a method."""
         reason = self.missing(what)
@@ -311,8 +321,7 @@ class Predictions:
         Not differentiated in general: length scales, which are made from it, are constants.
         """
         self.require("interquartile_range")
-        batch: Any = self
-        return batch.quantile(0.75) - batch.quantile(0.25)
+        return self.quantile(0.75) - self.quantile(0.25)
 
     # -- arguments ---------------------------------------------------------------------------
 

@@ -187,7 +187,7 @@ def _from_variable(variable: Any) -> Predictions:
         mu, sigma = np.asarray(variable.mu), np.asarray(variable.sigma)
         check_batch_shape(mu.shape, "Normal")
         return Normal(np.atleast_1d(mu), np.atleast_1d(sigma))
-    if isinstance(variable, stats.Binomial.__base__):  # what all discrete variables derive from
+    if isinstance(variable, stats.Binomial.__mro__[1]):  # what all discrete variables derive from
         return _from_finite_support(variable, type(variable).__name__)
     return ScipyContinuous(variable)
 
