@@ -13,19 +13,26 @@ from wellcal.comparison import Comparison, compare
 from wellcal.expectations._pairing import pairing
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests import TestResult, calibration_test
-from wellcal.measures import binned
 from wellcal.measures._confidence import confidence
 from wellcal.measures._local_discrepancy import local_discrepancy
 from wellcal.measures._mmce import mmce
 from wellcal.measures._skce import kce, skce
 from wellcal.measures._smooth_ece import smooth_ece
 from wellcal.measures._ucme import ucme
-from wellcal.measures.binned import ece, mce
-from wellcal.measures.coverage import interval_coverage, pit
+from wellcal.measures.binned import (
+    Binning,
+    BinTable,
+    EqualMassBins,
+    MedianVarianceBins,
+    UniformBins,
+    ece,
+    mce,
+)
 from wellcal.measures.estimate import Estimate
+from wellcal.measures.quantiles import interval_coverage, pit, quantile_calibration
 from wellcal.measures.scores import brier, crps, energy_score
-from wellcal.measures.scores.casewise import mse, nll, pinball_loss, quantile_calibration
-from wellcal.monitoring.monitor import Monitor, MonitorStatus
+from wellcal.measures.scores.casewise import mse, nll, pinball_loss
+from wellcal.monitoring import Monitor, MonitorStatus
 from wellcal.predictions import (
     Bernoulli,
     Beta,
@@ -56,15 +63,19 @@ __version__ = "0.1.0"
 __all__ = [
     "Bernoulli",
     "Beta",
+    "BinTable",
+    "Binning",
     "Categorical",
     "Comparison",
     "DiagonalNormal",
     "Dirichlet",
+    "EqualMassBins",
     "Estimate",
     "Gamma",
     "Laplace",
     "LogNormal",
     "Lowering",
+    "MedianVarianceBins",
     "Mixture",
     "Monitor",
     "MonitorStatus",
@@ -79,10 +90,10 @@ __all__ = [
     "StudentT",
     "TemperatureScaling",
     "TestResult",
+    "UniformBins",
     "Witness",
     "__version__",
     "as_predictions",
-    "binned",
     "brier",
     "calibration_test",
     "compare",
@@ -111,3 +122,11 @@ __all__ = [
     "ucme",
     "witness",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "binned":  # deprecated: what is in it warns
+        import importlib
+
+        return importlib.import_module("wellcal.binned")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,7 +20,6 @@ import wellcal.conformance
 import wellcal.hypotests
 import wellcal.jax
 import wellcal.kernels
-import wellcal.measures.binned
 import wellcal.predictions
 import wellcal.scaling
 import wellcal.torch
@@ -29,7 +28,6 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PUBLIC_MODULES = (
     wellcal,
-    wellcal.binned,
     wellcal.conformance,
     wellcal.hypotests,
     wellcal.kernels,

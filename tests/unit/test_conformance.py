@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable as Function
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,7 +18,7 @@ import torch
 import wellcal as wc
 from wellcal import kernels
 from wellcal.conformance import ConformanceError, Report, check_kernel, check_predictions
-from wellcal.expectations.rules.elements import RULES, Normals, Points, rule
+from wellcal.expectations.rules.elements import CLOSED_FORMS, Normals, Points, rule
 from wellcal.kernels import (
     Callable,
     Delta,
@@ -309,23 +311,17 @@ def test_a_kernel_that_is_positive_definite_at_points_only_is_caught() -> None:
         def radial(self, ops: Any, squared: Any) -> Any:
             return ops.exp(-0.5 * squared)
 
-    with Registered(Off, lambda ops, k, a, b: -1.0 / (1.0 + (a.x[0] - b.x[0]) ** 2)):
+    with registered(Off, lambda ops, k, a, b: -1.0 / (1.0 + (a.x[0] - b.x[0]) ** 2)):
         broken("positive definiteness", Off(), match="pairings of 6 predictions")
 
 
-class Registered:
+@contextmanager
+def registered(kernel: type[kernels.Kernel], form: Function[..., Any]) -> Iterator[None]:
     """A closed form for normals that is forgotten afterwards."""
-
-    def __init__(self, kernel: type[kernels.Kernel], form: Function[..., Any]) -> None:
-        self.keys = [(kernel, Normals, Points), (kernel, Points, Normals), (kernel, Normals, Normals)]
+    with CLOSED_FORMS.restored():
         rule(kernel, Normals, Points)(form)
         rule(kernel, Normals, Normals)(form)
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: Any) -> None:
-        for key in self.keys:
-            del RULES[key]
+        yield
 
 
 def test_targets_that_the_kernel_does_not_see_as_they_are_are_caught() -> None:
@@ -355,9 +351,9 @@ def test_a_wrong_closed_form_is_caught() -> None:
         variance = 1.0 + a.v[0] + (b.v[0] if isinstance(b, Normals) else 0.0)
         return ops.exp(-0.5 * (a.x[0] - b.x[0]) ** 2 / variance) / ops.sqrt(variance)
 
-    with Registered(Rescaled, right):
+    with registered(Rescaled, right):
         assert not check_kernel(Rescaled(), NORMAL).skipped
-    with Registered(Rescaled, lambda *given: 0.8 * right(*given)):
+    with registered(Rescaled, lambda *given: 0.8 * right(*given)):
         broken(
             "simulation", Rescaled(), match=r"the pairing of predictions 0 and 0 is .* draws from each give"
         )

@@ -191,7 +191,7 @@ def test_errors(metric_class: Any) -> None:
     ("options", "message"),
     [
         ({"measure": "ece"}, "unknown measure 'ece'"),
-        ({"estimator": "biased"}, '"unbiased" or "block"'),
+        ({"estimator": "biased"}, "known are unbiased, block"),
         ({"block_size": 2}, 'for estimator="block" only'),
         ({"test_options": {}}, 'for measure="pvalue" only'),
     ],

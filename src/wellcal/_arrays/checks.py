@@ -42,7 +42,7 @@ def _floating(x: object, name: str, like: Array | None) -> Array:
     if is_numpy(namespace(given)) and given.dtype.kind in "OUS":
         given = _numeric(given, name)
     xp = namespace(given)
-    if xp.isdtype(given.dtype, "complex floating"):
+    if not is_floating(given) and xp.isdtype(given.dtype, "complex floating"):
         raise TypeError(f"{name} must be real, found dtype {given.dtype}")
     dtype = like.dtype if like is not None and not is_array(x) and is_floating(like) else None
     if like is not None and is_numpy(xp):
@@ -170,7 +170,7 @@ def whole_number(x: Any, name: str, *, least: int | None = None, most: int | Non
     Traceback (most recent call last):
     ValueError: n_resamples must be a whole number of at least 1, found 0
     """
-    whole = isinstance(x, (int, np.integer)) or (isinstance(x, (float, np.floating)) and x == np.floor(x))
+    whole = isinstance(x, (int, np.integer)) or (isinstance(x, (float, np.floating)) and x.is_integer())
     fits = whole and not isinstance(x, bool) and (least is None or x >= least) and (most is None or x <= most)
     if fits:
         return int(x)

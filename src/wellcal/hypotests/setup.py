@@ -8,7 +8,7 @@ import numpy as np
 
 from wellcal._arrays.checks import check_same_length
 from wellcal._arrays.namespaces import NDArray, is_array, to_numpy
-from wellcal.engines import Engine, get_engine
+from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering, in_numpy
 from wellcal.hypotests.base import Setup
 from wellcal.hypotests.progress import Progress
@@ -48,12 +48,13 @@ def make_setup(
         draws = int(predictions.values.shape[1])
         predictions = pool_draws(targets, predictions)
     chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel
+    problem = prepare_checked(targets, predictions, chosen, expectations=expectations)
     return Setup(
         targets=targets,
         predictions=predictions,
         given=batch,
-        problem=prepare_checked(targets, predictions, chosen, expectations=expectations),
-        engine=get_engine(engine),
+        problem=problem,
+        engine=choose_engine(engine, problem),
         rng=as_generator(rng),
         n_resamples=n_resamples,
         expectations=expectations,

@@ -36,7 +36,7 @@ def check_inputs(y: object, pred: object, name: str = "pred") -> tuple[Array, An
     <Bernoulli: 2 predictions>
     """
     check_truth_first(y, name)
-    predictions = as_predictions(pred)
+    predictions = pred if isinstance(pred, Predictions) else as_predictions(pred)
     return predictions.check_targets(y), predictions
 
 

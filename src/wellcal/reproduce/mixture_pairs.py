@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from wellcal.expectations._pairing import Notes, pairing
+from wellcal.expectations._pairing import pairing
 from wellcal.expectations.on_predictions import prediction_kernel
+from wellcal.expectations.plans import Notes
 from wellcal.kernels.base import Kernel, Tensor
 from wellcal.kernels.matrix import kernel_matrix
 from wellcal.predictions import Mixture, Predictions

@@ -11,7 +11,7 @@ from scipy import stats
 
 from wellcal.engines import Tiled
 from wellcal.hypotests import calibration_test
-from wellcal.measures.scores.casewise import quantile_calibration
+from wellcal.measures.quantiles import quantile_calibration
 from wellcal.predictions import Normal
 from wellcal.reproduce.synthetic import PAPER_KERNEL
 from wellcal.reproduce.tasks import Record, Settings, Task, generator, pieces

@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from wellcal._arrays.checks import check_same_length
+from wellcal._arrays.checks import check_same_length, one_of
 from wellcal._arrays.namespaces import to_numpy
-from wellcal.engines import get_engine
+from wellcal.engines import choose_engine
 from wellcal.hypotests import calibration_test
 from wellcal.kernels.base import Kernel
-from wellcal.measures._skce import estimate_blocks, estimate_unbiased, resolve_block_size
+from wellcal.measures._skce import (
+    BlockSize,
+    check_training_options,
+    estimate_blocks,
+    estimate_unbiased,
+)
 from wellcal.predictions import Predictions
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.problem import check_pair_kernel, prepare_checked
@@ -92,19 +97,15 @@ class CalibrationMetric(_Metric):
         *,
         kernel: Kernel | None = None,
         estimator: str = "unbiased",
-        block_size: Any = None,
+        block_size: BlockSize = None,
         family: Callable[[Any], object] | None = None,
         rng: int = 0,
         test_options: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        if measure not in MEASURES:
-            raise ValueError(f"unknown measure {measure!r}; known are {', '.join(MEASURES)}")
-        if estimator not in ("unbiased", "block"):
-            raise ValueError(f'estimator must be "unbiased" or "block", found {estimator!r}')
-        if block_size is not None and estimator != "block":
-            raise ValueError(f'block_size is for estimator="block" only, found estimator={estimator!r}')
+        one_of(measure, "measure", MEASURES)
+        check_training_options(estimator, block_size)
         if test_options is not None and measure != "pvalue":
             raise ValueError(f'test_options are for measure="pvalue" only, found measure={measure!r}')
         self.measure = measure
@@ -150,11 +151,10 @@ class CalibrationMetric(_Metric):
             return rows.new_tensor(self._pvalue(targets, predictions))
         kernel = default_kernel(predictions) if self.kernel is None else self.kernel
         problem = prepare_checked(targets, predictions, kernel)
-        engine = get_engine("auto")
+        engine = choose_engine("auto", problem)
         with torch.no_grad():
             if self.estimator == "block":
-                size = resolve_block_size(self.block_size, problem.n)
-                return estimate_blocks(problem, engine, size, None).value
+                return estimate_blocks(problem, engine, self.block_size, None).value
             return estimate_unbiased(problem, engine).value
 
     def _pvalue(self, targets: torch.Tensor, predictions: Any) -> float:

@@ -20,10 +20,10 @@ _MOST_CLASSES = 10
 _DRAWN = 40  # locations where targets have no order
 
 
-def witness_locations(at: Any, setup: Setup) -> Locations:
+def witness_locations(given: object, setup: Setup) -> Locations:
     """Locations that a user gave, or a number of them to be drawn, or None for the grid."""
-    if at is not None:
-        return as_locations(at, setup.predictions, setup.rng)
+    if given is not None:
+        return as_locations(given, setup.predictions, setup.rng)
     predictions = setup.predictions
     if targets_are_indices(predictions):
         return _of_classes(predictions)

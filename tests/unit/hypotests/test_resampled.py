@@ -17,7 +17,7 @@ from wellcal.expectations.bilinear import ElementForm
 from wellcal.hypotests import gaussian_term, resampled
 from wellcal.hypotests.base import Setup
 from wellcal.hypotests.resampling.gaussian_term import GaussianTerm
-from wellcal.hypotests.resampling.kernel_families import kernel_family, rescaled
+from wellcal.hypotests.resampling.kernel_families import kernel_family
 from wellcal.hypotests.resampling.nulls import draw_targets, target_sets
 from wellcal.hypotests.resampling.resampled import (
     LabelTerm,
@@ -110,7 +110,7 @@ def test_sums_and_factors_and_several_kernels(name: str) -> None:
     """Kernels that share a kernel on targets share work, and their values stay apart."""
     setup = setup_of(EXAMPLES[name])
     plain = setup.problem.kernel
-    wider = rescaled(plain.predictions, 2.0) @ plain.targets
+    wider = plain.predictions.rescaled(2.0) @ plain.targets
     kernels = [plain, 3.0 * plain, 0.5 * plain + 2.0 * (plain + wider), wider]
     targets = sets_of(setup)
     agree(setup, kernels, targets)
@@ -376,6 +376,6 @@ def test_families_of_kernels() -> None:
     assert [k.predictions.lengthscale for k in without] == [0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0]
     assert kernel_family(paper_kernel + paper_kernel) == (paper_kernel + paper_kernel,)
     inside = ExpDistance(MaximumMeanDiscrepancy(Gaussian(3.0)), 2.0) @ (Gaussian(1.0) + 2.0 * Laplacian(5.0))
-    on_predictions = rescaled(inside.predictions, 2.0)
+    on_predictions = inside.predictions.rescaled(2.0)
     assert on_predictions == ExpDistance(MaximumMeanDiscrepancy(Gaussian(3.0)), 4.0)  # the metric stays
-    assert rescaled(inside.targets, 2.0) == Gaussian(2.0) + 2.0 * Laplacian(10.0)
+    assert inside.targets.rescaled(2.0) == Gaussian(2.0) + 2.0 * Laplacian(10.0)

@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.namespaces import Array, NDArray
+from wellcal._arrays.rows import Rows
 from wellcal.engines.reductions import Sums
-from wellcal.expectations.decompose import Rows, slice_rows
 from wellcal.hypotests.base import Outcome, Setup, monte_carlo_pvalue, tie_width
 from wellcal.hypotests.methods.asymptotic import draw_chi_square_sum, spectrum
 from wellcal.hypotests.passes import Visited, check_finite
 from wellcal.hypotests.tails import normal_tail, student_tail
 from wellcal.measures._skce import BlockSize, block_values, estimate_blocks, resolve_block_size
 from wellcal.measures.estimate import Estimate
-from wellcal.problem.problem import Problem, reordered
+from wellcal.problem.problem import Problem, some_cases
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Block:
             )
         problem = setup.problem
         if self.shuffle:
-            problem = reordered(problem, setup.rng.permutation(setup.n))
+            problem = some_cases(problem, setup.rng.permutation(setup.n))
         if count < setup.n // size:
             problem = _first(problem, count * size)  # room for more blocks than were asked for
         sums = setup.engine.blocks(problem, size)
@@ -184,19 +184,17 @@ def _choices(estimate: Estimate) -> dict[str, Any]:
 
 def _first(problem: Problem, count: int) -> Problem:
     """The first cases of a problem."""
-    kept = slice(0, count)
-    correction = problem.self_correction
-    rows = slice_rows(problem.rows, kept)
-    return replace(
-        problem, n=count, rows=rows, self_correction=None if correction is None else correction[kept]
-    )
+    return some_cases(problem, slice(0, count))
 
 
 class _Squared(Problem):
     """A problem whose pairs have the value h^2, for engines to sum."""
 
-    def _sum(self, a: Rows, b: Rows, how: str) -> Any:
-        return super()._sum(a, b, how) ** 2
+    def tile(self, a: Rows, b: Rows) -> Array:
+        return super().tile(a, b) ** 2
+
+    def paired(self, a: Rows, b: Rows) -> Array:
+        return super().paired(a, b) ** 2
 
 
 def _squared(problem: Problem) -> Problem:

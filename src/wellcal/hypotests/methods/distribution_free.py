@@ -13,9 +13,7 @@ from wellcal._arrays.namespaces import to_numpy
 from wellcal.hypotests.base import Outcome, Setup
 from wellcal.hypotests.passes import check_finite, estimate_from, scaled_sums
 from wellcal.hypotests.tails import positive
-from wellcal.kernels.base import Kernel, Product, Radial, Scaled, Sum, Tensor
-from wellcal.kernels.metrics import ExpDistance
-from wellcal.kernels.targets import Delta
+from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import BlockSize, estimate_blocks, resolve_block_size
 
 
@@ -31,8 +29,8 @@ class DistributionFree:
     block_size
         Only for "block": as for the block estimator of :func:`wellcal.skce`.
     bound
-        A bound b of ``|h|``. None takes it from the kernel; kernels that are a user's own function do not
-        say what it is.
+        A bound b of ``|h|``. None takes it from the kernel; a kernel that is a user's own function does not
+        say what it is, and a kernel class of a user does where it declares its `supremum`.
 
     Notes
     -----
@@ -123,7 +121,7 @@ class DistributionFree:
 
 
 def bound_of_h(kernel: Kernel) -> float:
-    """``2 sup k`` for a kernel made of those of this package, all of which are nonnegative.
+    """``2 sup k`` for a nonnegative kernel whose largest value is known.
 
     Examples
     --------
@@ -131,30 +129,12 @@ def bound_of_h(kernel: Kernel) -> float:
     >>> bound_of_h(paper_kernel), bound_of_h(3.0 * paper_kernel + paper_kernel)
     (2.0, 8.0)
     """
-    largest = supremum(kernel)
-    if largest is None:
+    if kernel.supremum is None:
         raise ValueError(
             f"a bound of |h| is not known for {kernel!r}; give it, as in DistributionFree(bound=...): twice "
             "the largest value of a kernel that is never negative, else four times its largest absolute value"
         )
-    return 2.0 * largest
-
-
-def supremum(kernel: Kernel) -> float | None:
-    """Largest value of a nonnegative kernel, or None where it is not known."""
-    if isinstance(kernel, Scaled):
-        inner = supremum(kernel.kernel)
-        return None if inner is None else float(to_numpy(kernel.factor)) * inner
-    if isinstance(kernel, (Sum, Product)):
-        parts = [supremum(part) for part in kernel.kernels]
-        combine = sum if isinstance(kernel, Sum) else math.prod
-        known = [part for part in parts if part is not None]
-        return float(combine(known)) if len(known) == len(parts) else None
-    if isinstance(kernel, Tensor):
-        left, right = supremum(kernel.predictions), supremum(kernel.targets)
-        return None if left is None or right is None else left * right
-    ours = type(kernel).__module__.startswith("wellcal.kernels.")
-    return 1.0 if ours and isinstance(kernel, (Radial, Delta, ExpDistance)) else None
+    return 2.0 * kernel.supremum
 
 
 def _check_bound(found: float, bound: float, what: str) -> None:

@@ -122,7 +122,13 @@ class MeanEmbedding:
 def prepare_locations(setup: Setup, locations: Any = None) -> LocationKernel:
     """The kernel of a case between its predictions and locations, drawn with its rng unless given."""
     where = as_locations(DEFAULT_LOCATIONS if locations is None else locations, setup.predictions, setup.rng)
-    return location_kernel(setup.problem.kernel, setup.predictions, where, expectations=setup.expectations)
+    return location_kernel(
+        setup.problem.kernel,
+        setup.predictions,
+        where,
+        engine=setup.engine,
+        expectations=setup.expectations,
+    )
 
 
 @dataclass(frozen=True)

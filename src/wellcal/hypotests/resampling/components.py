@@ -69,7 +69,11 @@ def location_component(setup: Setup, locations: Any = 40, weight: float = 1.0) -
     """Deviations at locations, regularised by their own covariance."""
     where = as_locations(locations, setup.predictions, setup.rng)
     prepared = location_kernel(
-        setup.problem.kernel, setup.predictions, where, expectations=setup.expectations
+        setup.problem.kernel,
+        setup.predictions,
+        where,
+        engine=setup.engine,
+        expectations=setup.expectations,
     )
     return Component("locations", weight, prepared.sums, regularised_pvalues)
 

@@ -48,7 +48,7 @@ class GaussianTerm:
     @staticmethod
     def serves(kernel: Kernel, predictions: Predictions) -> bool:
         """Whether kernel and predictions are of this kind, and near enough to each other."""
-        if not isinstance(kernel, Gaussian) or not isinstance(predictions, DiagonalNormal):
+        if type(kernel) is not Gaussian or not isinstance(predictions, DiagonalNormal):
             return False
         loc, scale = np.asarray(predictions.loc), np.asarray(predictions.scale)
         farthest = (np.abs(loc - loc.mean(axis=0)) + 6.0 * scale) ** 2

@@ -11,26 +11,27 @@ classes look their cross terms up in a table, and all else is evaluated pair by 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from wellcal._arrays.chunks import tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import NDArray, namespace
 from wellcal._arrays.ops import ops_for
+from wellcal._arrays.rows import Rows, first_array, map_rows, slice_rows
 from wellcal._arrays.threads import one_blas_thread
-from wellcal.expectations._pairing import Plan, plan
 from wellcal.expectations.bilinear import ElementForm, FiniteForm
-from wellcal.expectations.decompose import Rows, Targets, slice_rows
+from wellcal.expectations.decompose import Targets
 from wellcal.expectations.grids import grid_positions
 from wellcal.expectations.on_predictions import prediction_kernel
+from wellcal.expectations.plans import FeaturePlan, GridPlan, Plan, plan
 from wellcal.hypotests.base import Setup
 from wellcal.hypotests.resampling.gaussian_term import GaussianTerm
 from wellcal.kernels.base import Kernel, Tensor
 from wellcal.predictions import Predictions
-from wellcal.problem.pairs import tile_shape, triangle_tiles
 from wellcal.problem.problem import expand
 
 _ELEMENTS = 131_072  # entries of an array that is worked on at a time
@@ -67,7 +68,7 @@ class Term(Protocol):
 def target_rows(scheme: Plan, targets: NDArray, predictions: Predictions) -> Rows:
     """Rows ``(r n, ...)`` of sets of targets ``(r, n, ...)``."""
     flat = targets.reshape(-1, *targets.shape[2:])
-    return scheme.rows([(1.0, Targets(flat, predictions))])[0]
+    return scheme.rows([(1.0, Targets(flat, predictions))])
 
 
 # -- features --------------------------------------------------------------------------------
@@ -89,12 +90,12 @@ class ProductTerm:
     def encode(self, targets: NDArray) -> tuple[NDArray, NDArray]:
         """Mean features minus those of the targets, ``(n, r, M)``, and these times the kernel matrix."""
         r, n = targets.shape[:2]
-        if self.scheme.grid is not None:
+        if isinstance(self.scheme, GridPlan):
             index = _positions(self.scheme, targets, self.predictions)
             right = np.repeat(self.mean[:, None, :], r, axis=1)
             right[np.arange(n)[:, None], np.arange(r)[None, :], index.T] -= 1.0
         else:
-            flat = target_rows(self.scheme, targets, self.predictions)["u"].reshape(r, n, -1)
+            flat = target_rows(self.scheme, targets, self.predictions).weights.reshape(r, n, -1)
             right = np.ascontiguousarray((self.mean[None] - flat).transpose(1, 0, 2))
         return (right if self.gram is None else right @ self.gram), right
 
@@ -112,7 +113,7 @@ class ProductTerm:
 class LabelTerm:
     """Many classes: cross terms are looked up in tables, and labels are compared."""
 
-    scheme: Plan
+    scheme: GridPlan
     predictions: Predictions
     weights: NDArray
     smooth: NDArray
@@ -145,8 +146,7 @@ class LabelTerm:
         return float(np.einsum("ij,ij->", kp, self.gram[left][:, right]))
 
 
-def _positions(scheme: Plan, targets: NDArray, predictions: Predictions) -> NDArray:
-    assert scheme.grid is not None
+def _positions(scheme: GridPlan, targets: NDArray, predictions: Predictions) -> NDArray:
     found = np.asarray(grid_positions(Targets(targets, predictions), scheme.grid))
     return np.minimum(found, len(scheme.grid) - 1)  # counts beyond have a probability below 1e-13
 
@@ -176,7 +176,7 @@ class PairTerm:
         """Rows ``(r, n, ...)``."""
         r, n = targets.shape[:2]
         rows = target_rows(self.scheme, targets, self.predictions)
-        return {name: value.reshape(r, n, *value.shape[1:]) for name, value in rows.items()}
+        return map_rows(lambda value: value.reshape(r, n, *value.shape[1:]), rows)
 
     def tile(self, kps: NDArray, i: slice, j: slice, encoded: Rows) -> NDArray:
         weights = kps.reshape(len(kps), -1).T
@@ -186,12 +186,11 @@ class PairTerm:
             constant = np.ravel(both.tile(_ops, left, right)) @ weights
             shared_left, shared_right = _shared(left), _shared(right)
             parts: list[NDArray] = []
-            count = next(iter(encoded.values())).shape[0]
+            count = first_array(encoded).shape[0]
             step = max(1, _ELEMENTS // max(1, len(weights) * max(1, cross.width)))
             for start in range(0, count, step):
                 sets = slice(start, start + step)
-                y_left = {name: value[sets, i] for name, value in encoded.items()}
-                y_right = {name: value[sets, j] for name, value in encoded.items()}
+                y_left, y_right = (map_rows(_part(sets, cases), encoded) for cases in (i, j))
                 h = observed.batched(_ops, y_left, y_right)
                 h = h - cross.batched(_ops, shared_left, y_right)
                 h -= np.swapaxes(cross.batched(_ops, shared_right, y_left), 1, 2)
@@ -201,7 +200,11 @@ class PairTerm:
 
 def _shared(rows: Rows) -> Rows:
     """Rows of one batch that all sets of targets share."""
-    return {name: value[None] for name, value in rows.items()}
+    return map_rows(lambda value: value[None], rows)
+
+
+def _part(sets: slice, cases: slice) -> Callable[[NDArray], NDArray]:
+    return lambda value: value[sets, cases]
 
 
 # -- all -------------------------------------------------------------------------------------
@@ -333,17 +336,17 @@ def make_term(setup: Setup, on_targets: Kernel) -> Term:
     sides: list[Any] = [predictions, observed]
     many = setup.n > _FEW_CASES  # below, a few pairs are cheaper than their features
     scheme = plan(on_targets, sides, expectations=setup.expectations, many=many)
-    if scheme.features is not None and scheme.features.size > _MOST_FEATURES:
+    if isinstance(scheme, FeaturePlan) and scheme.features.size > _MOST_FEATURES:
         scheme = plan(on_targets, sides, expectations=setup.expectations)
-    rows, layout = scheme.rows([(1.0, predictions)])
-    form = scheme.form(layout, layout)
+    rows = scheme.rows([(1.0, predictions)])
+    form = scheme.form(rows, rows)
     if isinstance(form, FiniteForm):
-        weights = rows["u"]
-        if scheme.grid is None or weights.shape[1] <= _MOST_PRODUCT:
+        weights, image = rows
+        if isinstance(scheme, FeaturePlan) or weights.shape[1] <= _MOST_PRODUCT:
             return ProductTerm(scheme, predictions, weights, form.gram)
-        return LabelTerm(scheme, predictions, weights, rows.get("g", weights), form.gram)
+        return LabelTerm(scheme, predictions, weights, weights if image is None else image, form.gram)
     if GaussianTerm.serves(on_targets, predictions):
         return GaussianTerm.prepare(on_targets, predictions)
-    _, points = scheme.rows([(1.0, observed)])
-    forms = tuple(scheme.form(a, b) for a, b in ((layout, layout), (layout, points), (points, points)))
+    points = scheme.rows([(1.0, observed)])
+    forms = tuple(scheme.form(a, b) for a, b in ((rows, rows), (rows, points), (points, points)))
     return PairTerm(scheme, predictions, rows, forms)  # pyright: ignore[reportArgumentType]

@@ -135,7 +135,7 @@ def _negative_binomial_spread(mean: NDArray, dispersion: NDArray) -> NDArray:
     out = np.zeros(len(mean))
     used = np.flatnonzero(mean > 0)
     step = 0.125
-    for chunk in in_chunks(len(used), 512, within=budget().cache):  # a row has some 700 nodes
+    for chunk in in_chunks(len(used), 512, within=budget.cache):  # a row has some 700 nodes
         rows = used[chunk]
         m, a = mean[rows, None], np.asarray(dispersion, dtype=np.float64)[rows, None]
         variance = m * (1.0 + a * m)
@@ -179,7 +179,7 @@ def quadrature_crps(batch: Any, y: NDArray, nodes: int = 16) -> NDArray:
     """
     points, weights = np.polynomial.legendre.leggauss(nodes)
     out = np.empty(len(y))
-    for rows in in_chunks(len(y), 512, within=budget().cache):  # some 70 intervals for each component
+    for rows in in_chunks(len(y), 512, within=budget.cache):  # some 70 intervals for each component
         part, at = batch[rows], y[rows]
         cuts = np.sort(np.concatenate([_cuts(part), at[None, :]]), axis=0)
         middle, half = 0.5 * (cuts[1:] + cuts[:-1]), 0.5 * (cuts[1:] - cuts[:-1])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from wellcal._arrays.namespaces import namespace, widen
 from wellcal._arrays.special import gather
-from wellcal.expectations._pairing import plan
 from wellcal.expectations.decompose import targets_are_indices
+from wellcal.expectations.plans import plan
 from wellcal.kernels import Delta
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.scores._common import are_counts
@@ -59,8 +59,8 @@ def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights
     elif are_counts(predictions):
         half = bool(scale_by_half)
         scheme = plan(Delta(), [predictions])
-        rows, layout = scheme.rows([(1.0, predictions)])
-        squares = scheme.form(layout, layout).paired(predictions.ops, rows, rows)
+        rows = scheme.rows([(1.0, predictions)])
+        squares = scheme.form(rows, rows).paired(predictions.ops, rows, rows)
         xp = namespace(squares)
         scores = 1.0 - 2.0 * xp.exp(widen(predictions.log_prob(targets))) + squares
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import signal, special, stats
 
+from wellcal._arrays.checks import one_of, probability
 from wellcal._arrays.namespaces import NDArray
 
 KINDS = ("kolmogorov", "equal_precision")
@@ -15,10 +16,8 @@ def calibration_band(levels: NDArray, n: int, level: float, kind: str) -> tuple[
 
     The probability that it does so at all levels at once is at least `level`.
     """
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be between 0 and 1, found {level}")
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, found {kind!r}")
+    level = probability(level, "level")
+    one_of(kind, "kind of band", KINDS)
     levels = np.asarray(levels, dtype=np.float64)
     if kind == "kolmogorov":
         half = float(stats.kstwo.ppf(level, n))
@@ -45,9 +44,9 @@ def _equal_precision(levels: NDArray, n: int, level: float) -> tuple[NDArray, ND
     return least / n, most / n
 
 
-def _intervals(levels: NDArray, n: int, error: float) -> tuple[NDArray, NDArray]:
-    """Smallest and largest counts below each level, with at most half of `error` left out on each side."""
-    least, most = stats.binom.ppf(0.5 * error, n, levels), stats.binom.isf(0.5 * error, n, levels)
+def _intervals(levels: NDArray, n: int, alpha: float) -> tuple[NDArray, NDArray]:
+    """Smallest and largest counts below each level, with at most half of `alpha` left out on each side."""
+    least, most = stats.binom.ppf(0.5 * alpha, n, levels), stats.binom.isf(0.5 * alpha, n, levels)
     return np.asarray(least), np.asarray(most)
 
 
