@@ -14,28 +14,21 @@ import numpy as np
 from scipy import special, stats
 
 import wellcal as wc
-from wellcal import conformance, scaling
-
-# via wellcal.extend
-from wellcal._arrays.namespaces import to_numpy
-from wellcal._arrays.special import quiet
-from wellcal.measures.scores.row_functions import by_rows
-from wellcal.measures.scores.rules import CRPS_RULES
-from wellcal.predictions import Domain, family, nonnegative, parameter, positive
-from wellcal.predictions.adapters import ADAPTERS
-from wellcal.scaling.temperature import TEMPERATURES
+from wellcal import conformance, extend
+from wellcal.extend import parameter, positive, quiet, to_numpy
+from wellcal.kernels import Wasserstein
 
 # -- the family: parameters with their domains, and what is known of the distributions -----------------
 
 
-@family
+@extend.family
 class Weibull(wc.Predictions):
     """Weibull distributions of a lifetime, with survival function ``exp(-(y / scale)**shape)``."""
 
     shape: Any = parameter(positive)
     scale: Any = parameter(positive)
 
-    target_domain: ClassVar[Domain] = nonnegative
+    target_domain: ClassVar[extend.Domain] = extend.nonnegative
 
     def draw(self, rng: np.random.Generator, size: int) -> Any:
         """NumPy draws, (size, n)."""
@@ -86,18 +79,53 @@ class Weibull(wc.Predictions):
 # -- its CRPS: E|Z - y| - E|Z - Z'| / 2, where min(Z, Z') is Weibull with scale * 2**(-1 / shape) --------
 
 
-@CRPS_RULES.register(Weibull)
-@by_rows  # the incomplete gamma function is NumPy's: this adds the other libraries, and derivatives
+@extend.crps(Weibull)
+@extend.by_rows  # the incomplete gamma function is NumPy's: this adds the other libraries, and derivatives
 def weibull_crps(pred: Weibull, y: np.ndarray) -> np.ndarray:
     """Scores of n cases."""
     below = special.gammainc(1.0 + 1.0 / pred.shape, (y / pred.scale) ** pred.shape)  # share of the mean
     return y * (2.0 * pred.cdf(y) - 1.0) + pred.mean() * (2.0 ** (-1.0 / pred.shape) - 2.0 * below)
 
 
+# -- its atoms: the trapezoidal rule in the normal score, with atoms that move with the parameters ----------
+
+
+def nodes_of(pred: Weibull, count: int) -> tuple[Any, Any]:
+    """Quantiles (n, S) at equally spaced normal scores, and their weights (S,)."""
+    scores = np.linspace(-8.25, 8.25, 2 * count + 1)[1::2]
+    log_hazard = pred.constant(np.log(-special.log_ndtr(-scores)))
+    weights = pred.constant(special.softmax(-0.5 * scores**2))
+    return pred.scale[:, None] * pred.ops.exp(log_hazard / pred.shape[:, None]), weights
+
+
+@extend.lowering(Weibull)
+def weibull_atoms(pred: Weibull, nodes: int, points: int) -> extend.Atoms:
+    """Atoms for expectations that have no closed form."""
+    values, weights = nodes_of(pred, nodes)
+    weights = pred.xp.broadcast_to(weights, values.shape)
+    return extend.Atoms(values, weights, f"quantiles at {nodes} normal scores", nested=True)
+
+
+# -- its distance: that of quantile functions, as one of points with a coordinate for each quantile ----------
+
+
+@extend.distance(Wasserstein, Weibull)
+def weibull_distance(metric: Wasserstein, pred: Weibull) -> Any:
+    """Coordinates, and 1.0 where their differences are to be added without squares."""
+    values, weights = nodes_of(pred, 128)
+    return (weights * values, 1.0) if metric.order == 1 else weights**0.5 * values
+
+
+@extend.default_metric(Weibull)
+def weibull_metric(on_targets: Any) -> tuple[Wasserstein, float]:
+    """The metric of the default kernel, and its power."""
+    return Wasserstein(), 1.0
+
+
 # -- its temperature: densities with respect to y**(shape - 1) dy, to the power 1 / T ---------------------
 
 
-@TEMPERATURES.register(Weibull)
+@extend.temperature(Weibull)
 def weibull_temperature(pred: Weibull, T: Any) -> Weibull:
     """Less certain for T > 1; the shape stays."""
     return Weibull(pred.shape, pred.scale * T ** (1.0 / pred.shape))
@@ -112,7 +140,7 @@ def is_weibull(obj: Any) -> bool:
     return isinstance(dist, type(stats.weibull_min)) and not np.any(obj.support()[0])
 
 
-@ADAPTERS.register(is_weibull, kind="a frozen stats.weibull_min")
+@extend.adapter(is_weibull, kind="a frozen stats.weibull_min")
 def from_scipy(frozen: Any) -> Weibull:
     """Parameters from two quantiles, which does not depend on how they were given."""
     low, high = np.atleast_1d(frozen.ppf(-np.expm1(-1.0)), frozen.ppf(-np.expm1(-2.0)))
@@ -130,7 +158,7 @@ def main() -> None:
     print(f"\nCRPS   {float(wc.crps(y, model)):.4f} ({wc.crps(y, model).provenance['expectations']})")
     for name, pred in (
         ("as it is", model),
-        ("scaled", scaling.TemperatureScaling().fit(y, model).transform(model)),
+        ("scaled", wc.TemperatureScaling().fit(y, model).transform(model)),
     ):
         result = wc.calibration_test(y, pred, rng=1, n_resamples=199)
         print(f"{name:9} SKCE {float(result.estimate):+.4f}, p = {result.pvalue:.3f}")

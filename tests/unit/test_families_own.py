@@ -5,7 +5,9 @@ With nothing registered everything works by the generic paths; with rules of its
 
 from __future__ import annotations
 
+import importlib
 import json
+from pathlib import Path
 from typing import Any, ClassVar
 
 import jax
@@ -20,6 +22,8 @@ import wellcal as wc
 from wellcal._arrays.namespaces import to_numpy
 from wellcal._arrays.special import quiet
 from wellcal.conformance import ConformanceError, check_predictions
+from wellcal.expectations.distances import distance
+from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
 from wellcal.measures.scores.row_functions import by_rows
 from wellcal.measures.scores.rules import CRPS_RULES, ENERGY_RULES, MIXTURE_CRPS_RULES
 from wellcal.predictions import (
@@ -34,6 +38,7 @@ from wellcal.predictions import (
     unit_interval,
     whole_numbers,
 )
+from wellcal.predictions.adapters import ADAPTERS, ScipyContinuous
 from wellcal.predictions.batches import concatenate
 from wellcal.predictions.plain import predictions_from_dict, predictions_to_dict
 from wellcal.scaling import TemperatureScaling, apply_temperature
@@ -79,6 +84,9 @@ N = 30
 SHAPE, SCALE = RNG.uniform(0.8, 3.0, N), RNG.uniform(0.5, 2.0, N)
 PRED = Weibull(SHAPE, SCALE)
 Y = PRED.sample(1)
+
+
+KERNEL = ExpDistance(Wasserstein()) @ Gaussian()
 
 
 def closed_crps(pred: Any, y: Any) -> Any:
@@ -365,6 +373,46 @@ def test_rules_of_its_own_are_used() -> None:
 def test_every_scipy_distribution_has_a_crps() -> None:
     generic = wc.as_predictions(stats.weibull_min(SHAPE, scale=SCALE))
     assert float(wc.crps(Y, generic)) == pytest.approx(np.mean(closed_crps(PRED, Y)), rel=1e-9)
+
+
+# -- the example ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def example() -> Any:
+    with pytest.MonkeyPatch.context() as patch, ADAPTERS.restored():
+        patch.syspath_prepend(Path(__file__).parents[2] / "examples")
+        yield importlib.import_module("your_own_family")
+
+
+def test_what_the_example_registers_is_right(example: Any) -> None:
+    pred = example.Weibull(SHAPE, SCALE)
+    assert_allclose(pred.upper_quantile(1e-20), stats.weibull_min(SHAPE, scale=SCALE).isf(1e-20))
+    assert float(wc.crps(Y, pred)) == pytest.approx(float(wc.crps(Y, PRED)), rel=1e-9)
+    assert type(predictions_from_dict(predictions_to_dict(PRED))) is Weibull  # there are two of this name
+    assert type(predictions_from_dict(predictions_to_dict(pred))) is example.Weibull
+    frozen = stats.weibull_min(SHAPE, scale=SCALE)
+    assert_allclose(wc.as_predictions(frozen).shape, SHAPE, rtol=1e-12)
+    assert isinstance(wc.as_predictions(stats.weibull_min(SHAPE, loc=1.0)), ScipyContinuous)
+    # Its atoms agree with those that every family with quantiles has.
+    kernel, options = Gaussian(0.7), {"expectations": wc.Lowering(nodes=128)}
+    assert_allclose(
+        wc.pairing(kernel, pred, pred, **options), wc.pairing(kernel, PRED, PRED, **options), rtol=1e-9
+    )
+    # E|Q(U) - Q'(U)|^2 in gamma functions.
+    form, rows = distance(Wasserstein(), pred)
+    i, j = np.triu_indices(N, 1)
+    second = SCALE**2 * special.gamma(1.0 + 2.0 / SHAPE)
+    product = SCALE[i] * SCALE[j] * special.gamma(1.0 + 1.0 / SHAPE[i] + 1.0 / SHAPE[j])
+    expected = np.sqrt(second[i] + second[j] - 2.0 * product)
+    found = form.tile(pred.ops, rows, rows)[i, j] ** (1.0 / form.degree)
+    assert_allclose(found, expected, rtol=1e-7)
+    assert repr(wc.default_kernel(pred)).startswith("ExpDistance(Wasserstein")
+    assert wc.default_kernel(pred).guarantees(pred).positive_definite
+    scale = torch.tensor(SCALE, requires_grad=True)
+    value = wc.skce(torch.tensor(Y), example.Weibull(torch.tensor(SHAPE), scale), kernel=KERNEL).value
+    value.backward()
+    assert torch.isfinite(scale.grad).all()
 
 
 # -- conformance -------------------------------------------------------------------------------------
