@@ -98,7 +98,7 @@ def test_evalue_is_the_mean_of_products():
     generator = np.random.default_rng(3)
     logs = np.zeros(len(ETAS))
     for t in range(N):
-        drawn = PRED[t]._draw(generator, 9)[:, 0]
+        drawn = PRED[t].draw(generator, 9)[:, 0]
         at = np.concatenate([Y[t : t + 1], drawn])
         u = past_witness(KERNEL, PRED[: t + 1], Y[: t + 1], at[:, None], memory=1000, engine=Tiled())
         logs += log_bets(u)[0]
@@ -321,7 +321,7 @@ def test_bad_options(options, message):
 
 def test_families_that_cannot_be_sampled():
     class Silent(wc.Normal):
-        _draw = wc.Predictions._draw
+        draw = wc.Predictions.draw
 
     with pytest.raises(TypeError, match="a monitor draws from the predictions: Silent cannot be sampled"):
         small().update(Y, Silent(MU, SIGMA))

@@ -92,7 +92,7 @@ def _of_tensor(
     expectations: Any,
 ) -> Gaps:
     """k_P between the cases once for all candidates; closed forms of k_Y for all pairs at a time."""
-    ops, notes = predictions._ops, Notes()
+    ops, notes = predictions.ops, Notes()
     form, rows = prediction_kernel(kernel.predictions, predictions, expectations=expectations, notes=notes)
     seen, wanted = Targets(targets, predictions), Targets(at.targets, at.predictions)
     # Closed forms rather than features: what a case adds must not depend on which cases come with it.
