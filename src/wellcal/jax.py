@@ -96,4 +96,4 @@ def _wide_predictions(pred: object) -> Predictions:
         return as_predictions(wide)
     if isinstance(pred, tuple):
         return as_predictions(tuple(_wide(part) for part in cast("tuple[Any, ...]", pred)))
-    return as_predictions(pred)._map(_wide)
+    return as_predictions(pred).map_arrays(_wide)

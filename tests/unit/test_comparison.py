@@ -167,7 +167,7 @@ def test_draws_are_compared_as_draws():
 
 def test_families_that_cannot_be_sampled_are_tested_by_cumulants():
     class Given(wc.Normal):
-        _draw = wc.Predictions._draw
+        draw = wc.Predictions.draw
 
     found = compare(Y, Given(MU, SIGMA), Given(MU + 0.6, SIGMA), kernel=KERNEL, **FAST)
     assert found.tests[0].method == "pearson"

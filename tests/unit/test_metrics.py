@@ -21,7 +21,7 @@ from wellcal.expectations.distances import distance
 def distances(metric: k.Metric, predictions: Any) -> np.ndarray:
     """All distances of a batch; matching rows must agree with the table."""
     form, rows = distance(metric, predictions)
-    ops = predictions._ops
+    ops = predictions.ops
     table = np.asarray(form.tile(ops, rows, rows))
     assert table.shape == (len(predictions), len(predictions))
     np.testing.assert_allclose(form.paired(ops, rows, rows), np.diagonal(table), atol=1e-14)
@@ -384,7 +384,7 @@ def test_sinkhorn_approximates() -> None:
     def approximate(regularisation: float) -> float:
         form, rows = distance(k.MixtureWasserstein(2, solver="sinkhorn", regularisation=regularisation), P)
         first, second = (slice_rows(rows, slice(i, i + 1)) for i in (0, 1))
-        return float(form.paired(P._ops, first, second)[0] ** 0.5)
+        return float(form.paired(P.ops, first, second)[0] ** 0.5)
 
     rough, fine = approximate(0.5), approximate(0.05)
     assert exact * (1 - 1e-9) <= fine < rough

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import wellcal as wc
+from wellcal.engines import Tiled
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Joint, Wasserstein
 from wellcal.monitoring.bets import ETAS, log_bets, past_witness
 from wellcal.monitoring.monitor import Monitor
@@ -48,7 +49,7 @@ def small(**options):
 
 def test_witness_of_the_past_by_hand():
     candidates = np.stack([Y[-3:], Y[-3:] + 1.0])
-    found = past_witness(KERNEL, PRED, Y, candidates, memory=20)
+    found = past_witness(KERNEL, PRED, Y, candidates, memory=20, engine=Tiled())
     for t, case in enumerate(range(N - 3, N)):
         past = slice(case - 20, case)
         likeness = np.exp(-np.hypot(MU[past] - MU[case], SIGMA[past] - SIGMA[case]))
@@ -66,10 +67,10 @@ def test_joint_kernels_take_the_same_way():
         return np.exp(-distance) * np.exp(-0.5 * (y[:, None] - z) ** 2)
 
     candidates = np.stack([Y[-3:], Y[-3:] + 1.0])
-    plain = past_witness(KERNEL, PRED, Y, candidates, memory=20)
-    options = {"memory": 20, "expectations": wc.Lowering(nodes=64)}
+    plain = past_witness(KERNEL, PRED, Y, candidates, memory=20, engine=Tiled())
+    options = {"engine": Tiled(), "memory": 20, "expectations": wc.Lowering(nodes=64)}
     np.testing.assert_allclose(past_witness(Joint(joint), PRED, Y, candidates, **options), plain, rtol=1e-7)
-    doubled = past_witness(2.0 * KERNEL + KERNEL, PRED, Y, candidates, memory=20)
+    doubled = past_witness(2.0 * KERNEL + KERNEL, PRED, Y, candidates, memory=20, engine=Tiled())
     np.testing.assert_allclose(doubled, 3.0 * plain, rtol=1e-12)
 
 
@@ -97,9 +98,9 @@ def test_evalue_is_the_mean_of_products():
     generator = np.random.default_rng(3)
     logs = np.zeros(len(ETAS))
     for t in range(N):
-        drawn = PRED[t]._draw(generator, 9)[:, 0]
+        drawn = PRED[t].draw(generator, 9)[:, 0]
         at = np.concatenate([Y[t : t + 1], drawn])
-        u = past_witness(KERNEL, PRED[: t + 1], Y[: t + 1], at[:, None], memory=1000)
+        u = past_witness(KERNEL, PRED[: t + 1], Y[: t + 1], at[:, None], memory=1000, engine=Tiled())
         logs += log_bets(u)[0]
         assert monitor.history[t] == pytest.approx(np.mean(np.exp(logs)), rel=1e-9)
     assert monitor.e_value == pytest.approx(np.mean(np.exp(logs)), rel=1e-9)
@@ -320,7 +321,7 @@ def test_bad_options(options, message):
 
 def test_families_that_cannot_be_sampled():
     class Silent(wc.Normal):
-        _draw = wc.Predictions._draw
+        draw = wc.Predictions.draw
 
     with pytest.raises(TypeError, match="a monitor draws from the predictions: Silent cannot be sampled"):
         small().update(Y, Silent(MU, SIGMA))

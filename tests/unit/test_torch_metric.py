@@ -76,7 +76,7 @@ FAMILIES: dict[str, tuple[Any, Any]] = {
 
 
 def to_tensors(pred: Any) -> Any:
-    return pred._map(lambda a: torch.as_tensor(a.copy()))
+    return pred.map_arrays(lambda a: torch.as_tensor(a.copy()))
 
 
 @pytest.mark.parametrize("name", FAMILIES)

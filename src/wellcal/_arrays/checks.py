@@ -129,16 +129,6 @@ def finite(array: Array) -> Array:
     return namespace(array).isfinite(array)
 
 
-def positive(array: Array, name: str) -> None:
-    """Reject values that are not strictly positive."""
-    check_rows(name, array, array > 0, "must be positive", "check the model's output")
-
-
-def nonnegative(array: Array, name: str) -> None:
-    """Reject negative values."""
-    check_rows(name, array, array >= 0, "must not be negative", "check the model's output")
-
-
 def probability_tolerance(array: Array) -> float:
     """How far a sum of probabilities may be from one: 1e-6 in float64, 1e-3 below.
 

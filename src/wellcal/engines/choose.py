@@ -39,7 +39,7 @@ def register_engine(engine: Registered, *, priority: float = 0.0, replace: bool 
     return engine
 
 
-def forchoose_engine(name: str) -> None:
+def forget_engine(name: str) -> None:
     """Undo :func:`register_engine`."""
     del _ENGINES[name]
 

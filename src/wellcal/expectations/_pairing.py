@@ -49,7 +49,7 @@ def pairing(kernel: Kernel, P: object, Q: object, *, expectations: str | Lowerin
     scheme = plan(kernel, [left, right], expectations=expectations, relative=True)
     a, b = scheme.rows([(1.0, left)]), scheme.rows([(1.0, right)])
     with np.errstate(over="ignore", under="ignore"):  # of an exponent: its exponential is zero
-        return scheme.form(a, b).tile(ops_for(left._xp), a, b)
+        return scheme.form(a, b).tile(ops_for(left.xp), a, b)
 
 
 def _is_targets(Q: object) -> bool:

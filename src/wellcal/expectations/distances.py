@@ -280,7 +280,7 @@ _LEVELS = 128  # of the quantile function, where no closed form is known
 
 @DISTANCES.register(Wasserstein, Predictions)
 def _wasserstein(metric: Wasserstein, predictions: Any, how: Context) -> PreparedDistance:
-    if predictions.event_shape != () or not hasattr(predictions, "quantile"):
+    if predictions.event_shape != () or not predictions.supports("quantile"):
         raise unavailable(metric, predictions)
     return _quantile_distance(predictions, metric.order, how)
 
@@ -339,7 +339,7 @@ def _between_quantiles(metric: Wasserstein, predictions: Quantiles, how: Context
 
 def _quantile_distance(predictions: Any, order: int, how: Context) -> PreparedDistance:
     """L2 or L1 distance of quantile functions at levels of equal probability."""
-    like = widen(predictions._like)
+    like = widen(predictions.like)
     if is_traced(like) or getattr(like, "requires_grad", False):
         raise ValueError(
             f"Wasserstein between {type(predictions).__name__} predictions is not differentiable; "
@@ -355,17 +355,17 @@ def _quantile_distance(predictions: Any, order: int, how: Context) -> PreparedDi
 def _quantile_embedding(predictions: Any, order: int, count: int) -> Array:
     """Quantiles amid `count` intervals of equal probability, scaled so that distances are means."""
     levels = (np.arange(count) + 0.5) / count
-    like = widen(predictions._like)
+    like = widen(predictions.like)
     table = np.broadcast_to(levels[:, None], (count, len(predictions))).copy()
-    at = asarray(table, xp=predictions._xp, device=compat.device(like), dtype=like.dtype)
-    values = predictions._xp.permute_dims(widen(predictions.quantile(at)), (1, 0))
+    at = asarray(table, xp=predictions.xp, device=compat.device(like), dtype=like.dtype)
+    values = predictions.xp.permute_dims(widen(predictions.quantile(at)), (1, 0))
     return values / count ** (1.0 / order)
 
 
 def _quantile_error(predictions: Any, order: int) -> float:
     """Largest change of a distance between a few predictions when the levels are halved."""
     probe = predictions[np.unique(np.linspace(0, len(predictions) - 1, 8).astype(int))]
-    ops = ops_for(probe._xp)
+    ops = ops_for(probe.xp)
     values: list[NDArray] = []
     for count in (_LEVELS, _LEVELS // 2):
         form, rows = embedded(_quantile_embedding(probe, order, count), degree=float(order))

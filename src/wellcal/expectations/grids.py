@@ -38,7 +38,7 @@ def common_grid(kernel: Kernel, families: list[Predictions], sides: list[Side]) 
             isinstance(f, (Bernoulli, Categorical)) and _same(class_labels(f), labels) for f in families
         )
         return labels if same else None
-    if all(f._targets == "counts" for f in families):
+    if all(f.target_kind == "counts" for f in families):
         if all(_has_rule(kernel, f) for f in families):
             return None  # a closed form, even a Bessel function, is cheaper than a grid
         return count_grid(families, [side.values for side in sides if isinstance(side, Targets)])
@@ -56,7 +56,7 @@ def _same(a: NDArray, b: NDArray) -> bool:
 
 def support_gram(kernel: Kernel, family: Predictions, grid: NDArray) -> Array:
     """Kernel matrix between the values of a finite support."""
-    like = widen(family._like)
+    like = widen(family.like)
     return label_matrix(ops_for(namespace(like)), kernel, grid, like)
 
 
@@ -75,7 +75,7 @@ def grid_positions(side: Targets, grid: NDArray) -> Array:
 
 def one_hot(side: Targets, grid: NDArray) -> Array:
     """Targets as weights on the support, ``(n, M)``."""
-    like = widen(components_of(side.predictions)[0][0]._like)
+    like = widen(components_of(side.predictions)[0][0].like)
     xp, device = namespace(like), compat.device(like)
     positions = asarray(np.arange(len(grid)), xp=xp, device=device)
     index = xp.astype(asarray(grid_positions(side, grid), xp=xp, device=device), positions.dtype)
@@ -86,7 +86,7 @@ def grid_probabilities(component: Any, grid: NDArray) -> Array:
     """Predictions as weights on the support, ``(n, M)``."""
     if isinstance(component, (Bernoulli, Categorical)):
         return widen(component.class_probs())
-    like = widen(component._like)
+    like = widen(component.like)
     xp, device = namespace(like), compat.device(like)
     if isinstance(component, Quantiles):
         probabilities = asarray(component.bin_probs(), xp=xp, device=device, dtype=like.dtype)

@@ -68,7 +68,7 @@ class JointForm:
         atoms = joint_atoms(kernel, predictions, expectations, notes)
         (together,) = merged([*atoms, target_components(targets).scaled(-1.0)])
         assert isinstance(together.element, Points)
-        like = predictions._like
+        like = predictions.like
         index: Array = np.arange(len(predictions))
         if is_array(like) and not is_objects(like):
             index = asarray(index, xp=namespace(like), device=compat.device(like))

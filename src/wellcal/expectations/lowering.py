@@ -128,7 +128,7 @@ def lower(predictions: Predictions, nodes: int, points: int) -> Atoms:
     Atoms of NumPy predictions are remembered as long as the predictions live: the kernel on
     predictions, the kernel on targets and their length scales all ask for them.
     """
-    if predictions._ops.differentiable or len(predictions) * max(nodes, points) > _MAX_REMEMBERED:
+    if predictions.ops.differentiable or len(predictions) * max(nodes, points) > _MAX_REMEMBERED:
         return _lower(predictions, nodes, points)
     known = _remembered.setdefault(predictions, {})
     if (nodes, points) not in known:
@@ -144,7 +144,7 @@ def _lower(predictions: Predictions, nodes: int, points: int) -> Atoms:
     own = LOWERINGS.find(type(predictions))
     if own is not None:
         return own(predictions, nodes, points)
-    if predictions._targets == "counts":
+    if predictions.target_kind == "counts":
         return _by_lattice(predictions)
     if is_scalar_rule(predictions):
         return _by_quantiles(predictions, nodes)
@@ -153,14 +153,14 @@ def _lower(predictions: Predictions, nodes: int, points: int) -> Atoms:
 
 def is_scalar_rule(predictions: Predictions) -> bool:
     """Whether `lower` uses the quadrature rule, whose number of nodes can be chosen."""
-    return predictions.event_shape == () and hasattr(predictions, "quantile")
+    return predictions.event_shape == () and predictions.supports("quantile")
 
 
 # -- scalar targets --------------------------------------------------------------------------
 
 
 def _by_quantiles(predictions: Any, nodes: int) -> Atoms:
-    xp, like = predictions._xp, widen(predictions._like)
+    xp, like = predictions.xp, widen(predictions.like)
     # Nodes lie symmetrically about 0 and never on it, so that halving keeps a rule of equal spacing.
     step = 2.0 * _RANGE / nodes
     scores = -_RANGE + step * (np.arange(nodes) + 0.5)
@@ -176,7 +176,7 @@ def _by_quantiles(predictions: Any, nodes: int) -> Atoms:
 
 
 def _moving_atoms(predictions: Normal | LogNormal, scores: NDArray) -> Array:
-    xp = predictions._xp
+    xp = predictions.xp
     loc, scale = (
         (predictions.loc, predictions.scale)
         if isinstance(predictions, Normal)
@@ -197,15 +197,15 @@ def in_numpy(predictions: Predictions) -> Predictions:
             values.astype(np.float64) if values.dtype.kind == "f" else values
         )  # positions stay whole numbers
 
-    return predictions._map(converted)
+    return predictions.map_arrays(converted)
 
 
 def _quantiles(predictions: Any, scores: NDArray) -> Array:
     """Quantiles ``(S, n)`` at the levels of increasing normal scores, each from the tail that is nearer."""
-    xp, like = predictions._xp, widen(predictions._like)
+    xp, like = predictions.xp, widen(predictions.like)
     traced = is_traced(like)
     batch: Any = predictions if traced else in_numpy(predictions)
-    split = int((scores <= 0).sum()) if hasattr(batch, "_upper_quantile") else len(scores)
+    split = int((scores <= 0).sum()) if batch.supports("upper_quantile") else len(scores)
 
     def levels(of: NDArray) -> Array:
         level = np.repeat(special.ndtr(of)[:, None], len(predictions), axis=1)
@@ -213,7 +213,7 @@ def _quantiles(predictions: Any, scores: NDArray) -> Array:
 
     parts = [batch.quantile(levels(scores[:split]))]
     if split < len(scores):
-        parts.append(batch._upper_quantile(levels(-scores[split:])))
+        parts.append(batch.upper_quantile(levels(-scores[split:])))
     if traced:
         return stop_gradient(widen(xp.concat(parts, axis=0)))
     return asarray(np.concatenate(parts, axis=0), xp=xp, device=compat.device(like), dtype=like.dtype)
@@ -221,9 +221,9 @@ def _quantiles(predictions: Any, scores: NDArray) -> Array:
 
 def _with_likelihood_ratio(predictions: Any, atoms: Atoms) -> Atoms:
     """Let the parameters act on the weights, where a gradient may be wanted."""
-    if not predictions._ops.differentiable or not hasattr(predictions, "log_prob"):
+    if not predictions.ops.differentiable or not predictions.supports("log_prob"):
         return atoms
-    xp, values = predictions._xp, atoms.values
+    xp, values = predictions.xp, atoms.values
     moved = (1, 0) if values.ndim == 2 else (1, 0, 2)
     log_density = xp.permute_dims(widen(predictions.log_prob(xp.permute_dims(values, moved))), (1, 0))
     usable = xp.isfinite(log_density)
@@ -236,7 +236,7 @@ _TRACED_LATTICE = 128
 
 
 def _by_lattice(predictions: Any) -> Atoms:
-    xp, like = predictions._xp, widen(predictions._like)
+    xp, like = predictions.xp, widen(predictions.like)
     traced = is_traced(like)
     place: Any = {"xp": xp, "device": compat.device(like), "dtype": like.dtype}
     batch: Any = predictions if traced else in_numpy(predictions)
@@ -290,9 +290,9 @@ def _of_equal_weight(predictions: Predictions, values: Array) -> Atoms:
 @LOWERINGS.register(DiagonalNormal)
 @LOWERINGS.register(MultivariateNormal)
 def _by_affine_map(predictions: Any, nodes: int, points: int) -> Atoms:
-    like = widen(predictions._like)
+    like = widen(predictions.like)
     uniform = _sobol(points, predictions.event_shape[0])
-    z = asarray(special.ndtri(uniform), xp=predictions._xp, device=compat.device(like), dtype=like.dtype)
+    z = asarray(special.ndtri(uniform), xp=predictions.xp, device=compat.device(like), dtype=like.dtype)
     return _of_equal_weight(predictions, _affine(predictions, z))
 
 
@@ -346,7 +346,7 @@ def _elliptical_atoms(predictions: PowerExponential, uniform: NDArray) -> Array:
 
 
 def _by_sampling(predictions: Predictions, points: int) -> Atoms:
-    if is_traced(predictions._like):
+    if is_traced(predictions.like):
         raise TypeError(f"{type(predictions).__name__} can only be sampled, which jax.jit cannot trace")
     draws = predictions.sample(np.random.default_rng(_SEED), points)
     xp = namespace(draws)
@@ -369,7 +369,7 @@ def count_grid(predictions: list[Predictions], targets: list[Array]) -> NDArray 
 
     None where no such grid of moderate size exists, or where values cannot be looked at.
     """
-    if is_traced(*(p._like for p in predictions), *targets):
+    if is_traced(*(p.like for p in predictions), *targets):
         return None
     low, high = np.inf, 0.0
     for p in predictions:

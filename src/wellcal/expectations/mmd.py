@@ -29,7 +29,7 @@ def mean_discrepancy(
     scheme = plan(kernel, [predictions], expectations=expectations, notes=notes)
     rows = scheme.rows([(1.0, predictions)])
     form = scheme.form(rows, rows)
-    return MeanDiscrepancy(form), NormedRows(form.paired(predictions._ops, rows, rows), rows)
+    return MeanDiscrepancy(form), NormedRows(form.paired(predictions.ops, rows, rows), rows)
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ def prediction_kernel(
         form = CombinedForm(tuple(part.form for part in prepared), isinstance(kernel, Product), factor)
         return Prepared(form, tuple(part.rows for part in prepared))
     if isinstance(kernel, kernels.Callable):
-        like = predictions._like
+        like = predictions.like
         positions = asarray(np.arange(len(predictions)), xp=namespace(like), device=compat.device(like))
         return Prepared(CallableForm(kernel.function, predictions), positions)
     raise TypeError(f"{kernel!r} is not a kernel on predictions; take ExpDistance(metric)")

@@ -245,7 +245,7 @@ def plan(
     families = [component for batch in batches for component, _ in components_of(batch)]
     dimension = dimension_of(families[0])
     # Numbers and vectors fill the line or the space: only classes, counts and bins have a grid.
-    discrete = families[0]._targets not in ("real", "simplex")
+    discrete = families[0].target_kind not in ("real", "simplex")
     grid = common_grid(kernel, families, sides) if discrete else None
     if grid is not None:
         gram = None if type(kernel) is Delta else support_gram(kernel, families[0], grid)
@@ -305,7 +305,7 @@ def _feature_plan(
     dimension = dimension_of(families[0])
     if type(kernel) is not Gaussian or not isinstance(kernel.lengthscale, float) or dimension > 2:
         return None
-    if any(is_traced(f._like) for f in families):
+    if any(is_traced(f.like) for f in families):
         return None
     sizes = [_component_count(side) for side in sides if not isinstance(side, Targets)]
     if not lowered and not many and max(sizes, default=1) < _MANY_COMPONENTS:
@@ -386,7 +386,7 @@ def _choose_nodes(
     adaptive = options.nodes is None and all(is_scalar_rule(f) for f in affected)
     candidates = [16, 24, 32, 48, 64, 96, 128, 192, 256] if adaptive else [draft.nodes]
     chosen, error = draft, float("nan")
-    if any(is_traced(f._like) for f in affected):
+    if any(is_traced(f.like) for f in affected):
         # Under tracing values cannot be looked at: a middling rule, and no estimate of its error.
         chosen = replace(draft, nodes=options.nodes or 64)
     else:

@@ -84,7 +84,7 @@ def _predicts_classes(metric: Metric, predictions: Predictions) -> bool:
 @CONDITIONS.register(Wasserstein, Predictions)
 @CONDITIONS.register(Wasserstein, Samples)
 def _has_quantiles(metric: Wasserstein, predictions: Predictions) -> bool:
-    return predictions.event_shape == () and are_numbers(predictions) and hasattr(predictions, "quantile")
+    return predictions.event_shape == () and are_numbers(predictions) and predictions.supports("quantile")
 
 
 @CONDITIONS.register(Wasserstein, DiagonalNormal)

@@ -18,10 +18,10 @@ def are_numbers(predictions: Predictions) -> bool:
 
 
 def _is_number(component: Predictions) -> bool:
-    if component._targets == "labels":
+    if component.target_kind == "labels":
         values = getattr(component, "support_values", None)
         return values is not None and values() is not None
-    return component._targets != "objects"
+    return component.target_kind != "objects"
 
 
 def are_countable(predictions: Predictions) -> bool | None:
@@ -30,7 +30,7 @@ def are_countable(predictions: Predictions) -> bool | None:
     Draws may come from a density or not.
     """
     found = [
-        None if isinstance(part, Samples) else part._targets == "bins" or not part._continuous
+        None if isinstance(part, Samples) else part.target_kind == "bins" or not part.continuous
         for part in components(predictions)
     ]
     return None if None in found else all(found)

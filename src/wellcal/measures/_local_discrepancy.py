@@ -170,7 +170,7 @@ def local_discrepancy(
     weights = _weights(factors.predictions, predictions, where, n * ridge, expectations, notes)
     scheme = plan(factors.targets, [predictions, targets], expectations=expectations, notes=notes)
     rows = scheme.rows([(1.0, predictions), (-1.0, targets)])
-    gram = choose_engine("auto").rectangle(scheme.form(rows, rows), predictions._ops, rows, rows)
+    gram = choose_engine("auto").rectangle(scheme.form(rows, rows), predictions.ops, rows, rows)
     xp = namespace(gram)
     squares = xp.sum(weights * (gram @ weights), axis=0)
     ops = ops_for(xp)
@@ -188,7 +188,7 @@ def _weights(
     notes: Notes,
 ) -> Array:
     """``(K + ridge I)^-1 k(at)``, ``(n, m)``."""
-    n, ops = len(predictions), predictions._ops
+    n, ops = len(predictions), predictions.ops
     both = concatenate((predictions, where), ("pred", "at"), "pred and at")
     form, rows = prediction_kernel(kernel, both, expectations=expectations, notes=notes)
     own, other = slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))

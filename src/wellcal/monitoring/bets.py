@@ -10,7 +10,7 @@ from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.rows import slice_rows
-from wellcal.engines import choose_engine
+from wellcal.engines import Engine
 from wellcal.expectations.decompose import Targets
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
@@ -35,6 +35,7 @@ def past_witness(
     candidates: NDArray,
     *,
     memory: int,
+    engine: Engine,
     expectations: str | Lowering = "auto",
 ) -> NDArray:
     """Witness of the cases before each of the last m, at its prediction and each of its candidates.
@@ -49,6 +50,8 @@ def past_witness(
         Targets ``(R + 1, m, ...)`` that the last m cases might have had.
     memory
         Cases before it that the witness of a case is made of, at most.
+    engine
+        Evaluates kernels between cases and candidates.
     expectations
         As in :func:`wellcal.skce`.
 
@@ -66,7 +69,7 @@ def past_witness(
     total = np.zeros((m, count))
     for factor, part in expand(kernel):
         gaps = (_of_joint if isinstance(part, Joint) else _of_tensor)(
-            cast("Any", part), predictions, targets, at, expectations
+            cast("Any", part), predictions, targets, at, engine, expectations
         )
         for t in range(m):
             window = slice(max(0, n - m + t - memory), n - m + t)
@@ -81,11 +84,15 @@ Gaps = Callable[[slice, int, slice], NDArray]
 
 
 def _of_tensor(
-    kernel: Tensor, predictions: Predictions, targets: NDArray, at: Locations, expectations: Any
+    kernel: Tensor,
+    predictions: Predictions,
+    targets: NDArray,
+    at: Locations,
+    engine: Engine,
+    expectations: Any,
 ) -> Gaps:
     """k_P between the cases once for all candidates; closed forms of k_Y for all pairs at a time."""
-    engine = choose_engine("auto")
-    ops, notes = predictions._ops, Notes()
+    ops, notes = predictions.ops, Notes()
     form, rows = prediction_kernel(kernel.predictions, predictions, expectations=expectations, notes=notes)
     seen, wanted = Targets(targets, predictions), Targets(at.targets, at.predictions)
     # Closed forms rather than features: what a case adds must not depend on which cases come with it.
@@ -104,14 +111,19 @@ def _of_tensor(
 
 
 def _of_joint(
-    kernel: Joint, predictions: Predictions, targets: NDArray, at: Locations, expectations: Any
+    kernel: Joint,
+    predictions: Predictions,
+    targets: NDArray,
+    at: Locations,
+    engine: Engine,
+    expectations: Any,
 ) -> Gaps:
     """The same for a kernel that does not factor."""
 
     def gaps(window: slice, t: int, own: slice) -> NDArray:
         where = Locations(at.predictions[own], at.targets[own])
         at_where = location_kernel(
-            kernel, predictions[window], where, engine=choose_engine("auto"), expectations=expectations
+            kernel, predictions[window], where, engine=engine, expectations=expectations
         )
         return np.sum(np.asarray(at_where.deviations(targets[window])), axis=0)
 

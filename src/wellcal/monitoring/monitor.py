@@ -15,6 +15,7 @@ from wellcal._arrays.chunks import rows_within
 from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.resampling.targets import draw_targets, why_not_resampled
 from wellcal.hypotests.setup import numpy_batch, pool_draws
@@ -80,6 +81,8 @@ class Monitor:
     expectations
         As in :func:`wellcal.skce`; None takes a numerical rule of fixed size where no closed form is
         known.
+    engine
+        Name of an engine, or an engine, which evaluates kernels between cases; it is not saved.
 
     Notes
     -----
@@ -129,10 +132,12 @@ class Monitor:
         history: int = 10_000,
         rng: int | np.random.Generator | None = None,
         expectations: str | Lowering | None = None,
+        engine: str | Engine = "auto",
     ) -> None:
         if kernel is not None and reference is not None:
             raise ValueError("give either kernel or reference, from which one would be chosen")
         self.alpha = probability(alpha, "alpha")
+        self.engine = choose_engine(engine)
         self.warmup = whole_number(warmup, "warmup", least=2)
         self.draws = whole_number(draws, "draws", least=1)
         self.memory = whole_number(memory, "memory", least=1)
@@ -275,7 +280,13 @@ class Monitor:
                 drawn = [draw_targets(batch[t], self._rng, self.draws, targets)[:, 0] for t in range(m)]
                 candidates = np.concatenate([targets[None], np.stack(drawn, axis=1)])
             u = past_witness(
-                kernel, predictions, together, candidates, memory=self.memory, expectations=self.expectations
+                kernel,
+                predictions,
+                together,
+                candidates,
+                memory=self.memory,
+                engine=self.engine,
+                expectations=self.expectations,
             )
             increments = log_bets(u)
         # Added one after the other: the same sums for a batch as for single cases.

@@ -92,7 +92,7 @@ def default_kernel(pred: object, *, expectations: str | Lowering = "auto") -> Ke
 
 def subsample(predictions: Predictions) -> Predictions:
     """At most `SUBSAMPLE` of the predictions, without gradients, always the same ones."""
-    fixed = predictions if is_numpy(predictions._xp) else predictions._map(stop_gradient)
+    fixed = predictions if is_numpy(predictions.xp) else predictions.map_arrays(stop_gradient)
     n = len(fixed)
     if n <= SUBSAMPLE:
         return fixed
@@ -103,7 +103,7 @@ def _target_kernel(predictions: Predictions) -> Kernel:
     families = [component for component, _ in components_of(predictions)]
     if all(map(_is_nominal, families)):
         return Delta()
-    if any(family._targets == "objects" for family in families):
+    if any(family.target_kind == "objects" for family in families):
         raise ValueError(
             "Samples of objects have no default kernel; give ExpDistance(metric) @ Callable(function)"
         )
@@ -116,7 +116,7 @@ def _is_nominal(predictions: Predictions) -> bool:
     """Whether targets are names rather than numbers: classes without support, and bins."""
     if isinstance(predictions, Categorical):
         return predictions.support is None
-    return predictions._targets in ("labels", "bins")
+    return predictions.target_kind in ("labels", "bins")
 
 
 TARGET_KERNELS: Rules[Callable[[Any], Kernel]] = Rules("a default kernel on targets")
@@ -200,8 +200,8 @@ def median_distance(
     if n < 2:
         return 1.0
     prepared, rows = distance(metric, predictions, expectations=expectations)
-    ops = ops_for(predictions._xp)
-    xp = predictions._xp
+    ops = ops_for(predictions.xp)
+    xp = predictions.xp
     parts: list[Array] = []
     for i, j in triangle_tiles(0, n, *tile_shape(prepared.width, 2 * budget.cache)):
         block = prepared.tile(ops, slice_rows(rows, i.index), slice_rows(rows, j.index))

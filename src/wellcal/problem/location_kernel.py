@@ -254,7 +254,7 @@ class _TensorTerm:
         elif self._by_matrix(targets):
             table = self._matrix(targets.reshape(-1, *targets.shape[2:]))
             codes = np.arange(len(table)).reshape(targets.shape[:2])
-        elif self.predictions._targets == "counts":
+        elif self.predictions.target_kind == "counts":
             table, codes = self._counts(targets)
         if table is not None and codes is not None:
             by_location = np.ascontiguousarray(table.T)
@@ -307,7 +307,7 @@ def _tensor_term(
     notes: Notes,
 ) -> tuple[_TensorTerm, Array]:
     """The term, and its expectations ``(n, J)``."""
-    n, ops = len(predictions), predictions._ops
+    n, ops = len(predictions), predictions.ops
     both = concatenate((predictions, locations.predictions), ("pred", "locations"), "pred and locations")
     k_P, rows = prediction_kernel(kernel.predictions, both, expectations=expectations, notes=notes)
     own, other = slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))
@@ -333,7 +333,7 @@ def _class_table(kernel: Kernel, predictions: Predictions, locations: Locations)
         labels, chosen = class_labels(first), locations.targets
     else:
         return None
-    like = widen(first._like)
+    like = widen(first.like)
     matrix = label_matrix(ops_for(namespace(like)), kernel, labels, like)
     return namespace(matrix).matrix_transpose(take_rows(matrix, chosen))
 

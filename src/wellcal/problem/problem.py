@@ -201,7 +201,7 @@ def prepare_checked(
             term_rows = TermRows(target_rows, prediction_rows)
             own = _draws_correction(part.targets, predictions)
             if own is not None:
-                own = own * k_P.paired(predictions._ops, prediction_rows, prediction_rows)
+                own = own * k_P.paired(predictions.ops, prediction_rows, prediction_rows)
         terms.append(term)
         rows.append(term_rows)
         if own is not None:
@@ -211,7 +211,7 @@ def prepare_checked(
 
 
 def _library(predictions: Predictions) -> Namespace:
-    like = predictions._like
+    like = predictions.like
     return namespace(like) if is_array(like) else namespace()
 
 

@@ -108,7 +108,7 @@ class SKCELoss(nn.Module):
         """
         check_truth_first(y)
         predictions = wide_predictions(pred)
-        like = predictions._like
+        like = predictions.like
         if not isinstance(like, torch.Tensor):
             raise TypeError(f"pred must be made of tensors, found {type(like).__name__}")
         if len(predictions) < 2:

@@ -128,7 +128,7 @@ class CalibrationMetric(_Metric):
         predictions = wide_predictions(preds if self.family is None else self.family(preds))
         checked = predictions.check_targets(widen_half(target), "target")
         check_same_length(len(predictions), "preds", int(checked.shape[0]), "target")
-        device = predictions._like.device if isinstance(predictions._like, torch.Tensor) else None
+        device = predictions.like.device if isinstance(predictions.like, torch.Tensor) else None
         template = template_of(predictions)
         if self._template is None:
             self._template = template
@@ -159,7 +159,7 @@ class CalibrationMetric(_Metric):
 
     def _pvalue(self, targets: torch.Tensor, predictions: Any) -> float:
         y: Any = to_numpy(targets)
-        if predictions._targets == "labels":
+        if predictions.target_kind == "labels":
             y = predictions.labels()[y]
         options: dict[str, Any] = {"rng": self.rng, "progress": False, **self.test_options}
         return calibration_test(y, predictions, kernel=self.kernel, **options).pvalue

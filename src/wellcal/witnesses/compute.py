@@ -176,7 +176,7 @@ def witness(
     too_small = [cases.where for cases in given if cases.where not in large]
     if too_small:
         provenance["segments too small"] = too_small
-    like = as_predictions(pred)._like
+    like = as_predictions(pred).like
 
     def returned(array: NDArray) -> Array:
         """In the library of the input, and on its device."""

@@ -27,7 +27,7 @@ def witness_locations(given: object, setup: Setup) -> Locations:
     predictions = setup.predictions
     if targets_are_indices(predictions):
         return _of_classes(predictions)
-    if predictions.event_shape == () and hasattr(predictions, "quantile") and summaries_of(predictions):
+    if predictions.event_shape == () and predictions.supports("quantile") and summaries_of(predictions):
         return _of_numbers(predictions)
     return draw_locations(predictions, _DRAWN, setup.rng)
 
@@ -49,7 +49,7 @@ def _of_numbers(predictions: Predictions) -> Locations:
     cases = _representatives(summaries_of(predictions)[0].values)
     chosen: Any = predictions[cases]
     if isinstance(chosen, Quantiles):
-        edges = chosen._edges()
+        edges = chosen.bin_edges()
         targets = 0.5 * (edges[:, 1:] + edges[:, :-1])
     else:
         levels = np.broadcast_to(special.ndtr(_SCORES)[:, None], (len(_SCORES), len(cases)))

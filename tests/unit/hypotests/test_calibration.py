@@ -306,7 +306,7 @@ def test_few_clusters_are_told() -> None:
 class Unsampled(wc.Normal):
     """Normals whose sampler is not known."""
 
-    _draw: ClassVar[Any] = Predictions._draw
+    draw: ClassVar[Any] = Predictions.draw
 
 
 UNSAMPLED = Unsampled(MU, SIGMA)

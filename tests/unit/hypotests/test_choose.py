@@ -163,7 +163,7 @@ def test_cheaper_methods_are_chosen_without_targets_too(
     draws = rng.normal(size=(40, 30))
     pred = wc.Samples(draws, kind="atoms")
     if not sampled:
-        monkeypatch.setattr(wc.Samples, "_draw", Predictions._draw)
+        monkeypatch.setattr(wc.Samples, "draw", Predictions.draw)
     targets = (draws[:, 0], 1e5 * draws[:, 1])
     setups = [make_setup(y, pred, expectations=wc.Lowering(nodes=8)) for y in targets]
     assert setups[0].problem.width != setups[1].problem.width

@@ -92,7 +92,7 @@ def test_exact_size_of_q() -> None:
     ranks = []
     for seed in range(200):
         case = setup(8, seed)
-        sets = np.concatenate([case.targets[None], case.predictions._draw(case.rng, 9)])
+        sets = np.concatenate([case.targets[None], case.predictions.draw(case.rng, 9)])
         q = cme_statistics(case, 3)(sets)
         ranks.append(int(np.sum(q >= q[0])))
     counts = np.bincount(ranks, minlength=11)[1:]

@@ -96,7 +96,7 @@ def _check_sampled(predictions: Predictions) -> None:
     if unsampled is not None:
         raise TypeError(
             f'method="consistency" draws targets from the predictions, and {unsampled} cannot be sampled; '
-            'give the family a method _draw(rng, size), or take method="pearson" or "block"'
+            'give the family a method draw(rng, size), or take method="pearson" or "block"'
         )
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import linalg, special
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal.expectations.decompose import components_of, targets_are_indices
+from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.pvalues import combined_pvalues, rank_pvalues
 from wellcal.predictions import MultivariateNormal, Predictions, Quantiles, Samples
 
@@ -122,11 +122,8 @@ def centre_and_spread(predictions: Any) -> tuple[NDArray, NDArray]:
 
 def _surprise(predictions: Any) -> SumOverCases | None:
     """Minus the log probability of all targets of a set, or None for predictions that have none."""
-    parts = [component for component, _ in components_of(predictions)]
-    if not all(hasattr(part, "log_prob") for part in parts):
+    if not predictions.supports("log_prob"):
         return None
-    if len({part._continuous for part in parts}) > 1:
-        return None  # a mixture of a density with probabilities has neither
 
     def surprise(targets: NDArray) -> NDArray:
         with np.errstate(all="ignore"):

@@ -28,7 +28,7 @@ _MOST_SETS = 100  # drawn at a time
 def unsampled_family(predictions: Predictions) -> str | None:
     """Name of the family, among the components of a mixture too, that cannot be sampled, or None."""
     for component, _ in components_of(predictions):
-        if type(component)._draw is Predictions._draw:
+        if not component.supports("sample"):
             return type(component).__name__
     return None
 
@@ -37,7 +37,7 @@ def why_not_resampled(predictions: Predictions) -> str | None:
     """Why targets cannot be drawn from the predictions so that a test is exact, or None."""
     unsampled = unsampled_family(predictions)
     if unsampled is not None:
-        return f"{unsampled} cannot be sampled; give the family a method _draw(rng, size)"
+        return f"{unsampled} cannot be sampled; give the family a method draw(rng, size)"
     parts = [part for part, _ in components_of(predictions)] if isinstance(predictions, Mixture) else []
     if any(isinstance(part, Samples) and part.kind == "draws" for part in parts):
         return (
@@ -103,7 +103,7 @@ def draw_targets(predictions: Predictions, rng: np.random.Generator, size: int, 
     if targets_are_indices(predictions):
         family: Any = predictions
         return draw_index(to_numpy(family.class_probs()), rng, size).astype(like.dtype, copy=False)
-    drawn = predictions._draw(rng, size)
+    drawn = predictions.draw(rng, size)
     return drawn if drawn.dtype == object else drawn.astype(like.dtype, copy=False)
 
 

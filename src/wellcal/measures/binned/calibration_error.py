@@ -257,7 +257,7 @@ def _parts(targets: Array, predictions: Any, reduce: str | None) -> list[_Part]:
         masses = as_library(predictions.bin_probs(), like, like.dtype)
         probs = namespace(like).broadcast_to(masses, (len(predictions), int(masses.shape[0])))
         return [_Part(predictions.values, EqualMassBins(), predictions, bins, probs, on_simplex=False)]
-    if all(part._targets == "counts" for part, _ in components_of(predictions)):
+    if all(part.target_kind == "counts" for part, _ in components_of(predictions)):
         return [_Part(_moments(predictions), EqualMassBins(), predictions, targets, on_simplex=False)]
     raise TypeError(
         f"ECE and MCE compare frequencies with probabilities, which {type(predictions).__name__} predictions "

@@ -72,7 +72,7 @@ def count_tables(
     predictions: Any, targets: Array, bins: NDArray, count: int, *, squares: bool
 ) -> list[BinTable]:
     """Tables of predicted counts, one for each bin, over counts that hold all but 1e-13 of its mass."""
-    if is_traced(predictions._like, targets):
+    if is_traced(predictions.like, targets):
         raise TypeError("the counts that a bin spans cannot be found inside jax.jit; call this outside")
     plain: Any = in_numpy(predictions)
     low = plain.quantile(_COUNT_TAIL)
@@ -95,7 +95,7 @@ def count_tables(
 def _count_table(
     predictions: Any, observed: NDArray, rows: NDArray, grid: NDArray, squares: bool
 ) -> BinTable:
-    like = widen(predictions._like)
+    like = widen(predictions.like)
     xp, place = namespace(like), {"xp": namespace(like), "device": device_of(like), "dtype": like.dtype}
     total: Any = 0.0
     second: Any = 0.0

@@ -90,14 +90,14 @@ def distribution_at(predictions: Any, targets: Array) -> tuple[Array, Array]:
 
 
 def _component_distribution(part: Any, y: Array) -> tuple[Array, Array]:
-    xp = part._xp
+    xp = part.xp
     if isinstance(part, Samples):
         weights = widen(part.atom_weights())
         nothing = xp.zeros_like(weights)
         low = xp.sum(xp.where(part.values < y[:, None], weights, nothing), axis=1)
         return low, xp.sum(xp.where(part.values <= y[:, None], weights, nothing), axis=1)
     upto = widen(part.cdf(y))
-    if part._targets == "counts":
+    if part.target_kind == "counts":
         return widen(part.cdf(y - 1.0)), upto
     if isinstance(part, Normal):
         jump = (part.scale == 0) & (part.loc == y)

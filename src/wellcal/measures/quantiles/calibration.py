@@ -97,7 +97,7 @@ def quantile_calibration(
     """
     targets, predictions = check_inputs(y, pred)
     check_scalar(predictions, "quantile_calibration")
-    if not predictions._continuous:
+    if not predictions.continuous:
         raise TypeError(
             f"quantile_calibration needs continuous predictions, found {type(predictions).__name__}: below a "
             "quantile of a discrete prediction there is more than its level, calibrated or not"

@@ -8,6 +8,7 @@ import numpy as np
 
 from wellcal._arrays.checks import check_ndim
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.predictions import Predictions
 
 
 def check_levels(levels: Any, name: str = "levels", *, open_interval: bool = False) -> NDArray:
@@ -31,15 +32,12 @@ def check_levels(levels: Any, name: str = "levels", *, open_interval: bool = Fal
     return array
 
 
-def check_scalar(predictions: Any, what: str) -> None:
+def check_scalar(predictions: Predictions, what: str) -> None:
     """An error unless `predictions` are of numbers or of classes, with a distribution function."""
-    name = type(predictions).__name__
     if predictions.event_shape != ():
         raise TypeError(
             f"{what} needs predictions of numbers, found vectors of length {predictions.event_shape[0]}; "
             "take one coordinate at a time"
         )
-    if predictions._targets == "objects" or not (
-        hasattr(predictions, "cdf") or predictions._targets == "labels"
-    ):
-        raise TypeError(f"{what} needs predictions with cdf, which {name} of these targets does not have")
+    if not predictions.supports("cdf") and predictions.target_kind != "labels":
+        raise TypeError(f"{what} needs predictions with cdf: {predictions.missing('cdf')}")

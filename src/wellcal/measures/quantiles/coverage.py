@@ -139,7 +139,7 @@ def _numbers(predictions: Any, targets: Array) -> Array:
             "interval_coverage needs predictions of numbers, found predictions of classes; give the numbers "
             "that classes stand for as support="
         )
-    values = from_numpy(np.asarray(predictions.support_values()), predictions._like)
+    values = from_numpy(np.asarray(predictions.support_values()), predictions.like)
     return take_rows(values, targets)
 
 
@@ -149,7 +149,7 @@ def _expected(predictions: Any, lower: Array, upper: Array, level: float) -> flo
         values = to_numpy(predictions.values)
         inside = (values >= to_numpy(lower)[:, None]) & (values <= to_numpy(upper)[:, None])
         return float(np.mean((inside.sum(axis=1) - 1.0) / (values.shape[1] + 1.0)))
-    if predictions._continuous:
+    if predictions.continuous:
         return level
     batch: Any = predictions
     if targets_are_indices(batch):

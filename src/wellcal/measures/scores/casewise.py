@@ -21,9 +21,9 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.quantiles.checks import check_levels
-from wellcal.predictions import Bernoulli, Mixture
-from wellcal.predictions.adapters import as_predictions
-from wellcal.predictions.inputs import check_truth_first
+from wellcal.measures.scores._common import names_only
+from wellcal.predictions import Predictions
+from wellcal.predictions.inputs import check_inputs
 from wellcal.problem.weights import check_weights
 
 PINBALL_LEVELS = tuple(round(0.05 * i, 2) for i in range(1, 20))
@@ -82,7 +82,7 @@ def mse(y: object, pred: object, *, weights: object = None) -> Estimate:
     2.0
     """
     predictions, targets = _checked(y, pred, "mean", "mse")
-    if predictions._targets == "labels":
+    if predictions.target_kind == "labels":
         targets = _label_values(predictions, y)
     squares = (widen(targets) - widen(predictions.mean())) ** 2
     xp = namespace(squares)
@@ -129,7 +129,7 @@ def pinball_loss(
     predictions, targets = _checked(y, pred, "quantile", "pinball_loss")
     chosen = check_levels(PINBALL_LEVELS if levels is None else levels, open_interval=True)
     shape = (len(chosen), len(predictions))
-    grid = from_numpy(np.ascontiguousarray(np.broadcast_to(chosen[:, None], shape)), predictions._like)
+    grid = from_numpy(np.ascontiguousarray(np.broadcast_to(chosen[:, None], shape)), predictions.like)
     gap = widen(targets)[None, :] - widen(predictions.quantile(grid))
     xp = namespace(gap)
     losses = xp.where(gap > 0, grid * gap, (grid - 1.0) * gap)
@@ -139,37 +139,28 @@ def pinball_loss(
 # -- shared ----------------------------------------------------------------------------------
 
 
-def _checked(y: object, pred: object, method: str, score: str) -> tuple[Any, Array]:
-    check_truth_first(y)
-    predictions: Any = as_predictions(pred)
+def _checked(y: object, pred: object, method: str, score: str) -> tuple[Predictions, Array]:
+    """Predictions that have a method, and targets as users give them: labels are not yet positions."""
+    targets, predictions = check_inputs(y, pred)
     if predictions.event_shape != () and method == "quantile":
         raise TypeError(
             f"{score} needs predictions of numbers, found vectors of length {predictions.event_shape[0]}; "
             "take one coordinate at a time"
         )
-    if not hasattr(predictions, method):
-        raise TypeError(
-            f"{score} needs predictions with {method}, which {type(predictions).__name__} has not"
-        )
-    predictions.check_targets(y)
-    return predictions, _as_given(y, predictions)
-
-
-def _as_given(y: object, predictions: Any) -> Array:
-    """Targets as `log_prob` takes them: labels stay labels, numbers become an array."""
-    return predictions.check_targets(y) if predictions._targets != "labels" else y
+    if not predictions.supports(method):
+        raise TypeError(f"{score} needs predictions with {method}: {predictions.missing(method)}")
+    return predictions, y if predictions.target_kind == "labels" else targets
 
 
 def _label_values(predictions: Any, y: object) -> Array:
     """The numbers that observed classes stand for; names of classes have none."""
-    parts = predictions.components if isinstance(predictions, Mixture) else (predictions,)
-    if not all(isinstance(part, Bernoulli) or part.support is not None for part in parts):
+    if names_only(predictions):
         raise TypeError(
             "mse needs predictions of numbers or vectors, found predictions of classes; where classes stand "
             "for numbers, give these to Categorical as support="
         )
     index = predictions.check_targets(y)
-    return take_rows(from_numpy(np.asarray(predictions.support_values()), predictions._like), index)
+    return take_rows(from_numpy(np.asarray(predictions.support_values()), predictions.like), index)
 
 
 def _weighted_mean(scores: Array, name: str, provenance: dict[str, Any] | None, weights: object) -> Estimate:
