@@ -114,7 +114,7 @@ def check_indexing(batch: Predictions, rng: np.random.Generator) -> None:
             )
         said = _said(part, y[rows])
         if said.keys() != whole.keys():
-            raise LawBrokenError(f"[{index}] can say {sorted(said)}, but the whole batch {sorted(whole)}")
+            raise LawBrokenError(f"[{index}] supports {sorted(said)}, but the whole batch {sorted(whole)}")
         for name, value in said.items():
             expected = whole[name][rows] if whole[name].ndim else whole[name]
             scale = np.abs(expected[np.isfinite(expected)]).max(initial=0.0)

@@ -64,7 +64,7 @@ def check_inverse(few: Predictions) -> str | None:
             f"quantile falls between levels {levels[at]:g} and {levels[at[0] + 1, 0]:g} of prediction {at[1]}"
         ),
     )
-    # A step beside the quantile allows for its rounding, and finds the two ends of a jump of the cdf.
+    # A step to either side of the quantile allows for its rounding, and finds both ends of a jump of the cdf.
     width = quantiles[-1] - quantiles[0]
     accuracy = max(1e-9, 1e2 * rounding(few))
     step = accuracy * (np.abs(quantiles) + np.where(np.isfinite(width), width, 0.0)) + 1e-300

@@ -41,7 +41,7 @@ def check_predictions(
     Parameters
     ----------
     predictions
-        A batch of the family with at least two predictions, better ten that differ.
+        A batch of the family with at least two predictions, preferably ten different ones.
     kernel
         Kernel on pairs for a round trip through :func:`wellcal.skce`; the family's default where None.
     rng
@@ -79,7 +79,8 @@ def check_predictions(
     inverse
         `quantile` is the inverse of `cdf`, and both are non-decreasing.
     probability integral transform
-        `cdf` at draws is uniform, where it jumps after randomisation (Kolmogorov-Smirnov test at level 1e-6).
+        `cdf` at draws is uniform, after randomisation where it jumps (Kolmogorov-Smirnov test with error
+        rate 1e-6).
     density
         `log_prob` integrates to one and, over intervals, to differences of `cdf` (scalar targets); where
         it is a probability, it agrees with frequencies of draws.

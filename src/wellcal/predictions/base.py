@@ -273,7 +273,7 @@ class Predictions:
         """
         if is_array(y) and namespace(y) is not self.xp:
             if is_traced(y):
-                namespace(y, self.like)  # an error: its values are not there yet to be carried over
+                namespace(y, self.like)  # raises: values that are not known yet cannot be moved
             y = to_numpy(y)
         array = real_array(y, name, ndim=(1 + len(self.event_shape),), like=self.like)
         check_same_length(array.shape[0], name, len(self), "predictions")

@@ -107,10 +107,10 @@ def _padded(samples: Samples, size: int) -> Samples:
     values, weights = samples.values, samples.atom_weights()
     missing = size - int(values.shape[1])
     if missing:
-        values = _beside(values, [values[:, :1, ...]] * missing)
-        weights = _beside(weights, [0.0 * weights[:, :1]] * missing)
+        values = _appended(values, [values[:, :1, ...]] * missing)
+        weights = _appended(weights, [0.0 * weights[:, :1]] * missing)
     return samples.with_fields(values=values, weights=weights, kind="atoms")
 
 
-def _beside(array: Array, more: list[Array]) -> Array:
+def _appended(array: Array, more: list[Array]) -> Array:
     return namespace(array).concat([array, *more], axis=1)

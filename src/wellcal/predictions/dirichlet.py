@@ -59,8 +59,8 @@ class Dirichlet(Predictions):
     def log_prob(self, y: Array) -> Array:
         """Log density at `y` with respect to the first d - 1 coordinates, ``(n,)``.
 
-        Minus infinity for vectors with a negative coordinate; that they sum to one is the caller's to see to
-        (`check_targets` does).
+        Minus infinity for vectors with a negative coordinate; that they sum to one is not
+        checked here (`check_targets` does).
         """
         xp, ops, a = self.xp, self.ops, self.concentration
         y = self.argument(y, "y")

@@ -129,7 +129,7 @@ class DiagonalNormal(Predictions):
         """Log density at `y`, ``(n,)``."""
         xp = self.xp
         terms = _log_density(self.ops, self.argument(y, "y"), self.loc, self.scale)
-        # One impossible coordinate makes a target impossible, also beside certain ones of infinite density.
+        # One impossible coordinate makes a target impossible, even where others have infinite density.
         impossible = xp.any(terms == -math.inf, axis=-1)
         total = xp.sum(terms, axis=-1)
         return xp.where(impossible, -math.inf * xp.ones_like(total), total)

@@ -99,7 +99,7 @@ class StudentT(Predictions):
     scale: Array = parameter(positive)
 
     def mean(self) -> Array:
-        """Means, ``(n,)``; NaN for df <= 1, where there is none."""
+        """Means, ``(n,)``; NaN for df <= 1, where it does not exist."""
         ops = self.ops
         return ops.where(self.df > 1, self.loc, math.nan * ops.one(self.loc))
 
@@ -309,7 +309,7 @@ class Beta(Predictions):
         possible = (y >= 0) & (y <= 1)
         y = ops.where(possible, y, 0.5 * ops.one(y))
         zero = 0.0 * y
-        # Terms of order zero vanish at their end of the interval also where the logarithm is infinite.
+        # Terms of order zero vanish at their end of the interval even where the logarithm is infinite.
         found = (
             ops.xlogy(self.a - 1.0 + zero, y)
             + _xlog1py(ops, self.b - 1.0 + zero, -y)

@@ -43,7 +43,7 @@ class CrossFitted:
     folds
         Fold of each case, ``(n,)``.
     scaling
-        The recalibration fitted to all cases: the one to go on with.
+        The recalibration fitted to all cases: the one to use from now on.
 
     Notes
     -----
@@ -134,7 +134,7 @@ def cross_fit(
     pred
         Predictions, as for :meth:`TemperatureScaling.fit`.
     scaling
-        A `TemperatureScaling` whose parameters are used; it is not changed. None is one with default ones.
+        A `TemperatureScaling` whose parameters are used; it is not changed. None takes the defaults.
     objective, fit_options
         As in :meth:`TemperatureScaling.fit`.
     folds
@@ -148,8 +148,8 @@ def cross_fit(
     Returns
     -------
     CrossFitted
-        Both tests, likelihoods, temperatures, recalibrated predictions, and the recalibration to go on with.
-        Its documentation says what each p-value means.
+        Both tests, likelihoods, temperatures, recalibrated predictions, and the recalibration to use from
+        now on. Its documentation says what each p-value means.
 
     Examples
     --------

@@ -35,7 +35,7 @@ class TemperatureScaling:
     Densities p become q proportional to p^(1/T), with one T for all predictions: see
     :func:`wellcal.scaling.apply_temperature` for what that means for each family. T is chosen on held-out
     data, by likelihood or by calibration error. Means of predicted numbers, and most probable classes,
-    stay as they are.
+    do not change.
 
     Parameters
     ----------

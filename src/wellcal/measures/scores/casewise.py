@@ -167,7 +167,9 @@ def _weighted_mean(scores: Array, name: str, provenance: dict[str, Any] | None, 
     """``sum w s / sum w``, with the standard error of a ratio; cases of weight zero do not count."""
     xp, n = namespace(scores), int(scores.shape[0])
     w = check_weights(weights, n, scores)
-    counted = xp.where(w > 0, scores, xp.zeros_like(scores))  # an infinite score of weight zero is none
+    counted = xp.where(
+        w > 0, scores, xp.zeros_like(scores)
+    )  # a score of weight zero does not count, even an infinite one
     value = xp.sum(w * counted) / xp.sum(w)
     error: Any = None
     if n > 1:

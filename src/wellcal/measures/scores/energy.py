@@ -71,7 +71,7 @@ def energy_score(
     Notes
     -----
     For a normal vector W, :math:`\mathrm{E}\|W\|^\beta` is an integral over the Laplace transform of
-    :math:`\|W\|^2`, which is a product of elementary functions: the double exponential rule has it to
+    :math:`\|W\|^2`, which is a product of elementary functions: the double exponential rule gives it to
     rounding, in any dimension.
 
     References
@@ -302,7 +302,7 @@ def _distances(mean: Array, spread: Array, half: float, scales: NDArray, rates: 
     xp, ops = namespace(mean), ops_for(namespace(mean))
     exact_mean, variances = mean, spread
     if spread.ndim == 3:
-        # The determinant of I + t C has no correct digits less one for small t: eigenvalues keep them all.
+        # The determinant of I + t C, less one, has no correct digits for small t: eigenvalues keep them all.
         variances, vectors = xp.linalg.eigh(stop_gradient(spread))
         variances = ops.where(variances > 0, variances, 0.0 * variances)
         exact_mean = xp.matmul(xp.matrix_transpose(vectors), stop_gradient(mean)[:, :, None])[:, :, 0]

@@ -16,7 +16,7 @@ from wellcal.predictions.batches import concatenate
 
 
 def is_list_of_objects(obj: object) -> bool:
-    """Whether `obj` is a list of something else than numbers, rows of numbers or NumPy arrays."""
+    """Whether `obj` is a list with something other than numbers, rows of numbers or NumPy arrays."""
     if not isinstance(obj, list):
         return False
     items = cast("list[Any]", obj)

@@ -178,7 +178,7 @@ def _scalar_families() -> dict[type, Callable[[Columns], Predictions | None]]:
 
 
 def _from_variable(variable: Any) -> Predictions:
-    """A random variable: its parameters are public attributes where its class has a name."""
+    """A random variable: those with a class of their own show their parameters."""
     from scipy import stats
 
     if isinstance(variable, stats.Mixture):

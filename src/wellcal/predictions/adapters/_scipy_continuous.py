@@ -81,11 +81,11 @@ class ScipyContinuous(Predictions):
         self.store(medians=medians)
 
     def mean(self) -> Array:
-        """Means, ``(n,)``; infinite or NaN where there is none."""
+        """Means, ``(n,)``; infinite or NaN where it does not exist."""
         return self._evaluate("mean", "mean")
 
     def variance(self) -> Array:
-        """Variances, ``(n,)``; infinite or NaN where there is none."""
+        """Variances, ``(n,)``; infinite or NaN where it does not exist."""
         return self._evaluate("var", "variance")
 
     def log_prob(self, y: object) -> Array:
@@ -169,7 +169,7 @@ def frozen_parameters(frozen: Any) -> dict[str, NDArray]:
     given.update(zip(order, frozen.args, strict=False))
     given.update(frozen.kwds)
     values = [x if isinstance(x, (int, float)) else np.asarray(x) for x in (given[name] for name in order)]
-    dtype = np.result_type(*values)  # a plain number takes the precision of the arrays beside it
+    dtype = np.result_type(*values)  # a plain number takes the precision of the arrays it comes with
     if dtype.kind != "f":
         dtype = np.dtype(np.float64)
     columns = np.broadcast_arrays(*(np.asarray(x, dtype=dtype) for x in values))

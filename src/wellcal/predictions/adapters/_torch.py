@@ -151,7 +151,7 @@ def _from_mixture(obj: Any) -> Predictions:
     if len(family.batch_shape) > 2 or weights.ndim > 2:
         raise ValueError(
             f"MixtureSameFamily has components of batch shape {family.batch_shape}, and a batch of "
-            f"predictions has one axis beside that of the components; {_FLATTEN}"
+            f"predictions has one axis besides that of the components; {_FLATTEN}"
         )
     rows = slice(None) if len(family.batch_shape) == 2 else None
     members = [family.at((rows, k)) for k in range(int(weights.shape[-1]))]
