@@ -23,9 +23,8 @@ from wellcal.measures.contributions import contributions
 from wellcal.measures.estimate import Estimate, Interval, estimate_text
 from wellcal.measures.presentation import Presentable, Row, pvalue_text
 from wellcal.predictions import Bernoulli, Categorical, Mixture, Predictions
-from wellcal.predictions.base import as_generator
+from wellcal.predictions.base import as_generator, check_inputs
 from wellcal.predictions.batches import concatenate
-from wellcal.predictions.inputs import check_inputs
 from wellcal.problem.defaults import SUBSAMPLE, default_kernel
 from wellcal.problem.weights import check_weights
 

@@ -19,7 +19,7 @@ from wellcal.measures._skce import BlockSize, check_training_options, kce, skce
 from wellcal.measures._ucme import ucme
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import as_predictions
-from wellcal.predictions.inputs import check_truth_first
+from wellcal.predictions.base import check_truth_first
 
 __all__ = ["kce", "skce", "skce_loss", "ucme"]
 

@@ -157,12 +157,12 @@ def pairs_above(rows: Span, columns: Span) -> NDArray:
     array([[False,  True],
            [False, False]])
     """
-    return _above(rows.stop - rows.start, columns.stop - columns.start, columns.start - rows.start)
+    return above_diagonal(rows.stop - rows.start, columns.stop - columns.start, columns.start - rows.start)
 
 
 @lru_cache(maxsize=8)
-def _above(height: int, width: int, shift: int) -> NDArray:
-    """The same for all tiles that lie alike on the diagonal."""
+def above_diagonal(height: int, width: int, shift: int = 0) -> NDArray:
+    """Where i < j + shift: the same for all tiles that lie alike on the diagonal."""
     above = np.less.outer(np.arange(height), np.arange(shift, shift + width))
     above.flags.writeable = False
     return above

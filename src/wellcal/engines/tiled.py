@@ -24,7 +24,7 @@ import array_api_compat as compat
 import numpy as np
 
 from wellcal._arrays.checks import whole_number
-from wellcal._arrays.chunks import Span, budget, in_chunks, tile_shape, triangle_tiles
+from wellcal._arrays.chunks import Span, above_diagonal, budget, in_chunks, tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import (
     Array,
     concat_rows,
@@ -252,7 +252,7 @@ def _at_once(problem: Problem) -> Sums:
     """Sums over the triangle of a small problem in one go: there is nothing to gain from tiles."""
     with np.errstate(over="ignore", under="ignore"):
         h = problem.tile(problem.rows, problem.rows)
-    pairs = np.triu(h, 1)
+    pairs = np.where(above_diagonal(problem.n, problem.n), h, 0.0)
     right = pairs.sum(axis=1)
     return Sums(float(right.sum()), right + pairs.sum(axis=0))
 

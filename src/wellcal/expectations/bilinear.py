@@ -135,6 +135,7 @@ class ElementForm:
             lambda v: xp.reshape(v, (1, -1)),
             self._outer_matrix,
             _contract,
+            mirror=xp.matrix_transpose if a is b else None,
         )
 
     def paired(self, ops: Ops, a: Measure, b: Measure) -> Array:
@@ -174,19 +175,27 @@ class ElementForm:
         second: Callable[[Array], Array],
         by_matrix: Evaluation,
         contract: Callable[..., Array],
+        mirror: Callable[[Array], Array] | None = None,
     ) -> Array:
-        """Sum over all pairs of kinds, whose arrays `first` and `second` shape so that they broadcast."""
+        """Sum over all pairs of kinds, whose arrays `first` and `second` shape so that they broadcast.
+
+        Where both sides are the same, `mirror` turns the pairs of two kinds into those the other way round.
+        """
         total: Array = None
         right = [(part, _shaped(second, part)) for part in b]
-        for left in a:
+        for g, left in enumerate(a):
             shaped = _shaped(first, left)
-            for other, element in right:
+            for k, (other, element) in enumerate(right):
+                if mirror is not None and k < g:
+                    continue
                 if _by_matrix(self.kernel, left, other):
                     values = by_matrix(ops, left.element, other.element)
                 else:
                     values = evaluate(ops, self.kernel, shaped, element, self.dimension)
-                part, factor = contract(ops, values, left, other), _factor(left) * _factor(other)
-                total = _add(total, part, factor)
+                part = contract(ops, values, left, other)
+                if mirror is not None and k > g:
+                    part = part + mirror(part)
+                total = _add(total, part, _factor(left) * _factor(other))
         return total
 
     def _outer_matrix(self, ops: Ops, a: Element, b: Element) -> Array:

@@ -305,10 +305,10 @@ def _feature_plan(
     dimension = dimension_of(families[0])
     if type(kernel) is not Gaussian or not isinstance(kernel.lengthscale, float) or dimension > 2:
         return None
-    if any(is_traced(f.like) for f in families):
-        return None
     sizes = [_component_count(side) for side in sides if not isinstance(side, Targets)]
     if not lowered and not many and max(sizes, default=1) < _MANY_COMPONENTS:
+        return None
+    if any(is_traced(f.like) for f in families):
         return None
     # Only points and independent normals have features in closed form.
     rest = {type(f) for f in families if kind_of(f) not in (Points, Normals)}

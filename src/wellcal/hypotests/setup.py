@@ -16,8 +16,7 @@ from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import estimate_blocks, estimate_unbiased
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions, Samples
-from wellcal.predictions.base import as_generator
-from wellcal.predictions.inputs import check_inputs
+from wellcal.predictions.base import as_generator, check_inputs
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.location_kernel import LocationKernel, location_kernel
 from wellcal.problem.locations import Locations

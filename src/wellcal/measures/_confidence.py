@@ -7,7 +7,7 @@ import numpy as np
 from wellcal._arrays.checks import one_of
 from wellcal._arrays.namespaces import Array, from_numpy, namespace, stop_gradient
 from wellcal.predictions import Bernoulli, Categorical, Mixture
-from wellcal.predictions.inputs import check_inputs
+from wellcal.predictions.base import check_inputs
 
 REDUCTIONS = ("confidence", "classwise")
 """Ways from several classes to two: the most probable class, or each class against all others."""

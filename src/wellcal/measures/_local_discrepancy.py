@@ -18,8 +18,8 @@ from wellcal.kernels.base import Kernel, Tensor
 from wellcal.measures.presentation import Presentable, Row
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate
-from wellcal.predictions.inputs import check_inputs
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.locations import _beside
 from wellcal.problem.problem import check_pair_kernel

@@ -225,7 +225,8 @@ def _jackknife_error(row_means: Array, n: int) -> Any:
     if n < 3:
         return None
     if isinstance(row_means, np.ndarray):
-        return float(2.0 * np.std(row_means, ddof=1) / math.sqrt(n))
+        centred = row_means - row_means.sum() / n
+        return 2.0 * math.sqrt(float(centred @ centred) / ((n - 1.0) * n))
     xp = namespace(row_means)
     return 2.0 * xp.std(row_means, correction=1) / math.sqrt(n)
 

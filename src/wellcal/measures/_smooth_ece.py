@@ -26,7 +26,7 @@ from wellcal._arrays.parameters import device_of
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.measures._confidence import check_reduction, confidence
 from wellcal.measures.estimate import Estimate
-from wellcal.predictions.inputs import check_inputs
+from wellcal.predictions.base import check_inputs
 
 _NARROWEST = 1e-3  # bandwidth; smaller errors than this are reported as they are at this bandwidth
 _ENOUGH = 2.8  # waves times bandwidth: exp(-(pi * 2.8)^2 / 2) is below 1e-16

@@ -9,7 +9,7 @@ from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
-from wellcal.predictions.inputs import check_inputs
+from wellcal.predictions.base import check_inputs
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.location_kernel import location_kernel
 from wellcal.problem.locations import Locations, as_locations

@@ -26,9 +26,8 @@ from wellcal.monitoring.state import State, generator_from_dict, generator_to_di
 from wellcal.monitoring.status import MonitorStatus
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters import as_predictions
-from wellcal.predictions.base import as_generator
+from wellcal.predictions.base import as_generator, check_inputs
 from wellcal.predictions.batches import concatenate
-from wellcal.predictions.inputs import check_inputs
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.problem import check_pair_kernel
 

@@ -282,7 +282,8 @@ class Predictions:
                 f"{name} must have targets of shape {self.event_shape} as the predictions have, "
                 f"found {tuple(array.shape[1:])}"
             )
-        self.target_domain.check(array, name)
+        if self.target_domain is not real:
+            self.target_domain.check(array, name)
         return array
 
     def sample(self, rng: int | np.random.Generator | None = None, size: int | None = None) -> Array:
@@ -364,3 +365,49 @@ def _checked_index(index: Any, n: int) -> Array:
 def nonempty(batch: Predictions) -> None:
     """Reject a batch without predictions."""
     check_nonempty(len(batch), type(batch).__name__)
+
+
+# -- the door of every measure and test ----------------------------------------------------------
+
+
+def check_inputs(y: object, pred: object, name: str = "pred") -> tuple[Array, Any]:
+    """Targets in the form that computations use, and the predictions they belong to.
+
+    Parameters
+    ----------
+    y
+        Observed targets, truth first.
+    pred
+        Predictions, or anything that :func:`wellcal.as_predictions` understands.
+    name
+        What errors call the predictions.
+
+    Returns
+    -------
+    targets
+        As `check_targets` of the predictions returns them.
+    predictions
+        A batch of :class:`wellcal.Predictions`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> targets, predictions = check_inputs([0, 1], np.array([0.2, 0.7]))
+    >>> predictions
+    <Bernoulli: 2 predictions>
+    """
+    check_truth_first(y, name)
+    if isinstance(pred, Predictions):
+        return pred.check_targets(y), pred
+    from wellcal.predictions.adapters import as_predictions  # it needs all families, which are made here
+
+    predictions = as_predictions(pred)
+    return predictions.check_targets(y), predictions
+
+
+def check_truth_first(y: object, name: str = "pred") -> None:
+    """Reject predictions in the place of observed targets."""
+    if isinstance(y, Predictions):
+        raise TypeError(
+            f"y must be observed targets, found predictions; the order is (y, {name}), truth first"
+        )

@@ -61,6 +61,10 @@ class Normal(Predictions):
         step = ops.where(deviation < 0, 0.0 * z, ops.one(z))
         return ops.where(certain, step, ops.ndtr(z))
 
+    def interquartile_range(self) -> Array:
+        """Interquartile ranges, ``(n,)``."""
+        return NORMAL_INTERQUARTILE_RANGE * self.scale
+
     @quiet
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`."""

@@ -30,7 +30,7 @@ from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.base import Kernel, Scaled, Sum, Tensor
 from wellcal.kernels.targets import Joint
 from wellcal.predictions import Predictions, Samples
-from wellcal.predictions.inputs import check_inputs
+from wellcal.predictions.base import check_inputs
 from wellcal.problem.defaults import default_kernel
 
 

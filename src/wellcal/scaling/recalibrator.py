@@ -17,7 +17,7 @@ from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
 from wellcal.predictions import Mixture
 from wellcal.predictions.adapters import as_predictions
-from wellcal.predictions.inputs import check_inputs
+from wellcal.predictions.base import check_inputs
 from wellcal.scaling.fitting import Fitted, fit_calibration, fit_likelihood
 from wellcal.scaling.temperature import apply_temperature, check_supported, family_name
 

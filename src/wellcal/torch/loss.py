@@ -13,7 +13,7 @@ from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
 from wellcal.measures._skce import BlockSize, check_training_options, skce
 from wellcal.predictions import Predictions
-from wellcal.predictions.inputs import check_truth_first
+from wellcal.predictions.base import check_truth_first
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.problem import check_pair_kernel
 from wellcal.torch.precision import wide_predictions, widen_half

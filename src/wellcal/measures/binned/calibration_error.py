@@ -24,7 +24,7 @@ from wellcal.measures.binned.discrepancies import Discrepancy, DistanceOption, a
 from wellcal.measures.binned.tables import BinTable, class_table, count_tables
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Poisson, Quantiles
-from wellcal.predictions.inputs import check_inputs
+from wellcal.predictions.base import check_inputs
 
 ESTIMATORS = ("plug-in", "debiased")
 

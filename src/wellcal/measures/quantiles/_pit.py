@@ -12,8 +12,7 @@ from wellcal._arrays.special import gather
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.measures.quantiles.checks import check_scalar
 from wellcal.predictions import Bernoulli, Categorical, Normal, Quantiles, Samples
-from wellcal.predictions.base import as_generator
-from wellcal.predictions.inputs import check_inputs
+from wellcal.predictions.base import as_generator, check_inputs
 
 
 def pit(y: object, pred: object, *, rng: int | np.random.Generator | None = None) -> Array:

@@ -11,7 +11,7 @@ from wellcal._arrays.namespaces import Array, stop_gradient, to_numpy
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.quantiles.bands import calibration_band
 from wellcal.measures.quantiles.checks import check_levels, check_scalar
-from wellcal.predictions.inputs import check_inputs
+from wellcal.predictions.base import check_inputs
 
 
 @dataclass(frozen=True, repr=False)

@@ -15,7 +15,7 @@ from wellcal.measures.estimate import Estimate
 from wellcal.measures.quantiles._pit import distribution_at
 from wellcal.measures.quantiles.checks import check_levels, check_scalar
 from wellcal.predictions import Categorical, Samples
-from wellcal.predictions.inputs import check_inputs
+from wellcal.predictions.base import check_inputs
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
 

@@ -23,7 +23,7 @@ from wellcal.measures.estimate import Estimate
 from wellcal.measures.quantiles.checks import check_levels
 from wellcal.measures.scores._common import names_only
 from wellcal.predictions import Predictions
-from wellcal.predictions.inputs import check_inputs
+from wellcal.predictions.base import check_inputs
 from wellcal.problem.weights import check_weights
 
 PINBALL_LEVELS = tuple(round(0.05 * i, 2) for i in range(1, 20))

@@ -35,7 +35,7 @@ from wellcal.measures.scores.forms import merged_samples
 from wellcal.measures.scores.ranked import crps_of_cases
 from wellcal.measures.scores.rules import ENERGY_RULES, shared_rule
 from wellcal.predictions import DiagonalNormal, Mixture, MultivariateNormal, Normal, Predictions, Samples
-from wellcal.predictions.inputs import check_inputs
+from wellcal.predictions.base import check_inputs
 
 _POINTS = 256  # atoms for families without another form
 

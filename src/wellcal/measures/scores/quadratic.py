@@ -10,7 +10,7 @@ from wellcal.kernels import Delta
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.scores._common import are_counts
 from wellcal.measures.scores.casewise import mean_score
-from wellcal.predictions.inputs import check_inputs
+from wellcal.predictions.base import check_inputs
 
 
 def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights: object = None) -> Estimate:

@@ -16,7 +16,7 @@ from wellcal.measures.scores.casewise import mean_score
 from wellcal.measures.scores.row_functions import by_rows
 from wellcal.measures.scores.rules import CRPS_RULES, MIXTURE_CRPS_RULES, CrpsRule, shared_rule
 from wellcal.predictions import Mixture, Predictions, Samples
-from wellcal.predictions.inputs import check_inputs
+from wellcal.predictions.base import check_inputs
 
 
 def crps(y: object, pred: object, *, fair: bool | None = None, weights: object = None) -> Estimate:
