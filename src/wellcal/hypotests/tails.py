@@ -29,6 +29,28 @@ def student_tail(t: float, degrees: int) -> float:
     return positive(special.stdtr(degrees, -t))
 
 
+def chi_square_tail(statistic: float, degrees: int) -> float:
+    """P(Z >= statistic) for a chi-square variate.
+
+    Examples
+    --------
+    >>> round(chi_square_tail(3.841458820694124, 1), 6)
+    0.05
+    """
+    return positive(special.chdtrc(degrees, statistic))
+
+
+def f_tail(statistic: float, numerator: int, denominator: int) -> float:
+    """P(F >= statistic) for an F variate with these degrees of freedom.
+
+    Examples
+    --------
+    >>> round(f_tail(4.964602743730711, 1, 10), 6)
+    0.05
+    """
+    return positive(special.fdtrc(numerator, denominator, statistic))
+
+
 def pearson_tail(statistic: float, k2: float, k3: float) -> float:
     """Upper tail of a Pearson type III distribution with mean 0 and cumulants k2 > 0 and k3.
 

@@ -17,7 +17,15 @@ from wellcal.hypotests.methods import Bootstrap, GammaMoments, Multiplier, Pears
 from wellcal.hypotests.methods.block import Block
 from wellcal.hypotests.methods.distribution_free import DistributionFree
 from wellcal.hypotests.setup import Setup, make_setup
-from wellcal.hypotests.tails import SMALLEST, gamma_tail, normal_tail, pearson_tail, student_tail
+from wellcal.hypotests.tails import (
+    SMALLEST,
+    chi_square_tail,
+    f_tail,
+    gamma_tail,
+    normal_tail,
+    pearson_tail,
+    student_tail,
+)
 
 ALL = [
     Bootstrap(),
@@ -277,4 +285,8 @@ def test_tails_never_vanish() -> None:
     assert pearson_tail(1e9, 1.0, 1.0) == SMALLEST
     assert gamma_tail(1e9, 1.0, 1.0) == SMALLEST
     assert student_tail(1e300, 3) == SMALLEST
+    assert chi_square_tail(1e9, 3) == SMALLEST
+    assert f_tail(1e300, 3, 4000) == SMALLEST
     assert student_tail(2.0, 4) == pytest.approx(stats.t.sf(2.0, 4), rel=1e-12)
+    assert chi_square_tail(2.0, 4) == pytest.approx(stats.chi2.sf(2.0, 4), rel=1e-12)
+    assert f_tail(2.0, 4, 9) == pytest.approx(stats.f.sf(2.0, 4, 9), rel=1e-12)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import stats
 
 from wellcal._arrays.checks import one_of
 from wellcal.hypotests.hotelling import hotelling, prepare_locations
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.setup import Setup
+from wellcal.hypotests.tails import chi_square_tail, f_tail
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,5 @@ class MeanEmbedding(Method):
 
     def _pvalue(self, statistic: float, rank: int, n: int) -> float:
         if self.reference == "chi2":
-            tail = stats.chi2.sf(statistic, rank)
-        else:
-            tail = stats.f.sf(statistic * (n - rank) / (rank * (n - 1.0)), rank, n - rank)
-        return max(float(tail), float(np.finfo(np.float64).tiny))
+            return chi_square_tail(statistic, rank)
+        return f_tail(statistic * (n - rank) / (rank * (n - 1.0)), rank, n - rank)
