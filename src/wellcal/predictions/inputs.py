@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from wellcal._arrays.namespaces import Array
 from wellcal.predictions.adapters import as_predictions
 from wellcal.predictions.base import Predictions
 
 
-def check_inputs(y: object, pred: object, name: str = "pred") -> tuple[Array, Any]:
+def check_inputs(y: object, pred: object, name: str = "pred") -> tuple[Array, Predictions]:
     """Targets in the form that computations use, and the predictions they belong to.
 
     Parameters
