@@ -11,9 +11,9 @@ import pytest
 import torch
 
 import wellcal as wc
+from wellcal import ucme
 from wellcal._arrays.namespaces import to_numpy
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Joint, TotalVariation, Wasserstein
-from wellcal.measures._ucme import ucme
 from wellcal.problem.locations import draw_locations
 
 from .examples import EXAMPLES, LIBRARIES, LOC, SCALE, Example, Y, jax_x64

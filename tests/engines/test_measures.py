@@ -12,10 +12,8 @@ import pytest
 import torch
 
 import wellcal as wc
+from wellcal import local_discrepancy, mmce, smooth_ece
 from wellcal._arrays.namespaces import to_numpy
-from wellcal.measures._local_discrepancy import local_discrepancy
-from wellcal.measures._mmce import mmce
-from wellcal.measures._smooth_ece import smooth_ece
 from wellcal.measures.binned import ece, mce
 from wellcal.measures.coverage import interval_coverage, pit
 from wellcal.measures.scores import brier, crps, energy_score

@@ -1,8 +1,8 @@
 """Memory grows with the number of cases, not with that of pairs.
 
 NumPy tells `tracemalloc` what it allocates, and XLA plans its memory when it compiles: both are the same in
-each run. PyTorch does neither, so that its peaks are those of a process of their own; they are compared with a
-graph over all pairs, which is many times larger than the bound.
+each run. PyTorch does neither, so that its peaks are those of a process of their own; they are compared with
+a graph over all pairs, which is many times larger than the bound.
 """
 
 from __future__ import annotations

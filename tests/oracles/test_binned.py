@@ -13,7 +13,7 @@ from sklearn.calibration import calibration_curve
 from torchmetrics.functional.classification import multiclass_calibration_error
 
 import wellcal as wc
-from wellcal.measures._mmce import mmce
+from wellcal import mmce
 from wellcal.measures.binned import EqualMassBins, MedianVarianceBins, UniformBins, ece, mce
 
 RNG = np.random.default_rng(21)

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 from scipy import integrate, stats
 
 import wellcal as wc
+from wellcal import ucme
 from wellcal.kernels import (
     Callable,
     Delta,
@@ -23,7 +24,6 @@ from wellcal.kernels import (
     TotalVariation,
     Wasserstein,
 )
-from wellcal.measures._ucme import ucme
 from wellcal.problem import location_kernel as embedding
 from wellcal.problem.location_kernel import deviations, location_kernel
 from wellcal.problem.locations import as_locations

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import wellcal as wc
+from wellcal import local_discrepancy
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Laplacian, Wasserstein
-from wellcal.measures._local_discrepancy import local_discrepancy
 
 RNG = np.random.default_rng(8)
 N = 25

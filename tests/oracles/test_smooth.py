@@ -9,7 +9,7 @@ import pytest
 from scipy import optimize, stats
 
 import wellcal as wc
-from wellcal.measures._smooth_ece import smooth_ece
+from wellcal import smooth_ece
 
 RNG = np.random.default_rng(4)
 
