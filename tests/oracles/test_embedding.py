@@ -352,8 +352,10 @@ SETS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("chunk", [2, 11, 100_000])
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize(
+    ("name", "chunk"),
+    [*((name, 11) for name in SETS), ("normal", 2), ("normal", 100_000), ("joint", 100_000)],
+)
 def test_sets_of_targets_are_done_one_by_one(name: str, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding, "_CHUNK", chunk)
     monkeypatch.setattr(embedding, "_STACK", chunk * J)

@@ -107,7 +107,7 @@ def test_twelve_layers() -> None:
 
 
 def is_private(name: str) -> bool:
-    """Whether any part of a dotted name begins with an underscore; `wellcal._arrays` is a room like others."""
+    """Whether any part of a dotted name begins with an underscore; `_arrays` is a room like others."""
     parts = name.removeprefix("wellcal._arrays").split(".")
     return any(part.startswith("_") and not part.startswith("__") for part in parts)
 
