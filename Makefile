@@ -31,7 +31,7 @@ demo: $(DEMO)
 	@$(BIN)/python -m wellcal.demo
 
 test: $(DEV)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --doctest-modules tests src $(ARGS)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --doctest-modules tests src reproduction $(ARGS)
 
 lint: $(DEV)
 	$(BIN)/ruff check .
@@ -45,9 +45,10 @@ docs: $(DOCS)
 	$(BIN)/sphinx-build -W --keep-going -q -b doctest docs docs/_build/doctest
 	@echo "open docs/_build/html/index.html"
 
-# Half an hour on two cores; ARGS=--quick for a minute. An interrupted run goes on where it stopped.
+# Half an hour on two cores; ARGS=--quick for a minute, and then under build. An interrupted run goes on where
+# it stopped.
 reproduce: $(DEV)
-	$(BIN)/wellcal reproduce all --out docs $(ARGS)
+	$(BIN)/python -m reproduction $(ARGS)
 
 bench: $(VENV)/.tried-keops
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -66,4 +67,4 @@ $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/api/generated .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests -name __pycache__ -type d -exec rm -rf {} +
+	find src tests reproduction benchmarks -name __pycache__ -type d -exec rm -rf {} +

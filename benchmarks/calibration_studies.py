@@ -13,9 +13,9 @@ from benchmarks.data_sets import CALIBRATED, DISCRETE, SAMPLES, calibrated, synt
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
 from benchmarks.studies import LEVEL, Rate, rejection_rates
+from reproduction.published import DATA_SETS, decision_errors
 from wellcal.engines import Tiled
 from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
-from wellcal.reproduce.published import DATA_SETS, decision_errors
 
 ONE_THREAD = Tiled(threads=1)
 PAPER_KERNEL = ExpDistance(Wasserstein()) @ Gaussian()

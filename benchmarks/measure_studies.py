@@ -14,11 +14,8 @@ from benchmarks.data_sets import CALIBRATED, SAMPLES, calibrated
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
 from benchmarks.studies import LEVEL, generators, rejection_rates
-from wellcal.measures._smooth_ece import smooth_ece
-from wellcal.measures.bands import KINDS
-from wellcal.measures.binned import ece
-from wellcal.measures.coverage import pit
-from wellcal.measures.scores.casewise import quantile_calibration
+from wellcal import ece, pit, quantile_calibration, smooth_ece
+from wellcal.measures.quantiles.bands import KINDS
 
 CURVE = np.linspace(0.05, 0.95, 19)
 

@@ -8,63 +8,147 @@ happened, given the prediction, for classes, numbers, vectors, counts, ensembles
 >>> estimate = wc.skce(mu, wc.Normal(mu, np.ones(50)))
 """
 
-from wellcal import engines, hypotests, kernels, scaling
-from wellcal.comparison import Comparison, compare
-from wellcal.expectations._pairing import pairing
-from wellcal.expectations.lowering import Lowering
-from wellcal.hypotests import TestResult, calibration_test
-from wellcal.measures import binned
-from wellcal.measures._confidence import confidence
-from wellcal.measures._local_discrepancy import local_discrepancy
-from wellcal.measures._mmce import mmce
-from wellcal.measures._skce import kce, skce
-from wellcal.measures._smooth_ece import smooth_ece
-from wellcal.measures._ucme import ucme
-from wellcal.measures.binned import ece, mce
-from wellcal.measures.coverage import interval_coverage, pit
-from wellcal.measures.estimate import Estimate
-from wellcal.measures.scores import brier, crps, energy_score
-from wellcal.measures.scores.casewise import mse, nll, pinball_loss, quantile_calibration
-from wellcal.monitoring.monitor import Monitor, MonitorStatus
-from wellcal.predictions import (
-    Bernoulli,
-    Beta,
-    Categorical,
-    DiagonalNormal,
-    Dirichlet,
-    Gamma,
-    Laplace,
-    LogNormal,
-    Mixture,
-    MultivariateNormal,
-    NegativeBinomial,
-    Normal,
-    Poisson,
-    PowerExponential,
-    Predictions,
-    Quantiles,
-    Samples,
-    StudentT,
-)
-from wellcal.predictions.adapters import as_predictions
-from wellcal.problem.defaults import default_kernel
-from wellcal.scaling import TemperatureScaling
-from wellcal.witnesses import Witness, witness
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wellcal import conformance, displays, engines, extend, hypotests, kernels, scaling
+    from wellcal import jax as jax
+    from wellcal import torch as torch
+    from wellcal.comparison import Comparison, compare
+    from wellcal.expectations._pairing import pairing
+    from wellcal.expectations.lowering import Lowering
+    from wellcal.hypotests import TestResult, calibration_test
+    from wellcal.measures._confidence import confidence
+    from wellcal.measures._local_discrepancy import local_discrepancy
+    from wellcal.measures._mmce import mmce
+    from wellcal.measures._skce import kce, skce
+    from wellcal.measures._smooth_ece import smooth_ece
+    from wellcal.measures._ucme import ucme
+    from wellcal.measures.binned import (
+        Binning,
+        BinTable,
+        EqualMassBins,
+        MedianVarianceBins,
+        UniformBins,
+        ece,
+        mce,
+    )
+    from wellcal.measures.estimate import Estimate
+    from wellcal.measures.quantiles import interval_coverage, pit, quantile_calibration
+    from wellcal.measures.scores import brier, crps, energy_score
+    from wellcal.measures.scores.casewise import mse, nll, pinball_loss
+    from wellcal.monitoring import Monitor, MonitorStatus
+    from wellcal.predictions import (
+        Bernoulli,
+        Beta,
+        Categorical,
+        DiagonalNormal,
+        Dirichlet,
+        Gamma,
+        Laplace,
+        LogNormal,
+        Mixture,
+        MultivariateNormal,
+        NegativeBinomial,
+        Normal,
+        Poisson,
+        PowerExponential,
+        Predictions,
+        Quantiles,
+        Samples,
+        StudentT,
+    )
+    from wellcal.predictions.adapters import as_predictions
+    from wellcal.problem.defaults import default_kernel
+    from wellcal.scaling import TemperatureScaling
+    from wellcal.witnesses import Witness, witness
 
 __version__ = "0.1.0"
 
+# Names are fetched from their rooms when they are first used: `import wellcal` costs next to nothing.
+_HOMES = {
+    "comparison": ("Comparison", "compare"),
+    "expectations._pairing": ("pairing",),
+    "expectations.lowering": ("Lowering",),
+    "hypotests": ("TestResult", "calibration_test"),
+    "measures._confidence": ("confidence",),
+    "measures._local_discrepancy": ("local_discrepancy",),
+    "measures._mmce": ("mmce",),
+    "measures._skce": ("kce", "skce"),
+    "measures._smooth_ece": ("smooth_ece",),
+    "measures._ucme": ("ucme",),
+    "measures.binned": (
+        "BinTable",
+        "Binning",
+        "EqualMassBins",
+        "MedianVarianceBins",
+        "UniformBins",
+        "ece",
+        "mce",
+    ),
+    "measures.estimate": ("Estimate",),
+    "measures.quantiles": ("interval_coverage", "pit", "quantile_calibration"),
+    "measures.scores": ("brier", "crps", "energy_score"),
+    "measures.scores.casewise": ("mse", "nll", "pinball_loss"),
+    "monitoring": ("Monitor", "MonitorStatus"),
+    "predictions": (
+        "Bernoulli",
+        "Beta",
+        "Categorical",
+        "DiagonalNormal",
+        "Dirichlet",
+        "Gamma",
+        "Laplace",
+        "LogNormal",
+        "Mixture",
+        "MultivariateNormal",
+        "NegativeBinomial",
+        "Normal",
+        "Poisson",
+        "PowerExponential",
+        "Predictions",
+        "Quantiles",
+        "Samples",
+        "StudentT",
+    ),
+    "predictions.adapters": ("as_predictions",),
+    "problem.defaults": ("default_kernel",),
+    "scaling": ("TemperatureScaling",),
+    "witnesses": ("Witness", "witness"),
+}
+_HOME = {name: f"wellcal.{room}" for room, names in _HOMES.items() for name in names}
+_SUBPACKAGES = (
+    "conformance",
+    "displays",
+    "engines",
+    "extend",
+    "hypotests",
+    "jax",
+    "kernels",
+    "scaling",
+    "torch",
+)
+
+# Not in it: torch and jax, which `from wellcal import *` must not need.
 __all__ = [
     "Bernoulli",
     "Beta",
+    "BinTable",
+    "Binning",
     "Categorical",
     "Comparison",
     "DiagonalNormal",
     "Dirichlet",
+    "EqualMassBins",
     "Estimate",
     "Gamma",
     "Laplace",
     "LogNormal",
     "Lowering",
+    "MedianVarianceBins",
     "Mixture",
     "Monitor",
     "MonitorStatus",
@@ -79,19 +163,22 @@ __all__ = [
     "StudentT",
     "TemperatureScaling",
     "TestResult",
+    "UniformBins",
     "Witness",
     "__version__",
     "as_predictions",
-    "binned",
     "brier",
     "calibration_test",
     "compare",
     "confidence",
+    "conformance",
     "crps",
     "default_kernel",
+    "displays",
     "ece",
     "energy_score",
     "engines",
+    "extend",
     "hypotests",
     "interval_coverage",
     "kce",
@@ -111,3 +198,18 @@ __all__ = [
     "ucme",
     "witness",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBPACKAGES or name == "binned":  # the latter is deprecated: what is in it warns
+        return importlib.import_module(f"wellcal.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    importlib.import_module("wellcal.expectations")  # it registers what families and kernels know
+    found = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_SUBPACKAGES})

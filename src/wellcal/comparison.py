@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,33 +9,30 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.checks import probability
 from wellcal.engines import Engine
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests import calibration_test
-from wellcal.hypotests.base import Setup
-from wellcal.hypotests.choose import PAIRS_BUDGET, _affordable, _pairs_cost
-from wellcal.hypotests.resampling.nulls import why_not_resampled
+from wellcal.hypotests.choose import PAIRS_BUDGET, pairs_cost
+from wellcal.hypotests.resampling.targets import why_not_resampled
 from wellcal.hypotests.result import TestResult
-from wellcal.hypotests.setup import make_setup, numpy_batch
+from wellcal.hypotests.setup import Setup, make_setup, numpy_batch
 from wellcal.kernels.base import Kernel
-from wellcal.kernels.plain import kernel_to_dict
-from wellcal.measures._skce import weighted_error
-from wellcal.measures.estimate import Estimate, Interval
-from wellcal.measures.presentation import html_table, plain, pvalue_text, text_rows
+from wellcal.measures.contributions import contributions
+from wellcal.measures.estimate import Estimate, Interval, estimate_text
+from wellcal.measures.presentation import Presentable, Row, pvalue_text
 from wellcal.predictions import Bernoulli, Categorical, Mixture, Predictions
-from wellcal.predictions.adapters import as_predictions
-from wellcal.predictions.base import as_generator
+from wellcal.predictions.base import as_generator, check_inputs
 from wellcal.predictions.batches import concatenate
 from wellcal.problem.defaults import SUBSAMPLE, default_kernel
-from wellcal.problem.weights import WeightSums, check_weights, effective_size, weighted_problem
+from wellcal.problem.weights import check_weights
 
 _NAMES = ("pred_a", "pred_b")
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Presentable):
     """What a comparison of two models on the same cases found.
 
     Attributes
@@ -59,7 +55,7 @@ class Comparison:
         Whether neither test rejects. The difference is then no more than noise around zero, and neither
         its standard error nor its interval means anything.
     level
-        Nominal coverage of the interval; tests are at level ``1 - level``.
+        Nominal coverage of the interval. Tests reject at an error rate of ``1 - level``.
     n_samples, kernel, provenance
         Number of cases, the common kernel, and how all was computed.
     """
@@ -85,7 +81,7 @@ class Comparison:
     def verdict(self) -> str:
         """The finding in words."""
         if self.degenerate:
-            return "neither model can be told from a calibrated one, hence no difference between them either"
+            return "neither model is shown to be miscalibrated, nor any difference between them"
         if self.pvalue > 1.0 - self.level:
             return "no difference in calibration is shown"
         return f"{'A' if float(self.estimate) < 0 else 'B'} is better calibrated"
@@ -94,44 +90,23 @@ class Comparison:
         """All of it as plain values, ready for JSON."""
         known = self.estimate.standard_error is not None
         interval = self.confidence_interval() if known else None
+        found = super().to_dict()
         return {
             "verdict": self.verdict,
-            "pvalue": self.pvalue,
-            "difference": _estimate_dict(self.estimate),
+            "difference": found.pop("estimate"),
             "interval": None if interval is None else [interval.low, interval.high],
-            "level": self.level,
-            "statistic": self.statistic,
-            "difference_pvalue": self.difference_pvalue,
-            "degenerate": self.degenerate,
-            "a": _estimate_dict(self.a),
-            "b": _estimate_dict(self.b),
-            "tests": [test.to_dict() for test in self.tests],
-            "n_samples": self.n_samples,
-            "kernel": None if self.kernel is None else kernel_to_dict(self.kernel),
-            "kernel_text": None if self.kernel is None else repr(self.kernel),
-            "provenance": plain(self.provenance),
+            **found,
         }
-
-    def to_json(self, **options: Any) -> str:
-        """`to_dict` as JSON; `options` are those of ``json.dumps``."""
-        return json.dumps(self.to_dict(), **options)
-
-    def __repr__(self) -> str:
-        return "\n".join([self._headline(), *text_rows(self._rows())])
-
-    def _repr_html_(self) -> str:
-        """A table for notebooks."""
-        return html_table(self._rows(), self._headline())
 
     def _headline(self) -> str:
         return f"Comparison: {self.verdict}; p = {pvalue_text(self.pvalue)} ({self.n_samples:,} cases)"
 
-    def _rows(self) -> list[tuple[str, str]]:
-        rows: list[tuple[str, str]] = []
+    def _rows(self) -> list[Row]:
+        rows: list[Row] = []
         for name, estimate, test in zip("AB", (self.a, self.b), self.tests, strict=True):
             tested = f"calibration test: p = {pvalue_text(test.pvalue)} ({test.method})"
-            rows.append((f"SKCE of {name}", f"{_number(estimate)}; {tested}"))
-        text = _number(self.estimate)
+            rows.append((f"SKCE of {name}", f"{estimate_text(estimate)}; {tested}"))
+        text = estimate_text(self.estimate)
         if self.estimate.standard_error is not None and not self.degenerate:
             found = self.confidence_interval()
             text += f", {self.level:.0%} interval {found.low:.4g} to {found.high:.4g}"
@@ -182,8 +157,8 @@ def compare(
         scales from the predictions of both; models of different families are compared by the maximum mean
         discrepancy between predictions, which all of them have.
     level
-        Nominal coverage of the interval. Whether a model is told from a calibrated one is decided at level
-        ``1 - level``.
+        Nominal coverage of the interval. Whether a model differs from a calibrated one is decided at an
+        error rate of ``1 - level``.
     weights
         How much each case counts, as in :func:`wellcal.skce`. The calibration tests do not use them: a
         calibrated model has no error under any weights.
@@ -220,14 +195,13 @@ def compare(
     >>> bool(found.pvalue < 0.01 and found.confidence_interval().high < 0.0)
     True
     """
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be between 0 and 1, found {level}")
+    level = probability(level, "level")
     generator = as_generator(rng)
     options: dict[str, Any] = {"expectations": expectations, "engine": engine, "n_resamples": n_resamples}
     if kernel is None:
         kernel = pooled_kernel(*_checked_pair(y, pred_a, pred_b), expectations=expectations)
     setups = [_setup(name, y, p, kernel, options) for name, p in zip(_NAMES, (pred_a, pred_b), strict=True)]
-    n = setups[0].n
+    n = setups[0].n_samples
     if n < 3:
         raise ValueError(f"a comparison needs at least 3 cases, found {n}; collect more")
     parts, difference = _difference(setups, weights)
@@ -267,27 +241,11 @@ def compare(
 
 def _difference(setups: list[Setup], weights: object) -> tuple[list[Estimate], Estimate]:
     """SKCE of both, and their difference with the standard error of the U-statistic of h_A - h_B."""
-    n, engine = setups[0].n, setups[0].engine
-    problems = [setup.problem for setup in setups]
-    w: NDArray = np.ones(n)
-    told: dict[str, Any] = {}
-    if weights is not None:
-        w = check_weights(weights, n, np.ones(n), at_least=3)
-        problems = [weighted_problem(problem, w) for problem in problems]
-        told["weights"] = f"worth {effective_size(w):.4g} cases of equal weight"
-    sums = [engine.triangle(problem) for problem in problems]
-    pairs = float(WeightSums.of(w).pairs)
-    parts: list[Estimate] = []
-    for problem, found in zip(problems, sums, strict=True):
-        value = float(found.total) / pairs
-        notes = {**problem.notes.as_dict(), **engine.describe(problem), **told}
-        error = weighted_error(found.rows, w, value)
-        parts.append(Estimate(value, error, "SKCE", "unbiased", n, problem.kernel, notes))
-    value = float(parts[0]) - float(parts[1])
-    error = weighted_error(sums[0].rows - sums[1].rows, w, value)
-    provenance = _together(*(part.provenance for part in parts))
-    kernel = setups[0].problem.kernel
-    return parts, Estimate(value, error, "SKCE_A - SKCE_B", "unbiased", n, kernel, provenance)
+    n, engine = setups[0].n_samples, setups[0].engine
+    w = None if weights is None else check_weights(weights, n, np.ones(n), at_least=3)
+    a, b = (contributions(setup.problem, engine, w) for setup in setups)
+    provenance = _together(a.estimate.provenance, b.estimate.provenance)
+    return [a.estimate, b.estimate], a.minus(b, "SKCE_A - SKCE_B", provenance)
 
 
 def _standardised(value: float, error: float) -> float:
@@ -306,12 +264,11 @@ def _together(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
 
 
 def _method(y: object, pred: object, kernel: Kernel, options: dict[str, Any]) -> str:
-    """The exact test of the SKCE where it can be had at a moderate cost, else the asymptotic one."""
+    """The exact test of the SKCE where its cost is moderate, else the asymptotic one."""
     setup = make_setup(y, pred, kernel, pool=True, **options)
     if why_not_resampled(setup.predictions) is not None:
         return "pearson"
-    wanted = setup.n_resamples
-    return "exact" if _affordable(_pairs_cost(setup) * wanted, PAIRS_BUDGET, 1) is not None else "pearson"
+    return "exact" if pairs_cost(setup) * setup.n_resamples <= PAIRS_BUDGET else "pearson"
 
 
 def _setup(name: str, y: object, pred: object, kernel: Kernel, options: dict[str, Any]) -> Setup:
@@ -327,13 +284,10 @@ def _setup(name: str, y: object, pred: object, kernel: Kernel, options: dict[str
 
 def _checked_pair(y: object, pred_a: object, pred_b: object) -> tuple[Predictions, Predictions]:
     """Both batches in NumPy, for these targets."""
-    if isinstance(y, Predictions):
-        raise TypeError("y must be observed targets, found predictions; the order is (y, pred_a, pred_b)")
     batches: list[Predictions] = []
     for name, pred in zip(_NAMES, (pred_a, pred_b), strict=True):
-        batch = as_predictions(pred)
         try:
-            batch.check_targets(y)
+            _, batch = check_inputs(y, pred, ", ".join(_NAMES))
         except (TypeError, ValueError) as error:
             error.add_note(f"This was found for the predictions of {name}.")
             raise
@@ -388,22 +342,3 @@ def _alternatives(a: Predictions, b: Predictions) -> Mixture:
     index = np.concatenate([chosen, chosen])
     from_a = (np.arange(2 * m) < m).astype(np.float64)
     return Mixture([a[index], b[index]], np.stack([from_a, 1.0 - from_a], axis=1))
-
-
-# -- words and plain values ------------------------------------------------------------------
-
-
-def _number(estimate: Estimate) -> str:
-    error = estimate.standard_error
-    return f"{float(estimate):.4g}" + ("" if error is None else f" +- {float(error):.2g}")
-
-
-def _estimate_dict(estimate: Estimate) -> dict[str, Any]:
-    error = estimate.standard_error
-    return {
-        "name": estimate.name,
-        "estimator": estimate.estimator,
-        "value": float(estimate),
-        "standard_error": None if error is None else float(error),
-        "n_samples": estimate.n_samples,
-    }

@@ -1,4 +1,4 @@
-"""A first look: ``python -m wellcal.demo`` trains small models and says whether, and where, they err.
+"""A first look: ``wellcal demo`` trains small models and says whether, and where, they err.
 
 The data are bundled with scikit-learn and all seeds are fixed, so the numbers are the same on every run.
 """
@@ -19,8 +19,8 @@ from wellcal.kernels.base import Kernel, Tensor
 from wellcal.predictions.base import Predictions
 
 _SEED = 0
-_INTERVAL = 0.9
-_LEVEL = 0.05
+_LEVEL = 0.9  # of intervals
+_ALPHA = 0.05
 _WIDTH = 56  # of a reading
 
 
@@ -86,9 +86,9 @@ def digits() -> Task:
 
 
 def _interval_coverage(y: Array, pred: wc.Normal) -> str:
-    lower, upper = pred.quantile(0.5 - _INTERVAL / 2), pred.quantile(0.5 + _INTERVAL / 2)
+    lower, upper = pred.quantile(0.5 - _LEVEL / 2), pred.quantile(0.5 + _LEVEL / 2)
     inside = float(np.mean((lower <= y) & (y <= upper)))
-    return f"its {_INTERVAL:.0%} intervals hold {inside:.0%} of the targets"
+    return f"its {_LEVEL:.0%} intervals hold {inside:.0%} of the targets"
 
 
 def _confidence_and_accuracy(y: Array, pred: wc.Categorical) -> str:
@@ -98,11 +98,11 @@ def _confidence_and_accuracy(y: Array, pred: wc.Categorical) -> str:
 
 
 def _verdict(pvalue: float) -> str:
-    return "miscalibrated" if pvalue <= _LEVEL else "no miscalibration found"
+    return "miscalibrated" if pvalue <= _ALPHA else "no miscalibration found"
 
 
 def table(task: Task) -> list[str]:
-    """Lines that show the calibration error of each model, all under the kernel chosen for the first."""
+    """Lines that show the calibration error of each model, all with the kernel chosen for the first."""
     kernel: Kernel | None = None
     lines = [task.title, task.note, "", f"  {'model':<20}  {'SKCE':>9}  {'p-value':>7}  reading"]
     for name, pred in task.models.items():
@@ -111,7 +111,7 @@ def table(task: Task) -> list[str]:
         pvalue = wc.calibration_test(task.y, pred, rng=_SEED).pvalue
         lines.append(f"  {name:<20}  {estimate.value:>9.5f}  {pvalue:>7.3f}  {_verdict(pvalue)}:")
         said = [task.plain(task.y, pred)]
-        if pvalue <= _LEVEL:
+        if pvalue <= _ALPHA:
             worst = wc.witness(task.y, pred, rng=_SEED).groups[0]
             said += textwrap.wrap(worst.statement, _WIDTH)
         lines += [f"  {'':<20}  {'':>9}  {'':>7}  {line}" for line in said]

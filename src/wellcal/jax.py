@@ -15,11 +15,11 @@ import jax.numpy as jnp
 from wellcal._arrays.namespaces import run_jax_hooks
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
-from wellcal.measures._skce import kce, skce
+from wellcal.measures._skce import BlockSize, check_training_options, kce, skce
 from wellcal.measures._ucme import ucme
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import as_predictions
-from wellcal.predictions.inputs import check_truth_first
+from wellcal.predictions.base import check_truth_first
 
 __all__ = ["kce", "skce", "skce_loss", "ucme"]
 
@@ -27,13 +27,13 @@ run_jax_hooks()  # families become pytrees now, and not only when the first arra
 
 
 def skce_loss(
-    y: Any,
-    pred: Any,
+    y: object,
+    pred: object,
     *,
-    weight: Any = 1.0,
+    weight: float | jax.Array = 1.0,
     kernel: Kernel | None = None,
     estimator: str = "unbiased",
-    block_size: Any = None,
+    block_size: BlockSize = None,
     expectations: str | Lowering = "auto",
 ) -> jax.Array:
     """Unbiased estimate of the squared kernel calibration error of a mini-batch, to be added to a loss.
@@ -68,11 +68,7 @@ def skce_loss(
     >>> bool((gradient < 0).all())
     True
     """
-    if estimator not in ("unbiased", "block"):
-        raise ValueError(
-            f'estimator must be "unbiased" or "block", found {estimator!r}: the biased estimate of a '
-            "mini-batch rewards predictions that are too certain"
-        )
+    check_training_options(estimator, block_size)
     check_truth_first(y)
     estimate = skce(
         _wide(y),
@@ -91,7 +87,7 @@ def _wide(x: Any) -> Any:
     return x.astype(jnp.float32) if half else x
 
 
-def _wide_predictions(pred: Any) -> Predictions:
+def _wide_predictions(pred: object) -> Predictions:
     """Predictions of at least 32 bits: arrays are widened before a family checks them."""
     if isinstance(pred, jax.Array):
         wide = _wide(pred)
@@ -100,4 +96,4 @@ def _wide_predictions(pred: Any) -> Predictions:
         return as_predictions(wide)
     if isinstance(pred, tuple):
         return as_predictions(tuple(_wide(part) for part in cast("tuple[Any, ...]", pred)))
-    return as_predictions(pred)._map(_wide)
+    return as_predictions(pred).map_arrays(_wide)

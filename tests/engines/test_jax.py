@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import wellcal as wc
+from wellcal._arrays.chunks import limited
 from wellcal.kernels import ExpDistance, Gaussian, Kernel, Laplacian, Wasserstein
 
 from ..processes import run_python
@@ -204,15 +205,13 @@ def test_gradients_of_length_scales() -> None:
         assert float(gradient[k]) == pytest.approx(numerical, abs=1e-8)
 
 
-def test_gradients_through_blocks_beyond_one_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wellcal.engines.tiled._TENSOR_ELEMENTS", 8)
-
+def test_gradients_through_blocks_beyond_one_chunk() -> None:
     def value(m: Any, s: Any, y: Any) -> Any:
         return wc.skce(y, wc.Normal(m, s), kernel=KERNEL, estimator="block", block_size=3).value
 
     tensors = [torch.tensor(x, requires_grad=True) for x in (LOC, SCALE)]
-    wc.skce(Y, wc.Normal(*tensors), kernel=KERNEL, estimator="block", block_size=3).value.backward()
-    with jax_x64():
+    with limited(cache=4), jax_x64():
+        wc.skce(Y, wc.Normal(*tensors), kernel=KERNEL, estimator="block", block_size=3).value.backward()
         found = jax.jit(jax.grad(value, argnums=(0, 1)))(*arrays())
         for gradient, tensor in zip(found, tensors, strict=True):
             np.testing.assert_allclose(np.asarray(gradient), tensor.grad.numpy(), rtol=1e-10, atol=1e-14)

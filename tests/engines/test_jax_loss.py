@@ -49,7 +49,7 @@ def test_measures_are_compiled_with_predictions_as_arguments() -> None:
             compiled = jax.jit(getattr(wj, name), static_argnames=tuple(options))
             expected = getattr(wc, name)(Y, wc.Normal(LOC, SCALE), **options)
             assert float(compiled(y, pred, **options)) == pytest.approx(float(expected), rel=1e-10)
-        at = locations[0]._map(jnp.asarray), jnp.asarray(locations[1])
+        at = locations[0].map_arrays(jnp.asarray), jnp.asarray(locations[1])
         compiled = jax.jit(lambda y, p: wj.ucme(y, p, locations=at, kernel=KERNEL))
         expected = wc.ucme(Y, wc.Normal(LOC, SCALE), locations=locations, kernel=KERNEL)
         assert float(compiled(y, pred)) == pytest.approx(float(expected), rel=1e-10)

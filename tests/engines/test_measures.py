@@ -12,10 +12,8 @@ import pytest
 import torch
 
 import wellcal as wc
-from wellcal import local_discrepancy, mmce, smooth_ece
+from wellcal import ece, interval_coverage, local_discrepancy, mce, mmce, pit, smooth_ece
 from wellcal._arrays.namespaces import to_numpy
-from wellcal.measures.binned import ece, mce
-from wellcal.measures.coverage import interval_coverage, pit
 from wellcal.measures.scores import brier, crps, energy_score
 from wellcal.measures.scores.casewise import nll
 

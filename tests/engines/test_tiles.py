@@ -12,11 +12,11 @@ import pytest
 import torch
 
 import wellcal as wc
+from wellcal._arrays.chunks import tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import to_numpy
 from wellcal.engines import Tiled
 from wellcal.engines.reductions import RowAccumulator
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Wasserstein
-from wellcal.problem.pairs import tile_shape, triangle_tiles
 from wellcal.problem.problem import Problem, prepare
 
 from .examples import EXAMPLES, N, jax_x64
@@ -146,7 +146,7 @@ def test_engines_say_how_they_ran() -> None:
 
 @pytest.mark.parametrize("options", [{"tile": (0, 3)}, {"tile": (3,)}, {"threads": 0}])
 def test_impossible_options_are_errors(options: Any) -> None:
-    with pytest.raises(ValueError, match=r"tile must be two positive|threads must be at least 1, found 0"):
+    with pytest.raises(ValueError, match=r"two positive numbers|whole number of at least 1, found 0"):
         Tiled(**options)
 
 

@@ -9,10 +9,9 @@ import pytest
 
 import wellcal as wc
 from wellcal.engines import Tiled
-from wellcal.hypotests.base import Outcome
-from wellcal.hypotests.methods.asymptotic import Bootstrap, Multiplier, Spectrum
+from wellcal.hypotests.method import Outcome
+from wellcal.hypotests.methods import Bootstrap, GammaMoments, Multiplier, Pearson, Spectrum
 from wellcal.hypotests.methods.block import Block
-from wellcal.hypotests.methods.cumulants import Gamma, Pearson
 from wellcal.hypotests.methods.distribution_free import DistributionFree
 from wellcal.hypotests.setup import make_setup
 
@@ -23,7 +22,7 @@ METHODS = [
     Spectrum(),
     Pearson(),
     Pearson("hutchinson", 8),
-    Gamma(),
+    GammaMoments(),
     Block(),
     Block(2, variance="pairs"),
     Block(n_blocks=3, null="weighted_chi2"),
@@ -71,7 +70,9 @@ def test_the_unit_does_not_matter(method: Any, family: str) -> None:
     assert of(1000.0, 70.0) == pytest.approx(of(1.0, 0.0), rel=1e-8)
 
 
-@pytest.mark.parametrize("method", [Pearson(), Gamma(), Spectrum(), DistributionFree("biased")], ids=repr)
+@pytest.mark.parametrize(
+    "method", [Pearson(), GammaMoments(), Spectrum(), DistributionFree("biased")], ids=repr
+)
 def test_the_order_of_cases_does_not_matter(method: Any) -> None:
     kernel = wc.kernels.paper_kernel
     order = np.random.default_rng(1).permutation(N)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wellcal as wc
+from wellcal import EqualMassBins, MedianVarianceBins, UniformBins, ece, mce
 from wellcal.kernels import Callable, Delta
-from wellcal.measures.binned import EqualMassBins, MedianVarianceBins, UniformBins, ece, mce
 
 NAMES = ("total_variation", "euclidean", "squared_euclidean", 1, 3.0, math.inf)
 

@@ -47,7 +47,7 @@ def parameters(pred: Any) -> list[np.ndarray]:
         found.append(array)
         return array
 
-    pred._map(collect)
+    pred.map_arrays(collect)
     return found
 
 

@@ -15,7 +15,7 @@ from wellcal.witnesses.candidates import MaxTest
 from wellcal.witnesses.wording import round_between
 
 FEW = settings(max_examples=12)
-FAST = {"rng": 0, "n_resamples": 19, "level": 0.2, "engine": Tiled(threads=1)}
+FAST = {"rng": 0, "n_resamples": 19, "alpha": 0.2, "engine": Tiled(threads=1)}
 
 
 @st.composite
@@ -97,13 +97,13 @@ def test_bets_are_fair_for_any_witness(u):
 @given(hnp.arrays(float, st.tuples(st.integers(3, 20), st.integers(1, 5)), elements=FINITE))
 def test_a_sum_leaves_its_band_where_its_pvalue_is_small(sums):
     test = MaxTest.of(sums, 1e-9)
-    for level in (0.1, 0.34, 0.5):
-        outside = np.abs(sums[0]) > test.half_width(level) * (1.0 + 1e-9) + 1e-12
-        assert (test.pvalues[outside] <= level + 1e-9).all()
+    for alpha in (0.1, 0.34, 0.5):
+        outside = np.abs(sums[0]) > test.half_width(alpha) * (1.0 + 1e-9) + 1e-12
+        assert (test.pvalues[outside] <= alpha + 1e-9).all()
     # By exchangeability: over all sets in the place of the observed one, p-values are uniform or larger.
     smallest = [MaxTest.of(np.roll(sums, k, axis=0), 1e-9).pvalues.min() for k in range(len(sums))]
-    for level in (0.1, 0.34, 0.5):
-        assert np.mean(np.array(smallest) <= level) <= level + 1e-9
+    for alpha in (0.1, 0.34, 0.5):
+        assert np.mean(np.array(smallest) <= alpha) <= alpha + 1e-9
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-9, 1e6))

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 import wellcal as wc
-from wellcal.measures.bands import calibration_band, path_probability
-from wellcal.measures.scores.casewise import quantile_calibration
+from wellcal import quantile_calibration
+from wellcal.measures.quantiles.bands import calibration_band, path_probability
 
 
 @pytest.mark.parametrize("n", [1, 4, 7])
@@ -85,5 +85,5 @@ def test_errors() -> None:
     found = quantile_calibration(np.zeros(3), wc.Normal(np.zeros(3), 1.0))
     with pytest.raises(ValueError, match="level must be between"):
         found.band(1.0)
-    with pytest.raises(ValueError, match="kind must be one of"):
+    with pytest.raises(ValueError, match="known are kolmogorov, equal_precision"):
         found.band(kind="flat")

@@ -13,8 +13,7 @@ from sklearn.calibration import calibration_curve
 from torchmetrics.functional.classification import multiclass_calibration_error
 
 import wellcal as wc
-from wellcal import mmce
-from wellcal.measures.binned import EqualMassBins, MedianVarianceBins, UniformBins, ece, mce
+from wellcal import EqualMassBins, MedianVarianceBins, UniformBins, ece, mce, mmce
 
 RNG = np.random.default_rng(21)
 N, C = 300, 3

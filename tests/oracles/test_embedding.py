@@ -13,6 +13,7 @@ from scipy import integrate, stats
 
 import wellcal as wc
 from wellcal import ucme
+from wellcal._arrays.chunks import limited
 from wellcal.kernels import (
     Callable,
     Delta,
@@ -24,7 +25,6 @@ from wellcal.kernels import (
     TotalVariation,
     Wasserstein,
 )
-from wellcal.problem import location_kernel as embedding
 from wellcal.problem.location_kernel import deviations, location_kernel
 from wellcal.problem.locations import as_locations
 
@@ -354,12 +354,14 @@ SETS: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize(
     ("name", "chunk"),
-    [*((name, 11) for name in SETS), ("normal", 2), ("normal", 100_000), ("joint", 100_000)],
+    [*((name, 44) for name in SETS), ("normal", 8), ("normal", 400_000), ("joint", 400_000)],
 )
-def test_sets_of_targets_are_done_one_by_one(name: str, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding, "_CHUNK", chunk)
-    monkeypatch.setattr(embedding, "_STACK", chunk * J)
-    predictions, kernel = SETS[name]
+def test_sets_of_targets_are_done_one_by_one(name: str, chunk: int) -> None:
+    with limited(cache=chunk):
+        check_sets(*SETS[name])
+
+
+def check_sets(predictions: Any, kernel: Any) -> None:
     data, at = predictions[DATA], predictions[AT]
     at_targets = at.sample(5)
     draws = data.sample(6, 7)

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import wellcal as wc
-from wellcal.hypotests.methods.mean_embedding import MeanEmbedding, cme_statistics, hotelling
+from wellcal.hypotests.hotelling import cme_statistics, hotelling
+from wellcal.hypotests.methods import MeanEmbedding
 from wellcal.hypotests.setup import make_setup
 from wellcal.kernels import ExpDistance, Gaussian, TotalVariation, Wasserstein
 from wellcal.problem.location_kernel import deviations
@@ -184,7 +185,7 @@ def test_pooled_draws() -> None:
     setup = make_setup(Y, pred, rng=0, pool=True)
     found = MeanEmbedding(at).run(setup)
     pooled = np.concatenate([draws, Y[:, None]], axis=1)
-    l_p, on_targets = setup.problem.kernel.predictions.lengthscale, setup.problem.kernel.targets
+    l_p, on_targets = setup.kernel.predictions.lengthscale, setup.kernel.targets
 
     def inner(a: np.ndarray, b: np.ndarray) -> float:
         return float(np.mean(on_targets(a, b)))

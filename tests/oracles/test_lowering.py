@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +14,8 @@ from scipy.integrate import quad
 
 import wellcal as wc
 from wellcal import kernels as k
-from wellcal._arrays.checks import positive, real_array
 from wellcal.expectations.gaussian_features import feature_grid
-from wellcal.predictions import Predictions
+from wellcal.predictions import Predictions, family, parameter, positive
 from wellcal.problem.problem import prepare
 
 SCALE = 0.7
@@ -300,19 +298,13 @@ def test_vector_families(family: str, name: str) -> None:
 # -- what a user defines -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Uniform(Predictions):
     """Uniform on [0, width]: a family that can only be sampled."""
 
-    width: Any
-    _arrays: ClassVar[tuple[str, ...]] = ("width",)
+    width: Any = parameter(positive)
 
-    def __post_init__(self) -> None:
-        width = real_array(self.width, "width")
-        positive(width, "width")
-        self._set(width=width)
-
-    def _draw(self, rng: np.random.Generator, size: int) -> np.ndarray:
+    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray:
         return rng.uniform(0.0, self.width, (size, len(self)))
 
 
@@ -409,7 +401,7 @@ def test_bad_options(options: dict[str, Any]) -> None:
 
 
 def test_bad_expectations() -> None:
-    with pytest.raises(ValueError, match='expectations must be "auto", "closed" or a Lowering'):
+    with pytest.raises(ValueError, match=r"unknown expectations.*known are auto, closed or a Lowering"):
         wc.pairing(k.Gaussian(), wc.Normal([0.0], [1.0]), [0.0], expectations="numerical")
 
 

@@ -94,7 +94,7 @@ def test_small_errors() -> None:
     [
         (lambda: smooth_ece([0], np.array([[0.2, 0.3, 0.5]])), ValueError, "3 classes"),
         (lambda: smooth_ece([0.0], wc.Normal(np.zeros(1), 1.0)), TypeError, "predictions of classes"),
-        (lambda: smooth_ece([0], np.array([0.2]), reduce="top"), ValueError, "reduce must be"),
+        (lambda: smooth_ece([0], np.array([0.2]), reduce="top"), ValueError, "unknown value of reduce"),
         (lambda: smooth_ece([0], np.array([0.2]), bandwidth=0.0), ValueError, "bandwidth must be positive"),
         (lambda: smooth_ece(wc.Bernoulli(np.ones(1)), [1]), TypeError, "truth first"),
     ],

@@ -17,20 +17,21 @@ import pytest
 
 import wellcal
 import wellcal.conformance
+import wellcal.displays
 import wellcal.hypotests
 import wellcal.jax
 import wellcal.kernels
-import wellcal.measures.binned
 import wellcal.predictions
 import wellcal.scaling
 import wellcal.torch
 
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = SETTINGS["project"]
 PUBLIC_MODULES = (
     wellcal,
-    wellcal.binned,
     wellcal.conformance,
+    wellcal.displays,
     wellcal.hypotests,
     wellcal.kernels,
     wellcal.predictions,
@@ -76,6 +77,14 @@ def test_version_is_the_same_everywhere():
 
 def test_types_are_shipped():
     assert importlib.resources.files("wellcal").joinpath("py.typed").is_file()
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "reproduction"])
+def test_experiments_are_in_the_source_distribution_and_not_installed(folder: str):
+    targets = SETTINGS["tool"]["hatch"]["build"]["targets"]
+    assert (ROOT / folder / "__main__.py").is_file()
+    assert folder in targets["sdist"]["include"]
+    assert targets["wheel"]["packages"] == ["src/wellcal"]
 
 
 def test_core_needs_four_packages_only():

@@ -9,10 +9,8 @@ import pytest
 from scipy import stats
 
 import wellcal as wc
-from wellcal.measures.binned import ece
-from wellcal.measures.coverage import interval_coverage, pit
+from wellcal import ece, interval_coverage, pit, quantile_calibration
 from wellcal.measures.scores import crps
-from wellcal.measures.scores.casewise import quantile_calibration
 
 
 def calibrated(family: str, n: int, rng: np.random.Generator) -> tuple[Any, Any]:

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import wellcal.predictions as wp
-from wellcal.predictions.adapters import ScipyContinuous, as_predictions
+from wellcal.predictions.adapters import ADAPTERS, ScipyContinuous, as_predictions
 
 RNG = np.random.default_rng(31)
 N, D, K = 5, 3, 4
@@ -160,7 +160,7 @@ def test_frozen_continuous(name: str) -> None:
     assert_allclose(pred.quantile(LEVELS + np.zeros(N)), frozen.ppf(LEVELS), rtol=1e-6)
     assert_allclose(pred.mean(), frozen.mean(), rtol=1e-12, atol=1e-12)
     assert_allclose(pred.variance(), frozen.var(), rtol=1e-9)
-    assert_allclose(pred._upper_quantile(1e-12), frozen.isf(1e-12), rtol=1e-6)
+    assert_allclose(pred.upper_quantile(1e-12), frozen.isf(1e-12), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -296,7 +296,7 @@ def test_variables(name: str) -> None:
     assert_allclose(pred.log_prob(y), variable.logpdf(y), rtol=1e-10, atol=1e-12)
     assert_allclose(pred.cdf(y), variable.cdf(y), rtol=1e-9)
     assert_allclose(pred.quantile(0.25), variable.icdf(0.25), rtol=1e-9)
-    assert_allclose(pred._upper_quantile(1e-6), variable.iccdf(1e-6), rtol=1e-9)
+    assert_allclose(pred.upper_quantile(1e-6), variable.iccdf(1e-6), rtol=1e-9)
     assert_allclose(pred.mean(), variable.mean(), rtol=1e-9)
     assert_allclose(pred.variance(), variable.variance(), rtol=1e-7)
 
@@ -455,3 +455,39 @@ def test_generic_family_rejects_what_is_not_continuous() -> None:
         ScipyContinuous(stats.poisson(2.0))
     with pytest.raises(TypeError, match="continuous"):
         ScipyContinuous(2.0)
+
+
+# -- adapters of one's own -----------------------------------------------------------------------------------
+
+
+class Forecast:
+    """What a user's model returns."""
+
+    def __init__(self, low: Any, high: Any) -> None:
+        self.low, self.high = np.atleast_1d(low), np.atleast_1d(high)
+
+
+def from_forecast(forecast: Forecast) -> Any:
+    return forecast.low, forecast.high - forecast.low  # a pair, which becomes Normal
+
+
+def test_adapters_of_ones_own() -> None:
+    with pytest.raises(TypeError, match="Forecast are not understood"):
+        as_predictions(Forecast(LOC, LOC + SCALE))
+    with ADAPTERS.restored():
+        ADAPTERS.register(Forecast, kind="a Forecast")(from_forecast)
+        pred = as_predictions(Forecast(LOC, LOC + SCALE))
+        assert type(pred) is wp.Normal
+        assert_allclose(pred.scale, SCALE)
+        one_by_one = as_predictions([Forecast(a, b) for a, b in zip(LOC, LOC + SCALE, strict=True)])
+        assert_allclose(one_by_one.loc, LOC)
+        with pytest.raises(ValueError, match="item 1 of the list is a batch of 5"):
+            as_predictions([Forecast(0.0, 1.0), Forecast(LOC, LOC + 1.0)])
+        with pytest.raises(TypeError, match=r"found distributions in it"):
+            as_predictions((Forecast(0.0, 1.0), Forecast(0.0, 1.0)))
+        with pytest.raises(TypeError, match="a Forecast"):
+            as_predictions(None)
+        # The one registered last is asked first, also before those that come with the package.
+        ADAPTERS.register(lambda obj: hasattr(obj, "dist"), kind="anything frozen")(lambda obj: [0.5])
+        assert type(as_predictions(stats.norm(LOC, SCALE))) is wp.Bernoulli
+    assert type(as_predictions(stats.norm(LOC, SCALE))) is wp.Normal

@@ -49,7 +49,7 @@ WHOLE: dict[str, Any] = {
 
 def leaves(batch: Any) -> list[np.ndarray]:
     out: list[np.ndarray] = []
-    batch._map(lambda array: out.append(array) or array)
+    batch.map_arrays(lambda array: out.append(array) or array)
     return out
 
 

@@ -11,7 +11,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 import wellcal as wc
-from wellcal.measures.binned import EqualMassBins, MedianVarianceBins, UniformBins, ece, mce
+from wellcal import EqualMassBins, MedianVarianceBins, UniformBins, ece, mce
 
 RNG = np.random.default_rng(11)
 
@@ -221,14 +221,14 @@ def test_large_counts_stay_within_their_bins() -> None:
             r"one number for each bin: shape \(4,\)",
         ),
         (lambda: ece(HIT, P, distance="euclidean", estimator="debiased"), ValueError, "no debiased"),
-        (lambda: ece(HIT, P, estimator="unbiased"), ValueError, "estimator must be"),
+        (lambda: ece(HIT, P, estimator="unbiased"), ValueError, "unknown estimator"),
         (lambda: ece(HIT, P, binning="best"), ValueError, "unknown binning 'best'"),
         (lambda: ece(HIT, P, binning=UniformBins(3), n_bins=3), ValueError, "n_bins is for"),
         (lambda: ece(HIT, P, binning=np.arange(4)), ValueError, "same length, found 4 and 5"),
         (lambda: ece(HIT, P, binning=np.array([0.5] * 5)), TypeError, "binning must be"),
         (lambda: ece(HIT, P, n_bins=0), ValueError, "at least 1, found 0"),
         (lambda: ece(HIT, P, n_bins=True), ValueError, "whole number"),
-        (lambda: ece(HIT, P, reduce="top"), ValueError, "reduce must be"),
+        (lambda: ece(HIT, P, reduce="top"), ValueError, "unknown value of reduce 'top'"),
         (
             lambda: ece([1, 2], wc.Poisson(np.ones(2)), reduce="classwise"),
             TypeError,
@@ -257,3 +257,12 @@ def test_gradients_see_bins_as_constants() -> None:
     p = torch.tensor(P, requires_grad=True)
     ece(torch.tensor(HIT), p, n_bins=2).value.backward()
     assert_allclose(p.grad, np.array([-0.2, -0.2, 0.2, 0.2, 0.2]), rtol=1e-13)
+
+
+def test_the_old_module_still_works_and_names_the_new_place() -> None:
+    with pytest.warns(DeprecationWarning, match=r"wellcal\.binned\.UniformBins .* use wellcal\.UniformBins"):
+        assert wc.binned.UniformBins is UniformBins  # pyright: ignore
+    with pytest.warns(DeprecationWarning, match=r"use wellcal\.ece"):
+        from wellcal.binned import ece as old  # pyright: ignore
+    assert old is ece
+    assert "binned" not in wc.__all__

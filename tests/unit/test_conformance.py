@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable as Function
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,7 +18,7 @@ import torch
 import wellcal as wc
 from wellcal import kernels
 from wellcal.conformance import ConformanceError, Report, check_kernel, check_predictions
-from wellcal.expectations.rules.elements import RULES, Normals, Points, rule
+from wellcal.expectations.rules.elements import CLOSED_FORMS, Normals, Points, rule
 from wellcal.kernels import (
     Callable,
     Delta,
@@ -35,6 +37,7 @@ from wellcal.kernels import (
     TotalVariation,
     Wasserstein,
 )
+from wellcal.predictions import family, parameter, positive
 
 N = 12
 RNG = np.random.default_rng(20)
@@ -308,23 +311,17 @@ def test_a_kernel_that_is_positive_definite_at_points_only_is_caught() -> None:
         def radial(self, ops: Any, squared: Any) -> Any:
             return ops.exp(-0.5 * squared)
 
-    with Registered(Off, lambda ops, k, a, b: -1.0 / (1.0 + (a.x[0] - b.x[0]) ** 2)):
+    with registered(Off, lambda ops, k, a, b: -1.0 / (1.0 + (a.x[0] - b.x[0]) ** 2)):
         broken("positive definiteness", Off(), match="pairings of 6 predictions")
 
 
-class Registered:
+@contextmanager
+def registered(kernel: type[kernels.Kernel], form: Function[..., Any]) -> Iterator[None]:
     """A closed form for normals that is forgotten afterwards."""
-
-    def __init__(self, kernel: type[kernels.Kernel], form: Function[..., Any]) -> None:
-        self.keys = [(kernel, Normals, Points), (kernel, Points, Normals), (kernel, Normals, Normals)]
+    with CLOSED_FORMS.restored():
         rule(kernel, Normals, Points)(form)
         rule(kernel, Normals, Normals)(form)
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: Any) -> None:
-        for key in self.keys:
-            del RULES[key]
+        yield
 
 
 def test_targets_that_the_kernel_does_not_see_as_they_are_are_caught() -> None:
@@ -354,9 +351,9 @@ def test_a_wrong_closed_form_is_caught() -> None:
         variance = 1.0 + a.v[0] + (b.v[0] if isinstance(b, Normals) else 0.0)
         return ops.exp(-0.5 * (a.x[0] - b.x[0]) ** 2 / variance) / ops.sqrt(variance)
 
-    with Registered(Rescaled, right):
+    with registered(Rescaled, right):
         assert not check_kernel(Rescaled(), NORMAL).skipped
-    with Registered(Rescaled, lambda *given: 0.8 * right(*given)):
+    with registered(Rescaled, lambda *given: 0.8 * right(*given)):
         broken(
             "simulation", Rescaled(), match=r"the pairing of predictions 0 and 0 is .* draws from each give"
         )
@@ -424,13 +421,12 @@ def test_broken_joint_kernels_are_caught() -> None:
 # -- broken families ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Logistic(wc.Predictions):
     """A user's family, without a mistake: those below make one each."""
 
-    loc: Any
-    scale: Any
-    _arrays: ClassVar[tuple[str, ...]] = ("loc", "scale")
+    loc: Any = parameter()
+    scale: Any = parameter(positive)
 
     def mean(self) -> Any:
         return self.loc
@@ -449,16 +445,15 @@ class Logistic(wc.Predictions):
         z = np.abs(y - self.loc) / self.scale
         return -z - 2.0 * np.log1p(np.exp(-z)) - np.log(self.scale)
 
-    def _draw(self, rng: np.random.Generator, size: int) -> Any:
+    def draw(self, rng: np.random.Generator, size: int) -> Any:
         return rng.logistic(self.loc, self.scale, (size, len(self)))
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Drawn(wc.Predictions):
     """A user's family of vectors that can only be sampled."""
 
-    loc: Any
-    _arrays: ClassVar[tuple[str, ...]] = ("loc",)
+    loc: Any = parameter(ndim=2)
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -467,7 +462,7 @@ class Drawn(wc.Predictions):
     def interquartile_range(self) -> Any:
         return np.ones_like(self.loc)
 
-    def _draw(self, rng: np.random.Generator, size: int) -> Any:
+    def draw(self, rng: np.random.Generator, size: int) -> Any:
         return rng.uniform(-1.0, 1.0, (size, len(self), 3)) + self.loc
 
 
@@ -476,8 +471,8 @@ class Geometric(wc.Predictions):
     """A user's family of counts 1, 2, ..."""
 
     p: Any
-    _arrays: ClassVar[tuple[str, ...]] = ("p",)
-    _continuous: ClassVar[bool] = False
+    array_fields: ClassVar[tuple[str, ...]] = ("p",)
+    continuous: ClassVar[bool] = False
 
     def mean(self) -> Any:
         return 1.0 / self.p
@@ -499,7 +494,7 @@ class Geometric(wc.Predictions):
             count = np.maximum(np.ceil(np.log1p(-np.asarray(u)) / np.log1p(-self.p)), 1.0)
         return np.where((count > 1) & (self.cdf(count - 1.0) >= u), count - 1.0, count)
 
-    def _draw(self, rng: np.random.Generator, size: int) -> Any:
+    def draw(self, rng: np.random.Generator, size: int) -> Any:
         return rng.geometric(self.p, (size, len(self))).astype(float)
 
 
@@ -524,12 +519,8 @@ def changed(base: type[Any] = Logistic, **members: Any) -> Any:
     return family(LOCS) if base is Drawn else family(LOC, SCALE)
 
 
-def absent(self: Any, *_: Any) -> Any:
-    raise TypeError(f"{type(self).__name__} has no such thing")
-
-
 def test_forgotten_arrays_are_caught() -> None:
-    caught("indexing", changed(_arrays=("loc",)), match="raised ValueError")
+    caught("indexing", changed(array_fields=("loc",)), match="raised ValueError")
 
 
 def test_wrong_rows_are_caught() -> None:
@@ -548,7 +539,7 @@ def test_draws_that_do_not_follow_their_rows_are_caught() -> None:
     def by_position(self: Any, rng: np.random.Generator, size: int) -> Any:
         return rng.uniform(size=(size, len(self), 3)) + np.arange(len(self))[:, None]
 
-    caught("indexing", changed(Drawn, _draw=by_position), match="draws of rows reversed")
+    caught("indexing", changed(Drawn, draw=by_position), match="draws of rows reversed")
 
 
 def test_iteration_by_other_steps_is_caught() -> None:
@@ -576,7 +567,7 @@ def test_wrong_shapes_of_draws_are_caught() -> None:
 
 def test_draws_with_a_memory_are_caught() -> None:
     own = np.random.default_rng(5)
-    forgetful = changed(_draw=lambda self, rng, size: own.logistic(self.loc, self.scale, (size, len(self))))
+    forgetful = changed(draw=lambda self, rng, size: own.logistic(self.loc, self.scale, (size, len(self))))
     caught("sampling", forgetful, match="seed 1 gave .* and then .* at index")
 
 
@@ -584,7 +575,7 @@ def test_draws_that_ignore_the_seed_are_caught() -> None:
     def fixed(self: Any, rng: Any, size: int) -> Any:
         return np.random.default_rng(5).logistic(self.loc, self.scale, (size, len(self)))
 
-    caught("sampling", changed(_draw=fixed), match="seeds 1 and 2 gave the same draws")
+    caught("sampling", changed(draw=fixed), match="seeds 1 and 2 gave the same draws")
 
 
 def test_draws_that_are_not_finite_are_caught() -> None:
@@ -592,14 +583,14 @@ def test_draws_that_are_not_finite_are_caught() -> None:
         drawn = rng.logistic(self.loc, self.scale, (size, len(self)))
         return np.where(np.arange(size)[:, None] == 7, np.inf, drawn)
 
-    caught("sampling", changed(_draw=holes, interquartile_range=lambda self: self.scale), match="not finite")
+    caught("sampling", changed(draw=holes, interquartile_range=lambda self: self.scale), match="not finite")
 
 
 def test_noise_that_predictions_share_is_caught() -> None:
     def shared(self: Any, rng: np.random.Generator, size: int) -> Any:
         return self.loc + self.scale * rng.logistic(size=(size, 1))
 
-    caught("independence", changed(_draw=shared), match="draws of neighbouring predictions from 0")
+    caught("independence", changed(draw=shared), match="draws of neighbouring predictions from 0")
 
 
 def test_draws_that_depend_on_their_predecessors_are_caught() -> None:
@@ -607,7 +598,7 @@ def test_draws_that_depend_on_their_predecessors_are_caught() -> None:
         noise = rng.logistic(size=((size + 1) // 2, len(self)))
         return self.loc + self.scale * np.stack([noise, -noise], axis=1).reshape(-1, len(self))[:size]
 
-    caught("independence", changed(_draw=antithetic), match="successive draws of prediction 0")
+    caught("independence", changed(draw=antithetic), match="successive draws of prediction 0")
 
 
 def test_targets_that_are_refused_or_taken_wrongly_are_caught() -> None:
@@ -657,9 +648,9 @@ def test_a_cdf_of_another_distribution_is_caught() -> None:
 
     law = "probability integral transform"
     caught(law, changed(cdf=cdf, quantile=quantile), match="prediction 0 is not uniform")
-    above_one = changed(cdf=lambda self, y: 1.1 * Logistic.cdf(self, y), quantile=absent)
+    above_one = changed(cdf=lambda self, y: 1.1 * Logistic.cdf(self, y), quantile=None)
     caught(law, above_one, match=r"it must rise within \[0, 1\]")
-    counts = changed(Geometric, cdf=lambda self, y: Geometric.cdf(self, y - 1.0), quantile=absent)
+    counts = changed(Geometric, cdf=lambda self, y: Geometric.cdf(self, y - 1.0), quantile=None)
     caught(law, counts, match="is not uniform", kernel=ExpDistance(Wasserstein()) @ Gaussian())
 
 
@@ -674,7 +665,7 @@ def test_wrong_densities_are_caught() -> None:
     caught("density", changed(log_prob=moved), match="between two quantiles is .* but that of cdf is")
     caught(
         "density",
-        changed(log_prob=unnormalised, quantile=absent, cdf=absent),
+        changed(log_prob=unnormalised, quantile=None, cdf=None),
         match="integral of the density",
     )
     flat = changed(log_prob=lambda self, y: Logistic.log_prob(self, y) if np.ndim(y) == 1 else 0.0 * self.loc)
@@ -693,7 +684,7 @@ def test_draws_from_another_distribution_are_caught_without_a_cdf() -> None:
         return rng.logistic(self.loc, 1.5 * self.scale, (size, len(self)))
 
     absent = dict.fromkeys(("cdf", "log_prob", "mean", "variance"))
-    caught("expectations", changed(_draw=wide, **absent), match="the pairing of predictions 0 and 0 is")
+    caught("expectations", changed(draw=wide, **absent), match="the pairing of predictions 0 and 0 is")
 
 
 def test_families_without_a_default_kernel_are_caught() -> None:
@@ -715,8 +706,18 @@ def test_errors_of_methods_are_not_taken_for_absence() -> None:
         raise TypeError("unsupported operand type(s) for +: 'int' and 'str'")
 
     caught("indexing", changed(mean=buggy), match="raised TypeError: unsupported operand")
+    assert not check_predictions(changed(variance=None)).skipped
 
-    assert not check_predictions(changed(variance=absent)).skipped
+
+def test_methods_of_some_batches_only() -> None:
+    def missing(self: Any, what: str) -> str | None:
+        return "its shape is too small" if what == "mean" else wc.Predictions.missing(self, what)
+
+    def refused(self: Any) -> Any:
+        raise TypeError("its shape is too small")
+
+    assert not check_predictions(changed(mean=refused, missing=missing)).skipped
+    caught("indexing", changed(mean=refused), match="raised TypeError: its shape is too small")
 
 
 # -- reports -----------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import wellcal as wc
-from wellcal.measures.coverage import clopper_pearson, interval_coverage, pit
+from wellcal import interval_coverage, pit
+from wellcal.measures.quantiles.coverage import clopper_pearson
 
 RNG = np.random.default_rng(50)
 N = 12

@@ -127,7 +127,7 @@ def describe(pred: Any, y: Any) -> dict[str, Any]:
         "log_prob": lambda: pred.log_prob(y),
         "cdf": lambda: pred.cdf(y),
         "quantile": lambda: pred.quantile(level),
-        "upper_quantile": lambda: pred._upper_quantile(level),
+        "upper_quantile": lambda: pred.upper_quantile(level),
         "interquartile_range": lambda: pred.interquartile_range(),
         "class_probs": lambda: pred.class_probs(),
         "bins": lambda: pred.bins(y),
@@ -204,7 +204,7 @@ def rows_of(index: Any) -> np.ndarray:
 
 def arrays_of(pred: Any) -> list[np.ndarray]:
     found: list[np.ndarray] = []
-    pred._map(lambda array: found.append(to_numpy(array)))
+    pred.map_arrays(lambda array: found.append(to_numpy(array)))
     return found
 
 
@@ -259,7 +259,7 @@ def test_wrong_indices_are_errors(example: Example) -> None:
 def test_batches_are_frozen(example: Example) -> None:
     pred = example.build()
     with pytest.raises(AttributeError):
-        setattr(pred, pred._arrays[0], None)
+        setattr(pred, pred.array_fields[0], None)
 
 
 # -- sampling -----------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def test_sampling_is_reproducible_and_shares_a_generator() -> None:
     rng = np.random.default_rng(5)
     assert not np.array_equal(pred.sample(rng), pred.sample(rng))
     assert pred.sample(0, size=0).shape == (0, N)
-    with pytest.raises(ValueError, match="size must not be negative, found -1"):
+    with pytest.raises(ValueError, match="size must be a whole number of at least 0, found -1"):
         pred.sample(0, size=-1)
 
 
@@ -409,7 +409,7 @@ def test_a_family_defined_after_jax_was_seen_is_a_pytree_too() -> None:
     class Point(wp.Predictions):
         at: Any
 
-        _arrays = ("at",)
+        array_fields = ("at",)
 
     leaves, _ = jax.tree_util.tree_flatten(Point(jnp.arange(3.0)))
     assert len(leaves) == 1

@@ -178,7 +178,7 @@ def test_numeric_supports_mix_with_numbers() -> None:
     assert_allclose(pred.check_targets(LOC), LOC)
     assert_allclose(np.exp(pred.log_prob(1.0)), 0.5)
     assert_allclose(np.exp(pred.log_prob(np.full(N, 3.0))), 0.25)
-    with pytest.raises(TypeError, match="no class probabilities"):
+    with pytest.raises(TypeError, match="no classes"):
         pred.class_probs()
     mixed = wp.Mixture([wp.Categorical(half, support=[0.0, 1.0]), wp.Normal(LOC, SCALE)])
     assert_allclose(mixed.cdf(0.5), 0.25 + 0.5 * PARTS[0].cdf(0.5))
@@ -199,9 +199,9 @@ def test_targets_are_checked_as_the_components_do() -> None:
 
 
 def test_what_components_lack_the_mixture_lacks() -> None:
-    with pytest.raises(TypeError, match="its component Samples has none"):
+    with pytest.raises(TypeError, match="no log_prob: Samples has no log_prob"):
         wp.Mixture([wp.Samples(np.ones((N, 2)))]).log_prob(LOC)
-    with pytest.raises(TypeError, match="its component DiagonalNormal has none"):
+    with pytest.raises(TypeError, match="no quantile: DiagonalNormal has no cdf"):
         wp.Mixture([wp.DiagonalNormal(np.ones((N, 2)), 1.0)]).quantile(0.5)
 
 

@@ -119,9 +119,9 @@ def test_quantile(pred: Any, reference: Any) -> None:
 @both(CONTINUOUS)
 def test_upper_quantile_is_the_quantile_of_the_complement(pred: Any, reference: Any) -> None:
     q = np.array([0.5, 0.25, 1.0 / 64])[:, None] * np.ones(N)  # 1 - q is exact
-    assert_allclose(pred._upper_quantile(q), pred.quantile(1.0 - q), rtol=1e-11, atol=1e-15)
+    assert_allclose(pred.upper_quantile(q), pred.quantile(1.0 - q), rtol=1e-11, atol=1e-15)
     tiny = 1e-30
-    assert_allclose(pred._upper_quantile(tiny), reference.isf(tiny), rtol=1e-11)
+    assert_allclose(pred.upper_quantile(tiny), reference.isf(tiny), rtol=1e-11)
 
 
 @both(DISCRETE)
@@ -173,7 +173,7 @@ def test_zero_scale_is_a_point_prediction() -> None:
     assert_allclose(pred.log_prob([1.0, 1.9]), [np.inf, -np.inf])
     for u in (0.0, 0.3, 1.0):
         assert_allclose(pred.quantile(u), [1.0, 2.0])
-        assert_allclose(pred._upper_quantile(u), [1.0, 2.0])
+        assert_allclose(pred.upper_quantile(u), [1.0, 2.0])
     assert_allclose(pred.sample(0), [1.0, 2.0])
 
 
@@ -195,7 +195,7 @@ def test_student_t_quantile_far_in_the_tail(df: float, u: float) -> None:
         slope = abs(t) * mpmath.exp(pred.log_prob(t)[0]) / mpmath.mpf(u)
         error = abs(back / mpmath.mpf(u) - 1)
     assert error < 1e-13 * slope
-    assert_allclose(pred._upper_quantile(u), -pred.quantile(u), rtol=0)
+    assert_allclose(pred.upper_quantile(u), -pred.quantile(u), rtol=0)
 
 
 @pytest.mark.parametrize("u", [0.2, 1e-3, 1e-12, 1e-100])
@@ -209,7 +209,7 @@ def test_quantiles_far_in_both_tails(a: float, u: float) -> None:
 
     with mpmath.workdps(40):
         gamma = wp.Gamma([a], 1.0)
-        (low,), (high,) = gamma.quantile(u), gamma._upper_quantile(u)
+        (low,), (high,) = gamma.quantile(u), gamma.upper_quantile(u)
         if low > 0:  # otherwise it is below the smallest positive number
             check(low, mpmath.gammainc(a, 0, low, regularized=True), gamma.log_prob(low)[0])
         check(high, mpmath.gammainc(a, high, mpmath.inf, regularized=True), gamma.log_prob(high)[0])
@@ -218,7 +218,7 @@ def test_quantiles_far_in_both_tails(a: float, u: float) -> None:
         if low > 1e-300:
             check(low, mpmath.betainc(a, 3, 0, low, regularized=True), beta.log_prob(low)[0])
         power = wp.PowerExponential([0.0], 1.0, a)
-        (low,), (high,) = power.quantile(u), power._upper_quantile(u)
+        (low,), (high,) = power.quantile(u), power.upper_quantile(u)
         assert low == -high
         tail = mpmath.gammainc(1 / mpmath.mpf(a), mpmath.mpf(high) ** a, mpmath.inf, regularized=True) / 2
         check(high, tail, power.log_prob(high)[0])

@@ -26,8 +26,8 @@ def hundred_digits() -> Iterator[None]:
 
 def distances(kernel: k.Kernel, predictions: Any) -> np.ndarray:
     form, rows = distance(k.MaximumMeanDiscrepancy(kernel), predictions)
-    table = form.tile(predictions._ops, rows, rows)
-    np.testing.assert_allclose(form.paired(predictions._ops, rows, rows), np.diagonal(table), rtol=0, atol=0)
+    table = form.tile(predictions.ops, rows, rows)
+    np.testing.assert_allclose(form.paired(predictions.ops, rows, rows), np.diagonal(table), rtol=0, atol=0)
     return np.asarray(table) ** (1.0 / form.degree)
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import wellcal as wc
+from wellcal.engines import Tiled
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Joint, Wasserstein
 from wellcal.monitoring.bets import ETAS, log_bets, past_witness
 from wellcal.monitoring.monitor import Monitor
@@ -48,7 +49,7 @@ def small(**options):
 
 def test_witness_of_the_past_by_hand():
     candidates = np.stack([Y[-3:], Y[-3:] + 1.0])
-    found = past_witness(KERNEL, PRED, Y, candidates, memory=20)
+    found = past_witness(KERNEL, PRED, Y, candidates, memory=20, engine=Tiled())
     for t, case in enumerate(range(N - 3, N)):
         past = slice(case - 20, case)
         likeness = np.exp(-np.hypot(MU[past] - MU[case], SIGMA[past] - SIGMA[case]))
@@ -66,10 +67,10 @@ def test_joint_kernels_take_the_same_way():
         return np.exp(-distance) * np.exp(-0.5 * (y[:, None] - z) ** 2)
 
     candidates = np.stack([Y[-3:], Y[-3:] + 1.0])
-    plain = past_witness(KERNEL, PRED, Y, candidates, memory=20)
-    options = {"memory": 20, "expectations": wc.Lowering(nodes=64)}
+    plain = past_witness(KERNEL, PRED, Y, candidates, memory=20, engine=Tiled())
+    options = {"engine": Tiled(), "memory": 20, "expectations": wc.Lowering(nodes=64)}
     np.testing.assert_allclose(past_witness(Joint(joint), PRED, Y, candidates, **options), plain, rtol=1e-7)
-    doubled = past_witness(2.0 * KERNEL + KERNEL, PRED, Y, candidates, memory=20)
+    doubled = past_witness(2.0 * KERNEL + KERNEL, PRED, Y, candidates, memory=20, engine=Tiled())
     np.testing.assert_allclose(doubled, 3.0 * plain, rtol=1e-12)
 
 
@@ -97,9 +98,9 @@ def test_evalue_is_the_mean_of_products():
     generator = np.random.default_rng(3)
     logs = np.zeros(len(ETAS))
     for t in range(N):
-        drawn = PRED[t]._draw(generator, 9)[:, 0]
+        drawn = PRED[t].draw(generator, 9)[:, 0]
         at = np.concatenate([Y[t : t + 1], drawn])
-        u = past_witness(KERNEL, PRED[: t + 1], Y[: t + 1], at[:, None], memory=1000)
+        u = past_witness(KERNEL, PRED[: t + 1], Y[: t + 1], at[:, None], memory=1000, engine=Tiled())
         logs += log_bets(u)[0]
         assert monitor.history[t] == pytest.approx(np.mean(np.exp(logs)), rel=1e-9)
     assert monitor.e_value == pytest.approx(np.mean(np.exp(logs)), rel=1e-9)
@@ -111,12 +112,13 @@ def test_evalue_is_the_mean_of_products():
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_batches_and_single_cases_agree(family):
-    y, pred = FAMILIES[family]
-    whole, single, mixed = small(memory=25), small(memory=25), small(memory=25)
+    n = 30
+    y, pred = (part[:n] for part in FAMILIES[family])
+    whole, single, mixed = small(memory=12), small(memory=12), small(memory=12)
     whole.update(y, pred)
-    for t in range(N):
+    for t in range(n):
         single.update(y[t : t + 1], pred[t])
-    for start, stop in ((0, 7), (7, 30), (30, 31), (31, N)):
+    for start, stop in ((0, 7), (7, 20), (20, 21), (21, n)):
         mixed.update(y[start:stop], pred[start:stop])
     np.testing.assert_allclose(single.history, whole.history, rtol=1e-10)
     np.testing.assert_allclose(mixed.history, whole.history, rtol=1e-10)
@@ -128,13 +130,12 @@ def test_batches_and_single_cases_agree(family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_saved_and_resumed(family, tmp_path):
-    y, pred = FAMILIES[family]
+    y, pred = (part[:30] for part in FAMILIES[family])
     path = tmp_path / "state.json"
-    for stop in (4, 35):  # before and after the kernel is chosen
-        kept, saved = small(memory=25), small(memory=25)
+    for stop in (4, 18):  # before and after the kernel is chosen
+        kept = small(memory=12)
         kept.update(y[:stop], pred[:stop])
-        saved.update(y[:stop], pred[:stop])
-        saved.save(path)
+        kept.save(path)
         resumed = Monitor.load(path)
         assert resumed.status == kept.status
         assert resumed.update(y[stop:], pred[stop:]) == kept.update(y[stop:], pred[stop:])
@@ -160,7 +161,7 @@ def test_memory_is_bounded_and_recent():
     np.testing.assert_array_equal(state["targets"]["values"], Y[-12:])
     assert state["predictions"]["fields"]["loc"]["shape"] == [12]
     assert len(monitor.history) == 5
-    assert monitor.n_cases == N
+    assert monitor.n_samples == N
     # What is forgotten has no effect: another first case gives the same bets later.
     other = small(kernel=KERNEL, memory=12)
     other.update(np.concatenate([[1.0 - Y[0]], Y[1:20]]), PRED[:20])
@@ -226,7 +227,7 @@ def test_draws_are_exchanged_and_nothing_is_drawn():
     monitor.update(y, pred)
     assert monitor.to_dict()["generator"] == before
     more = wc.Samples(rng.normal(size=(4, 9)))
-    assert monitor.update(np.zeros(4), more).n_cases == N + 4  # another number of draws is welcome
+    assert monitor.update(np.zeros(4), more).n_samples == N + 4  # another number of draws is welcome
 
 
 def test_objects():
@@ -318,21 +319,20 @@ def test_bad_options(options, message):
         Monitor(Gaussian())
 
 
-def test_weights_are_refused_with_the_reason():
-    with pytest.raises(ValueError, match=r"weights have no meaning for a monitor: .* every case"):
-        small().update(Y, PRED, weights=np.ones(N))
-
-
 def test_families_that_cannot_be_sampled():
     class Silent(wc.Normal):
-        _draw = wc.Predictions._draw
+        draw = wc.Predictions.draw
 
     with pytest.raises(TypeError, match="a monitor draws from the predictions: Silent cannot be sampled"):
         small().update(Y, Silent(MU, SIGMA))
 
 
 def test_bad_states(tmp_path):
-    for text, message in (("{", "is no state of a monitor"), ("[]", "no state"), ("{}", "format is None")):
+    for text, message in (
+        ("{", "is not the state of a monitor"),
+        ("[]", "not the state"),
+        ("{}", "format is None"),
+    ):
         (tmp_path / "state.json").write_text(text)
         with pytest.raises(ValueError, match=message):
             Monitor.load(tmp_path / "state.json")
@@ -341,6 +341,24 @@ def test_bad_states(tmp_path):
         Monitor.from_dict(monitor.to_dict(), kernel=ExpDistance(Wasserstein(), 2.0) @ Gaussian())
     with pytest.raises(ValueError, match="has not chosen one yet"):
         Monitor.from_dict(small().to_dict(), kernel=KERNEL)
+
+
+def test_status_is_shown_and_handed_on():
+    status = small(kernel=KERNEL).update(Y[:5], PRED[:5])
+    assert repr(status).startswith("Monitor: no alarm; e-value ")
+    assert "after 5 cases" in repr(status)
+    assert json.loads(status.to_json()) == dataclasses.asdict(status)
+
+
+def test_old_names_and_old_files_still_work():
+    monitor = small(kernel=KERNEL)
+    with pytest.warns(DeprecationWarning, match=r"MonitorStatus\.n_samples"):
+        assert monitor.update(Y[:20], PRED[:20]).n_cases == 20
+    with pytest.warns(DeprecationWarning, match=r"Monitor\.n_samples"):
+        assert monitor.n_cases == 20
+    state = {**monitor.to_dict(), "format": "wellcal monitor 1", "n_cases": 20}
+    del state["n_samples"]
+    assert Monitor.from_dict(state).to_dict() == monitor.to_dict()
 
 
 # -- predictions as plain values -----------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import wellcal as wc
-from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
+from wellcal.kernels import Callable, ExpDistance, Gaussian, Wasserstein
 from wellcal.measures.estimate import Estimate, Interval
 
 KERNEL = ExpDistance(Wasserstein(), lengthscale=0.5) @ Gaussian(2.0)
@@ -25,7 +26,7 @@ FULL = Estimate(0.0123456789, 0.00123456, "SKCE", "unbiased", 150, KERNEL, {"exp
 def test_the_representation_says_what_how_and_with_what() -> None:
     assert repr(FULL).splitlines() == [
         "SKCE = 0.0123457 +- 0.001235  (unbiased, 150 cases)",
-        "  kernel: ExpDistance(Wasserstein(order=2), lengthscale=0.5, power=1) @ Gaussian(lengthscale=2)",
+        "  kernel  ExpDistance(Wasserstein(order=2), lengthscale=0.5, power=1) @ Gaussian(lengthscale=2)",
     ]
 
 
@@ -38,10 +39,38 @@ def test_the_representation_leaves_out_what_is_not_known() -> None:
 def test_the_representation_reports_numerical_expectations_and_dropped_cases() -> None:
     provenance = {"lowered": ["rule one", "rule two"], "expectation_error": 1.23e-7, "dropped": 4}
     lines = repr(Estimate(0.5, provenance=provenance)).splitlines()
-    assert "  expectations: numerical, estimated error 1.2e-07; rule one; rule two" in lines
-    assert "  left out: the last 4 cases (incomplete block)" in lines
+    assert "  expectations  numerical, estimated error 1.2e-07; rule one; rule two" in lines
+    assert "  left out      the last 4 cases (incomplete block)" in lines
     provenance["expectation_error"] = math.nan
     assert "no error estimate" in repr(Estimate(0.5, provenance=provenance))
+
+
+def test_notebooks_show_a_table() -> None:
+    assert FULL._repr_html_().startswith("<table><caption>SKCE = 0.0123457 +- 0.001235  (unbiased, 150")
+    assert '<td style="text-align:left">ExpDistance(' in FULL._repr_html_()
+
+
+def test_to_dict_and_back() -> None:
+    plain = json.loads(FULL.to_json(allow_nan=False))
+    assert plain["value"] == FULL.value
+    assert plain["kernel_text"] == repr(KERNEL)
+    assert Estimate.from_dict(plain) == FULL
+    tensor = Estimate(torch.tensor(0.25, requires_grad=True), jnp.asarray(0.5), "KCE", "biased", 3)
+    assert Estimate.from_dict(tensor.to_dict()) == Estimate(0.25, 0.5, "KCE", "biased", 3)
+    infinite = Estimate(math.inf, name="NLL")
+    assert Estimate.from_dict(json.loads(infinite.to_json(allow_nan=False))) == infinite
+    named = Estimate(0.5, kernel=Callable(lambda a, b: a @ b.T) @ Gaussian())
+    assert Estimate.from_dict(named.to_dict()).kernel is None
+    assert Estimate.from_dict(named.to_dict(), kernel=named.kernel) == named
+
+
+def test_estimates_with_more_to_say_hand_it_on() -> None:
+    found = wc.interval_coverage(Y, wc.Normal(MU, SIGMA))
+    plain = json.loads(found.to_json(allow_nan=False))
+    assert plain["levels"] == [0.5, 0.8, 0.9, 0.95]
+    back = type(found).from_dict(plain)
+    assert_allclose(back.coverage, found.coverage, rtol=0)
+    assert back.value == found.value
 
 
 def test_estimates_are_numbers() -> None:
@@ -104,11 +133,11 @@ Y = MU + 0.3 * np.cos(np.arange(12.0))
 
 
 def test_values_are_of_the_library_of_the_input() -> None:
-    numpy = wc.skce(Y, wc.Normal(MU, SIGMA))
+    numpy = wc.skce(Y, wc.Normal(MU, SIGMA), kernel=KERNEL)
     assert type(numpy.value) is float
     assert type(numpy.standard_error) is float
     mu = torch.tensor(MU, requires_grad=True)
-    tensor = wc.skce(torch.tensor(Y), wc.Normal(mu, torch.tensor(SIGMA)))
+    tensor = wc.skce(torch.tensor(Y), wc.Normal(mu, torch.tensor(SIGMA)), kernel=KERNEL)
     assert isinstance(tensor.value, torch.Tensor)
     assert tensor.value.shape == ()
     assert tensor.value.requires_grad
@@ -116,13 +145,13 @@ def test_values_are_of_the_library_of_the_input() -> None:
     assert_allclose(float(tensor.standard_error), numpy.standard_error, rtol=1e-10)
     assert not getattr(tensor.standard_error, "requires_grad", False)
     with jax.enable_x64(True):
-        array = wc.skce(jnp.asarray(Y), wc.Normal(jnp.asarray(MU), jnp.asarray(SIGMA)))
+        array = wc.skce(jnp.asarray(Y), wc.Normal(jnp.asarray(MU), jnp.asarray(SIGMA)), kernel=KERNEL)
         assert isinstance(array.value, jax.Array)
         assert array.value.shape == ()
         assert_allclose(float(array), numpy.value, rtol=1e-12)
         assert_allclose(float(array.standard_error), numpy.standard_error, rtol=1e-10)
         assert array.provenance["precision"] == "float64"
-    single = wc.skce(jnp.asarray(Y), wc.Normal(jnp.asarray(MU), jnp.asarray(SIGMA)))
+    single = wc.skce(jnp.asarray(Y), wc.Normal(jnp.asarray(MU), jnp.asarray(SIGMA)), kernel=KERNEL)
     assert single.value.dtype == jnp.float32
     assert single.provenance["precision"].startswith("float32")
 

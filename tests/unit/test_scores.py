@@ -5,7 +5,8 @@ import pytest
 from scipy import integrate, stats
 
 import wellcal as wc
-from wellcal.measures.scores.casewise import mse, nll, pinball_loss, quantile_calibration
+from wellcal.measures.quantiles import quantile_calibration
+from wellcal.measures.scores.casewise import mse, nll, pinball_loss
 
 RNG = np.random.default_rng(3)
 N = 40

@@ -184,7 +184,7 @@ def test_training_under_autocast_learns() -> None:
     [
         ({"estimator": "biased"}, ValueError, "too certain"),
         ({"block_size": 3}, ValueError, 'for estimator="block" only'),
-        ({"kernel": "last"}, ValueError, 'None, "first" or a kernel'),
+        ({"kernel": "last"}, ValueError, "known are first or a kernel, or None"),
         ({"kernel": Gaussian()}, TypeError, "pairs of prediction and target"),
     ],
 )
@@ -195,7 +195,7 @@ def test_bad_options(options: dict[str, Any], error: type[Exception], message: s
 
 def test_bad_arguments() -> None:
     pred = wc.Normal(torch.zeros(3), torch.ones(3))
-    with pytest.raises(TypeError, match=r"loss\(y, pred\)"):
+    with pytest.raises(TypeError, match="truth first"):
         SKCELoss()(pred, torch.zeros(3))
     with pytest.raises(TypeError, match="made of tensors"):
         SKCELoss()(np.zeros(3), wc.Normal(np.zeros(3), np.ones(3)))

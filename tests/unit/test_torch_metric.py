@@ -76,7 +76,7 @@ FAMILIES: dict[str, tuple[Any, Any]] = {
 
 
 def to_tensors(pred: Any) -> Any:
-    return pred._map(lambda a: torch.as_tensor(a.copy()))
+    return pred.map_arrays(lambda a: torch.as_tensor(a.copy()))
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -191,7 +191,7 @@ def test_errors(metric_class: Any) -> None:
     ("options", "message"),
     [
         ({"measure": "ece"}, "unknown measure 'ece'"),
-        ({"estimator": "biased"}, '"unbiased" or "block"'),
+        ({"estimator": "biased"}, "known are unbiased, block"),
         ({"block_size": 2}, 'for estimator="block" only'),
         ({"test_options": {}}, 'for measure="pvalue" only'),
     ],

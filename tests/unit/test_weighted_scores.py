@@ -90,18 +90,6 @@ def test_mmce_takes_weights() -> None:
     assert wc.mmce(LABELS, pred, weights=COUNTS).value == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("measure", [wc.ece, wc.mce, wc.local_discrepancy])
-def test_refused_for_classes_with_the_reason(measure: Any) -> None:
-    with pytest.raises(ValueError, match=f"weights have no meaning for {measure.__name__}"):
-        measure(LABELS, wc.Categorical(PROBS), weights=np.ones(N))
-
-
-@pytest.mark.parametrize("measure", [wc.quantile_calibration, wc.interval_coverage, wc.calibration_test])
-def test_refused_for_numbers_with_the_reason(measure: Any) -> None:
+def test_calibration_tests_refuse_weights_with_the_reason() -> None:
     with pytest.raises(ValueError, match="weights have no meaning for"):
-        measure(Y, wc.Normal(LOC, SCALE), weights=np.ones(N))
-
-
-def test_smooth_ece_refuses_weights() -> None:
-    with pytest.raises(ValueError, match=r"wc\.skce and wc\.mmce take weights"):
-        wc.smooth_ece(LABELS > 0, wc.Bernoulli(PROBS[:, 0]), weights=np.ones(N))
+        wc.calibration_test(Y, wc.Normal(LOC, SCALE), weights=np.ones(N))

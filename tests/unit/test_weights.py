@@ -16,8 +16,8 @@ WEIGHTS = rng.gamma(0.7, size=N)
 PRED = wc.Normal(MU, SIGMA)
 
 
-def matrix(y=Y, pred=PRED, kernel=None):
-    problem = prepare(y, pred, kernel)
+def matrix(y=Y, pred=PRED, **options):
+    problem = prepare(y, pred, **options)
     return problem.tile(problem.rows, problem.rows)
 
 
@@ -36,11 +36,12 @@ FAMILIES = {
 @pytest.mark.parametrize("family", FAMILIES)
 def test_weighted_estimates_are_weighted_means_over_pairs(family):
     y, pred = FAMILIES[family]
-    h, pairs = matrix(y, pred), np.outer(WEIGHTS, WEIGHTS)
-    biased = wc.skce(y, pred, estimator="biased", weights=WEIGHTS)
+    options = {"kernel": wc.default_kernel(pred), "expectations": wc.Lowering(nodes=48, points=64)}
+    h, pairs = matrix(y, pred, **options), np.outer(WEIGHTS, WEIGHTS)
+    biased = wc.skce(y, pred, estimator="biased", weights=WEIGHTS, **options)
     assert biased.value == pytest.approx(np.sum(pairs * h) / np.sum(pairs), rel=1e-12)
     off = pairs - np.diag(np.diag(pairs))
-    unbiased = wc.skce(y, pred, weights=WEIGHTS)
+    unbiased = wc.skce(y, pred, weights=WEIGHTS, **options)
     assert unbiased.value == pytest.approx(np.sum(off * h) / np.sum(off), rel=1e-10, abs=1e-14)
     assert biased.standard_error is None
 
@@ -150,3 +151,21 @@ def test_one_weighted_case_has_a_biased_estimate():
 def test_blocks_refuse_weights():
     with pytest.raises(ValueError, match=r'weights have no meaning for estimator="block".*unbiased'):
         wc.skce(Y, PRED, estimator="block", weights=WEIGHTS)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        wc.ece,
+        wc.mce,
+        wc.smooth_ece,
+        wc.local_discrepancy,
+        wc.quantile_calibration,
+        wc.interval_coverage,
+        wc.pit,
+        wc.Monitor().update,
+    ],
+)
+def test_measures_of_cases_that_count_alike_have_no_weights(measure):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'weights'"):
+        measure(Y, PRED, weights=WEIGHTS)

@@ -60,10 +60,10 @@ def test_every_family(family):
     assert found.estimate.standard_error == pytest.approx(estimate.standard_error, rel=1e-9)
     assert found.contributions.sum() == pytest.approx(estimate.value, rel=1e-9, abs=1e-13)
     np.testing.assert_allclose(found.scores / N, found.contributions, rtol=1e-10, atol=1e-16)
-    assert len(found.at[0]) == len(found.at[1]) == len(found.values)
+    assert len(found.locations[0]) == len(found.locations[1]) == len(found.values)
     assert found.groups
     assert found.pvalue == min(group.pvalue for group in found.groups)
-    assert ((found.pvalues <= found.level) == (np.abs(found.values) > found.high * (1 + 1e-9))).all()
+    assert ((found.pvalues <= found.alpha) == (np.abs(found.values) > found.high * (1 + 1e-9))).all()
     for group in found.groups:
         assert group.statement.startswith(group.direction)
         assert group.where in group.statement
@@ -88,7 +88,7 @@ def test_values_at_given_points():
     mean = np.exp(-0.5 * (MU[:, None] - at[1]) ** 2 / variance) / np.sqrt(variance)
     expected = np.mean(np.exp(-distance) * (gauss - mean), axis=0)
     np.testing.assert_allclose(found.values, expected, rtol=1e-11)
-    assert found.at[0] is at[0]
+    assert found.locations[0] is at[0]
     np.testing.assert_array_equal(found.low, -found.high)
     weights = rng.gamma(1.0, size=N)
     weighted = witness(Y, PRED, at, kernel=KERNEL, weights=weights, **FAST)
@@ -144,7 +144,7 @@ def test_a_shift_of_large_predictions_is_told():
     np.testing.assert_array_equal(first.cases, np.flatnonzero(mu > cut))
     assert first.statement in found.statements
     assert first.statement in repr(found)
-    assert found._repr_html_().startswith("<p>Witness: miscalibrated at level 0.05")
+    assert found._repr_html_().startswith("<p>Witness: miscalibrated at alpha = 0.05")
 
 
 def test_overconfident_spread_is_told():
@@ -269,7 +269,7 @@ def test_segments(segments, expected):
     found = witness(Y, PRED, segments=segments, **FAST)
     assert [segment.where for segment in found.segments] == expected
     assert all(segment.kind == "segment" for segment in found.segments)
-    assert sum(segment.n_cases for segment in found.segments) == N
+    assert sum(segment.n_samples for segment in found.segments) == N
 
 
 def test_a_bad_segment_is_found():
@@ -386,11 +386,11 @@ def test_results_live_where_the_input_lived():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": 0.0}, "level must be between 0 and 1, found 0.0"),
+        ({"alpha": 0.0}, "alpha must be between 0 and 1, found 0.0"),
         ({"quantile_levels": [0.5, 1.0]}, "quantile_levels must be numbers strictly between 0 and 1"),
-        ({"min_cases": 0}, "min_cases must be at least 1"),
+        ({"min_cases": 0}, "min_cases must be a whole number of at least 1"),
         ({"n_resamples": 0}, "n_resamples must be a whole number of at least 1"),
-        ({"n_resamples": 9}, "nothing can be shown at level 0.05; take n_resamples=399"),
+        ({"n_resamples": 9}, "nothing can be shown at alpha=0.05; take n_resamples=399"),
         ({"weights": -np.ones(N)}, "weights must not be negative in row 0"),
     ],
 )
@@ -406,3 +406,22 @@ def test_bad_cases():
         witness(Y[:1], PRED[:1], **FAST)
     with pytest.raises(ValueError, match="y is not finite in row 3"):
         witness(np.where(np.arange(N) == 3, np.nan, Y), PRED, **FAST)
+
+
+# -- old names -----------------------------------------------------------------------------------------
+
+
+def test_old_names_work_and_warn():
+    at = wc.Normal(np.zeros(2), np.ones(2)), np.array([-1.5, 1.5])
+    new = witness(Y, PRED, locations=at, alpha=0.1, **FAST)
+    with pytest.warns(DeprecationWarning, match=r"witness\(locations="):
+        old = witness(Y, PRED, at=at, alpha=0.1, **FAST)
+    with pytest.warns(DeprecationWarning, match=r"witness\(alpha="):
+        old = witness(Y, PRED, at, level=0.1, **FAST)
+    np.testing.assert_array_equal(old.high, new.high)
+    with pytest.warns(DeprecationWarning, match=r"Witness\.locations"):
+        assert old.at[0] is at[0]
+    with pytest.warns(DeprecationWarning, match=r"Witness\.alpha"):
+        assert old.level == 0.1
+    with pytest.warns(DeprecationWarning, match=r"Group\.n_samples"):
+        assert old.groups[0].n_cases == old.groups[0].n_samples

@@ -42,7 +42,7 @@ def _floating(x: object, name: str, like: Array | None) -> Array:
     if is_numpy(namespace(given)) and given.dtype.kind in "OUS":
         given = _numeric(given, name)
     xp = namespace(given)
-    if xp.isdtype(given.dtype, "complex floating"):
+    if not is_floating(given) and xp.isdtype(given.dtype, "complex floating"):
         raise TypeError(f"{name} must be real, found dtype {given.dtype}")
     dtype = like.dtype if like is not None and not is_array(x) and is_floating(like) else None
     if like is not None and is_numpy(xp):
@@ -129,16 +129,6 @@ def finite(array: Array) -> Array:
     return namespace(array).isfinite(array)
 
 
-def positive(array: Array, name: str) -> None:
-    """Reject values that are not strictly positive."""
-    check_rows(name, array, array > 0, "must be positive", "check the model's output")
-
-
-def nonnegative(array: Array, name: str) -> None:
-    """Reject negative values."""
-    check_rows(name, array, array >= 0, "must not be negative", "check the model's output")
-
-
 def probability_tolerance(array: Array) -> float:
     """How far a sum of probabilities may be from one: 1e-6 in float64, 1e-3 below.
 
@@ -180,7 +170,7 @@ def whole_number(x: Any, name: str, *, least: int | None = None, most: int | Non
     Traceback (most recent call last):
     ValueError: n_resamples must be a whole number of at least 1, found 0
     """
-    whole = isinstance(x, (int, np.integer)) or (isinstance(x, (float, np.floating)) and x == np.floor(x))
+    whole = isinstance(x, (int, np.integer)) or (isinstance(x, (float, np.floating)) and x.is_integer())
     fits = whole and not isinstance(x, bool) and (least is None or x >= least) and (most is None or x <= most)
     if fits:
         return int(x)

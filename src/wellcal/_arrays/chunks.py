@@ -1,4 +1,4 @@
-"""Work cut into chunks: one budget for temporary arrays, and one loop over what fits into it.
+"""Work cut into chunks and tiles: one budget for temporary arrays, and one loop over what fits into it.
 
 Whoever makes arrays that grow with the data asks here how much to take at a time. Results do not depend on
 the sizes beyond the rounding of sums; :func:`limited` makes them small, so that tests see many chunks with
@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray
 
 
-@dataclass(frozen=True)
+@dataclass
 class Budget:
     """Entries of arrays that are made on the way.
 
@@ -29,12 +34,8 @@ class Budget:
     cache: int = 131_072
 
 
-_budget = Budget()
-
-
-def budget() -> Budget:
-    """The budget in force."""
-    return _budget
+budget = Budget()
+"""The budget in force."""
 
 
 @contextmanager
@@ -47,14 +48,12 @@ def limited(*, work: int | None = None, cache: int | None = None) -> Generator[B
     ...     list(in_chunks(5, 4))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
-    global _budget
-    before = _budget
-    changes = {name: value for name, value in (("work", work), ("cache", cache)) if value is not None}
-    _budget = replace(before, **changes)
+    before = budget.work, budget.cache
+    budget.work, budget.cache = work or budget.work, cache or budget.cache
     try:
-        yield _budget
+        yield budget
     finally:
-        _budget = before
+        budget.work, budget.cache = before
 
 
 def in_chunks(n: int, entries: float = 1, *, within: int | None = None, multiple: int = 1) -> Iterator[slice]:
@@ -67,7 +66,7 @@ def in_chunks(n: int, entries: float = 1, *, within: int | None = None, multiple
     entries
         Numbers that one row makes.
     within
-        Entries at a time; None takes ``budget().work``.
+        Entries at a time; None takes ``budget.work``.
     multiple
         Lengths are multiples of this number, but for the last one.
 
@@ -91,4 +90,79 @@ def rows_within(entries: float, within: int | None = None) -> int:
     >>> rows_within(300, within=1000), rows_within(3000, within=1000)
     (3, 1)
     """
-    return max(1, int((_budget.work if within is None else within) // max(1.0, entries)))
+    return max(1, int((budget.work if within is None else within) // max(1.0, entries)))
+
+
+# -- pairs of cases ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Cases start <= i < stop."""
+
+    start: int
+    stop: int
+
+    @property
+    def index(self) -> slice:
+        """As a slice."""
+        return slice(self.start, self.stop)
+
+    def numbers(self) -> NDArray:
+        """The cases themselves."""
+        return np.arange(self.start, self.stop)
+
+
+def tile_shape(width: int, elements: int) -> tuple[int, int]:
+    """Height and width of a tile whose arrays have about `elements` entries.
+
+    `width` counts elementary evaluations for one pair. They are spread over several arrays, about
+    four of which are alive at a time.
+
+    Examples
+    --------
+    >>> tile_shape(width=4, elements=65_536)
+    (256, 256)
+    >>> tile_shape(width=100, elements=65_536)
+    (32, 81)
+    """
+    pairs = max(64, 4 * elements // max(4, width))
+    height = max(8, 1 << (int(pairs**0.5).bit_length() - 1))
+    return height, max(8, pairs // height)
+
+
+def triangle_tiles(start: int, stop: int, height: int, width: int) -> Iterator[tuple[Span, Span]]:
+    """Tiles that cover the pairs i < j of a range of cases; those on the diagonal hold other pairs too.
+
+    Examples
+    --------
+    >>> for rows, columns in triangle_tiles(0, 5, 2, 3):
+    ...     print(rows.start, rows.stop, columns.start, columns.stop)
+    0 2 1 4
+    0 2 4 5
+    2 4 3 5
+    """
+    for i in range(start, stop - 1, height):
+        rows = Span(i, min(i + height, stop - 1))  # the last case has no partner after it
+        for j in range(i + 1, stop, width):
+            yield rows, Span(j, min(j + width, stop))
+
+
+def pairs_above(rows: Span, columns: Span) -> NDArray:
+    """Where i < j in a tile: ``(len(rows), len(columns))``, not to be written to.
+
+    Examples
+    --------
+    >>> pairs_above(Span(4, 6), Span(4, 6))
+    array([[False,  True],
+           [False, False]])
+    """
+    return above_diagonal(rows.stop - rows.start, columns.stop - columns.start, columns.start - rows.start)
+
+
+@lru_cache(maxsize=8)
+def above_diagonal(height: int, width: int, shift: int = 0) -> NDArray:
+    """Where i < j + shift: the same for all tiles that lie alike on the diagonal."""
+    above = np.less.outer(np.arange(height), np.arange(shift, shift + width))
+    above.flags.writeable = False
+    return above

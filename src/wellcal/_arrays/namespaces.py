@@ -29,6 +29,8 @@ _seen_jax_hooks: list[Callable[[], None]] = []
 
 def is_array(x: object) -> bool:
     """Whether `x` is an array of a supported library (a list or a scalar is not)."""
+    if isinstance(x, np.ndarray):
+        return True
     return bool(compat.is_array_api_obj(x)) and not isinstance(x, np.generic)
 
 
@@ -41,6 +43,11 @@ def namespace(*arrays: object) -> Namespace:
     >>> namespace([1.0, 2.0]) is namespace(np.ones(2))
     True
     """
+    for a in arrays:
+        if type(a) is not np.ndarray:
+            break
+    else:
+        return _numpy_namespace  # by far the most frequent case, and the one that is asked for most often
     found = [a for a in arrays if is_array(a)]
     if not found:
         return _numpy_namespace
@@ -69,7 +76,7 @@ def on_first_jax_array(hook: Callable[[], None]) -> None:
 
 def is_numpy(xp: Namespace) -> bool:
     """Whether `xp` is NumPy's namespace."""
-    return bool(compat.is_numpy_namespace(xp))
+    return xp is _numpy_namespace or bool(compat.is_numpy_namespace(xp))
 
 
 def is_torch(xp: Namespace) -> bool:
@@ -141,11 +148,15 @@ def float64(xp: Namespace) -> Any:
 
 def is_floating(x: Array) -> bool:
     """Whether `x` holds real floating-point numbers."""
+    if type(x) is np.ndarray:
+        return x.dtype.kind == "f"
     return bool(namespace(x).isdtype(x.dtype, "real floating"))
 
 
 def widen(x: Array) -> Array:
     """`x` in the widest floating dtype of its library: all arithmetic on pairs happens there."""
+    if type(x) is np.ndarray and x.dtype == np.float64:
+        return x
     xp = namespace(x)
     return xp.astype(x, float64(xp), copy=False)
 

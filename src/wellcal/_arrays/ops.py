@@ -10,10 +10,11 @@ All operations are elementwise and broadcast. Those with a removable singularity
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import array_api_extra as xpx
 import numpy as np
@@ -31,45 +32,48 @@ from wellcal._arrays.namespaces import (
 _PHI_TERMS = 18  # of the Taylor series of phi on [0, 1]: 1 / 19! is below 1e-17
 
 
+Elementwise: TypeAlias = Callable[..., Array]
+
+_OF_THE_LIBRARY = (
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "sqrt",
+    "abs",
+    "sinh",
+    "atanh",
+    "minimum",
+    "maximum",
+    "where",
+)  # fmt: skip
+
+
 class Ops:
     """Elementwise operations of one array library, derivatives included where the library has them."""
+
+    exp: Elementwise
+    expm1: Elementwise
+    log: Elementwise
+    log1p: Elementwise
+    sqrt: Elementwise
+    abs: Elementwise
+    sinh: Elementwise
+    atanh: Elementwise
+    minimum: Elementwise
+    maximum: Elementwise
+    where: Elementwise
 
     def __init__(self, xp: Namespace) -> None:
         self.xp = xp
         self.differentiable = is_torch(xp) or is_jax(xp)
-
-    def exp(self, x: Array) -> Array:
-        return self.xp.exp(x)
-
-    def expm1(self, x: Array) -> Array:
-        return self.xp.expm1(x)
-
-    def log(self, x: Array) -> Array:
-        return self.xp.log(x)
-
-    def log1p(self, x: Array) -> Array:
-        return self.xp.log1p(x)
-
-    def sqrt(self, x: Array) -> Array:
-        return self.xp.sqrt(x)
-
-    def abs(self, x: Array) -> Array:
-        return self.xp.abs(x)
-
-    def sinh(self, x: Array) -> Array:
-        return self.xp.sinh(x)
-
-    def atanh(self, x: Array) -> Array:
-        return self.xp.atanh(x)
-
-    def minimum(self, x: Array, y: Array) -> Array:
-        return self.xp.minimum(x, y)
-
-    def maximum(self, x: Array, y: Array) -> Array:
-        return self.xp.maximum(x, y)
-
-    def where(self, condition: Array, x: Array, y: Array) -> Array:
-        return self.xp.where(condition, x, y)
+        for name in _OF_THE_LIBRARY:
+            setattr(self, name, getattr(xp, name))
+        # The subgradient at 0 matters only where there are gradients.
+        self.root: Elementwise = self._root if self.differentiable else xp.sqrt
+        """Square root of x >= 0, with derivative 0 at 0."""
+        self.power: Elementwise = self._power if self.differentiable else operator.pow
+        """``x ** exponent`` for x >= 0 and exponent > 0, with derivative 0 at 0."""
 
     def select(
         self,
@@ -97,23 +101,18 @@ class Ops:
             return value
         return xpx.apply_where(condition, arguments, function, fill_value=value, xp=self.xp)
 
-    def root(self, x: Array) -> Array:
+    def _root(self, x: Array) -> Array:
         """Square root of x >= 0 with derivative 0 at 0: a subgradient of a distance at itself."""
-        if not self.differentiable:
-            return self.xp.sqrt(x)
         positive = x > 0
         return self.where(positive, self.xp.sqrt(self.where(positive, x, self.one(x))), 0.0 * x)
 
-    def power(self, x: Array, exponent: float) -> Array:
-        """``x ** exponent`` for x >= 0 and exponent > 0, with derivative 0 at 0."""
+    def _power(self, x: Array, exponent: float) -> Array:
         if exponent == 1.0:
             return x
         if exponent == 0.5:
             return self.root(x)
         if exponent == 2.0:
             return x * x
-        if not self.differentiable:
-            return x**exponent
         positive = x > 0
         return self.where(positive, self.where(positive, x, self.one(x)) ** exponent, 0.0 * x)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from itertools import product
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Rule = TypeVar("Rule")
+Key = tuple[type, ...]
 
 
-class Rules(Generic[Function]):
-    """Functions looked up by one class, or by several together.
+class Rules(Generic[Rule]):
+    """Functions, or other facts, looked up by one class, or by several together.
 
     A rule of a class serves the classes derived from it, unless they have a rule of their own. Where several
     classes are the key, the rule is taken that is nearest in the first, then in the second and so on.
@@ -22,6 +24,12 @@ class Rules(Generic[Function]):
     exact
         Whether a rule serves the very class only. A subclass of a kernel is another function of its
         arguments, so that what is proven of the one need not hold for the other.
+
+    Attributes
+    ----------
+    found
+        The rule, or None, for each key that was asked for: ``found[Normal,]`` costs no more than a look
+        into a dictionary.
 
     Examples
     --------
@@ -41,39 +49,56 @@ class Rules(Generic[Function]):
     def __init__(self, what: str, *, exact: bool = False) -> None:
         self.what = what
         self.exact = exact
-        self._rules: dict[tuple[type, ...], Function] = {}
-        self._found: dict[tuple[type, ...], Function | None] = {}
+        self._rules: dict[Key, Rule] = {}
+        self.found: dict[Key, Rule | None] = _Remembered(self._search)
 
-    def register(self, *key: type, replace: bool = False) -> Callable[[Function], Function]:
-        """Decorator that registers a function for these classes."""
+    def register(self, *key: type, replace: bool = False) -> Callable[[Rule], Rule]:
+        """Decorator that registers a rule for these classes."""
         for part in key:
             if not isinstance(part, type):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError(f"{self.what} is registered for classes, found {part!r}")
 
-        def decorate(function: Function) -> Function:
+        def decorate(rule: Rule) -> Rule:
             if key in self._rules and not replace:
                 names = ", ".join(part.__name__ for part in key)
                 raise ValueError(
                     f"there is {self.what} of {names} already; replace it with register(..., replace=True)"
                 )
-            self._rules[key] = function
-            self._found.clear()
-            return function
+            self._rules[key] = rule
+            self.found.clear()
+            return rule
 
         return decorate
 
-    def find(self, *key: type) -> Function | None:
+    def find(self, *key: type) -> Rule | None:
         """The rule that serves these classes, or None."""
-        try:
-            return self._found[key]
-        except KeyError:
-            return self._found.setdefault(key, self._search(key))
+        return self.found[key]
 
-    def _search(self, key: tuple[type, ...]) -> Function | None:
+    def _search(self, key: Key) -> Rule | None:
         if self.exact:
             return self._rules.get(key)
         return next((self._rules[k] for k in product(*(c.__mro__ for c in key)) if k in self._rules), None)
 
-    def __iter__(self) -> Iterator[tuple[type, ...]]:
+    def __iter__(self) -> Iterator[Key]:
         """Classes, or tuples of them, that rules were registered for."""
         return iter(self._rules)
+
+    @contextmanager
+    def restored(self) -> Generator[None]:
+        """Forget what is registered within a ``with`` block, when it ends: for tests and examples."""
+        before = dict(self._rules)
+        try:
+            yield
+        finally:
+            self._rules = before
+            self.found.clear()
+
+
+class _Remembered(dict[Key, Rule | None], Generic[Rule]):
+    """Answers of a search, each looked for once."""
+
+    def __init__(self, search: Callable[[Key], Rule | None]) -> None:
+        self._search = search
+
+    def __missing__(self, key: Key) -> Rule | None:
+        return self.setdefault(key, self._search(key))

@@ -41,7 +41,7 @@ _STIRLING = (
 )
 _STIRLING_FROM = 12.0  # from here on the first term left out is below 1e-16
 _HALF_LOG_2PI = 0.9189385332046727
-_SADDLE_FROM = 64.0  # sizes of negative binomials below have terms that stay small by themselves
+_SADDLE_FROM = 64.0  # below, the terms of a negative binomial stay small by themselves
 
 
 def integer_dtype(xp: Namespace) -> Any:
@@ -202,8 +202,8 @@ def gather(table: Array, index: Array) -> Array:
 def first_reaching(weights: Array, u: Array) -> Array:
     """Index of the first atom at which the cumulated `weights` (n, S) reach level `u` (..., n).
 
-    A level counts as reached up to rounding of the sum. Atoms of weight zero are never chosen, also not
-    at the levels 0 and 1.
+    A level counts as reached up to rounding of the sum. Atoms of weight zero are never chosen, not
+    even at the levels 0 and 1.
     """
     xp = namespace(weights)
     cumulated = xp.cumulative_sum(weights, axis=-1)
@@ -242,7 +242,7 @@ def draw_index(probs: Array, rng: np.random.Generator, size: int) -> NDArray:
 
 
 def count_quantile(cdf: Callable[[NDArray], NDArray], u: NDArray, shape: tuple[int, ...]) -> NDArray:
-    """Smallest whole number k >= 0 with ``cdf(k) >= u``: infinite for u = 1, NaN for no level."""
+    """Smallest whole number k >= 0 with ``cdf(k) >= u``: infinite for u = 1, NaN for what is not a level."""
     level = np.broadcast_to(np.asarray(u, dtype=np.float64), shape)
     usable = (level >= 0) & (level < 1)
     target = np.where(usable, level, 0.0)
@@ -280,7 +280,7 @@ def bisect_quantile(cdf: Callable[[NDArray], NDArray], u: NDArray, low: NDArray,
 
 
 def student_t_lower_quantile(df: NDArray, u: NDArray) -> NDArray:
-    """Standard Student t quantile, accurate also for tiny `u`.
+    """Standard Student t quantile, accurate for tiny `u` too.
 
     Far in the lower tail P(T <= t) = I_x(df/2, 1/2) / 2 with x = df / (df + t^2), where
     I_x(a, b) = x^a / (a B(a, b)) (1 + O(x)).

@@ -9,31 +9,30 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal.conformance.asking import ask
 from wellcal.conformance.report import LawBrokenError, require, require_close
 from wellcal.predictions import Predictions
-
-Ask = Callable[..., NDArray | None]
 
 _SCORES = np.linspace(-3.75, 3.75, 31)  # normal scores of the levels between which a density is integrated
 _TOLERANCE = 1e-4
 _MANY = 2000  # distinct values
 
 
-def check_density(few: Predictions, draws: NDArray, ask: Ask) -> str | None:
+def check_density(few: Predictions, draws: NDArray) -> str | None:
     """Integrate `log_prob` of scalars, or compare it with frequencies where it is a probability."""
     if ask(few, "log_prob", draws[0]) is None:
         return "there is no log_prob"
-    if not few._continuous:
-        return _frequencies(few, draws, ask)
+    if not few.continuous:
+        return _frequencies(few, draws)
     if few.event_shape != ():
         return "densities of vectors are not integrated"
-    return _integral(few, draws, ask)
+    return _integral(few, draws)
 
 
 # -- densities -------------------------------------------------------------------------------
 
 
-def _integral(few: Predictions, draws: NDArray, ask: Ask) -> str | None:
+def _integral(few: Predictions, draws: NDArray) -> str | None:
     levels = np.tile(special.ndtr(_SCORES)[:, None], (1, len(few)))
     edges = ask(few, "quantile", levels)
     ends = ask(few, "quantile", np.array([0.0, 1.0])[:, None] + 0.0 * levels[:2])
@@ -118,7 +117,7 @@ def _tail(
 # -- probabilities ---------------------------------------------------------------------------
 
 
-def _frequencies(few: Predictions, draws: NDArray, ask: Ask) -> str | None:
+def _frequencies(few: Predictions, draws: NDArray) -> str | None:
     size, n = draws.shape[:2]
     if draws.dtype.kind == "O":
         return "objects are not counted"

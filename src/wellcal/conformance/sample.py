@@ -11,9 +11,9 @@ import numpy as np
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, namespace, take_rows, to_numpy
 from wellcal._arrays.ops import EPSILON, ops_for
 from wellcal.conformance.report import LawBrokenError
-from wellcal.expectations._pairing import Notes, plan
 from wellcal.expectations.decompose import Side, Targets, is_objects
 from wellcal.expectations.lowering import Lowering
+from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.matrix import values_matrix
 from wellcal.predictions import Predictions, Quantiles
@@ -71,7 +71,7 @@ def spread(predictions: Predictions, count: int) -> Predictions:
 
 def rounding(batch: Predictions) -> float:
     """Relative rounding error of the predictions' precision."""
-    dtype = str(batch._like.dtype)
+    dtype = str(batch.like.dtype)
     return EPSILON if "64" in dtype or "object" in dtype else 2.0**-23
 
 
@@ -83,7 +83,7 @@ def as_seen(predictions: Predictions, targets: NDArray) -> Array:
         targets = middles[to_numpy(predictions.bins(targets))]  # only bins are compared
     if is_objects(targets):
         return targets
-    return from_numpy(targets.astype(np.float64), predictions._like)
+    return from_numpy(targets.astype(np.float64), predictions.like)
 
 
 def matrix(kernel: Kernel, x: Array, y: Array) -> NDArray:
@@ -101,9 +101,9 @@ def pairings(kernel: Kernel, p: Side, q: Side, expectations: str | Lowering) -> 
     """Pairings of all pairs, and the estimated error of numerical expectations."""
     notes = Notes()
     scheme = plan(kernel, [p, q], expectations=expectations, notes=notes, relative=True)
-    (a, left), (b, right) = scheme.rows([(1.0, p)]), scheme.rows([(1.0, q)])
+    a, b = scheme.rows([(1.0, p)]), scheme.rows([(1.0, q)])
     owner = p.predictions if isinstance(p, Targets) else p
-    value = to_numpy(scheme.form(left, right).tile(owner._ops, a, b)).astype(np.float64)
+    value = to_numpy(scheme.form(a, b).tile(owner.ops, a, b)).astype(np.float64)
     return value, float(np.nan_to_num(notes.error))
 
 

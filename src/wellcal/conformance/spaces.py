@@ -115,7 +115,7 @@ def _diracs(few: Predictions, raw: Array, seen: Array) -> Predictions | None:
         return Bernoulli(_as_floats(raw, few.probs))
     if isinstance(few, Categorical):
         one_hot = np.eye(few.probs.shape[1])[to_numpy(few.check_targets(raw))]
-        return few._with(probs=_as_floats(one_hot, few.probs))
+        return few.with_fields(probs=_as_floats(one_hot, few.probs))
     if isinstance(few, Quantiles) or (isinstance(few, Mixture) and few.shares_labels):
         return None
     return Samples(seen[:, None, ...], kind="atoms")
@@ -127,8 +127,8 @@ def _as_floats(values: Array, like: Array) -> Array:
 
 def _linear(kernel: Kernel, sample: Sample) -> str | None:
     few = sample.few
-    if few._targets in ("bins", "objects"):
-        return f"{type(few).__name__} of {few._targets} have no mixtures"
+    if few.target_kind in ("bins", "objects"):
+        return f"{type(few).__name__} of {few.target_kind} have no mixtures"
     other = few[np.arange(len(few))[::-1]]
     mixed = Mixture([few, other], [0.3, 0.7])
     found, _ = pairings(kernel, mixed, few, FIXED)
@@ -171,7 +171,7 @@ def answers(kernel: Kernel, predictions: Predictions) -> None:
 def prediction_matrix(kernel: Kernel, batch: Predictions) -> NDArray:
     """Values of a kernel between all pairs of predictions."""
     form, rows = prediction_kernel(kernel, batch, expectations=FIXED)
-    return to_numpy(form.tile(batch._ops, rows, rows)).astype(np.float64)
+    return to_numpy(form.tile(batch.ops, rows, rows)).astype(np.float64)
 
 
 def prediction_laws(kernel: Kernel, sample: Sample) -> Iterator[tuple[str, Check]]:
@@ -205,7 +205,7 @@ def _pointwise_on_predictions(kernel: Kernel, batch: Predictions, gram: NDArray)
         alone, gram[np.ix_(some, some)], tolerance, "a value among few predictions", "that among many"
     )
     form, rows = prediction_kernel(kernel, batch, expectations=FIXED)
-    diagonal = to_numpy(form.paired(batch._ops, rows, rows)).astype(np.float64)
+    diagonal = to_numpy(form.paired(batch.ops, rows, rows)).astype(np.float64)
     require_close(
         diagonal, np.diag(gram).copy(), tolerance, "a value for a prediction with itself", "that among all"
     )

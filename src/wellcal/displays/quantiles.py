@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import Array, to_numpy
-from wellcal.displays.style import COLOURS, axes_or_new, style
-from wellcal.measures.scores.casewise import quantile_calibration
+from wellcal.displays._style import COLOURS, axes_or_new, style
+from wellcal.measures.quantiles import quantile_calibration
 from wellcal.predictions import Predictions
 
 

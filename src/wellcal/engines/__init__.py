@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from wellcal.engines.base import Engine
+from wellcal.engines.base import Engine, Support
+from wellcal.engines.choose import choose_engine, register_engine
 from wellcal.engines.tiled import Tiled
 
-ENGINES: dict[str, Engine] = {"auto": Tiled(), "tiled": Tiled()}
-"""Engines by name; "auto" is the best one available for everything."""
+register_engine(Tiled())
 
-
-def get_engine(engine: str | Engine) -> Engine:
-    """An engine by name, or as given."""
-    if not isinstance(engine, str):
-        return engine
-    if engine not in ENGINES:
-        raise ValueError(f"unknown engine {engine!r}; known are {', '.join(sorted(ENGINES))}")
-    return ENGINES[engine]
-
-
-__all__ = ["Engine", "Tiled", "get_engine"]
+__all__ = ["Engine", "Support", "Tiled", "choose_engine", "register_engine"]

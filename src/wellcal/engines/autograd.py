@@ -10,61 +10,50 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from wellcal import kernels
 from wellcal._arrays.namespaces import Array
+from wellcal._arrays.rows import Rows, arrays_of, map_rows, slice_rows, with_arrays
 from wellcal.engines.pieces import Piece
-from wellcal.expectations.decompose import Rows, slice_rows
+from wellcal.kernels.parts import is_constant
 from wellcal.problem.problem import Problem
 
 Pieces = Callable[[], Iterable[Piece]]
 """Pieces, from the first one on at each call: the backward pass visits them again."""
 
-Sum = Callable[[Problem, Pieces, tuple[int, ...]], tuple[Array, Array]]
+Summation = Callable[[Problem, Pieces, tuple[int, ...]], tuple[Array, Array]]
 """From a problem, its pieces and the shape of row sums to the total and the row sums."""
 
 _PROBE = 8  # cases whose pairs tell which tensors the kernel depends on
 
 
 def sum_with_gradient(
-    problem: Problem, pieces: Pieces, shape: tuple[int, ...], plain_sum: Sum
+    problem: Problem, pieces: Pieces, shape: tuple[int, ...], plain_sum: Summation
 ) -> tuple[Array, Array]:
     """`plain_sum`, which loops over pieces, with a backward pass that evaluates them again."""
     torch = sys.modules["torch"]
     if not torch.is_grad_enabled():
         return plain_sum(problem, pieces, shape)
-    learned = [] if _is_constant(problem.kernel) else _learned_by_kernel(problem)
-    if not learned and not any(_varies(value) for value in problem.rows.values()):
+    learned = [] if is_constant(problem.kernel) else _learned_by_kernel(problem)
+    arrays = arrays_of(problem.rows)
+    if not learned and not any(map(_varies, arrays)):
         return plain_sum(problem, pieces, shape)
-    job = _Job(problem, pieces, shape, plain_sum, tuple(problem.rows))
-    return _sum_function().apply(job, *problem.rows.values(), *learned)
+    return _sum_function().apply(_Job(problem, pieces, shape, plain_sum, len(arrays)), *arrays, *learned)
 
 
 def _varies(value: Any) -> bool:
     return bool(getattr(value, "requires_grad", False))
 
 
-def _is_constant(part: Any) -> bool:
-    """Whether a kernel is one of ours and made of numbers: nothing in it can have a gradient."""
-    if isinstance(part, tuple):
-        return all(map(_is_constant, cast("tuple[Any, ...]", part)))
-    if isinstance(part, (kernels.Callable, kernels.Joint)):
-        return False
-    if is_dataclass(part) and type(part).__module__.startswith("wellcal.kernels"):
-        return all(_is_constant(getattr(part, field.name)) for field in fields(part))
-    return isinstance(part, (float, int, str))
-
-
 def _learned_by_kernel(problem: Problem) -> list[Array]:
     """Tensors that h depends on and that are not in the rows, such as a length scale that is learned."""
     torch = sys.modules["torch"]
     some = np.unique(np.linspace(0, problem.n - 1, _PROBE).astype(int))
-    rows = {name: _constant(value) for name, value in slice_rows(problem.rows, some).items()}
+    rows = map_rows(_constant, slice_rows(problem.rows, some))
     with torch.enable_grad():
         return _leaves_behind(problem.tile(rows, rows))
 
@@ -95,8 +84,9 @@ class _Job:
     problem: Problem
     pieces: Pieces
     shape: tuple[int, ...]
-    plain_sum: Sum
-    names: tuple[str, ...]
+    plain_sum: Summation
+    count: int
+    """Arrays among the rows; tensors that the kernel learns follow them."""
 
 
 @cache
@@ -138,18 +128,17 @@ def _gradients_with_graph(job: _Job, wanted: list[Array], factor: Array) -> tupl
 def _gradients(job: _Job, given: list[Array], wanted: list[int], factor: Array) -> list[Array]:
     """Gradients of `factor` times the total, piece by piece, for the given tensors that are wanted."""
     torch = sys.modules["torch"]
-    count = len(job.names)
-    rows = dict(zip(job.names, given[:count], strict=True))
-    of_rows = [job.names[k] for k in wanted if k < count]
-    learned = [given[k] for k in wanted if k >= count]
-    row_gradients = {name: torch.zeros_like(rows[name]) for name in of_rows}
+    rows = with_arrays(job.problem.rows, given[: job.count])
+    of_rows = [k for k in wanted if k < job.count]
+    learned = [given[k] for k in wanted if k >= job.count]
+    row_gradients = [torch.zeros_like(given[k]) for k in of_rows]
     other_gradients = [torch.zeros_like(tensor) for tensor in learned]
-    known = {id(tensor) for tensor in given[count:]}
+    known = {id(tensor) for tensor in given[job.count :]}
     for piece in job.pieces():
-        parts = [_leaves(slice_rows(rows, cases), of_rows) for cases in piece.cases]
-        leaves = [part[name] for part in parts for name in of_rows]
+        parts = [_with_leaves(slice_rows(rows, cases), of_rows) for cases in piece.cases]
+        leaves = [arrays[k] for arrays, _ in parts for k in of_rows]
         with torch.enable_grad():
-            value = torch.sum(piece.value(job.problem, *parts))
+            value = torch.sum(piece.value(job.problem, *(part for _, part in parts)))
         _check_complete(value, known | {id(leaf) for leaf in leaves})
         # Graphs behind tensors of the kernel serve the next piece too.
         found = torch.autograd.grad(
@@ -157,15 +146,17 @@ def _gradients(job: _Job, given: list[Array], wanted: list[int], factor: Array) 
         )
         changes = iter(found)
         for cases in piece.cases:
-            for name in of_rows:
-                row_gradients[name][cases] += next(changes)
+            for gradient in row_gradients:
+                gradient[cases] += next(changes)
         for gradient in other_gradients:
             gradient += next(changes)
-    return [row_gradients[name] for name in of_rows] + other_gradients
+    return row_gradients + other_gradients
 
 
-def _leaves(rows: Rows, wanted: list[str]) -> Rows:
-    return {name: value.detach().requires_grad_(name in wanted) for name, value in rows.items()}
+def _with_leaves(rows: Rows, wanted: list[int]) -> tuple[list[Array], Rows]:
+    """Arrays without history, the wanted ones with a gradient of their own; as a list and as rows."""
+    arrays = [array.detach().requires_grad_(k in wanted) for k, array in enumerate(arrays_of(rows))]
+    return arrays, with_arrays(rows, arrays)
 
 
 def _check_complete(value: Array, known: set[int]) -> None:

@@ -2,38 +2,104 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
 
-from wellcal._arrays.namespaces import Array
+import numpy as np
+
+from wellcal._arrays.chunks import Span, budget, tile_shape, triangle_tiles
+from wellcal._arrays.namespaces import Array, to_numpy
+from wellcal._arrays.ops import Ops
+from wellcal._arrays.rows import Rows, slice_rows
+from wellcal.engines.pieces import Tile
 from wellcal.engines.reductions import Sums
-from wellcal.problem.problem import Problem
+from wellcal.expectations.bilinear import Form
+from wellcal.problem.problem import Problem, some_cases
+from wellcal.problem.rectangles import InChunks
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Engine(Protocol):
-    """Evaluates a prepared problem over sets of pairs."""
+@dataclass(frozen=True)
+class Support:
+    """Whether an engine can run a problem, and why not; true where it can.
 
+    Examples
+    --------
+    >>> bool(Support(True)), Support(False, "it needs a GPU").reason
+    (True, 'it needs a GPU')
+    """
+
+    possible: bool
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        return self.possible
+
+
+class Engine(ABC):
+    """Evaluates a prepared problem over sets of pairs.
+
+    Derive from this class to bring an engine of your own: `name` and :meth:`triangle` are all that is
+    needed, and every function that takes ``engine=`` accepts it. What is not overridden is done in plain
+    loops on the library that the arrays come from.
+
+    Attributes
+    ----------
+    name
+        How results call it.
+    """
+
+    name: ClassVar[str]
+
+    def supports(self, problem: Problem) -> Support:
+        """Whether the engine can run this problem, with the reason where it cannot."""
+        return Support(True)
+
+    @abstractmethod
     def triangle(self, problem: Problem) -> Sums:
         """Sums over all pairs i < j."""
-        ...
 
     def blocks(self, problem: Problem, block_size: int) -> Sums:
         """Sums over pairs i < j within consecutive blocks; the incomplete last block is not visited."""
-        ...
+        starts = range(0, problem.n - block_size + 1, block_size)
+        found = [self.triangle(some_cases(problem, slice(i, i + block_size))) for i in starts]
+        rows = np.zeros(problem.n)
+        rows[: len(found) * block_size] = np.concatenate([to_numpy(sums.rows) for sums in found])
+        return Sums(sum((sums.total for sums in found[1:]), start=found[0].total), rows)
+
+    def rectangle(self, form: Form, ops: Ops, a: Rows, b: Rows) -> Array:
+        """Values of a form between all rows of two batches, ``(len(a), len(b))``."""
+        return InChunks().rectangle(form, ops, a, b)
 
     def map_tiles(self, problem: Problem, work: Callable[[slice, slice, Array], Result]) -> Iterator[Result]:
-        """`work(i, j, h)` on tiles that cover all pairs i < j, for reductions of their own; NumPy only."""
-        ...
+        """`work(i, j, h)` on tiles that cover all pairs i < j, for reductions of their own; NumPy only.
+
+        `i` and `j` are slices of cases and `h` their values, zero where not i < j.
+        """
+
+        def on_tile(spans: tuple[Span, Span]) -> Result:
+            tile = Tile(*spans)
+            rows, columns = tile.cases
+            with np.errstate(over="ignore", under="ignore"):
+                h = tile.value(problem, slice_rows(problem.rows, rows), slice_rows(problem.rows, columns))
+                return work(rows, columns, h)
+
+        return self.map_items(problem, on_tile, triangle_tiles(0, problem.n, *self.tile_shape(problem)))
 
     def map_items(
         self, problem: Problem, work: Callable[[Item], Result], items: Iterable[Item]
     ) -> Iterator[Result]:
-        """`work` on each item, by threads, results in the order of the items; NumPy only."""
-        ...
+        """`work` on each item, results in the order of the items; NumPy only."""
+        return map(work, items)
+
+    def tile_shape(self, problem: Problem) -> tuple[int, int]:
+        """Height and width of the tiles of :meth:`map_tiles`."""
+        return tile_shape(problem.width, budget.cache)
 
     def describe(self, problem: Problem) -> dict[str, Any]:
         """How the problem is run, for the provenance of a result."""
-        ...
+        return {"engine": self.name}

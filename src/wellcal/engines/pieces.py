@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import array_api_compat as compat
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, is_numpy, namespace
-from wellcal.expectations.decompose import Rows
-from wellcal.problem.pairs import Interval
+from wellcal._arrays.chunks import Span, pairs_above
+from wellcal._arrays.namespaces import Array, asarray, is_numpy, namespace
+from wellcal._arrays.rows import Rows, map_rows
 from wellcal.problem.problem import Problem
 
 
@@ -40,8 +40,8 @@ class Piece(Protocol):
 class Tile:
     """The pairs i < j of a rectangle; sums are ``(n,)``."""
 
-    rows: Interval
-    columns: Interval
+    rows: Span
+    columns: Span
 
     @property
     def cases(self) -> tuple[slice, slice]:
@@ -54,10 +54,10 @@ class Tile:
         if self.rows.stop <= self.columns.start:
             return h
         xp = problem.xp
-        above = self.rows.numbers()[:, None] < self.columns.numbers()[None, :]
+        above = pairs_above(self.rows, self.columns)
         if is_numpy(xp):
             return np.where(above, h, 0.0)
-        return xp.where(xp.asarray(above, device=compat.device(h)), h, xp.zeros_like(h))
+        return xp.where(asarray(above, xp=xp, device=compat.device(h)), h, xp.zeros_like(h))
 
     @property
     def places(self) -> tuple[Any, Any]:
@@ -78,7 +78,7 @@ class Lag:
     faster than cases gathered by their numbers.
     """
 
-    blocks: Interval
+    blocks: Span
     size: int
     lag: int
 
@@ -101,7 +101,7 @@ class Lag:
             blocks = xp.reshape(value, (-1, self.size, *value.shape[1:]))
             return xp.reshape(blocks[:, first : first + self.size - self.lag, ...], (-1, *value.shape[1:]))
 
-        return {name: pick(value) for name, value in rows.items()}
+        return map_rows(pick, rows)
 
     @property
     def places(self) -> tuple[Any, Any]:

@@ -10,14 +10,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from wellcal._arrays.chunks import triangle_tiles
 from wellcal._arrays.namespaces import Array, NDArray, float64
+from wellcal._arrays.rows import Rows, arrays_of, map_rows, with_arrays
 from wellcal.engines.reductions import Sums
-from wellcal.expectations.decompose import Rows
-from wellcal.problem.pairs import triangle_tiles
 from wellcal.problem.problem import Problem
 
-Piece = Callable[[Rows, Array], tuple[Array, list[tuple[Array, Array]]]]
-"""From rows and a piece to its total and its row sums: where they begin, and what they are."""
+Evaluation = Callable[[Rows, Array], tuple[Array, list[tuple[Array, Array]]]]
+"""From rows and the description of a piece to its total, and to its row sums with where each begins."""
 
 
 def scan_tiles(problem: Problem, block_size: int, count: int, size: int) -> Sums:
@@ -68,7 +68,7 @@ def scan_listed_blocks(problem: Problem, block_size: int, count: int, at_once: i
 def _part(rows: Rows, start: Array, size: int) -> Rows:
     import jax
 
-    return {name: jax.lax.dynamic_slice_in_dim(value, start, size, axis=0) for name, value in rows.items()}
+    return map_rows(lambda value: jax.lax.dynamic_slice_in_dim(value, start, size, axis=0), rows)
 
 
 def _members(rows: Rows, block_size: int, inner: NDArray) -> Rows:
@@ -78,10 +78,10 @@ def _members(rows: Rows, block_size: int, inner: NDArray) -> Rows:
         shape = value.shape[1:]
         return value.reshape(-1, block_size, *shape)[:, inner].reshape(-1, *shape)
 
-    return {name: pick(value) for name, value in rows.items()}
+    return map_rows(pick, rows)
 
 
-def _scan(problem: Problem, piece: Piece, descriptions: NDArray, length: int) -> Sums:
+def _scan(problem: Problem, evaluation: Evaluation, descriptions: NDArray, length: int) -> Sums:
     import jax
     import jax.numpy as jnp
 
@@ -89,14 +89,17 @@ def _scan(problem: Problem, piece: Piece, descriptions: NDArray, length: int) ->
         # Pieces may reach beyond the last case; what stands there is masked, but must be valid.
         return jnp.concatenate([value, jnp.repeat(value[:1], length - problem.n, axis=0)])
 
-    rows = {name: padded(value) for name, value in problem.rows.items()}
-    evaluate = jax.checkpoint(piece)
+    arrays = [padded(array) for array in arrays_of(problem.rows)]
+
+    @jax.checkpoint
+    def evaluate(given: list[Array], description: Array) -> tuple[Array, list[tuple[Array, Array]]]:
+        return evaluation(with_arrays(problem.rows, given), description)
 
     def step(
         carry: tuple[Array, Array, Array], description: Array
     ) -> tuple[tuple[Array, Array, Array], None]:
         total, compensation, sums = carry
-        value, parts = evaluate(rows, description)
+        value, parts = evaluate(arrays, description)
         new = total + value
         lost = jnp.where(jnp.abs(total) >= jnp.abs(value), (total - new) + value, (value - new) + total)
         for start, part in parts:

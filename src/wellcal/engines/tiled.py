@@ -16,16 +16,18 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import array_api_compat as compat
 import numpy as np
 
-from wellcal import kernels
+from wellcal._arrays.checks import whole_number
+from wellcal._arrays.chunks import Span, above_diagonal, budget, in_chunks, tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import (
     Array,
+    concat_rows,
     float64,
     is_jax,
     is_numpy,
@@ -34,29 +36,32 @@ from wellcal._arrays.namespaces import (
     stop_gradient,
     to_numpy,
 )
+from wellcal._arrays.ops import Ops
+from wellcal._arrays.rows import Rows, arrays_of, first_array, slice_rows
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines.autograd import Pieces, sum_with_gradient
+from wellcal.engines.base import Engine, Support
 from wellcal.engines.pieces import Lag, Piece, Tile
 from wellcal.engines.reductions import RowAccumulator, Sums
 from wellcal.engines.scan import scan_listed_blocks, scan_tiles
-from wellcal.expectations.decompose import slice_rows
-from wellcal.problem.pairs import Interval, tile_shape, triangle_tiles
+from wellcal.expectations.bilinear import Form
+from wellcal.kernels.parts import calls_user_function
 from wellcal.problem.problem import Problem
 
-_CACHE_ELEMENTS = 131_072  # 1 MiB of float64: smaller tiles make threads wait for the interpreter's lock
-_TENSOR_ELEMENTS = 262_144  # frameworks with a cost for each call want larger tiles
-_DEVICE_ELEMENTS = 2_097_152  # and devices with thousands of cores larger ones still
+_TENSOR = 2  # times the cache: frameworks with a cost for each call want larger tiles
+_DEVICE = 16  # times the cache: devices with thousands of cores want larger ones still
 _PAIRS_PER_ELEMENT = 8  # lists of pairs are longer than tiles are large: less is shared between them
 _LARGEST_LISTED = 512  # blocks beyond are tiled in any case
 _LARGEST_GATHERED = 64  # the same under compilation, where the list is part of the program
 _TILE_COST = 20_000  # of starting a tile, in evaluations
+_EVERYTHING = Support(True)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Tiled:
+class Tiled(Engine):
     """Engine that evaluates tiles.
 
     Parameters
@@ -77,17 +82,24 @@ class Tiled:
 
     tile: tuple[int, int] | None = None
     threads: int | None = None
+    name: ClassVar[str] = "tiled"
 
     def __post_init__(self) -> None:
         if self.tile is not None and (len(self.tile) != 2 or min(self.tile) < 1):
             raise ValueError(f"tile must be two positive numbers, found {self.tile}")
-        if self.threads is not None and self.threads < 1:
-            raise ValueError(f"threads must be at least 1, found {self.threads}")
+        if self.threads is not None:
+            whole_number(self.threads, "threads", least=1)
 
     # -- public ------------------------------------------------------------------------------
 
+    def supports(self, problem: Problem) -> Support:
+        """It supports everything."""
+        return _EVERYTHING
+
     def triangle(self, problem: Problem) -> Sums:
         """Sums of h over all pairs i < j."""
+        if self._takes_at_once(problem):
+            return _at_once(problem)
         return self._tiled(problem, problem.n, 1)
 
     def blocks(self, problem: Problem, block_size: int) -> Sums:
@@ -97,47 +109,54 @@ class Tiled:
             return self._listed(problem, block_size, count)
         return self._tiled(problem, block_size, count)
 
-    def map_tiles(self, problem: Problem, work: Callable[[slice, slice, Array], Result]) -> Iterator[Result]:
-        """`work(i, j, h)` for tiles that cover all pairs i < j, in NumPy only.
+    def rectangle(self, form: Form, ops: Ops, a: Rows, b: Rows) -> Array:
+        """Values of a form between all rows of two batches, ``(len(a), len(b))``; in NumPy by threads."""
+        n, m = (first_array(rows).shape[0] for rows in (a, b))
+        # A user's function was not written to run twice at a time.
+        if not is_numpy(ops.xp) or form.calls_user or n * m * form.width <= budget.cache:
+            return super().rectangle(form, ops, a, b)
 
-        `i` and `j` are slices of cases and `h` their values, zero where not i < j. Threads call `work`;
-        results come in the same order for any number of them.
-        """
-        height, width = self._tile_shape(problem)
-
-        def on_tile(tile: Tile) -> Result:
+        def work(cases: slice) -> Array:
             with np.errstate(over="ignore", under="ignore"):
-                rows, columns = tile.cases
-                h = tile.value(problem, slice_rows(problem.rows, rows), slice_rows(problem.rows, columns))
-                return work(rows, columns, h)
+                return form.tile(ops, slice_rows(a, cases), b)
 
-        tiles = (Tile(i, j) for i, j in triangle_tiles(0, problem.n, height, width))
-        return self.map_items(problem, on_tile, tiles)
+        chunks = in_chunks(n, m * form.width, within=budget.cache)
+        return concat_rows(list(self._by_threads(self._threads(), work, chunks)))
 
     def describe(self, problem: Problem) -> dict[str, Any]:
         """Name, tile and threads."""
-        out: dict[str, Any] = {"engine": "tiled", "tile": self._tile_shape(problem)}
+        if self._takes_at_once(problem):
+            return {"engine": self.name, "tile": (problem.n, problem.n), "threads": 1}
+        out: dict[str, Any] = {"engine": self.name, "tile": self.tile_shape(problem)}
         if is_numpy(problem.xp):
             out["threads"] = self._thread_count(problem)
         return out
 
     # -- resources ---------------------------------------------------------------------------
 
-    def _tile_shape(self, problem: Problem) -> tuple[int, int]:
+    def _takes_at_once(self, problem: Problem) -> bool:
+        """Whether the whole triangle is one tile, which a single thread does."""
+        small = problem.n**2 * problem.width <= budget.cache
+        return small and self.tile is None and self.threads is None and is_numpy(problem.xp)
+
+    def tile_shape(self, problem: Problem) -> tuple[int, int]:
+        """Height and width of a tile in cases."""
         return tile_shape(problem.width, _elements(problem)) if self.tile is None else self.tile
 
     def _thread_count(self, problem: Problem) -> int:
+        # A user's function was not written to run twice at a time.
+        return 1 if self.threads is None and calls_user_function(problem.kernel) else self._threads()
+
+    def _threads(self) -> int:
         if self.threads is not None:
             return self.threads
-        if _calls_user_function(problem.kernel):
-            return 1  # it was not written to run twice at a time
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     # -- pieces ------------------------------------------------------------------------------
 
     def _tiled(self, problem: Problem, block_size: int, count: int) -> Sums:
         """Sums over the triangles of `count` consecutive blocks, by tiles."""
-        height, width = self._tile_shape(problem)
+        height, width = self.tile_shape(problem)
 
         def tiles() -> Iterator[Tile]:
             for start in range(0, count * block_size, block_size):
@@ -155,7 +174,7 @@ class Tiled:
 
         def lags() -> Iterator[Lag]:
             for start in range(0, count, step):
-                blocks = Interval(start, min(start + step, count))
+                blocks = Span(start, min(start + step, count))
                 yield from (Lag(blocks, block_size, lag) for lag in range(1, block_size))
 
         def scan() -> Sums:
@@ -180,7 +199,7 @@ class Tiled:
     def _run_jax(
         self, problem: Problem, pieces: Pieces, shape: tuple[int, ...], scan: Callable[[], Sums]
     ) -> Sums:
-        if is_traced(*problem.rows.values()) or not _calls_user_function(problem.kernel):
+        if is_traced(*arrays_of(problem.rows)) or not calls_user_function(problem.kernel):
             return scan()
         try:
             return scan()
@@ -208,13 +227,17 @@ class Tiled:
         self, problem: Problem, work: Callable[[Item], Result], items: Iterable[Item]
     ) -> Iterator[Result]:
         """`work` on each item, by threads; results come in the order of the items, however many threads."""
-        _keep_freed_memory()
-        threads = self._thread_count(problem)
+        return self._by_threads(self._thread_count(problem), work, items)
+
+    def _by_threads(
+        self, threads: int, work: Callable[[Item], Result], items: Iterable[Item]
+    ) -> Iterator[Result]:
         rest = iter(items)
         first = list(islice(rest, 2))
         if threads == 1 or len(first) < 2:
             yield from map(work, chain(first, rest))
             return
+        _keep_freed_memory()
         with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
             waiting: deque[Future[Result]] = deque()
             for item in chain(first, rest):
@@ -225,23 +248,32 @@ class Tiled:
                 yield waiting.popleft().result()
 
 
+def _at_once(problem: Problem) -> Sums:
+    """Sums over the triangle of a small problem in one go: there is nothing to gain from tiles."""
+    with np.errstate(over="ignore", under="ignore"):
+        h = problem.tile(problem.rows, problem.rows)
+    pairs = np.where(above_diagonal(problem.n, problem.n), h, 0.0)
+    right = pairs.sum(axis=1)
+    return Sums(float(right.sum()), right + pairs.sum(axis=0))
+
+
 # -- choices ---------------------------------------------------------------------------------
 
 
 def _elements(problem: Problem) -> int:
     """Entries that the arrays of a tile should have."""
     if is_numpy(problem.xp):
-        return _CACHE_ELEMENTS
+        return budget.cache
     if is_jax(problem.xp):
         on_host = sys.modules["jax"].default_backend() == "cpu"
     else:
-        on_host = not is_torch(problem.xp) or all(a.device.type == "cpu" for a in problem.rows.values())
-    return _TENSOR_ELEMENTS if on_host else _DEVICE_ELEMENTS
+        on_host = not is_torch(problem.xp) or all(a.device.type == "cpu" for a in arrays_of(problem.rows))
+    return (_TENSOR if on_host else _DEVICE) * budget.cache
 
 
 def _row_size(problem: Problem) -> int:
     """Numbers that describe one case."""
-    return max(1, sum(math.prod(value.shape[1:]) for value in problem.rows.values()))
+    return max(1, sum(math.prod(array.shape[1:]) for array in arrays_of(problem.rows)))
 
 
 def _better_listed(problem: Problem, block_size: int) -> bool:
@@ -256,17 +288,6 @@ def _better_listed(problem: Problem, block_size: int) -> bool:
     return _row_size(problem) + problem.width < 2 * problem.width + _TILE_COST / pairs
 
 
-def _calls_user_function(part: Any) -> bool:
-    """Whether a function that is not ours is somewhere in a kernel."""
-    if isinstance(part, (kernels.Callable, kernels.Joint)):
-        return True
-    if isinstance(part, tuple):
-        return any(_calls_user_function(item) for item in part)
-    if not is_dataclass(part):
-        return False
-    return any(_calls_user_function(getattr(part, field.name)) for field in fields(part))
-
-
 # -- NumPy -----------------------------------------------------------------------------------
 
 
@@ -276,7 +297,7 @@ def _keep_freed_memory() -> None:
     Its threshold for doing so adapts to the largest block freed; without this, page faults take
     longer than the arithmetic.
     """
-    np.empty(_CACHE_ELEMENTS * 16)
+    np.empty(budget.cache * 16)
 
 
 # -- other libraries -------------------------------------------------------------------------
@@ -285,7 +306,7 @@ def _keep_freed_memory() -> None:
 def _sum_tensor(problem: Problem, pieces: Pieces, shape: tuple[int, ...]) -> tuple[Array, Array]:
     """Pieces one after another. Sums stay beside the arrays: a device is not waited for at each piece."""
     xp = problem.xp
-    place: Any = {"dtype": float64(xp), "device": compat.device(next(iter(problem.rows.values())))}
+    place: Any = {"dtype": float64(xp), "device": compat.device(first_array(problem.rows))}
     total, sums = xp.zeros((), **place), RowAccumulator(shape, xp.zeros(shape, **place))
     for piece in pieces():
         h = piece.value(problem, *(slice_rows(problem.rows, cases) for cases in piece.cases))

@@ -8,35 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypeAlias, cast
 
 from wellcal._arrays.namespaces import Array, namespace
 from wellcal._arrays.ops import Ops
-from wellcal.expectations.decompose import Group, Rows, is_objects, rows_under
-from wellcal.expectations.rules import discrete, gaussian, laplacian
-from wellcal.expectations.rules.elements import (
-    Element,
-    FullNormals,
-    Laplaces,
-    Normals,
-    Points,
-    Poissons,
-    Rule,
-    find_rule,
-)
+from wellcal._arrays.rows import Rows, first_array, map_rows
+from wellcal.expectations.decompose import Components, flat_points, is_objects, point_array
+from wellcal.expectations.rules.elements import CLOSED_FORMS, Element, Points
 from wellcal.kernels.base import Kernel, Scaled, Sum, TargetKernel
-from wellcal.kernels.matrix import as_objects, contains_callable, values_matrix
-
-RULE_MODULES = (discrete, gaussian, laplacian)
-"""Modules that register closed forms when they are imported."""
+from wellcal.kernels.matrix import as_objects, values_matrix
 
 
 class Form(Protocol):
-    """A prepared bilinear form between measures, or a kernel between predictions."""
+    """A function of two rows: a bilinear form of measures, a kernel or a distance between predictions."""
 
     @property
     def width(self) -> int:
         """Elementary evaluations for one pair, from which engines choose the size of a tile."""
+        ...
+
+    @property
+    def calls_user(self) -> bool:
+        """Whether values come from a function of a user's, which threads must not call at a time."""
         ...
 
     def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
@@ -48,11 +41,21 @@ class Form(Protocol):
         ...
 
 
+class Prepared(NamedTuple):
+    """A form, and the rows of a batch that it reads."""
+
+    form: Form
+    rows: Rows
+
+
 # -- closed forms ----------------------------------------------------------------------------
 
 
 def evaluate(ops: Ops, kernel: Kernel, a: Element, b: Element, dimension: int) -> Array:
     """E k(Z, Z') between two elements, by linearity in the kernel."""
+    known = CLOSED_FORMS.found[type(kernel), type(a), type(b)]
+    if known is not None and not (known.scalar and dimension > 1):
+        return known.rule(ops, kernel, b, a) if known.swapped else known.rule(ops, kernel, a, b)
     if isinstance(kernel, Sum):
         total = evaluate(ops, kernel.kernels[0], a, b, dimension)
         for part in kernel.kernels[1:]:
@@ -62,10 +65,7 @@ def evaluate(ops: Ops, kernel: Kernel, a: Element, b: Element, dimension: int) -
         return kernel.factor * evaluate(ops, kernel.kernel, a, b, dimension)
     if isinstance(a, Points) and isinstance(b, Points) and isinstance(kernel, TargetKernel):
         return kernel.at(ops, a.x, b.x)
-    found: Rule | None = find_rule(type(kernel), type(a), type(b), dimension)
-    if found is None:
-        raise TypeError(f"no closed form of {kernel!r} between {type(a).__name__} and {type(b).__name__}")
-    return found(ops, kernel, a, b)
+    raise TypeError(f"no closed form of {kernel!r} between {type(a).__name__} and {type(b).__name__}")
 
 
 def has_closed_form(kernel: Kernel, left: type, right: type, dimension: int) -> bool:
@@ -76,105 +76,147 @@ def has_closed_form(kernel: Kernel, left: type, right: type, dimension: int) -> 
         return has_closed_form(kernel.kernel, left, right, dimension)
     if left is Points and right is Points:
         return isinstance(kernel, TargetKernel)
-    return find_rule(type(kernel), left, right, dimension) is not None
+    known = CLOSED_FORMS.found[type(kernel), left, right]
+    return known is not None and not (known.scalar and dimension > 1)
 
 
 # -- elementwise -----------------------------------------------------------------------------
 
+Measure: TypeAlias = tuple[Components, ...]
+"""Rows of a signed sum of elementary distributions, one entry for each kind."""
 
-@dataclass(frozen=True)
-class Layout:
-    """Kind, size and constant weight (None: weights are in the rows) of the groups of a measure."""
-
-    groups: tuple[tuple[type, int, float | None], ...]
-
-    @property
-    def size(self) -> int:
-        """Elementary distributions for each case."""
-        return sum(size for _, size, _ in self.groups)
+Evaluation: TypeAlias = Callable[[Ops, Element, Element], Array]
 
 
-def rows_of(groups: list[Group]) -> tuple[Rows, Layout]:
-    """Groups of a measure as rows, with the layout that reads them."""
-    rows: Rows = {}
-    for index, group in enumerate(groups):
-        rows.update({f"{index}.{name}": value for name, value in group.parameters.items()})
-        if group.constant is None:
-            rows[f"{index}.w"] = group.weights
-    return rows, Layout(tuple((g.kind, g.size, g.constant) for g in groups))
+def measure_size(measure: Measure) -> int:
+    """Elementary distributions for each case."""
+    return sum(part.size for part in measure)
 
 
 @dataclass(frozen=True)
 class ElementForm:
-    """Bilinear form through elementwise rules between groups."""
+    """Bilinear form through elementwise rules between components.
 
-    kernel: Kernel
+    Attributes
+    ----------
+    kernel, dimension
+        Kernel on targets, and how many coordinates these have.
+    pairs
+        Pairs of elementary distributions for one pair of cases.
+    """
+
+    kernel: TargetKernel
     dimension: int
-    left: Layout
-    right: Layout
+    pairs: int
+
+    @classmethod
+    def between(cls, kernel: Kernel, dimension: int, left: Measure, right: Measure) -> ElementForm:
+        """The form between measures like these."""
+        return cls(cast("TargetKernel", kernel), dimension, measure_size(left) * measure_size(right))
 
     @property
     def width(self) -> int:
         """Elementary evaluations for one pair."""
-        return self.left.size * self.right.size * max(1, self.dimension // 4)
+        return self.pairs * max(1, self.dimension // 4)
 
-    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
+    @property
+    def calls_user(self) -> bool:
+        """Whether the kernel does."""
+        return not self.kernel.elementwise
+
+    def tile(self, ops: Ops, a: Measure, b: Measure) -> Array:
         """All pairs of rows."""
-        return self._sum(ops, a, b, self._outer, _contract)
+        xp = ops.xp
+        return self._sum(
+            ops,
+            a,
+            b,
+            lambda v: xp.reshape(v, (-1, 1)),
+            lambda v: xp.reshape(v, (1, -1)),
+            self._outer_matrix,
+            _contract,
+            mirror=xp.matrix_transpose if a is b else None,
+        )
 
-    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
+    def paired(self, ops: Ops, a: Measure, b: Measure) -> Array:
         """Matching rows."""
-        return self._sum(ops, a, b, self._matching, _contract_matching)
+        return self._sum(
+            ops,
+            a,
+            b,
+            lambda v: v[:, :, None],
+            lambda v: v[:, None, :],
+            self._matching_matrix,
+            _contract_matching,
+        )
 
-    def batched(self, ops: Ops, a: Rows, b: Rows) -> Array:
+    def batched(self, ops: Ops, a: Measure, b: Measure) -> Array:
         """All pairs of rows within each of r batches: ``(r, n, ...)`` and ``(r, m, ...)`` to ``(r, n, m)``.
 
         A batch axis of length one is shared by the batches of the other side.
         """
-        return self._sum(ops, a, b, self._outer_batched, _contract_batched)
+        xp = ops.xp
+        return self._sum(
+            ops,
+            a,
+            b,
+            lambda v: xp.reshape(v, (v.shape[0], -1, 1)),
+            lambda v: xp.reshape(v, (v.shape[0], 1, -1)),
+            self._batched_matrix,
+            _contract_batched,
+        )
 
     def _sum(
-        self, ops: Ops, a: Rows, b: Rows, values_of: Callable[..., Array], contract: Callable[..., Array]
+        self,
+        ops: Ops,
+        a: Measure,
+        b: Measure,
+        first: Callable[[Array], Array],
+        second: Callable[[Array], Array],
+        by_matrix: Evaluation,
+        contract: Callable[..., Array],
+        mirror: Callable[[Array], Array] | None = None,
     ) -> Array:
+        """Sum over all pairs of kinds, whose arrays `first` and `second` shape so that they broadcast.
+
+        Where both sides are the same, `mirror` turns the pairs of two kinds into those the other way round.
+        """
         total: Array = None
-        for g, (kind_a, size_a, constant_a) in enumerate(self.left.groups):
-            for k, (kind_b, size_b, constant_b) in enumerate(self.right.groups):
-                values = values_of(ops, rows_under(a, f"{g}."), kind_a, rows_under(b, f"{k}."), kind_b)
-                part = contract(ops, values, a.get(f"{g}.w"), b.get(f"{k}.w"), size_a, size_b)
-                factor = (1.0 if constant_a is None else constant_a) * (
-                    1.0 if constant_b is None else constant_b
-                )
-                total = _add(total, part, factor)
+        right = [(part, _shaped(second, part)) for part in b]
+        for g, left in enumerate(a):
+            shaped = _shaped(first, left)
+            for k, (other, element) in enumerate(right):
+                if mirror is not None and k < g:
+                    continue
+                if _by_matrix(self.kernel, left, other):
+                    values = by_matrix(ops, left.element, other.element)
+                else:
+                    values = evaluate(ops, self.kernel, shaped, element, self.dimension)
+                part = contract(ops, values, left, other)
+                if mirror is not None and k > g:
+                    part = part + mirror(part)
+                total = _add(total, part, _factor(left) * _factor(other))
         return total
 
-    def _outer(self, ops: Ops, a: Rows, kind_a: type, b: Rows, kind_b: type) -> Array:
-        if kind_a is kind_b is Points and _by_matrix(self.kernel, a["x"]):
-            return values_matrix(ops, self.kernel, _flat_points(a["x"]), _flat_points(b["x"]))
-        left = _element(kind_a, a, lambda v: ops.xp.reshape(v, (-1, 1)))
-        right = _element(kind_b, b, lambda v: ops.xp.reshape(v, (1, -1)))
-        return evaluate(ops, self.kernel, left, right, self.dimension)
+    def _outer_matrix(self, ops: Ops, a: Element, b: Element) -> Array:
+        return values_matrix(ops, self.kernel, flat_points(Points(*a)), flat_points(Points(*b)))
 
-    def _outer_batched(self, ops: Ops, a: Rows, kind_a: type, b: Rows, kind_b: type) -> Array:
-        xp = ops.xp
-        first_a, first_b = next(iter(a.values())), next(iter(b.values()))
-        if kind_a is kind_b is Points and _by_matrix(self.kernel, first_a):
-            count = max(first_a.shape[0], first_b.shape[0])
-            blocks = [
-                self._outer(ops, _one_batch(a, r), kind_a, _one_batch(b, r), kind_b) for r in range(count)
-            ]
-            return xp.stack(blocks)
-        left = _element(kind_a, a, lambda v: xp.reshape(v, (v.shape[0], -1, 1)))
-        right = _element(kind_b, b, lambda v: xp.reshape(v, (v.shape[0], 1, -1)))
-        return evaluate(ops, self.kernel, left, right, self.dimension)
+    def _matching_matrix(self, ops: Ops, a: Element, b: Element) -> Array:
+        rows = zip(point_array(Points(*a)), point_array(Points(*b)), strict=True)
+        return ops.xp.stack([values_matrix(ops, self.kernel, _listed(x), _listed(y)) for x, y in rows])
 
-    def _matching(self, ops: Ops, a: Rows, kind_a: type, b: Rows, kind_b: type) -> Array:
-        if kind_a is kind_b is Points and _by_matrix(self.kernel, a["x"]):
-            pairs = zip(a["x"], b["x"], strict=True)
-            blocks = [values_matrix(ops, self.kernel, _point_list(x), _point_list(y)) for x, y in pairs]
-            return ops.xp.stack(blocks)
-        left = _element(kind_a, a, lambda v: v[:, :, None])
-        right = _element(kind_b, b, lambda v: v[:, None, :])
-        return evaluate(ops, self.kernel, left, right, self.dimension)
+    def _batched_matrix(self, ops: Ops, a: Element, b: Element) -> Array:
+        count = max(first_array(a).shape[0], first_array(b).shape[0])
+        blocks = [self._outer_matrix(ops, _one_batch(a, r), _one_batch(b, r)) for r in range(count)]
+        return ops.xp.stack(blocks)
+
+
+def _factor(part: Components) -> float:
+    return part.weights if isinstance(part.weights, float) else 1.0
+
+
+def _weights(part: Components) -> Array | None:
+    return None if isinstance(part.weights, float) else part.weights
 
 
 def _add(total: Array | None, part: Array, factor: float) -> Array:
@@ -186,65 +228,48 @@ def _add(total: Array | None, part: Array, factor: float) -> Array:
     return total - part if factor == -1.0 else total + factor * part
 
 
-def _by_matrix(kernel: Kernel, x: Array) -> bool:
-    return contains_callable(kernel) or is_objects(x)
+def _shaped(function: Callable[[Array], Array], part: Components) -> Element:
+    """The element as rules read it; objects stay as they are, since no rule reads them."""
+    return part.element if _has_objects(part) else map_rows(function, part.element)
 
 
-def _flat_points(x: Array) -> Array:
-    """(I, K, d) as (I K, d), or (I K,) for scalars and objects."""
-    if is_objects(x):
-        return x.reshape(-1)
-    flat = namespace(x).reshape(x, (-1, x.shape[2]))
-    return flat[:, 0] if x.shape[2] == 1 else flat
+def _has_objects(part: Components) -> bool:
+    return is_objects(part.leaf)
 
 
-def _point_list(x: Array) -> Array:
-    if is_objects(x):
-        return as_objects(x)
-    return x[:, 0] if x.shape[1] == 1 else x
+def _by_matrix(kernel: TargetKernel, a: Components, b: Components) -> bool:
+    """Whether values are those of a user's function, or of objects, and not elementwise."""
+    if not (isinstance(a.element, Points) and isinstance(b.element, Points)):
+        return False
+    return not kernel.elementwise or _has_objects(a)
 
 
-def _one_batch(rows: Rows, r: int) -> Rows:
-    return {name: value[r if value.shape[0] > 1 else 0] for name, value in rows.items()}
+def _listed(x: Array) -> Array:
+    return as_objects(x) if is_objects(x) else x
 
 
-def _element(kind: type, rows: Rows, shape: Callable[[Array], Array]) -> Element:
-    """Parameters of a group as arrays that broadcast against the other side's."""
-    if kind is Poissons:
-        return Poissons(shape(rows["r"]))
-    d = rows["x"].shape[-1]
-    x = tuple(shape(rows["x"][..., c]) for c in range(d))
-    if kind is Points:
-        return Points(x)
-    if kind is Normals:
-        return Normals(x, tuple(shape(rows["v"][..., c]) for c in range(d)))
-    if kind is Laplaces:
-        return Laplaces(x, shape(rows["s"]))
-    cov = tuple(tuple(shape(rows["c"][..., i, j]) for j in range(i + 1)) for i in range(d))
-    return FullNormals(x, cov)
+def _one_batch(element: Element, r: int) -> Element:
+    return map_rows(lambda value: value[r if value.shape[0] > 1 else 0], element)
 
 
-def _contract(
-    ops: Ops, values: Array, left: Array | None, right: Array | None, size_a: int, size_b: int
-) -> Array:
+def _contract(ops: Ops, values: Array, a: Components, b: Components) -> Array:
     """Sum ``(I K, J L)`` values over components with their weights, to ``(I, J)``."""
-    xp = ops.xp
-    if size_b > 1:
-        values = xp.reshape(values, (values.shape[0], -1, size_b))
+    xp, left, right = ops.xp, _weights(a), _weights(b)
+    if b.size > 1:
+        values = xp.reshape(values, (values.shape[0], -1, b.size))
         values = xp.sum(values if right is None else values * right[None, :, :], axis=2)
     elif right is not None:
         values = values * xp.reshape(right, (1, -1))
-    if size_a > 1:
-        values = xp.reshape(values, (-1, size_a, values.shape[1]))
+    if a.size > 1:
+        values = xp.reshape(values, (-1, a.size, values.shape[1]))
         return xp.sum(values if left is None else values * left[:, :, None], axis=1)
     return values if left is None else values * left
 
 
-def _contract_batched(
-    ops: Ops, values: Array, left: Array | None, right: Array | None, size_a: int, size_b: int
-) -> Array:
+def _contract_batched(ops: Ops, values: Array, a: Components, b: Components) -> Array:
     """Sum ``(r, I K, J L)`` values over components with their weights, to ``(r, I, J)``."""
-    xp = ops.xp
+    xp, left, right = ops.xp, _weights(a), _weights(b)
+    size_a, size_b = a.leaf.shape[2], b.leaf.shape[2]
     if size_b > 1 or right is not None:
         values = xp.reshape(values, (*values.shape[:2], -1, size_b))
         values = xp.sum(values if right is None else values * right[:, None, :, :], axis=3)
@@ -254,10 +279,9 @@ def _contract_batched(
     return values
 
 
-def _contract_matching(
-    ops: Ops, values: Array, left: Array | None, right: Array | None, size_a: int, size_b: int
-) -> Array:
+def _contract_matching(ops: Ops, values: Array, a: Components, b: Components) -> Array:
     """Sum ``(p, K, L)`` values over components with their weights, to ``(p,)``."""
+    left, right = _weights(a), _weights(b)
     if left is not None:
         values = values * left[:, :, None]
     if right is not None:
@@ -268,32 +292,53 @@ def _contract_matching(
 # -- finite supports -------------------------------------------------------------------------
 
 
+class WeightRows(NamedTuple):
+    """Rows of a measure on a finite set of M points, or of one given by M features.
+
+    Attributes
+    ----------
+    weights
+        ``(n, M)``.
+    image
+        Their products ``(n, M)`` with the kernel matrix; None where that is the identity.
+    """
+
+    weights: Array
+    image: Array | None = None
+
+
 @dataclass(frozen=True)
 class FiniteForm:
     """Bilinear form between measures on one finite set: a matrix product of weights.
 
-    Rows hold the weights u ``(n, M)`` and their products g = u K with the kernel matrix K; g is
-    left out for Delta, whose matrix is the identity.
+    Attributes
+    ----------
+    gram
+        Kernel matrix between the points; None for the identity, as that of Delta.
+    size
+        Number of points.
     """
 
     gram: Array | None
     size: int
+    calls_user = False
 
     @property
     def width(self) -> int:
         """A matrix product costs about a sixteenth of an elementwise evaluation for each term."""
         return max(1, self.size // 16)
 
-    def rows(self, weights: Array) -> Rows:
+    def rows(self, weights: Array) -> WeightRows:
         """Rows of a measure with weights ``(n, M)``."""
         if self.gram is None:
-            return {"u": weights}
-        return {"u": weights, "g": namespace(weights).matmul(weights, self.gram)}
+            return WeightRows(weights)
+        return WeightRows(weights, namespace(weights).matmul(weights, self.gram))
 
-    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
+    def tile(self, ops: Ops, a: WeightRows, b: WeightRows) -> Array:
         """All pairs of rows."""
-        return ops.xp.matmul(a.get("g", a["u"]), ops.xp.matrix_transpose(b["u"]))
+        left = a.weights if a.image is None else a.image
+        return ops.xp.matmul(left, ops.xp.matrix_transpose(b.weights))
 
-    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
+    def paired(self, ops: Ops, a: WeightRows, b: WeightRows) -> Array:
         """Matching rows."""
-        return ops.xp.sum(a.get("g", a["u"]) * b["u"], axis=1)
+        return ops.xp.sum((a.weights if a.image is None else a.image) * b.weights, axis=1)

@@ -2,13 +2,14 @@
 
 An observed target is a Dirac distribution, a mixture is the sum of its components and a sample the
 sum of its points: everything that :func:`wellcal.pairing` meets is a weighted sum of a few kinds of
-elementary distributions, grouped by kind so that one rule serves a whole group.
+elementary distributions, side by side by kind so that one rule serves all of a kind.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import array_api_compat as compat
 import numpy as np
@@ -23,7 +24,16 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     widen,
 )
-from wellcal.expectations.rules.elements import FullNormals, Laplaces, Normals, Points, Poissons
+from wellcal._arrays.registry import Rules
+from wellcal._arrays.rows import map_rows
+from wellcal.expectations.rules.elements import (
+    Element,
+    FullNormals,
+    Laplaces,
+    Normals,
+    Points,
+    Poissons,
+)
 from wellcal.predictions import (
     Bernoulli,
     Categorical,
@@ -37,19 +47,6 @@ from wellcal.predictions import (
     Samples,
 )
 
-Rows = dict[str, Array]
-"""Arrays whose first axis is the batch: what engines slice and hand to a form."""
-
-
-def slice_rows(rows: Rows, index: Any) -> Rows:
-    """The same rows for some of the cases: a slice or integer positions."""
-    return {name: take_rows(value, index) for name, value in rows.items()}
-
-
-def rows_under(rows: Rows, prefix: str) -> Rows:
-    """Rows whose names begin with `prefix`, without it."""
-    return {name[len(prefix) :]: value for name, value in rows.items() if name.startswith(prefix)}
-
 
 @dataclass(frozen=True)
 class Targets:
@@ -59,59 +56,56 @@ class Targets:
     predictions: Predictions
 
 
-Side = Predictions | Targets
+Side: TypeAlias = Predictions | Targets
 
 
-@dataclass(frozen=True)
-class Group:
-    """K elementary distributions of one kind for each case.
+class Components(NamedTuple):
+    """K elementary distributions of one kind for each of n cases.
 
-    Parameters are arrays ``(n, K, ...)``; weights are ``(n, K)``, or one number for all.
+    Arrays of the element are ``(n, K)``; weights are ``(n, K)``, or one number for all.
     """
 
-    kind: type
-    parameters: Rows
-    size: int
+    element: Element
     weights: Array | float
 
-    def scaled(self, factor: Array | float) -> Group:
+    @property
+    def kind(self) -> type:
+        """The elementary distribution."""
+        return type(self.element)
+
+    @property
+    def size(self) -> int:
+        """How many there are for each case."""
+        return int(self.leaf.shape[1])
+
+    @property
+    def leaf(self) -> Array:
+        """The first of the element's arrays, ``(n, K)``."""
+        found: Any = self.element
+        while isinstance(found, tuple):
+            found = cast("tuple[Any, ...]", found)[0]
+        return found
+
+    def scaled(self, factor: Array | float) -> Components:
         """Weights multiplied by a number or by ``(n, 1)``."""
         weights: Any = self.weights * factor
         if not isinstance(weights, float) and weights.shape[1] != self.size:
             weights = namespace(weights).broadcast_to(weights, (weights.shape[0], self.size))
-        return replace(self, weights=weights)
-
-    @property
-    def constant(self) -> float | None:
-        """The one weight of all, where there is one."""
-        return self.weights if isinstance(self.weights, float) else None
+        return Components(self.element, weights)
 
     def weight_array(self) -> Array:
         """Weights as ``(n, K)``."""
         if not isinstance(self.weights, float):
             return self.weights
-        like = next(iter(self.parameters.values()))
-        shape = (like.shape[0], self.size)
+        like = self.leaf
         if is_objects(like):
-            return np.full(shape, self.weights)
-        return namespace(like).full(shape, self.weights, dtype=like.dtype, device=compat.device(like))
+            return np.full(like.shape, self.weights)
+        return namespace(like).full_like(like, self.weights)
 
 
 def is_objects(x: Array) -> bool:
     """Whether targets are labels or other objects, which only NumPy holds."""
     return isinstance(x, np.ndarray) and x.dtype.kind in "OUS"
-
-
-def kind_of(predictions: Predictions) -> type | None:
-    """Elementary distribution that a family is, or None."""
-    kinds: dict[type[Predictions], type] = {
-        Normal: Normals,
-        DiagonalNormal: Normals,
-        MultivariateNormal: FullNormals,
-        Laplace: Laplaces,
-        Poisson: Poissons,
-    }
-    return kinds.get(type(predictions))
 
 
 def components_of(predictions: Predictions) -> list[tuple[Predictions, Array | None]]:
@@ -122,41 +116,122 @@ def components_of(predictions: Predictions) -> list[tuple[Predictions, Array | N
     return [(predictions, None)]
 
 
-def elementary_group(predictions: Any) -> Group:
-    """A batch of an elementary family as one group."""
-    if isinstance(predictions, Normal):
-        parameters = {
-            "x": widen(predictions.loc)[:, None, None],
-            "v": (widen(predictions.scale) ** 2)[:, None, None],
-        }
-    elif isinstance(predictions, DiagonalNormal):
-        parameters = {
-            "x": widen(predictions.loc)[:, None, :],
-            "v": (widen(predictions.scale) ** 2)[:, None, :],
-        }
-    elif isinstance(predictions, MultivariateNormal):
-        parameters = {
-            "x": widen(predictions.loc)[:, None, :],
-            "c": widen(predictions.cov)[:, None, :, :],
-        }
-    elif isinstance(predictions, Laplace):
-        parameters = {"x": widen(predictions.loc)[:, None, None], "s": widen(predictions.scale)[:, None]}
-    else:
-        parameters = {"r": widen(predictions.rate)[:, None]}
-    kind = kind_of(predictions)
-    assert kind is not None
-    return Group(kind, parameters, 1, 1.0)
+def dimension_of(predictions: Predictions) -> int:
+    """Coordinates of a target."""
+    return predictions.event_shape[0] if predictions.event_shape else 1
 
 
-def points_group(values: Array, weights: Array | None = None) -> Group:
+# -- families ----------------------------------------------------------------------------------
+
+
+class Elementary(NamedTuple):
+    """A family that is made of elementary distributions as it stands."""
+
+    kind: type
+    components: Callable[[Any], Components]
+
+
+ELEMENTARY: Rules[Elementary] = Rules("elementary distributions", exact=True)
+"""Families that consist of elementary distributions, of which kind, and how."""
+
+
+Expansion: TypeAlias = Callable[[Any], Any]
+"""From a batch to its `Components`, or to one element for each case."""
+
+
+def elementary(family: type[Predictions], kind: type) -> Callable[[Expansion], Expansion]:
+    """Register a function from a batch of `family` to its `Components`, or to one element for each case."""
+
+    def register(function: Expansion) -> Expansion:
+        def components(predictions: Any) -> Components:
+            found = function(predictions)
+            return found if isinstance(found, Components) else Components(found, 1.0)
+
+        ELEMENTARY.register(family)(Elementary(kind, components))
+        return function
+
+    return register
+
+
+def kind_of(predictions: Predictions) -> type | None:
+    """Elementary distribution that a family consists of, or None."""
+    found = ELEMENTARY.found[type(predictions),]
+    return None if found is None else found.kind
+
+
+def elementary_components(predictions: Predictions) -> Components:
+    """A batch of an elementary family as components."""
+    found = ELEMENTARY.found[type(predictions),]
+    assert found is not None
+    return found.components(predictions)
+
+
+def _column(x: Array) -> Array:
+    return widen(x)[:, None]
+
+
+def _columns(x: Array) -> tuple[Array, ...]:
+    wide = widen(x)
+    return tuple(wide[:, c, None] for c in range(wide.shape[1]))
+
+
+@elementary(Normal, Normals)
+def _normal(predictions: Normal) -> Normals:
+    return Normals((_column(predictions.loc),), (_column(predictions.scale) ** 2,))
+
+
+@elementary(DiagonalNormal, Normals)
+def _diagonal_normal(predictions: DiagonalNormal) -> Normals:
+    return Normals(_columns(predictions.loc), _columns(widen(predictions.scale) ** 2))
+
+
+@elementary(MultivariateNormal, FullNormals)
+def _full_normal(predictions: MultivariateNormal) -> FullNormals:
+    cov = widen(predictions.cov)
+    d = cov.shape[1]
+    lower = tuple(tuple(cov[:, i, j, None] for j in range(i + 1)) for i in range(d))
+    return FullNormals(_columns(predictions.loc), lower)
+
+
+@elementary(Laplace, Laplaces)
+def _laplace(predictions: Laplace) -> Laplaces:
+    return Laplaces((_column(predictions.loc),), _column(predictions.scale))
+
+
+@elementary(Poisson, Poissons)
+def _poisson(predictions: Poisson) -> Poissons:
+    return Poissons(_column(predictions.rate))
+
+
+@elementary(Samples, Points)
+def _samples(predictions: Samples) -> Components:
+    return points(predictions.values, predictions.weights)
+
+
+def points(values: Array, weights: Array | None = None) -> Components:
     """Atoms ``(n, S)`` or ``(n, S, d)`` with weights ``(n, S)``, uniform where None."""
-    size = int(values.shape[1])
-    uniform = 1.0 / size
+    uniform = 1.0 / int(values.shape[1])
     if is_objects(values):
-        return Group(Points, {"x": values}, size, uniform if weights is None else weights)
+        return Components(Points((values,)), uniform if weights is None else weights)
     x = widen(values)
-    x = x[..., None] if x.ndim == 2 else x
-    return Group(Points, {"x": x}, size, uniform if weights is None else widen(weights))
+    coordinates = (x,) if x.ndim == 2 else tuple(x[:, :, c] for c in range(x.shape[2]))
+    return Components(Points(coordinates), uniform if weights is None else widen(weights))
+
+
+@elementary(Bernoulli, Points)
+@elementary(Categorical, Points)
+def _classes(predictions: Bernoulli | Categorical) -> Components:
+    """Classes as atoms, for problems where a finite family meets others."""
+    labels = class_labels(predictions)
+    probabilities = widen(predictions.class_probs())
+    shape = (len(predictions), len(labels))
+    if is_objects(labels):
+        return points(np.broadcast_to(labels[None, :], shape), to_numpy(probabilities))
+    xp = namespace(probabilities)
+    numeric = asarray(
+        labels.astype(np.float64), xp=xp, device=compat.device(probabilities), dtype=probabilities.dtype
+    )
+    return points(xp.broadcast_to(numeric[None, ...], (shape[0], *numeric.shape)), probabilities)
 
 
 def class_labels(component: Bernoulli | Categorical) -> NDArray:
@@ -168,23 +243,7 @@ def class_labels(component: Bernoulli | Categorical) -> NDArray:
     return np.asarray(values)
 
 
-def class_group(component: Bernoulli | Categorical) -> Group:
-    """Classes as atoms, for problems where a finite family meets others."""
-    labels = class_labels(component)
-    probabilities = widen(component.class_probs())
-    n, size = len(component), len(labels)
-    if is_objects(labels):
-        values = np.broadcast_to(labels[None, :], (n, size))
-        return Group(Points, {"x": values}, size, to_numpy(probabilities))
-    numeric = asarray(
-        labels.astype(np.float64),
-        xp=namespace(probabilities),
-        device=compat.device(probabilities),
-        dtype=probabilities.dtype,
-    )
-    numeric = numeric[:, None] if numeric.ndim == 1 else numeric
-    values = namespace(probabilities).broadcast_to(numeric[None, :, :], (n, *numeric.shape))
-    return Group(Points, {"x": values}, size, probabilities)
+# -- targets -----------------------------------------------------------------------------------
 
 
 def targets_are_indices(predictions: Predictions) -> bool:
@@ -194,7 +253,7 @@ def targets_are_indices(predictions: Predictions) -> bool:
     return isinstance(predictions, (Bernoulli, Categorical))
 
 
-def target_group(side: Targets) -> Group:
+def target_components(side: Targets) -> Components:
     """Observed targets as one atom each."""
     family: Any = components_of(side.predictions)[0][0]
     values = side.values
@@ -204,27 +263,37 @@ def target_group(side: Targets) -> Group:
             values = labels[to_numpy(values)]
         else:
             values = take_rows(from_numpy(labels.astype(np.float64), widen(family.probs)), values)
-    return points_group(values[:, None, ...])
+    return points(values[:, None, ...])
 
 
-def merge_groups(groups: list[Group]) -> list[Group]:
-    """One group for each kind, components side by side."""
-    merged: dict[type, list[Group]] = {}
-    for group in groups:
-        merged.setdefault(group.kind, []).append(group)
-    return [_side_by_side(same) for same in merged.values()]
+# -- together ----------------------------------------------------------------------------------
 
 
-def _side_by_side(groups: list[Group]) -> Group:
-    if len(groups) == 1:
-        return groups[0]
-    first = groups[0]
-    names = first.parameters
-    parameters = {name: _concat([g.parameters[name] for g in groups]) for name in names}
-    constants = {g.constant for g in groups}
+def merged(parts: list[Components]) -> tuple[Components, ...]:
+    """Components of one kind side by side."""
+    if len({part.kind for part in parts}) == len(parts):
+        return tuple(parts)
+    by_kind: dict[type, list[Components]] = {}
+    for part in parts:
+        by_kind.setdefault(part.kind, []).append(part)
+    return tuple(_side_by_side(same) for same in by_kind.values())
+
+
+def _side_by_side(parts: list[Components]) -> Components:
+    if len(parts) == 1:
+        return parts[0]
+    element = _joined([part.element for part in parts])
+    constants = {part.weights if isinstance(part.weights, float) else None for part in parts}
     shared = constants.pop() if len(constants) == 1 else None
-    weights = shared if shared is not None else _concat([g.weight_array() for g in groups])
-    return Group(first.kind, parameters, sum(g.size for g in groups), weights)
+    return Components(element, _concat([p.weight_array() for p in parts]) if shared is None else shared)
+
+
+def _joined(elements: list[Any]) -> Any:
+    """Trees of one shape, arrays concatenated along their second axis."""
+    if isinstance(elements[0], tuple):
+        inner = [_joined(list(same)) for same in zip(*elements, strict=True)]
+        return type(elements[0])(*inner) if hasattr(elements[0], "_fields") else tuple(inner)
+    return _concat(elements)
 
 
 def _concat(arrays: list[Array]) -> Array:
@@ -233,13 +302,19 @@ def _concat(arrays: list[Array]) -> Array:
     return namespace(*arrays).concat(arrays, axis=1)
 
 
-def is_atomic(component: Predictions) -> bool:
-    """Whether a family is a sum of points as it stands."""
-    return isinstance(component, (Samples, Bernoulli, Categorical))
+def point_array(element: Points) -> Array:
+    """Points ``(n, K)`` for scalars and objects, ``(n, K, d)`` for vectors."""
+    if len(element.x) == 1:
+        return element.x[0]
+    return namespace(*element.x).stack(element.x, axis=-1)
 
 
-def atomic_group(component: Any) -> Group:
-    """The points of an atomic family."""
-    if isinstance(component, Samples):
-        return points_group(component.values, component.weights)
-    return class_group(component)
+def flat_points(element: Points) -> Array:
+    """All points one after another: ``(n K,)`` for scalars and objects, ``(n K, d)`` for vectors."""
+    flat = [namespace(x).reshape(x, (-1,)) if not is_objects(x) else x.reshape(-1) for x in element.x]
+    return flat[0] if len(flat) == 1 else namespace(*flat).stack(flat, axis=-1)
+
+
+def reshaped(element: Element, shape: tuple[int, ...]) -> Element:
+    """The element with all arrays in another shape."""
+    return map_rows(lambda array: namespace(array).reshape(array, shape), element)

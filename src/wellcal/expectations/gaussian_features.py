@@ -18,14 +18,16 @@ from typing import Any
 import array_api_compat as compat
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, NDArray, asarray, is_numpy, namespace, to_numpy
+from wellcal._arrays.chunks import in_chunks
+from wellcal._arrays.namespaces import Array, NDArray, asarray, concat_rows, is_numpy, namespace, to_numpy
+from wellcal.expectations.decompose import Components
+from wellcal.expectations.rules.elements import Points
 
 _PER_SCALE = 2.5  # features in one length scale
 _REACH = 15  # features to either side of a point: exp(-6^2) = 2e-16 remains beyond
 _NEGLIGIBLE = (1e-9, 1e-7, 1e-5, 1e-4, 1e-3)  # weight that may go without features, least first
 MAX_FEATURES = 4096
 _MAX_ENTRIES = 200_000_000  # of the array of all features: 1.6 GB
-_CHUNK = 4_000_000  # entries of the largest temporary array
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,11 @@ class FeatureGrid:
         if is_numpy(xp) and len(self.centres) == 1 and sparse:
             return self._of_points_on_a_line(values[:, :, 0] - self.origin[0], weights)
         n, count = values.shape[0], values.shape[1]
-        step = max(1, _CHUNK // (count * max(len(c) for c in self.centres) + self.size))
         parts: list[Array] = []
-        for start in range(0, n, step):
-            rows = slice(start, min(start + step, n))
+        for rows in in_chunks(n, count * max(len(c) for c in self.centres) + self.size):
             chunk = None if weights is None else weights[rows, :]
             parts.append(self._mean(xp, values[rows, ...], chunk, count))
-        return parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
+        return concat_rows(parts)
 
     def _mean(self, xp: Any, values: Array, weights: Array | None, count: int) -> Array:
         factors = [self._along(xp, values[:, :, c] - self.origin[c], c) for c in range(len(self.centres))]
@@ -103,6 +103,24 @@ class FeatureGrid:
             factor = norm * xp.exp(-squared / spread) / xp.sqrt(spread)
             product = factor if product is None else product[:, :, None] * factor[:, None, :]
         return xp.reshape(product, (loc.shape[0], -1))
+
+
+def mean_features(grid: FeatureGrid, part: Components) -> Array:
+    """Weighted sum of the mean features of points or normals, ``(n, M)``."""
+    element: Any = part.element
+    xp = namespace(*element.x)
+    if isinstance(element, Points):
+        values = xp.stack(element.x, axis=-1)
+        if isinstance(part.weights, float):
+            return (part.weights * part.size) * grid.of_points(values, None)
+        return grid.of_points(values, part.weights)
+    weights = part.weight_array()
+    total: Array = None
+    for k in range(part.size):
+        loc, variance = (xp.stack([c[:, k] for c in of], axis=-1) for of in (element.x, element.v))
+        own = grid.of_normals(loc, variance) * weights[:, k, None]
+        total = own if total is None else total + own
+    return total
 
 
 def feature_grid(

@@ -9,12 +9,19 @@ import numpy as np
 
 from wellcal._arrays.namespaces import Array, NDArray, asarray, namespace, to_numpy, widen
 from wellcal._arrays.ops import ops_for
-from wellcal.expectations.decompose import Side, Targets, class_labels, components_of, targets_are_indices
+from wellcal.expectations.decompose import (
+    Side,
+    Targets,
+    class_labels,
+    components_of,
+    kind_of,
+    targets_are_indices,
+)
 from wellcal.expectations.lowering import count_grid
+from wellcal.expectations.rules.elements import Points, known_form
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.matrix import label_matrix
-from wellcal.kernels.targets import Delta
-from wellcal.predictions import Bernoulli, Categorical, NegativeBinomial, Poisson, Predictions, Quantiles
+from wellcal.predictions import Bernoulli, Categorical, Predictions, Quantiles
 
 
 def common_grid(kernel: Kernel, families: list[Predictions], sides: list[Side]) -> NDArray | None:
@@ -31,11 +38,16 @@ def common_grid(kernel: Kernel, families: list[Predictions], sides: list[Side]) 
             isinstance(f, (Bernoulli, Categorical)) and _same(class_labels(f), labels) for f in families
         )
         return labels if same else None
-    if all(isinstance(f, (Poisson, NegativeBinomial)) for f in families):
-        if isinstance(kernel, Delta) and all(isinstance(f, Poisson) for f in families):
-            return None  # a Bessel function is cheaper than a grid
+    if all(f.target_kind == "counts" for f in families):
+        if all(_has_rule(kernel, f) for f in families):
+            return None  # a closed form, even a Bessel function, is cheaper than a grid
         return count_grid(families, [side.values for side in sides if isinstance(side, Targets)])
     return None
+
+
+def _has_rule(kernel: Kernel, family: Predictions) -> bool:
+    kind = kind_of(family)
+    return kind is not None and known_form(type(kernel), kind, Points, 1) is not None
 
 
 def _same(a: NDArray, b: NDArray) -> bool:
@@ -44,7 +56,7 @@ def _same(a: NDArray, b: NDArray) -> bool:
 
 def support_gram(kernel: Kernel, family: Predictions, grid: NDArray) -> Array:
     """Kernel matrix between the values of a finite support."""
-    like = widen(family._like)
+    like = widen(family.like)
     return label_matrix(ops_for(namespace(like)), kernel, grid, like)
 
 
@@ -63,7 +75,7 @@ def grid_positions(side: Targets, grid: NDArray) -> Array:
 
 def one_hot(side: Targets, grid: NDArray) -> Array:
     """Targets as weights on the support, ``(n, M)``."""
-    like = widen(components_of(side.predictions)[0][0]._like)
+    like = widen(components_of(side.predictions)[0][0].like)
     xp, device = namespace(like), compat.device(like)
     positions = asarray(np.arange(len(grid)), xp=xp, device=device)
     index = xp.astype(asarray(grid_positions(side, grid), xp=xp, device=device), positions.dtype)
@@ -74,7 +86,7 @@ def grid_probabilities(component: Any, grid: NDArray) -> Array:
     """Predictions as weights on the support, ``(n, M)``."""
     if isinstance(component, (Bernoulli, Categorical)):
         return widen(component.class_probs())
-    like = widen(component._like)
+    like = widen(component.like)
     xp, device = namespace(like), compat.device(like)
     if isinstance(component, Quantiles):
         probabilities = asarray(component.bin_probs(), xp=xp, device=device, dtype=like.dtype)

@@ -20,7 +20,8 @@ have the right derivative.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -39,14 +40,13 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     widen,
 )
+from wellcal._arrays.registry import Rules
 from wellcal.predictions import (
     DiagonalNormal,
     Dirichlet,
     LogNormal,
     MultivariateNormal,
-    NegativeBinomial,
     Normal,
-    Poisson,
     PowerExponential,
     Predictions,
 )
@@ -93,6 +93,8 @@ class Atoms:
     values: Array
     weights: Array
     scheme: str
+    nested: bool = False
+    """Whether every second atom is a coarser rule of its own, rather than the first half."""
     exact: bool = False
     merged: Array | None = None
     """Where, ``(n,)``, weights are masses of cells, which a coarser rule merges."""
@@ -103,8 +105,7 @@ class Atoms:
         Every second node of a trapezoidal rule; the first half of a Sobol' sequence or of draws.
         """
         xp = namespace(self.weights)
-        nested = self.scheme.startswith(("trapezoidal", "lattice"))
-        half = slice(1, None, 2) if nested else slice(None, self.weights.shape[1] // 2)
+        half = slice(1, None, 2) if self.nested else slice(None, self.weights.shape[1] // 2)
         weights = self.weights[:, half]
         weights, values = weights / xp.sum(weights, axis=1, keepdims=True), self.values[:, half, ...]
         if self.merged is not None:
@@ -112,7 +113,7 @@ class Atoms:
             weights = xp.where(self.merged[:, None], self.weights[:, pair] + self.weights[:, half], weights)
             middle = 0.5 * (self.values[:, pair] + self.values[:, half])
             values = xp.where(self.merged[:, None], middle, values)
-        return Atoms(values, weights, self.scheme)
+        return Atoms(values, weights, self.scheme, self.nested)
 
 
 _remembered: WeakKeyDictionary[Predictions, dict[tuple[int, int], Atoms]] = WeakKeyDictionary()
@@ -127,7 +128,7 @@ def lower(predictions: Predictions, nodes: int, points: int) -> Atoms:
     Atoms of NumPy predictions are remembered as long as the predictions live: the kernel on
     predictions, the kernel on targets and their length scales all ask for them.
     """
-    if predictions._ops.differentiable or len(predictions) * max(nodes, points) > _MAX_REMEMBERED:
+    if predictions.ops.differentiable or len(predictions) * max(nodes, points) > _MAX_REMEMBERED:
         return _lower(predictions, nodes, points)
     known = _remembered.setdefault(predictions, {})
     if (nodes, points) not in known:
@@ -135,26 +136,31 @@ def lower(predictions: Predictions, nodes: int, points: int) -> Atoms:
     return known[nodes, points]
 
 
+LOWERINGS: Rules[Callable[[Any, int, int], Atoms]] = Rules("a lowering")
+"""How families become atoms, ``f(predictions, nodes, points)``: `nodes` for scalars, `points` for vectors."""
+
+
 def _lower(predictions: Predictions, nodes: int, points: int) -> Atoms:
-    if isinstance(predictions, (Poisson, NegativeBinomial)):
+    own = LOWERINGS.find(type(predictions))
+    if own is not None:
+        return own(predictions, nodes, points)
+    if predictions.target_kind == "counts":
         return _by_lattice(predictions)
-    if predictions.event_shape == () and hasattr(predictions, "quantile"):
+    if is_scalar_rule(predictions):
         return _by_quantiles(predictions, nodes)
-    if isinstance(predictions, (DiagonalNormal, MultivariateNormal, Dirichlet, PowerExponential)):
-        return _by_sobol(predictions, points)
     return _by_sampling(predictions, points)
 
 
 def is_scalar_rule(predictions: Predictions) -> bool:
     """Whether `lower` uses the quadrature rule, whose number of nodes can be chosen."""
-    return predictions.event_shape == () and hasattr(predictions, "quantile")
+    return predictions.event_shape == () and predictions.supports("quantile")
 
 
 # -- scalar targets --------------------------------------------------------------------------
 
 
 def _by_quantiles(predictions: Any, nodes: int) -> Atoms:
-    xp, like = predictions._xp, widen(predictions._like)
+    xp, like = predictions.xp, widen(predictions.like)
     # Nodes lie symmetrically about 0 and never on it, so that halving keeps a rule of equal spacing.
     step = 2.0 * _RANGE / nodes
     scores = -_RANGE + step * (np.arange(nodes) + 0.5)
@@ -164,13 +170,13 @@ def _by_quantiles(predictions: Any, nodes: int) -> Atoms:
     scheme = f"trapezoidal rule in the normal score, {nodes} nodes"
     if isinstance(predictions, (Normal, LogNormal)):
         values = _moving_atoms(predictions, scores)
-        return Atoms(values, weights, scheme)
+        return Atoms(values, weights, scheme, nested=True)
     values = xp.permute_dims(_quantiles(predictions, scores), (1, 0))
-    return _with_likelihood_ratio(predictions, values, weights, scheme)
+    return _with_likelihood_ratio(predictions, Atoms(values, weights, scheme, nested=True))
 
 
 def _moving_atoms(predictions: Normal | LogNormal, scores: NDArray) -> Array:
-    xp = predictions._xp
+    xp = predictions.xp
     loc, scale = (
         (predictions.loc, predictions.scale)
         if isinstance(predictions, Normal)
@@ -191,15 +197,15 @@ def in_numpy(predictions: Predictions) -> Predictions:
             values.astype(np.float64) if values.dtype.kind == "f" else values
         )  # positions stay whole numbers
 
-    return predictions._map(converted)
+    return predictions.map_arrays(converted)
 
 
 def _quantiles(predictions: Any, scores: NDArray) -> Array:
     """Quantiles ``(S, n)`` at the levels of increasing normal scores, each from the tail that is nearer."""
-    xp, like = predictions._xp, widen(predictions._like)
+    xp, like = predictions.xp, widen(predictions.like)
     traced = is_traced(like)
     batch: Any = predictions if traced else in_numpy(predictions)
-    split = int((scores <= 0).sum()) if hasattr(batch, "_upper_quantile") else len(scores)
+    split = int((scores <= 0).sum()) if batch.supports("upper_quantile") else len(scores)
 
     def levels(of: NDArray) -> Array:
         level = np.repeat(special.ndtr(of)[:, None], len(predictions), axis=1)
@@ -207,30 +213,30 @@ def _quantiles(predictions: Any, scores: NDArray) -> Array:
 
     parts = [batch.quantile(levels(scores[:split]))]
     if split < len(scores):
-        parts.append(batch._upper_quantile(levels(-scores[split:])))
+        parts.append(batch.upper_quantile(levels(-scores[split:])))
     if traced:
         return stop_gradient(widen(xp.concat(parts, axis=0)))
     return asarray(np.concatenate(parts, axis=0), xp=xp, device=compat.device(like), dtype=like.dtype)
 
 
-def _with_likelihood_ratio(predictions: Any, values: Array, weights: Array, scheme: str) -> Atoms:
+def _with_likelihood_ratio(predictions: Any, atoms: Atoms) -> Atoms:
     """Let the parameters act on the weights, where a gradient may be wanted."""
-    if not predictions._ops.differentiable or not hasattr(predictions, "log_prob"):
-        return Atoms(values, weights, scheme)
-    xp = predictions._xp
+    if not predictions.ops.differentiable or not predictions.supports("log_prob"):
+        return atoms
+    xp, values = predictions.xp, atoms.values
     moved = (1, 0) if values.ndim == 2 else (1, 0, 2)
     log_density = xp.permute_dims(widen(predictions.log_prob(xp.permute_dims(values, moved))), (1, 0))
     usable = xp.isfinite(log_density)
     log_density = xp.where(usable, log_density, xp.zeros_like(log_density))
-    return Atoms(values, weights * xp.exp(log_density - stop_gradient(log_density)), scheme)
+    return replace(atoms, weights=atoms.weights * xp.exp(log_density - stop_gradient(log_density)))
 
 
 _LATTICE = 1024  # atoms of a count, at most; under tracing their number must not depend on the counts
 _TRACED_LATTICE = 128
 
 
-def _by_lattice(predictions: Poisson | NegativeBinomial) -> Atoms:
-    xp, like = predictions._xp, widen(predictions._like)
+def _by_lattice(predictions: Any) -> Atoms:
+    xp, like = predictions.xp, widen(predictions.like)
     traced = is_traced(like)
     place: Any = {"xp": xp, "device": compat.device(like), "dtype": like.dtype}
     batch: Any = predictions if traced else in_numpy(predictions)
@@ -251,7 +257,8 @@ def _by_lattice(predictions: Poisson | NegativeBinomial) -> Atoms:
     cells = _cell_masses(predictions, values, stride) * xp.exp(score - stop_gradient(score))
     weights = sampled if exact else xp.where(smooth[:, None], sampled, cells)
     centred = values + xp.where(smooth, xp.zeros_like(stride), 0.5 * (stride - 1.0))[:, None]
-    return Atoms(values if exact else centred, weights, f"lattice of {size} counts", exact, ~smooth)
+    values = values if exact else centred
+    return Atoms(values, weights, f"lattice of {size} counts", nested=True, exact=exact, merged=~smooth)
 
 
 def _cell_masses(predictions: Any, values: Array, stride: Array) -> Array:
@@ -265,23 +272,42 @@ def _cell_masses(predictions: Any, values: Array, stride: Array) -> Array:
 # -- vectors ---------------------------------------------------------------------------------
 
 
-def _by_sobol(predictions: Any, points: int) -> Atoms:
-    xp = predictions._xp
-    d = predictions.event_shape[0]
-    scheme = f"scrambled Sobol' sequence, {points} points"
-    dimensions = d + 1 if isinstance(predictions, PowerExponential) else d
-    uniform = stats.qmc.Sobol(dimensions, scramble=True, rng=np.random.default_rng(_SEED)).random(points)
-    uniform = np.clip(uniform, 1e-15, 1.0 - 1e-15)
-    like = widen(predictions._like)
-    weights = xp.full((len(predictions), points), 1.0 / points, dtype=like.dtype, device=compat.device(like))
-    if isinstance(predictions, (DiagonalNormal, MultivariateNormal)):
-        z = asarray(special.ndtri(uniform), xp=xp, device=compat.device(like), dtype=like.dtype)
-        return Atoms(_affine(predictions, z), weights, scheme)
-    if isinstance(predictions, Dirichlet):
-        values = _dirichlet_atoms(predictions, uniform)
-    else:
-        values = _elliptical_atoms(predictions, uniform)
-    return _with_likelihood_ratio(predictions, values, weights, scheme)
+def _sobol(points: int, dimensions: int) -> NDArray:
+    """Points of a Sobol' sequence with a fixed scramble, inside the unit cube."""
+    sequence = stats.qmc.Sobol(dimensions, scramble=True, rng=np.random.default_rng(_SEED))
+    return np.clip(sequence.random(points), 1e-15, 1.0 - 1e-15)
+
+
+def _of_equal_weight(predictions: Predictions, values: Array) -> Atoms:
+    """Atoms at images of the points of a Sobol' sequence."""
+    n, points = values.shape[:2]
+    weights = namespace(values).full(
+        (n, points), 1.0 / points, dtype=values.dtype, device=compat.device(values)
+    )
+    return Atoms(values, weights, f"scrambled Sobol' sequence, {points} points")
+
+
+@LOWERINGS.register(DiagonalNormal)
+@LOWERINGS.register(MultivariateNormal)
+def _by_affine_map(predictions: Any, nodes: int, points: int) -> Atoms:
+    like = widen(predictions.like)
+    uniform = _sobol(points, predictions.event_shape[0])
+    z = asarray(special.ndtri(uniform), xp=predictions.xp, device=compat.device(like), dtype=like.dtype)
+    return _of_equal_weight(predictions, _affine(predictions, z))
+
+
+@LOWERINGS.register(Dirichlet)
+def _by_gammas(predictions: Dirichlet, nodes: int, points: int) -> Atoms:
+    values = _dirichlet_atoms(predictions, _sobol(points, predictions.event_shape[0]))
+    return _with_likelihood_ratio(predictions, _of_equal_weight(predictions, values))
+
+
+@LOWERINGS.register(PowerExponential)
+def _by_radius(predictions: PowerExponential, nodes: int, points: int) -> Atoms:
+    if predictions.event_shape == ():
+        return _by_quantiles(predictions, nodes)
+    values = _elliptical_atoms(predictions, _sobol(points, predictions.event_shape[0] + 1))
+    return _with_likelihood_ratio(predictions, _of_equal_weight(predictions, values))
 
 
 def _affine(predictions: Any, z: Array) -> Array:
@@ -320,7 +346,7 @@ def _elliptical_atoms(predictions: PowerExponential, uniform: NDArray) -> Array:
 
 
 def _by_sampling(predictions: Predictions, points: int) -> Atoms:
-    if is_traced(predictions._like):
+    if is_traced(predictions.like):
         raise TypeError(f"{type(predictions).__name__} can only be sampled, which jax.jit cannot trace")
     draws = predictions.sample(np.random.default_rng(_SEED), points)
     xp = namespace(draws)
@@ -329,7 +355,7 @@ def _by_sampling(predictions: Predictions, points: int) -> Atoms:
         (len(predictions), points), 1.0 / points, dtype=values.dtype, device=compat.device(values)
     )
     scheme = f"Monte Carlo, {points} draws with a fixed seed"
-    return _with_likelihood_ratio(predictions, values, weights, scheme)
+    return _with_likelihood_ratio(predictions, Atoms(values, weights, scheme))
 
 
 # -- counts ----------------------------------------------------------------------------------
@@ -343,7 +369,7 @@ def count_grid(predictions: list[Predictions], targets: list[Array]) -> NDArray 
 
     None where no such grid of moderate size exists, or where values cannot be looked at.
     """
-    if is_traced(*(p._like for p in predictions), *targets):
+    if is_traced(*(p.like for p in predictions), *targets):
         return None
     low, high = np.inf, 0.0
     for p in predictions:

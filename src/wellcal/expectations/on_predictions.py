@@ -2,71 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import array_api_compat as compat
 import numpy as np
 
+from wellcal import kernels
 from wellcal._arrays.namespaces import Array, asarray, namespace
 from wellcal._arrays.ops import Ops
-from wellcal.expectations._pairing import Lowering, Notes
-from wellcal.expectations.decompose import Rows, rows_under, slice_rows
+from wellcal._arrays.rows import Rows, slice_rows
+from wellcal.expectations.bilinear import Form, Prepared
 from wellcal.expectations.distances import Distance, distance
+from wellcal.expectations.lowering import Lowering
+from wellcal.expectations.plans import Notes
 from wellcal.kernels.base import Kernel, Product, Radial, Scaled, Sum
 from wellcal.kernels.metrics import Euclidean, ExpDistance
-from wellcal.kernels.targets import Callable
 from wellcal.predictions import Predictions
 
 
 @dataclass(frozen=True)
-class ExpDistanceForm:
-    """``exp(-(d / lengthscale) ** power)`` of a prepared distance."""
+class _FunctionOfDistance:
+    """A function of a prepared distance, whose values are ``d ** degree``."""
 
     inner: Distance
-    lengthscale: Any
-    power: float
 
     @property
     def width(self) -> int:
         """That of the distance."""
         return self.inner.width
 
+    @property
+    def calls_user(self) -> bool:
+        """Whether the distance does."""
+        return self.inner.calls_user
+
     def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
-        return self._value(ops, self.inner.tile(ops, a, b))
+        """All pairs of rows."""
+        return self.value(ops, self.inner.tile(ops, a, b))
 
     def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
-        return self._value(ops, self.inner.paired(ops, a, b))
+        """Matching rows."""
+        return self.value(ops, self.inner.paired(ops, a, b))
 
-    def _value(self, ops: Ops, raised: Array) -> Array:
-        degree = self.inner.degree
-        return ops.exp(ops.power(raised, self.power / degree) * -(self.lengthscale**-self.power))
+    def value(self, ops: Ops, raised: Array) -> Array:
+        """The function."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class RadialForm:
+class ExpDistanceForm(_FunctionOfDistance):
+    """``exp(-(d / lengthscale) ** power)``."""
+
+    lengthscale: Any
+    power: float
+
+    def value(self, ops: Ops, raised: Array) -> Array:
+        """The kernel at a distance."""
+        rate = -(self.lengthscale**-self.power)
+        return ops.exp(ops.power(raised, self.power / self.inner.degree) * rate)
+
+
+@dataclass(frozen=True)
+class RadialForm(_FunctionOfDistance):
     """A radial kernel of the Euclidean distance between parameters."""
 
     kernel: Radial
-    inner: Distance
 
-    @property
-    def width(self) -> int:
-        """That of the distance."""
-        return self.inner.width
-
-    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
-        return self.kernel.radial(ops, self.inner.tile(ops, a, b))
-
-    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
-        return self.kernel.radial(ops, self.inner.paired(ops, a, b))
+    def value(self, ops: Ops, raised: Array) -> Array:
+        """The kernel at a squared distance."""
+        return self.kernel.radial(ops, raised)
 
 
 @dataclass(frozen=True)
 class CombinedForm:
-    """Sum or product of forms, each reading the rows under its own prefix."""
+    """Sum or product of forms, each reading a part of the rows."""
 
-    parts: tuple[Any, ...]
+    parts: tuple[Form, ...]
     product: bool
     factor: Any = 1.0
 
@@ -75,15 +88,18 @@ class CombinedForm:
         """All parts together."""
         return sum(part.width for part in self.parts)
 
-    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
-        return self._combine(
-            [p.tile(ops, rows_under(a, f"{i}/"), rows_under(b, f"{i}/")) for i, p in enumerate(self.parts)]
-        )
+    @property
+    def calls_user(self) -> bool:
+        """Whether a part does."""
+        return any(part.calls_user for part in self.parts)
 
-    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
-        return self._combine(
-            [p.paired(ops, rows_under(a, f"{i}/"), rows_under(b, f"{i}/")) for i, p in enumerate(self.parts)]
-        )
+    def tile(self, ops: Ops, a: tuple[Rows, ...], b: tuple[Rows, ...]) -> Array:
+        """All pairs of rows."""
+        return self._combine([p.tile(ops, x, y) for p, x, y in zip(self.parts, a, b, strict=True)])
+
+    def paired(self, ops: Ops, a: tuple[Rows, ...], b: tuple[Rows, ...]) -> Array:
+        """Matching rows."""
+        return self._combine([p.paired(ops, x, y) for p, x, y in zip(self.parts, a, b, strict=True)])
 
     def _combine(self, values: list[Array]) -> Array:
         total = values[0]
@@ -94,20 +110,21 @@ class CombinedForm:
 
 @dataclass(frozen=True)
 class CallableForm:
-    """A user's function of two batches of predictions."""
+    """A user's function of two batches of predictions; rows are their positions."""
 
-    function: Any
+    function: Callable[[Any, Any], Array]
     predictions: Predictions
     width: int = 16
+    calls_user = True
 
-    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
-        return self.function(self.predictions[a["i"]], self.predictions[b["i"]])
+    def tile(self, ops: Ops, a: Array, b: Array) -> Array:
+        """All pairs of rows."""
+        return self.function(self.predictions[a], self.predictions[b])
 
-    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
-        values = [
-            self.tile(ops, slice_rows(a, slice(k, k + 1)), slice_rows(b, slice(k, k + 1)))
-            for k in range(a["i"].shape[0])
-        ]
+    def paired(self, ops: Ops, a: Array, b: Array) -> Array:
+        """Matching rows."""
+        single = (slice(k, k + 1) for k in range(a.shape[0]))
+        values = [self.tile(ops, slice_rows(a, k), slice_rows(b, k)) for k in single]
         return ops.xp.concat(values, axis=0)[:, 0]
 
 
@@ -117,23 +134,22 @@ def prediction_kernel(
     *,
     expectations: str | Lowering = "auto",
     notes: Notes | None = None,
-) -> tuple[Any, Rows]:
+) -> Prepared:
     """Prepare a kernel on predictions for a batch: the form, and the rows it reads."""
     if isinstance(kernel, ExpDistance):
         inner, rows = distance(kernel.metric, predictions, expectations=expectations, notes=notes)
-        return ExpDistanceForm(inner, kernel.lengthscale, kernel.power), rows
+        return Prepared(ExpDistanceForm(inner, kernel.lengthscale, kernel.power), rows)
     if isinstance(kernel, Radial):
         inner, rows = distance(Euclidean(), predictions)
-        return RadialForm(kernel, inner), rows
+        return Prepared(RadialForm(inner, kernel), rows)
     if isinstance(kernel, (Sum, Product, Scaled)):
         parts = (kernel.kernel,) if isinstance(kernel, Scaled) else kernel.kernels
         prepared = [prediction_kernel(k, predictions, expectations=expectations, notes=notes) for k in parts]
-        rows = {f"{i}/{name}": value for i, (_, part) in enumerate(prepared) for name, value in part.items()}
         factor = kernel.factor if isinstance(kernel, Scaled) else 1.0
-        return CombinedForm(tuple(form for form, _ in prepared), isinstance(kernel, Product), factor), rows
-    if isinstance(kernel, Callable):
-        index = np.arange(len(predictions))
-        like = predictions._like
-        rows = {"i": asarray(index, xp=namespace(like), device=compat.device(like))}
-        return CallableForm(kernel.function, predictions), rows
+        form = CombinedForm(tuple(part.form for part in prepared), isinstance(kernel, Product), factor)
+        return Prepared(form, tuple(part.rows for part in prepared))
+    if isinstance(kernel, kernels.Callable):
+        like = predictions.like
+        positions = asarray(np.arange(len(predictions)), xp=namespace(like), device=compat.device(like))
+        return Prepared(CallableForm(kernel.function, predictions), positions)
     raise TypeError(f"{kernel!r} is not a kernel on predictions; take ExpDistance(metric)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import array_api_compat as compat
 import array_api_extra as xpx
@@ -21,8 +21,15 @@ from wellcal._arrays.namespaces import (
     to_numpy,
 )
 from wellcal._arrays.ops import Ops
-from wellcal.expectations.decompose import Rows, rows_under
+from wellcal._arrays.rows import Rows
 from wellcal.kernels.metrics import MixtureWasserstein
+
+
+class TransportRows(NamedTuple):
+    """Weights ``(n, K)`` of a mixture, and the rows of each component."""
+
+    weights: Array
+    components: tuple[Rows, ...]
 
 
 @dataclass(frozen=True)
@@ -48,25 +55,29 @@ class TransportDistance:
         """Costs between components, and the solution of a transport problem."""
         return self.size**2 * (self.inner.width + 8)
 
-    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
+    @property
+    def calls_user(self) -> bool:
+        """Whether the distance between components does."""
+        return self.inner.calls_user
+
+    def tile(self, ops: Ops, a: TransportRows, b: TransportRows) -> Array:
         """All pairs of rows."""
-        shape = (a["w"].shape[0], b["w"].shape[0])
-        weights_a = ops.xp.broadcast_to(a["w"][:, None, :], (*shape, self.size))
-        weights_b = ops.xp.broadcast_to(b["w"][None, :, :], (*shape, self.size))
+        shape = (a.weights.shape[0], b.weights.shape[0])
+        weights_a = ops.xp.broadcast_to(a.weights[:, None, :], (*shape, self.size))
+        weights_b = ops.xp.broadcast_to(b.weights[None, :, :], (*shape, self.size))
         return self._cost(ops, self._costs(ops, a, b, self.inner.tile), weights_a, weights_b)
 
-    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
+    def paired(self, ops: Ops, a: TransportRows, b: TransportRows) -> Array:
         """Matching rows."""
-        return self._cost(ops, self._costs(ops, a, b, self.inner.paired), a["w"], b["w"])
+        return self._cost(ops, self._costs(ops, a, b, self.inner.paired), a.weights, b.weights)
 
-    def _costs(self, ops: Ops, a: Rows, b: Rows, evaluate: Any) -> Array:
+    def _costs(self, ops: Ops, a: TransportRows, b: TransportRows, evaluate: Any) -> Array:
         """Costs d^s between all components, along two trailing axes."""
         exponent = self.metric.order / self.inner.degree
         columns: list[Array] = []
         for k in range(self.size):
             row = [
-                ops.power(evaluate(ops, rows_under(a, f"{k}."), rows_under(b, f"{m}.")), exponent)
-                for m in range(self.size)
+                ops.power(evaluate(ops, a.components[k], b.components[m]), exponent) for m in range(self.size)
             ]
             columns.append(ops.xp.stack(row, axis=-1))
         return ops.xp.stack(columns, axis=-2)

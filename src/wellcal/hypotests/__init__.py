@@ -1,19 +1,31 @@
 """Tests of the hypothesis that a model is calibrated.
 
 :func:`calibration_test` is the door to all of them; the classes are methods with options, to be given as
-its `method`.
+its `method`. A test of your own derives from :class:`Method`.
 """
 
-from wellcal.hypotests._calibration_test import METHODS, calibration_test
-from wellcal.hypotests.methods.asymptotic import Bootstrap, Multiplier, Spectrum
-from wellcal.hypotests.methods.block import Block
-from wellcal.hypotests.methods.combined import Aggregated, Omnibus, Regularised
-from wellcal.hypotests.methods.consistency import Consistency
-from wellcal.hypotests.methods.cumulants import Gamma, Pearson
-from wellcal.hypotests.methods.distribution_free import DistributionFree
-from wellcal.hypotests.methods.exact import Exact
-from wellcal.hypotests.methods.mean_embedding import MeanEmbedding
+from wellcal._arrays.deprecation import renamed_names
+from wellcal.hypotests._calibration_test import calibration_test
+from wellcal.hypotests.method import METHODS, Method, Outcome
+from wellcal.hypotests.methods import (
+    Aggregated,
+    Block,
+    Bootstrap,
+    Consistency,
+    DistributionFree,
+    Exact,
+    GammaMoments,
+    MeanEmbedding,
+    Multiplier,
+    Omnibus,
+    Pearson,
+    Regularised,
+    Spectrum,
+)
+from wellcal.hypotests.pvalues import monte_carlo_pvalue
+from wellcal.hypotests.resampling.targets import target_sets
 from wellcal.hypotests.result import TestResult
+from wellcal.hypotests.setup import Setup
 
 __all__ = [
     "METHODS",
@@ -23,13 +35,20 @@ __all__ = [
     "Consistency",
     "DistributionFree",
     "Exact",
-    "Gamma",
+    "GammaMoments",
     "MeanEmbedding",
+    "Method",
     "Multiplier",
     "Omnibus",
+    "Outcome",
     "Pearson",
     "Regularised",
+    "Setup",
     "Spectrum",
     "TestResult",
     "calibration_test",
+    "monte_carlo_pvalue",
+    "target_sets",
 ]
+
+__getattr__ = renamed_names(__name__, {"Gamma": "wellcal.hypotests.GammaMoments"})

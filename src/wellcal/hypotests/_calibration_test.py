@@ -9,46 +9,20 @@ from typing import Any, cast
 
 import numpy as np
 
+from wellcal._arrays.checks import one_of, whole_number
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
-from wellcal.hypotests.base import Method, Outcome, Setup
 from wellcal.hypotests.choose import choose
-from wellcal.hypotests.methods.asymptotic import Bootstrap, Multiplier, Spectrum
-from wellcal.hypotests.methods.block import Block
-from wellcal.hypotests.methods.combined import Aggregated, Omnibus, Regularised
-from wellcal.hypotests.methods.consistency import Consistency
-from wellcal.hypotests.methods.cumulants import Gamma, Pearson
-from wellcal.hypotests.methods.distribution_free import DistributionFree
-from wellcal.hypotests.methods.exact import Exact, Statistic
-from wellcal.hypotests.methods.mean_embedding import MeanEmbedding
+from wellcal.hypotests.method import AUTO, METHODS, Method, Outcome
+from wellcal.hypotests.methods.exact import Statistic
 from wellcal.hypotests.progress import Progress
 from wellcal.hypotests.result import TestResult
-from wellcal.hypotests.setup import make_setup
+from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import BlockSize
-from wellcal.problem.weights import refuse_weights
+from wellcal.measures.estimate import Estimate
 
-METHODS: dict[str, type] = {
-    method.name: method
-    for method in (
-        Exact,
-        Bootstrap,
-        Multiplier,
-        Spectrum,
-        Pearson,
-        Gamma,
-        Block,
-        MeanEmbedding,
-        Aggregated,
-        Regularised,
-        Omnibus,
-        DistributionFree,
-        Consistency,
-    )
-}
-"""Methods by name, beside "auto"."""
-
-_LEVELS = (0.05, 0.01)  # that a p-value should be able to reach
+_ERROR_RATES = (0.05, 0.01)  # that a p-value should be able to reach
 
 
 def calibration_test(
@@ -60,14 +34,13 @@ def calibration_test(
     rng: int | np.random.Generator | None = None,
     n_resamples: int = 999,
     block_size: BlockSize = None,
-    locations: Any = None,
+    locations: object = None,
     statistic: Statistic | None = None,
     groups: object = None,
-    weights: object = None,
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
     keep_null: bool = False,
-    progress: bool | None = None,
+    progress: bool | Progress | None = None,
 ) -> TestResult:
     """Test the hypothesis that a model is calibrated.
 
@@ -99,7 +72,8 @@ def calibration_test(
         "consistency"        consistency resampling of predictions and targets
         ===================  ==========================================================================
 
-        or a method with options of its own, such as ``wellcal.hypotests.Block(variance="pairs")``.
+        or a method with options of its own, such as ``wellcal.hypotests.Block(variance="pairs")``, or one
+        that you wrote: a subclass of :class:`wellcal.hypotests.Method`, by its name or as a value.
     rng
         Seed or generator. The same seed gives the same p-value.
     n_resamples
@@ -115,14 +89,13 @@ def calibration_test(
     groups
         Label of the cluster of each case (patient, account), where cases of one cluster depend on each
         other. Only "multiplier", and "auto", honour it.
-    weights
-        Refused, with the reason: a calibrated model has no error under any weights.
     expectations, engine
         As in :func:`wellcal.skce`.
     keep_null
         Whether the result holds the values of the statistic under calibration.
     progress
-        Whether to show progress; None does where standard error is a terminal.
+        Whether to show progress; None does where standard error is a terminal. A
+        `wellcal.hypotests.progress.Progress` also says where and how often.
 
     Returns
     -------
@@ -134,6 +107,9 @@ def calibration_test(
     The test asks whether targets follow their predictions *given the prediction*. It is a test for the
     cases at hand: they must be independent, and none of them may have served to fit or recalibrate the
     model.
+
+    There are no weights of cases: a calibrated model has no error under any weights. A weighted statistic
+    is a matter of ``method="exact"``, with ``statistic=lambda y, pred: wc.skce(y, pred, weights=w)``.
 
     All arithmetic is NumPy's, wherever the arrays come from.
 
@@ -152,20 +128,10 @@ def calibration_test(
     >>> bool(wc.calibration_test(y, wc.Normal(mu, 0.6 * np.ones(100)), rng=1).pvalue < 0.01)
     True
     """
-    refuse_weights(
-        weights,
-        "a test of calibration",
-        "a calibrated model has no error under any weights; for a weighted statistic take method='exact' and "
-        "statistic=lambda y, pred: float(wc.skce(y, pred, weights=w))",
-    )
-    count = check_resamples(n_resamples)
-    options = {"block_size": block_size, "locations": locations, "statistic": statistic}
-    several, one = _split_kernels(kernel)
+    count = whole_number(n_resamples, "n_resamples", least=1)
+    one, several = _split_kernels(kernel)
+    options = {"block_size": block_size, "locations": locations, "statistic": statistic, "kernels": several}
     chosen = _resolve(method, {name: value for name, value in options.items() if value is not None})
-    if several is not None:
-        if not isinstance(chosen, Aggregated):
-            raise ValueError('a list of kernels is for method="aggregated"; give one kernel, or their sum')
-        chosen = replace(chosen, kernels=several)
     _check_groups(chosen, groups)
     setup = make_setup(
         y,
@@ -177,76 +143,71 @@ def calibration_test(
         expectations=expectations,
         engine=engine,
         pool=chosen is None or chosen.exchanges_draws,
-        progress=Progress(progress),
+        progress=progress if isinstance(progress, Progress) else Progress(progress),
     )
     reasons: dict[str, Any] = {}
     if chosen is None:
         choice = choose(setup)
         chosen = choice.method
-        if locations is not None and isinstance(chosen, Omnibus):
+        if locations is not None and "locations" in _options_of(type(chosen)):
             chosen = replace(chosen, locations=locations)
         reasons = {"chosen": choice.reason, "alternatives": choice.alternatives}
         setup = replace(setup, n_resamples=choice.n_resamples)
     _check_enough(chosen, setup)
     _warn_of_few_resamples(chosen, setup.n_resamples)
-    outcome = chosen.run(setup)
-    return _result(chosen, setup, outcome, reasons, keep_null)
+    return _result(chosen, setup, chosen.run(setup), reasons, keep_null)
 
 
-def _resolve(method: object, options: dict[str, Any]) -> Any:
+# -- the method and its options --------------------------------------------------------------
+
+
+def _resolve(method: object, options: dict[str, Any]) -> Method | None:
     """The method with its options, or None for "auto"."""
-    if method == "auto":
-        unusable = [name for name in options if name != "locations"]
-        if unusable:
-            raise ValueError(
-                f'{unusable[0]} has no meaning for method="auto"; name a method that takes it: '
-                f"{', '.join(_takers(unusable[0]))}"
-            )
-        return None
     if isinstance(method, str):
-        if method not in METHODS:
-            raise ValueError(f"unknown method {method!r}; known are auto, {', '.join(METHODS)}")
-        value: Any = METHODS[method]()
-    elif type(method) in METHODS.values():
-        value = method
+        name = one_of(method, "method", [AUTO, *sorted(METHODS)])
+        chosen = None if name == AUTO else METHODS[name]()
+    elif isinstance(method, Method):
+        chosen = method
     else:
         raise TypeError(
             f"method must be a name or a method such as wellcal.hypotests.Block(), found {method!r}"
         )
-    names = {field.name for field in fields(value)}
-    for name in options:
-        if name not in names:
-            raise ValueError(
-                f"{name} has no meaning for method={value.name!r}; methods that take it: "
-                f"{', '.join(_takers(name))}"
-            )
-    return replace(value, **options) if options else value
+    known = {"locations"} if chosen is None else _options_of(type(chosen))
+    for option in options:
+        if option not in known:
+            raise ValueError(_without_meaning(option, AUTO if chosen is None else chosen.name))
+    return chosen if chosen is None or not options else replace(chosen, **options)
 
 
-def _takers(option: str) -> list[str]:
-    return [name for name, kind in METHODS.items() if option in {field.name for field in fields(kind)}]
+def _options_of(method: type[Method]) -> set[str]:
+    return {field.name for field in fields(method)}
 
 
-def _split_kernels(kernel: Any) -> tuple[tuple[Kernel, ...] | None, Kernel | None]:
-    """A list of kernels, and the one that estimate and effect size are reported with."""
-    if isinstance(kernel, Kernel) or kernel is None or not isinstance(kernel, (list, tuple)):
-        return None, kernel
+def _without_meaning(option: str, method: str) -> str:
+    takers = ", ".join(sorted(name for name, kind in METHODS.items() if option in _options_of(kind)))
+    if option == "kernels":
+        return (
+            f"a list of kernels has no meaning for method={method!r}; give one kernel, or their sum, or take "
+            f"a method for several: {takers}"
+        )
+    return f"{option} has no meaning for method={method!r}; methods that take it: {takers}"
+
+
+def _split_kernels(kernel: object) -> tuple[Kernel | None, tuple[Kernel, ...] | None]:
+    """The kernel that estimate and effect size are reported with, and all of a list."""
+    if not isinstance(kernel, (list, tuple)):
+        return cast("Kernel | None", kernel), None
     kernels = tuple(cast("Sequence[Kernel]", kernel))
     if not kernels:
         raise ValueError("kernel is an empty list: give at least one kernel, or None for the default")
-    return kernels, kernels[0]
+    return kernels[0], kernels
 
 
-def check_resamples(n_resamples: Any) -> int:
-    """`n_resamples` as a whole number of at least one."""
-    whole = isinstance(n_resamples, (int, np.integer)) and not isinstance(n_resamples, bool)
-    if not whole or n_resamples < 1:
-        raise ValueError(f"n_resamples must be a whole number of at least 1, found {n_resamples!r}")
-    return int(n_resamples)
+# -- what a method needs ---------------------------------------------------------------------
 
 
-def _warn_of_few_resamples(method: Any, count: int) -> None:
-    out_of_reach = [level for level in _LEVELS if 1.0 / (count + 1.0) > level]
+def _warn_of_few_resamples(method: Method, count: int) -> None:
+    out_of_reach = [alpha for alpha in _ERROR_RATES if 1.0 / (count + 1.0) > alpha]
     if method.resamples and out_of_reach:
         warnings.warn(
             f"with n_resamples={count} no p-value is below {1.0 / (count + 1.0):.2g}: the test cannot "
@@ -256,25 +217,29 @@ def _warn_of_few_resamples(method: Any, count: int) -> None:
         )
 
 
-def _check_groups(method: Any, groups: object) -> None:
+def _check_groups(method: Method | None, groups: object) -> None:
     if groups is None or method is None or method.clusters:
         return
-    able = ", ".join(name for name, kind in METHODS.items() if cast("Any", kind).clusters)
+    able = ", ".join(sorted(name for name, kind in METHODS.items() if kind.clusters))
     raise ValueError(
         f"method={method.name!r} takes cases as independent and cannot honour groups; "
         f"methods that can: {able}"
     )
 
 
-def _check_enough(method: Any, setup: Setup) -> None:
-    if setup.n < method.fewest:
+def _check_enough(method: Method, setup: Setup) -> None:
+    fewest = max(method.fewest, 2)  # the estimate that is reported needs a pair
+    if setup.n_samples < fewest:
         raise ValueError(
-            f"method={method.name!r} needs at least {method.fewest} cases, found {setup.n}; collect more"
+            f"method={method.name!r} needs at least {fewest} cases, found {setup.n_samples}; collect more"
         )
 
 
+# -- the result ------------------------------------------------------------------------------
+
+
 def _result(
-    method: Any, setup: Setup, outcome: Outcome, reasons: dict[str, Any], keep_null: bool
+    method: Method, setup: Setup, outcome: Outcome, reasons: dict[str, Any], keep_null: bool
 ) -> TestResult:
     estimate = setup.estimate if outcome.estimate is None else outcome.estimate
     return TestResult(
@@ -284,15 +249,15 @@ def _result(
         statistic_label=outcome.label,
         estimate=estimate,
         effect_size=_effect_size(setup, estimate),
-        n_samples=setup.n,
-        kernel=setup.problem.kernel,
-        guarantees=setup.problem.kernel.guarantees(setup.predictions),
+        n_samples=setup.n_samples,
+        kernel=setup.kernel,
+        guarantees=setup.kernel.guarantees(setup.predictions),
         null=outcome.null if keep_null else None,
         provenance={**reasons, **outcome.provenance, **setup.problem.notes.as_dict()},
     )
 
 
-def _effect_size(setup: Setup, estimate: Any) -> float | None:
+def _effect_size(setup: Setup, estimate: Estimate) -> float | None:
     """SKCE / mean h_ii, or None where too few draws leave h_ii unknown, or even negative."""
     if estimate.name != "SKCE":
         estimate = setup.estimate

@@ -7,21 +7,17 @@ targets, which would spoil exactness, nor at the clock, which would make results
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from wellcal.expectations.decompose import components_of
-from wellcal.hypotests.base import Method, Setup
-from wellcal.hypotests.methods.asymptotic import Multiplier
-from wellcal.hypotests.methods.block import Block
-from wellcal.hypotests.methods.combined import Omnibus
-from wellcal.hypotests.methods.cumulants import Pearson
-from wellcal.hypotests.resampling.nulls import draw_targets, why_not_resampled
+from wellcal._arrays.namespaces import NDArray
+from wellcal.hypotests.method import Method
+from wellcal.hypotests.methods import Block, Multiplier, Omnibus, Pearson
+from wellcal.hypotests.resampling.components import LOCATIONS
 from wellcal.hypotests.resampling.resampled import ResampledSKCE, has_terms
-from wellcal.predictions import Predictions
+from wellcal.hypotests.resampling.targets import draw_targets, unsampled_family, why_not_resampled
+from wellcal.hypotests.setup import Setup
 from wellcal.problem.locations import _centre
-from wellcal.problem.problem import prepare_checked
 
 PAIRS_BUDGET = 5e9
 """Evaluations for exact tests over all pairs: some ten seconds on two cores."""
@@ -33,7 +29,6 @@ TRIANGLE_BUDGET = 1e11
 """Evaluations for one pass over all pairs."""
 
 FEWEST_RESAMPLES = 199
-_LOCATIONS = 40
 
 
 @dataclass(frozen=True)
@@ -61,8 +56,8 @@ def choose(setup: Setup) -> Choice:
         exact = _exact(setup, wanted)
         if exact is not None:
             return exact
-        obstacle = f"{setup.n:,} cases are too many for exact tests"
-    triangle = 0.5 * setup.n**2 * _width(setup)
+        obstacle = f"{setup.n_samples:,} cases are too many for exact tests"
+    triangle = 0.5 * setup.n_samples**2 * _width(setup)
     if triangle <= TRIANGLE_BUDGET:
         return Choice(
             Pearson(),
@@ -79,8 +74,8 @@ def choose(setup: Setup) -> Choice:
 
 
 def _exact(setup: Setup, wanted: int) -> Choice | None:
-    n = setup.n
-    by_pairs = _pairs_cost(setup)
+    n = setup.n_samples
+    by_pairs = pairs_cost(setup)
     affordable = _affordable(by_pairs, PAIRS_BUDGET, wanted)
     if affordable is not None:
         return Choice(
@@ -90,7 +85,7 @@ def _exact(setup: Setup, wanted: int) -> Choice | None:
             f"{by_pairs * affordable:.0e} evaluations, within {PAIRS_BUDGET:.0e}",
             "regularised is cheaper; pearson and block are asymptotic",
         )
-    linear = float(n) * _LOCATIONS * _coordinates(setup)
+    linear = float(n) * LOCATIONS * _coordinates(setup)
     affordable = _affordable(linear, LINEAR_BUDGET, wanted)
     if affordable is None:
         return None
@@ -111,32 +106,30 @@ def _affordable(cost: float, budget: float, wanted: int) -> int | None:
     return int(min(wanted, max(budget // cost, 1)))
 
 
-def _pairs_cost(setup: Setup) -> float:
+def pairs_cost(setup: Setup) -> float:
     """Evaluations of the SKCE for one set of targets; a lower bound where that is too many already."""
-    least = 0.5 * setup.n**2
+    least = 0.5 * setup.n_samples**2
     if least * min(setup.n_resamples, FEWEST_RESAMPLES) > PAIRS_BUDGET:
         return least
-    if has_terms(setup.problem.kernel):
-        typical = replace(setup, targets=_typical_targets(setup))
-        return ResampledSKCE(typical, [setup.problem.kernel]).cost
+    if has_terms(setup.kernel):
+        return ResampledSKCE(replace(setup, targets=_typical_targets(setup)), [setup.kernel]).cost
     return least * _width(setup)
 
 
 def _width(setup: Setup) -> int:
     """Evaluations for one pair."""
-    targets, kernel = _typical_targets(setup), setup.problem.kernel
-    return prepare_checked(targets, setup.predictions, kernel, expectations=setup.expectations).width
+    return setup.problem_of(_typical_targets(setup)).width
 
 
-def _typical_targets(setup: Setup) -> Any:
+def _typical_targets(setup: Setup) -> NDArray:
     """Targets to measure cost with: it depends on how far they lie off, and observed ones must not count."""
-    predictions: Any = setup.predictions
-    if all(type(part)._draw is not Predictions._draw for part, _ in components_of(predictions)):
+    predictions = setup.predictions
+    if unsampled_family(predictions) is None:
         return draw_targets(predictions, np.random.default_rng(0), 1, setup.targets)[0]
     centre = _centre(predictions)
     return setup.targets if centre is None else centre.astype(setup.targets.dtype, copy=False)
 
 
 def _coordinates(setup: Setup) -> int:
-    shape: Any = setup.predictions.event_shape
-    return 1 if not shape else int(shape[0])
+    shape = setup.predictions.event_shape
+    return int(shape[0]) if shape else 1

@@ -1,37 +1,35 @@
 """Passes over the pairs of cases: quadratic forms, products with vectors, or the whole matrix.
 
 H0 is the matrix of h with a zero diagonal. Only :func:`dense` stores it, after a look at its size. Each
-pass also gives the row sums of what it visited, so that the estimate beside a p-value costs nothing more.
+pass also gives the row sums of what it visited: the estimate reported with a p-value costs nothing more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, NDArray, to_numpy
-from wellcal.engines import Engine
+from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.engines.reductions import RowAccumulator, Sums
-from wellcal.hypotests.base import Setup
-from wellcal.measures._skce import estimate_unbiased
+from wellcal.hypotests.setup import Setup
+from wellcal.measures._skce import estimate_from_sums
 from wellcal.measures.estimate import Estimate
-from wellcal.problem.problem import Problem
 
-Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 LARGEST_MATRIX = 4_000_000_000
 """Bytes that one n x n matrix may take: n = 22,360."""
 
-_WEIGHT_BYTES = 67_108_864  # of the weights that one pass handles
-_COLUMNS = 1024  # weights that meet a tile at a time: what they make of it stays small
+_ARRAYS = 4  # as large as temporary ones, that one pass may fill with weights: each pass evaluates h again
+_TILES = 4  # as large as a core's cache, that weights which meet a tile at a time may fill
 
 
 @dataclass(frozen=True)
-class Forms:
+class QuadraticForms:
     """What :func:`quadratic_forms` found.
 
     Attributes
@@ -47,7 +45,7 @@ class Forms:
 
 
 @dataclass(frozen=True)
-class Products:
+class MatrixProducts:
     """What :func:`products` found.
 
     Attributes
@@ -65,39 +63,9 @@ class Products:
     sums: Sums
 
 
-@dataclass(frozen=True)
-class Visited:
-    """An engine that was over the pairs before and hands out the sums that it found there."""
-
-    engine: Engine
-    found: Sums
-
-    def triangle(self, problem: Problem) -> Sums:
-        """The sums found."""
-        return self.found
-
-    def blocks(self, problem: Problem, block_size: int) -> Sums:
-        """The sums found."""
-        return self.found
-
-    def map_tiles(self, problem: Problem, work: Callable[[slice, slice, Array], Result]) -> Iterator[Result]:
-        """As the engine does."""
-        return self.engine.map_tiles(problem, work)
-
-    def map_items(
-        self, problem: Problem, work: Callable[[Item], Result], items: Iterable[Item]
-    ) -> Iterator[Result]:
-        """As the engine does."""
-        return self.engine.map_items(problem, work, items)
-
-    def describe(self, problem: Problem) -> dict[str, Any]:
-        """As the engine does."""
-        return self.engine.describe(problem)
-
-
 def dense(setup: Setup, what: str) -> NDArray:
     """H0 as an array ``(n, n)``, or an error that says which methods do without it."""
-    n = setup.n
+    n = setup.n_samples
     if matrix_bytes(n) > LARGEST_MATRIX:
         raise ValueError(
             f"{what} needs the whole matrix of {n:,} x {n:,} pairs, {matrix_bytes(n) / 1e9:.1f} GB; take "
@@ -106,8 +74,6 @@ def dense(setup: Setup, what: str) -> NDArray:
     out = np.zeros((n, n))
 
     def fill(i: slice, j: slice, h: NDArray) -> None:
-        if setup.factor != 1.0:
-            h = setup.factor * h
         if i.stop <= j.start:
             out[i, j] = h
             out[j, i] = h.T
@@ -121,49 +87,48 @@ def dense(setup: Setup, what: str) -> NDArray:
     return out
 
 
-def quadratic_forms(setup: Setup, weights: NDArray) -> Forms:
+def quadratic_forms(setup: Setup, weights: NDArray) -> QuadraticForms:
     """``w' H0 w`` for each column w of weights ``(n, R)``, in one pass over the pairs.
 
     Weights may be of any numeric type. They are read along the cases: the transpose of an array of R rows
     is the fastest form of them. Pairs of one cluster are left out where the setup has clusters.
     """
     lines = weights.T
-    groups = [slice(start, start + _COLUMNS) for start in range(0, len(lines), _COLUMNS)]
 
-    def reduce(i: slice, j: slice, h: NDArray) -> tuple[slice, slice, list[NDArray], Any, Any]:
+    def reduce(i: slice, j: slice, h: NDArray) -> tuple[slice, slice, NDArray, NDArray, NDArray]:
         h = _between_clusters(setup, i, j, h)
-        forms: list[NDArray] = []
-        for group in groups:
-            left, right = np.asarray(lines[group, i], float), np.asarray(lines[group, j], float)
-            forms.append(np.vecdot(left, right @ h.T))
+        forms = np.empty(len(lines))
+        for some in in_chunks(len(lines), max(h.shape), within=_TILES * budget.cache):
+            left, right = np.asarray(lines[some, i], float), np.asarray(lines[some, j], float)
+            forms[some] = np.vecdot(left, right @ h.T)
         return i, j, forms, h.sum(axis=1), h.sum(axis=0)
 
     values = np.zeros(len(lines))
-    sums = RowAccumulator(setup.n)
+    sums = RowAccumulator(setup.n_samples)
     for i, j, forms, right, down in _over_pairs(setup, reduce):
         sums.add(i, j, right, down)
-        for group, part in zip(groups, forms, strict=True):
-            values[group] += part
-    return Forms(2.0 * setup.factor * values, scaled_sums(sums.result(), setup.factor))
+        values += forms
+    return QuadraticForms(2.0 * values, sums.result())
 
 
-def products(setup: Setup, vectors: NDArray) -> Products:
+def products(setup: Setup, vectors: NDArray) -> MatrixProducts:
     """``H0 V`` for vectors ``(n, q)`` of any numeric type, with the sum of squares, in one pass."""
     values = np.zeros(vectors.shape)
     squares = 0.0
 
-    def reduce(i: slice, j: slice, h: NDArray) -> tuple[slice, slice, Any, Any, Any, Any, float]:
+    def reduce(
+        i: slice, j: slice, h: NDArray
+    ) -> tuple[slice, slice, NDArray, NDArray, NDArray, NDArray, float]:
         right, down = h @ np.asarray(vectors[j], float), h.T @ np.asarray(vectors[i], float)
         return i, j, right, down, h.sum(axis=1), h.sum(axis=0), float(np.vdot(h, h))
 
-    sums = RowAccumulator(setup.n)
+    sums = RowAccumulator(setup.n_samples)
     for i, j, right, down, row, column, square in _over_pairs(setup, reduce):
         values[i] += right
         values[j] += down
         squares += square
         sums.add(i, j, row, column)
-    factor = setup.factor
-    return Products(factor * values, 2.0 * factor**2 * squares, scaled_sums(sums.result(), factor))
+    return MatrixProducts(values, 2.0 * squares, sums.result())
 
 
 def sums_of(matrix: NDArray) -> Sums:
@@ -172,11 +137,19 @@ def sums_of(matrix: NDArray) -> Sums:
     return Sums(0.5 * float(rows.sum()), rows)
 
 
+def eigenvalues_of(setup: Setup, what: str) -> tuple[NDArray, Sums]:
+    """Eigenvalues of H / n in ascending order, and the sums of h over all pairs."""
+    diagonal = whole_diagonal(setup, what)
+    matrix = dense(setup, what)
+    sums = sums_of(matrix)
+    np.fill_diagonal(matrix, diagonal)
+    return np.linalg.eigvalsh(matrix) / setup.n_samples, sums
+
+
 def estimate_from(setup: Setup, sums: Sums) -> Estimate:
     """Unbiased SKCE from sums over all pairs that a pass found."""
     check_finite(setup, sums.total)
-    found = Visited(setup.engine, scaled_sums(sums, 1.0 / setup.factor))
-    return setup.scaled(estimate_unbiased(setup.problem, found))
+    return setup.reported(estimate_from_sums(setup.problem, setup.engine, sums))
 
 
 def whole_diagonal(setup: Setup, what: str) -> NDArray:
@@ -185,7 +158,7 @@ def whole_diagonal(setup: Setup, what: str) -> NDArray:
     For pooled draws it is that of the pooled problem: h_ii is the squared norm of what h_ij are the
     inner products of.
     """
-    diagonal = setup.factor * np.asarray(to_numpy(setup.problem.diagonal()))
+    diagonal = np.asarray(to_numpy(setup.problem.diagonal()))
     correction = setup.problem.self_correction
     if correction is not None and np.isnan(to_numpy(correction)).any():
         raise ValueError(
@@ -196,11 +169,11 @@ def whole_diagonal(setup: Setup, what: str) -> NDArray:
     return diagonal
 
 
-def check_finite(setup: Setup, values: Any) -> None:
-    """An error where h is not a number: comparisons with it would read as a small p-value."""
+def check_finite(setup: Setup, values: NDArray | float) -> None:
+    """Raise an error where h is not finite: comparisons with nan would read as a small p-value."""
     if not np.all(np.isfinite(values)):
         raise ValueError(
-            f"h is not finite for some pairs of cases under the kernel {setup.problem.kernel!r}; "
+            f"h is not finite for some pairs of cases under the kernel {setup.kernel!r}; "
             "check the values that it returns"
         )
 
@@ -210,30 +183,34 @@ def matrix_bytes(n: int) -> int:
     return 8 * n * n
 
 
-def chunks(n: int, count: int, bytes_each: int = 8, multiple: int = 1) -> list[slice]:
-    """`count` columns in groups whose weight matrices of n rows stay of moderate size.
+def in_passes(n: int, count: int, dtype: type[np.generic], multiple: int = 1) -> Iterator[slice]:
+    """`count` columns of n weights of a type, in parts that one pass handles.
 
-    All groups but the last have a whole multiple of `multiple` columns.
+    All parts but the last have a whole multiple of `multiple` columns.
+
+    Examples
+    --------
+    >>> list(in_passes(100_000, 1_000, np.int8))
+    [slice(0, 640, None), slice(640, 1000, None)]
     """
-    size = max(1, _WEIGHT_BYTES // max(1, n * bytes_each * multiple)) * multiple
-    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+    entries = n * np.dtype(dtype).itemsize / np.dtype(float).itemsize
+    return in_chunks(count, entries, within=_ARRAYS * budget.work, multiple=multiple)
 
 
 def _over_pairs(setup: Setup, reduce: Callable[[slice, slice, NDArray], Result]) -> Iterator[Result]:
     """Results of `reduce` on all tiles, with word of how far it is."""
-    n = setup.n
-    height, width = setup.engine.describe(setup.problem).get("tile", (n, n))
-    starts = np.arange(0, max(n - 1, 1), height)
-    total = int(np.sum(-((starts + 1 - n) // width)))
-    setup.progress("pairs", 0, total)
-    for done, result in enumerate(setup.engine.map_tiles(setup.problem, reduce), start=1):
+
+    def counted(i: slice, j: slice, h: NDArray) -> tuple[int, Result]:
+        # Tiles on the diagonal hold pairs that do not count.
+        columns = j.stop - np.maximum(j.start, np.arange(i.start, i.stop) + 1)
+        return int(np.maximum(columns, 0).sum()), reduce(i, j, h)
+
+    done, total = 0, setup.n_samples * (setup.n_samples - 1) // 2
+    setup.progress("pairs", done, total)
+    for pairs, result in setup.engine.map_tiles(setup.problem, counted):
         yield result
+        done += pairs
         setup.progress("pairs", done, total)
-
-
-def scaled_sums(sums: Sums, factor: float) -> Sums:
-    """Sums of `factor` times h."""
-    return sums if factor == 1.0 else Sums(factor * sums.total, factor * sums.rows)
 
 
 def _between_clusters(setup: Setup, i: slice, j: slice, h: NDArray) -> NDArray:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
 
+from wellcal._arrays.namespaces import NDArray
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
-from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
-from wellcal.measures.estimate import Estimate
-from wellcal.measures.presentation import html_table, plain, pvalue_text, text_rows
+from wellcal.kernels.plain import kernel_from_dict
+from wellcal.measures.estimate import Estimate, estimate_text
+from wellcal.measures.presentation import Presentable, Row, pvalue_text
 
 
-@dataclass(frozen=True, eq=False)
-class TestResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class TestResult(Presentable):
     """What a test of calibration found.
 
     Attributes
@@ -26,11 +27,11 @@ class TestResult:
     pvalue
         Probability of a statistic at least as large if the model were calibrated. Never zero.
     estimate
-        The calibration error beside it.
+        The estimated calibration error.
     effect_size
-        SKCE_u / mean h_ii, which no change of unit or of the scale of the kernel alters: about 0 for a
-        calibrated model, and 1 where targets differ from their predictions always in the same way. None
-        where too few draws for each prediction leave h_ii unknown.
+        SKCE_u / mean h_ii, which depends neither on the unit of the targets nor on the scale of the kernel:
+        about 0 for a calibrated model, and 1 where all targets differ from their predictions in the same
+        way. None where too few draws for each prediction leave h_ii unknown.
     method
         Name of the method.
     kernel, guarantees
@@ -41,6 +42,16 @@ class TestResult:
         Values of the statistic under calibration, where they were drawn and asked for.
     provenance
         What was chosen, and why.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 50)
+    >>> result = wc.calibration_test(mu + 0.9, wc.Normal(mu, np.ones(50)), rng=0)
+    >>> result.pvalue, result.method
+    (0.001, 'omnibus')
+    >>> TestResult.from_json(result.to_json()).pvalue
+    0.001
     """
 
     __test__ = False  # its name begins like that of a test case, which it is not
@@ -54,35 +65,14 @@ class TestResult:
     n_samples: int
     kernel: Kernel | None = None
     guarantees: Guarantees | None = None
-    null: Any = None
+    null: NDArray | None = None
     provenance: dict[str, Any] = field(default_factory=lambda: {})
 
     # -- for machines ------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON."""
-        estimate = self.estimate
-        return {
-            "method": self.method,
-            "n_samples": self.n_samples,
-            "pvalue": self.pvalue,
-            "statistic": plain(self.statistic),
-            "statistic_label": self.statistic_label,
-            "effect_size": self.effect_size,
-            "estimate": {
-                "name": estimate.name,
-                "estimator": estimate.estimator,
-                "value": float(estimate),
-                "standard_error": None if estimate.standard_error is None else float(estimate.standard_error),
-                "n_samples": estimate.n_samples,
-                "provenance": plain(estimate.provenance),
-            },
-            "kernel": None if self.kernel is None else kernel_to_dict(self.kernel),
-            "kernel_text": None if self.kernel is None else repr(self.kernel),
-            "guarantees": None if self.guarantees is None else plain(asdict(self.guarantees)),
-            "null": None if self.null is None else plain(np.asarray(self.null)),
-            "provenance": plain(self.provenance),
-        }
+        return {"method": self.method, **super().to_dict()}
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> TestResult:
@@ -95,7 +85,7 @@ class TestResult:
             pvalue=plain["pvalue"],
             method=plain["method"],
             statistic_label=plain["statistic_label"],
-            estimate=Estimate(kernel=kernel, **plain["estimate"]),
+            estimate=Estimate.from_dict(plain["estimate"], kernel=kernel),
             effect_size=plain["effect_size"],
             n_samples=plain["n_samples"],
             kernel=kernel,
@@ -104,10 +94,6 @@ class TestResult:
             provenance=plain["provenance"],
         )
 
-    def to_json(self, **options: Any) -> str:
-        """`to_dict` as JSON; `options` are those of ``json.dumps``."""
-        return json.dumps(self.to_dict(), **options)
-
     @classmethod
     def from_json(cls, text: str) -> TestResult:
         """The result that `to_json` wrote."""
@@ -115,26 +101,18 @@ class TestResult:
 
     # -- for people --------------------------------------------------------------------------
 
-    def __repr__(self) -> str:
-        return "\n".join([self._headline(), *text_rows(self._rows())])
-
-    def _repr_html_(self) -> str:
-        """A table for notebooks."""
-        return html_table(self._rows(), self._headline())
-
     def _headline(self) -> str:
         return f"Calibration test: p = {pvalue_text(self.pvalue)} ({self.n_samples:,} cases, {self.method})"
 
-    def _rows(self) -> list[tuple[str, str]]:
+    def _rows(self) -> list[Row]:
         effect = "not known: too few draws for each prediction"
         if self.effect_size is not None:
             effect = f"{self.effect_size:.3g}  (SKCE / mean h_ii; about 0 if calibrated)"
         estimate = self.estimate
-        error = "" if estimate.standard_error is None else f" +- {float(estimate.standard_error):.2g}"
         rows = [
             ("tested", "targets follow their predictions, given the prediction"),
             ("effect size", effect),
-            ("estimate", f"{estimate.name} = {float(estimate):.4g}{error}  ({estimate.estimator})"),
+            ("estimate", f"{estimate.name} = {estimate_text(estimate)}  ({estimate.estimator})"),
             ("statistic", f"{self.statistic_label} = {self.statistic:.4g}"),
         ]
         if self.kernel is not None:

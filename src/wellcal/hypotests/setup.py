@@ -1,24 +1,124 @@
-"""From a user's arguments to what methods work on."""
+"""A case that methods work on, and the way from a user's arguments to it."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
-from wellcal._arrays.checks import check_same_length
-from wellcal._arrays.namespaces import NDArray, is_array, to_numpy
-from wellcal.engines import Engine, get_engine
+from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering, in_numpy
-from wellcal.hypotests.base import Setup
+from wellcal.hypotests.clusters import number_clusters
 from wellcal.hypotests.progress import Progress
 from wellcal.kernels.base import Kernel
+from wellcal.measures._skce import estimate_blocks, estimate_unbiased
+from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions, Samples
-from wellcal.predictions.adapters import as_predictions
-from wellcal.predictions.base import as_generator
-from wellcal.predictions.inputs import check_truth_first
+from wellcal.predictions.base import as_generator, check_inputs
 from wellcal.problem.defaults import default_kernel
-from wellcal.problem.problem import prepare_checked
+from wellcal.problem.location_kernel import LocationKernel, location_kernel
+from wellcal.problem.locations import Locations
+from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked
+
+ESTIMATE_BUDGET = 4e9
+"""Elementary evaluations up to which the estimate reported with a p-value is taken over all pairs."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A case as methods get it: checked, prepared, and all of it in NumPy.
+
+    Attributes
+    ----------
+    targets
+        Observed targets as `check_targets` of the predictions returned them: classes are numbered.
+    predictions
+        The predictions. For methods that exchange a target with draws, the pooled draws as atoms.
+    given
+        The predictions as they were given.
+    kernel
+        The kernel on pairs of prediction and target.
+    problem
+        All of it prepared: rows and functions from which an engine has h for any pair of cases.
+    engine
+        What visits the pairs of cases.
+    rng
+        The generator that all random numbers must come from.
+    n_resamples
+        How many resamples were asked for.
+    expectations
+        How expectations without a closed form are computed.
+    pooled
+        Number of draws S where target and draws were pooled, else None.
+    groups
+        Number of the cluster of each case, or None.
+    progress
+        To be called as ``progress(what, done, total)`` now and then.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> setup = make_setup(["yes", "no"], wc.Categorical([[0.2, 0.8], [0.5, 0.5]], classes=["no", "yes"]))
+    >>> setup.targets, setup.n_samples
+    (array([1, 0]), 2)
+    """
+
+    targets: NDArray
+    predictions: Predictions
+    given: Predictions
+    kernel: Kernel
+    problem: Problem
+    engine: Engine
+    rng: np.random.Generator
+    n_resamples: int
+    expectations: str | Lowering = "auto"
+    pooled: int | None = None
+    groups: NDArray | None = None
+    progress: Progress = field(default_factory=Progress)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of cases."""
+        return self.problem.n
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """Unbiased SKCE over all pairs, or over blocks where these are too many."""
+        n = self.n_samples
+        if 0.5 * n * (n - 1.0) * self.problem.width <= ESTIMATE_BUDGET:
+            found = estimate_unbiased(self.problem, self.engine)
+        else:
+            found = estimate_blocks(self.problem, self.engine, None, None)
+        return self.reported(found)
+
+    def reported(self, estimate: Estimate) -> Estimate:
+        """An estimate from `problem`, with the kernel as it was given and a note where draws were pooled."""
+        if self.pooled is None:
+            return estimate
+        note = {"pooled": "kernel on predictions sees targets pooled with draws"}
+        return replace(estimate, kernel=self.kernel, provenance={**estimate.provenance, **note})
+
+    @cached_property
+    def diagonal(self) -> NDArray:
+        """h_ii, ``(n,)``, of the predictions as they were given."""
+        problem = self.problem
+        if self.pooled is not None:
+            problem = prepare_checked(self.targets, self.given, self.kernel, expectations=self.expectations)
+        return np.asarray(to_numpy(problem.diagonal()))
+
+    def problem_of(self, targets: NDArray, predictions: Predictions | None = None) -> Problem:
+        """The same problem with other targets, and other predictions where they are given."""
+        batch = self.predictions if predictions is None else predictions
+        return prepare_checked(targets, batch, self.problem.kernel, expectations=self.expectations)
+
+    def at(self, locations: Locations) -> LocationKernel:
+        """The kernel between the cases and locations, from which deviations there are found."""
+        kernel = self.kernel if self.pooled is None else _stretch(self.pooled) * self.kernel
+        return location_kernel(
+            kernel, self.predictions, locations, engine=self.engine, expectations=self.expectations
+        )
 
 
 def make_setup(
@@ -39,28 +139,36 @@ def make_setup(
     With `pool`, predictions that are draws are replaced by the draws pooled with their target, which
     are exchangeable under calibration.
     """
-    check_truth_first(y)
-    given = as_predictions(pred)
-    targets = to_numpy(given.check_targets(y))
+    checked, given = check_inputs(y, pred)
+    targets = to_numpy(checked)
     predictions = batch = numpy_batch(given)
     draws: int | None = None
     if pool and isinstance(predictions, Samples) and predictions.kind == "draws":
         draws = int(predictions.values.shape[1])
         predictions = pool_draws(targets, predictions)
     chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel
+    # h has two deviations in it.
+    scaled = chosen if draws is None else _stretch(draws) ** 2 * check_pair_kernel(chosen)
+    problem = prepare_checked(targets, predictions, scaled, expectations=expectations)
     return Setup(
         targets=targets,
         predictions=predictions,
         given=batch,
-        problem=prepare_checked(targets, predictions, chosen, expectations=expectations),
-        engine=get_engine(engine),
+        kernel=chosen,
+        problem=problem,
+        engine=choose_engine(engine, problem),
         rng=as_generator(rng),
         n_resamples=n_resamples,
         expectations=expectations,
         pooled=draws,
-        groups=_clusters(groups, len(predictions)),
+        groups=number_clusters(groups, len(predictions)),
         progress=Progress() if progress is None else progress,
     )
+
+
+def _stretch(draws: int) -> float:
+    """How much further a target lies from the mean of its draws than from that of the pool it is part of."""
+    return 1.0 + 1.0 / draws
 
 
 def pool_draws(targets: NDArray, samples: Samples) -> Samples:
@@ -74,32 +182,3 @@ def numpy_batch(predictions: Predictions) -> Predictions:
     if isinstance(predictions, Samples) and predictions.holds_objects:
         return predictions
     return in_numpy(predictions)
-
-
-def _clusters(groups: Any, n: int) -> NDArray | None:
-    """Clusters numbered 0 .. G - 1."""
-    if groups is None:
-        return None
-    labels = to_numpy(groups) if is_array(groups) else np.asarray(groups)
-    if labels.dtype.kind in "US" and not is_array(groups):
-        labels = np.asarray(groups, dtype=object)  # a list of texts may have gaps, which are no texts
-    if labels.ndim != 1:
-        raise ValueError(f"groups must be 1-dimensional, one label for each case, found shape {labels.shape}")
-    check_same_length(len(labels), "groups", n, "predictions")
-    absent = labels != labels if labels.dtype.kind != "O" else np.array([_is_missing(x) for x in labels])
-    missing = np.flatnonzero(absent)
-    if len(missing):
-        raise ValueError(
-            f"groups has no label in row {missing[0]}; give cases that stand alone a label of their own"
-        )
-    try:
-        return np.unique(labels, return_inverse=True)[1]
-    except TypeError:  # labels of several types have no order
-        numbers: dict[Any, int] = {}
-        return np.array([numbers.setdefault(label, len(numbers)) for label in labels])
-
-
-def _is_missing(label: Any) -> bool:
-    """Whether a label is None, or one of the values that do not equal themselves."""
-    same = label == label
-    return label is None or not (isinstance(same, (bool, np.bool_)) and bool(same))

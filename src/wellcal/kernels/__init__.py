@@ -1,7 +1,6 @@
 """Kernels on targets, on predictions and on pairs of both, with their algebra."""
 
 from wellcal.kernels.base import Kernel, Product, Radial, Scaled, Sum, TargetKernel, Tensor
-from wellcal.kernels.guarantees import Guarantees
 from wellcal.kernels.metrics import (
     Euclidean,
     ExpDistance,
@@ -13,6 +12,7 @@ from wellcal.kernels.metrics import (
     TotalVariation,
     Wasserstein,
 )
+from wellcal.kernels.proofs import Guarantees, Proof
 from wellcal.kernels.targets import (
     Callable,
     Delta,
@@ -42,6 +42,7 @@ __all__ = [
     "Metric",
     "MixtureWasserstein",
     "Product",
+    "Proof",
     "Radial",
     "RationalQuadratic",
     "RootCovariance",

@@ -7,22 +7,56 @@ are; :mod:`wellcal.expectations._pairing` and :mod:`wellcal.expectations.distanc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast, final
 
 from wellcal._arrays.checks import positive_number
-from wellcal._arrays.namespaces import Array, shown
+from wellcal._arrays.namespaces import Array, shown, to_numpy
 from wellcal._arrays.ops import Ops
+from wellcal.kernels.parts import Part, field_names
+from wellcal.kernels.points import Coordinates, coordinates, is_real, squared_distance
 
 if TYPE_CHECKING:
-    from wellcal.kernels.guarantees import Guarantees
+    from wellcal.kernels.proofs import Guarantees
 
-Coordinates = tuple[Array, ...]
-"""A point of R^d as d arrays that broadcast: a kernel is an elementwise expression in these."""
+Scale: TypeAlias = Any
+"""A positive number, or a zero-dimensional array of one: a length scale or factor that is learned."""
+
+Value = TypeVar("Value")
 
 
-class Kernel:
-    """A symmetric function of two arguments, as a frozen value."""
+class Kernel(Part):
+    """A symmetric function of two arguments, as a frozen value.
+
+    A kernel of your own is a frozen dataclass derived from `Kernel`, from :class:`TargetKernel` or from
+    :class:`Radial`. What is known about it stands in the body of its class.
+
+    Attributes
+    ----------
+    space
+        Where the kernel lives: "targets" (or parameters), "predictions" or "pairs".
+    proof
+        What is proven about the class, a :class:`Proof`; None says that nothing is known.
+    supremum
+        Largest value of a kernel that is never negative; None where it is not known.
+    pure
+        Whether values depend on the fields of the class alone, not on a tensor that it holds elsewhere.
+    calls_user_function
+        Whether a function that a user gave takes part, which may be neither compiled nor called by several
+        threads at a time.
+
+    Notes
+    -----
+    `proof`, `supremum` and `pure` hold for the very class in whose body they stand: a class derived from
+    it is another function, about which nothing is known until it says so.
+    """
+
+    space: ClassVar[str] = "targets"
+    supremum: ClassVar[float | None] = None
+
+    _not_inherited: ClassVar[dict[str, Any]] = {**Part._not_inherited, "supremum": None}
 
     # NumPy would otherwise try to multiply its scalars with a kernel elementwise.
     __array_ufunc__ = None
@@ -48,6 +82,29 @@ class Kernel:
             return NotImplemented
         return Tensor(self, other)
 
+    def fuse(self, other: Kernel) -> Kernel | None:
+        """The product with `other` as one kernel that closed forms know, or None.
+
+        Both factors are asked. A class derived from this one is another function: compare exact types.
+        """
+        return None
+
+    def rescaled(self, factor: Scale) -> Kernel:
+        """The kernel with its length scales multiplied by `factor`; those inside of a metric stay.
+
+        Length scales are fields with the name `lengthscale`; where yours have another one, override this.
+
+        Examples
+        --------
+        >>> from wellcal.kernels import Delta, Gaussian
+        >>> (2.0 * Gaussian(0.5) + Delta()).rescaled(4.0)
+        2 * Gaussian(lengthscale=2) + Delta()
+        """
+        if "lengthscale" not in field_names(type(self)):
+            return self
+        own = cast("Any", self)
+        return replace(own, lengthscale=own.lengthscale * factor)
+
     def guarantees(self, predictions: object) -> Guarantees:
         """What is proven about this kernel for the family of `predictions`.
 
@@ -64,25 +121,39 @@ class Kernel:
 
 
 class TargetKernel(Kernel):
-    """A kernel on targets, evaluated point by point."""
+    """A kernel on targets.
+
+    Attributes
+    ----------
+    elementwise
+        Whether `at` gives all values. Where it does not, `matrix` does.
+    needs_numbers
+        Whether targets must be numbers, not labels or objects.
+    tests_equality
+        Whether equality of targets takes part: atoms that stand for a density equal no target.
+    """
+
+    elementwise: ClassVar[bool] = True
+    needs_numbers: ClassVar[bool] = True
+    tests_equality: ClassVar[bool] = False
 
     def at(self, ops: Ops, x: Coordinates, y: Coordinates) -> Array:
         """Values k(x, y), elementwise over broadcast coordinates."""
         raise NotImplementedError
+
+    def matrix(self, ops: Ops, x: Array, y: Array) -> Array:
+        """Values k(x_i, y_j) for arrays ``(n,)`` or ``(n, d)`` of one library, or object arrays ``(n,)``."""
+        if not is_real(x):
+            raise TypeError(
+                f"{self!r} needs numeric targets; take Delta() or Callable(function) for labels or objects"
+            )
+        return self.at(ops, coordinates(x, first=True), coordinates(y, first=False))
 
     def __call__(self, x: object, y: object) -> Array:
         """Kernel matrix k(x_i, y_j) for targets x ``(n,)`` or ``(n, d)`` and y ``(m,)`` or ``(m, d)``."""
         from wellcal.kernels.matrix import kernel_matrix
 
         return kernel_matrix(self, x, y)
-
-
-def squared_distance(x: Coordinates, y: Coordinates) -> Array:
-    """Squared Euclidean distance from differences: exact for points far from the origin."""
-    total = (x[0] - y[0]) ** 2
-    for a, b in zip(x[1:], y[1:], strict=True):
-        total = total + (a - b) ** 2
-    return total
 
 
 class Radial(TargetKernel):
@@ -96,56 +167,139 @@ class Radial(TargetKernel):
         return self.radial(ops, squared_distance(x, y))
 
 
+# -- algebra ---------------------------------------------------------------------------------
+
+
+class Combination(TargetKernel):
+    """Kernels on one space, put together by arithmetic: a sum, a multiple or a product.
+
+    What holds for these follows from their parts, and nobody derives from them.
+    """
+
+    pure: ClassVar[bool] = True
+    _not_inherited: ClassVar[dict[str, Any]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        if Combination not in cls.__bases__:
+            raise TypeError(
+                f"{cls.__name__} cannot be derived from {cls.__bases__[0].__name__}: "
+                "derive your own kernel from Kernel, TargetKernel or Radial"
+            )
+        super().__init_subclass__(**kwargs)
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """Kernels that are put together."""
+        raise NotImplementedError
+
+    def combine(self, values: Sequence[Any]) -> Any:
+        """Value of the whole from values of the parts."""
+        raise NotImplementedError
+
+    def with_parts(self, parts: Sequence[Kernel]) -> Kernel:
+        """The same arithmetic with other kernels."""
+        raise NotImplementedError
+
+    # A property, since it follows from the parts: what is a constant elsewhere is found here.
+    @property
+    def space(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """That of the parts; a radial kernel, which serves targets and parameters, follows the others."""
+        spaces = {part.space for part in self.parts}
+        return next((space for space in ("pairs", "predictions") if space in spaces), "targets")
+
+    @property
+    def elementwise(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether all parts are."""
+        return all(part.elementwise for part in self.parts if isinstance(part, TargetKernel))
+
+    @property
+    def supremum(self) -> float | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The same arithmetic with the largest values of the parts."""
+        largest = [part.supremum for part in self.parts]
+        return None if None in largest else float(to_numpy(self.combine(largest)))
+
+    def at(self, ops: Ops, x: Coordinates, y: Coordinates) -> Array:
+        return self.combine([on_targets(part).at(ops, x, y) for part in self.parts])
+
+    def matrix(self, ops: Ops, x: Array, y: Array) -> Array:
+        return self.combine([on_targets(part).matrix(ops, x, y) for part in self.parts])
+
+    def rescaled(self, factor: Scale) -> Kernel:
+        return self.with_parts([part.rescaled(factor) for part in self.parts])
+
+
+@final
 @dataclass(frozen=True)
-class Sum(TargetKernel):
+class Sum(Combination):
     """Sum of kernels on the same space."""
 
     kernels: tuple[Kernel, ...]
 
-    def at(self, ops: Ops, x: Coordinates, y: Coordinates) -> Array:
-        total = _on_targets(self.kernels[0]).at(ops, x, y)
-        for kernel in self.kernels[1:]:
-            total = total + _on_targets(kernel).at(ops, x, y)
-        return total
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The summands."""
+        return self.kernels
+
+    def combine(self, values: Sequence[Any]) -> Any:
+        return sum(values[1:], start=values[0])
+
+    def with_parts(self, parts: Sequence[Kernel]) -> Kernel:
+        return Sum(tuple(parts))
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.kernels))
 
 
+@final
 @dataclass(frozen=True)
-class Scaled(TargetKernel):
+class Scaled(Combination):
     """A positive multiple of a kernel."""
 
-    factor: Any
+    factor: Scale
     kernel: Kernel
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factor", positive_number(self.factor, "the factor of a kernel"))
 
-    def at(self, ops: Ops, x: Coordinates, y: Coordinates) -> Array:
-        return self.factor * _on_targets(self.kernel).at(ops, x, y)
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernel that is multiplied."""
+        return (self.kernel,)
+
+    def combine(self, values: Sequence[Any]) -> Any:
+        return self.factor * values[0]
+
+    def with_parts(self, parts: Sequence[Kernel]) -> Kernel:
+        return Scaled(self.factor, parts[0])
 
     def __repr__(self) -> str:
         inner = f"({self.kernel!r})" if isinstance(self.kernel, (Sum, Tensor)) else repr(self.kernel)
         return f"{shown(self.factor)} * {inner}"
 
 
+@final
 @dataclass(frozen=True)
-class Product(TargetKernel):
+class Product(Combination):
     """Product of kernels on the same space."""
 
     kernels: tuple[Kernel, ...]
 
-    def at(self, ops: Ops, x: Coordinates, y: Coordinates) -> Array:
-        total = _on_targets(self.kernels[0]).at(ops, x, y)
-        for kernel in self.kernels[1:]:
-            total = total * _on_targets(kernel).at(ops, x, y)
-        return total
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The factors."""
+        return self.kernels
+
+    def combine(self, values: Sequence[Any]) -> Any:
+        return math.prod(values[1:], start=values[0])
+
+    def with_parts(self, parts: Sequence[Kernel]) -> Kernel:
+        return Product(tuple(parts))
 
     def __repr__(self) -> str:
         return " * ".join(f"({k!r})" if isinstance(k, Sum) else repr(k) for k in self.kernels)
 
 
+@final
 @dataclass(frozen=True)
 class Tensor(Kernel):
     """Tensor product of a kernel on predictions and a kernel on targets, ``k_P @ k_Y``.
@@ -159,6 +313,12 @@ class Tensor(Kernel):
     predictions: Kernel
     targets: Kernel
 
+    space: ClassVar[str] = "pairs"
+    pure: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        raise TypeError(f"{cls.__name__} cannot be derived from Tensor: derive your own kernel from Kernel")
+
     def __post_init__(self) -> None:
         for role, kernel in (("left", self.predictions), ("right", self.targets)):
             if space_of(kernel) == "pairs":
@@ -169,14 +329,56 @@ class Tensor(Kernel):
                 "write kernel_on_predictions @ kernel_on_targets"
             )
 
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The two factors."""
+        return (self.predictions, self.targets)
+
+    @property
+    def supremum(self) -> float | None:  # pyright: ignore[reportIncompatibleVariableOverride]  # as above
+        """Product of those of the factors."""
+        left, right = self.predictions.supremum, self.targets.supremum
+        return None if left is None or right is None else left * right
+
+    def rescaled(self, factor: Scale) -> Kernel:
+        return Tensor(self.predictions.rescaled(factor), self.targets.rescaled(factor))
+
     def __repr__(self) -> str:
         def side(kernel: Kernel) -> str:
-            return f"({kernel!r})" if isinstance(kernel, (Sum, Product, Scaled)) else repr(kernel)
+            return f"({kernel!r})" if isinstance(kernel, Combination) else repr(kernel)
 
         return f"{side(self.predictions)} @ {side(self.targets)}"
 
 
-def _on_targets(kernel: Kernel) -> TargetKernel:
+def fold(
+    kernel: Kernel,
+    leaf: Callable[[Kernel], Value],
+    combine: Callable[[Combination, list[Value]], Value],
+) -> Value:
+    """A value for a kernel from values of those that its sums, multiples and products are made of.
+
+    Parameters
+    ----------
+    kernel
+        Any kernel; the factors of a tensor product are not its parts here, since they live on other spaces.
+    leaf
+        Value of a kernel that is no sum, multiple or product.
+    combine
+        Value of one that is, from those of its parts.
+
+    Examples
+    --------
+    >>> from wellcal.kernels import Delta, Gaussian
+    >>> fold(2.0 * Gaussian() + Delta(), lambda leaf: 1, lambda _, counts: sum(counts))
+    2
+    """
+    if isinstance(kernel, Combination):
+        return combine(kernel, [fold(part, leaf, combine) for part in kernel.parts])
+    return leaf(kernel)
+
+
+def on_targets(kernel: Kernel) -> TargetKernel:
+    """`kernel` if it is one on targets, else an error."""
     if not isinstance(kernel, TargetKernel):
         raise TypeError(f"{kernel!r} is not a kernel on targets")
     return kernel
@@ -184,14 +386,7 @@ def _on_targets(kernel: Kernel) -> TargetKernel:
 
 def space_of(kernel: Kernel) -> str:
     """Where a kernel lives: "targets" (or parameters), "predictions" or "pairs"."""
-    if isinstance(kernel, (Sum, Product)):
-        spaces = {space_of(k) for k in kernel.kernels}
-        return next((s for s in ("pairs", "predictions") if s in spaces), "targets")
-    if isinstance(kernel, Scaled):
-        return space_of(kernel.kernel)
-    if isinstance(kernel, Tensor):
-        return "pairs"
-    return str(getattr(kernel, "space", "targets"))
+    return kernel.space
 
 
 def _check_same_space(left: Kernel, right: Kernel, operation: str) -> None:
@@ -206,7 +401,11 @@ def _summands(kernel: Kernel) -> tuple[Kernel, ...]:
     return kernel.kernels if isinstance(kernel, Sum) else (kernel,)
 
 
-def scale(kernel: Kernel, factor: Any) -> Kernel:
+def _factors(kernel: Kernel) -> tuple[Kernel, ...]:
+    return kernel.kernels if isinstance(kernel, Product) else (kernel,)
+
+
+def scale(kernel: Kernel, factor: Scale) -> Kernel:
     """``factor * kernel``, collecting nested factors."""
     factor = positive_number(factor, "the factor of a kernel")
     if isinstance(kernel, Scaled):
@@ -225,25 +424,7 @@ def multiply(left: Kernel, right: Kernel) -> Kernel:
         return Sum(tuple(multiply(a, b) for a in _summands(left) for b in _summands(right)))
     if isinstance(left, Tensor) and isinstance(right, Tensor):
         return Tensor(multiply(left.predictions, right.predictions), multiply(left.targets, right.targets))
-    fused = _fuse(left, right)
-    if fused is not None:
-        return fused
-    return Product((*_factors(left), *_factors(right)))
-
-
-def _factors(kernel: Kernel) -> tuple[Kernel, ...]:
-    return kernel.kernels if isinstance(kernel, Product) else (kernel,)
-
-
-def _fuse(left: Kernel, right: Kernel) -> Kernel | None:
-    """Products that are again a named kernel."""
-    from wellcal.kernels.targets import Delta, Gaussian, Laplacian
-
-    if isinstance(left, Gaussian) and isinstance(right, Gaussian):
-        return Gaussian((left.lengthscale**-2 + right.lengthscale**-2) ** -0.5)
-    if isinstance(left, Laplacian) and isinstance(right, Laplacian):
-        return Laplacian(1.0 / (1.0 / left.lengthscale + 1.0 / right.lengthscale))
-    pair = (left, right)
-    if any(isinstance(k, Delta) for k in pair) and all(isinstance(k, (Delta, Radial)) for k in pair):
-        return Delta()  # a radial kernel is 1 where Delta is not 0
-    return None
+    fused = left.fuse(right)
+    if fused is None:
+        fused = right.fuse(left)
+    return Product((*_factors(left), *_factors(right))) if fused is None else fused

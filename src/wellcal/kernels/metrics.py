@@ -6,21 +6,43 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from wellcal._arrays.checks import positive_number
+from wellcal._arrays.checks import one_of, positive_number, whole_number
 from wellcal._arrays.namespaces import shown
 from wellcal._arrays.registry import Rules
-from wellcal.kernels.base import Kernel
+from wellcal.kernels.base import Kernel, Scale
+from wellcal.kernels.parts import Part
+from wellcal.kernels.proofs import Hilbertian, NegativeType, Proof
 
 
-class Metric:
-    """A distance between predictions, as a frozen value; `wellcal.expectations.distances` evaluates it."""
+class Metric(Part):
+    """A distance between predictions, as a frozen value.
+
+    A metric of your own is a frozen dataclass derived from `Metric`, with a rule in `DISTANCES` for each
+    family that it serves. What is known about it stands in the body of its class.
+
+    Attributes
+    ----------
+    max_power
+        Largest power for which ``exp(-d^power)`` can be positive definite.
+    proof
+        What is proven about ``exp(-d^power)`` for powers up to that, a :class:`Proof`; None says that nothing
+        is known. It holds for the very class in whose body it stands, not for classes derived from it.
+    """
 
     max_power: ClassVar[float] = 2.0
-    """Largest power for which exp(-d^power) can be positive definite."""
+    instead: ClassVar[str] = "MaximumMeanDiscrepancy(kernel)"
+    """What to take for families that it does not serve."""
 
 
 DISTANCES: Rules[Callable[..., Any]] = Rules("a distance")
 """How each metric is evaluated for each family: rules by ``(metric class, family)``."""
+
+
+class UnavailableError(TypeError):
+    """A metric that says nothing about a family."""
+
+
+_OF_PARAMETERS = "the Euclidean distance of what it takes from the parameters, which are told apart by it"
 
 
 @dataclass(frozen=True)
@@ -31,6 +53,9 @@ class Euclidean(Metric):
     Normal, DiagonalNormal and Laplace, between rates for Poisson, between values for Quantiles.
     """
 
+    proof: ClassVar[Proof | None] = Hilbertian(_OF_PARAMETERS)
+    pure: ClassVar[bool] = True
+
 
 @dataclass(frozen=True)
 class TotalVariation(Metric):
@@ -40,11 +65,17 @@ class TotalVariation(Metric):
     """
 
     max_power: ClassVar[float] = 1.0
+    instead: ClassVar[str] = "Hellinger() or MaximumMeanDiscrepancy(kernel)"
+    proof: ClassVar[Proof | None] = NegativeType("it is an L1 distance of probabilities")
+    pure: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
 class Hellinger(Metric):
     """Hellinger distance, sqrt(1 - sum_c sqrt(p_c p'_c)), likewise with densities."""
+
+    proof: ClassVar[Proof | None] = Hilbertian("the L2 distance of square roots of densities")
+    pure: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -59,10 +90,12 @@ class Wasserstein(Metric):
 
     order: int = 2
 
-    def __post_init__(self) -> None:
-        if self.order not in (1, 2):
-            raise ValueError(f"order must be 1 or 2, found {self.order}")
+    pure: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "order", whole_number(self.order, "order", least=1, most=2))
+
+    # A property, since it follows from the order: it is a constant of other metrics.
     @property
     def max_power(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
         """2 for order 2; 1 for order 1, which is an L1 distance."""
@@ -75,6 +108,9 @@ class RootCovariance(Metric):
 
     A Hilbertian metric for all covariances, equal to the 2-Wasserstein distance where they commute.
     """
+
+    proof: ClassVar[Proof | None] = Hilbertian(_OF_PARAMETERS)
+    pure: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -102,11 +138,12 @@ class MixtureWasserstein(Metric):
     solver: str = "exact"
     regularisation: float = 0.01
 
+    pure: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
-        if not self.order >= 1:
+        if not positive_number(self.order, "order") >= 1:
             raise ValueError(f"order must be at least 1, found {self.order}")
-        if self.solver not in ("exact", "sinkhorn"):
-            raise ValueError(f'solver must be "exact" or "sinkhorn", found {self.solver!r}')
+        one_of(self.solver, "solver", ("exact", "sinkhorn"))
         positive_number(self.regularisation, "regularisation")
 
 
@@ -115,6 +152,8 @@ class MaximumMeanDiscrepancy(Metric):
     """``d^2 = <P - Q, P - Q>_k`` for a kernel k on targets: Hilbertian for every family."""
 
     kernel: Kernel
+
+    pure: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -137,9 +176,12 @@ class ExpDistance(Kernel):
     """
 
     metric: Metric
-    lengthscale: Any = 1.0
+    lengthscale: Scale = 1.0
     power: float = 1.0
+
     space: ClassVar[str] = "predictions"
+    supremum: ClassVar[float | None] = 1.0
+    pure: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.metric, Metric):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
 
+from wellcal import kernels
 from wellcal._arrays.namespaces import is_array, to_numpy
-from wellcal.kernels import base, metrics, targets
 from wellcal.kernels.base import Kernel
-
-_KNOWN: dict[str, type] = {
-    name: part
-    for module in (base, targets, metrics)
-    for name, part in vars(module).items()
-    if isinstance(part, type) and is_dataclass(part)
-}
+from wellcal.kernels.parts import CLASSES, Part, field_names, name_of, own_values
 
 
 def kernel_to_dict(part: Any) -> Any:
     """A kernel or metric as dictionaries, lists, numbers and texts.
+
+    Classes of :mod:`wellcal.kernels` go by their name, others by their name and that of their module.
 
     Examples
     --------
@@ -28,9 +24,9 @@ def kernel_to_dict(part: Any) -> Any:
     >>> kernel_to_dict(2.0 * Gaussian(0.5))
     {'kind': 'Scaled', 'factor': 2.0, 'kernel': {'kind': 'Gaussian', 'lengthscale': 0.5}}
     """
-    if is_dataclass(part) and not isinstance(part, type):
-        values = {field.name: kernel_to_dict(getattr(part, field.name)) for field in fields(part)}
-        return {"kind": type(part).__name__, **values}
+    if isinstance(part, Part) and is_dataclass(part) and "kind" not in field_names(type(part)):
+        values = {name: kernel_to_dict(value) for name, value in own_values(part)}
+        return {"kind": _kind(type(part)), **values}
     if isinstance(part, tuple):
         return [kernel_to_dict(item) for item in part]
     if is_array(part):
@@ -43,7 +39,7 @@ def kernel_to_dict(part: Any) -> Any:
 
 
 def kernel_from_dict(plain: Any) -> Kernel | None:
-    """The kernel again, or None where it holds a function, which plain values cannot."""
+    """The kernel again, or None where it holds a function or is of a class that has not been imported."""
     try:
         return _restore(plain)
     except _NotRestorableError:
@@ -54,12 +50,22 @@ class _NotRestorableError(Exception):
     pass
 
 
+def _kind(cls: type[Part]) -> str:
+    """The name of a class within the public names of the room, or everywhere."""
+    return cls.__name__ if getattr(kernels, cls.__name__, None) is cls else name_of(cls)
+
+
+def _class(kind: str) -> type[Part]:
+    cls = CLASSES.get(kind) or getattr(kernels, kind, None)
+    if not (isinstance(cls, type) and issubclass(cls, Part)):
+        raise _NotRestorableError
+    return cls
+
+
 def _restore(plain: Any) -> Any:
     if isinstance(plain, list):
         return tuple(_restore(item) for item in plain)
     if not isinstance(plain, dict):
         return plain
-    kind = plain["kind"]
-    if kind not in _KNOWN:
-        raise _NotRestorableError
-    return _KNOWN[kind](**{name: _restore(value) for name, value in plain.items() if name != "kind"})
+    values = {name: _restore(value) for name, value in plain.items() if name != "kind"}
+    return _class(plain["kind"])(**values)

@@ -7,12 +7,15 @@ from collections.abc import Callable as Function
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from scipy import special
 
 from wellcal._arrays.checks import positive_number
-from wellcal._arrays.namespaces import Array, is_numpy, shown
+from wellcal._arrays.namespaces import Array, from_numpy, is_array, is_numpy, shown, to_numpy
 from wellcal._arrays.ops import Ops
-from wellcal.kernels.base import Coordinates, Kernel, Radial, TargetKernel
+from wellcal.kernels.base import Kernel, Radial, Scale, TargetKernel
+from wellcal.kernels.points import Coordinates, is_real
+from wellcal.kernels.proofs import Proof, UniversalOnReals
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,11 @@ class Gaussian(Radial):
     array([[0.606531]])
     """
 
-    lengthscale: Any = 1.0
+    lengthscale: Scale = 1.0
+
+    proof: ClassVar[Proof | None] = UniversalOnReals()
+    supremum: ClassVar[float | None] = 1.0
+    pure: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengthscale", positive_number(self.lengthscale, "lengthscale"))
@@ -36,12 +43,21 @@ class Gaussian(Radial):
     def radial(self, ops: Ops, squared: Array) -> Array:
         return ops.exp(squared * (-0.5 / self.lengthscale**2))
 
+    def fuse(self, other: Kernel) -> Kernel | None:
+        if type(self) is Gaussian and type(other) is Gaussian:
+            return Gaussian((self.lengthscale**-2 + other.lengthscale**-2) ** -0.5)
+        return None
+
 
 @dataclass(frozen=True)
 class Laplacian(Radial):
     """``exp(-||x - y||_2 / lengthscale)``."""
 
-    lengthscale: Any = 1.0
+    lengthscale: Scale = 1.0
+
+    proof: ClassVar[Proof | None] = UniversalOnReals()
+    supremum: ClassVar[float | None] = 1.0
+    pure: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengthscale", positive_number(self.lengthscale, "lengthscale"))
@@ -51,6 +67,11 @@ class Laplacian(Radial):
 
     def radial(self, ops: Ops, squared: Array) -> Array:
         return ops.exp(-ops.root(squared) / self.lengthscale)
+
+    def fuse(self, other: Kernel) -> Kernel | None:
+        if type(self) is Laplacian and type(other) is Laplacian:
+            return Laplacian(1.0 / (1.0 / self.lengthscale + 1.0 / other.lengthscale))
+        return None
 
 
 _MAX_NU = 60.0
@@ -62,11 +83,15 @@ class Matern(Radial):
 
     With s = sqrt(2 nu) ||x - y|| / lengthscale it is ``2^(1-nu) / Gamma(nu) s^nu K_nu(s)``; for
     half-integer `nu` this is exp(-s) times a polynomial, on every array library. Other values of
-    `nu`, at most 60, need a Bessel function that only NumPy input has.
+    `nu`, at most 60, need a Bessel function that there is for NumPy arrays only.
     """
 
     nu: float
-    lengthscale: Any = 1.0
+    lengthscale: Scale = 1.0
+
+    proof: ClassVar[Proof | None] = UniversalOnReals()
+    supremum: ClassVar[float | None] = 1.0
+    pure: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nu", positive_number(self.nu, "nu"))
@@ -120,7 +145,11 @@ class RationalQuadratic(Radial):
     """``(1 + ||x - y||^2 / (2 alpha lengthscale^2))^(-alpha)``."""
 
     alpha: float = 1.0
-    lengthscale: Any = 1.0
+    lengthscale: Scale = 1.0
+
+    proof: ClassVar[Proof | None] = UniversalOnReals()
+    supremum: ClassVar[float | None] = 1.0
+    pure: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", positive_number(self.alpha, "alpha"))
@@ -137,11 +166,25 @@ class RationalQuadratic(Radial):
 class Delta(TargetKernel):
     """1 where the arguments are equal, else 0: the kernel of unordered classes."""
 
+    supremum: ClassVar[float | None] = 1.0
+    pure: ClassVar[bool] = True
+    needs_numbers: ClassVar[bool] = False
+    tests_equality: ClassVar[bool] = True
+
     def at(self, ops: Ops, x: Coordinates, y: Coordinates) -> Array:
         equal = x[0] == y[0]
         for a, b in zip(x[1:], y[1:], strict=True):
             equal = equal & (a == b)
         return ops.where(equal, ops.one(x[0] + y[0]), 0.0 * (x[0] + y[0]))
+
+    def matrix(self, ops: Ops, x: Array, y: Array) -> Array:
+        if is_real(x):
+            return super().matrix(ops, x, y)
+        return 1.0 * (np.asarray(x)[:, None] == np.asarray(y)[None, :])
+
+    def fuse(self, other: Kernel) -> Kernel | None:
+        """Delta again: a radial kernel is 1 where Delta is not 0."""
+        return self if type(self) is Delta and (type(other) is Delta or isinstance(other, Radial)) else None
 
 
 @dataclass(frozen=True)
@@ -172,12 +215,32 @@ class Callable(TargetKernel):
     characteristic: bool | None = None
     bounded: bool | None = None
 
+    calls_user_function: ClassVar[bool] = True
+    elementwise: ClassVar[bool] = False
+    needs_numbers: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise TypeError(f"function must be callable, found {self.function!r}")
 
     def __repr__(self) -> str:
         return f"Callable({getattr(self.function, '__name__', repr(self.function))})"
+
+    def matrix(self, ops: Ops, x: Array, y: Array) -> Array:
+        shape = (len(x), len(y))
+        if self.vectorized:
+            value = self.function(x, y)
+            if tuple(np.shape(value)) != shape:
+                raise ValueError(
+                    f"{self!r} returned shape {np.shape(value)} for batches of {shape[0]} and {shape[1]}"
+                )
+            return value
+        left, right = (to_numpy(v) if is_array(v) else v for v in (x, y))
+        value = np.empty(shape)
+        for i, a in enumerate(left):
+            for j, b in enumerate(right):
+                value[i, j] = self.function(a, b)
+        return from_numpy(value, x) if is_array(x) else value
 
 
 @dataclass(frozen=True)
@@ -203,7 +266,9 @@ class Joint(Kernel):
     positive_definite: bool | None = None
     characteristic: bool | None = None
     bounded: bool | None = None
+
     space: ClassVar[str] = "pairs"
+    calls_user_function: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not callable(self.function):

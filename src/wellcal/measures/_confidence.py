@@ -1,18 +1,26 @@
-"""Reductions of predictions to simpler ones, and measures built on them."""
+"""Reductions of predictions to simpler ones."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from wellcal._arrays.checks import one_of
 from wellcal._arrays.namespaces import Array, from_numpy, namespace, stop_gradient
 from wellcal.predictions import Bernoulli, Categorical, Mixture
-from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.base import check_inputs
+
+REDUCTIONS = ("confidence", "classwise")
+"""Ways from several classes to two: the most probable class, or each class against all others."""
+
+
+def check_reduction(reduce: object) -> None:
+    """Reject what is neither the name of a reduction nor None."""
+    if reduce is not None:
+        one_of(reduce, "value of reduce", REDUCTIONS, or_else="or None")
 
 
 def confidence(y: object, pred: object) -> tuple[Array, Bernoulli]:
-    """The confidence reduction: was the most probable class right, and with which probability.
+    """The confidence reduction: whether the most probable class was right, and how probable it was.
 
     Every measure and test of calibration can be applied to the result, ``skce(*confidence(y, pred))``,
     and then asks only whether the top class is right as often as its probability says.
@@ -39,13 +47,12 @@ def confidence(y: object, pred: object) -> tuple[Array, Bernoulli]:
     >>> correct, top.probs
     (array([1, 0]), array([0.7, 0.6]))
     """
-    predictions: Any = as_predictions(pred)
+    index, predictions = check_inputs(y, pred)
     ensemble = isinstance(predictions, Mixture) and predictions.shares_labels
     if not ensemble and not isinstance(predictions, (Bernoulli, Categorical)):
         raise TypeError(
             f"confidence needs Bernoulli or Categorical predictions, found {type(predictions).__name__}"
         )
-    index = predictions.check_targets(y)
     probabilities = predictions.class_probs()
     xp = namespace(probabilities)
     top = xp.argmax(stop_gradient(probabilities), axis=1)

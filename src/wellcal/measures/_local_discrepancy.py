@@ -5,31 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from wellcal._arrays.checks import positive_number
 from wellcal._arrays.namespaces import Array, is_traced, namespace, to_numpy
 from wellcal._arrays.ops import ops_for
-from wellcal.expectations._pairing import Notes, plan
-from wellcal.expectations.decompose import Targets, slice_rows
+from wellcal._arrays.rows import slice_rows
+from wellcal.engines import choose_engine
+from wellcal.expectations.decompose import Targets
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
+from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.base import Kernel, Tensor
+from wellcal.measures.presentation import Presentable, Row
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate
-from wellcal.predictions.inputs import check_truth_first
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.locations import _beside
 from wellcal.problem.problem import check_pair_kernel
-from wellcal.problem.weights import refuse_weights
 
 LARGEST = 8192
 """Cases whose n x n matrices are still stored: 512 MiB each."""
 
 
-@dataclass(frozen=True)
-class LocalDiscrepancy:
+@dataclass(frozen=True, repr=False)
+class LocalDiscrepancy(Presentable):
     """Discrepancies at predictions.
 
     Attributes
@@ -58,14 +58,22 @@ class LocalDiscrepancy:
     def __len__(self) -> int:
         return len(self.at)
 
-    def __repr__(self) -> str:
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, ready for JSON, but for the predictions `at`."""
+        found = super().to_dict()
+        del found["at"]
+        return found
+
+    def _headline(self) -> str:
+        text = f"local discrepancy at {len(self)} predictions"
         if is_traced(self.values):
-            return f"local discrepancy at {len(self)} predictions  ({self.n_samples} cases)"
+            return f"{text}  ({self.n_samples} cases)"
         found = to_numpy(self.values)
-        return (
-            f"local discrepancy at {len(self)} predictions, {found.min():.4g} to {found.max():.4g}  "
-            f"({self.n_samples} cases, regularisation {self.regularisation:.4g})\n  kernel: {self.kernel!r}"
-        )
+        how = f"{self.n_samples} cases, regularisation {self.regularisation:.4g}"
+        return f"{text}, {found.min():.4g} to {found.max():.4g}  ({how})"
+
+    def _rows(self) -> list[Row]:
+        return [("kernel", repr(self.kernel))]
 
 
 def local_discrepancy(
@@ -75,7 +83,6 @@ def local_discrepancy(
     *,
     kernel: Kernel | None = None,
     regularisation: float | None = None,
-    weights: object = None,
     expectations: str | Lowering = "auto",
 ) -> LocalDiscrepancy:
     r"""Maximum conditional mean discrepancy (MCMD) at given predictions.
@@ -101,8 +108,6 @@ def local_discrepancy(
         Positive lambda of the ridge regression below; None is :math:`n^{-1/4}`.
     expectations
         As for :func:`wellcal.skce`.
-    weights
-        Refused, with the reason.
 
     Returns
     -------
@@ -121,6 +126,9 @@ def local_discrepancy(
     The distribution of Z given the prediction is known, so its expectations are exact at all cases, and both
     conditional embeddings are smoothed alike: a calibrated model has no discrepancy from smoothing. The
     estimate is biased upwards by noise, and towards zero by regularisation, far from all predictions most.
+
+    There are no weights: it conditions on the prediction, which weights that depend on nothing else do not
+    change.
 
     Cost: the matrices of all pairs are stored and one linear system is solved, O(n^3); more than 8192 cases
     are refused.
@@ -142,14 +150,8 @@ def local_discrepancy(
     >>> bool(found.values[1] > 3 * found.values[0])
     True
     """
-    refuse_weights(
-        weights,
-        "local_discrepancy",
-        "it conditions on the prediction, which weights that depend on nothing else do not change",
-    )
-    check_truth_first(y)
-    predictions = as_predictions(pred)
-    targets = Targets(predictions.check_targets(y), predictions)
+    checked, predictions = check_inputs(y, pred)
+    targets = Targets(checked, predictions)
     n = len(predictions)
     if n > LARGEST:
         raise ValueError(
@@ -167,9 +169,8 @@ def local_discrepancy(
     notes = Notes()
     weights = _weights(factors.predictions, predictions, where, n * ridge, expectations, notes)
     scheme = plan(factors.targets, [predictions, targets], expectations=expectations, notes=notes)
-    rows, layout = scheme.rows([(1.0, predictions), (-1.0, targets)])
-    with np.errstate(over="ignore", under="ignore"):
-        gram = scheme.form(layout, layout).tile(predictions._ops, rows, rows)
+    rows = scheme.rows([(1.0, predictions), (-1.0, targets)])
+    gram = choose_engine("auto").rectangle(scheme.form(rows, rows), predictions.ops, rows, rows)
     xp = namespace(gram)
     squares = xp.sum(weights * (gram @ weights), axis=0)
     ops = ops_for(xp)
@@ -187,12 +188,12 @@ def _weights(
     notes: Notes,
 ) -> Array:
     """``(K + ridge I)^-1 k(at)``, ``(n, m)``."""
-    n, ops = len(predictions), predictions._ops
+    n, ops = len(predictions), predictions.ops
     both = concatenate((predictions, where), ("pred", "at"), "pred and at")
     form, rows = prediction_kernel(kernel, both, expectations=expectations, notes=notes)
     own, other = slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))
-    with np.errstate(over="ignore", under="ignore"):
-        matrix, right = form.tile(ops, own, own), form.tile(ops, own, other)
+    engine = choose_engine("auto")
+    matrix, right = (engine.rectangle(form, ops, own, side) for side in (own, other))
     xp = namespace(matrix)
     return xp.linalg.solve(matrix + ridge * _identity(matrix), right)
 

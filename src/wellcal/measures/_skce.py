@@ -8,15 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.checks import one_of, whole_number
 from wellcal._arrays.namespaces import Array, float64, is_numpy, is_traced, namespace, stop_gradient, to_numpy
-from wellcal.engines import Engine, get_engine
+from wellcal._arrays.rows import first_array
+from wellcal.engines import Engine, choose_engine
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions.base import as_generator
-from wellcal.problem.problem import Problem, prepare, reordered
+from wellcal.problem.problem import Problem, prepare, some_cases
 from wellcal.problem.weights import WeightSums, check_weights, effective_size, weighted_problem
+
+ESTIMATORS = ("unbiased", "biased", "block")
 
 BlockSize = int | str | Callable[[int], int] | None
 
@@ -101,7 +105,7 @@ def skce(
     """
     _check_options(estimator, block_size, rng, weights)
     problem = prepare(y, pred, kernel, expectations=expectations)
-    runner = get_engine(engine)
+    runner = choose_engine(engine, problem)
     if weights is not None:
         return estimate_weighted(problem, runner, weights, estimator)
     if estimator == "block":
@@ -150,18 +154,31 @@ def kce(
 
 
 def _check_options(estimator: str, block_size: BlockSize, rng: object, weights: object) -> None:
-    known = ("unbiased", "biased", "block")
-    if estimator not in known:
-        raise ValueError(f"unknown estimator {estimator!r}; known are {', '.join(known)}")
-    if estimator != "block" and block_size is not None:
-        raise ValueError(f'block_size is for estimator="block" only, found estimator={estimator!r}')
-    if estimator != "block" and rng is not None:
-        raise ValueError(f'rng shuffles cases for estimator="block" only, found estimator={estimator!r}')
+    one_of(estimator, "estimator", ESTIMATORS)
+    _check_block_options(estimator, block_size, rng)
     if estimator == "block" and weights is not None:
         raise ValueError(
             'weights have no meaning for estimator="block": it takes all blocks as alike, and blocks of '
             'different weight are not; take estimator="unbiased"'
         )
+
+
+def check_training_options(estimator: str, block_size: BlockSize) -> None:
+    """Options of losses and metrics: estimators whose mean over mini-batches is the SKCE."""
+    one_of(
+        estimator,
+        "estimator",
+        ("unbiased", "block"),
+        or_else="(the biased estimate of few cases rewards predictions that are too certain)",
+    )
+    _check_block_options(estimator, block_size, None)
+
+
+def _check_block_options(estimator: str, block_size: BlockSize, rng: object) -> None:
+    if estimator != "block" and block_size is not None:
+        raise ValueError(f'block_size is for estimator="block" only, found estimator={estimator!r}')
+    if estimator != "block" and rng is not None:
+        raise ValueError(f'rng shuffles cases for estimator="block" only, found estimator={estimator!r}')
 
 
 def _check_enough(n: int, needed: int, what: str) -> None:
@@ -171,25 +188,33 @@ def _check_enough(n: int, needed: int, what: str) -> None:
 
 def resolve_block_size(block_size: BlockSize, n: int) -> int:
     """Block size for n cases, between 2 and n."""
-    if block_size is None or block_size == "sqrt":
-        size = max(2, math.isqrt(n))
-    elif isinstance(block_size, str):
-        raise ValueError(f'block_size must be an integer, "sqrt" or a function of n, found {block_size!r}')
-    else:
-        size = block_size(n) if callable(block_size) else block_size
-    number: Any = size
-    whole = isinstance(number, (int, np.integer)) or (isinstance(number, float) and number.is_integer())
-    if not whole or isinstance(number, bool):
-        raise ValueError(f"block_size must be a whole number, found {size!r}")
-    if not 2 <= size <= n:
-        raise ValueError(f"block_size must be between 2 and the number of cases, {n}, found {size}")
-    return int(size)
+    if block_size is None:
+        return max(2, math.isqrt(n))
+    if isinstance(block_size, str):
+        one_of(block_size, "block_size", ("sqrt",), or_else="or a whole number, or a function of n")
+        return max(2, math.isqrt(n))
+    size = block_size(n) if callable(block_size) else block_size
+    return whole_number(size, f"block_size of {n} cases", least=2, most=n)
 
 
 def estimate_unbiased(problem: Problem, engine: Engine) -> Estimate:
     """Minimum variance unbiased estimate of a prepared problem."""
+    return estimate_from_sums(problem, engine, engine.triangle(problem))
+
+
+def estimate_from_sums(problem: Problem, engine: Engine, sums: Sums) -> Estimate:
+    """The same from sums over all pairs i < j that are known already; the engine only describes itself.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> problem = prepare(np.array([0.5, 1.0, 3.0]), wc.Normal(np.zeros(3), np.ones(3)))
+    >>> engine = choose_engine("auto")
+    >>> found = estimate_from_sums(problem, engine, engine.triangle(problem))
+    >>> found.value == estimate_unbiased(problem, engine).value
+    True
+    """
     n = problem.n
-    sums = engine.triangle(problem)
     value = sums.total / (0.5 * n * (n - 1))
     error = _jackknife_error(sums.rows / (n - 1), n)
     return _estimate(problem, engine, value, error, "unbiased")
@@ -200,7 +225,8 @@ def _jackknife_error(row_means: Array, n: int) -> Any:
     if n < 3:
         return None
     if isinstance(row_means, np.ndarray):
-        return float(2.0 * np.std(row_means, ddof=1) / math.sqrt(n))
+        centred = row_means - row_means.sum() / n
+        return 2.0 * math.sqrt(float(centred @ centred) / ((n - 1.0) * n))
     xp = namespace(row_means)
     return 2.0 * xp.std(row_means, correction=1) / math.sqrt(n)
 
@@ -226,17 +252,28 @@ def estimate_weighted(problem: Problem, engine: Engine, weights: object, estimat
     """Weighted estimate of a prepared problem, unbiased or biased."""
     fewest = 2 if estimator == "unbiased" else 1
     _check_enough(problem.n, fewest, estimator)
-    like = next(iter(problem.rows.values()))
-    w = check_weights(weights, problem.n, like, at_least=fewest)
-    weighted, by_weight = weighted_problem(problem, w), WeightSums.of(w)
-    if estimator == "biased":
-        value, error = _biased_sum(weighted, engine) / by_weight.total**2, None
-    else:
-        sums = engine.triangle(weighted)
-        value = sums.total / by_weight.pairs
-        error = weighted_error(sums.rows, w, value)
-    extra = {} if is_traced(w) else {"weights": f"worth {effective_size(w):.4g} cases of equal weight"}
-    return _estimate(weighted, engine, value, error, estimator, extra)
+    w = check_weights(weights, problem.n, first_array(problem.rows), at_least=fewest)
+    weighted = weighted_problem(problem, w)
+    if estimator == "unbiased":
+        return estimate_from_weighted_sums(weighted, engine, engine.triangle(weighted), w)
+    value = _biased_sum(weighted, engine) / WeightSums.of(w).total ** 2
+    return _estimate(weighted, engine, value, None, estimator, _worth(w))
+
+
+def estimate_from_weighted_sums(problem: Problem, engine: Engine, sums: Sums, weights: Array) -> Estimate:
+    """The weighted unbiased estimate from sums of ``w_i w_j h_ij`` over all pairs that are known already.
+
+    The problem is the weighted one, whose pairs were visited.
+    """
+    value = sums.total / WeightSums.of(weights).pairs
+    error = weighted_error(sums.rows, weights, value)
+    return _estimate(problem, engine, value, error, "unbiased", _worth(weights))
+
+
+def _worth(weights: Array) -> dict[str, str]:
+    if is_traced(weights):
+        return {}
+    return {"weights": f"worth {effective_size(weights):.4g} cases of equal weight"}
 
 
 def weighted_error(rows: Array, weights: Array, value: Array) -> Any:
@@ -261,22 +298,44 @@ def estimate_blocks(problem: Problem, engine: Engine, block_size: BlockSize, rng
     _check_enough(problem.n, 2, "block")
     size = resolve_block_size(block_size, problem.n)
     if rng is not None:
-        problem = reordered(problem, as_generator(rng).permutation(problem.n))
+        problem = some_cases(problem, as_generator(rng).permutation(problem.n))
+    return estimate_from_block_sums(
+        problem, engine, engine.blocks(problem, size), size, shuffled=rng is not None
+    )
+
+
+def estimate_from_block_sums(
+    problem: Problem, engine: Engine, sums: Sums, size: int, *, shuffled: bool = False
+) -> Estimate:
+    """The same from sums over pairs within blocks of `size` cases that are known already.
+
+    Parameters
+    ----------
+    problem
+        The problem that was visited; cases beyond its last whole block were left out.
+    engine
+        Only describes itself.
+    sums
+        What ``engine.blocks(problem, size)`` returned.
+    size
+        Cases in a block.
+    shuffled
+        Whether the cases were put into a random order before; only reported.
+    """
     count = problem.n // size
-    sums = engine.blocks(problem, size)
     value = sums.total / (count * 0.5 * size * (size - 1))
     error = _block_error(sums.rows, size, count)
     extra = {
         "block_size": size,
         "blocks": count,
         "dropped": problem.n - count * size,
-        "shuffled": rng is not None,
+        "shuffled": shuffled,
     }
     return _estimate(problem, engine, value, error, "block", extra)
 
 
 def block_values(rows: Array, size: int, count: int) -> Array:
-    """Unbiased estimate within each block; each pair of a block stands in two row sums."""
+    """Unbiased estimate within each block; each pair of a block is in two row sums."""
     xp = namespace(rows)
     return xp.sum(xp.reshape(rows[: count * size], (count, size)), axis=1) / (size * (size - 1.0))
 
@@ -299,9 +358,12 @@ def _estimate(
     estimator: str,
     extra: dict[str, Any] | None = None,
 ) -> Estimate:
-    provenance = {**problem.notes.as_dict(), **engine.describe(problem), **(extra or {})}
-    xp = problem.xp
-    provenance["precision"] = "float64" if float64(xp) == xp.float64 else "float32, compensated sums"
+    xp, notes, run = problem.xp, problem.notes, engine.describe(problem)
+    precision = "float64" if float64(xp) == xp.float64 else "float32, compensated sums"
+
+    def provenance() -> dict[str, Any]:
+        return {**notes.as_dict(), **run, **(extra or {}), "precision": precision}
+
     if is_numpy(xp):
         value = float(value)
     else:

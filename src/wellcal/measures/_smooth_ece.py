@@ -10,6 +10,7 @@ import numpy as np
 from scipy import fft, optimize
 
 from wellcal._arrays.checks import positive_number
+from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -23,15 +24,12 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.parameters import device_of
 from wellcal.expectations.decompose import targets_are_indices
-from wellcal.measures._confidence import confidence
+from wellcal.measures._confidence import check_reduction, confidence
 from wellcal.measures.estimate import Estimate
-from wellcal.predictions.adapters import as_predictions
-from wellcal.predictions.inputs import check_truth_first
-from wellcal.problem.weights import refuse_weights
+from wellcal.predictions.base import check_inputs
 
 _NARROWEST = 1e-3  # bandwidth; smaller errors than this are reported as they are at this bandwidth
 _ENOUGH = 2.8  # waves times bandwidth: exp(-(pi * 2.8)^2 / 2) is below 1e-16
-_ELEMENTS = 1_000_000  # entries of a temporary array
 _GRID = 16  # points for each half wave of the fastest
 
 
@@ -41,7 +39,6 @@ def smooth_ece(
     *,
     bandwidth: float | None = None,
     reduce: str | None = None,
-    weights: object = None,
 ) -> Estimate:
     r"""Smooth expected calibration error of binary predictions, without bins.
 
@@ -62,8 +59,6 @@ def smooth_ece(
     reduce
         "confidence": was the most probable class right, by :func:`wellcal.confidence`; "classwise": each
         class against all others, the errors averaged.
-    weights
-        Refused, with the reason.
 
     Returns
     -------
@@ -79,6 +74,9 @@ def smooth_ece(
     \cos(\pi k t) \cos(\pi k p)`: n cases cost one sum over cases for each wave k up to
     :math:`2.8 / \sigma`, and the integral is that of a trigonometric polynomial between its zeros.
 
+    There are no weights: the bandwidth is that of cases that count alike. :func:`wellcal.skce` and
+    :func:`wellcal.mmce` take weights.
+
     References
     ----------
     J. Błasiok, P. Nakkiran (2023). Smooth ECE: principled reliability diagrams via kernel smoothing.
@@ -91,15 +89,9 @@ def smooth_ece(
     >>> round(float(smooth_ece(y, p)), 6)
     0.2
     """
-    refuse_weights(
-        weights,
-        "smooth_ece",
-        "the bandwidth is that of cases that count alike; wc.skce and wc.mmce take weights",
-    )
-    check_truth_first(y)
     if bandwidth is not None:
         bandwidth = float(positive_number(bandwidth, "bandwidth"))
-    problems = _binary_problems(y, as_predictions(pred), reduce)
+    problems = _binary_problems(y, pred, reduce)
     found = [_smooth(hit, p, bandwidth) for hit, p in problems]
     values = [value for value, _ in found]
     xp = namespace(values[0])
@@ -112,18 +104,16 @@ def smooth_ece(
     )
 
 
-def _binary_problems(y: object, predictions: Any, reduce: str | None) -> list[tuple[Array, Array]]:
+def _binary_problems(y: object, pred: object, reduce: str | None) -> list[tuple[Array, Array]]:
     """Targets 0 and 1, and probabilities of 1, both floating."""
-    if reduce not in (None, "confidence", "classwise"):
-        raise ValueError(f'reduce must be "confidence", "classwise" or None, found {reduce!r}')
+    check_reduction(reduce)
+    index, predictions = confidence(y, pred) if reduce == "confidence" else check_inputs(y, pred)
     if not targets_are_indices(predictions):
         raise TypeError(
             f"smooth_ece is for predictions of classes, found {type(predictions).__name__}; "
             "wc.kce is the bin-free error for all families"
         )
-    if reduce == "confidence":
-        y, predictions = confidence(y, predictions)
-    index, probs = predictions.check_targets(y), widen(predictions.class_probs())
+    probs = widen(predictions.class_probs())
     classes = int(probs.shape[1])
     if classes > 2 and reduce is None:
         raise ValueError(
@@ -175,10 +165,8 @@ def _coefficients(hit: Array, p: Array, waves: int) -> Array:
     """Means of ``(y - p) cos(pi k p)`` for k = 0 .. waves, ``(waves + 1,)``."""
     xp, n = namespace(p), int(p.shape[0])
     k = math.pi * _numbers(waves + 1, p)
-    step = max(1, _ELEMENTS // (waves + 1))
     total: Any = 0.0
-    for start in range(0, n, step):
-        rows = slice(start, min(start + step, n))
+    for rows in in_chunks(n, waves + 1):
         total = total + (hit[rows] - p[rows]) @ xp.cos(p[rows][:, None] * k[None, :])
     return total / n
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from wellcal._arrays.namespaces import float64, is_numpy, namespace
-from wellcal.engines import Engine, get_engine
+from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
-from wellcal.predictions.adapters import as_predictions
-from wellcal.predictions.inputs import check_truth_first
+from wellcal.predictions.base import check_inputs
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.location_kernel import location_kernel
 from wellcal.problem.locations import Locations, as_locations
@@ -51,7 +50,7 @@ def ucme(
         "auto": numerical expectations, with a reported error estimate, where no closed form is
         known; "closed": an error instead; or a :class:`wellcal.Lowering` that says how.
     engine
-        Name of an engine, or an engine. The n x J values are the same for all of them.
+        Name of an engine, or an engine, which evaluates the n x J values.
 
     Returns
     -------
@@ -77,13 +76,12 @@ def ucme(
     >>> float(ucme(np.array([-1.0, 0.0, 1.0, 9.0]), pred, locations=at)) > 0
     True
     """
-    check_truth_first(y)
-    get_engine(engine)
-    predictions = as_predictions(pred)
-    targets = predictions.check_targets(y)
+    targets, predictions = check_inputs(y, pred)
     chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel
     where = as_locations(locations, predictions, rng)
-    prepared = location_kernel(chosen, predictions, where, expectations=expectations)
+    prepared = location_kernel(
+        chosen, predictions, where, engine=choose_engine(engine), expectations=expectations
+    )
     xp = namespace(prepared.expected)
     means = xp.mean(prepared.deviations(targets), axis=0)
     value = xp.mean(means**2)

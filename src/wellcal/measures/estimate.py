@@ -1,15 +1,19 @@
-"""Results: frozen, printable, and pytrees where JAX is in use."""
+"""Estimates: frozen, printable, and pytrees where JAX is in use."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
+import numpy as np
 from scipy import special
 
-from wellcal._arrays.namespaces import is_array, is_traced, on_first_jax_array, shown, to_numpy
+from wellcal._arrays.checks import probability
+from wellcal._arrays.namespaces import Array, is_array, is_traced, on_first_jax_array, shown, to_numpy
 from wellcal.kernels.base import Kernel
+from wellcal.kernels.plain import kernel_from_dict
+from wellcal.measures.presentation import Presentable, Row
 
 
 @dataclass(frozen=True)
@@ -29,8 +33,26 @@ class Interval:
     level: float
 
 
-@dataclass(frozen=True)
-class Estimate:
+class WhenAsked:
+    """A field that holds a dictionary, or a function that makes it when it is first asked for.
+
+    Words take longer than the numbers that they describe, and most of them are never read.
+    """
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Any:
+        if owner is None:
+            return dict  # the default of the field: an empty dictionary, made when it is asked for
+        found = owner.__dict__["provenance"]
+        if callable(found):
+            owner.__dict__["provenance"] = found = found()
+        return found
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        owner.__dict__["provenance"] = value
+
+
+@dataclass(frozen=True, repr=False)
+class Estimate(Presentable):
     """An estimate of a calibration error.
 
     Attributes
@@ -61,16 +83,19 @@ class Estimate:
     0.152002
     """
 
-    value: Any
-    standard_error: Any = None
+    value: Array
+    standard_error: Array = None
     name: str = "SKCE"
     estimator: str = ""
     n_samples: int = 0
     kernel: Kernel | None = None
-    provenance: dict[str, Any] = field(default_factory=lambda: {})
+    provenance: WhenAsked = WhenAsked()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "provenance": self.provenance}
 
     def __float__(self) -> float:
-        return float(to_numpy(self.value)) if is_array(self.value) else float(self.value)
+        return _float(self.value)
 
     def confidence_interval(self, level: float = 0.95) -> Interval:
         """Normal interval ``value -+ z * standard_error``.
@@ -78,39 +103,75 @@ class Estimate:
         It holds for a fixed, miscalibrated model and many cases. It does not hold near calibration,
         where the estimate is not normal: an interval that covers zero is no test of calibration.
         """
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"level must be between 0 and 1, found {level}")
+        level = probability(level, "level")
         if self.standard_error is None:
             raise ValueError(f"no standard error is known for the {self.estimator} estimator of {self.name}")
-        half = float(special.ndtri(0.5 + 0.5 * level)) * float(to_numpy(self.standard_error))
+        half = float(special.ndtri(0.5 + 0.5 * level)) * _float(self.standard_error)
         return Interval(float(self) - half, float(self) + half, level)
 
-    def __repr__(self) -> str:
-        lines = [f"{self.name} = {_number(self.value)}{self._error_text()}"]
-        how = ", ".join(
-            part for part in (self.estimator, f"{self.n_samples} cases" if self.n_samples else "") if part
-        )
-        if how:
-            lines[0] += f"  ({how})"
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any], *, kernel: Kernel | None = None) -> Self:
+        """The estimate that `to_dict` described, its numbers as floats and its arrays as NumPy's.
+
+        Parameters
+        ----------
+        plain
+            What `to_dict` returned.
+        kernel
+            The kernel, where `plain` does not have it: one that holds a function is only described there.
+
+        Examples
+        --------
+        >>> estimate = Estimate(0.25, 0.05, "SKCE", "unbiased", 100)
+        >>> Estimate.from_dict(estimate.to_dict()) == estimate
+        True
+        """
+        values: dict[str, Any] = {}
+        for name, item in plain.items():
+            if name in ("value", "standard_error"):
+                values[name] = None if item is None else float(item)
+            elif name not in ("kernel", "kernel_text"):
+                values[name] = np.asarray(item) if isinstance(item, list) else item
+        known = None if plain.get("kernel") is None else kernel_from_dict(plain["kernel"])
+        return cls(kernel=kernel if known is None else known, **values)
+
+    # -- for people --------------------------------------------------------------------------
+
+    def _headline(self) -> str:
+        error = self.standard_error
+        spread = "" if error is None or is_traced(error) else f" +- {shown(error)}"
+        cases = f"{self.n_samples} cases" if self.n_samples else ""
+        how = ", ".join(part for part in (self.estimator, cases) if part)
+        number = "traced" if is_traced(self.value) else f"{float(self):.6g}"
+        return f"{self.name} = {number}{spread}" + (f"  ({how})" if how else "")
+
+    def _rows(self) -> list[Row]:
+        rows: list[Row] = []
         if self.kernel is not None:
-            lines.append(f"  kernel: {self.kernel!r}")
+            rows.append(("kernel", repr(self.kernel)))
         if "lowered" in self.provenance:
             error = self.provenance["expectation_error"]
-            estimate = "no error estimate" if math.isnan(error) else f"estimated error {error:.1e}"
-            lines.append(f"  expectations: numerical, {estimate}; {'; '.join(self.provenance['lowered'])}")
+            known = "no error estimate" if math.isnan(error) else f"estimated error {error:.1e}"
+            rows.append(("expectations", f"numerical, {known}; {'; '.join(self.provenance['lowered'])}"))
         if self.provenance.get("dropped"):
-            lines.append(f"  left out: the last {self.provenance['dropped']} cases (incomplete block)")
-        return "\n".join(lines)
-
-    def _error_text(self) -> str:
-        error = self.standard_error
-        return "" if error is None or is_traced(error) else f" +- {shown(error)}"
+            rows.append(("left out", f"the last {self.provenance['dropped']} cases (incomplete block)"))
+        return rows
 
 
-def _number(value: Any) -> str:
-    if is_traced(value):
-        return "traced"
-    return f"{float(to_numpy(value)) if is_array(value) else float(value):.6g}"
+def estimate_text(estimate: Estimate) -> str:
+    """The value with its standard error, as it is shown within other results.
+
+    Examples
+    --------
+    >>> estimate_text(Estimate(0.0123456, 0.0012345))
+    '0.01235 +- 0.0012'
+    """
+    error = estimate.standard_error
+    return f"{float(estimate):.4g}" + ("" if error is None else f" +- {_float(error):.2g}")
+
+
+def _float(value: Array) -> float:
+    return float(to_numpy(value)) if is_array(value) else float(value)
 
 
 def _register_with_jax() -> None:

@@ -1,18 +1,83 @@
-"""How results are shown to people and handed to machines."""
+"""How results are shown to people and handed to machines: the same for all of them."""
 
 from __future__ import annotations
 
 import html
+import json
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.namespaces import to_numpy
+from wellcal._arrays.namespaces import is_array, to_numpy
 from wellcal.kernels.base import Kernel
+from wellcal.kernels.plain import kernel_to_dict
 
 Row = tuple[str, str]
+
+
+class Presentable:
+    """A result: a dataclass that says in a few methods what it found, and is shown like all others.
+
+    `_headline` is its first line; `_points` are sentences below it, where there are any; `_rows` are names
+    and what belongs to them. Dataclasses that derive from it are made with ``repr=False``.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, repr=False)
+    ... class Found(Presentable):
+    ...     value: float
+    ...
+    ...     def _headline(self):
+    ...         return f"Found {self.value}"
+    ...
+    ...     def _rows(self):
+    ...         return [("unit", "metres")]
+    >>> Found(3.0)
+    Found 3.0
+      unit  metres
+    >>> Found(3.0).to_dict()
+    {'value': 3.0}
+    """
+
+    def _headline(self) -> str:
+        raise NotImplementedError
+
+    def _points(self) -> list[str]:
+        return []
+
+    def _rows(self) -> list[Row]:
+        return []
+
+    def __repr__(self) -> str:
+        points = [f"  - {text}" for text in self._points()]
+        return "\n".join([self._headline(), *points, *text_rows(self._rows())])
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a table, below a list where there are points."""
+        points = "".join(f"<li>{html.escape(text)}</li>" for text in self._points())
+        if not points:
+            return html_table(self._rows(), self._headline())
+        return f"<p>{html.escape(self._headline())}</p><ul>{points}</ul>{html_table(self._rows())}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, ready for JSON."""
+        out: dict[str, Any] = {}
+        for field in fields(cast("Any", self)):
+            value = getattr(self, field.name)
+            if field.name == "kernel":
+                out["kernel"] = None if value is None else kernel_to_dict(value)
+                out["kernel_text"] = None if value is None else repr(value)
+            else:
+                out[field.name] = plain(value)
+        return out
+
+    def to_json(self, **options: Any) -> str:
+        """`to_dict` as JSON; `options` are those of ``json.dumps``."""
+        return json.dumps(self.to_dict(), **options)
 
 
 def pvalue_text(pvalue: float) -> str:
@@ -27,14 +92,14 @@ def pvalue_text(pvalue: float) -> str:
 
 
 def text_rows(rows: Sequence[Row]) -> list[str]:
-    """Names and what is told of them, in two columns.
+    """Names and what belongs to them, in two columns.
 
     Examples
     --------
     >>> text_rows([("p", "0.3"), ("cases", "12")])
     ['  p      0.3', '  cases  12']
     """
-    width = max(len(name) for name, _ in rows)
+    width = max((len(name) for name, _ in rows), default=0)
     return [f"  {name.ljust(width)}  {text}" for name, text in rows]
 
 
@@ -50,22 +115,29 @@ def html_table(rows: Sequence[Row], caption: str | None = None) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Values that JSON knows, numbers that it does not know as text."""
-    if isinstance(value, dict):
-        return {str(name): plain(item) for name, item in value.items()}
+    """Values that JSON knows; numbers that it does not know, and anything else, as text.
+
+    Examples
+    --------
+    >>> plain({"levels": np.array([0.5, np.inf]), "kind": len})
+    {'levels': [0.5, 'inf'], 'kind': '<built-in function len>'}
+    """
+    if isinstance(value, Presentable):
+        return value.to_dict()
+    if isinstance(value, Kernel):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+        return [plain(item) for item in cast("Sequence[Any]", value)]
     if isinstance(value, np.generic):
         return plain(value.item())
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if value is None or isinstance(value, (bool, int, str)):
         return value
-    if isinstance(value, Kernel):
-        return repr(value)
-    try:
-        return float(to_numpy(value))
-    except (TypeError, ValueError):
-        return repr(value)
+    if is_array(value):
+        return plain(to_numpy(value).tolist())
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    return repr(value)

@@ -1,1 +1,6 @@
 """Since when are predictions off? Anytime-valid monitoring, one case or batch at a time."""
+
+from wellcal.monitoring.monitor import Monitor
+from wellcal.monitoring.status import MonitorStatus
+
+__all__ = ["Monitor", "MonitorStatus"]

@@ -9,19 +9,21 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.expectations._pairing import Notes, plan
-from wellcal.expectations.decompose import Targets, slice_rows
+from wellcal._arrays.rows import slice_rows
+from wellcal.engines import Engine
+from wellcal.expectations.decompose import Targets
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
+from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.base import Kernel, Tensor
 from wellcal.kernels.targets import Joint
 from wellcal.predictions import Predictions
-from wellcal.problem.location_kernel import deviations
+from wellcal.problem.location_kernel import location_kernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import expand
 
 ETAS = (0.1, 0.2, 0.4, 0.8)
-"""How boldly it is bet; the average over these is the e-value."""
+"""How bold the bets are; the average over these is the e-value."""
 
 _FLAT = 1e-12  # spread of a witness, relative to its size, that is rounding
 
@@ -33,6 +35,7 @@ def past_witness(
     candidates: NDArray,
     *,
     memory: int,
+    engine: Engine,
     expectations: str | Lowering = "auto",
 ) -> NDArray:
     """Witness of the cases before each of the last m, at its prediction and each of its candidates.
@@ -47,6 +50,8 @@ def past_witness(
         Targets ``(R + 1, m, ...)`` that the last m cases might have had.
     memory
         Cases before it that the witness of a case is made of, at most.
+    engine
+        Evaluates kernels between cases and candidates.
     expectations
         As in :func:`wellcal.skce`.
 
@@ -57,14 +62,14 @@ def past_witness(
     """
     count, m = candidates.shape[:2]
     n = len(predictions)
-    # Candidates of a case stand side by side.
+    # Candidates of a case follow each other.
     flat = np.swapaxes(candidates, 0, 1).reshape(m * count, *candidates.shape[2:])
     repeated = predictions[np.repeat(np.arange(n - m, n), count)]
     at = Locations(repeated, flat)
     total = np.zeros((m, count))
     for factor, part in expand(kernel):
         gaps = (_of_joint if isinstance(part, Joint) else _of_tensor)(
-            cast("Any", part), predictions, targets, at, expectations
+            cast("Any", part), predictions, targets, at, engine, expectations
         )
         for t in range(m):
             window = slice(max(0, n - m + t - memory), n - m + t)
@@ -79,38 +84,48 @@ Gaps = Callable[[slice, int, slice], NDArray]
 
 
 def _of_tensor(
-    kernel: Tensor, predictions: Predictions, targets: NDArray, at: Locations, expectations: Any
+    kernel: Tensor,
+    predictions: Predictions,
+    targets: NDArray,
+    at: Locations,
+    engine: Engine,
+    expectations: Any,
 ) -> Gaps:
     """k_P between the cases once for all candidates; closed forms of k_Y for all pairs at a time."""
-    ops, notes = predictions._ops, Notes()
+    ops, notes = predictions.ops, Notes()
     form, rows = prediction_kernel(kernel.predictions, predictions, expectations=expectations, notes=notes)
     seen, wanted = Targets(targets, predictions), Targets(at.targets, at.predictions)
-    # Closed forms rather than features: what a case adds must not depend on the cases beside it.
+    # Closed forms rather than features: what a case adds must not depend on which cases come with it.
     scheme = plan(
         kernel.targets, [predictions, seen, wanted], expectations=expectations, notes=notes, relative=True
     )
-    left, left_layout = scheme.rows([(1.0, seen), (-1.0, predictions)])
-    right, right_layout = scheme.rows([(1.0, wanted)])
-    on_targets = scheme.form(left_layout, right_layout)
+    left, right = scheme.rows([(1.0, seen), (-1.0, predictions)]), scheme.rows([(1.0, wanted)])
+    on_targets = scheme.form(left, right)
 
     def gaps(window: slice, t: int, own: slice) -> NDArray:
-        with np.errstate(over="ignore", under="ignore"):
-            likeness = form.tile(ops, slice_rows(rows, window), slice_rows(rows, slice(t, t + 1)))
-            found = on_targets.tile(ops, slice_rows(left, window), slice_rows(right, own))
+        likeness = engine.rectangle(form, ops, slice_rows(rows, window), slice_rows(rows, slice(t, t + 1)))
+        found = engine.rectangle(on_targets, ops, slice_rows(left, window), slice_rows(right, own))
         return np.asarray(likeness)[:, 0] @ np.asarray(found)
 
     return gaps
 
 
 def _of_joint(
-    kernel: Joint, predictions: Predictions, targets: NDArray, at: Locations, expectations: Any
+    kernel: Joint,
+    predictions: Predictions,
+    targets: NDArray,
+    at: Locations,
+    engine: Engine,
+    expectations: Any,
 ) -> Gaps:
     """The same for a kernel that does not factor."""
 
     def gaps(window: slice, t: int, own: slice) -> NDArray:
         where = Locations(at.predictions[own], at.targets[own])
-        found = deviations(kernel, predictions[window], targets[window], where, expectations)
-        return np.sum(np.asarray(found), axis=0)
+        at_where = location_kernel(
+            kernel, predictions[window], where, engine=engine, expectations=expectations
+        )
+        return np.sum(np.asarray(at_where.deviations(targets[window])), axis=0)
 
     return gaps
 

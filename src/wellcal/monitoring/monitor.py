@@ -4,81 +4,39 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from scipy import special
 
+from wellcal._arrays.checks import probability, whole_number
+from wellcal._arrays.chunks import rows_within
+from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
-from wellcal.hypotests.resampling.nulls import draw_targets, why_not_resampled
+from wellcal.hypotests.resampling.targets import draw_targets, why_not_resampled
 from wellcal.hypotests.setup import numpy_batch, pool_draws
 from wellcal.kernels.base import Kernel
-from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
+from wellcal.measures.presentation import text_rows
 from wellcal.monitoring.bets import ETAS, log_bets, past_witness
+from wellcal.monitoring.state import State, generator_from_dict, generator_to_dict
+from wellcal.monitoring.status import MonitorStatus
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters import as_predictions
-from wellcal.predictions.base import as_generator
+from wellcal.predictions.base import as_generator, check_inputs
 from wellcal.predictions.batches import concatenate
-from wellcal.predictions.plain import (
-    array_from_dict,
-    array_to_dict,
-    predictions_from_dict,
-    predictions_to_dict,
-)
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.problem import check_pair_kernel
-from wellcal.problem.weights import refuse_weights
 
 MEMORY = 1000
 """Past cases that the witness is made of at most."""
 
-_FORMAT = "wellcal monitor 1"
-_ELEMENTS = 2_000_000  # kernel values that are held at a time
+_FORMAT = "wellcal monitor 2"
+_EARLIER = "wellcal monitor 1"  # said n_cases
 _TOGETHER = 64  # cases that are handled at a time, at most
-
-
-@dataclass(frozen=True)
-class MonitorStatus:
-    """Where a monitor stands.
-
-    Attributes
-    ----------
-    n_cases
-        Cases seen.
-    e_value, log_e_value
-        Evidence against calibration now, and its natural logarithm.
-    pvalue
-        Anytime-valid p-value, ``1 / largest e-value so far``, at most 1.
-    alarm
-        Whether the e-value has ever reached ``1 / alpha``.
-    alarm_at
-        Number of cases seen when it first did, or None.
-    """
-
-    n_cases: int
-    e_value: float
-    log_e_value: float
-    pvalue: float
-    alarm: bool
-    alarm_at: int | None
-
-
-@dataclass(frozen=True)
-class _State:
-    """All that changes with a case."""
-
-    n_cases: int = 0
-    predictions: Predictions | None = None
-    targets: NDArray | None = None
-    kernel: Kernel | None = None
-    logs: NDArray = field(default_factory=lambda: np.zeros(len(ETAS)))
-    largest: float = 0.0
-    alarm_at: int | None = None
-    history: tuple[float, ...] = ()
 
 
 class Monitor:
@@ -122,6 +80,8 @@ class Monitor:
     expectations
         As in :func:`wellcal.skce`; None takes a numerical rule of fixed size where no closed form is
         known.
+    engine
+        Name of an engine, or an engine, which evaluates kernels between cases; it is not saved.
 
     Notes
     -----
@@ -137,6 +97,9 @@ class Monitor:
 
     A model that drifts after a long time without fault has to win back what was lost in vain bets; a monitor
     that is started anew, say every year at ``alpha`` / number of years, does not.
+
+    There are no weights: the e-value is a product over cases, of one bet on every case. Leave out cases that
+    do not belong to what is monitored before their targets are known.
 
     References
     ----------
@@ -168,30 +131,24 @@ class Monitor:
         history: int = 10_000,
         rng: int | np.random.Generator | None = None,
         expectations: str | Lowering | None = None,
+        engine: str | Engine = "auto",
     ) -> None:
-        if not 0.0 < alpha < 1.0:
-            raise ValueError(f"alpha must be between 0 and 1, found {alpha}")
-        for name, value, least in (
-            ("warmup", warmup, 2),
-            ("draws", draws, 1),
-            ("memory", memory, 1),
-            ("history", history, 0),
-        ):
-            if isinstance(value, bool) or int(value) != value or value < least:
-                raise ValueError(f"{name} must be a whole number of at least {least}, found {value!r}")
         if kernel is not None and reference is not None:
             raise ValueError("give either kernel or reference, from which one would be chosen")
-        if warmup > memory:
-            raise ValueError(f"warmup must be at most memory, {memory}, found {warmup}")
-        self.alpha = float(alpha)
-        self.warmup, self.draws, self.memory = int(warmup), int(draws), int(memory)
-        self.history_size = int(history)
+        self.alpha = probability(alpha, "alpha")
+        self.engine = choose_engine(engine)
+        self.warmup = whole_number(warmup, "warmup", least=2)
+        self.draws = whole_number(draws, "draws", least=1)
+        self.memory = whole_number(memory, "memory", least=1)
+        self.history_size = whole_number(history, "history", least=0)
+        if self.warmup > self.memory:
+            raise ValueError(f"warmup must be at most memory, {self.memory}, found {self.warmup}")
         self.expectations: str | Lowering = Lowering(nodes=64) if expectations is None else expectations
         self._rng = as_generator(rng)
         chosen = None if kernel is None else check_pair_kernel(kernel)
         if reference is not None:
             chosen = default_kernel(numpy_batch(as_predictions(reference)), expectations=self.expectations)
-        self._state = _State(kernel=chosen)
+        self._state = State(kernel=chosen)
 
     # -- where it stands ---------------------------------------------------------------------
 
@@ -201,9 +158,11 @@ class Monitor:
         return self._state.kernel
 
     @property
-    def n_cases(self) -> int:
+    def n_samples(self) -> int:
         """Cases seen."""
-        return self._state.n_cases
+        return self._state.n_samples
+
+    n_cases = renamed_attribute("n_cases", "n_samples")
 
     @property
     def e_value(self) -> float:
@@ -230,7 +189,7 @@ class Monitor:
         """Where it stands."""
         state = self._state
         return MonitorStatus(
-            n_cases=state.n_cases,
+            n_samples=state.n_samples,
             e_value=self.e_value,
             log_e_value=self.log_e_value,
             pvalue=min(1.0, _exp(-state.largest)),
@@ -239,19 +198,16 @@ class Monitor:
         )
 
     def __repr__(self) -> str:
-        state = self._state
-        found = f"alarm after {state.alarm_at:,} cases" if self.alarm else "no alarm"
-        text = (
-            f"Monitor: {found}; e-value {self.e_value:.3g} after {state.n_cases:,} cases "
-            f"(alarm at {1.0 / self.alpha:g})"
-        )
-        if state.kernel is not None:
-            return f"{text}\n  kernel: {state.kernel!r}"
-        return f"{text}\n  kernel: chosen from the first {self.warmup} predictions"
+        chosen = f"chosen from the first {self.warmup} predictions"
+        rows = [
+            ("alarm", f"at an e-value of {1.0 / self.alpha:g}"),
+            ("kernel", chosen if self.kernel is None else repr(self.kernel)),
+        ]
+        return "\n".join([repr(self.status), *text_rows(rows)])
 
     # -- new cases ---------------------------------------------------------------------------
 
-    def update(self, y: object, pred: object, *, weights: object = None) -> MonitorStatus:
+    def update(self, y: object, pred: object) -> MonitorStatus:
         """Take in new cases, in the order of time: one, or a batch.
 
         Parameters
@@ -260,28 +216,17 @@ class Monitor:
             Targets of the new cases.
         pred
             Their predictions, of the family of earlier ones.
-        weights
-            Refused.
 
         Returns
         -------
         MonitorStatus
             Where the monitor stands then. After an error it stands where it stood before.
         """
-        if isinstance(y, Predictions):
-            raise TypeError("y must be observed targets, found predictions; the order is (y, pred)")
-        refuse_weights(
-            weights,
-            "a monitor",
-            "its e-value is a product over cases, of one bet on every case; leave out cases that do not "
-            "belong to what is monitored, before their targets are known",
-        )
-        given = as_predictions(pred)
-        targets = to_numpy(given.check_targets(y))
-        batch = numpy_batch(given)
+        checked, given = check_inputs(y, pred)
+        targets, batch = to_numpy(checked), numpy_batch(given)
         reason = why_not_resampled(batch)
         if reason is not None:
-            raise TypeError(f"a monitor draws from the predictions: {reason.split(';')[0]}")
+            raise TypeError(f"a monitor draws from the predictions: {reason}")
         candidates: NDArray | None = None
         if isinstance(batch, Samples) and batch.kind == "draws":
             batch = pool_draws(targets, batch)
@@ -307,17 +252,15 @@ class Monitor:
         if earlier is not None:
             concatenate([earlier[:1], batch[:1]], ["earlier cases", "pred"], "predictions of a monitor")
 
-    def _step(self, state: _State, batch: Predictions) -> int:
+    def _step(self, state: State, batch: Predictions) -> int:
         """Cases that are handled together: as many as memory allows, none beyond the end of the warmup."""
         if state.kernel is None:
-            return self.warmup - state.n_cases
+            return self.warmup - state.n_samples
         past = 0 if state.predictions is None else len(state.predictions)
         atoms = int(batch.values.shape[1]) if isinstance(batch, Samples) else 1
-        return max(1, min(_TOGETHER, _ELEMENTS // ((past + _TOGETHER) * (self.draws + 1) * atoms)))
+        return min(_TOGETHER, rows_within((past + _TOGETHER) * (self.draws + 1) * atoms))
 
-    def _take(
-        self, state: _State, batch: Predictions, targets: NDArray, candidates: NDArray | None
-    ) -> _State:
+    def _take(self, state: State, batch: Predictions, targets: NDArray, candidates: NDArray | None) -> State:
         """The state after some cases."""
         m = len(batch)
         if state.predictions is None or state.targets is None:
@@ -329,14 +272,20 @@ class Monitor:
         kernel = state.kernel
         if kernel is None:
             increments = np.zeros((m, len(ETAS)))
-            if state.n_cases + m >= self.warmup:
+            if state.n_samples + m >= self.warmup:
                 kernel = default_kernel(predictions, expectations=self.expectations)
         else:
             if candidates is None:
                 drawn = [draw_targets(batch[t], self._rng, self.draws, targets)[:, 0] for t in range(m)]
                 candidates = np.concatenate([targets[None], np.stack(drawn, axis=1)])
             u = past_witness(
-                kernel, predictions, together, candidates, memory=self.memory, expectations=self.expectations
+                kernel,
+                predictions,
+                together,
+                candidates,
+                memory=self.memory,
+                engine=self.engine,
+                expectations=self.expectations,
             )
             increments = log_bets(u)
         # Added one after the other: the same sums for a batch as for single cases.
@@ -345,11 +294,11 @@ class Monitor:
         crossed = np.flatnonzero(values >= -np.log(self.alpha) - 1e-12)
         alarm_at = state.alarm_at
         if alarm_at is None and len(crossed):
-            alarm_at = state.n_cases + int(crossed[0]) + 1
+            alarm_at = state.n_samples + int(crossed[0]) + 1
         keep = slice(max(0, len(together) - self.memory), None)
         history = (*state.history, *values.tolist())
-        return _State(
-            n_cases=state.n_cases + m,
+        return State(
+            n_samples=state.n_samples + m,
             predictions=predictions[keep],
             targets=together[keep],
             kernel=kernel,
@@ -364,8 +313,7 @@ class Monitor:
     # -- to keep and to resume ---------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, ready for JSON: `from_dict` goes on exactly where this one is."""
-        state = self._state
+        """All of it as plain values, ready for JSON: `from_dict` continues exactly from here."""
         options = self.expectations
         return {
             "format": _FORMAT,
@@ -375,16 +323,8 @@ class Monitor:
             "memory": self.memory,
             "history_size": self.history_size,
             "expectations": vars(options) if isinstance(options, Lowering) else options,
-            "kernel": None if state.kernel is None else kernel_to_dict(state.kernel),
-            "kernel_text": None if state.kernel is None else repr(state.kernel),
-            "n_cases": state.n_cases,
-            "predictions": None if state.predictions is None else predictions_to_dict(state.predictions),
-            "targets": None if state.targets is None else array_to_dict(state.targets),
-            "logs": state.logs.tolist(),
-            "largest": state.largest,
-            "alarm_at": state.alarm_at,
-            "history": list(state.history),
-            "generator": _generator_to_dict(self._rng),
+            **self._state.to_dict(),
+            "generator": generator_to_dict(self._rng),
         }
 
     @classmethod
@@ -398,8 +338,10 @@ class Monitor:
         kernel
             Only for a kernel that holds a function, which plain values cannot: the same kernel again.
         """
+        if plain.get("format") == _EARLIER:
+            plain = {**plain, "format": _FORMAT, "n_samples": plain["n_cases"]}
         if plain.get("format") != _FORMAT:
-            raise ValueError(f"this is no state of a monitor: format is {plain.get('format')!r}")
+            raise ValueError(f"this is not the state of a monitor: format is {plain.get('format')!r}")
         options = plain["expectations"]
         monitor = cls(
             alpha=plain["alpha"],
@@ -407,19 +349,10 @@ class Monitor:
             draws=plain["draws"],
             memory=plain["memory"],
             history=plain["history_size"],
-            rng=_generator_from_dict(plain["generator"]),
+            rng=generator_from_dict(plain["generator"]),
             expectations=Lowering(**options) if isinstance(options, dict) else options,
         )
-        monitor._state = _State(
-            n_cases=plain["n_cases"],
-            predictions=None if plain["predictions"] is None else predictions_from_dict(plain["predictions"]),
-            targets=None if plain["targets"] is None else array_from_dict(plain["targets"]),
-            kernel=_restored_kernel(plain, kernel),
-            logs=np.array(plain["logs"]),
-            largest=plain["largest"],
-            alarm_at=plain["alarm_at"],
-            history=tuple(plain["history"]),
-        )
+        monitor._state = State.from_dict(plain, kernel)
         return monitor
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -432,58 +365,17 @@ class Monitor:
         try:
             plain = json.loads(Path(path).read_text(encoding="utf-8"))
         except json.JSONDecodeError as error:
-            raise ValueError(f"{path} is no state of a monitor: {error}") from error
+            raise ValueError(f"{path} is not the state of a monitor: {error}") from error
         if not isinstance(plain, dict):
-            raise ValueError(f"{path} is no state of a monitor")
+            raise ValueError(f"{path} is not the state of a monitor")
         return cls.from_dict(cast("dict[str, Any]", plain), kernel=kernel)
 
 
-# -- numbers ---------------------------------------------------------------------------------
-
-
 def _log_mean(logs: NDArray) -> float:
+    """Logarithm of the mean of exponentials."""
     return float(special.logsumexp(logs) - np.log(len(logs)))
 
 
 def _exp(value: float) -> float:
+    """Exponential, infinite where it is beyond the largest number."""
     return float(np.exp(value)) if value < 709.0 else float("inf")
-
-
-# -- plain values ----------------------------------------------------------------------------
-
-
-def _restored_kernel(plain: dict[str, Any], given: Kernel | None) -> Kernel | None:
-    if plain["kernel"] is None:
-        if given is not None:
-            raise ValueError("kernel was given, but the monitor has not chosen one yet; start a new monitor")
-        return None
-    restored = kernel_from_dict(plain["kernel"])
-    if restored is None and given is None:
-        raise ValueError(
-            f"the kernel {plain['kernel_text']} holds a function, which a file cannot; give the kernel again "
-            "as kernel="
-        )
-    if given is not None and repr(given) != plain["kernel_text"]:
-        raise ValueError(f"kernel must be the one the monitor has, {plain['kernel_text']}, found {given!r}")
-    return given if restored is None else restored
-
-
-def _generator_to_dict(rng: np.random.Generator) -> dict[str, Any]:
-    def plain(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {name: plain(item) for name, item in value.items()}
-        return array_to_dict(value) if isinstance(value, np.ndarray) else value
-
-    return plain(dict(rng.bit_generator.state))
-
-
-def _generator_from_dict(given: dict[str, Any]) -> np.random.Generator:
-    def restore(value: Any) -> Any:
-        if isinstance(value, dict):
-            return array_from_dict(value) if "dtype" in value else {n: restore(v) for n, v in value.items()}
-        return value
-
-    state = restore(given)
-    bits: Any = getattr(np.random, state["bit_generator"])()
-    bits.state = state
-    return np.random.Generator(bits)

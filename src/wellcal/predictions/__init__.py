@@ -1,9 +1,11 @@
-"""Families of predicted distributions, each a frozen batch."""
+"""Families of predicted distributions, each a frozen batch, and what a family of your own is made of."""
 
+from wellcal._arrays.domains import Domain, nonnegative, positive, real, simplex, unit_interval, whole_numbers
 from wellcal.predictions.base import Predictions
 from wellcal.predictions.counts import NegativeBinomial, Poisson
 from wellcal.predictions.dirichlet import Dirichlet
 from wellcal.predictions.discrete import Bernoulli, Categorical
+from wellcal.predictions.fields import derived, family, parameter
 from wellcal.predictions.mixture import Mixture
 from wellcal.predictions.normal import DiagonalNormal, MultivariateNormal, Normal
 from wellcal.predictions.power_exponential import PowerExponential
@@ -17,6 +19,7 @@ __all__ = [
     "Categorical",
     "DiagonalNormal",
     "Dirichlet",
+    "Domain",
     "Gamma",
     "Laplace",
     "LogNormal",
@@ -30,4 +33,13 @@ __all__ = [
     "Quantiles",
     "Samples",
     "StudentT",
+    "derived",
+    "family",
+    "nonnegative",
+    "parameter",
+    "positive",
+    "real",
+    "simplex",
+    "unit_interval",
+    "whole_numbers",
 ]

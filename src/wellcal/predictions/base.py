@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
-from typing import Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import check_nonempty, check_same_length, real_array
+from wellcal._arrays.checks import check_nonempty, check_same_length, one_of, real_array, whole_number
+from wellcal._arrays.domains import Domain, real
 from wellcal._arrays.namespaces import (
     Array,
     Namespace,
@@ -18,12 +19,13 @@ from wellcal._arrays.namespaces import (
     is_array,
     is_traced,
     namespace,
-    on_first_jax_array,
     take_rows,
     to_numpy,
 )
 from wellcal._arrays.ops import Ops, ops_for
-from wellcal._arrays.parameters import device_of
+from wellcal._arrays.parameters import as_library, device_of
+from wellcal.predictions import pytrees
+from wellcal.predictions.fields import Parameter, checked_parameters, declared_in
 
 FAMILIES: list[type[Predictions]] = []
 
@@ -33,36 +35,109 @@ def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
     return np.random.default_rng(rng)
 
 
+CAPABILITIES = (
+    "sample",
+    "mean",
+    "variance",
+    "log_prob",
+    "cdf",
+    "quantile",
+    "upper_quantile",
+    "interquartile_range",
+    "class_probs",
+)
+"""What :meth:`Predictions.supports` can be asked about."""
+
+
 class Predictions:
     """A frozen batch of n predicted distributions of one family.
 
-    Subclasses are frozen dataclasses. Those of their fields that are named in `_arrays` hold one
-    entry per prediction along the first axis; the others are shared by the whole batch. Parameters
-    may be arrays of any supported library, and results live where the parameters do. Fields named in
-    `_children` hold a tuple of batches of the same length.
+    Parameters may be arrays of any supported library, and results live where the parameters do. Methods that
+    take targets (`log_prob`, `cdf`) or levels (`quantile`) accept a number, or an array whose batch axis has
+    length n: ``(n,)`` or ``(..., n)`` for scalar targets, ``(n, d)`` or ``(..., n, d)`` for vectors.
 
-    Methods that take targets (`log_prob`, `cdf`) or levels (`quantile`) accept a number, or an
-    array whose batch axis has length n: ``(n,)`` or ``(..., n)`` for scalar targets, ``(n, d)`` or
-    ``(..., n, d)`` for vectors.
+    Notes
+    -----
+    A family of your own is a subclass, decorated with `family`, that declares its parameters as fields and
+    defines `draw`, a quantile function, or both:
+
+    >>> import numpy as np
+    >>> from wellcal.predictions import Predictions, family, nonnegative, parameter, positive
+    >>> @family
+    ... class Exponential(Predictions):
+    ...     scale: Array = parameter(positive)
+    ...     target_domain = nonnegative
+    ...
+    ...     def quantile(self, u):
+    ...         return -self.scale * self.ops.log1p(-self.argument(u, "u"))
+    ...
+    ...     def draw(self, rng, size):
+    ...         return rng.exponential(to_numpy(self.scale), (size, len(self)))
+    >>> Exponential([1.0, 2.0])[1:].sample(rng=0, size=2).shape
+    (2, 1)
+
+    What there is to define, all of it optional but one of the first two:
+
+    draw(rng, size)
+        NumPy draws of shape ``(size, n) + event_shape``.
+    mean(), variance(), log_prob(y), cdf(y), quantile(u)
+        What is known of the distributions; `upper_quantile(q)` too, the quantile at ``1 - q`` to full
+        precision for tiny q.
+    event_shape
+        A property: the shape of one target where it is a vector.
+    target_domain
+        Which targets are possible, such as `nonnegative`; `check_targets` follows from it.
+    continuous
+        Whether `log_prob` is a density. By default False where the target domain is discrete.
+    missing(what)
+        Why a batch lacks a method that its class has, such as the quantiles of vectors.
+    __post_init__()
+        More checks of parameters, after those of ``super().__post_init__()``; `store` keeps what it computes.
+
+    Within methods, `argument` checks targets and levels, `ops` has the operations of the array library (and
+    `xp` its namespace), and `constant` brings NumPy's numbers into it. :mod:`wellcal.conformance` checks a
+    family against simulation and the laws that all families obey.
     """
 
-    _arrays: ClassVar[tuple[str, ...]] = ()
-    _children: ClassVar[tuple[str, ...]] = ()
-    _targets: ClassVar[str] = "real"
-    """What targets are: families with the same word check them alike."""
-    _continuous: ClassVar[bool] = True
+    array_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields with one entry for each prediction along their first axis: the declared parameters."""
+    batch_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that hold a tuple of batches of the same length."""
+    target_domain: ClassVar[Domain] = real
+    """Which targets are possible."""
+    continuous: ClassVar[bool] = True
     """Whether `log_prob` is a density; otherwise it is a probability."""
+    parameter_fields: ClassVar[Mapping[str, Parameter]] = {}
+    """What the fields were declared with, by name."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        own = vars(cls)
+        if declared := declared_in(own):
+            cls.parameter_fields = {**cls.parameter_fields, **declared}
+            if "array_fields" not in own:
+                cls.array_fields = tuple(cls.parameter_fields)
+        if "target_domain" in own and "continuous" not in own:
+            cls.continuous = not cls.target_domain.discrete
         FAMILIES.append(cls)
-        if _jax_seen:
-            _register_family(_jax_seen[0], cls)
+        pytrees.register(cls)
+
+    def __post_init__(self) -> None:
+        if self.parameter_fields:
+            self.check_parameters(*self.parameter_fields)
+            nonempty(self)
+
+    def check_parameters(self, *names: str) -> None:
+        """Check declared parameters and store them as arrays; during construction only."""
+        known = self.parameter_fields
+        given = {name: getattr(self, name) for name in names if not known[name].computed}
+        given = {name: x for name, x in given.items() if x is not None or not known[name].optional}
+        self.store(**checked_parameters(given, known))
 
     # -- batch behaviour ---------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return int(getattr(self, self._arrays[0]).shape[0])
+        return int(getattr(self, self.array_fields[0]).shape[0])
 
     def __getitem__(self, index: Any) -> Self:
         """Sub-batch by slice, integer array or boolean mask; an integer gives a batch of one."""
@@ -81,28 +156,31 @@ class Predictions:
         def rows(array: Array) -> Array:
             return take_rows(array, index)
 
-        return self._map(rows)
+        return self.map_arrays(rows)
 
     def __iter__(self) -> Iterator[Self]:
         return (self[i] for i in range(len(self)))
 
-    def _map(self, function: Any) -> Self:
+    def map_arrays(self, function: Callable[[Array], Any]) -> Self:
         """The same batch with `function` applied to every array; values are not checked again."""
         changed = {
-            name: function(getattr(self, name)) for name in self._arrays if getattr(self, name) is not None
+            name: function(getattr(self, name))
+            for name in self.array_fields
+            if getattr(self, name) is not None
         }
-        for name in self._children:
-            changed[name] = tuple(child._map(function) for child in getattr(self, name))
-        return self._with(**changed)
+        for name in self.batch_fields:
+            changed[name] = tuple(child.map_arrays(function) for child in getattr(self, name))
+        return self.with_fields(**changed)
 
-    def _with(self, **changed: Any) -> Self:
+    def with_fields(self, **changed: Any) -> Self:
+        """The same batch with some of its fields replaced; values are not checked again."""
         clone = object.__new__(type(self))
         for field in fields(self):  # pyright: ignore[reportArgumentType]  # subclasses are dataclasses
             value = changed[field.name] if field.name in changed else getattr(self, field.name)
             object.__setattr__(clone, field.name, value)
         return clone
 
-    def _set(self, **values: Any) -> None:
+    def store(self, **values: Any) -> None:
         """Store checked parameters during construction of a frozen instance."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -114,19 +192,73 @@ class Predictions:
     # -- library ---------------------------------------------------------------------------
 
     @property
-    def _like(self) -> Array:
+    def like(self) -> Array:
         """An array whose library and device results share."""
-        return getattr(self, self._arrays[0])
+        return getattr(self, self.array_fields[0])
 
     @property
-    def _xp(self) -> Namespace:
-        return namespace(self._like)
+    def xp(self) -> Namespace:
+        """Array API namespace of the parameters."""
+        return namespace(self.like)
 
     @property
-    def _ops(self) -> Ops:
-        return ops_for(self._xp)
+    def ops(self) -> Ops:
+        """Elementwise operations of the parameters' library, such as ``ops.exp`` and ``ops.gammaln``."""
+        return ops_for(self.xp)
+
+    def constant(self, values: object) -> Array:
+        """Numbers as an array in the library, on the device and in the precision of the parameters."""
+        return as_library(values, self.like, self.like.dtype)
+
+    # -- what there is -----------------------------------------------------------------------
+
+    def supports(self, what: str) -> bool:
+        """Whether these predictions have a method: "cdf", "quantile", "log_prob", "sample" and so on.
+
+        Examples
+        --------
+        >>> import numpy as np, wellcal as wc
+        >>> wc.Samples(np.zeros((5, 2))).supports("cdf"), wc.Samples(np.zeros((5, 2, 3))).supports("cdf")
+        (True, False)
+        """
+        return self.missing(what) is None
+
+    def missing(self, what: str) -> str | None:
+        """Why these predictions lack a method, as a sentence; None where they have it.
+
+        Families override it where a method exists for some batches only.
+        """
+        one_of(what, "method of predictions", CAPABILITIES)
+        name, cls = type(self).__name__, type(self)
+        if what == "sample":
+            return None if cls.draw is not Predictions.draw else f"{name} cannot be sampled"
+        if what == "interquartile_range" and cls.interquartile_range is Predictions.interquartile_range:
+            usable = self.event_shape == () and self.supports("quantile")
+            return None if usable else f"{name} has no interquartile range"
+        return None if callable(getattr(cls, what, None)) else f"{name} has no {what}"
+
+    if TYPE_CHECKING:
+        # Families define those that they have: ask `supports` before calling one.
+        def mean(self) -> Array: ...
+        def variance(self) -> Array: ...
+        def log_prob(self, y: Array) -> Array: ...
+        def cdf(self, y: Array) -> Array: ...
+        def quantile(self, u: Array) -> Array: ...
+        def upper_quantile(self, q: Array) -> Array: ...
+        def class_probs(self) -> Array: ...
+
+    def require(self, what: str) -> None:
+        """Raise TypeError, with the reason, where these predictions lack a method."""
+        reason = self.missing(what)
+        if reason is not None:
+            raise TypeError(reason)
 
     # -- targets -----------------------------------------------------------------------------
+
+    @property
+    def target_kind(self) -> str:
+        """What targets are: families with the same word check them alike."""
+        return self.target_domain.name
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -136,20 +268,22 @@ class Predictions:
     def check_targets(self, y: object, name: str = "y") -> Array:
         """Targets in the form that computations use, or an error naming the first bad row.
 
-        Real targets become a floating array ``(n,)`` or ``(n, d)`` beside the predictions.
-        Families of discrete targets override this.
+        Targets become a floating array ``(n,)`` or ``(n, d)``, in the library and on the device of the
+        predictions, with values in their `target_domain`.
         """
-        if is_array(y) and namespace(y) is not self._xp:
+        if is_array(y) and namespace(y) is not self.xp:
             if is_traced(y):
-                namespace(y, self._like)  # an error: its values are not there yet to be carried over
+                namespace(y, self.like)  # raises: values that are not known yet cannot be moved
             y = to_numpy(y)
-        array = real_array(y, name, ndim=(1 + len(self.event_shape),), like=self._like)
+        array = real_array(y, name, ndim=(1 + len(self.event_shape),), like=self.like)
         check_same_length(array.shape[0], name, len(self), "predictions")
         if tuple(array.shape[1:]) != self.event_shape:
             raise ValueError(
                 f"{name} must have targets of shape {self.event_shape} as the predictions have, "
                 f"found {tuple(array.shape[1:])}"
             )
+        if self.target_domain is not real:
+            self.target_domain.check(array, name)
         return array
 
     def sample(self, rng: int | np.random.Generator | None = None, size: int | None = None) -> Array:
@@ -167,22 +301,18 @@ class Predictions:
         array
             ``(n,) + event_shape``, or ``(size, n) + event_shape``.
         """
-        if size is not None and size < 0:
-            raise ValueError(f"size must not be negative, found {size}")
-        drawn = self._draw(as_generator(rng), 1 if size is None else int(size))
+        drawn = self.draw(as_generator(rng), 1 if size is None else whole_number(size, "size", least=0))
         return self._out(drawn if size is not None else drawn[0])
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         """NumPy draws of shape ``(size, n) + event_shape``."""
         raise TypeError(f"{type(self).__name__} cannot be sampled")
 
     def _out(self, drawn: NDArray) -> Array:
-        like = self._like
+        like = self.like
         if drawn.dtype.kind not in "biuf":
             return drawn  # only NumPy holds strings and objects
-        if drawn.dtype.kind == "f":
-            return asarray(drawn, xp=namespace(like), device=device_of(like), dtype=like.dtype)
-        return from_numpy(drawn, like)
+        return self.constant(drawn) if drawn.dtype.kind == "f" else from_numpy(drawn, like)
 
     # -- spread ------------------------------------------------------------------------------
 
@@ -191,16 +321,14 @@ class Predictions:
 
         Not differentiated in general: length scales, which are made from it, are constants.
         """
-        batch: Any = self
-        if self.event_shape != () or not hasattr(batch, "quantile"):
-            raise TypeError(f"{type(self).__name__} has no interquartile range")
-        return batch.quantile(0.75) - batch.quantile(0.25)
+        self.require("interquartile_range")
+        return self.quantile(0.75) - self.quantile(0.25)
 
     # -- arguments ---------------------------------------------------------------------------
 
-    def _argument(self, x: object, name: str, event_ndim: int | None = None) -> Array:
+    def argument(self, x: object, name: str, event_ndim: int | None = None) -> Array:
         """Argument of `log_prob`, `cdf` or `quantile`: a number, or an array that ends in the batch shape."""
-        like = self._like
+        like = self.like
         xp = namespace(like)
         # A number or list has no precision of its own: it takes that of the parameters.
         array = asarray(x, xp=xp, device=device_of(like), dtype=None if is_array(x) else like.dtype)
@@ -234,61 +362,52 @@ def _checked_index(index: Any, n: int) -> Array:
     return index
 
 
-_jax_seen: list[Any] = []
-
-
-def _register_with_jax() -> None:
-    """Make every family a pytree, so that batches pass through ``jax.jit``, ``grad`` and ``vmap``.
-
-    Families that are defined later register themselves.
-    """
-    import jax
-
-    _jax_seen.append(jax)
-    for family in FAMILIES:
-        _register_family(jax, family)
-
-
-def _register_family(jax: Any, family: Any) -> None:
-    # The fields are looked up when they are needed: a class is registered before its decorator has run.
-    def names() -> list[str]:
-        return [field.name for field in fields(family)]
-
-    def flatten(batch: Predictions) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        dynamic = family._arrays + family._children
-        children = tuple(getattr(batch, name) for name in names() if name in dynamic)
-        static = tuple(_Static(getattr(batch, name)) for name in names() if name not in dynamic)
-        return children, static
-
-    def unflatten(static: tuple[Any, ...], children: tuple[Any, ...]) -> Predictions:
-        batch = object.__new__(family)
-        dynamic = family._arrays + family._children
-        rest, leaves = iter(static), iter(children)
-        for name in names():
-            object.__setattr__(batch, name, next(leaves) if name in dynamic else next(rest).value)
-        return batch
-
-    jax.tree_util.register_pytree_node(family, flatten, unflatten)
-
-
-class _Static:
-    """A shared parameter as JAX's static data: compared by value, also where it is a NumPy array."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Static) and bool(
-            np.array_equal(np.asarray(self.value), np.asarray(other.value))
-        )
-
-    def __hash__(self) -> int:
-        return hash(str(self.value))
-
-
-on_first_jax_array(_register_with_jax)
-
-
 def nonempty(batch: Predictions) -> None:
     """Reject a batch without predictions."""
     check_nonempty(len(batch), type(batch).__name__)
+
+
+# -- the door of every measure and test ----------------------------------------------------------
+
+
+def check_inputs(y: object, pred: object, name: str = "pred") -> tuple[Array, Any]:
+    """Targets in the form that computations use, and the predictions they belong to.
+
+    Parameters
+    ----------
+    y
+        Observed targets, truth first.
+    pred
+        Predictions, or anything that :func:`wellcal.as_predictions` understands.
+    name
+        What errors call the predictions.
+
+    Returns
+    -------
+    targets
+        As `check_targets` of the predictions returns them.
+    predictions
+        A batch of :class:`wellcal.Predictions`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> targets, predictions = check_inputs([0, 1], np.array([0.2, 0.7]))
+    >>> predictions
+    <Bernoulli: 2 predictions>
+    """
+    check_truth_first(y, name)
+    if isinstance(pred, Predictions):
+        return pred.check_targets(y), pred
+    from wellcal.predictions.adapters import as_predictions  # it needs all families, which are made here
+
+    predictions = as_predictions(pred)
+    return predictions.check_targets(y), predictions
+
+
+def check_truth_first(y: object, name: str = "pred") -> None:
+    """Reject predictions in the place of observed targets."""
+    if isinstance(y, Predictions):
+        raise TypeError(
+            f"y must be observed targets, found predictions; the order is (y, {name}), truth first"
+        )

@@ -51,7 +51,7 @@ def concatenate(batches: Sequence[Predictions], names: Sequence[str], what: str)
         first = batches[0]
     _check_shared(batches, names, what)
     changed: dict[str, Any] = {}
-    for field in first._children:
+    for field in first.batch_fields:
         groups = [getattr(batch, field) for batch in batches]
         for name, group in zip(names, groups, strict=True):
             if len(group) != len(groups[0]):
@@ -60,18 +60,18 @@ def concatenate(batches: Sequence[Predictions], names: Sequence[str], what: str)
                     f"{len(group)} in {name}; add {field} of weight zero"
                 )
         changed[field] = tuple(concatenate(members, names, what) for members in zip(*groups, strict=True))
-    for field in first._arrays:
+    for field in first.array_fields:
         arrays = [getattr(batch, field) for batch in batches]
         if arrays[0] is not None:
             _check_rows_alike(arrays, names, what, field)
             changed[field] = concat_rows(same_dtype(arrays))
-    return first._with(**changed)
+    return first.with_fields(**changed)
 
 
 def _check_shared(batches: Sequence[Predictions], names: Sequence[str], what: str) -> None:
     """Reject batches that differ in what a batch has in common, such as the support."""
     first: Any = batches[0]
-    own = {*first._arrays, *first._children}
+    own = {*first.array_fields, *first.batch_fields}
     for field in [field.name for field in fields(first) if field.name not in own]:
         for name, batch in zip(names, batches, strict=True):
             if not np.array_equal(getattr(batch, field), getattr(first, field)):
@@ -98,7 +98,7 @@ def _alike(batches: Sequence[Any]) -> list[Any]:
     if len(sizes) == len(kinds) == len(weighted) == 1:
         return list(batches)
     if len(sizes) == 1 and weighted == {False}:
-        return [batch._with(kind="atoms") for batch in batches]
+        return [batch.with_fields(kind="atoms") for batch in batches]
     return [_padded(batch, max(sizes)) for batch in batches]
 
 
@@ -107,10 +107,10 @@ def _padded(samples: Samples, size: int) -> Samples:
     values, weights = samples.values, samples.atom_weights()
     missing = size - int(values.shape[1])
     if missing:
-        values = _beside(values, [values[:, :1, ...]] * missing)
-        weights = _beside(weights, [0.0 * weights[:, :1]] * missing)
-    return samples._with(values=values, weights=weights, kind="atoms")
+        values = _appended(values, [values[:, :1, ...]] * missing)
+        weights = _appended(weights, [0.0 * weights[:, :1]] * missing)
+    return samples.with_fields(values=values, weights=weights, kind="atoms")
 
 
-def _beside(array: Array, more: list[Array]) -> Array:
+def _appended(array: Array, more: list[Array]) -> Array:
     return namespace(array).concat([array, *more], axis=1)

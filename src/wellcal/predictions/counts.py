@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.checks import check_rows, nonnegative, real_array
+from wellcal._arrays.domains import Domain, nonnegative, positive, whole_numbers
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
-from wellcal._arrays.parameters import check_whole, parameters
 from wellcal._arrays.special import (
     count_quantile,
     elementwise,
@@ -18,28 +16,22 @@ from wellcal._arrays.special import (
     poisson_log_prob,
     quiet,
 )
-from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.base import Predictions
+from wellcal.predictions.fields import family, parameter
 
 
 class _Counts(Predictions):
     """What families on 0, 1, 2, ... share."""
 
-    _targets: ClassVar[str] = "counts"
-    _continuous: ClassVar[bool] = False
-
-    def check_targets(self, y: object, name: str = "y") -> Array:
-        """Targets as floating whole numbers, ``(n,)``."""
-        array = super().check_targets(y, name)
-        check_whole(array, name)
-        return array
+    target_domain: ClassVar[Domain] = whole_numbers
 
     def _whole(self, y: Array) -> tuple[Array, Array]:
         """`y`, and where it is a possible count."""
-        array = self._argument(y, "y")
-        return array, (array >= 0) & (self._xp.floor(array) == array)
+        array = self.argument(y, "y")
+        return array, (array >= 0) & (self.xp.floor(array) == array)
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Poisson(_Counts):
     """Poisson distributions of a count.
 
@@ -56,15 +48,7 @@ class Poisson(_Counts):
     array([0., 2.])
     """
 
-    rate: Array
-
-    _arrays: ClassVar[tuple[str, ...]] = ("rate",)
-
-    def __post_init__(self) -> None:
-        rate = real_array(self.rate, "rate")
-        nonnegative(rate, "rate")
-        self._set(rate=rate)
-        nonempty(self)
+    rate: Array = parameter(nonnegative)
 
     def mean(self) -> Array:
         """Means, ``(n,)``."""
@@ -77,7 +61,7 @@ class Poisson(_Counts):
     @quiet
     def log_prob(self, y: Array) -> Array:
         """Log probability of `y`; minus infinity for what is not a count."""
-        ops = self._ops
+        ops = self.ops
         y, possible = self._whole(y)
         certain = self.rate == 0
         k = ops.where(possible, y, 0.0 * y)
@@ -88,13 +72,13 @@ class Poisson(_Counts):
 
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`."""
-        return elementwise(_poisson_cdf, self._argument(y, "y"), self.rate)
+        return elementwise(_poisson_cdf, self.argument(y, "y"), self.rate)
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`: the smallest count whose distribution function reaches it, 0 for u = 0."""
-        return elementwise(_poisson_quantile, self._argument(u, "u"), self.rate)
+        return elementwise(_poisson_quantile, self.argument(u, "u"), self.rate)
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return rng.poisson(to_numpy(self.rate), (size, len(self))).astype(np.float64)
 
 
@@ -109,7 +93,7 @@ def _poisson_quantile(u: NDArray, rate: NDArray) -> NDArray:
     return count_quantile(lambda k: _poisson_cdf(k, wide), u, np.broadcast_shapes(u.shape, rate.shape))
 
 
-@dataclass(frozen=True, repr=False, eq=False, init=False)
+@family
 class NegativeBinomial(_Counts):
     """Negative binomial distributions of a count: Poisson with a gamma distributed rate.
 
@@ -131,23 +115,15 @@ class NegativeBinomial(_Counts):
     """
 
     # The constructor's `mean` is stored under another name: `mean()` is the method of every family.
-    _mean: Array
-    dispersion: Array
-
-    _arrays: ClassVar[tuple[str, ...]] = ("_mean", "dispersion")
+    _mean: Array = parameter(nonnegative, called="mean")
+    dispersion: Array = parameter(
+        positive,
+        remedy="a dispersion of zero is Poisson(mean); there is no smaller variance in this family",
+    )
 
     def __init__(self, mean: Array, dispersion: Array) -> None:
-        mean, dispersion = parameters(mean=mean, dispersion=dispersion)
-        nonnegative(mean, "mean")
-        check_rows(
-            "dispersion",
-            dispersion,
-            dispersion > 0,
-            "must be positive",
-            "a dispersion of zero is Poisson(mean); there is no smaller variance in this family",
-        )
-        self._set(_mean=mean, dispersion=dispersion)
-        nonempty(self)
+        self.store(_mean=mean, dispersion=dispersion)
+        self.__post_init__()
 
     def mean(self) -> Array:
         """Means, ``(n,)``."""
@@ -160,7 +136,7 @@ class NegativeBinomial(_Counts):
     @quiet
     def log_prob(self, y: Array) -> Array:
         """Log probability of `y`; minus infinity for what is not a count."""
-        ops = self._ops
+        ops = self.ops
         y, possible = self._whole(y)
         k = ops.where(possible, y, 0.0 * y)
         size, mean = 1.0 / self.dispersion, self._mean
@@ -173,13 +149,13 @@ class NegativeBinomial(_Counts):
 
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`."""
-        return elementwise(_negative_binomial_cdf, self._argument(y, "y"), self._mean, self.dispersion)
+        return elementwise(_negative_binomial_cdf, self.argument(y, "y"), self._mean, self.dispersion)
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`: the smallest count whose distribution function reaches it, 0 for u = 0."""
-        return elementwise(_negative_binomial_quantile, self._argument(u, "u"), self._mean, self.dispersion)
+        return elementwise(_negative_binomial_quantile, self.argument(u, "u"), self._mean, self.dispersion)
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         mean = to_numpy(self._mean).astype(np.float64)
         dispersion = to_numpy(self.dispersion).astype(np.float64)
         rate = rng.gamma(1.0 / dispersion, dispersion * mean, (size, len(self)))

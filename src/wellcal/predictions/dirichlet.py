@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.checks import positive, real_array
+from wellcal._arrays.domains import Domain, positive, simplex
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
-from wellcal._arrays.parameters import check_probabilities
 from wellcal._arrays.special import betaln, elementwise, quiet
-from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.base import Predictions
+from wellcal.predictions.fields import family, parameter
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Dirichlet(Predictions):
     """Dirichlet distributions of a probability vector (a composition).
 
@@ -34,34 +33,17 @@ class Dirichlet(Predictions):
     array([[0.25, 0.25, 0.5 ]])
     """
 
-    concentration: Array
+    concentration: Array = parameter(positive, ndim=2, columns=2)
 
-    _arrays: ClassVar[tuple[str, ...]] = ("concentration",)
-    _targets: ClassVar[str] = "simplex"
-
-    def __post_init__(self) -> None:
-        concentration = real_array(self.concentration, "concentration", ndim=(2,))
-        if concentration.shape[1] < 2:
-            raise ValueError(
-                f"concentration must have at least two columns, found shape {tuple(concentration.shape)}"
-            )
-        positive(concentration, "concentration")
-        self._set(concentration=concentration)
-        nonempty(self)
+    target_domain: ClassVar[Domain] = simplex
 
     @property
     def event_shape(self) -> tuple[int, ...]:
         """Shape of one target, ``(d,)``."""
         return (int(self.concentration.shape[1]),)
 
-    def check_targets(self, y: object, name: str = "y") -> Array:
-        """Targets as a floating array ``(n, d)`` of probability vectors."""
-        array = super().check_targets(y, name)
-        check_probabilities(array, name)
-        return array
-
     def _total(self) -> Array:
-        return self._xp.sum(self.concentration, axis=1)[:, None]
+        return self.xp.sum(self.concentration, axis=1)[:, None]
 
     def mean(self) -> Array:
         """Means, ``(n, d)``."""
@@ -77,11 +59,11 @@ class Dirichlet(Predictions):
     def log_prob(self, y: Array) -> Array:
         """Log density at `y` with respect to the first d - 1 coordinates, ``(n,)``.
 
-        Minus infinity for vectors with a negative coordinate; that they sum to one is the caller's to see to
-        (`check_targets` does).
+        Minus infinity for vectors with a negative coordinate; that they sum to one is not
+        checked here (`check_targets` does).
         """
-        xp, ops, a = self._xp, self._ops, self.concentration
-        y = self._argument(y, "y")
+        xp, ops, a = self.xp, self.ops, self.concentration
+        y = self.argument(y, "y")
         possible = xp.all(y >= 0, axis=-1)
         y = ops.where(y >= 0, y, ops.one(y))
         # log B(a) as a chain of two-argument beta functions, which do not cancel for large `a`.
@@ -95,7 +77,7 @@ class Dirichlet(Predictions):
         a = self.concentration
         return elementwise(_beta_interquartile_range, a, self._total() - a)
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         a = to_numpy(self.concentration).astype(np.float64)
         # Logarithms of gamma draws: the draws themselves underflow for small concentrations.
         shape = (size, *a.shape)

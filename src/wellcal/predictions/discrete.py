@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import check_ndim, check_nonempty, check_rows, check_same_length, real_array
+from wellcal._arrays.checks import check_ndim, check_rows, check_same_length, real_array
+from wellcal._arrays.domains import Domain, simplex, unit_interval
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array, is_traced, namespace, to_numpy
-from wellcal._arrays.parameters import as_library, check_probabilities, check_within
+from wellcal._arrays.parameters import as_library
 from wellcal._arrays.special import (
     draw_index,
     gather,
@@ -18,10 +19,16 @@ from wellcal._arrays.special import (
     quiet,
     table_quantile,
 )
-from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.base import Predictions
+from wellcal.predictions.fields import family, parameter
+
+_labels = Domain("labels", discrete=True)
+_binary = replace(
+    _labels, contains=lambda y: (y == 0) | (y == 1), problem="must be 0 or 1", remedy="recode the two classes"
+)
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Bernoulli(Predictions):
     """Probabilities of a binary target.
 
@@ -43,27 +50,17 @@ class Bernoulli(Predictions):
     array([1, 0])
     """
 
-    probs: Array
+    probs: Array = parameter(unit_interval)
 
-    _arrays: ClassVar[tuple[str, ...]] = ("probs",)
-    _targets: ClassVar[str] = "labels"
-    _continuous: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        probs = real_array(self.probs, "probs")
-        check_within(probs, "probs", 0.0, 1.0)
-        self._set(probs=probs)
-        nonempty(self)
+    target_domain: ClassVar[Domain] = _binary
 
     def check_targets(self, y: object, name: str = "y") -> Array:
         """Targets as integers 0 and 1, ``(n,)``."""
-        array = super().check_targets(y, name)
-        check_rows(name, array, (array == 0) | (array == 1), "must be 0 or 1", "recode the two classes")
-        return self._xp.astype(array, integer_dtype(self._xp))
+        return self.xp.astype(super().check_targets(y, name), integer_dtype(self.xp))
 
     def class_probs(self) -> Array:
         """Probabilities of 0 and 1, ``(n, 2)``."""
-        return self._xp.stack([1.0 - self.probs, self.probs], axis=1)
+        return self.xp.stack([1.0 - self.probs, self.probs], axis=1)
 
     def support_values(self) -> NDArray:
         """The values 0.0 and 1.0, as a NumPy array."""
@@ -84,31 +81,31 @@ class Bernoulli(Predictions):
     @quiet
     def log_prob(self, y: Array) -> Array:
         """Log probability of `y`; minus infinity for values other than 0 and 1."""
-        ops, y = self._ops, self._argument(y, "y")
+        ops, y = self.ops, self.argument(y, "y")
         p = self.probs
         zero, one = log_or_minus_infinity(ops, 1.0 - p), log_or_minus_infinity(ops, p)
         return ops.where(y == 1, one, ops.where(y == 0, zero, -np.inf * ops.one(p)))
 
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`."""
-        ops, y = self._ops, self._argument(y, "y")
+        ops, y = self.ops, self.argument(y, "y")
         p = self.probs
         return ops.where(y < 0, 0.0 * p, ops.where(y < 1, 1.0 - p, ops.one(p)))
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`: 0 up to the probability of 0, then 1."""
-        ops, u = self._ops, self._argument(u, "u")
+        ops, u = self.ops, self.argument(u, "u")
         p = self.probs
         # At the levels 0 and 1 the quantiles are the ends of the support, which may be one point.
         one = ((u > 1.0 - p) & (p > 0)) | (p >= 1)
         found = ops.where(one, ops.one(p), 0.0 * p)
         return ops.where((u >= 0) & (u <= 1), found, np.nan * ops.one(found))
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return (rng.random((size, len(self))) < to_numpy(self.probs)).astype(np.int64)
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Categorical(Predictions):
     """Probabilities of C classes.
 
@@ -137,29 +134,26 @@ class Categorical(Predictions):
     array([3.3])
     """
 
-    probs: Array
+    probs: Array = parameter(
+        simplex,
+        ndim=2,
+        columns=2,
+        if_fewer="there is one for each class, and the probability of one of two is Bernoulli(probs[:, 0])",
+    )
     classes: Any = None
     support: Any = None
 
-    _arrays: ClassVar[tuple[str, ...]] = ("probs",)
-    _targets: ClassVar[str] = "labels"
-    _continuous: ClassVar[bool] = False
+    target_domain: ClassVar[Domain] = _labels
 
     def __post_init__(self) -> None:
-        probs = real_array(self.probs, "probs", ndim=(2,))
-        if probs.shape[1] < 2:
-            raise ValueError(
-                f"probs must have two columns or more, one for each class, found shape {tuple(probs.shape)}; "
-                "the probability of one of two classes is Bernoulli(probs[:, 0])"
-            )
-        check_nonempty(int(probs.shape[0]), "Categorical")
-        check_probabilities(probs, "probs")
+        super().__post_init__()
         if self.classes is not None and self.support is not None:
             raise ValueError("classes and support cannot both be given: numeric labels are support")
-        count = int(probs.shape[1])
-        classes = None if self.classes is None else _labels(self.classes, count)
-        support = None if self.support is None else _support(self.support, count)
-        self._set(probs=probs, classes=classes, support=support)
+        count = int(self.probs.shape[1])
+        if self.classes is not None:
+            self.store(classes=_checked_labels(self.classes, count))
+        if self.support is not None:
+            self.store(support=_checked_support(self.support, count))
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -195,7 +189,7 @@ class Categorical(Predictions):
         return index
 
     def _as_labels(self, y: Array, name: str) -> Array:
-        """`y` as an array: of NumPy where labels are looked up, else beside the predictions."""
+        """`y` as an array: of NumPy where labels are looked up, else of the predictions' library."""
         if is_traced(y):
             return y
         if not is_array(y):
@@ -209,12 +203,12 @@ class Categorical(Predictions):
                     f"{name} must be class numbers 0 .. {self.probs.shape[1] - 1}, found dtype {y.dtype}; "
                     "give the labels to Categorical as classes="
                 )
-            return as_library(y, self._like)
+            return as_library(y, self.like)
         return to_numpy(y)
 
     def _find(self, targets: Array, name: str) -> Array:
         """Indices of classes, -1 where there is no such class; leading axes are allowed."""
-        xp = self._xp
+        xp = self.xp
         dtype = integer_dtype(xp)
         if self.classes is None and self.support is None:
             values = targets
@@ -226,35 +220,36 @@ class Categorical(Predictions):
             return xp.astype(xp.where(ok, values, -xp.ones_like(values)), dtype)
         if is_traced(targets):
             return xp.astype(_find_traced(xp, targets, self.support_values(), name), dtype)
-        return from_numpy(_find_labels(self.labels(), targets), self._like)
+        return from_numpy(_find_labels(self.labels(), targets), self.like)
 
     # -- numbers -----------------------------------------------------------------------------
 
-    def _values(self, what: str, vectors: bool = False) -> Array:
-        """The support beside the probabilities, or an error that says why `what` does not exist."""
-        if self.classes is not None:
-            raise TypeError(
-                f"Categorical with classes= has no {what}: labels are names; give numbers as support= instead"
-            )
-        values = self.support_values()
-        assert values is not None
-        if values.ndim > 1 and not vectors:
-            raise TypeError(
-                f"Categorical with a support of vectors has no {what}: it needs a support of numbers"
-            )
-        return as_library(values, self._like, self._like.dtype)
+    def missing(self, what: str) -> str | None:
+        """Why these predictions lack a method: names have no moments, and vectors no quantiles."""
+        if what in ("mean", "variance", "interquartile_range", "cdf", "quantile"):
+            if self.classes is not None:
+                name = what.replace("_", " ")
+                return f"Categorical with classes= has no {name}: labels are names; give numbers as support="
+            if self.event_shape != () and what in ("cdf", "quantile"):
+                return f"Categorical with a support of vectors has no {what}: it needs a support of numbers"
+        return super().missing(what)
+
+    def _values(self, what: str) -> Array:
+        """The support as an array like the probabilities, or an error that says why there is no `what`."""
+        self.require(what)
+        return self.constant(self.support_values())
 
     def mean(self) -> Array:
         """Means of the support, ``(n,)`` or ``(n, d)``."""
-        return self.probs @ self._values("mean", vectors=True)
+        return self.probs @ self._values("mean")
 
     def variance(self) -> Array:
         """Variances of the support, ``(n,)`` or ``(n, d)``."""
-        values = self._values("variance", vectors=True)
+        values = self._values("variance")
         mean = self.probs @ values
         if values.ndim == 1:
-            return self._xp.sum(self.probs * (values - mean[:, None]) ** 2, axis=1)
-        return self._xp.sum(self.probs[:, :, None] * (values - mean[:, None, :]) ** 2, axis=1)
+            return self.xp.sum(self.probs * (values - mean[:, None]) ** 2, axis=1)
+        return self.xp.sum(self.probs[:, :, None] * (values - mean[:, None, :]) ** 2, axis=1)
 
     @quiet
     def log_prob(self, y: Array) -> Array:
@@ -266,7 +261,7 @@ class Categorical(Predictions):
             raise ValueError(
                 f"y must be a label or end in shape {wanted}, found shape {tuple(targets.shape)}"
             )
-        xp, ops = self._xp, self._ops
+        xp, ops = self.xp, self.ops
         index = self._find(targets, "y")
         if index.ndim == 0:
             index = xp.broadcast_to(index, (len(self),))
@@ -276,31 +271,31 @@ class Categorical(Predictions):
 
     def cdf(self, y: Array) -> Array:
         """Distribution function of the support at `y`."""
-        xp, values = self._xp, self._values("cdf")
-        below = values <= self._argument(y, "y")[..., None]
+        xp, values = self.xp, self._values("cdf")
+        below = values <= self.argument(y, "y")[..., None]
         return xp.sum(xp.where(below, self.probs, 0.0 * self.probs), axis=-1)
 
     def quantile(self, u: Array) -> Array:
         """Quantiles of the support: the smallest value whose distribution function reaches `u`."""
-        values = self._xp.broadcast_to(self._values("quantile"), tuple(self.probs.shape))
-        return table_quantile(values, self.probs, self._argument(u, "u"))
+        values = self.xp.broadcast_to(self._values("quantile"), tuple(self.probs.shape))
+        return table_quantile(values, self.probs, self.argument(u, "u"))
 
     def interquartile_range(self) -> Array:
         """Interquartile ranges of the support, ``(n,)`` or ``(n, d)``."""
-        values = self._values("interquartile range", vectors=True)
+        values = self._values("interquartile_range")
         if values.ndim == 1:
             return super().interquartile_range()
-        xp, shape = self._xp, tuple(self.probs.shape)
-        low, high = (self._argument(u, "u", event_ndim=0) for u in (0.25, 0.75))
+        xp, shape = self.xp, tuple(self.probs.shape)
+        low, high = (self.argument(u, "u", event_ndim=0) for u in (0.25, 0.75))
         tables = [xp.broadcast_to(values[:, k], shape) for k in range(values.shape[1])]
         spreads = [table_quantile(t, self.probs, high) - table_quantile(t, self.probs, low) for t in tables]
         return xp.stack(spreads, axis=1)
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return self.labels()[draw_index(to_numpy(self.probs), rng, size)]
 
 
-def _labels(classes: Any, count: int) -> NDArray:
+def _checked_labels(classes: Any, count: int) -> NDArray:
     if isinstance(classes, str):
         raise TypeError(f"classes must be a sequence of labels, found the one string {classes!r}")
     array = to_numpy(classes) if is_array(classes) else np.asarray(list(classes))
@@ -317,7 +312,7 @@ def _labels(classes: Any, count: int) -> NDArray:
     return array
 
 
-def _support(support: Any, count: int) -> NDArray:
+def _checked_support(support: Any, count: int) -> NDArray:
     array = real_array(to_numpy(support) if is_array(support) else support, "support", ndim=(1, 2))
     if len(array) != count:
         raise ValueError(

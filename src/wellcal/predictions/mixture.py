@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from wellcal._arrays.checks import real_array
+from wellcal._arrays.domains import simplex
 from wellcal._arrays.namespaces import Array, NDArray, is_array, is_numpy, namespace, stop_gradient, to_numpy
-from wellcal._arrays.parameters import check_probabilities
 from wellcal._arrays.special import bisect_quantile, draw_index, log_or_minus_infinity, on_numpy, quiet
 from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.fields import family, parameter
 from wellcal.predictions.normal import NORMAL_INTERQUARTILE_RANGE
 
+_NEEDED = {"quantile": ("cdf", "quantile"), "variance": ("mean", "variance")}
+"""Methods of components that a method of a mixture calls, other than the one of its own name."""
 
-@dataclass(frozen=True, repr=False, eq=False)
+
+@family
 class Mixture(Predictions):
     """Mixtures: prediction i is ``sum_k weights[i, k] * components[k][i]``.
 
@@ -47,17 +50,16 @@ class Mixture(Predictions):
     """
 
     components: Any
-    weights: Array = None
+    weights: Array = parameter(simplex, ndim=2, default=None)
 
-    _arrays: ClassVar[tuple[str, ...]] = ("weights",)
-    _children: ClassVar[tuple[str, ...]] = ("components",)
+    batch_fields: ClassVar[tuple[str, ...]] = ("components",)
 
     def __post_init__(self) -> None:
         components = _batches(self.components)
         _check_compatible(components)
         weights = _full_weights(self.weights, components)
         components, weights = _flatten(components, weights)
-        self._set(components=components, weights=weights)
+        self.store(components=components, weights=weights)
         nonempty(self)
 
     @property
@@ -73,25 +75,26 @@ class Mixture(Predictions):
         return _share_labels(self.components)
 
     @property
-    def _targets(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        kinds = {component._targets for component in self.components}
+    def target_kind(self) -> str:
+        """What targets are: what they are for all components, else "real"."""
+        kinds = {component.target_kind for component in self.components}
         if kinds == {"labels"}:
             return "labels" if self.shares_labels else "real"
         return kinds.pop() if len(kinds) == 1 else "real"
 
     @property
-    def _continuous(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return all(component._continuous for component in self.components)
+    def continuous(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return all(component.continuous for component in self.components)
 
     def check_targets(self, y: object, name: str = "y") -> Array:
         """Targets as the components take them; real numbers where their families differ."""
-        if self._targets == "real":
+        if self.target_kind == "real":
             return super().check_targets(y, name)
         return self.components[0].check_targets(y, name)
 
     def class_probs(self) -> Array:
         """Probabilities of the classes, ``(n, C)``, where all components predict the same classes."""
-        self._need_labels("class probabilities")
+        self._need_labels()
         return sum(
             self.weights[:, k][:, None] * component.class_probs()
             for k, component in enumerate(self.components)
@@ -99,23 +102,42 @@ class Mixture(Predictions):
 
     def labels(self) -> NDArray:
         """What targets look like, as a NumPy array, where all components predict the same classes."""
-        self._need_labels("labels")
+        self._need_labels()
         return self.components[0].labels()
 
     def support_values(self) -> NDArray | None:
         """The numbers that classes stand for; None for labels that are not numeric."""
-        self._need_labels("support")
+        self._need_labels()
         return self.components[0].support_values()
 
-    def _need_labels(self, what: str) -> None:
-        if not self.shares_labels:
-            raise TypeError(f"this Mixture has no {what}: its components do not predict the same classes")
+    def _need_labels(self) -> None:
+        self.require("class_probs")
+
+    # -- what there is -----------------------------------------------------------------------
+
+    def missing(self, what: str) -> str | None:
+        """Why this mixture lacks a method: most often because one of its components does."""
+        if what == "class_probs":
+            alike = "this Mixture has no classes: its components do not predict the same ones"
+            return None if self.shares_labels else alike
+        if what == "log_prob" and len({component.continuous for component in self.components}) > 1:
+            return "this Mixture has no log_prob: some of its components are discrete and some are not"
+        if what == "interquartile_range":
+            return self.missing("quantile" if self.event_shape == () else "variance")
+        needed = _NEEDED.get(what, (what,))
+        for component in self.components:
+            for method in needed:
+                reason = component.missing(method)
+                if reason is not None:
+                    return f"this Mixture has no {what}: {reason}"
+        return super().missing(what)
 
     # -- distribution ------------------------------------------------------------------------
 
     def _average(self, method: str, *arguments: Any) -> Array:
         """Weighted mean over components of what `method` returns, of shape (..., n) or (n, d)."""
-        parts = [_call(component, method)(*arguments) for component in self.components]
+        self.require(method)
+        parts = [getattr(component, method)(*arguments) for component in self.components]
         vectors = method == "mean" and self.event_shape != ()
         total: Any = 0.0
         for k, part in enumerate(parts):
@@ -129,24 +151,20 @@ class Mixture(Predictions):
 
     def variance(self) -> Array:
         """Variances, ``(n,)`` or ``(n, d)``: of the components, and between their means."""
+        self.require("variance")
         mean = self.mean()
         total: Any = 0.0
         for k, component in enumerate(self.components):
             weight = self.weights[:, k] if self.event_shape == () else self.weights[:, k][:, None]
-            total = total + weight * (
-                _call(component, "variance")() + (_call(component, "mean")() - mean) ** 2
-            )
+            total = total + weight * (component.variance() + (component.mean() - mean) ** 2)
         return total
 
     @quiet
     def log_prob(self, y: Array) -> Array:
         """Log density at `y` (log probability, where all components are discrete), ``(n,)``."""
-        if len({component._continuous for component in self.components}) > 1:
-            raise TypeError(
-                "this Mixture has no log_prob: some of its components are discrete and some are not"
-            )
-        xp, ops = self._xp, self._ops
-        logs = xp.stack([_call(component, "log_prob")(y) for component in self.components], axis=-1)
+        self.require("log_prob")
+        xp, ops = self.xp, self.ops
+        logs = xp.stack([component.log_prob(y) for component in self.components], axis=-1)
         used = self.weights > 0
         logs, used = xp.broadcast_arrays(logs, used)
         peak = xp.max(stop_gradient(ops.where(used, logs, -np.inf * ops.one(logs))), axis=-1)
@@ -162,12 +180,10 @@ class Mixture(Predictions):
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`, for scalar targets: by bisection to floating-point precision."""
-        for component in self.components:
-            _call(component, "cdf")
-            _call(component, "quantile")
-        level = self._argument(u, "u", event_ndim=0)
+        self.require("quantile")
+        level = self.argument(u, "u", event_ndim=0)
         leaves: list[Array] = []
-        self._map(leaves.append)
+        self.map_arrays(leaves.append)
 
         def on_batch(*arrays: NDArray) -> NDArray:
             rest = iter(arrays[:-1])
@@ -175,7 +191,7 @@ class Mixture(Predictions):
             def concrete(_: Array) -> NDArray:
                 return next(rest)
 
-            return _quantile(self._map(concrete), arrays[-1])
+            return _quantile(self.map_arrays(concrete), arrays[-1])
 
         shape = np.broadcast_shapes(tuple(level.shape), (len(self),))
         return on_numpy(on_batch, *leaves, level, shape=shape)
@@ -184,11 +200,11 @@ class Mixture(Predictions):
         """Interquartile ranges, ``(n,)``; for vectors those of normals of equal variance, ``(n, d)``."""
         if self.event_shape == ():
             return super().interquartile_range()
-        return NORMAL_INTERQUARTILE_RANGE * self._xp.sqrt(self.variance())
+        return NORMAL_INTERQUARTILE_RANGE * self.xp.sqrt(self.variance())
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         chosen = draw_index(to_numpy(self.weights), rng, size)
-        drawn = np.stack([component._draw(rng, size) for component in self.components])
+        drawn = np.stack([component.draw(rng, size) for component in self.components])
         index = chosen.reshape((1, *chosen.shape) + (1,) * len(self.event_shape))
         return np.take_along_axis(drawn, index, axis=0)[0]
 
@@ -207,7 +223,7 @@ def _batches(components: Any) -> tuple[Predictions, ...]:
 
 def _check_compatible(components: tuple[Any, ...]) -> None:
     first = components[0]
-    namespace(*(component._like for component in components))  # two libraries are an error
+    namespace(*(component.like for component in components))  # two libraries are an error
     for k, component in enumerate(components):
         if len(component) != len(first):
             raise ValueError(
@@ -219,14 +235,15 @@ def _check_compatible(components: tuple[Any, ...]) -> None:
                 f"components must predict targets of one shape, found {first.event_shape} in component 0 "
                 f"and {component.event_shape} in component {k}"
             )
-        if component._targets in ("bins", "objects"):
+        if component.target_kind in ("bins", "objects"):
             raise TypeError(
-                f"component {k} is {type(component).__name__} of {component._targets}, which cannot be mixed"
+                f"component {k} is {type(component).__name__} of {component.target_kind}, which cannot be "
+                "mixed"
             )
     if _share_labels(components):
         return
     for k, component in enumerate(components):
-        if component._targets == "labels" and getattr(component, "support", None) is None:
+        if component.target_kind == "labels" and getattr(component, "support", None) is None:
             raise ValueError(
                 f"component {k} predicts classes and not all other components predict the same ones; "
                 "give all components the same labels, or numbers as support= to mix it with numeric ones"
@@ -234,15 +251,15 @@ def _check_compatible(components: tuple[Any, ...]) -> None:
 
 
 def _share_labels(components: tuple[Any, ...]) -> bool:
-    if any(component._targets != "labels" for component in components):
+    if any(component.target_kind != "labels" for component in components):
         return False
     first = components[0].labels()
     return all(np.array_equal(component.labels(), first) for component in components[1:])
 
 
 def _full_weights(weights: Any, components: tuple[Any, ...]) -> Array:
-    """Weights as an array ``(n, K)`` beside the components."""
-    like, count = components[0]._like, len(components)
+    """Weights as an array ``(n, K)``, in the library and on the device of the components."""
+    like, count = components[0].like, len(components)
     n = len(components[0])
     xp = namespace(like)
     row = like[(slice(None), *(0,) * (like.ndim - 1))]
@@ -256,7 +273,7 @@ def _full_weights(weights: Any, components: tuple[Any, ...]) -> Array:
             f"weights must have shape ({count},) or ({n}, {count}) for {count} components of {n} "
             f"predictions, found {tuple(given.shape)}"
         )
-    check_probabilities(given if given.ndim == 2 else given[None, :], "weights")
+    simplex.check(given if given.ndim == 2 else given[None, :], "weights")
     return xp.broadcast_to(given, (n, count))
 
 
@@ -275,13 +292,6 @@ def _flatten(components: tuple[Predictions, ...], weights: Array) -> tuple[tuple
             flat.append(component)
             columns.append(column)
     return tuple(flat), namespace(weights).concat(columns, axis=1)
-
-
-def _call(component: Any, method: str) -> Callable[..., Any]:
-    found = getattr(component, method, None)
-    if found is None:
-        raise TypeError(f"this Mixture has no {method}: its component {type(component).__name__} has none")
-    return found
 
 
 def _quantile(batch: Mixture, u: NDArray) -> NDArray:

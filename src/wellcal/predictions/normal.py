@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import nonnegative, real_array
+from wellcal._arrays.domains import nonnegative
 from wellcal._arrays.linalg import checked_cholesky, log_determinant, solve_lower
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.ops import Ops
-from wellcal._arrays.parameters import common_library, parameters, same_dtype
+from wellcal._arrays.parameters import common_library, same_dtype
 from wellcal._arrays.special import quiet
 from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.fields import checked_parameters, derived, family, parameter
 
 LOG_2PI = math.log(2.0 * math.pi)
 NORMAL_INTERQUARTILE_RANGE = 1.3489795003921634
 """Interquartile range of the standard normal distribution."""
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Normal(Predictions):
     """Normal distributions of a scalar target.
 
@@ -39,16 +38,8 @@ class Normal(Predictions):
     array([0., 1.])
     """
 
-    loc: Array
-    scale: Array
-
-    _arrays: ClassVar[tuple[str, ...]] = ("loc", "scale")
-
-    def __post_init__(self) -> None:
-        loc, scale = parameters(loc=self.loc, scale=self.scale)
-        nonnegative(scale, "scale")
-        self._set(loc=loc, scale=scale)
-        nonempty(self)
+    loc: Array = parameter(unit="scale")
+    scale: Array = parameter(nonnegative)
 
     def mean(self) -> Array:
         """Means, ``(n,)``."""
@@ -60,15 +51,19 @@ class Normal(Predictions):
 
     def log_prob(self, y: Array) -> Array:
         """Log density at `y`."""
-        return _log_density(self._ops, self._argument(y, "y"), self.loc, self.scale)
+        return _log_density(self.ops, self.argument(y, "y"), self.loc, self.scale)
 
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`."""
-        ops, deviation = self._ops, self._argument(y, "y") - self.loc
+        ops, deviation = self.ops, self.argument(y, "y") - self.loc
         certain = self.scale == 0
         z = deviation / ops.where(certain, ops.one(self.scale), self.scale)
         step = ops.where(deviation < 0, 0.0 * z, ops.one(z))
         return ops.where(certain, step, ops.ndtr(z))
+
+    def interquartile_range(self) -> Array:
+        """Interquartile ranges, ``(n,)``."""
+        return NORMAL_INTERQUARTILE_RANGE * self.scale
 
     @quiet
     def quantile(self, u: Array) -> Array:
@@ -76,17 +71,17 @@ class Normal(Predictions):
         return self._standard_quantile(u, 1.0)
 
     @quiet
-    def _upper_quantile(self, q: Array) -> Array:
+    def upper_quantile(self, q: Array) -> Array:
         """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
         return self._standard_quantile(q, -1.0)
 
     def _standard_quantile(self, u: Array, sign: float) -> Array:
-        ops = self._ops
-        z = sign * ops.ndtri(self._argument(u, "u"))
+        ops = self.ops
+        z = sign * ops.ndtri(self.argument(u, "u"))
         certain = self.scale == 0  # 0 times the infinite quantiles at levels 0 and 1 is not a number
         return self.loc + ops.where(certain, ops.one(self.scale), self.scale) * ops.where(certain, 0.0, z)
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return rng.normal(to_numpy(self.loc), to_numpy(self.scale), (size, len(self)))
 
 
@@ -99,7 +94,7 @@ def _log_density(ops: Ops, y: Array, loc: Array, scale: Array) -> Array:
     return ops.where(certain, point, -0.5 * (z**2 + LOG_2PI) - ops.log(safe))
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class DiagonalNormal(Predictions):
     """Normal distributions of vectors with independent coordinates.
 
@@ -117,17 +112,8 @@ class DiagonalNormal(Predictions):
     array([-1.837877, -1.837877, -1.837877])
     """
 
-    loc: Array
-    scale: Array
-
-    _arrays: ClassVar[tuple[str, ...]] = ("loc", "scale")
-
-    def __post_init__(self) -> None:
-        loc, scale = parameters(ndim=(2,), loc=self.loc, scale=self.scale)
-        nonnegative(scale, "scale")
-        check_vectors(loc, "loc")
-        self._set(loc=loc, scale=scale)
-        nonempty(self)
+    loc: Array = parameter(ndim=2, unit="scale")
+    scale: Array = parameter(nonnegative, ndim=2)
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -145,9 +131,9 @@ class DiagonalNormal(Predictions):
     @quiet
     def log_prob(self, y: Array) -> Array:
         """Log density at `y`, ``(n,)``."""
-        xp = self._xp
-        terms = _log_density(self._ops, self._argument(y, "y"), self.loc, self.scale)
-        # One impossible coordinate makes a target impossible, also beside certain ones of infinite density.
+        xp = self.xp
+        terms = _log_density(self.ops, self.argument(y, "y"), self.loc, self.scale)
+        # One impossible coordinate makes a target impossible, even where others have infinite density.
         impossible = xp.any(terms == -math.inf, axis=-1)
         total = xp.sum(terms, axis=-1)
         return xp.where(impossible, -math.inf * xp.ones_like(total), total)
@@ -156,11 +142,11 @@ class DiagonalNormal(Predictions):
         """Interquartile ranges of the coordinates, ``(n, d)``."""
         return NORMAL_INTERQUARTILE_RANGE * self.scale
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return rng.normal(to_numpy(self.loc), to_numpy(self.scale), (size, *self.loc.shape))
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class MultivariateNormal(Predictions):
     """Normal distributions of vectors with full covariances.
 
@@ -190,18 +176,16 @@ class MultivariateNormal(Predictions):
     array([-3.224171])
     """
 
-    loc: Array
-    cov: Array
-    chol: Array = field(init=False)
-
-    _arrays: ClassVar[tuple[str, ...]] = ("loc", "cov", "chol")
+    loc: Array = parameter(ndim=2)
+    cov: Array = parameter(ndim=3)
+    chol: Array = derived()
 
     def __post_init__(self) -> None:
-        loc = real_array(self.loc, "loc", ndim=(2,), like=common_library(self.loc, self.cov))
-        check_vectors(loc, "loc")
+        like = common_library(self.loc, self.cov)
+        loc = checked_parameters({"loc": self.loc}, self.parameter_fields, like=like)["loc"]
         cov, chol = checked_cholesky(self.cov, "cov", loc)
         loc, cov, chol = same_dtype([loc, cov, chol])
-        self._set(loc=loc, cov=cov, chol=chol)
+        self.store(loc=loc, cov=cov, chol=chol)
         nonempty(self)
 
     @property
@@ -215,25 +199,19 @@ class MultivariateNormal(Predictions):
 
     def variance(self) -> Array:
         """Variances of the coordinates, ``(n, d)``."""
-        return self._xp.linalg.diagonal(self.cov)
+        return self.xp.linalg.diagonal(self.cov)
 
     def log_prob(self, y: Array) -> Array:
         """Log density at `y`, ``(n,)``."""
-        z = solve_lower(self.chol, self._argument(y, "y") - self.loc)
+        z = solve_lower(self.chol, self.argument(y, "y") - self.loc)
         return -0.5 * (
-            self._xp.sum(z**2, axis=-1) + self.event_shape[0] * LOG_2PI + log_determinant(self.chol)
+            self.xp.sum(z**2, axis=-1) + self.event_shape[0] * LOG_2PI + log_determinant(self.chol)
         )
 
     def interquartile_range(self) -> Array:
         """Interquartile ranges of the coordinates, ``(n, d)``."""
-        return NORMAL_INTERQUARTILE_RANGE * self._xp.sqrt(self.variance())
+        return NORMAL_INTERQUARTILE_RANGE * self.xp.sqrt(self.variance())
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         z = rng.standard_normal((size, *self.loc.shape))
         return to_numpy(self.loc) + (to_numpy(self.chol) @ z[..., None])[..., 0]
-
-
-def check_vectors(array: Array, name: str) -> None:
-    """Reject vectors without coordinates."""
-    if array.shape[1] == 0:
-        raise ValueError(f"{name} has no columns, found shape {tuple(array.shape)}")

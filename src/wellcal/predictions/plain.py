@@ -26,20 +26,25 @@ def predictions_to_dict(batch: Predictions) -> dict[str, Any]:
     known: Any = batch
     return {
         "family": type(batch).__name__,
+        "module": type(batch).__module__,
         "fields": {field.name: _plain(getattr(batch, field.name)) for field in fields(known)},
     }
 
 
 def predictions_from_dict(plain: dict[str, Any]) -> Predictions:
     """The batch again, to the last digit. Values were checked when the batch was made."""
-    name = plain["family"]
-    found = [family for family in FAMILIES if family.__name__ == name]
-    if not found:
-        raise ValueError(f"there is no family {name!r}; import the module that defines it first")
-    batch: Any = object.__new__(found[-1])
+    batch: Any = object.__new__(_family(plain["family"], plain.get("module")))
     for field in fields(batch):
         object.__setattr__(batch, field.name, _restore(plain["fields"][field.name]))
     return batch
+
+
+def _family(name: str, module: str | None) -> type[Predictions]:
+    """The family of that name, defined last; of those in the same module, where there are some."""
+    found = [family for family in FAMILIES if family.__name__ == name]
+    if not found:
+        raise ValueError(f"there is no family {name!r}; import the module that defines it first")
+    return ([family for family in found if family.__module__ == module] or found)[-1]
 
 
 def array_to_dict(array: Any) -> dict[str, Any]:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.checks import check_ndim, positive, real_array
+from wellcal._arrays.domains import positive
 from wellcal._arrays.linalg import checked_cholesky, log_determinant, solve_lower
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
-from wellcal._arrays.parameters import common_library, is_number, parameters, repeated, same_dtype
+from wellcal._arrays.parameters import common_library, same_dtype
 from wellcal._arrays.special import elementwise, positive_power, quiet
 from wellcal.predictions.base import Predictions, nonempty
-from wellcal.predictions.normal import NORMAL_INTERQUARTILE_RANGE, check_vectors
+from wellcal.predictions.fields import Parameter, checked_parameters, derived, family, parameter
+from wellcal.predictions.normal import NORMAL_INTERQUARTILE_RANGE
+
+_OF_VECTORS = {"loc": Parameter(ndim=2), "shape": Parameter(positive)}
+"""Parameters of the multivariate form besides its matrices."""
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class PowerExponential(Predictions):
     r"""Power exponential (generalised normal) distributions of scalars or vectors.
 
@@ -69,13 +71,11 @@ class PowerExponential(Predictions):
     array([[1., 1.]])
     """
 
-    loc: Array
-    scale: Array = None
-    shape: Array = None
-    cov: Array = None
-    chol: Array = field(init=False, default=None)
-
-    _arrays: ClassVar[tuple[str, ...]] = ("loc", "scale", "shape", "cov", "chol")
+    loc: Array = parameter(unit="scale")
+    scale: Array = parameter(positive, default=None)
+    shape: Array = parameter(positive, default=None)
+    cov: Array = parameter(ndim=3, default=None)
+    chol: Array = derived()
 
     def __post_init__(self) -> None:
         if self.shape is None:
@@ -85,17 +85,14 @@ class PowerExponential(Predictions):
                 "give either scale= for scalar targets, loc (n,), or cov= for vectors, loc (n, d)"
             )
         if self.cov is None:
-            loc, scale, shape = parameters(loc=self.loc, scale=self.scale, shape=self.shape)
-            positive(scale, "scale")
-            self._set(loc=loc, scale=scale, shape=shape)
+            self.check_parameters("loc", "scale", "shape")
         else:
-            loc = real_array(self.loc, "loc", ndim=(2,), like=common_library(self.loc, self.cov, self.shape))
-            check_vectors(loc, "loc")
+            like = common_library(self.loc, self.cov, self.shape)
+            given = {"loc": self.loc, "shape": self.shape}
+            loc, shape = checked_parameters(given, _OF_VECTORS, like=like).values()
             cov, chol = checked_cholesky(self.cov, "cov", loc)
-            shape = _shape_of_vectors(self.shape, loc)
             loc, shape, cov, chol = same_dtype([loc, shape, cov, chol])
-            self._set(loc=loc, shape=shape, cov=cov, chol=chol)
-        positive(self.shape, "shape")
+            self.store(loc=loc, shape=shape, cov=cov, chol=chol)
         nonempty(self)
 
     @property
@@ -109,7 +106,7 @@ class PowerExponential(Predictions):
 
     def variance(self) -> Array:
         """Variances, ``(n,)``, or of the coordinates, ``(n, d)``."""
-        ops, shape = self._ops, self.shape
+        ops, shape = self.ops, self.shape
         if self.cov is None:
             return self.scale**2 * ops.exp(ops.gammaln(3.0 / shape) - ops.gammaln(1.0 / shape))
         d = self.event_shape[0]
@@ -119,18 +116,18 @@ class PowerExponential(Predictions):
             - ops.gammaln(d / shape)
             - math.log(d)
         )
-        return radial[:, None] * self._xp.linalg.diagonal(self.cov)
+        return radial[:, None] * self.xp.linalg.diagonal(self.cov)
 
     def log_prob(self, y: Array) -> Array:
         """Log density at `y`, ``(n,)``."""
-        ops, shape = self._ops, self.shape
-        deviation = self._argument(y, "y") - self.loc
+        ops, shape = self.ops, self.shape
+        deviation = self.argument(y, "y") - self.loc
         if self.cov is None:
             z = ops.abs(deviation) / self.scale
             constant = ops.log(0.5 * shape) - ops.log(self.scale) - ops.gammaln(1.0 / shape)
             return constant - positive_power(ops, z, shape + 0.0 * z)
         d = self.event_shape[0]
-        q = self._xp.sum(solve_lower(self.chol, deviation) ** 2, axis=-1)
+        q = self.xp.sum(solve_lower(self.chol, deviation) ** 2, axis=-1)
         constant = (
             math.log(0.5 * d)
             + math.lgamma(0.5 * d)
@@ -143,31 +140,33 @@ class PowerExponential(Predictions):
 
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`, for scalar targets."""
-        self._need_scalar("cdf")
-        z = (self._argument(y, "y") - self.loc) / self.scale
+        self.require("cdf")
+        z = (self.argument(y, "y") - self.loc) / self.scale
         return elementwise(_scalar_cdf, z, self.shape)
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`, for scalar targets."""
-        self._need_scalar("quantile")
-        return self.loc + self.scale * elementwise(_scalar_quantile, self._argument(u, "u"), self.shape)
+        self.require("quantile")
+        return self.loc + self.scale * elementwise(_scalar_quantile, self.argument(u, "u"), self.shape)
 
-    def _upper_quantile(self, q: Array) -> Array:
+    def upper_quantile(self, q: Array) -> Array:
         """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
-        self._need_scalar("quantile")
-        return self.loc - self.scale * elementwise(_scalar_quantile, self._argument(q, "q"), self.shape)
+        self.require("quantile")
+        return self.loc - self.scale * elementwise(_scalar_quantile, self.argument(q, "q"), self.shape)
 
-    def _need_scalar(self, what: str) -> None:
-        if self.cov is not None:
-            raise TypeError(f"PowerExponential of vectors has no {what}: only scalar targets have one")
+    def missing(self, what: str) -> str | None:
+        """Why these predictions lack a method: vectors have neither cdf nor quantiles."""
+        if self.cov is not None and what in ("cdf", "quantile", "upper_quantile"):
+            return f"PowerExponential of vectors has no {what}: only scalar targets have one"
+        return super().missing(what)
 
     def interquartile_range(self) -> Array:
         """Interquartile ranges, ``(n,)``; for vectors those of normals of equal variance, ``(n, d)``."""
         if self.cov is None:
             return super().interquartile_range()
-        return NORMAL_INTERQUARTILE_RANGE * self._xp.sqrt(self.variance())
+        return NORMAL_INTERQUARTILE_RANGE * self.xp.sqrt(self.variance())
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         loc, shape = to_numpy(self.loc), to_numpy(self.shape).astype(np.float64)
         n = len(self)
         if self.cov is None:
@@ -178,17 +177,6 @@ class PowerExponential(Predictions):
         direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
         radius = (2.0 * rng.standard_gamma(d / shape, (size, n))) ** (1.0 / shape)
         return loc + (to_numpy(self.chol) @ (radius[..., None] * direction)[..., None])[..., 0]
-
-
-def _shape_of_vectors(shape: Any, loc: Array) -> Array:
-    n = int(loc.shape[0])
-    if is_number(shape):
-        return repeated(shape, "shape", (n,), loc[:, 0])
-    array = real_array(shape, "shape", like=loc)
-    check_ndim(array, "shape", (1,))
-    if tuple(array.shape) != (n,):
-        raise ValueError(f"shape and loc must have the same length, found {array.shape[0]} and {n}")
-    return array
 
 
 @quiet

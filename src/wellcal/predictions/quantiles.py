@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from wellcal._arrays.checks import check_rows, real_array
+from wellcal._arrays.domains import Domain
 from wellcal._arrays.namespaces import Array, NDArray, is_array, is_traced, to_numpy
-from wellcal._arrays.parameters import as_library
 from wellcal._arrays.special import draw_index, gather, integer_dtype
 from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.fields import family, parameter
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Quantiles(Predictions):
     """Predictions given by their quantiles at common levels.
 
@@ -42,10 +42,9 @@ class Quantiles(Predictions):
     """
 
     levels: Any
-    values: Array
+    values: Array = parameter(ndim=2)
 
-    _arrays: ClassVar[tuple[str, ...]] = ("values",)
-    _targets: ClassVar[str] = "bins"
+    target_domain: ClassVar[Domain] = Domain("bins")
 
     def __post_init__(self) -> None:
         levels = real_array(to_numpy(self.levels) if is_array(self.levels) else self.levels, "levels")
@@ -64,11 +63,11 @@ class Quantiles(Predictions):
                 f"values must have one column for each of the {len(levels)} levels, found shape "
                 f"{tuple(values.shape)}"
             )
-        self._set(levels=levels, values=values)
+        self.store(levels=levels, values=values)
         check_rows(
             "values",
             values,
-            self._xp.all(values[:, 1:] >= values[:, :-1], axis=1),
+            self.xp.all(values[:, 1:] >= values[:, :-1], axis=1),
             "cross (are not in increasing order)",
             "sort each row, e.g. np.sort(values, axis=1)",
         )
@@ -82,8 +81,8 @@ class Quantiles(Predictions):
 
     def bins(self, y: Array) -> Array:
         """Bins 0 .. L into which targets `y` fall, ``(n,)``."""
-        xp = self._xp
-        above = self._argument(y, "y")[..., None] > self.values
+        xp = self.xp
+        above = self.argument(y, "y")[..., None] > self.values
         return xp.sum(xp.astype(above, integer_dtype(xp)), axis=-1)
 
     # -- representatives ---------------------------------------------------------------------
@@ -93,8 +92,8 @@ class Quantiles(Predictions):
 
         Outside of them it is not known, and the lowest or highest level is returned.
         """
-        xp, y, last = self._xp, self._argument(y, "y"), len(self.levels) - 1
-        levels = xp.broadcast_to(self._levels(), tuple(self.values.shape))
+        xp, y, last = self.xp, self.argument(y, "y"), len(self.levels) - 1
+        levels = xp.broadcast_to(self.constant(self.levels), tuple(self.values.shape))
         below = xp.sum(xp.astype(self.values <= y[..., None], integer_dtype(xp)), axis=-1)
         left = xp.clip(below - 1, 0, last)
         right = xp.clip(below, 0, last)
@@ -109,7 +108,7 @@ class Quantiles(Predictions):
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u` between the lowest and highest of `levels`, interpolated linearly."""
-        xp, u = self._xp, self._argument(u, "u")
+        xp, u = self.xp, self.argument(u, "u")
         first, last = float(self.levels[0]), float(self.levels[-1])
         rounding = 4.0 * float(xp.finfo(u.dtype).eps)
         if not is_traced(u) and not bool(xp.all((u >= first - rounding) & (u <= last + rounding))):
@@ -117,7 +116,7 @@ class Quantiles(Predictions):
                 f"u must lie between the lowest and highest level, {first:g} and {last:g}: nothing is known "
                 "of the quantiles beyond; predict quantiles at more levels"
             )
-        levels = self._levels()
+        levels = self.constant(self.levels)
         right = xp.sum(xp.astype(levels < u[..., None], integer_dtype(xp)), axis=-1)
         right = xp.clip(right, 0, len(self.levels) - 1)
         right = xp.broadcast_to(right, np.broadcast_shapes(tuple(right.shape), (len(self),)))
@@ -131,16 +130,23 @@ class Quantiles(Predictions):
 
     def interquartile_range(self) -> Array:
         """Interquartile ranges, ``(n,)``; where levels do not reach the quartiles, in proportion."""
-        low, high = max(0.25, float(self.levels[0])), min(0.75, float(self.levels[-1]))
-        if low >= high:
-            raise TypeError("these Quantiles have no interquartile range: no two levels span the middle half")
+        low, high = self._middle()
+        self.require("interquartile_range")
         return (self.quantile(high) - self.quantile(low)) * (0.5 / (high - low))
 
-    def _levels(self) -> Array:
-        return as_library(self.levels, self._like, self._like.dtype)
+    def _middle(self) -> tuple[float, float]:
+        """The part of the levels between the quartiles."""
+        return max(0.25, float(self.levels[0])), min(0.75, float(self.levels[-1]))
 
-    def _edges(self) -> NDArray:
-        """Ends of the bins, ``(n, L + 2)``; outer bins, which have none, are as wide as those beside them."""
+    def missing(self, what: str) -> str | None:
+        """Why these predictions lack a method: their levels may not reach the middle."""
+        low, high = self._middle()
+        if what == "interquartile_range" and low >= high:
+            return "these Quantiles have no interquartile range: no two levels span the middle half"
+        return super().missing(what)
+
+    def bin_edges(self) -> NDArray:
+        """Ends of the bins, ``(n, L + 2)``; outer bins, which have none, are as wide as their neighbours."""
         values = to_numpy(self.values).astype(np.float64)
         spread = values[:, -1:] - values[:, :1]
         spread = np.where(spread > 0, spread, 1.0)
@@ -148,8 +154,8 @@ class Quantiles(Predictions):
         widths = np.where(widths > 0, widths, spread)
         return np.hstack([values[:, :1] - widths[:, :1], values, values[:, -1:] + widths[:, -1:]])
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
-        edges = self._edges()
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
+        edges = self.bin_edges()
         rows = np.arange(len(self))
         chosen = draw_index(np.broadcast_to(self.bin_probs(), (len(self), edges.shape[1] - 1)), rng, size)
         low, high = edges[rows, chosen], edges[rows, chosen + 1]

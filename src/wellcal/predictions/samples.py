@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import check_ndim, check_same_length, real_array
+from wellcal._arrays.checks import check_ndim, check_same_length, one_of, real_array
+from wellcal._arrays.domains import simplex
 from wellcal._arrays.namespaces import Array, NDArray, is_array, namespace, to_numpy
-from wellcal._arrays.parameters import check_probabilities, common_library
+from wellcal._arrays.parameters import common_library
 from wellcal._arrays.special import draw_index, table_quantile
 from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.fields import family, parameter
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Samples(Predictions):
     """Predictions given by S values each.
 
@@ -47,25 +48,23 @@ class Samples(Predictions):
     array([1.5, 5. ])
     """
 
-    values: Array
-    weights: Array = None
+    values: Array = parameter(ndim=2)
+    weights: Array = parameter(simplex, ndim=2, default=None)
     kind: str = "draws"
 
-    _arrays: ClassVar[tuple[str, ...]] = ("values", "weights")
-    _continuous: ClassVar[bool] = False
+    continuous: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.kind not in ("draws", "atoms"):
-            raise ValueError(f'kind must be "draws" or "atoms", found {self.kind!r}')
+        one_of(self.kind, "kind", ("draws", "atoms"))
         if self.weights is not None and self.kind == "draws":
             raise ValueError('weights need kind="atoms": draws from the prediction are equally weighted')
         values = _values(self.values, common_library(self.values, self.weights))
         if values.shape[1] == 0:
             raise ValueError(f"values has no samples, found shape {tuple(values.shape)}")
-        self._set(values=values)
+        self.store(values=values)
         nonempty(self)
         if self.weights is not None:
-            self._set(weights=_weights(self.weights, values))
+            self.store(weights=_weights(self.weights, values))
 
     @property
     def holds_objects(self) -> bool:
@@ -73,8 +72,9 @@ class Samples(Predictions):
         return _are_objects(self.values)
 
     @property
-    def _targets(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return "objects" if self.holds_objects else "real"
+    def target_kind(self) -> str:
+        """What targets are: "objects" or "real"."""
+        return "objects" if self.holds_objects else super().target_kind
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -100,50 +100,52 @@ class Samples(Predictions):
         if self.holds_objects:
             return np.full((n, size), 1.0 / size)
         flat = self.values if self.values.ndim == 2 else self.values[:, :, 0]
-        return self._xp.full_like(flat, 1.0 / size)
+        return self.xp.full_like(flat, 1.0 / size)
 
     def _average(self, values: Array) -> Array:
         weights = self.atom_weights()
-        return self._xp.sum((weights if values.ndim == 2 else weights[:, :, None]) * values, axis=1)
+        return self.xp.sum((weights if values.ndim == 2 else weights[:, :, None]) * values, axis=1)
 
-    def _need_numbers(self, what: str, *, scalar: bool = False) -> None:
-        if self.holds_objects:
-            raise TypeError(f"Samples of objects have no {what}")
-        if scalar and self.event_shape != ():
-            raise TypeError(f"Samples of vectors have no {what}: only scalar targets have one")
+    def missing(self, what: str) -> str | None:
+        """Why these predictions lack a method: objects can only be sampled, and vectors have no quantiles."""
+        if self.holds_objects and what != "sample":
+            return f"Samples of objects have no {what.replace('_', ' ')}"
+        if self.event_shape != () and what in ("cdf", "quantile"):
+            return f"Samples of vectors have no {what}: only scalar targets have one"
+        return super().missing(what)
 
     def mean(self) -> Array:
         """Means, ``(n,)`` or ``(n, d)``."""
-        self._need_numbers("mean")
+        self.require("mean")
         return self._average(self.values)
 
     def variance(self) -> Array:
         """Variances, ``(n,)``, or of the coordinates, ``(n, d)``."""
-        self._need_numbers("variance")
+        self.require("variance")
         mean = self.mean()
         return self._average((self.values - (mean[:, None] if mean.ndim == 1 else mean[:, None, :])) ** 2)
 
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`: weight of the values up to and including it."""
-        self._need_numbers("cdf", scalar=True)
-        xp, weights = self._xp, self.atom_weights()
-        below = self.values <= self._argument(y, "y")[..., None]
+        self.require("cdf")
+        xp, weights = self.xp, self.atom_weights()
+        below = self.values <= self.argument(y, "y")[..., None]
         return xp.sum(xp.where(below, weights, 0.0 * weights), axis=-1)
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`: the smallest value whose distribution function reaches it."""
-        self._need_numbers("quantile", scalar=True)
-        return table_quantile(self.values, self.atom_weights(), self._argument(u, "u"))
+        self.require("quantile")
+        return table_quantile(self.values, self.atom_weights(), self.argument(u, "u"))
 
     def interquartile_range(self) -> Array:
         """Interquartile ranges, ``(n,)``, or of the coordinates, ``(n, d)``."""
-        self._need_numbers("interquartile range")
+        self.require("interquartile_range")
         if self.event_shape == ():
             return super().interquartile_range()
-        columns = [self._with(values=self.values[:, :, k]) for k in range(self.event_shape[0])]
-        return self._xp.stack([column.interquartile_range() for column in columns], axis=1)
+        columns = [self.with_fields(values=self.values[:, :, k]) for k in range(self.event_shape[0])]
+        return self.xp.stack([column.interquartile_range() for column in columns], axis=1)
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         values = to_numpy(self.values)
         if self.weights is None:
             index = rng.integers(values.shape[1], size=(size, len(self)))
@@ -191,5 +193,5 @@ def _weights(weights: Any, values: Array) -> Array:
     array = real_array(weights, "weights", ndim=(1, 2), like=like)
     if tuple(array.shape) not in ((size,), (n, size)):
         raise ValueError(f"weights must have shape ({size},) or ({n}, {size}), found {tuple(array.shape)}")
-    check_probabilities(array if array.ndim == 2 else array[None, :], "weights")
+    simplex.check(array if array.ndim == 2 else array[None, :], "weights")
     return namespace(array).broadcast_to(array, (n, size))

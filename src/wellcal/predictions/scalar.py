@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.checks import nonnegative, positive
+from wellcal._arrays.domains import Domain, nonnegative, positive, unit_interval
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.ops import Ops
-from wellcal._arrays.parameters import check_within, parameters
 from wellcal._arrays.special import betaln, elementwise, log_gamma_ratio, quiet, student_t_lower_quantile
-from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.base import Predictions
+from wellcal.predictions.fields import family, parameter
 from wellcal.predictions.normal import LOG_2PI
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Laplace(Predictions):
     """Laplace distributions of a scalar target, with density ``exp(-|y - loc| / scale) / (2 scale)``.
 
@@ -36,16 +35,8 @@ class Laplace(Predictions):
     array([ 2., 18.])
     """
 
-    loc: Array
-    scale: Array
-
-    _arrays: ClassVar[tuple[str, ...]] = ("loc", "scale")
-
-    def __post_init__(self) -> None:
-        loc, scale = parameters(loc=self.loc, scale=self.scale)
-        positive(scale, "scale")
-        self._set(loc=loc, scale=scale)
-        nonempty(self)
+    loc: Array = parameter(unit="scale")
+    scale: Array = parameter(positive)
 
     def mean(self) -> Array:
         """Means, ``(n,)``."""
@@ -57,25 +48,25 @@ class Laplace(Predictions):
 
     def log_prob(self, y: Array) -> Array:
         """Log density at `y`."""
-        ops = self._ops
-        return -ops.abs(self._argument(y, "y") - self.loc) / self.scale - ops.log(2.0 * self.scale)
+        ops = self.ops
+        return -ops.abs(self.argument(y, "y") - self.loc) / self.scale - ops.log(2.0 * self.scale)
 
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`."""
-        ops = self._ops
-        z = (self._argument(y, "y") - self.loc) / self.scale
+        ops = self.ops
+        z = (self.argument(y, "y") - self.loc) / self.scale
         tail = 0.5 * ops.exp(-ops.abs(z))
         return ops.where(z < 0, tail, 1.0 - tail)
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`."""
-        return self.loc + self.scale * elementwise(_laplace_quantile, self._argument(u, "u"))
+        return self.loc + self.scale * elementwise(_laplace_quantile, self.argument(u, "u"))
 
-    def _upper_quantile(self, q: Array) -> Array:
+    def upper_quantile(self, q: Array) -> Array:
         """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
-        return self.loc - self.scale * elementwise(_laplace_quantile, self._argument(q, "q"))
+        return self.loc - self.scale * elementwise(_laplace_quantile, self.argument(q, "q"))
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return rng.laplace(to_numpy(self.loc), to_numpy(self.scale), (size, len(self)))
 
 
@@ -83,7 +74,7 @@ def _laplace_quantile(u: NDArray) -> NDArray:
     return np.where(u < 0.5, np.log(2.0 * u), -np.log(2.0 * (1.0 - u)))
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class StudentT(Predictions):
     """Student t distributions of a scalar target.
 
@@ -103,27 +94,18 @@ class StudentT(Predictions):
     array([2., 8.])
     """
 
-    df: Array
-    loc: Array
-    scale: Array
-
-    _arrays: ClassVar[tuple[str, ...]] = ("df", "loc", "scale")
-
-    def __post_init__(self) -> None:
-        df, loc, scale = parameters(df=self.df, loc=self.loc, scale=self.scale)
-        positive(df, "df")
-        positive(scale, "scale")
-        self._set(df=df, loc=loc, scale=scale)
-        nonempty(self)
+    df: Array = parameter(positive)
+    loc: Array = parameter(unit="scale")
+    scale: Array = parameter(positive)
 
     def mean(self) -> Array:
-        """Means, ``(n,)``; NaN for df <= 1, where there is none."""
-        ops = self._ops
+        """Means, ``(n,)``; NaN for df <= 1, where it does not exist."""
+        ops = self.ops
         return ops.where(self.df > 1, self.loc, math.nan * ops.one(self.loc))
 
     def variance(self) -> Array:
         """Variances, ``(n,)``; infinite for 1 < df <= 2, NaN for df <= 1."""
-        ops, df = self._ops, self.df
+        ops, df = self.ops, self.df
         exists = df > 2
         ratio = df / ops.where(exists, df - 2.0, ops.one(df))
         otherwise = ops.where(df > 1, math.inf * ops.one(df), math.nan * ops.one(df))
@@ -131,8 +113,8 @@ class StudentT(Predictions):
 
     def log_prob(self, y: Array) -> Array:
         """Log density at `y`."""
-        ops, df = self._ops, self.df
-        z = ops.abs(self._argument(y, "y") - self.loc) / (self.scale * ops.sqrt(df))
+        ops, df = self.ops, self.df
+        z = ops.abs(self.argument(y, "y") - self.loc) / (self.scale * ops.sqrt(df))
         far = z > 1e8  # beyond, 1 + z^2 rounds to z^2, which may overflow
         square = ops.where(far, 0.0 * z, z) ** 2
         tail = ops.where(far, 2.0 * ops.log(ops.where(far, z, ops.one(z))), ops.log1p(square))
@@ -141,36 +123,24 @@ class StudentT(Predictions):
 
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`."""
-        z = (self._argument(y, "y") - self.loc) / self.scale
+        z = (self.argument(y, "y") - self.loc) / self.scale
         return elementwise(special.stdtr, self.df, z)
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`."""
-        return self.loc + self.scale * elementwise(student_t_lower_quantile, self.df, self._argument(u, "u"))
+        return self.loc + self.scale * elementwise(student_t_lower_quantile, self.df, self.argument(u, "u"))
 
-    def _upper_quantile(self, q: Array) -> Array:
+    def upper_quantile(self, q: Array) -> Array:
         """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
-        return self.loc - self.scale * elementwise(student_t_lower_quantile, self.df, self._argument(q, "q"))
+        return self.loc - self.scale * elementwise(student_t_lower_quantile, self.df, self.argument(q, "q"))
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         z = rng.standard_t(to_numpy(self.df), (size, len(self)))
         return to_numpy(self.loc) + to_numpy(self.scale) * z
 
 
-class _Positive(Predictions):
-    """What families on the half-line share."""
-
-    _targets: ClassVar[str] = "nonnegative"
-
-    def check_targets(self, y: object, name: str = "y") -> Array:
-        """Targets as a floating array ``(n,)`` of non-negative numbers."""
-        array = super().check_targets(y, name)
-        nonnegative(array, name)
-        return array
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Gamma(_Positive):
+@family
+class Gamma(Predictions):
     """Gamma distributions of a non-negative target.
 
     Parameters
@@ -187,17 +157,10 @@ class Gamma(_Positive):
     array([3., 6.])
     """
 
-    shape: Array
-    scale: Array
+    shape: Array = parameter(positive)
+    scale: Array = parameter(positive)
 
-    _arrays: ClassVar[tuple[str, ...]] = ("shape", "scale")
-
-    def __post_init__(self) -> None:
-        shape, scale = parameters(shape=self.shape, scale=self.scale)
-        positive(shape, "shape")
-        positive(scale, "scale")
-        self._set(shape=shape, scale=scale)
-        nonempty(self)
+    target_domain: ClassVar[Domain] = nonnegative
 
     def mean(self) -> Array:
         """Means, ``(n,)``."""
@@ -210,8 +173,8 @@ class Gamma(_Positive):
     @quiet
     def log_prob(self, y: Array) -> Array:
         """Log density at `y`; minus infinity for negative `y`."""
-        ops = self._ops
-        z = self._argument(y, "y") / self.scale
+        ops = self.ops
+        z = self.argument(y, "y") / self.scale
         possible = z >= 0
         z = ops.where(possible, z, ops.one(z))
         found = ops.xlogy(self.shape - 1.0 + 0.0 * z, z) - z - ops.gammaln(self.shape) - ops.log(self.scale)
@@ -219,17 +182,17 @@ class Gamma(_Positive):
 
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`."""
-        return elementwise(_gamma_cdf, self.shape, self._argument(y, "y") / self.scale)
+        return elementwise(_gamma_cdf, self.shape, self.argument(y, "y") / self.scale)
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`."""
-        return self.scale * elementwise(special.gammaincinv, self.shape, self._argument(u, "u"))
+        return self.scale * elementwise(special.gammaincinv, self.shape, self.argument(u, "u"))
 
-    def _upper_quantile(self, q: Array) -> Array:
+    def upper_quantile(self, q: Array) -> Array:
         """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
-        return self.scale * elementwise(special.gammainccinv, self.shape, self._argument(q, "q"))
+        return self.scale * elementwise(special.gammainccinv, self.shape, self.argument(q, "q"))
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return rng.gamma(to_numpy(self.shape), to_numpy(self.scale), (size, len(self)))
 
 
@@ -237,8 +200,8 @@ def _gamma_cdf(shape: NDArray, z: NDArray) -> NDArray:
     return special.gammainc(shape, np.maximum(z, 0.0))
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class LogNormal(_Positive):
+@family
+class LogNormal(Predictions):
     """Distributions of a positive target whose logarithm is normal.
 
     A target of zero is accepted; its density is zero.
@@ -257,32 +220,26 @@ class LogNormal(_Positive):
     array([1., 1.])
     """
 
-    mu: Array
-    sigma: Array
+    mu: Array = parameter(unit="sigma")
+    sigma: Array = parameter(positive)
 
-    _arrays: ClassVar[tuple[str, ...]] = ("mu", "sigma")
-
-    def __post_init__(self) -> None:
-        mu, sigma = parameters(mu=self.mu, sigma=self.sigma)
-        positive(sigma, "sigma")
-        self._set(mu=mu, sigma=sigma)
-        nonempty(self)
+    target_domain: ClassVar[Domain] = nonnegative
 
     @quiet
     def mean(self) -> Array:
         """Means, ``(n,)``."""
-        return self._ops.exp(self.mu + 0.5 * self.sigma**2)
+        return self.ops.exp(self.mu + 0.5 * self.sigma**2)
 
     @quiet
     def variance(self) -> Array:
         """Variances, ``(n,)``."""
-        ops, square = self._ops, self.sigma**2
+        ops, square = self.ops, self.sigma**2
         return ops.expm1(square) * ops.exp(2.0 * self.mu + square)
 
     @quiet
     def log_prob(self, y: Array) -> Array:
         """Log density at `y`; minus infinity for `y` <= 0."""
-        ops, y = self._ops, self._argument(y, "y")
+        ops, y = self.ops, self.argument(y, "y")
         possible = y > 0
         log_y = ops.log(ops.where(possible, y, ops.one(y)))
         z = (log_y - self.mu) / self.sigma
@@ -291,21 +248,21 @@ class LogNormal(_Positive):
 
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`."""
-        return elementwise(_log_normal_cdf, self._argument(y, "y"), self.mu, self.sigma)
+        return elementwise(_log_normal_cdf, self.argument(y, "y"), self.mu, self.sigma)
 
     @quiet
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`."""
-        ops = self._ops
-        return ops.exp(self.mu + self.sigma * ops.ndtri(self._argument(u, "u")))
+        ops = self.ops
+        return ops.exp(self.mu + self.sigma * ops.ndtri(self.argument(u, "u")))
 
     @quiet
-    def _upper_quantile(self, q: Array) -> Array:
+    def upper_quantile(self, q: Array) -> Array:
         """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
-        ops = self._ops
-        return ops.exp(self.mu - self.sigma * ops.ndtri(self._argument(q, "q")))
+        ops = self.ops
+        return ops.exp(self.mu - self.sigma * ops.ndtri(self.argument(q, "q")))
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return rng.lognormal(to_numpy(self.mu), to_numpy(self.sigma), (size, len(self)))
 
 
@@ -313,7 +270,7 @@ def _log_normal_cdf(y: NDArray, mu: NDArray, sigma: NDArray) -> NDArray:
     return special.ndtr((np.log(np.maximum(y, 0.0)) - mu) / sigma)
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@family
 class Beta(Predictions):
     """Beta distributions of a target in [0, 1].
 
@@ -331,24 +288,10 @@ class Beta(Predictions):
     array([0.5 , 0.75])
     """
 
-    a: Array
-    b: Array
+    a: Array = parameter(positive)
+    b: Array = parameter(positive)
 
-    _arrays: ClassVar[tuple[str, ...]] = ("a", "b")
-    _targets: ClassVar[str] = "unit interval"
-
-    def __post_init__(self) -> None:
-        a, b = parameters(a=self.a, b=self.b)
-        positive(a, "a")
-        positive(b, "b")
-        self._set(a=a, b=b)
-        nonempty(self)
-
-    def check_targets(self, y: object, name: str = "y") -> Array:
-        """Targets as a floating array ``(n,)`` of numbers in [0, 1]."""
-        array = super().check_targets(y, name)
-        check_within(array, name, 0.0, 1.0)
-        return array
+    target_domain: ClassVar[Domain] = unit_interval
 
     def mean(self) -> Array:
         """Means, ``(n,)``."""
@@ -362,11 +305,11 @@ class Beta(Predictions):
     @quiet
     def log_prob(self, y: Array) -> Array:
         """Log density at `y`; minus infinity outside [0, 1]."""
-        ops, y = self._ops, self._argument(y, "y")
+        ops, y = self.ops, self.argument(y, "y")
         possible = (y >= 0) & (y <= 1)
         y = ops.where(possible, y, 0.5 * ops.one(y))
         zero = 0.0 * y
-        # Terms of order zero vanish at their end of the interval also where the logarithm is infinite.
+        # Terms of order zero vanish at their end of the interval even where the logarithm is infinite.
         found = (
             ops.xlogy(self.a - 1.0 + zero, y)
             + _xlog1py(ops, self.b - 1.0 + zero, -y)
@@ -376,17 +319,17 @@ class Beta(Predictions):
 
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`."""
-        return elementwise(_beta_cdf, self._argument(y, "y"), self.a, self.b)
+        return elementwise(_beta_cdf, self.argument(y, "y"), self.a, self.b)
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`."""
-        return elementwise(special.betaincinv, self.a, self.b, self._argument(u, "u"))
+        return elementwise(special.betaincinv, self.a, self.b, self.argument(u, "u"))
 
-    def _upper_quantile(self, q: Array) -> Array:
+    def upper_quantile(self, q: Array) -> Array:
         """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
-        return elementwise(special.betainccinv, self.a, self.b, self._argument(q, "q"))
+        return elementwise(special.betainccinv, self.a, self.b, self.argument(q, "q"))
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return rng.beta(to_numpy(self.a), to_numpy(self.b), (size, len(self)))
 
 

@@ -6,10 +6,12 @@ follow the unit of the targets, so that metres and millimetres give the same res
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from wellcal._arrays.chunks import budget, pairs_above, tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import (
     Array,
     is_numpy,
@@ -20,9 +22,11 @@ from wellcal._arrays.namespaces import (
     to_numpy,
 )
 from wellcal._arrays.ops import ops_for
-from wellcal.expectations._pairing import Lowering
-from wellcal.expectations.decompose import components_of, slice_rows
+from wellcal._arrays.registry import Rules
+from wellcal._arrays.rows import slice_rows
+from wellcal.expectations.decompose import components_of
 from wellcal.expectations.distances import distance
+from wellcal.expectations.lowering import Lowering
 from wellcal.kernels import (
     Delta,
     ExpDistance,
@@ -44,16 +48,13 @@ from wellcal.predictions import (
     Normal,
     Predictions,
     Quantiles,
-    Samples,
 )
 from wellcal.predictions.adapters import as_predictions
-from wellcal.problem.pairs import tile_shape, triangle_tiles
 
 SUBSAMPLE = 2000
 """Predictions from which scales are taken: all of them up to this number."""
 
 _SEED = 0
-_ELEMENTS = 262_144  # entries of the arrays of a tile: 2 MiB
 
 
 def default_kernel(pred: object, *, expectations: str | Lowering = "auto") -> Kernel:
@@ -91,7 +92,7 @@ def default_kernel(pred: object, *, expectations: str | Lowering = "auto") -> Ke
 
 def subsample(predictions: Predictions) -> Predictions:
     """At most `SUBSAMPLE` of the predictions, without gradients, always the same ones."""
-    fixed = predictions if is_numpy(predictions._xp) else predictions._map(stop_gradient)
+    fixed = predictions if is_numpy(predictions.xp) else predictions.map_arrays(stop_gradient)
     n = len(fixed)
     if n <= SUBSAMPLE:
         return fixed
@@ -100,29 +101,63 @@ def subsample(predictions: Predictions) -> Predictions:
 
 def _target_kernel(predictions: Predictions) -> Kernel:
     families = [component for component, _ in components_of(predictions)]
-    first = families[0]
-    if all(isinstance(f, (Bernoulli, Quantiles)) or _is_nominal(f) for f in families):
+    if all(map(_is_nominal, families)):
         return Delta()
-    if isinstance(first, Samples) and first.values.dtype == object:
+    if any(family.target_kind == "objects" for family in families):
         raise ValueError(
             "Samples of objects have no default kernel; give ExpDistance(metric) @ Callable(function)"
         )
-    scale = target_scale(predictions)
-    return Laplacian(scale) if all(isinstance(f, Laplace) for f in families) else Gaussian(scale)
+    kernels = {TARGET_KERNELS.find(type(family)) for family in families}
+    kernel = kernels.pop() if len(kernels) == 1 else None
+    return (kernel or Gaussian)(target_scale(predictions))
 
 
 def _is_nominal(predictions: Predictions) -> bool:
-    return isinstance(predictions, Categorical) and predictions.support is None
+    """Whether targets are names rather than numbers: classes without support, and bins."""
+    if isinstance(predictions, Categorical):
+        return predictions.support is None
+    return predictions.target_kind in ("labels", "bins")
 
 
-def _metric(predictions: Predictions, on_targets: Kernel) -> tuple[Metric, float]:
-    if isinstance(predictions, (Bernoulli, Categorical)):
-        return TotalVariation(), 1.0
-    if isinstance(predictions, (Normal, DiagonalNormal, Laplace, Quantiles)):
-        return Wasserstein(), 1.0
-    if isinstance(predictions, MultivariateNormal):
-        return RootCovariance(), 1.0
+TARGET_KERNELS: Rules[Callable[[Any], Kernel]] = Rules("a default kernel on targets")
+"""The kernel on targets, from its length scale, by family; Gaussian where there is none."""
+
+TARGET_KERNELS.register(Laplace)(Laplacian)
+
+MetricAndPower: TypeAlias = tuple[Metric, float]
+
+METRICS: Rules[Callable[[Kernel], MetricAndPower]] = Rules("a default metric")
+"""The metric on predictions and its power, from the kernel on targets, by family."""
+
+
+@METRICS.register(Predictions)
+def _mean_discrepancy(on_targets: Kernel) -> MetricAndPower:
     return MaximumMeanDiscrepancy(on_targets), 2.0
+
+
+@METRICS.register(Bernoulli)
+@METRICS.register(Categorical)
+def _total_variation(on_targets: Kernel) -> MetricAndPower:
+    return TotalVariation(), 1.0
+
+
+@METRICS.register(Normal)
+@METRICS.register(DiagonalNormal)
+@METRICS.register(Laplace)
+@METRICS.register(Quantiles)
+def _wasserstein(on_targets: Kernel) -> MetricAndPower:
+    return Wasserstein(), 1.0
+
+
+@METRICS.register(MultivariateNormal)
+def _root_covariance(on_targets: Kernel) -> MetricAndPower:
+    return RootCovariance(), 1.0
+
+
+def _metric(predictions: Predictions, on_targets: Kernel) -> MetricAndPower:
+    rule = METRICS.find(type(predictions))
+    assert rule is not None
+    return rule(on_targets)
 
 
 def target_scale(predictions: Predictions) -> Any:
@@ -146,12 +181,10 @@ def _median_over_cases(spread: Array) -> Array:
 
 def _median(values: Array) -> Array:
     """Median of a vector, in any library and under tracing."""
+    low, high = (values.shape[0] - 1) // 2, values.shape[0] // 2
     xp = namespace(values)
-    if is_numpy(xp):
-        return np.median(values)
-    ordered = xp.sort(values)
-    n = values.shape[0]
-    return 0.5 * (ordered[(n - 1) // 2] + ordered[n // 2])
+    ordered = np.partition(values, (low, high)) if is_numpy(xp) else xp.sort(values)
+    return 0.5 * (ordered[low] + ordered[high])
 
 
 def _as_scale(value: Array) -> Any:
@@ -167,15 +200,14 @@ def median_distance(
     if n < 2:
         return 1.0
     prepared, rows = distance(metric, predictions, expectations=expectations)
-    ops = ops_for(predictions._xp)
-    xp = predictions._xp
+    ops = ops_for(predictions.xp)
+    xp = predictions.xp
     parts: list[Array] = []
-    for i, j in triangle_tiles(0, n, *tile_shape(prepared.width, _ELEMENTS)):
+    for i, j in triangle_tiles(0, n, *tile_shape(prepared.width, 2 * budget.cache)):
         block = prepared.tile(ops, slice_rows(rows, i.index), slice_rows(rows, j.index))
         block = xp.reshape(block, (-1,))
         if i.stop > j.start:
-            above = np.arange(i.start, i.stop)[:, None] < np.arange(j.start, j.stop)[None, :]
-            block = take_rows(block, np.flatnonzero(above))
+            block = take_rows(block, np.flatnonzero(pairs_above(i, j)))
         parts.append(block)
     median = _median(xp.concat(parts) if len(parts) > 1 else parts[0])
     if is_traced(median):

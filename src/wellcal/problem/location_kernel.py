@@ -9,31 +9,36 @@ depends on the targets, so that many sets of targets cost n J kernel values each
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, cast
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from wellcal._arrays.namespaces import Array, NDArray, namespace, take_rows, widen
-from wellcal._arrays.ops import Ops, ops_for
+from wellcal._arrays.chunks import budget, in_chunks, rows_within
+from wellcal._arrays.namespaces import Array, NDArray, concat_rows, namespace, take_rows, widen
+from wellcal._arrays.ops import ops_for
+from wellcal._arrays.rows import slice_rows
 from wellcal._arrays.threads import one_blas_thread
-from wellcal.expectations._pairing import Notes, plan
-from wellcal.expectations.bilinear import Form, _flat_points
+from wellcal.expectations.bilinear import ElementForm
 from wellcal.expectations.decompose import (
-    Rows,
     Targets,
     class_labels,
     components_of,
+    dimension_of,
+    flat_points,
     is_objects,
-    merge_groups,
-    slice_rows,
-    target_group,
+    merged,
+    points,
+    target_components,
     targets_are_indices,
 )
-from wellcal.expectations.joint import _atoms
+from wellcal.expectations.joint import joint_atoms
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
+from wellcal.expectations.plans import Notes, plan
+from wellcal.expectations.rules.elements import Points
 from wellcal.kernels.base import Kernel, Radial, TargetKernel, Tensor
 from wellcal.kernels.matrix import contains_callable, label_matrix, values_matrix
 from wellcal.kernels.targets import Joint
@@ -41,14 +46,12 @@ from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.batches import concatenate
 from wellcal.problem.locations import Locations, as_locations
 from wellcal.problem.problem import check_pair_kernel, expand
+from wellcal.problem.rectangles import InChunks, VisitsRectangles
 
 Column = Callable[[int], NDArray]
 """Kernel values ``(R, m)`` of R sets of m targets at location j."""
 
 _ROUNDING = 1e-13  # of expectations in closed form, relative to the largest at a location
-_ELEMENTS = 1_000_000  # entries of a temporary array
-_CHUNK = 32_768  # targets handled at a time, for each location: 256 KiB stay in the cache
-_STACK = 524_288  # deviations handled at a time where all locations are needed together
 
 
 def deviations(
@@ -67,6 +70,7 @@ def location_kernel(
     predictions: Predictions,
     locations: Locations | tuple[Any, Any],
     *,
+    engine: VisitsRectangles | None = None,
     expectations: str | Lowering = "auto",
 ) -> LocationKernel:
     """Do the work on predictions and locations once, for any number of targets.
@@ -79,9 +83,12 @@ def location_kernel(
         Predictions of the n cases.
     locations
         From :func:`draw_locations`, or a tuple ``(predictions, targets)`` as a user gives it.
+    engine
+        Evaluates kernels between cases and locations; None does so in plain chunks.
     expectations
         As in :func:`ucme`.
     """
+    visitor = InChunks() if engine is None else engine
     notes = Notes()
     locations = as_locations(locations, predictions, None)
     terms: list[_Term] = []
@@ -90,7 +97,7 @@ def location_kernel(
         if isinstance(part, Joint):
             term, mean = _joint_term(factor, part, predictions, locations, expectations, notes)
         else:
-            term, mean = _tensor_term(factor, part, predictions, locations, expectations, notes)
+            term, mean = _tensor_term(factor, part, predictions, locations, visitor, expectations, notes)
         terms.append(term)
         expected = mean if expected is None else expected + mean
     return LocationKernel(locations, tuple(terms), expected, notes)
@@ -127,6 +134,12 @@ class LocationKernel:
         error = 0.0 if np.isnan(self.notes.error) else self.notes.error
         return rounding + error * sum(np.max(np.abs(term.weights), axis=0) for term in self.terms)
 
+    def weighted(self, weights: Array) -> LocationKernel:
+        """The same with D_ij multiplied by the weight ``(n,)`` of case i."""
+        column = weights[:, None]
+        terms = tuple(replace(term, weights=term.weights * column) for term in self.terms)
+        return replace(self, terms=terms, expected=self.expected * column)
+
     def values(self, targets: Array) -> Array:
         """k((P_i, y_i), T_j), ``(n, J)``, for targets in internal form, in any array library."""
         total: Array = None
@@ -160,7 +173,7 @@ class LocationKernel:
         weights = [np.ascontiguousarray(term.weights.T) for term in self.terms]
         # Products with single vectors are too small for the threads of BLAS.
         with np.errstate(over="ignore", under="ignore"), one_blas_thread():
-            for sets, cases in self._chunks(len(targets), _CHUNK):
+            for sets, cases in self._chunks(len(targets), budget.cache // 4):
                 part = targets[sets, cases]
                 for term, by_location in zip(self.terms, weights, strict=True):
                     column = term.columns(part, cases)
@@ -178,7 +191,7 @@ class LocationKernel:
         means = np.zeros((len(targets), count))
         products = np.zeros((len(targets), count, count))
         with np.errstate(over="ignore", under="ignore"), one_blas_thread():
-            for sets, cases in self._chunks(len(targets), max(1, _STACK // count)):
+            for sets, cases in self._chunks(len(targets), rows_within(count, 4 * budget.cache)):
                 centred = self._stack(targets[sets, cases], cases)
                 own = np.mean(centred, axis=2)
                 centred -= own[:, :, None]
@@ -194,10 +207,7 @@ class LocationKernel:
 
     def _chunks(self, sets: int, size: int) -> Iterator[tuple[slice, slice]]:
         """Sets and cases that are handled at a time, about `size` targets of them."""
-        step = max(1, size // self.n)
-        for first in range(0, sets, step):
-            for start in range(0, self.n, size):
-                yield slice(first, min(first + step, sets)), slice(start, min(start + size, self.n))
+        yield from product(in_chunks(sets, self.n, within=size), list(in_chunks(self.n, within=size)))
 
     def _stack(self, targets: NDArray, cases: slice) -> NDArray:
         """D of some sets and cases, ``(R, J, m)``."""
@@ -216,11 +226,13 @@ class LocationKernel:
 
 @dataclass(frozen=True)
 class _TensorTerm:
-    """factor * k_P * k_Y: weights factor * k_P(P_i, p_j), and how k_Y is had at targets.
+    """factor * k_P * k_Y: weights factor * k_P(P_i, p_j), and k_Y at targets.
 
     `table` holds k_Y between classes (or bins) and the locations, ``(C, J)``, where there are such;
     `points` are the targets of locations elsewhere.
     """
+
+    engine: VisitsRectangles
 
     weights: Array
     kernel: Kernel
@@ -242,7 +254,7 @@ class _TensorTerm:
         elif self._by_matrix(targets):
             table = self._matrix(targets.reshape(-1, *targets.shape[2:]))
             codes = np.arange(len(table)).reshape(targets.shape[:2])
-        elif self.predictions._targets == "counts":
+        elif self.predictions.target_kind == "counts":
             table, codes = self._counts(targets)
         if table is not None and codes is not None:
             by_location = np.ascontiguousarray(table.T)
@@ -276,7 +288,9 @@ class _TensorTerm:
     def _matrix(self, targets: Array) -> Array:
         """k_Y between m targets and the locations, ``(m, J)``."""
         if not is_objects(targets):
-            return values_matrix(ops_for(namespace(targets)), self.kernel, widen(targets), self.points)
+            rows, at = ((points(side[:, None, ...]),) for side in (targets, self.points))
+            form = ElementForm.between(self.kernel, dimension_of(self.predictions), rows, at)
+            return self.engine.rectangle(form, ops_for(namespace(targets)), rows, at)
         # A user's function is slow, and resampled targets are the same few objects again and again.
         _, first, codes = np.unique([id(item) for item in targets], return_index=True, return_inverse=True)
         ops = ops_for(namespace(targets))
@@ -288,34 +302,24 @@ def _tensor_term(
     kernel: Tensor,
     predictions: Predictions,
     locations: Locations,
+    engine: VisitsRectangles,
     expectations: str | Lowering,
     notes: Notes,
 ) -> tuple[_TensorTerm, Array]:
     """The term, and its expectations ``(n, J)``."""
-    n, ops = len(predictions), predictions._ops
+    n, ops = len(predictions), predictions.ops
     both = concatenate((predictions, locations.predictions), ("pred", "locations"), "pred and locations")
-    on_predictions, rows = prediction_kernel(kernel.predictions, both, expectations=expectations, notes=notes)
-    weights = factor * _rectangle(
-        on_predictions, ops, slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))
-    )
+    k_P, rows = prediction_kernel(kernel.predictions, both, expectations=expectations, notes=notes)
+    own, other = slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))
+    weights = factor * engine.rectangle(k_P, ops, own, other)
     at = Targets(locations.targets, locations.predictions)
     # The cost is linear in n: closed forms are taken to full relative precision, also in far tails.
     scheme = plan(kernel.targets, [predictions, at], expectations=expectations, notes=notes, relative=True)
-    left, left_layout = scheme.rows([(1.0, predictions)])
-    right, right_layout = scheme.rows([(1.0, at)])
-    mean = _rectangle(scheme.form(left_layout, right_layout), ops, left, right)
+    left, right = scheme.rows([(1.0, predictions)]), scheme.rows([(1.0, at)])
+    mean = engine.rectangle(scheme.form(left, right), ops, left, right)
     table = _class_table(kernel.targets, predictions, locations)
-    points = at.values if table is not None or is_objects(at.values) else widen(at.values)
-    return _TensorTerm(weights, kernel.targets, predictions, points, table), weights * mean
-
-
-def _rectangle(form: Form, ops: Ops, a: Rows, b: Rows) -> Array:
-    """All pairs of rows, some of the first at a time."""
-    n, count = (next(iter(rows.values())).shape[0] for rows in (a, b))
-    step = max(1, _ELEMENTS // max(1, count * form.width))
-    with np.errstate(over="ignore", under="ignore"):  # of an exponent: its exponential is zero
-        parts = [form.tile(ops, slice_rows(a, slice(i, min(i + step, n))), b) for i in range(0, n, step)]
-    return parts[0] if len(parts) == 1 else ops.xp.concat(parts, axis=0)
+    places = at.values if table is not None or is_objects(at.values) else widen(at.values)
+    return _TensorTerm(engine, weights, kernel.targets, predictions, places, table), weights * mean
 
 
 def _class_table(kernel: Kernel, predictions: Predictions, locations: Locations) -> Array | None:
@@ -329,7 +333,7 @@ def _class_table(kernel: Kernel, predictions: Predictions, locations: Locations)
         labels, chosen = class_labels(first), locations.targets
     else:
         return None
-    like = widen(first._like)
+    like = widen(first.like)
     matrix = label_matrix(ops_for(namespace(like)), kernel, labels, like)
     return namespace(matrix).matrix_transpose(take_rows(matrix, chosen))
 
@@ -373,7 +377,9 @@ _Term = _TensorTerm | _JointTerm
 
 def _as_points(targets: Array, predictions: Predictions) -> Array:
     """Targets as a user's function sees them: labels, support values or numbers."""
-    return _flat_points(target_group(Targets(targets, predictions)).parameters["x"])
+    element = target_components(Targets(targets, predictions)).element
+    assert isinstance(element, Points)
+    return flat_points(element)
 
 
 def _joint_term(
@@ -385,25 +391,18 @@ def _joint_term(
     notes: Notes,
 ) -> tuple[_JointTerm, Array]:
     """The term, and its expectations ``(n, J)`` as sums over atoms."""
-    groups = [
-        (_atoms(kernel, component, expectations, notes), weight)
-        for component, weight in components_of(predictions)
-    ]
-    merged = merge_groups([g if weight is None else g.scaled(weight[:, None]) for g, weight in groups])[0]
-    notes.add_rule(f"{kernel!r}: sum over {merged.size} atoms")
-    x, mass = merged.parameters["x"], merged.weight_array()
+    (together,) = merged(joint_atoms(kernel, predictions, expectations, notes))
+    notes.add_rule(kernel, f": sum over {together.size} atoms")
+    atoms, mass, size = Points(*together.element), together.weight_array(), together.size
     xp, count = namespace(mass), len(locations)
     at = locations.predictions
     full = factor * xp.ones_like(mass[:, :1] + xp.zeros_like(mass[:1, :1]))
     weights = xp.broadcast_to(full, (len(predictions), count))
     term = _JointTerm(weights, kernel, predictions, at, _as_points(locations.targets, at))
-    step = max(1, _ELEMENTS // (16 * merged.size * count))
     parts: list[Array] = []
-    for start in range(0, len(predictions), step):
-        rows = slice(start, min(start + step, len(predictions)))
-        size = rows.stop - rows.start
-        repeated = predictions[np.repeat(np.arange(rows.start, rows.stop), merged.size)]
-        values = xp.reshape(term.evaluate(repeated, _flat_points(x[rows, ...])), (size, merged.size, count))
-        parts.append(xp.sum(values * mass[rows, :][:, :, None], axis=1))
-    mean = parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
-    return term, weights * mean
+    for rows in in_chunks(len(predictions), 16 * size * count):
+        repeated = predictions[np.repeat(np.arange(rows.start, rows.stop), size)]
+        values = term.evaluate(repeated, flat_points(slice_rows(atoms, rows)))
+        shaped = xp.reshape(values, (rows.stop - rows.start, size, count))
+        parts.append(xp.sum(shaped * mass[rows, :][:, :, None], axis=1))
+    return term, weights * concat_rows(parts)

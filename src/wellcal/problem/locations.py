@@ -84,7 +84,7 @@ def draw_locations(
     """
     if count < 1:
         raise ValueError(f"locations must be at least one, found {count}")
-    if is_traced(predictions._like):
+    if is_traced(predictions.like):
         raise TypeError(
             "locations cannot be drawn from predictions that jax.jit traces; draw them outside, or give "
             "locations=(predictions, targets)"
@@ -94,9 +94,9 @@ def draw_locations(
     index = generator.choice(n, count, replace=count > n)
     chosen = predictions[index]
     if isinstance(chosen, Samples) and chosen.holds_objects:
-        return Locations(chosen, chosen._draw(generator, 1)[0])
-    chosen = chosen._map(stop_gradient)
-    like, xp = chosen._like, chosen._xp
+        return Locations(chosen, chosen.draw(generator, 1)[0])
+    chosen = chosen.map_arrays(stop_gradient)
+    like, xp = chosen.like, chosen.xp
     plain = in_numpy(chosen)
     if targets_are_indices(plain):
         found: NDArray = _draw_class(cast("Any", plain).class_probs(), generator)
@@ -120,20 +120,20 @@ def _draw_in_bin(batch: Quantiles, rng: np.random.Generator) -> NDArray:
     """The middle of a bin, outer bins being as wide as those beside them."""
     probs = batch.bin_probs()
     chosen = _draw_class(np.broadcast_to(probs, (len(batch), len(probs))), rng)
-    edges = batch._edges()
+    edges = batch.bin_edges()
     rows = np.arange(len(batch))
     return 0.5 * (edges[rows, chosen] + edges[rows, chosen + 1])
 
 
 def _draw_wide(batch: Any, rng: np.random.Generator) -> NDArray:
-    drawn = np.asarray(batch._draw(rng, 1)[0], dtype=np.float64)
+    drawn = np.asarray(batch.draw(rng, 1)[0], dtype=np.float64)
     centre = _centre(batch)
     if centre is None:
         return drawn
     wide = centre + WIDENING * (drawn - centre)
-    if batch._targets == "counts":
+    if batch.target_kind == "counts":
         return np.maximum(np.rint(wide), 0.0)
-    if batch._continuous and hasattr(batch, "log_prob"):
+    if batch.continuous and batch.supports("log_prob"):
         impossible = np.asarray(batch.log_prob(wide)) == -np.inf
         return np.where(impossible.reshape((-1,) + (1,) * (wide.ndim - 1)), drawn, wide)
     return wide
@@ -141,10 +141,10 @@ def _draw_wide(batch: Any, rng: np.random.Generator) -> NDArray:
 
 def _centre(batch: Any) -> NDArray | None:
     """Means; medians where there are none; None where there are neither."""
-    mean: NDArray | None = np.asarray(batch.mean()) if hasattr(batch, "mean") else None
+    mean: NDArray | None = np.asarray(batch.mean()) if batch.supports("mean") else None
     if mean is not None and np.isfinite(mean).all():
         return mean
-    if batch.event_shape != () or not hasattr(batch, "quantile"):
+    if batch.event_shape != () or not batch.supports("quantile"):
         return None
     median = np.asarray(batch.quantile(0.5))
     return median if mean is None else np.where(np.isfinite(mean), mean, median)
@@ -152,8 +152,8 @@ def _centre(batch: Any) -> NDArray | None:
 
 def _beside(batch: Predictions, data: Predictions) -> Predictions:
     """`batch` in the array library of `data`."""
-    like = data._like
+    like = data.like
     xp = namespace(like)
-    if namespace(batch._like) is xp:
+    if namespace(batch.like) is xp:
         return batch
-    return batch._map(lambda a: asarray(to_numpy(a), xp=xp, device=device_of(like), dtype=like.dtype))
+    return batch.map_arrays(lambda a: asarray(to_numpy(a), xp=xp, device=device_of(like), dtype=like.dtype))

@@ -8,31 +8,45 @@ summed over the terms of the kernel. Engines see rows of arrays and two pure fun
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from wellcal._arrays.namespaces import Array, Namespace, NDArray, is_array, namespace, take_rows
 from wellcal._arrays.ops import Ops, ops_for
-from wellcal.expectations._pairing import Lowering, Notes, plan
-from wellcal.expectations.bilinear import ElementForm, Form, Layout, rows_of
-from wellcal.expectations.decompose import Rows, Targets, atomic_group, components_of, rows_under, slice_rows
+from wellcal._arrays.rows import Rows, arrays_of, slice_rows
+from wellcal.expectations.bilinear import ElementForm, Form
+from wellcal.expectations.decompose import (
+    Targets,
+    components_of,
+    dimension_of,
+    elementary_components,
+    reshaped,
+)
 from wellcal.expectations.joint import JointForm
+from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
-from wellcal.kernels.base import Kernel, Scaled, Sum, Tensor, space_of
+from wellcal.expectations.plans import Notes, plan
+from wellcal.kernels.base import Kernel, Scaled, Sum, Tensor
 from wellcal.kernels.targets import Joint
 from wellcal.predictions import Predictions, Samples
-from wellcal.predictions.adapters import as_predictions
-from wellcal.predictions.inputs import check_truth_first
+from wellcal.predictions.base import check_inputs
 from wellcal.problem.defaults import default_kernel
+
+
+class TermRows(NamedTuple):
+    """Rows that a term reads."""
+
+    on_targets: Rows
+    on_predictions: Rows
 
 
 @dataclass(frozen=True)
 class Term:
-    """One summand of h: factor * k_P * pairing, each reading the rows under its own prefix."""
+    """One summand of h: factor * k_P * pairing; a kernel that does not factor has no k_P."""
 
     factor: Any
-    on_predictions: Any | None
+    on_predictions: Form | None
     on_targets: Form
 
     @property
@@ -41,6 +55,23 @@ class Term:
         own = 0 if self.on_predictions is None else self.on_predictions.width
         return own + self.on_targets.width
 
+    def tile(self, ops: Ops, a: TermRows, b: TermRows) -> Array:
+        """All pairs of rows."""
+        value = self.on_targets.tile(ops, a.on_targets, b.on_targets)
+        if self.on_predictions is not None:
+            value = value * self.on_predictions.tile(ops, a.on_predictions, b.on_predictions)
+        return self._scaled(value)
+
+    def paired(self, ops: Ops, a: TermRows, b: TermRows) -> Array:
+        """Matching rows."""
+        value = self.on_targets.paired(ops, a.on_targets, b.on_targets)
+        if self.on_predictions is not None:
+            value = value * self.on_predictions.paired(ops, a.on_predictions, b.on_predictions)
+        return self._scaled(value)
+
+    def _scaled(self, value: Array) -> Array:
+        return value if isinstance(self.factor, float) and self.factor == 1.0 else self.factor * value
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -48,16 +79,22 @@ class Problem:
 
     Attributes
     ----------
+    n
+        Number of cases.
     rows
-        Arrays with the cases along the first axis.
+        Arrays with the cases along the first axis, a part for each term.
     terms
         How `tile` reads them.
     kernel, notes
         The kernel used, and how its expectations were obtained.
+    xp
+        Array library.
+    self_correction
+        What leaving out pairs of a draw with itself adds to h_ii, ``(n,)``, where there are draws.
     """
 
     n: int
-    rows: Rows
+    rows: tuple[TermRows, ...]
     terms: tuple[Term, ...]
     kernel: Kernel
     notes: Notes
@@ -76,32 +113,36 @@ class Problem:
 
     def tile(self, a: Rows, b: Rows) -> Array:
         """h for all pairs of rows, ``(len(a), len(b))``."""
-        return self._sum(a, b, "tile")
+        ops = self.ops
+        return _total([t.tile(ops, x, y) for t, x, y in zip(self.terms, a, b, strict=True)])
 
     def paired(self, a: Rows, b: Rows) -> Array:
         """h for matching rows, ``(len(a),)``."""
+        ops = self.ops
         # A distance that overflows is one at which the kernel is zero.
         with np.errstate(over="ignore", under="ignore"):
-            return self._sum(a, b, "paired")
+            return _total([t.paired(ops, x, y) for t, x, y in zip(self.terms, a, b, strict=True)])
+
+    def values(self, i: slice | NDArray, j: slice | NDArray) -> Array:
+        """h for all pairs of some cases with some others, ``(len(i), len(j))``."""
+        return self.tile(slice_rows(self.rows, i), slice_rows(self.rows, j))
+
+    @property
+    def arrays(self) -> list[Array]:
+        """All arrays that the values depend on, cases along the first axis."""
+        return arrays_of(self.rows)
 
     def diagonal(self) -> Array:
         """h_ii, ``(n,)``. For draws, pairs of a draw with itself are left out."""
         value = self.paired(self.rows, self.rows)
         return value if self.self_correction is None else value + self.self_correction
 
-    def _sum(self, a: Rows, b: Rows, how: str) -> Array:
-        total: Array = None
-        for index, term in enumerate(self.terms):
-            value = getattr(term.on_targets, how)(
-                self.ops, rows_under(a, f"{index}y:"), rows_under(b, f"{index}y:")
-            )
-            if term.on_predictions is not None:
-                left, right = rows_under(a, f"{index}p:"), rows_under(b, f"{index}p:")
-                value = value * getattr(term.on_predictions, how)(self.ops, left, right)
-            if not (isinstance(term.factor, float) and term.factor == 1.0):
-                value = term.factor * value
-            total = value if total is None else total + value
-        return total
+
+def _total(parts: list[Array]) -> Array:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
 
 
 def prepare(
@@ -112,11 +153,9 @@ def prepare(
     expectations: str | Lowering = "auto",
 ) -> Problem:
     """Check input, choose the kernel if none is given, and do the O(n) work."""
-    check_truth_first(y)
-    predictions = as_predictions(pred)
-    checked = predictions.check_targets(y)
+    targets, predictions = check_inputs(y, pred)
     chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel
-    return prepare_checked(checked, predictions, chosen, expectations=expectations)
+    return prepare_checked(targets, predictions, chosen, expectations=expectations)
 
 
 def check_pair_kernel(kernel: object) -> Kernel:
@@ -125,7 +164,7 @@ def check_pair_kernel(kernel: object) -> Kernel:
         raise TypeError(
             f"kernel must be a kernel such as ExpDistance(Wasserstein()) @ Gaussian(), found {kernel!r}"
         )
-    if space_of(kernel) != "pairs":
+    if kernel.space != "pairs":
         raise TypeError(
             f"kernel must act on pairs of prediction and target, found {kernel!r}; "
             "write kernel_on_predictions @ kernel_on_targets"
@@ -145,33 +184,34 @@ def prepare_checked(
     targets = Targets(checked, predictions)
     notes = Notes()
     terms: list[Term] = []
-    rows: Rows = {}
+    rows: list[TermRows] = []
     correction: Array | None = None
-    for index, (factor, part) in enumerate(expand(chosen)):
+    for factor, part in expand(chosen):
         if isinstance(part, Joint):
-            form, target_rows = JointForm.prepare(part, predictions, targets, expectations, notes)
-            term, prediction_rows = Term(factor, None, form), {}
-            own = form.self_correction(target_rows)
+            form, own_rows = JointForm.prepare(part, predictions, targets, expectations, notes)
+            term, term_rows = Term(factor, None, form), TermRows(own_rows, None)
+            own = form.self_correction(own_rows)
         else:
-            on_predictions, prediction_rows = prediction_kernel(
+            k_P, prediction_rows = prediction_kernel(
                 part.predictions, predictions, expectations=expectations, notes=notes
             )
             scheme = plan(part.targets, [predictions, targets], expectations=expectations, notes=notes)
-            target_rows, layout = scheme.rows([(1.0, predictions), (-1.0, targets)])
-            term = Term(factor, on_predictions, scheme.form(layout, layout))
+            target_rows = scheme.rows([(1.0, predictions), (-1.0, targets)])
+            term = Term(factor, k_P, scheme.form(target_rows, target_rows))
+            term_rows = TermRows(target_rows, prediction_rows)
             own = _draws_correction(part.targets, predictions)
             if own is not None:
-                own = own * on_predictions.paired(ops_for(predictions._xp), prediction_rows, prediction_rows)
+                own = own * k_P.paired(predictions.ops, prediction_rows, prediction_rows)
         terms.append(term)
-        rows.update({f"{index}y:{name}": value for name, value in target_rows.items()})
-        rows.update({f"{index}p:{name}": value for name, value in prediction_rows.items()})
+        rows.append(term_rows)
         if own is not None:
             correction = factor * own if correction is None else correction + factor * own
-    return Problem(len(predictions), rows, tuple(terms), chosen, notes, _library(predictions), correction)
+    library = _library(predictions)
+    return Problem(len(predictions), tuple(rows), tuple(terms), chosen, notes, library, correction)
 
 
 def _library(predictions: Predictions) -> Namespace:
-    like = predictions._like
+    like = predictions.like
     return namespace(like) if is_array(like) else namespace()
 
 
@@ -208,26 +248,24 @@ def _component_correction(kernel: Kernel, samples: Samples) -> Array:
     library = namespace(samples.values)
     if count < 2:
         return library.full((n,), float("nan"))  # one draw says nothing about <P, P>
-    group = atomic_group(samples)
-    rows, layout = rows_of([group])
-    ops = ops_for(library)
-    mean = ElementForm(kernel, _dimension(samples), layout, layout).paired(ops, rows, rows)
-    single = Layout(((group.kind, 1, 1.0),))
-    x = rows["0.x"]
-    alone = {"0.x": library.reshape(x, (n * count, 1, *x.shape[2:]))}
-    own = ElementForm(kernel, _dimension(samples), single, single).paired(ops, alone, alone)
+    atoms = elementary_components(samples)
+    alone = atoms._replace(element=reshaped(atoms.element, (n * count, 1)), weights=1.0)
+    ops, dimension = ops_for(library), dimension_of(samples)
+    mean, own = (
+        ElementForm.between(kernel, dimension, (side,), (side,)).paired(ops, (side,), (side,))
+        for side in (atoms, alone)
+    )
     diagonal = library.sum(library.reshape(own, (n, count)), axis=1)
     return (count**2 * mean - diagonal) / (count * (count - 1.0)) - mean
 
 
-def _dimension(predictions: Predictions) -> int:
-    return predictions.event_shape[0] if predictions.event_shape else 1
-
-
-def reordered(problem: Problem, order: NDArray) -> Problem:
-    """The same problem with its cases in another order."""
-    rows = slice_rows(problem.rows, order)
+def some_cases(problem: Problem, index: slice | NDArray) -> Problem:
+    """The problem of some of the cases, or of all in another order: a slice, or integer positions."""
     correction = problem.self_correction
+    n = len(range(problem.n)[index]) if isinstance(index, slice) else len(index)
     return replace(
-        problem, rows=rows, self_correction=None if correction is None else take_rows(correction, order)
+        problem,
+        n=n,
+        rows=slice_rows(problem.rows, index),
+        self_correction=None if correction is None else take_rows(correction, index),
     )

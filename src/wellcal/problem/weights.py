@@ -9,7 +9,7 @@ calibrated model would have a weighted calibration error other than zero.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NamedTuple
 
 import array_api_compat as compat
 
@@ -25,11 +25,9 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.ops import Ops
+from wellcal._arrays.rows import Rows, first_array
 from wellcal.expectations.bilinear import Form
-from wellcal.expectations.decompose import Rows
-from wellcal.problem.problem import Problem, Term
-
-_NAME = "weight of the case"  # of a row; forms name theirs by number and parameter
+from wellcal.problem.problem import Problem, Term, TermRows
 
 
 def check_weights(weights: object, n: int, like: Array, *, at_least: int = 1) -> Array:
@@ -77,34 +75,48 @@ def refuse_weights(weights: object, what: str, reason: str) -> None:
         raise ValueError(f"weights have no meaning for {what}: {reason}")
 
 
+class WeightedRows(NamedTuple):
+    """Rows of weighted measures."""
+
+    weights: Array
+    inner: Rows
+
+
 @dataclass(frozen=True)
-class _WeightedForm:
+class WeightedForm:
     """A form between weighted measures: ``w_i w_j`` times another."""
 
     inner: Form
 
     @property
     def width(self) -> int:
+        """That of the other form."""
         return self.inner.width
 
-    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
-        return a[_NAME][:, None] * b[_NAME][None, :] * self.inner.tile(ops, a, b)
+    @property
+    def calls_user(self) -> bool:
+        """Whether the other form does."""
+        return self.inner.calls_user
 
-    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
-        return a[_NAME] * b[_NAME] * self.inner.paired(ops, a, b)
+    def tile(self, ops: Ops, a: WeightedRows, b: WeightedRows) -> Array:
+        """All pairs of rows."""
+        return a.weights[:, None] * b.weights[None, :] * self.inner.tile(ops, a.inner, b.inner)
+
+    def paired(self, ops: Ops, a: WeightedRows, b: WeightedRows) -> Array:
+        """Matching rows."""
+        return a.weights * b.weights * self.inner.paired(ops, a.inner, b.inner)
 
 
 def weighted_problem(problem: Problem, weights: Array) -> Problem:
     """The problem with ``w_i w_j h_ij`` in the place of h_ij, for every engine."""
-    like = next(iter(problem.rows.values()))
     if problem.xp is not namespace(weights):
-        weights = asarray(weights, xp=problem.xp, device=compat.device(like))
-    terms = tuple(Term(t.factor, t.on_predictions, _WeightedForm(t.on_targets)) for t in problem.terms)
-    own: dict[str, Any] = {f"{index}y:{_NAME}": weights for index in range(len(terms))}
+        weights = asarray(weights, xp=problem.xp, device=compat.device(first_array(problem.rows)))
+    terms = tuple(Term(t.factor, t.on_predictions, WeightedForm(t.on_targets)) for t in problem.terms)
+    rows = tuple(TermRows(WeightedRows(weights, r.on_targets), r.on_predictions) for r in problem.rows)
     correction = problem.self_correction
     return replace(
         problem,
-        rows={**problem.rows, **own},
+        rows=rows,
         terms=terms,
         self_correction=None if correction is None else weights**2 * correction,
     )

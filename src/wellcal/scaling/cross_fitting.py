@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import NDArray, take_rows
 from wellcal.hypotests import TestResult, calibration_test
 from wellcal.kernels.base import Kernel
@@ -42,7 +43,7 @@ class CrossFitted:
     folds
         Fold of each case, ``(n,)``.
     scaling
-        The recalibration fitted to all cases: the one to go on with.
+        The recalibration fitted to all cases: the one to use from now on.
 
     Notes
     -----
@@ -133,7 +134,7 @@ def cross_fit(
     pred
         Predictions, as for :meth:`TemperatureScaling.fit`.
     scaling
-        A `TemperatureScaling` whose parameters are used; it is not changed. None is one with default ones.
+        A `TemperatureScaling` whose parameters are used; it is not changed. None takes the defaults.
     objective, fit_options
         As in :meth:`TemperatureScaling.fit`.
     folds
@@ -147,8 +148,8 @@ def cross_fit(
     Returns
     -------
     CrossFitted
-        Both tests, likelihoods, temperatures, recalibrated predictions, and the recalibration to go on with.
-        Its documentation says what each p-value means.
+        Both tests, likelihoods, temperatures, recalibrated predictions, and the recalibration to use from
+        now on. Its documentation says what each p-value means.
 
     Examples
     --------
@@ -209,9 +210,6 @@ def draw_folds(n: int, folds: Any, rng: np.random.Generator) -> NDArray:
     >>> np.bincount(draw_folds(11, 3, np.random.default_rng(0)))
     array([4, 4, 3])
     """
-    whole = isinstance(folds, (int, np.integer)) and not isinstance(folds, bool)
-    if not whole or not 2 <= folds <= n // 2:
-        raise ValueError(
-            f"folds must be a whole number between 2 and half the number of cases, {n // 2}, found {folds!r}"
-        )
-    return rng.permutation(np.arange(n) % int(folds))
+    if n < 4:
+        raise ValueError(f"folds of at least two cases each need four cases or more, found {n}")
+    return rng.permutation(np.arange(n) % whole_number(folds, "folds", least=2, most=n // 2))

@@ -14,19 +14,18 @@ from wellcal._arrays.checks import check_rows
 from wellcal._arrays.namespaces import Array, NDArray
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.special import quiet
-from wellcal.engines import get_engine
-from wellcal.expectations._pairing import Notes, plan
-from wellcal.expectations.decompose import Rows, Targets, rows_under, slice_rows
+from wellcal.engines import Engine, choose_engine
+from wellcal.expectations.decompose import Targets
+from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.base import Kernel, Tensor
 from wellcal.kernels.targets import Joint
 from wellcal.measures._skce import estimate_blocks, estimate_unbiased, skce
 from wellcal.predictions import Predictions
 from wellcal.problem.defaults import default_kernel
-from wellcal.problem.problem import Problem, Term, expand, prepare_checked
+from wellcal.problem.problem import Problem, Term, TermRows, expand, prepare_checked
 from wellcal.scaling.temperature import apply_temperature
 
-_STORED_CASES, _STORED_ELEMENTS = 2048, 1_000_000
-
+_STORED_CASES = 2048  # whose pairs take 32 MB
 Objective = Callable[[float], float]
 
 _STEP = 0.5  # in log T: curves bend over about a unit
@@ -107,8 +106,10 @@ def fit_calibration(
             'objective="skce" needs a kernel that is a sum of products of a kernel on predictions and one on '
             f"targets, found {chosen!r}"
         )
-    checked, runner = predictions.check_targets(y), get_engine(engine)
-    given = _with_stored_kernels(prepare_checked(checked, predictions, chosen, expectations=expectations))
+    checked = predictions.check_targets(y)
+    prepared = prepare_checked(checked, predictions, chosen, expectations=expectations)
+    runner = choose_engine(engine, prepared)
+    given = _with_stored_kernels(prepared, runner)
 
     def objective(T: float) -> float:
         scaled = predictions if T == 1.0 else apply_temperature(predictions, T)
@@ -137,14 +138,15 @@ def _likely(y: Any, predictions: Any, bounds: tuple[float, float]) -> float:
 def _given_predictions(given: Problem, checked: Array, scaled: Predictions, expectations: Any) -> Problem:
     """The problem of scaled predictions, with the kernel on predictions evaluated at those of `given`."""
     targets = Targets(checked, scaled)
-    rows = {name: value for name, value in given.rows.items() if _of_predictions(name)}
+    rows: list[TermRows] = []
     terms: list[Term] = []
-    for index, (factor, part) in enumerate(cast("list[tuple[Any, Tensor]]", expand(given.kernel))):
+    parts = cast("list[tuple[Any, Tensor]]", expand(given.kernel))
+    for (factor, part), term, known in zip(parts, given.terms, given.rows, strict=True):
         scheme = plan(part.targets, [scaled, targets], expectations=expectations, notes=Notes())
-        own, layout = scheme.rows([(1.0, scaled), (-1.0, targets)])
-        terms.append(Term(factor, given.terms[index].on_predictions, scheme.form(layout, layout)))
-        rows.update({f"{index}y:{name}": value for name, value in own.items()})
-    return replace(given, rows=rows, terms=tuple(terms))
+        own = scheme.rows([(1.0, scaled), (-1.0, targets)])
+        terms.append(Term(factor, term.on_predictions, scheme.form(own, own)))
+        rows.append(TermRows(own, known.on_predictions))
+    return replace(given, rows=tuple(rows), terms=tuple(terms))
 
 
 @dataclass(frozen=True)
@@ -153,38 +155,30 @@ class _StoredKernel:
 
     values: NDArray
     width: int = 1
+    calls_user = False
 
-    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
-        """Values of all pairs of rows."""
-        return self.values[np.ix_(a["case"], b["case"])]
+    def tile(self, ops: Ops, a: NDArray, b: NDArray) -> Array:
+        """Values of all pairs of cases."""
+        return self.values[np.ix_(a, b)]
 
-    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
-        """Values of matching rows."""
-        return self.values[a["case"], b["case"]]
+    def paired(self, ops: Ops, a: NDArray, b: NDArray) -> Array:
+        """Values of matching cases."""
+        return self.values[a, b]
 
 
-def _with_stored_kernels(problem: Problem) -> Problem:
+def _with_stored_kernels(problem: Problem, engine: Engine) -> Problem:
     """The same with its kernels on predictions evaluated once, where n^2 values fit into memory easily."""
     if problem.n > _STORED_CASES:
         return problem
-    rows = {name: value for name, value in problem.rows.items() if not _of_predictions(name)}
-    terms: list[Any] = []
-    for index, term in enumerate(problem.terms):
-        kernel: Any = term.on_predictions
-        of_term = rows_under(problem.rows, f"{index}p:")
-        step = max(1, _STORED_ELEMENTS // (problem.n * kernel.width))
-        parts = [
-            kernel.tile(problem.ops, slice_rows(of_term, slice(start, start + step)), of_term)
-            for start in range(0, problem.n, step)
-        ]
-        terms.append(replace(term, on_predictions=_StoredKernel(np.concatenate(parts))))
-        rows[f"{index}p:case"] = np.arange(problem.n)
-    return replace(problem, rows=rows, terms=tuple(terms))
-
-
-def _of_predictions(name: str) -> bool:
-    """Whether rows belong to a kernel on predictions: names are "0p:..." for these, "0y:..." for the rest."""
-    return name.partition(":")[0].endswith("p")
+    rows: list[TermRows] = []
+    terms: list[Term] = []
+    for term, own in zip(problem.terms, problem.rows, strict=True):
+        assert term.on_predictions is not None
+        known = own.on_predictions
+        values = engine.rectangle(term.on_predictions, problem.ops, known, known)
+        terms.append(replace(term, on_predictions=_StoredKernel(values)))
+        rows.append(TermRows(own.on_targets, np.arange(problem.n)))
+    return replace(problem, rows=tuple(rows), terms=tuple(terms))
 
 
 def _never_worse(temperature: float, at_bound: bool, reported: Objective, kernel: Kernel | None) -> Fitted:

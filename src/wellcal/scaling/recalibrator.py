@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any, Self, cast
 
-from wellcal._arrays.checks import positive_number
+from wellcal._arrays.checks import one_of, positive_number
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.namespaces import is_traced, to_numpy
 from wellcal.engines import Engine
@@ -17,7 +17,7 @@ from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
 from wellcal.predictions import Mixture
 from wellcal.predictions.adapters import as_predictions
-from wellcal.predictions.inputs import check_truth_first
+from wellcal.predictions.base import check_inputs
 from wellcal.scaling.fitting import Fitted, fit_calibration, fit_likelihood
 from wellcal.scaling.temperature import apply_temperature, check_supported, family_name
 
@@ -35,7 +35,7 @@ class TemperatureScaling:
     Densities p become q proportional to p^(1/T), with one T for all predictions: see
     :func:`wellcal.scaling.apply_temperature` for what that means for each family. T is chosen on held-out
     data, by likelihood or by calibration error. Means of predicted numbers, and most probable classes,
-    stay as they are.
+    do not change.
 
     Parameters
     ----------
@@ -52,7 +52,9 @@ class TemperatureScaling:
         The objective on the fitting data at temperature 1 and at `temperature_`: never worse. Their
         difference says nothing about other data; :func:`wellcal.scaling.cross_fit` does.
     family_
-        Family of the predictions.
+        Family of the predictions; of mixtures, with the families of components.
+    by_component_
+        Whether they are mixtures, each component of which is scaled by itself.
     n_samples_
         Number of cases.
     kernel_
@@ -157,6 +159,7 @@ class TemperatureScaling:
         self.before_, self.after_ = found.before, found.after
         self.kernel_ = found.kernel
         self.family_ = family_name(predictions)
+        self.by_component_ = isinstance(predictions, Mixture)
         self.n_samples_ = len(predictions)
         return self
 
@@ -219,6 +222,7 @@ class TemperatureScaling:
             "before": self.before_,
             "after": self.after_,
             "family": self.family_,
+            "by_component": self.by_component_,
             "n_samples": self.n_samples_,
             "kernel": None if self.kernel_ is None else kernel_to_dict(self.kernel_),
         }
@@ -232,6 +236,7 @@ class TemperatureScaling:
         scaling.objective_ = plain["objective"]
         scaling.before_, scaling.after_ = plain["before"], plain["after"]
         scaling.family_, scaling.n_samples_ = plain["family"], plain["n_samples"]
+        scaling.by_component_ = bool(plain.get("by_component", False))
         scaling.kernel_ = None if plain["kernel"] is None else kernel_from_dict(plain["kernel"])
         return scaling
 
@@ -256,7 +261,7 @@ class TemperatureScaling:
     def __repr__(self) -> str:
         if not self.__sklearn_is_fitted__():
             return f"TemperatureScaling(bounds={self.bounds})"
-        how = ", each component by itself" if self.family_.startswith(Mixture.__name__) else ""
+        how = ", each component by itself" if self.by_component_ else ""
         name = {"nll": "NLL", "skce": "SKCE"}[self.objective_]
         return (
             f"TemperatureScaling: T = {self.temperature_:.4g} for {self.family_}{how}\n"
@@ -276,11 +281,9 @@ def _checked_bounds(bounds: Any) -> tuple[float, float]:
     return low, high
 
 
-def _check_options(objective: object, kernel: object, estimator: str, block_size: object) -> None:
-    if objective not in OBJECTIVES:
-        raise ValueError(f"unknown objective {objective!r}; known are {', '.join(OBJECTIVES)}")
-    if estimator not in ("unbiased", "block"):
-        raise ValueError(f'estimator must be "unbiased" or "block", found {estimator!r}')
+def _check_options(objective: object, kernel: object, estimator: object, block_size: object) -> None:
+    one_of(objective, "objective", OBJECTIVES)
+    one_of(estimator, "estimator", ("unbiased", "block"))
     if objective == "nll" and (kernel is not None or estimator != "unbiased" or block_size is not None):
         raise ValueError('kernel, estimator and block_size are for objective="skce" only')
     if estimator != "block" and block_size is not None:
@@ -289,12 +292,10 @@ def _check_options(objective: object, kernel: object, estimator: str, block_size
 
 def numpy_data(y: object, pred: object) -> tuple[Any, Any]:
     """Checked targets (labels stay labels) and predictions in NumPy and double precision."""
-    check_truth_first(y)
-    predictions = as_predictions(pred)
+    _, predictions = check_inputs(y, pred)
     check_supported(predictions)
-    if is_traced(y, predictions._like):
+    if is_traced(y, predictions.like):
         raise TypeError("fit looks at values and cannot be traced: call it outside of jax.jit and jax.grad")
-    predictions.check_targets(y)
     return to_numpy(y), in_numpy(predictions)
 
 
@@ -310,7 +311,7 @@ def _warn_at_bound(found: Fitted, objective: str) -> None:
 
 def _check_stored(plain: Any) -> None:
     if not isinstance(plain, dict) or cast("dict[str, Any]", plain).get("kind") != _KIND:
-        raise ValueError("this is no stored TemperatureScaling")
+        raise ValueError("this is not a stored TemperatureScaling")
     given = cast("dict[str, Any]", plain)
     if given.get("version") != _VERSION:
         raise ValueError(

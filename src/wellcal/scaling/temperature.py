@@ -8,10 +8,11 @@ does not.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from wellcal._arrays.checks import check_rows, finite, positive_number
 from wellcal._arrays.namespaces import Array, namespace, stop_gradient
+from wellcal._arrays.registry import Rules
 from wellcal._arrays.special import quiet
 from wellcal.predictions import (
     Bernoulli,
@@ -28,8 +29,14 @@ from wellcal.predictions import (
 )
 from wellcal.predictions.adapters import as_predictions
 
+Temperature: TypeAlias = Any
+"""A positive number, or an array of one number through which gradients flow."""
 
-def apply_temperature(pred: object, temperature: Any) -> Any:
+TEMPERATURES: Rules[Callable[[Any, Temperature], Any]] = Rules("a temperature rule", exact=True)
+"""Functions ``rule(predictions, T)``, by family: predictions of that family at temperature T."""
+
+
+def apply_temperature(pred: object, temperature: Temperature) -> Any:
     r"""Predictions at another temperature: densities :math:`q \propto p^{1/T}`, family by family.
 
     ======================  ===================================  =============================  =========
@@ -46,6 +53,8 @@ def apply_temperature(pred: object, temperature: Any) -> Any:
     Dirichlet               :math:`dx / \prod_i x_i`             concentration / T              mean
     Mixture                 that of each of its components       those of its components        see Notes
     ======================  ===================================  =============================  =========
+
+    Families of your own are understood once a rule is registered for them.
 
     Temperatures above 1 make predictions less certain, those below 1 more certain.
 
@@ -99,11 +108,12 @@ def check_supported(predictions: Predictions) -> None:
     """Reject families, or components of a mixture, that have no closed form."""
     parts = predictions.components if isinstance(predictions, Mixture) else (predictions,)
     for part in parts:
-        if type(part) not in _RULES:
+        if TEMPERATURES.find(type(part)) is None:
             where = "a Mixture with components of " if isinstance(predictions, Mixture) else ""
+            known = ", ".join(family.__name__ for (family,) in TEMPERATURES)
             raise TypeError(
-                f"temperature scaling has no closed form for {where}{type(part).__name__}; it has for "
-                f"{', '.join(family.__name__ for family in _RULES)}, and for a Mixture of these"
+                f"temperature scaling has no closed form for {where}{type(part).__name__}; it has one for "
+                f"{known}, and for a Mixture of these"
             )
 
 
@@ -115,16 +125,19 @@ def family_name(predictions: Predictions) -> str:
     return f"Mixture of {', '.join(names)}"
 
 
-def _scaled(predictions: Any, T: Any) -> Any:
+def _scaled(predictions: Predictions, T: Temperature) -> Predictions:
     if isinstance(predictions, Mixture):
         # The weights have been checked; a new mixture would check and expand them again.
-        return predictions._with(components=tuple(_scaled(part, T) for part in predictions.components))
-    return _RULES[type(predictions)](predictions, T)
+        return predictions.with_fields(components=tuple(_scaled(part, T) for part in predictions.components))
+    rule = TEMPERATURES.find(type(predictions))
+    assert rule is not None
+    return rule(predictions, T)
 
 
+@TEMPERATURES.register(Bernoulli)
 @quiet
-def _bernoulli(pred: Bernoulli, T: Any) -> Bernoulli:
-    ops, p = pred._ops, pred.probs
+def _bernoulli(pred: Bernoulli, T: Temperature) -> Bernoulli:
+    ops, p = pred.ops, pred.probs
     inside = (p > 0) & (p < 1)
     safe = ops.where(inside, p, 0.5 * ops.one(p))
     logit = (ops.log(safe) - ops.log1p(-safe)) / T
@@ -133,9 +146,10 @@ def _bernoulli(pred: Bernoulli, T: Any) -> Bernoulli:
     return Bernoulli(ops.where(inside, moved, p))
 
 
+@TEMPERATURES.register(Categorical)
 @quiet
-def _categorical(pred: Categorical, T: Any) -> Categorical:
-    ops, xp, p = pred._ops, pred._xp, pred.probs
+def _categorical(pred: Categorical, T: Temperature) -> Categorical:
+    ops, xp, p = pred.ops, pred.xp, pred.probs
     possible = p > 0
     logs = ops.log(ops.where(possible, p, ops.one(p)))
     lowest = ops.where(possible, logs, -float("inf") * ops.one(logs))
@@ -145,36 +159,43 @@ def _categorical(pred: Categorical, T: Any) -> Categorical:
     return Categorical(probs, classes=pred.classes, support=pred.support)
 
 
-def _normal(pred: Normal, T: Any) -> Normal:
+@TEMPERATURES.register(Normal)
+def _normal(pred: Normal, T: Temperature) -> Normal:
     return Normal(pred.loc, pred.scale * T**0.5)
 
 
-def _diagonal_normal(pred: DiagonalNormal, T: Any) -> DiagonalNormal:
+@TEMPERATURES.register(DiagonalNormal)
+def _diagonal_normal(pred: DiagonalNormal, T: Temperature) -> DiagonalNormal:
     return DiagonalNormal(pred.loc, pred.scale * T**0.5)
 
 
-def _multivariate_normal(pred: MultivariateNormal, T: Any) -> MultivariateNormal:
-    return pred._with(cov=_in_range(pred.cov * T), chol=pred.chol * T**0.5)
+@TEMPERATURES.register(MultivariateNormal)
+def _multivariate_normal(pred: MultivariateNormal, T: Temperature) -> MultivariateNormal:
+    return pred.with_fields(cov=_in_range(pred.cov * T), chol=pred.chol * T**0.5)
 
 
-def _laplace(pred: Laplace, T: Any) -> Laplace:
+@TEMPERATURES.register(Laplace)
+def _laplace(pred: Laplace, T: Temperature) -> Laplace:
     return Laplace(pred.loc, pred.scale * T)
 
 
+@TEMPERATURES.register(PowerExponential)
 @quiet
-def _power_exponential(pred: PowerExponential, T: Any) -> PowerExponential:
+def _power_exponential(pred: PowerExponential, T: Temperature) -> PowerExponential:
     factor = T ** (1.0 / pred.shape)
     if pred.cov is None:
         return PowerExponential(pred.loc, _in_range(pred.scale * factor), pred.shape)
     root = factor[:, None, None]
-    return pred._with(cov=_in_range(pred.cov * root**2), chol=pred.chol * root)
+    return pred.with_fields(cov=_in_range(pred.cov * root**2), chol=pred.chol * root)
 
 
-def _beta(pred: Beta, T: Any) -> Beta:
+@TEMPERATURES.register(Beta)
+def _beta(pred: Beta, T: Temperature) -> Beta:
     return Beta(pred.a / T, pred.b / T)
 
 
-def _dirichlet(pred: Dirichlet, T: Any) -> Dirichlet:
+@TEMPERATURES.register(Dirichlet)
+def _dirichlet(pred: Dirichlet, T: Temperature) -> Dirichlet:
     return Dirichlet(pred.concentration / T)
 
 
@@ -190,16 +211,3 @@ def _in_range(scale: Array) -> Array:
         "take a temperature nearer to 1, or double precision",
     )
     return scale
-
-
-_RULES: dict[type, Callable[[Any, Any], Any]] = {
-    Bernoulli: _bernoulli,
-    Categorical: _categorical,
-    Normal: _normal,
-    DiagonalNormal: _diagonal_normal,
-    MultivariateNormal: _multivariate_normal,
-    Laplace: _laplace,
-    PowerExponential: _power_exponential,
-    Beta: _beta,
-    Dirichlet: _dirichlet,
-}

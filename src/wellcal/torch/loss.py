@@ -7,11 +7,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from wellcal._arrays.checks import one_of
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
-from wellcal.measures._skce import skce
+from wellcal.measures._skce import BlockSize, check_training_options, skce
 from wellcal.predictions import Predictions
+from wellcal.predictions.base import check_truth_first
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.problem import check_pair_kernel
 from wellcal.torch.precision import wide_predictions, widen_half
@@ -22,7 +24,7 @@ class SKCELoss(nn.Module):
 
     ``loss = nll + SKCELoss(weight=10.0)(y, pred)`` trains for likelihood and calibration. The expected value
     over mini-batches is the SKCE of the model, so that small batches do not bias what is learned; a
-    single value may be negative. Alone it is no loss to train with: a model that always predicts the
+    single value may be negative. On its own it is not a loss to train with: a model that always predicts the
     distribution of all targets is calibrated.
 
     Parameters
@@ -52,7 +54,7 @@ class SKCELoss(nn.Module):
 
     Kernel arithmetic is in double precision, also under ``torch.autocast``, which is switched off inside, and
     for predictions in 16 bits. Compute standard deviations and probabilities in 32 bits all the same
-    (``.float()`` before ``softplus`` or ``softmax``): what 16 bits have lost cannot be had back.
+    (``.float()`` before ``softplus`` or ``softmax``): what 16 bits have lost does not come back.
 
     Cost: O(n^2) pairs of a mini-batch of n cases, or O(n block_size).
 
@@ -72,20 +74,14 @@ class SKCELoss(nn.Module):
         weight: float = 1.0,
         kernel: Kernel | str | None = None,
         estimator: str = "unbiased",
-        block_size: Any = None,
+        block_size: BlockSize = None,
         expectations: str | Lowering = "auto",
     ) -> None:
         super().__init__()
-        if estimator not in ("unbiased", "block"):
-            raise ValueError(
-                f'estimator must be "unbiased" or "block", found {estimator!r}: the biased estimate of a '
-                "mini-batch rewards predictions that are too certain"
-            )
-        if estimator != "block" and block_size is not None:
-            raise ValueError(f'block_size is for estimator="block" only, found estimator={estimator!r}')
-        if isinstance(kernel, str) and kernel != "first":
-            raise ValueError(f'kernel must be None, "first" or a kernel, found {kernel!r}')
-        if kernel is not None and not isinstance(kernel, str):
+        check_training_options(estimator, block_size)
+        if isinstance(kernel, str):
+            one_of(kernel, "kernel", ("first",), or_else="or a kernel, or None")
+        elif kernel is not None:
             check_pair_kernel(kernel)
         self.weight = float(weight)
         self.kernel = kernel
@@ -94,7 +90,7 @@ class SKCELoss(nn.Module):
         self.expectations = expectations
         self._first: Kernel | None = None
 
-    def forward(self, y: Any, pred: Any) -> torch.Tensor:
+    def forward(self, y: object, pred: object) -> torch.Tensor:
         """Weighted SKCE of a mini-batch of at least two cases.
 
         Parameters
@@ -110,10 +106,9 @@ class SKCELoss(nn.Module):
         Tensor
             A scalar of the precision of the predictions, and of 32 bits at least.
         """
-        if isinstance(y, Predictions):
-            raise TypeError("y must be observed targets, found predictions; the order is loss(y, pred)")
+        check_truth_first(y)
         predictions = wide_predictions(pred)
-        like = predictions._like
+        like = predictions.like
         if not isinstance(like, torch.Tensor):
             raise TypeError(f"pred must be made of tensors, found {type(like).__name__}")
         if len(predictions) < 2:

@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from wellcal._arrays.checks import check_same_length
+from wellcal._arrays.checks import check_same_length, one_of
 from wellcal._arrays.namespaces import to_numpy
-from wellcal.engines import get_engine
+from wellcal.engines import choose_engine
 from wellcal.hypotests import calibration_test
 from wellcal.kernels.base import Kernel
-from wellcal.measures._skce import estimate_blocks, estimate_unbiased, resolve_block_size
+from wellcal.measures._skce import (
+    BlockSize,
+    check_training_options,
+    estimate_blocks,
+    estimate_unbiased,
+)
 from wellcal.predictions import Predictions
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.problem import check_pair_kernel, prepare_checked
@@ -92,19 +97,15 @@ class CalibrationMetric(_Metric):
         *,
         kernel: Kernel | None = None,
         estimator: str = "unbiased",
-        block_size: Any = None,
+        block_size: BlockSize = None,
         family: Callable[[Any], object] | None = None,
         rng: int = 0,
         test_options: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        if measure not in MEASURES:
-            raise ValueError(f"unknown measure {measure!r}; known are {', '.join(MEASURES)}")
-        if estimator not in ("unbiased", "block"):
-            raise ValueError(f'estimator must be "unbiased" or "block", found {estimator!r}')
-        if block_size is not None and estimator != "block":
-            raise ValueError(f'block_size is for estimator="block" only, found estimator={estimator!r}')
+        one_of(measure, "measure", MEASURES)
+        check_training_options(estimator, block_size)
         if test_options is not None and measure != "pvalue":
             raise ValueError(f'test_options are for measure="pvalue" only, found measure={measure!r}')
         self.measure = measure
@@ -127,7 +128,7 @@ class CalibrationMetric(_Metric):
         predictions = wide_predictions(preds if self.family is None else self.family(preds))
         checked = predictions.check_targets(widen_half(target), "target")
         check_same_length(len(predictions), "preds", int(checked.shape[0]), "target")
-        device = predictions._like.device if isinstance(predictions._like, torch.Tensor) else None
+        device = predictions.like.device if isinstance(predictions.like, torch.Tensor) else None
         template = template_of(predictions)
         if self._template is None:
             self._template = template
@@ -150,16 +151,15 @@ class CalibrationMetric(_Metric):
             return rows.new_tensor(self._pvalue(targets, predictions))
         kernel = default_kernel(predictions) if self.kernel is None else self.kernel
         problem = prepare_checked(targets, predictions, kernel)
-        engine = get_engine("auto")
+        engine = choose_engine("auto", problem)
         with torch.no_grad():
             if self.estimator == "block":
-                size = resolve_block_size(self.block_size, problem.n)
-                return estimate_blocks(problem, engine, size, None).value
+                return estimate_blocks(problem, engine, self.block_size, None).value
             return estimate_unbiased(problem, engine).value
 
     def _pvalue(self, targets: torch.Tensor, predictions: Any) -> float:
         y: Any = to_numpy(targets)
-        if predictions._targets == "labels":
+        if predictions.target_kind == "labels":
             y = predictions.labels()[y]
         options: dict[str, Any] = {"rng": self.rng, "progress": False, **self.test_options}
         return calibration_test(y, predictions, kernel=self.kernel, **options).pvalue

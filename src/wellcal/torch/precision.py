@@ -25,7 +25,7 @@ def wide_predictions(pred: object) -> Predictions:
     if isinstance(pred, tuple):
         return as_predictions(tuple(widen_half(part) for part in cast("tuple[Any, ...]", pred)))
     predictions = as_predictions(pred)
-    return predictions._map(widen_half) if _is_half(predictions) else predictions
+    return predictions.map_arrays(widen_half) if _is_half(predictions) else predictions
 
 
 def widen_half(x: Any) -> Any:
@@ -47,5 +47,5 @@ def _is_half(predictions: Predictions) -> bool:
         found.append(isinstance(array, torch.Tensor) and array.dtype in _HALF)
         return array
 
-    predictions._map(cast("Callable[[Any], Any]", look))
+    predictions.map_arrays(cast("Callable[[Any], Any]", look))
     return any(found)

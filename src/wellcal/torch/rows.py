@@ -40,7 +40,7 @@ def to_rows(predictions: Predictions, device: torch.device | None) -> torch.Tens
         parts.append(tensor.detach().to(dtype=torch.float64, device=device).reshape(len(predictions), -1))
         return array
 
-    predictions._map(collect)
+    predictions.map_arrays(collect)
     return torch.cat(parts, dim=1)
 
 
@@ -56,4 +56,4 @@ def from_rows(rows: torch.Tensor, template: Predictions) -> Predictions:
         start = stop
         return part if array.dtype.kind == "f" else part.to(torch.int64)
 
-    return template._map(read)
+    return template.map_arrays(read)

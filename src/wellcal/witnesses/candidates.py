@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.hypotests.base import check_numbers, tie_width
+from wellcal.hypotests.pvalues import check_numbers, tie_width
 from wellcal.witnesses.directions import Direction
 from wellcal.witnesses.summaries import Cases, splits
 
@@ -120,18 +120,18 @@ class MaxTest:
         below = np.searchsorted(ordered, np.abs(self.z[0]) - width, side="left")
         return (len(ordered) - below) / len(ordered)
 
-    def half_width(self, level: float) -> NDArray:
-        """Half width ``(M,)`` of a band that all sums leave with probability at most `level`."""
+    def half_width(self, alpha: float) -> NDArray:
+        """Half width ``(M,)`` of a band that any of the sums leaves with probability at most `alpha`."""
         count = len(self.largest)
-        # The smallest value that at most floor(level (R + 1)) of all sets exceed.
-        position = count - 1 - int(np.floor(level * count + 1e-9))
+        # The smallest value that at most floor(alpha (R + 1)) of all sets exceed.
+        position = count - 1 - int(np.floor(alpha * count + 1e-9))
         return self.scale * np.sort(self.largest)[max(position, 0)]
 
 
 def striking(test: MaxTest, count: int, alike: float = 0.5) -> list[int]:
     """Up to `count` candidates by size, without those that vary with one chosen before.
 
-    Two candidates tell the same where their sums correlate over sets of targets: groups that overlap,
+    Two candidates say the same where their sums correlate over sets of targets: groups that overlap,
     directions that imply each other.
     """
     chosen: list[int] = []

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import check_ndim
+from wellcal._arrays.checks import probability, whole_number
+from wellcal._arrays.deprecation import renamed_arguments
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array
 from wellcal.engines import Engine
+from wellcal.expectations.decompose import is_objects
 from wellcal.expectations.lowering import Lowering
-from wellcal.hypotests._calibration_test import check_resamples
-from wellcal.hypotests.base import Setup
 from wellcal.hypotests.progress import Progress
-from wellcal.hypotests.resampling.nulls import check_resampled, target_sets, users_form
-from wellcal.hypotests.setup import make_setup
+from wellcal.hypotests.resampling.targets import check_resampled, target_sets, users_form
+from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.kernels.base import Kernel
-from wellcal.measures._skce import weighted_error
-from wellcal.measures.estimate import Estimate
+from wellcal.measures.contributions import Contributions, contributions
+from wellcal.measures.quantiles.checks import check_levels
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import as_predictions
-from wellcal.problem.location_kernel import LocationKernel, location_kernel
+from wellcal.problem.location_kernel import LocationKernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import Problem, prepare_checked
-from wellcal.problem.weights import WeightSums, check_weights, effective_size, weighted_problem
+from wellcal.problem.weights import check_weights
 from wellcal.witnesses.candidates import Candidate, Candidates, MaxTest, striking
 from wellcal.witnesses.directions import LEVELS, directions_of
 from wellcal.witnesses.grid import witness_locations
@@ -35,15 +34,16 @@ from wellcal.witnesses.summaries import segments_of
 _ROUNDING = 1e-12  # of a sum over cases, relative to the sum of what is subtracted
 
 
+@renamed_arguments(at="locations", level="alpha")
 def witness(
     y: object,
     pred: object,
-    at: object = None,
+    locations: object = None,
     *,
     kernel: Kernel | None = None,
     segments: object = None,
     weights: object = None,
-    level: float = 0.05,
+    alpha: float = 0.05,
     quantile_levels: Sequence[float] = LEVELS,
     min_cases: int = 10,
     max_groups: int = 5,
@@ -61,7 +61,7 @@ def witness(
               \qquad Z_i \sim P_i,
 
     is positive where targets like t are seen more often than predictions like p promise. What single cases
-    contribute to the calibration error, which groups of cases are miscalibrated and how, is told beside it.
+    contribute to the calibration error, which groups of cases are miscalibrated, and how, is said with it.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def witness(
     pred
         Predictions: a batch such as ``wc.Normal(mu, sigma)``, or anything that
         :func:`wellcal.as_predictions` understands.
-    at
+    locations
         Where to look at the witness: J pairs ``(predictions, targets)``; a number of locations to be drawn
         from the predictions; or None for a grid of some of the predictions, each with several of its
         quantiles (classes: each class at several of its predicted probabilities).
@@ -83,7 +83,7 @@ def witness(
         targets.
     weights
         How much each case counts, as in :func:`wellcal.skce`.
-    level
+    alpha
         Probability that the band is left anywhere, or that any group is called miscalibrated, where the
         model is calibrated.
     quantile_levels
@@ -91,7 +91,7 @@ def witness(
     min_cases
         Cases that a group has at least.
     max_groups
-        Groups in the result at most, beside the segments.
+        Groups in the result at most, segments not counted.
     rng, n_resamples
         Seed or generator, and number of sets of targets that are drawn from the predictions.
     expectations, engine
@@ -114,7 +114,7 @@ def witness(
     mean; for objects, the likeness to the prediction by the kernel. p-values come from targets that are
     drawn from the predictions: the largest standardised deviation over all groups and directions is
     compared with its values in these sets, so that the probability of any false statement is at most
-    `level`, exactly, at every number of cases. The band for the witness is made in the same way over the
+    `alpha`, exactly, at every number of cases. The band for the witness is made in the same way over the
     locations.
 
     Predictions that are draws (``Samples(kind="draws")``) exchange their target with a member of the
@@ -138,7 +138,11 @@ def witness(
     >>> print(found.groups[0].statement)
     targets exceed the predicted ...
     """
-    count = _check_options(level, quantile_levels, min_cases, max_groups, n_resamples)
+    alpha = probability(alpha, "alpha")
+    levels = check_levels(quantile_levels, "quantile_levels", open_interval=True)
+    fewest = whole_number(min_cases, "min_cases", least=1)
+    most = whole_number(max_groups, "max_groups", least=1)
+    count = _enough_resamples(n_resamples, alpha)
     setup = make_setup(
         y,
         pred,
@@ -150,110 +154,79 @@ def witness(
         pool=True,
         progress=Progress(progress),
     )
-    if setup.n < 2:
-        raise ValueError(f"a witness needs at least 2 cases, found {setup.n}; collect more")
+    if setup.n_samples < 2:
+        raise ValueError(f"a witness needs at least 2 cases, found {setup.n_samples}; collect more")
     check_resampled(setup.predictions)
-    n = setup.n
+    n = setup.n_samples
     w: NDArray = np.ones(n) if weights is None else check_weights(weights, n, np.ones(n), at_least=2)
     given = segments_of(segments, n)
-    estimate, scores, contributions = _by_case(setup, None if weights is None else w)
-    locations = witness_locations(at, setup)
-    prepared = _weighted(
-        location_kernel(setup.problem.kernel, setup.predictions, locations, expectations=expectations), w
-    )
-    candidates = Candidates(directions_of(setup, tuple(quantile_levels)), given, w, min_cases)
+    by_case = _by_case(setup, None if weights is None else w)
+    where = witness_locations(locations, setup)
+    prepared = setup.at(where).weighted(w)
+    candidates = Candidates(directions_of(setup, tuple(levels.tolist())), given, w, fewest)
     at_locations, in_groups = _resample(setup, prepared, candidates)
     # An error of expectations is the same in all sets of targets; what is left is rounding.
     band = MaxTest.of(at_locations, _ROUNDING * np.sum(np.abs(prepared.expected), axis=0))
-    groups = MaxTest.of(in_groups)
-    unit = float(np.sqrt(setup.factor)) / float(w.sum())
-    half = np.where(band.scale > 0, band.half_width(level), np.abs(at_locations[0])) * unit
-    told = _groups(setup, candidates, groups, contributions, max_groups)
-    names = [case.where for case in given]
-    too_small = [name for name in names if name not in {group.where for group in told[1]}]
-    provenance = {**estimate.provenance, "candidates": len(candidates), "locations": len(locations)}
+    test = MaxTest.of(in_groups)
+    unit = 1.0 / float(w.sum())
+    half = np.where(band.scale > 0, band.half_width(alpha), np.abs(at_locations[0])) * unit
+    groups, of_segments = _groups(setup, candidates, test, by_case.parts, most)
+    provenance = {**by_case.estimate.provenance, "candidates": len(candidates), "locations": len(where)}
+    large = {group.where for group in of_segments}
+    too_small = [cases.where for cases in given if cases.where not in large]
     if too_small:
         provenance["segments too small"] = too_small
-    like = as_predictions(pred)._like
+    like = as_predictions(pred).like
 
-    def beside(array: NDArray) -> Array:
-        """Where the input lived."""
-        return from_numpy(array, like) if is_array(like) and str(like.dtype) != "object" else array
+    def returned(array: NDArray) -> Array:
+        """In the library of the input, and on its device."""
+        return from_numpy(array, like) if is_array(like) and not is_objects(like) else array
 
     return Witness(
-        estimate=estimate,
-        scores=beside(scores),
-        contributions=beside(contributions),
-        at=_shown(at, setup, locations),
-        values=beside(at_locations[0] * unit),
-        low=beside(-half),
-        high=beside(half),
-        pvalues=beside(band.pvalues),
-        groups=told[0],
-        segments=told[1],
-        pvalue=float(groups.pvalues.min(initial=1.0)),
-        level=level,
+        estimate=by_case.estimate,
+        scores=returned(by_case.scores),
+        contributions=returned(by_case.parts),
+        locations=_shown(locations, setup, where),
+        values=returned(at_locations[0] * unit),
+        low=returned(-half),
+        high=returned(half),
+        pvalues=returned(band.pvalues),
+        groups=groups,
+        segments=of_segments,
+        pvalue=float(test.pvalues.min(initial=1.0)),
+        alpha=alpha,
         n_samples=n,
         n_resamples=count,
-        kernel=setup.problem.kernel,
+        kernel=setup.kernel,
         provenance=provenance,
     )
 
 
-def _check_options(
-    level: float, quantile_levels: Any, min_cases: int, max_groups: int, n_resamples: Any
-) -> int:
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be between 0 and 1, found {level}")
-    levels = np.asarray(quantile_levels, dtype=np.float64)
-    check_ndim(levels, "quantile_levels", (1,))
-    if len(levels) == 0 or not ((levels > 0) & (levels < 1)).all():
-        raise ValueError(f"quantile_levels must be numbers strictly between 0 and 1, found {quantile_levels}")
-    for name, value in (("min_cases", min_cases), ("max_groups", max_groups)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, found {value}")
-    count = check_resamples(n_resamples)
-    if 1.0 / (count + 1.0) > level:
+def _enough_resamples(n_resamples: object, alpha: float) -> int:
+    """Number of resamples, with which something can be shown at the error rate `alpha`."""
+    count = whole_number(n_resamples, "n_resamples", least=1)
+    if 1.0 / (count + 1.0) > alpha:
         raise ValueError(
             f"with n_resamples={count} no p-value is below {1.0 / (count + 1.0):.2g}, and nothing can be "
-            f"shown at level {level:g}; take n_resamples={int(np.ceil(20.0 / level)) - 1}"
+            f"shown at alpha={alpha:g}; take n_resamples={int(np.ceil(20.0 / alpha)) - 1}"
         )
     return count
 
 
-def _shown(at: Any, setup: Setup, locations: Locations) -> tuple[Predictions, Any]:
+def _shown(given: object, setup: Setup, locations: Locations) -> tuple[Predictions, Any]:
     """Locations as the user gave them, or would have."""
-    if isinstance(at, tuple):
-        given: tuple[Any, Any] = at
-        return as_predictions(given[0]), given[1]
+    if isinstance(given, tuple):
+        predictions, targets = cast("tuple[Any, Any]", given)
+        return as_predictions(predictions), targets
     return locations.predictions, users_form(setup.predictions, np.asarray(locations.targets))
 
 
-def _by_case(setup: Setup, weights: NDArray | None) -> tuple[Estimate, NDArray, NDArray]:
-    """Estimate, scores and contributions, for the predictions as they were given."""
+def _by_case(setup: Setup, weights: NDArray | None) -> Contributions:
+    """Estimate and contributions, for the predictions as they were given."""
     problem: Problem = setup.problem
     if setup.pooled is not None:
-        problem = prepare_checked(setup.targets, setup.given, problem.kernel, expectations=setup.expectations)
-    n = problem.n
-    w: NDArray = np.ones(n) if weights is None else weights
-    sums = setup.engine.triangle(problem if weights is None else weighted_problem(problem, w))
-    by_weight = WeightSums.of(w)
-    rows: NDArray = np.asarray(sums.rows)
-    value = float(sums.total) / float(by_weight.pairs)
-    scores = np.divide(rows, w * by_weight.others, out=np.zeros(n), where=w > 0)
-    provenance = {**problem.notes.as_dict(), **setup.engine.describe(problem)}
-    if weights is not None:
-        provenance["weights"] = f"worth {effective_size(w):.4g} cases of equal weight"
-    error = weighted_error(rows, w, value)
-    estimate = Estimate(value, error, "SKCE", "unbiased", n, problem.kernel, provenance)
-    return estimate, scores, rows / (2.0 * float(by_weight.pairs))
-
-
-def _weighted(prepared: LocationKernel, weights: NDArray) -> LocationKernel:
-    """The same with deviations multiplied by the weights of cases."""
-    column = weights[:, None]
-    terms = tuple(replace(term, weights=term.weights * column) for term in prepared.terms)
-    return replace(prepared, terms=terms, expected=prepared.expected * column)
+        problem = prepare_checked(setup.targets, setup.given, setup.kernel, expectations=setup.expectations)
+    return contributions(problem, setup.engine, weights)
 
 
 def _resample(setup: Setup, prepared: LocationKernel, candidates: Candidates) -> tuple[NDArray, NDArray]:
@@ -263,19 +236,19 @@ def _resample(setup: Setup, prepared: LocationKernel, candidates: Candidates) ->
 
 
 def _groups(
-    setup: Setup, candidates: Candidates, test: MaxTest, contributions: NDArray, most: int
+    setup: Setup, candidates: Candidates, test: MaxTest, parts: NDArray, most: int
 ) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
     """The most striking groups, and all segments in their most striking direction."""
     pvalues, w = test.pvalues, candidates.weights
     observed = setup.targets[None]
 
-    def tell(k: int) -> Group:
+    def describe(k: int) -> Group:
         candidate: Candidate = candidates.listed[k]
         cases, direction = candidate.cases, candidate.direction
         inside = np.flatnonzero(cases.mask)
         found = float(np.average(direction.of(observed)[0][inside], weights=w[inside]))
         promised = float(np.average(direction.expected[inside], weights=w[inside]))
-        what, numbers = direction.tell(found, promised)
+        what, numbers = direction.describe(found, promised)
         return Group(
             statement=f"{what} {cases.where} ({numbers}; {len(inside):,} cases)",
             where=cases.where,
@@ -284,7 +257,7 @@ def _groups(
             expected=promised,
             statistic=float(test.z[0, k]),
             pvalue=float(pvalues[k]),
-            contribution=float(contributions[inside].sum()),
+            contribution=float(parts[inside].sum()),
             cases=inside,
             kind=cases.kind,
         )
@@ -295,4 +268,4 @@ def _groups(
             known = best.setdefault(candidate.cases.where, k)
             if abs(test.z[0, k]) > abs(test.z[0, known]):
                 best[candidate.cases.where] = k
-    return tuple(tell(k) for k in striking(test, most)), tuple(tell(k) for k in best.values())
+    return tuple(describe(k) for k in striking(test, most)), tuple(describe(k) for k in best.values())

@@ -1,4 +1,4 @@
-"""Directions of miscalibration that can be told in plain words.
+"""Directions of miscalibration that can be put in plain words.
 
 A direction is a function of a prediction and its target whose expectation under the prediction is known:
 that the target exceeds the predicted 90% quantile, say, which 10% of the targets should do. A sum over
@@ -15,8 +15,8 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.decompose import targets_are_indices
-from wellcal.hypotests.base import Setup
 from wellcal.hypotests.resampling.moments import centre_and_spread
+from wellcal.hypotests.setup import Setup
 from wellcal.kernels.base import Tensor
 from wellcal.kernels.matrix import values_matrix
 from wellcal.predictions import Predictions, Quantiles, Samples
@@ -41,8 +41,8 @@ class Direction:
         The function, from sets of targets ``(r, n, ...)`` to ``(r, n)``.
     expected
         Its expectation under each prediction, ``(n,)``.
-    tell
-        From mean and expected mean over some cases to what happens there, and to both in brackets.
+    describe
+        Takes the mean and the expected mean over some cases; returns what happens there, and both numbers.
     summaries
         Summaries whose splits are looked at in this direction.
     happens
@@ -51,7 +51,7 @@ class Direction:
 
     of: Callable[[NDArray], NDArray]
     expected: NDArray
-    tell: Callable[[float, float], tuple[str, str]]
+    describe: Callable[[float, float], tuple[str, str]]
     summaries: tuple[Summary, ...]
     happens: bool = True
 
@@ -79,11 +79,11 @@ def directions_of(setup: Setup, levels: Sequence[float]) -> list[Direction]:
 
 
 def _event(subject: str) -> Callable[[float, float], tuple[str, str]]:
-    def tell(observed: float, expected: float) -> tuple[str, str]:
+    def describe(observed: float, expected: float) -> tuple[str, str]:
         numbers = f"{percent(observed)} instead of {percent(expected)}"
         return f"{subject} {how_often(observed, expected)}", numbers
 
-    return tell
+    return describe
 
 
 # -- numbers ---------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def _of_vectors(predictions: Predictions, summaries: tuple[Summary, ...]) -> lis
     n, d = centre.shape
 
     def coordinate(c: int) -> Direction:
-        def tell(observed: float, expected: float) -> tuple[str, str]:
+        def describe(observed: float, expected: float) -> tuple[str, str]:
             side = "above" if observed > expected else "below"
             text = (
                 f"coordinate {c} of the targets lies on average {abs(observed - expected):.2g} predicted "
@@ -206,12 +206,12 @@ def _of_vectors(predictions: Predictions, summaries: tuple[Summary, ...]) -> lis
         return Direction(
             lambda targets: (targets[:, :, c] - centre[:, c]) / spread[:, c],
             np.zeros(n),
-            tell,
+            describe,
             summaries,
             happens=False,
         )
 
-    def tell_distance(observed: float, expected: float) -> tuple[str, str]:
+    def describe_distance(observed: float, expected: float) -> tuple[str, str]:
         ratio = np.sqrt(observed / expected) if expected > 0 else np.inf
         text = f"targets lie {times(float(ratio))} as far from the predicted mean as predicted"
         return text, f"mean square {observed:.2g} instead of {expected:.2g} predicted variances"
@@ -221,7 +221,7 @@ def _of_vectors(predictions: Predictions, summaries: tuple[Summary, ...]) -> lis
     distance = Direction(
         lambda targets: np.mean(((targets - centre) / spread) ** 2, axis=2),
         np.mean(np.where(np.isfinite(variance), variance, spread**2) / spread**2, axis=1),
-        tell_distance,
+        describe_distance,
         summaries,
         happens=False,
     )
@@ -234,7 +234,7 @@ def _of_vectors(predictions: Predictions, summaries: tuple[Summary, ...]) -> lis
 def _of_objects(setup: Setup) -> list[Direction]:
     """How like its prediction a target is, by the kernel: E k_Y(Z, y)."""
     samples: Any = setup.predictions
-    kernels = [part.targets for _, part in expand(setup.problem.kernel) if isinstance(part, Tensor)]
+    kernels = [part.targets for _, part in expand(setup.kernel) if isinstance(part, Tensor)]
     if not kernels:
         return []
     values, weights = samples.values, np.asarray(samples.atom_weights())
@@ -258,9 +258,9 @@ def _of_objects(setup: Setup) -> list[Direction]:
     own = [likeness(i, values[i].tolist()) for i in range(len(samples))]
     expected = np.array([w @ v for w, v in zip(weights, own, strict=True)])
 
-    def tell(observed: float, expected: float) -> tuple[str, str]:
+    def describe(observed: float, expected: float) -> tuple[str, str]:
         side = "more" if observed > expected else "less"
         numbers = f"mean kernel value {observed:.3g} instead of {expected:.3g}"
         return f"targets are {side} like their predictions than draws from these are", numbers
 
-    return [Direction(of, expected, tell, (), happens=False)]
+    return [Direction(of, expected, describe, (), happens=False)]

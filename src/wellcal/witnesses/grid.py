@@ -9,7 +9,7 @@ from scipy import special
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.decompose import targets_are_indices
-from wellcal.hypotests.base import Setup
+from wellcal.hypotests.setup import Setup
 from wellcal.predictions import Predictions, Quantiles
 from wellcal.problem.locations import Locations, as_locations, draw_locations
 from wellcal.witnesses.summaries import summaries_of
@@ -20,14 +20,14 @@ _MOST_CLASSES = 10
 _DRAWN = 40  # locations where targets have no order
 
 
-def witness_locations(at: Any, setup: Setup) -> Locations:
+def witness_locations(given: object, setup: Setup) -> Locations:
     """Locations that a user gave, or a number of them to be drawn, or None for the grid."""
-    if at is not None:
-        return as_locations(at, setup.predictions, setup.rng)
+    if given is not None:
+        return as_locations(given, setup.predictions, setup.rng)
     predictions = setup.predictions
     if targets_are_indices(predictions):
         return _of_classes(predictions)
-    if predictions.event_shape == () and hasattr(predictions, "quantile") and summaries_of(predictions):
+    if predictions.event_shape == () and predictions.supports("quantile") and summaries_of(predictions):
         return _of_numbers(predictions)
     return draw_locations(predictions, _DRAWN, setup.rng)
 
@@ -49,7 +49,7 @@ def _of_numbers(predictions: Predictions) -> Locations:
     cases = _representatives(summaries_of(predictions)[0].values)
     chosen: Any = predictions[cases]
     if isinstance(chosen, Quantiles):
-        edges = chosen._edges()
+        edges = chosen.bin_edges()
         targets = 0.5 * (edges[:, 1:] + edges[:, :-1])
     else:
         levels = np.broadcast_to(special.ndtr(_SCORES)[:, None], (len(_SCORES), len(cases)))

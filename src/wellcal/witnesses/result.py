@@ -1,27 +1,25 @@
-"""What a witness tells."""
+"""What a witness finds."""
 
 from __future__ import annotations
 
-import html
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal.kernels.base import Kernel
-from wellcal.kernels.plain import kernel_to_dict
-from wellcal.measures.estimate import Estimate
-from wellcal.measures.presentation import html_table, plain, pvalue_text, text_rows
+from wellcal.measures.estimate import Estimate, estimate_text
+from wellcal.measures.presentation import Presentable, Row, plain, pvalue_text
 from wellcal.predictions import Predictions
 
 _MOST_LISTED = 10  # groups and segments in a printed result
 
 
-@dataclass(frozen=True, eq=False)
-class Group:
-    """Cases that are told by a few words, and how they are miscalibrated.
+@dataclass(frozen=True, eq=False, repr=False)
+class Group(Presentable):
+    """Cases that a few words describe, and how they are miscalibrated.
 
     Attributes
     ----------
@@ -56,26 +54,24 @@ class Group:
     kind: str
 
     @property
-    def n_cases(self) -> int:
+    def n_samples(self) -> int:
         """Number of cases."""
         return len(self.cases)
 
+    n_cases = renamed_attribute("n_cases", "n_samples")
+
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, but for which cases they are."""
-        names = ("statement", "where", "direction", "observed", "expected", "statistic", "pvalue")
-        return {
-            **{name: getattr(self, name) for name in names},
-            "contribution": self.contribution,
-            "n_cases": self.n_cases,
-            "kind": self.kind,
-        }
+        found = super().to_dict()
+        del found["cases"]
+        return {**found, "n_samples": self.n_samples}
 
-    def __repr__(self) -> str:
+    def _headline(self) -> str:
         return f"{self.statement}; p = {pvalue_text(self.pvalue)}"
 
 
-@dataclass(frozen=True, eq=False)
-class Witness:
+@dataclass(frozen=True, eq=False, repr=False)
+class Witness(Presentable):
     """Where, and in which direction, predictions are miscalibrated.
 
     Attributes
@@ -87,24 +83,24 @@ class Witness:
         by cases with similar predictions.
     contributions
         Parts of the estimate, ``(n,)``, which add up to it: scores / n.
-    at
-        Predictions and targets at which the witness was looked at, J of them.
+    locations
+        Predictions and targets at which the witness was evaluated, J of them.
     values
         The witness there, ``(J,)``: positive where targets are seen more often than promised.
     low, high
         Band, ``(J,)``, that contains the whole witness of a calibrated model with probability
-        ``1 - level``.
+        ``1 - alpha``.
     pvalues
         p-values there, ``(J,)``, adjusted for all J.
     groups
-        The most miscalibrated groups of cases, the most striking first, without those that tell the same
+        The most miscalibrated groups of cases, the most striking first, without those that say the same
         again.
     segments
         The segments that were given, in their order, each in its most striking direction.
     pvalue
         Smallest adjusted p-value of all groups and segments: that of a test of calibration.
-    level
-        Probability of a false statement among those that are made; n_resamples sets of targets decide.
+    alpha
+        Probability of any false statement, where the model is calibrated.
     kernel, n_samples, n_resamples, provenance
         The kernel, the number of cases and of resamples, and how all was computed.
     """
@@ -112,7 +108,7 @@ class Witness:
     estimate: Estimate
     scores: Array
     contributions: Array
-    at: tuple[Predictions, Any]
+    locations: tuple[Predictions, Any]
     values: Array
     low: Array
     high: Array
@@ -120,57 +116,36 @@ class Witness:
     groups: tuple[Group, ...]
     segments: tuple[Group, ...]
     pvalue: float
-    level: float
+    alpha: float
     n_samples: int
     n_resamples: int
     kernel: Kernel | None = None
     provenance: dict[str, Any] = field(default_factory=lambda: {})
 
+    at = renamed_attribute("at", "locations")
+    level = renamed_attribute("level", "alpha")
+
     @property
     def statements(self) -> tuple[str, ...]:
-        """What is shown at the level: groups, then segments."""
-        found = [g for g in (*self.groups, *self.segments) if g.pvalue <= self.level]
-        return tuple(dict.fromkeys(g.statement for g in found))
+        """What is shown at the error rate `alpha`: groups, then segments."""
+        return tuple(self._found())
+
+    def _found(self) -> dict[str, Group]:
+        """Groups and segments that are called miscalibrated, by what is said of them."""
+        groups = (*self.groups, *self.segments)
+        return {group.statement: group for group in groups if group.pvalue <= self.alpha}
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, ready for JSON, but for the predictions of `at`."""
-        arrays = ("scores", "contributions", "values", "low", "high", "pvalues")
-        error = self.estimate.standard_error
+        """All of it as plain values, ready for JSON, but for the predictions of `locations`."""
+        found = super().to_dict()
+        del found["locations"]
         return {
             "statements": list(self.statements),
-            "pvalue": self.pvalue,
-            "level": self.level,
-            "n_samples": self.n_samples,
-            "n_resamples": self.n_resamples,
-            "estimate": {
-                "name": self.estimate.name,
-                "estimator": self.estimate.estimator,
-                "value": float(self.estimate),
-                "standard_error": None if error is None else float(to_numpy(error)),
-            },
-            "groups": [group.to_dict() for group in self.groups],
-            "segments": [group.to_dict() for group in self.segments],
-            "at_targets": plain(np.asarray(to_numpy(self.at[1]))),
-            **{name: to_numpy(getattr(self, name)).tolist() for name in arrays},
-            "kernel": None if self.kernel is None else kernel_to_dict(self.kernel),
-            "kernel_text": None if self.kernel is None else repr(self.kernel),
-            "provenance": plain(self.provenance),
+            **found,
+            "location_targets": plain(np.asarray(to_numpy(self.locations[1]))),
         }
 
-    def to_json(self, **options: Any) -> str:
-        """`to_dict` as JSON; `options` are those of ``json.dumps``."""
-        return json.dumps(self.to_dict(), **options)
-
     # -- for people --------------------------------------------------------------------------
-
-    def __repr__(self) -> str:
-        lines = [self._headline(), *(f"  - {text}" for text in self._listed())]
-        return "\n".join([*lines, *text_rows(self._rows())])
-
-    def _repr_html_(self) -> str:
-        """A list and a table for notebooks."""
-        items = "".join(f"<li>{html.escape(text)}</li>" for text in self._listed())
-        return f"<p>{html.escape(self._headline())}</p><ul>{items}</ul>{html_table(self._rows())}"
 
     def _headline(self) -> str:
         cases = f"({self.n_samples:,} cases)"
@@ -181,22 +156,19 @@ class Witness:
                 f"Witness: no group of cases is shown to be miscalibrated; "
                 f"smallest p = {pvalue_text(self.pvalue)} {cases}"
             )
-        return f"Witness: miscalibrated at level {self.level:g} {cases}"
+        return f"Witness: miscalibrated at alpha = {self.alpha:g} {cases}"
 
-    def _listed(self) -> list[str]:
-        shown = {g.statement: repr(g) for g in (*self.groups, *self.segments) if g.pvalue <= self.level}
-        texts = list(shown.values())
+    def _points(self) -> list[str]:
+        texts = [repr(group) for group in self._found().values()]
         more = [f"and {len(texts) - _MOST_LISTED} more"] if len(texts) > _MOST_LISTED else []
         return texts[:_MOST_LISTED] + more
 
-    def _rows(self) -> list[tuple[str, str]]:
-        error = self.estimate.standard_error
-        spread = "" if error is None else f" +- {float(to_numpy(error)):.2g}"
-        outside = int(np.count_nonzero(to_numpy(self.pvalues) <= self.level))
+    def _rows(self) -> list[Row]:
+        outside = int(np.count_nonzero(to_numpy(self.pvalues) <= self.alpha))
         looked = self.provenance.get("candidates", 0)
         rows = [
-            ("estimate", f"SKCE = {float(self.estimate):.4g}{spread}"),
-            ("band", f"left at {outside} of {len(self.at[0])} locations"),
+            ("estimate", f"SKCE = {estimate_text(self.estimate)}"),
+            ("band", f"left at {outside} of {len(self.locations[0])} locations"),
             (
                 "p-values",
                 f"adjusted for {looked} pairs of group and direction, {self.n_resamples:,} resamples",

@@ -1,4 +1,4 @@
-"""Groups of cases that can be told in a few words: splits of summaries of predictions, and segments.
+"""Groups of cases that a few words describe: splits of summaries of predictions, and segments.
 
 Groups are made from predictions, or given by the user, and never look at targets: whatever is found in
 them by chance is found as often in targets that are drawn from the predictions.
@@ -22,7 +22,7 @@ SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Shares of cases at which a summary is split."""
 
 MOST_CLASSES = 20
-"""Classes that are looked at one by one: those with the largest predicted probability in all."""
+"""Classes that are looked at one by one: those with the largest predicted probability in total."""
 
 _MOST_COORDINATES = 5
 _MOST_SEGMENTS = 1000
@@ -35,7 +35,7 @@ class Cases:
     Attributes
     ----------
     where
-        What tells them, such as "where the predicted mean is above 4".
+        What they have in common, such as "where the predicted mean is above 4".
     mask
         Which they are, ``(n,)``.
     kind

@@ -40,7 +40,7 @@ def how_often(observed: float, expected: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """A factor, with as many digits as tell it from 1.
+    """A factor, with as many digits as distinguish it from 1.
 
     Examples
     --------
@@ -64,8 +64,8 @@ def percent(share: float) -> str:
 def round_between(low: float, high: float) -> float:
     """The number with fewest decimal digits strictly between two others.
 
-    A split between two neighbouring values is the same wherever it is made between them, so that it may be
-    told by a short number.
+    A split between two neighbouring values is the same wherever it is made between them, so that a
+    short number can name it.
 
     Examples
     --------

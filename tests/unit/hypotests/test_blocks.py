@@ -10,9 +10,8 @@ import pytest
 from scipy import stats
 
 import wellcal as wc
-from wellcal.hypotests.base import Setup
 from wellcal.hypotests.methods.block import Block
-from wellcal.hypotests.setup import make_setup
+from wellcal.hypotests.setup import Setup, make_setup
 
 
 def case(n: int = 30, seed: int = 1) -> Setup:
@@ -39,9 +38,7 @@ def test_layout(method: Block, n: int, layout: tuple[int, int, int]) -> None:
 
 def test_estimate_is_that_of_skce() -> None:
     setup = case(31)
-    expected = wc.skce(
-        setup.targets, setup.predictions, kernel=setup.problem.kernel, estimator="block", block_size=4
-    )
+    expected = wc.skce(setup.targets, setup.predictions, kernel=setup.kernel, estimator="block", block_size=4)
     outcome = Block(4).run(setup)
     assert outcome.estimate is not None
     assert float(outcome.estimate) == pytest.approx(float(expected), rel=1e-11)
@@ -64,7 +61,7 @@ def test_shuffling_is_another_order_of_the_same_cases() -> None:
     assert shuffled.provenance["shuffled"] is True
     setup = case()
     order = np.random.default_rng(5).permutation(30)
-    again = make_setup(setup.targets[order], setup.predictions[order], setup.problem.kernel)
+    again = make_setup(setup.targets[order], setup.predictions[order], setup.kernel)
     assert Block(2).run(again).statistic == pytest.approx(shuffled.statistic, rel=1e-10)
 
 
@@ -116,9 +113,9 @@ def test_one_block_is_refused_with_the_remedy() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"variance": "rows"}, 'variance must be "blocks" or "pairs", found .rows'),
-        ({"quantiles": "z"}, 'quantiles must be "normal" or "t"'),
-        ({"null": "chi2"}, 'null must be "normal" or "weighted_chi2"'),
+        ({"variance": "rows"}, "unknown variance 'rows'; known are blocks, pairs"),
+        ({"quantiles": "z"}, "unknown quantiles 'z'; known are normal, t"),
+        ({"null": "chi2"}, "unknown null 'chi2'; known are normal, weighted_chi2"),
         ({"block_size": 2, "n_blocks": 2}, "not both"),
         ({"variance": "pairs", "quantiles": "t"}, "degrees of freedom"),
         ({"null": "weighted_chi2", "quantiles": "t"}, "leave them out"),
@@ -132,7 +129,7 @@ def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> No
 
 @pytest.mark.parametrize("count", [0, 16, 2.5, True])
 def test_wrong_number_of_blocks(count: Any) -> None:
-    with pytest.raises(ValueError, match=r"n_blocks must be a whole number between 1 and .*15"):
+    with pytest.raises(ValueError, match=r"n_blocks of 30 cases .* whole number between 1 and 15"):
         Block(n_blocks=count).run(case())
 
 

@@ -60,7 +60,7 @@ def test_resamples_shrink_before_the_method_does(monkeypatch: pytest.MonkeyPatch
     from wellcal.hypotests.resampling.resampled import ResampledSKCE
 
     setup = normals(50)
-    cost = ResampledSKCE(setup, [setup.problem.kernel]).cost
+    cost = ResampledSKCE(setup, [setup.kernel]).cost
     monkeypatch.setattr(choose, "PAIRS_BUDGET", 400.0 * cost)
     assert chosen(50).n_resamples == 400
     assert chosen(50, n_resamples=99).n_resamples == 99
@@ -96,7 +96,7 @@ def test_joint_kernels_cost_what_their_problem_costs() -> None:
     joint = Joint(lambda P, y, Q, z: np.ones((len(P), len(Q))))
     mu = np.zeros(20)
     setup = make_setup(mu, wc.Normal(mu, np.ones(20)), joint, expectations=wc.Lowering(nodes=8))
-    assert choose._pairs_cost(setup) == 200.0 * setup.problem.width
+    assert choose.pairs_cost(setup) == 200.0 * setup.problem.width
     assert choose.choose(setup).method == Omnibus()
 
 
@@ -163,7 +163,7 @@ def test_cheaper_methods_are_chosen_without_targets_too(
     draws = rng.normal(size=(40, 30))
     pred = wc.Samples(draws, kind="atoms")
     if not sampled:
-        monkeypatch.setattr(wc.Samples, "_draw", Predictions._draw)
+        monkeypatch.setattr(wc.Samples, "draw", Predictions.draw)
     targets = (draws[:, 0], 1e5 * draws[:, 1])
     setups = [make_setup(y, pred, expectations=wc.Lowering(nodes=8)) for y in targets]
     assert setups[0].problem.width != setups[1].problem.width

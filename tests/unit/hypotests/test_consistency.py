@@ -103,7 +103,7 @@ class Silent(Predictions):
 
     loc: Any
 
-    _arrays: ClassVar[tuple[str, ...]] = ("loc",)
+    array_fields: ClassVar[tuple[str, ...]] = ("loc",)
 
     def quantile(self, u: Any) -> Any:
         return self.loc + np.asarray(u) - 0.5

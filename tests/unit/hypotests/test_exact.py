@@ -11,11 +11,12 @@ import pytest
 from scipy import stats
 
 import wellcal as wc
+from wellcal._arrays.chunks import limited
 from wellcal.hypotests import Exact
-from wellcal.hypotests.base import monte_carlo_pvalue, tie_width
-from wellcal.hypotests.methods.exact import BlockStatistic, skce_statistic
-from wellcal.hypotests.resampling.nulls import draw_targets
+from wellcal.hypotests.pvalues import monte_carlo_pvalue, tie_width
 from wellcal.hypotests.resampling.resampled import ResampledSKCE
+from wellcal.hypotests.resampling.statistics import BlockStatistic, skce_statistic
+from wellcal.hypotests.resampling.targets import draw_targets
 from wellcal.hypotests.setup import make_setup, pool_draws
 from wellcal.kernels import Delta, ExpDistance, Gaussian, Joint, TotalVariation, Wasserstein, paper_kernel
 from wellcal.measures._skce import resolve_block_size
@@ -59,18 +60,17 @@ def test_blocks(block_size: Any) -> None:
     sets = drawn_sets(setup, 7)
     size = resolve_block_size(block_size, N)
     by_hand = [
-        N * float(wc.skce(y, PRED, kernel=setup.problem.kernel, estimator="block", block_size=size))
-        for y in sets
+        N * float(wc.skce(y, PRED, kernel=setup.kernel, estimator="block", block_size=size)) for y in sets
     ]
     np.testing.assert_allclose(BlockStatistic(setup, size)(sets), by_hand, rtol=1e-9)
 
 
-def test_blocks_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_in_pieces() -> None:
     setup = make_setup(Y, PRED, rng=0)
     sets = drawn_sets(setup, 7)
     together = BlockStatistic(setup, 4)(sets)
-    monkeypatch.setattr("wellcal.hypotests.methods.exact._STACKED", 1)
-    np.testing.assert_allclose(BlockStatistic(setup, 4)(sets), together, rtol=1e-12)
+    with limited(work=1):
+        np.testing.assert_allclose(BlockStatistic(setup, 4)(sets), together, rtol=1e-12)
 
 
 def test_locations() -> None:
@@ -197,7 +197,7 @@ def test_skce_of_exchanged_draws_by_definition() -> None:
     pool = np.concatenate([DRAWS[:n], Y[:n, None]], axis=1)
     np.testing.assert_array_equal(setup.predictions.values, pool)
     chosen = np.concatenate([np.full((1, n), 4), np.random.default_rng(0).integers(5, size=(6, n))])
-    found = ResampledSKCE(setup, [kernel])(pool[np.arange(n), chosen])[:, 0]
+    found = skce_statistic(setup)(pool[np.arange(n), chosen])
 
     def k(a: np.ndarray, b: np.ndarray) -> float:
         return float(np.exp(-0.5 * ((a[:, None] - b[None, :]) / 0.7) ** 2).mean())
@@ -221,8 +221,22 @@ def test_vectors_and_objects_are_pooled() -> None:
     np.testing.assert_array_equal(pooled.values[:, -1], y)
     setup = make_setup(y, wc.Samples(draws, kind="atoms"), pool=True)
     assert setup.pooled is None  # atoms are the prediction
-    assert setup.factor == 1.0
-    assert make_setup(y, wc.Samples(draws), pool=True).factor == pytest.approx((4 / 3) ** 2)
+    assert setup.problem.kernel == setup.kernel
+
+
+def test_pooling_shows_in_numbers_and_not_in_the_kernel() -> None:
+    """P - d(y) is (S + 1) / S of pool - d(y): h is larger by the square, and nothing else is told of it."""
+    pred = wc.Samples(DRAWS)
+    setup = make_setup(Y, pred, paper_kernel, pool=True)
+    assert setup.kernel == paper_kernel
+    assert setup.problem.kernel == (5 / 4) ** 2 * paper_kernel
+    assert setup.estimate.kernel == paper_kernel
+    for method in ("exact", "pearson", "block", "cme", "multiplier"):
+        found = run(method, pred=pred, kernel=paper_kernel)
+        assert found.kernel == found.estimate.kernel == paper_kernel
+        assert found.guarantees == paper_kernel.guarantees(setup.predictions)
+        assert "pooled" in found.estimate.provenance
+        assert "pooled" not in found.provenance
 
 
 # -- ties ---------------------------------------------------------------------------------------------
@@ -239,7 +253,7 @@ def enumerated() -> tuple[np.ndarray, np.ndarray]:
     the numerators of these are integers, and two statistics are equal just if all three sums of them are.
     """
     setup = make_setup(ALL_TARGETS[0], wc.Bernoulli(PROBS), ExpDistance(TotalVariation(), 0.5) @ Delta())
-    values = ResampledSKCE(setup, [setup.problem.kernel])(ALL_TARGETS)[:, 0]
+    values = ResampledSKCE(setup, [setup.kernel])(ALL_TARGETS)[:, 0]
     quarters = np.rint(4 * (PROBS - ALL_TARGETS)).astype(int)
     apart = np.rint(4 * np.abs(PROBS[:, None] - PROBS[None, :])).astype(int)
     upper = np.triu(np.ones((8, 8), bool), 1)

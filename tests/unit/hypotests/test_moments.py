@@ -9,10 +9,10 @@ import pytest
 from scipy import linalg, special, stats
 
 import wellcal as wc
+from wellcal.hypotests.pvalues import combined_pvalues, rank_pvalues
 from wellcal.hypotests.resampling.components import ETAS, regularised_pvalues
 from wellcal.hypotests.resampling.moments import centre_pvalues, moments_of, surprise_pvalues
-from wellcal.hypotests.resampling.monte_carlo import combined_pvalues, rank_pvalues
-from wellcal.hypotests.resampling.nulls import draw_targets
+from wellcal.hypotests.resampling.targets import draw_targets
 
 from ...engines.examples import EXAMPLES
 

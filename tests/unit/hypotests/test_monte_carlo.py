@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from wellcal.hypotests.base import monte_carlo_pvalue, tie_width
-from wellcal.hypotests.resampling.monte_carlo import (
+from wellcal.hypotests.pvalues import (
     combined_pvalues,
+    monte_carlo_pvalue,
     rank_pvalues,
     sequential_pvalue,
     smallest_pvalue,
+    tie_width,
 )
 
 values = arrays(np.float64, st.integers(1, 30), elements=st.integers(-5, 5).map(float))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
+import sys
 from typing import Any
 
 import pytest
 
-from wellcal.hypotests import progress
 from wellcal.hypotests.progress import Progress
 
 
@@ -16,44 +16,50 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+class Clock:
     """A clock that the test sets."""
-    now = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    return now
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
-def steps(shown: bool | None, stream: Any, clock: list[float], seconds: float, count: int = 10) -> str:
-    line = Progress(shown, stream)
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def steps(shown: bool | None, stream: Any, clock: Clock, seconds: float, count: int = 10) -> str:
+    line = Progress(shown, stream, clock=clock)
     for done in range(count + 1):
         line("resamples", done, count)
-        clock[0] += seconds / count
+        clock.now += seconds / count
     return stream.getvalue()
 
 
-def test_quiet_where_there_is_no_terminal(clock: list[float]) -> None:
+def test_quiet_where_there_is_no_terminal(clock: Clock) -> None:
     assert steps(None, io.StringIO(), clock, 100.0) == ""
     assert steps(None, Terminal(), clock, 100.0) != ""
 
 
-def test_asked_for_or_forbidden(clock: list[float]) -> None:
+def test_asked_for_or_forbidden(clock: Clock) -> None:
     assert steps(True, io.StringIO(), clock, 100.0) != ""
     assert steps(False, Terminal(), clock, 100.0) == ""
 
 
-def test_short_runs_are_silent(clock: list[float]) -> None:
+def test_short_runs_are_silent(clock: Clock) -> None:
     assert steps(True, Terminal(), clock, 1.0) == ""
 
 
-def test_it_tells_what_how_far_and_how_long(clock: list[float]) -> None:
+def test_it_tells_what_how_far_and_how_long(clock: Clock) -> None:
     text = steps(True, Terminal(), clock, 100.0)
     assert "\rresamples:  10%, 90 s left" in text
     assert "\rresamples:  90%, 10 s left" in text
     assert "100%" not in text
 
 
-def test_the_line_is_erased_at_the_end(clock: list[float]) -> None:
+def test_the_line_is_erased_at_the_end(clock: Clock) -> None:
     text = steps(True, Terminal(), clock, 100.0)
     assert text.endswith("\r")
     last = text.rstrip("\r").split("\r")[-1]
@@ -61,42 +67,48 @@ def test_the_line_is_erased_at_the_end(clock: list[float]) -> None:
     assert len(last) == len("resamples:  90%, 10 s left")
 
 
-def test_shorter_lines_cover_longer_ones(clock: list[float]) -> None:
+def test_shorter_lines_cover_longer_ones(clock: Clock) -> None:
     stream = Terminal()
-    line = Progress(True, stream)
+    line = Progress(True, stream, clock=clock)
     line("resamples", 0, 1000)
-    clock[0] += 10.0
+    clock.now += 10.0
     line("resamples", 1, 1000)
-    clock[0] += 10.0
+    clock.now += 10.0
     line("resamples", 500, 1000)
     long, short = stream.getvalue().split("\r")[1:]
     assert len(short) == len(long)
     assert "20 s left" in short
 
 
-def test_lines_are_not_written_too_often(clock: list[float]) -> None:
+def test_lines_are_not_written_too_often(clock: Clock) -> None:
     many = steps(True, Terminal(), clock, 10.0, 10_000)
-    assert many.count("\r") <= 10.0 / progress._INTERVAL + 3
+    assert many.count("\r") <= 10.0 / Progress().interval + 3
 
 
-def test_a_new_run_starts_the_clock_again(clock: list[float]) -> None:
+def test_a_new_run_starts_the_clock_again(clock: Clock) -> None:
     stream = Terminal()
-    line = Progress(True, stream)
+    line = Progress(True, stream, clock=clock)
     line("pairs", 0, 10)
-    clock[0] += 1000.0
+    clock.now += 1000.0
     line("pairs", 0, 10)
-    clock[0] += 4.0
+    clock.now += 4.0
     line("pairs", 5, 10)
     assert "4 s left" in stream.getvalue()
 
 
-def test_standard_error_is_looked_up_when_it_is_needed(
-    clock: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    line = Progress()
+def test_standard_error_is_looked_up_when_it_is_needed(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = Progress(clock=clock)
     stream = Terminal()
-    monkeypatch.setattr(progress.sys, "stderr", stream)
+    monkeypatch.setattr(sys, "stderr", stream)
     line("pairs", 0, 10)
-    clock[0] += 4.0
+    clock.now += 4.0
     line("pairs", 5, 10)
     assert "pairs:" in stream.getvalue()
+
+
+def test_no_standard_error_is_no_terminal(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    line = Progress(clock=clock)
+    line("pairs", 0, 10)
+    clock.now += 4.0
+    line("pairs", 5, 10)

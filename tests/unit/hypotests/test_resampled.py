@@ -10,24 +10,27 @@ import numpy as np
 import pytest
 
 import wellcal as wc
+from wellcal._arrays.chunks import limited
 from wellcal._arrays.namespaces import namespace
 from wellcal._arrays.ops import ops_for
+from wellcal._arrays.rows import Rows, map_rows, slice_rows
 from wellcal.engines import Tiled
 from wellcal.expectations.bilinear import ElementForm
-from wellcal.hypotests import gaussian_term, resampled
-from wellcal.hypotests.base import Setup
+from wellcal.hypotests.resampling import resampled
 from wellcal.hypotests.resampling.gaussian_term import GaussianTerm
-from wellcal.hypotests.resampling.kernel_families import kernel_family, rescaled
-from wellcal.hypotests.resampling.nulls import draw_targets, target_sets
+from wellcal.hypotests.resampling.kernel_families import kernel_family
 from wellcal.hypotests.resampling.resampled import (
+    MEASURED,
     LabelTerm,
     PairTerm,
     ProductTerm,
     ResampledSKCE,
+    Ways,
     has_terms,
     make_term,
 )
-from wellcal.hypotests.setup import make_setup
+from wellcal.hypotests.resampling.targets import draw_targets, target_sets
+from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.kernels import (
     Callable,
     Delta,
@@ -49,15 +52,16 @@ SETS = 5
 NO_DRAWS = [name for name in EXAMPLES if name != "Mixture with draws"]
 """Targets of draws within a mixture cannot be drawn exactly; those of all others can."""
 
-LAYOUTS = {
-    "as it is": {},
-    "features": {"_FEW_CASES": 4, "_MOST_FEATURES": 100_000},
-    "pairs": {"_MOST_FEATURES": 0},
-    "tables": {"_MOST_PRODUCT": 0},
-    "kernel not kept, small tiles": {"_KEPT": 0, "_ROWS": 1, "_ELEMENTS": 64},
-    "kernel kept, small tiles": {"_ROWS": 4, "_ELEMENTS": 64},
-    "one set at a time": {"_ENCODED": 1, "_ELEMENTS": 1},
+LAYOUTS: dict[str, tuple[Ways, dict[str, int]]] = {
+    "as it is": (Ways(), {}),
+    "features": (Ways(few_cases=4, most_features=100_000), {}),
+    "pairs": (Ways(most_features=0), {}),
+    "tables": (Ways(most_classes=0), {}),
+    "kernel not kept, small tiles": (Ways(rows=1), {"work": 1, "cache": 64}),
+    "kernel kept, small tiles": (Ways(rows=4), {"cache": 64}),
+    "one set at a time": (Ways(), {"work": 1, "cache": 1}),
 }
+"""How sums are found: which way is taken, and with how much memory."""
 
 
 def setup_of(example: Example, kernel: Any = None, **options: Any) -> Setup:
@@ -78,43 +82,46 @@ def by_definition(setup: Setup, kernel: Any, targets: np.ndarray) -> tuple[np.nd
     for y in targets:
         problem = prepare_checked(y, setup.predictions, kernel, expectations=setup.expectations)
         h = np.asarray(problem.tile(problem.rows, problem.rows))
-        upper = np.triu_indices(setup.n, 1)
-        found.append(2.0 * setup.factor * h[upper].sum() / (setup.n - 1))
-        size = max(size, 2.0 * setup.factor * np.abs(h[upper]).sum() / (setup.n - 1))
+        upper = np.triu_indices(setup.n_samples, 1)
+        found.append(2.0 * h[upper].sum() / (setup.n_samples - 1))
+        size = max(size, 2.0 * np.abs(h[upper]).sum() / (setup.n_samples - 1))
     return np.array(found), size
 
 
-def agree(setup: Setup, kernels: list[Any], targets: np.ndarray, tolerance: float = 1e-10) -> None:
-    found = ResampledSKCE(setup, kernels)(targets)
+def agree(
+    setup: Setup, kernels: list[Any], targets: np.ndarray, tolerance: float = 1e-10, ways: Ways = MEASURED
+) -> None:
+    found = ResampledSKCE(setup, kernels, ways)(targets)
     assert found.shape == (len(targets), len(kernels))
     for column, kernel in zip(found.T, kernels, strict=True):
         expected, size = by_definition(setup, kernel, targets)
         np.testing.assert_allclose(column, expected, rtol=0.0, atol=tolerance * size)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", NO_DRAWS)
-def test_values_are_those_of_a_problem_for_each_set(
-    name: str, layout: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for constant, value in LAYOUTS[layout].items():
-        monkeypatch.setattr(resampled, constant, value)
-        if constant == "_ELEMENTS":
-            monkeypatch.setattr(gaussian_term, constant, value)
+def test_values_are_those_of_a_problem_for_each_set(name: str) -> None:
+    """Whichever way is taken, and whatever the chunks."""
     setup = setup_of(EXAMPLES[name])
-    agree(setup, [setup.problem.kernel], sets_of(setup))
+    kernel, targets = setup.problem.kernel, sets_of(setup)
+    expected, size = by_definition(setup, kernel, targets)
+    for layout, (ways, sizes) in LAYOUTS.items():
+        with limited(**sizes):
+            found = ResampledSKCE(setup, [kernel], ways)(targets)[:, 0]
+        np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-10 * size, err_msg=layout)
 
 
 @pytest.mark.parametrize("name", NO_DRAWS)
 def test_sums_and_factors_and_several_kernels(name: str) -> None:
     """Kernels that share a kernel on targets share work, and their values stay apart."""
     setup = setup_of(EXAMPLES[name])
-    plain = setup.problem.kernel
-    wider = rescaled(plain.predictions, 2.0) @ plain.targets
+    plain = setup.kernel
+    wider = plain.predictions.rescaled(2.0) @ plain.targets
     kernels = [plain, 3.0 * plain, 0.5 * plain + 2.0 * (plain + wider), wider]
-    targets = sets_of(setup)
-    agree(setup, kernels, targets)
+    targets = sets_of(setup, 3)
     found = ResampledSKCE(setup, kernels)(targets)
+    for column, kernel in ((0, plain), (3, wider)):
+        expected, size = by_definition(setup, kernel, targets)
+        np.testing.assert_allclose(found[:, column], expected, rtol=0.0, atol=1e-10 * size)
     np.testing.assert_allclose(found[:, 1], 3.0 * found[:, 0], rtol=1e-12)
     np.testing.assert_allclose(found[:, 2], 2.5 * found[:, 0] + 2.0 * found[:, 3], rtol=1e-9, atol=1e-12)
 
@@ -122,7 +129,7 @@ def test_sums_and_factors_and_several_kernels(name: str) -> None:
 @pytest.mark.parametrize("name", ["Normal", "Categorical", "Samples", "DiagonalNormal"])
 def test_the_whole_family_of_kernels(name: str) -> None:
     setup = setup_of(EXAMPLES[name])
-    kernels = list(kernel_family(setup.problem.kernel))
+    kernels = list(kernel_family(setup.kernel))
     assert len(kernels) in (7, 12)
     agree(setup, kernels, sets_of(setup))
     sharing = ResampledSKCE(setup, kernels)
@@ -139,7 +146,7 @@ def test_other_kernels_on_targets(name: str, on_targets: Any) -> None:
     example = EXAMPLES[name]
     lowering = wc.Lowering(nodes=32)
     setup = setup_of(example, ExpDistance(Wasserstein()) @ on_targets, expectations=lowering)
-    agree(setup, [setup.problem.kernel], sets_of(setup))
+    agree(setup, [setup.kernel], sets_of(setup))
 
 
 def squared_exponential(a: Any, b: Any) -> Any:
@@ -151,7 +158,7 @@ def test_a_users_function() -> None:
     setup = setup_of(
         EXAMPLES["Samples"], ExpDistance(MaximumMeanDiscrepancy(on_targets), power=2.0) @ on_targets
     )
-    agree(setup, [setup.problem.kernel], sets_of(setup))
+    agree(setup, [setup.kernel], sets_of(setup))
 
 
 def test_objects() -> None:
@@ -168,20 +175,18 @@ def test_counts_far_beyond_what_was_predicted() -> None:
     """Observed counts may lie anywhere: the common support reaches them."""
     rate = np.array([0.5, 1.0, 2.0, 4.0])
     setup = make_setup([0, 400, 3, 90], wc.Poisson(rate), rng=0)
-    agree(setup, [setup.problem.kernel], sets_of(setup))
+    agree(setup, [setup.kernel], sets_of(setup))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("name", ["Normal", "Categorical", "DiagonalNormal", "Laplace", "Poisson"])
-def test_many_tiles_and_threads(name: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resampled, "_ROWS", 16)
-    monkeypatch.setattr(resampled, "_ELEMENTS", 1024)
-    monkeypatch.setattr(resampled, "_KEPT", 0 if threads == 2 else 4_000_000)
+def test_many_tiles_and_threads(name: str, threads: int) -> None:
     example = EXAMPLES[name]
     rows = np.random.default_rng(2).integers(len(example.targets), size=150)
     engine = Tiled(threads=threads)
     setup = make_setup(example.targets[rows], example.build(rows=rows), rng=0, engine=engine)
-    agree(setup, [setup.problem.kernel], sets_of(setup, 3))
+    with limited(cache=1024, work=10_000 if threads == 2 else 1_000_000):  # the kernel is kept, or not
+        agree(setup, [setup.kernel], sets_of(setup, 3), ways=Ways(rows=16))
 
 
 def test_more_cases_than_a_row_of_tiles() -> None:
@@ -189,7 +194,7 @@ def test_more_cases_than_a_row_of_tiles() -> None:
     rng = np.random.default_rng(6)
     n = 2_100
     setup = make_setup(rng.integers(0, 3, n), wc.Categorical(rng.dirichlet(np.ones(3), n)), rng=0)
-    found = ResampledSKCE(setup, [setup.problem.kernel])(setup.targets[None])[0, 0]
+    found = ResampledSKCE(setup, [setup.kernel])(setup.targets[None])[0, 0]
     assert found == pytest.approx(n * float(setup.estimate), abs=1e-9)
 
 
@@ -199,14 +204,14 @@ def test_more_cases_than_a_row_of_tiles() -> None:
 def test_the_way_depends_on_kind_and_number() -> None:
     def way(name: str) -> type:
         setup = setup_of(EXAMPLES[name])
-        return type(make_term(setup, setup.problem.kernel.targets))
+        return type(make_term(setup, setup.kernel.targets))
 
     assert way("Categorical") is ProductTerm
     assert way("Normal") is PairTerm
     assert way("DiagonalNormal") is GaussianTerm
     rng = np.random.default_rng(0)
     many = make_setup(rng.normal(size=100), wc.Normal(rng.normal(size=100), np.ones(100)))
-    assert isinstance(make_term(many, many.problem.kernel.targets), ProductTerm)
+    assert isinstance(make_term(many, many.kernel.targets), ProductTerm)
     classes = make_setup(np.zeros(5, int), wc.Categorical(rng.dirichlet(np.ones(40), 5)))
     assert isinstance(make_term(classes, Delta()), LabelTerm)
 
@@ -214,12 +219,13 @@ def test_the_way_depends_on_kind_and_number() -> None:
 def test_distant_vectors_do_not_go_by_matrix_products() -> None:
     """|x|^2 would drown the distances between neighbours."""
     near = wc.DiagonalNormal(np.zeros((4, 2)), np.ones((4, 2)))
-    assert GaussianTerm.serves(Gaussian(), near)
-    assert GaussianTerm.serves(Gaussian(), wc.DiagonalNormal(np.full((4, 2), 1e6), np.ones((4, 2))))
+    assert GaussianTerm.prepare(Gaussian(), near) is not None
+    distant = wc.DiagonalNormal(np.full((4, 2), 1e6), np.ones((4, 2)))
+    assert GaussianTerm.prepare(Gaussian(), distant) is not None  # what matters is how far they lie apart
     far = np.array([[0.0, 0.0], [1e3, 0.0], [0.0, 1.0], [5.0, 5.0]])
     pred = wc.DiagonalNormal(far, np.ones((4, 2)))
-    assert not GaussianTerm.serves(Gaussian(), pred)
-    assert not GaussianTerm.serves(Laplacian(), near)
+    assert GaussianTerm.prepare(Gaussian(), pred) is None
+    assert GaussianTerm.prepare(Laplacian(), near) is None
     setup = make_setup(far + 0.3, pred, paper_kernel, rng=0)
     agree(setup, [paper_kernel], sets_of(setup))
 
@@ -229,8 +235,8 @@ def test_matrix_products_keep_their_precision(offset: float) -> None:
     rng = np.random.default_rng(8)
     loc = rng.normal(size=(30, 10)) + offset
     setup = make_setup(loc + rng.normal(size=(30, 10)), wc.DiagonalNormal(loc, np.ones((30, 10))), rng=0)
-    assert isinstance(make_term(setup, setup.problem.kernel.targets), GaussianTerm)
-    agree(setup, [setup.problem.kernel], sets_of(setup), 1e-11 if offset == 0.0 else 1e-8)
+    assert isinstance(make_term(setup, setup.kernel.targets), GaussianTerm)
+    agree(setup, [setup.kernel], sets_of(setup), 1e-11 if offset == 0.0 else 1e-8)
 
 
 def test_kernels_without_terms_are_refused() -> None:
@@ -271,18 +277,22 @@ def test_many_small_products_keep_blas_to_one_thread(
 
     monkeypatch.setattr(resampled, "one_blas_thread", one_thread)
     setup = setup_of(EXAMPLES[name], engine=Tiled(threads=1))
-    ResampledSKCE(setup, [setup.problem.kernel])(sets_of(setup))
+    ResampledSKCE(setup, [setup.kernel])(sets_of(setup))
     assert bool(entered) == small
 
 
 # -- batches of rows --------------------------------------------------------------------------------
 
 
-def pair_term(setup: Setup, monkeypatch: pytest.MonkeyPatch, on_targets: Any) -> PairTerm:
-    monkeypatch.setattr(GaussianTerm, "serves", staticmethod(lambda kernel, predictions: False))
-    term = make_term(setup, on_targets)
+def pair_term(setup: Setup, on_targets: Any) -> PairTerm:
+    term = make_term(setup, on_targets, Ways(exponents=False))
     assert isinstance(term, PairTerm)
     return term
+
+
+def entry(rows: Rows, r: int) -> Rows:
+    """Rows of one set of several."""
+    return map_rows(lambda value: value[r], rows)
 
 
 ELEMENTWISE = [
@@ -300,39 +310,39 @@ CLOSED = ["Normal", "DiagonalNormal", "MultivariateNormal", "Mixture", "Mixture 
     [(name, Laplacian(0.7)) for name in ELEMENTWISE] + [(name, Gaussian(0.7)) for name in CLOSED],
     ids=str,
 )
-def test_batches_are_tiles_one_by_one(name: str, on_targets: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_tiles_one_by_one(name: str, on_targets: Any) -> None:
     setup = setup_of(EXAMPLES[name], expectations=wc.Lowering(nodes=16, points=16))
-    term = pair_term(setup, monkeypatch, on_targets)
+    term = pair_term(setup, on_targets)
     ops = ops_for(namespace())
     _, cross, observed = term.forms
     targets = sets_of(setup, 3)
     encoded = term.encode(targets)
-    shared = {key: value[None, :4] for key, value in term.rows.items()}
-    left = {key: value[:, :4] for key, value in encoded.items()}
-    right = {key: value[:, 4:] for key, value in encoded.items()}
+    shared = map_rows(lambda value: value[None, :4], term.rows)
+    left = map_rows(lambda value: value[:, :4], encoded)
+    right = map_rows(lambda value: value[:, 4:], encoded)
     among = observed.batched(ops, left, right)
     between = cross.batched(ops, shared, right)
-    assert among.shape == between.shape == (3, 4, setup.n - 4)
+    assert among.shape == between.shape == (3, 4, setup.n_samples - 4)
     for r in range(3):
-        row = {key: value[r] for key, value in right.items()}
-        expected = observed.tile(ops, {key: value[r] for key, value in left.items()}, row)
+        row = entry(right, r)
+        expected = observed.tile(ops, entry(left, r), row)
         np.testing.assert_allclose(among[r], expected, rtol=1e-12, atol=1e-15)
-        expected = cross.tile(ops, {key: value[0] for key, value in shared.items()}, row)
+        expected = cross.tile(ops, entry(shared, 0), row)
         np.testing.assert_allclose(between[r], expected, rtol=1e-12, atol=1e-15)
 
 
-def test_batches_of_components_with_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_of_components_with_weights() -> None:
     """Components on both sides, with weights in the rows, and a batch axis of one on either side."""
     setup = setup_of(EXAMPLES["Mixture"])
-    term = pair_term(setup, monkeypatch, Gaussian(0.7))
+    term = pair_term(setup, Gaussian(0.7))
     form = term.forms[0]
     assert isinstance(form, ElementForm)
     ops = ops_for(namespace())
-    one = {key: value[None, :3] for key, value in term.rows.items()}
-    two = {key: np.stack([value[3:8], value[4:9]]) for key, value in term.rows.items()}
+    one = map_rows(lambda value: value[None, :3], term.rows)
+    two = map_rows(lambda value: np.stack([value[3:8], value[4:9]]), term.rows)
+    first = slice_rows(term.rows, slice(0, 3))
     for r, start in enumerate((3, 4)):
-        part = {key: value[start : start + 5] for key, value in term.rows.items()}
-        first = {key: value[:3] for key, value in term.rows.items()}
+        part = slice_rows(term.rows, slice(start, start + 5))
         np.testing.assert_allclose(form.batched(ops, one, two)[r], form.tile(ops, first, part), rtol=1e-12)
         np.testing.assert_allclose(form.batched(ops, two, one)[r], form.tile(ops, part, first), rtol=1e-12)
 
@@ -345,7 +355,7 @@ def test_sets_come_in_blocks_with_the_observed_one_first(count: int) -> None:
     setup = setup_of(EXAMPLES["Normal"], n_resamples=count)
     blocks = list(target_sets(setup))
     together = np.concatenate(blocks)
-    assert together.shape == (count + 1, setup.n)
+    assert together.shape == (count + 1, setup.n_samples)
     np.testing.assert_array_equal(together[0], setup.targets)
     assert max(map(len, blocks)) <= 101
     assert len(np.unique(together[:, 0])) == count + 1
@@ -363,7 +373,7 @@ def test_drawn_targets_have_the_form_of_the_observed(name: str) -> None:
 
 
 def _form(setup: Setup, y: np.ndarray) -> Any:
-    from wellcal.hypotests.resampling.nulls import users_form
+    from wellcal.hypotests.resampling.targets import users_form
 
     return users_form(setup.predictions, y)
 
@@ -376,6 +386,6 @@ def test_families_of_kernels() -> None:
     assert [k.predictions.lengthscale for k in without] == [0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0]
     assert kernel_family(paper_kernel + paper_kernel) == (paper_kernel + paper_kernel,)
     inside = ExpDistance(MaximumMeanDiscrepancy(Gaussian(3.0)), 2.0) @ (Gaussian(1.0) + 2.0 * Laplacian(5.0))
-    on_predictions = rescaled(inside.predictions, 2.0)
+    on_predictions = inside.predictions.rescaled(2.0)
     assert on_predictions == ExpDistance(MaximumMeanDiscrepancy(Gaussian(3.0)), 4.0)  # the metric stays
-    assert rescaled(inside.targets, 2.0) == Gaussian(2.0) + 2.0 * Laplacian(10.0)
+    assert inside.targets.rescaled(2.0) == Gaussian(2.0) + 2.0 * Laplacian(10.0)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import wellcal as wc
-from wellcal.hypotests import METHODS, Block, DistributionFree, Exact, TestResult
+from wellcal.hypotests import METHODS, Block, Exact, TestResult
 from wellcal.kernels import Callable, ExpDistance, Gaussian, Wasserstein
 from wellcal.measures.estimate import Estimate
 
@@ -150,12 +150,12 @@ KERNELS = {
 
 
 @pytest.mark.parametrize(
-    "method", ["auto", *METHODS, Block(4, variance="pairs"), Exact(stop_after=3)], ids=str
+    ("method", "kernel"),
+    [(method, "default") for method in ("auto", *METHODS, Block(4, variance="pairs"), Exact(stop_after=3))]
+    + [(method, kernel) for method in ("pearson", "exact", "block") for kernel in ("function", "sum")],
+    ids=str,
 )
-@pytest.mark.parametrize("kernel", KERNELS)
 def test_json_and_back(method: Any, kernel: str) -> None:
-    if method == "distribution_free":
-        method = DistributionFree(bound=4.0)  # of a function it is not known
     small = slice(0, 12)
     options = {"kernel": KERNELS[kernel], "keep_null": True, "expectations": wc.Lowering(nodes=48)}
     options |= {"locations": 4} if method == "cme" else {}

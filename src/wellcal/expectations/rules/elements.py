@@ -1,87 +1,99 @@
-"""Elementary distributions as rules see them: parameters as arrays that broadcast.
+"""Elementary distributions, and the closed forms between them.
 
 Every prediction is a weighted sum of these (a mixture of its components, a sample of its points, an
-observed target of one point), so a rule is needed only between these.
+observed target of one point), so a rule is needed only between these. An element is a named tuple of arrays:
+``(n, K)`` where it stands for K distributions of each of n cases, and shaped so that two sides broadcast
+where a rule reads it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from wellcal._arrays.namespaces import Array
 from wellcal._arrays.ops import Ops
+from wellcal._arrays.registry import Rules
 from wellcal.kernels.base import Coordinates, Kernel
 
 
-@dataclass(frozen=True)
-class Points:
+class Points(NamedTuple):
     """Dirac distributions at x in R^d."""
 
     x: Coordinates
 
 
-@dataclass(frozen=True)
-class Normals:
+class Normals(NamedTuple):
     """Normal distributions in R^d with independent coordinates: means x, variances v."""
 
     x: Coordinates
     v: Coordinates
 
 
-@dataclass(frozen=True)
-class FullNormals:
+class FullNormals(NamedTuple):
     """Normal distributions in R^d: means x, covariances as rows of their lower triangles."""
 
     x: Coordinates
     cov: tuple[Coordinates, ...]
 
 
-@dataclass(frozen=True)
-class Laplaces:
+class Laplaces(NamedTuple):
     """Laplace distributions on the line: location x, scale."""
 
     x: Coordinates
     scale: Array
 
 
-@dataclass(frozen=True)
-class Poissons:
+class Poissons(NamedTuple):
     """Poisson distributions."""
 
     rate: Array
 
 
-Element = Points | Normals | FullNormals | Laplaces | Poissons
-Rule = Callable[[Ops, Any, Any, Any], Array]
+Element: TypeAlias = tuple[Any, ...]
+"""One of the above, or a named tuple of a user's own."""
 
-RULES: dict[tuple[type[Kernel], type, type], Rule] = {}
+Rule: TypeAlias = Callable[[Ops, Any, Any, Any], Array]
+"""``f(ops, kernel, a, b)``: E k(Z, Z') for elements a and b, elementwise over arrays that broadcast."""
+
+
+class ClosedForm(NamedTuple):
+    """A rule between two elements.
+
+    Attributes
+    ----------
+    rule
+        What was registered.
+    scalar
+        Whether it holds for scalar targets only.
+    swapped
+        Whether it takes the two elements the other way round.
+    """
+
+    rule: Rule
+    scalar: bool
+    swapped: bool = False
+
+
+CLOSED_FORMS: Rules[ClosedForm] = Rules("a closed form", exact=True)
 """Closed forms of E k(Z, Z') by kernel and the two elementary distributions."""
 
-SCALAR_ONLY: set[tuple[type[Kernel], type, type]] = set()
-"""Those that hold for scalar targets only."""
 
-
-def rule(kernel: type[Kernel], left: type, right: type, *, scalar: bool = False) -> Callable[[Rule], Rule]:
+def rule(
+    kernel: type[Kernel], left: type, right: type, *, scalar: bool = False, replace: bool = False
+) -> Callable[[Rule], Rule]:
     """Register ``f(ops, kernel, a, b)`` as the closed form between `left` and `right`, both ways round."""
 
     def register(function: Rule) -> Rule:
-        def swapped(ops: Ops, k: Kernel, a: Any, b: Any) -> Array:
-            return function(ops, k, b, a)
-
-        RULES[kernel, right, left] = swapped
-        RULES[kernel, left, right] = function
-        if scalar:
-            SCALAR_ONLY.update({(kernel, left, right), (kernel, right, left)})
+        if left is not right:
+            CLOSED_FORMS.register(kernel, right, left, replace=replace)(ClosedForm(function, scalar, True))
+        CLOSED_FORMS.register(kernel, left, right, replace=replace)(ClosedForm(function, scalar))
         return function
 
     return register
 
 
-def find_rule(kernel: type[Kernel], left: type, right: type, dimension: int) -> Rule | None:
+def known_form(kernel: type[Kernel], left: type, right: type, dimension: int) -> ClosedForm | None:
     """Registered closed form, or None. A subclass of a registered kernel is not that kernel."""
-    key = (kernel, left, right)
-    if dimension > 1 and key in SCALAR_ONLY:
-        return None
-    return RULES.get(key)
+    found = CLOSED_FORMS.find(kernel, left, right)
+    return None if found is None or (found.scalar and dimension > 1) else found

@@ -19,7 +19,8 @@ from wellcal.kernels.targets import Gaussian
 
 @rule(Gaussian, Normals, Normals)
 @rule(Gaussian, Normals, Points)
-def diagonal(ops: Ops, kernel: Gaussian, a: Normals, b: Normals | Points) -> Array:
+@rule(Gaussian, Points, Points)
+def diagonal(ops: Ops, kernel: Gaussian, a: Normals | Points, b: Normals | Points) -> Array:
     """``prod_c s_c^(-1/2) exp(-sum_c (m_c - m'_c)^2 / (2 l^2 s_c))`` with s_c = 1 + (v_c + v'_c) / l^2."""
     square = kernel.lengthscale**2
     exponent: Array = None
@@ -27,15 +28,18 @@ def diagonal(ops: Ops, kernel: Gaussian, a: Normals, b: Normals | Points) -> Arr
     for c, (x, y) in enumerate(zip(a.x, b.x, strict=True)):
         difference = x - y
         # What depends on one side is worked out on that side, where it costs nothing.
-        s = 1.0 + a.v[c] / square
-        total = -2.0 * (a.v[c] + square)
+        total, s = -2.0 * square, None
+        if isinstance(a, Normals):
+            s = 1.0 + a.v[c] / square
+            total = -2.0 * (a.v[c] + square)
         if isinstance(b, Normals):
             total = total + -2.0 * b.v[c]
             s = s + b.v[c] / square
         term = difference * difference / total
         exponent = term if exponent is None else exponent + term
         spread = s if spread is None else spread * s
-        if c % 16 == 15:  # a product of many factors would overflow: fold it into the exponent
+        if c % 16 == 15 and spread is not None:
+            # A product of many factors would overflow: fold it into the exponent.
             exponent = exponent - 0.5 * ops.log(spread)
             spread = None
     value = ops.exp(exponent)

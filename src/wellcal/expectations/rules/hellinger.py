@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from wellcal._arrays.namespaces import Array
 from wellcal._arrays.ops import Ops
 
@@ -23,7 +21,3 @@ def normal(ops: Ops, loc: Pair, scale: Pair) -> Array:
 def poisson(ops: Ops, rate: Pair) -> Array:
     """``-(sqrt(a) - sqrt(b))^2 / 2``."""
     return -0.5 * (ops.root(rate[0]) - ops.root(rate[1])) ** 2
-
-
-LOG_COEFFICIENTS: dict[str, Callable[..., Array]] = {"normal": normal, "poisson": poisson}
-"""By kind; arguments are pairs of parameters in alphabetical order of their names."""

@@ -8,20 +8,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.checks import one_of, whole_number
+from wellcal._arrays.namespaces import Array, NDArray
+from wellcal._arrays.rows import Rows
 from wellcal.engines.reductions import Sums
-from wellcal.expectations.decompose import Rows, slice_rows
-from wellcal.hypotests.base import Outcome, Setup, monte_carlo_pvalue, tie_width
-from wellcal.hypotests.methods.asymptotic import draw_chi_square_sum, spectrum
-from wellcal.hypotests.passes import Visited, check_finite
+from wellcal.hypotests.draws import draw_chi_square_sum
+from wellcal.hypotests.method import Method, Outcome
+from wellcal.hypotests.passes import check_finite, eigenvalues_of
+from wellcal.hypotests.pvalues import monte_carlo_pvalue, tie_width
+from wellcal.hypotests.setup import Setup
 from wellcal.hypotests.tails import normal_tail, student_tail
-from wellcal.measures._skce import BlockSize, block_values, estimate_blocks, resolve_block_size
+from wellcal.measures._skce import BlockSize, block_values, estimate_from_block_sums, resolve_block_size
 from wellcal.measures.estimate import Estimate
-from wellcal.problem.problem import Problem, reordered
+from wellcal.problem.problem import Problem, some_cases
 
 
 @dataclass(frozen=True)
-class Block:
+class Block(Method):
     """Mean of SKCE over blocks of cases: linear in the number of cases for a fixed block size.
 
     Parameters
@@ -82,21 +85,12 @@ class Block:
     shuffle: bool = False
 
     name: ClassVar[str] = "block"
-    exchanges_draws: ClassVar[bool] = True
     resamples: ClassVar[bool] = False
-    clusters: ClassVar[bool] = False
-    fewest: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        options = {
-            "variance": ("blocks", "pairs"),
-            "quantiles": ("normal", "t"),
-            "null": ("normal", "weighted_chi2"),
-        }
-        for option, known in options.items():
-            found = getattr(self, option)
-            if found not in known:
-                raise ValueError(f'{option} must be "{known[0]}" or "{known[1]}", found {found!r}')
+        one_of(self.variance, "variance", ("blocks", "pairs"))
+        one_of(self.quantiles, "quantiles", ("normal", "t"))
+        one_of(self.null, "null", ("normal", "weighted_chi2"))
         if self.block_size is not None and self.n_blocks is not None:
             raise ValueError("give block_size or n_blocks, not both")
         if self.quantiles == "t" and self.variance == "pairs":
@@ -110,24 +104,24 @@ class Block:
 
     def run(self, setup: Setup) -> Outcome:
         """The p-value of a prepared case."""
-        size, count = self._layout(setup.n)
+        size, count = self._layout(setup.n_samples)
         if count == 1 and self.null == "normal" and self.variance == "blocks":
-            smaller = f"a block_size of at most {setup.n // 2}, " if setup.n >= 4 else ""
+            smaller = f"a block_size of at most {setup.n_samples // 2}, " if setup.n_samples >= 4 else ""
             raise ValueError(
-                f"one block of {size} of {setup.n} cases has no standard deviation; take {smaller}"
+                f"one block of {size} of {setup.n_samples} cases has no standard deviation; take {smaller}"
                 'variance="pairs" or null="weighted_chi2"'
             )
         problem = setup.problem
         if self.shuffle:
-            problem = reordered(problem, setup.rng.permutation(setup.n))
-        if count < setup.n // size:
-            problem = _first(problem, count * size)  # room for more blocks than were asked for
+            problem = some_cases(problem, setup.rng.permutation(setup.n_samples))
+        if count < setup.n_samples // size:
+            problem = some_cases(problem, slice(0, count * size))  # room for more blocks than were asked for
         sums = setup.engine.blocks(problem, size)
         check_finite(setup, sums.total)
         estimate = self._estimate(setup, problem, sums, size, count)
         if self.null == "weighted_chi2":
             return _weighted_chi_square(setup, estimate, size, count)
-        values = setup.factor * np.asarray(block_values(sums.rows, size, count))
+        values = np.asarray(block_values(sums.rows, size, count))
         return self._studentised(setup, problem, estimate, values, size)
 
     def _layout(self, n: int) -> tuple[int, int]:
@@ -135,18 +129,13 @@ class Block:
         if self.n_blocks is None:
             size = resolve_block_size(self.block_size, n)
             return size, n // size
-        given: Any = self.n_blocks
-        if not isinstance(given, (int, np.integer)) or isinstance(given, bool) or not 1 <= given <= n // 2:
-            raise ValueError(
-                f"n_blocks must be a whole number between 1 and half the number of cases, {n // 2}, "
-                f"found {given!r}"
-            )
-        return n // int(given), int(given)
+        count = whole_number(self.n_blocks, f"n_blocks of {n} cases", least=1, most=n // 2)
+        return n // count, count
 
     def _estimate(self, setup: Setup, problem: Problem, sums: Sums, size: int, count: int) -> Estimate:
-        found = estimate_blocks(problem, Visited(setup.engine, sums), size, None)
-        choices = {"dropped": setup.n - count * size, "shuffled": self.shuffle}
-        return setup.scaled(replace(found, n_samples=setup.n, provenance={**found.provenance, **choices}))
+        found = estimate_from_block_sums(problem, setup.engine, sums, size, shuffled=self.shuffle)
+        left_out = {**found.provenance, "dropped": setup.n_samples - count * size}
+        return setup.reported(replace(found, n_samples=setup.n_samples, provenance=left_out))
 
     def _studentised(
         self, setup: Setup, problem: Problem, estimate: Estimate, values: NDArray, size: int
@@ -160,7 +149,7 @@ class Block:
         if variance == "pairs":
             pairs = 0.5 * size * (size - 1.0)
             squares = float(setup.engine.blocks(_squared(problem), size).total)
-            spread = setup.factor * math.sqrt(squares / (count * pairs)) / math.sqrt(pairs)
+            spread = math.sqrt(squares / (count * pairs)) / math.sqrt(pairs)
         z = math.sqrt(count) * float(estimate) / spread if spread > 0.0 else 0.0
         student = self.quantiles == "t" and variance == "blocks"
         provenance |= {"variance": variance, "quantiles": "t" if student else "normal"}
@@ -171,7 +160,7 @@ class Block:
 
 
 def _weighted_chi_square(setup: Setup, estimate: Estimate, size: int, count: int) -> Outcome:
-    eigenvalues = spectrum(setup, 'null="weighted_chi2"')[0]
+    eigenvalues = eigenvalues_of(setup, 'null="weighted_chi2"')[0]
     null = draw_chi_square_sum(setup.rng, eigenvalues, count, setup.n_resamples)
     statistic = size * float(estimate)
     provenance = {**_choices(estimate), "null": "weighted chi-square", "n_resamples": setup.n_resamples}
@@ -182,21 +171,14 @@ def _choices(estimate: Estimate) -> dict[str, Any]:
     return {key: estimate.provenance[key] for key in ("block_size", "blocks", "dropped", "shuffled")}
 
 
-def _first(problem: Problem, count: int) -> Problem:
-    """The first cases of a problem."""
-    kept = slice(0, count)
-    correction = problem.self_correction
-    rows = slice_rows(problem.rows, kept)
-    return replace(
-        problem, n=count, rows=rows, self_correction=None if correction is None else correction[kept]
-    )
-
-
 class _Squared(Problem):
     """A problem whose pairs have the value h^2, for engines to sum."""
 
-    def _sum(self, a: Rows, b: Rows, how: str) -> Any:
-        return super()._sum(a, b, how) ** 2
+    def tile(self, a: Rows, b: Rows) -> Array:
+        return super().tile(a, b) ** 2
+
+    def paired(self, a: Rows, b: Rows) -> Array:
+        return super().paired(a, b) ** 2
 
 
 def _squared(problem: Problem) -> Problem:

@@ -8,16 +8,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from wellcal._arrays.checks import one_of
 from wellcal._arrays.namespaces import NDArray
-from wellcal.expectations.decompose import components_of
-from wellcal.hypotests.base import Outcome, Setup, monte_carlo_pvalue
-from wellcal.hypotests.resampling.nulls import draw_targets, number_of, users_form
+from wellcal.hypotests.method import Method, Outcome
+from wellcal.hypotests.pvalues import monte_carlo_pvalue
+from wellcal.hypotests.resampling.targets import draw_targets, number_of, unsampled_family, users_form
+from wellcal.hypotests.setup import Setup
 from wellcal.predictions import Predictions
-from wellcal.problem.problem import prepare_checked
 
 
 @dataclass(frozen=True)
-class Consistency:
+class Consistency(Method):
     """Consistency resampling: data sets of predictions drawn with replacement, and targets drawn from them.
 
     ``p = (1 + #{T_r >= T_0}) / (R + 1)`` for the statistic T of R such data sets. The kernel, length scales
@@ -43,22 +44,24 @@ class Consistency:
     ----------
     Bröcker, Smith (2007), "Increasing the reliability of reliability diagrams"; Vaicenavicius et al.
     (2019), "Evaluating model calibration in classification".
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> pred = wc.Bernoulli(np.linspace(0.1, 0.9, 50))
+    >>> wc.calibration_test(np.ones(50, int), pred, method="consistency", n_resamples=99, rng=0).pvalue
+    0.01
     """
 
     statistic: Callable[[Any, Any], Any] | str | None = None
 
     name: ClassVar[str] = "consistency"
     exchanges_draws: ClassVar[bool] = False
-    resamples: ClassVar[bool] = True
-    clusters: ClassVar[bool] = False
-    fewest: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        if self.statistic not in (None, "skce") and not callable(self.statistic):
-            raise ValueError(
-                f'unknown statistic {self.statistic!r} for consistency resampling; it is "skce" or a '
-                'function f(y, pred); method="exact" knows others'
-            )
+        if self.statistic is not None and not callable(self.statistic):
+            others = 'and functions f(y, pred); method="exact" knows others'
+            one_of(self.statistic, "statistic", ("skce",), or_else=others)
 
     def run(self, setup: Setup) -> Outcome:
         """The p-value, and the values of the statistic over resampled data sets."""
@@ -68,7 +71,7 @@ class Consistency:
         null = np.empty(setup.n_resamples)
         setup.progress("resamples", 0, setup.n_resamples)
         for r in range(setup.n_resamples):
-            predictions = setup.predictions[setup.rng.integers(setup.n, size=setup.n)]
+            predictions = setup.predictions[setup.rng.integers(setup.n_samples, size=setup.n_samples)]
             targets = draw_targets(predictions, setup.rng, 1, setup.targets)[0]
             null[r] = statistic(targets, predictions, f"resample {r + 1}")
             setup.progress("resamples", r + 1, setup.n_resamples)
@@ -80,25 +83,25 @@ class Consistency:
         if callable(function):
             name = getattr(function, "__name__", type(function).__name__)
             return name, lambda targets, predictions, what: _call(function, targets, predictions, what)
-        kernel = setup.problem.kernel
 
         def unbiased(targets: NDArray, predictions: Predictions, what: str) -> float:
-            problem = prepare_checked(targets, predictions, kernel, expectations=setup.expectations)
+            problem = setup.problem_of(targets, predictions)
             return 2.0 * float(setup.engine.triangle(problem).total) / (len(predictions) - 1.0)
 
         return "n SKCE_u", unbiased
 
 
 def _check_sampled(predictions: Predictions) -> None:
-    for component, _ in components_of(predictions):
-        if type(component)._draw is Predictions._draw:
-            raise TypeError(
-                f'method="consistency" draws targets from the predictions, and {type(component).__name__} '
-                'cannot be sampled; give the family a method _draw(rng, size), or take method="pearson" or '
-                '"block"'
-            )
+    unsampled = unsampled_family(predictions)
+    if unsampled is not None:
+        raise TypeError(
+            f'method="consistency" draws targets from the predictions, and {unsampled} cannot be sampled; '
+            'give the family a method draw(rng, size), or take method="pearson" or "block"'
+        )
 
 
-def _call(function: Callable[[Any, Any], Any], targets: NDArray, predictions: Any, what: str) -> float:
-    """A user's statistic of targets in the form that users have them in."""
+def _call(
+    function: Callable[[Any, Any], Any], targets: NDArray, predictions: Predictions, what: str
+) -> float:
+    """A user's statistic of targets in the form in which users have them."""
     return number_of(function(users_form(predictions, targets), predictions), what)

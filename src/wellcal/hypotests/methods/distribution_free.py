@@ -8,19 +8,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import positive_number
+from wellcal._arrays.checks import one_of, positive_number
 from wellcal._arrays.namespaces import to_numpy
-from wellcal.hypotests.base import Outcome, Setup
-from wellcal.hypotests.passes import check_finite, estimate_from, scaled_sums
+from wellcal.hypotests.method import Method, Outcome
+from wellcal.hypotests.passes import check_finite, estimate_from
+from wellcal.hypotests.setup import Setup
 from wellcal.hypotests.tails import positive
-from wellcal.kernels.base import Kernel, Product, Radial, Scaled, Sum, Tensor
-from wellcal.kernels.metrics import ExpDistance
-from wellcal.kernels.targets import Delta
+from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import BlockSize, estimate_blocks, resolve_block_size
 
 
 @dataclass(frozen=True)
-class DistributionFree:
+class DistributionFree(Method):
     """A bound on the p-value that holds for every distribution: valid at any n, and very cautious.
 
     Parameters
@@ -31,8 +30,8 @@ class DistributionFree:
     block_size
         Only for "block": as for the block estimator of :func:`wellcal.skce`.
     bound
-        A bound b of ``|h|``. None takes it from the kernel; kernels that are a user's own function do not
-        say what it is.
+        A bound b of ``|h|``. None takes it from the kernel; a kernel that is a user's own function does not
+        say what it is, and a kernel class of a user does where it declares its `supremum`.
 
     Notes
     -----
@@ -72,26 +71,22 @@ class DistributionFree:
     bound: float | None = None
 
     name: ClassVar[str] = "distribution_free"
-    exchanges_draws: ClassVar[bool] = True
     resamples: ClassVar[bool] = False
-    clusters: ClassVar[bool] = False
-    fewest: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        if self.estimator not in ("block", "biased"):
-            raise ValueError(f'estimator must be "block" or "biased", found {self.estimator!r}')
+        one_of(self.estimator, "estimator", ("block", "biased"))
         if self.bound is not None:
             object.__setattr__(self, "bound", float(positive_number(self.bound, "bound")))
 
     def run(self, setup: Setup) -> Outcome:
         """The p-value of a prepared case."""
-        bound = bound_of_h(setup.problem.kernel) if self.bound is None else self.bound
+        bound = bound_of_h(setup.kernel) if self.bound is None else self.bound
         return self._block(setup, bound) if self.estimator == "block" else self._biased(setup, bound)
 
     def _block(self, setup: Setup, bound: float) -> Outcome:
-        n = setup.n
+        n = setup.n_samples
         size = resolve_block_size(self.block_size, n)
-        estimate = setup.scaled(estimate_blocks(setup.problem, setup.engine, size, None))
+        estimate = setup.reported(estimate_blocks(setup.problem, setup.engine, size, None))
         value = float(estimate)
         check_finite(setup, value)
         _check_bound(abs(value), bound, "the block estimate")
@@ -101,21 +96,21 @@ class DistributionFree:
         return Outcome(value, pvalue, "SKCE_B", estimate, None, provenance)
 
     def _biased(self, setup: Setup, bound: float) -> Outcome:
-        n, problem = setup.n, setup.problem
+        n, problem = setup.n_samples, setup.problem
         provenance: dict[str, Any] = {"bound": bound}
-        proven = problem.kernel.guarantees(setup.predictions).positive_definite
+        proven = setup.kernel.guarantees(setup.predictions).positive_definite
         if proven is False:
             raise ValueError(
-                f'estimator="biased" needs a positive definite kernel, which {problem.kernel!r} is not; '
+                f'estimator="biased" needs a positive definite kernel, which {setup.kernel!r} is not; '
                 'take estimator="block"'
             )
         if proven is None:
             provenance["note"] = "holds if the kernel is positive definite, which is not proven"
         # A squared norm has all pairs of a draw with itself in it, which the diagonal for draws leaves out.
-        diagonal = setup.factor * np.asarray(to_numpy(problem.paired(problem.rows, problem.rows)))
+        diagonal = np.asarray(to_numpy(problem.paired(problem.rows, problem.rows)))
         check_finite(setup, diagonal)
         _check_bound(float(np.max(np.abs(diagonal))), bound, "h of a case with itself")
-        sums = scaled_sums(setup.engine.triangle(problem), setup.factor)
+        sums = setup.engine.triangle(problem)
         value = (2.0 * float(sums.total) + float(np.sum(diagonal))) / n**2
         excess = max(math.sqrt(max(n * value / bound, 0.0)) - 1.0, 0.0)
         pvalue = positive(math.exp(-0.5 * excess**2))
@@ -123,7 +118,7 @@ class DistributionFree:
 
 
 def bound_of_h(kernel: Kernel) -> float:
-    """``2 sup k`` for a kernel made of those of this package, all of which are nonnegative.
+    """``2 sup k`` for a nonnegative kernel whose largest value is known.
 
     Examples
     --------
@@ -131,30 +126,12 @@ def bound_of_h(kernel: Kernel) -> float:
     >>> bound_of_h(paper_kernel), bound_of_h(3.0 * paper_kernel + paper_kernel)
     (2.0, 8.0)
     """
-    largest = supremum(kernel)
-    if largest is None:
+    if kernel.supremum is None:
         raise ValueError(
             f"a bound of |h| is not known for {kernel!r}; give it, as in DistributionFree(bound=...): twice "
             "the largest value of a kernel that is never negative, else four times its largest absolute value"
         )
-    return 2.0 * largest
-
-
-def supremum(kernel: Kernel) -> float | None:
-    """Largest value of a nonnegative kernel, or None where it is not known."""
-    if isinstance(kernel, Scaled):
-        inner = supremum(kernel.kernel)
-        return None if inner is None else float(to_numpy(kernel.factor)) * inner
-    if isinstance(kernel, (Sum, Product)):
-        parts = [supremum(part) for part in kernel.kernels]
-        combine = sum if isinstance(kernel, Sum) else math.prod
-        known = [part for part in parts if part is not None]
-        return float(combine(known)) if len(known) == len(parts) else None
-    if isinstance(kernel, Tensor):
-        left, right = supremum(kernel.predictions), supremum(kernel.targets)
-        return None if left is None or right is None else left * right
-    ours = type(kernel).__module__.startswith("wellcal.kernels.")
-    return 1.0 if ours and isinstance(kernel, (Radial, Delta, ExpDistance)) else None
+    return 2.0 * kernel.supremum
 
 
 def _check_bound(found: float, bound: float, what: str) -> None:

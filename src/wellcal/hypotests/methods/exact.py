@@ -8,29 +8,28 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from wellcal._arrays.checks import one_of, whole_number
 from wellcal._arrays.namespaces import NDArray
-from wellcal.hypotests.base import Outcome, Setup, monte_carlo_pvalue
-from wellcal.hypotests.methods.mean_embedding import cme_statistics
-from wellcal.hypotests.resampling.monte_carlo import sequential_pvalue
-from wellcal.hypotests.resampling.nulls import (
+from wellcal.hypotests.hotelling import cme_statistics
+from wellcal.hypotests.method import Method, Outcome
+from wellcal.hypotests.pvalues import monte_carlo_pvalue, sequential_pvalue
+from wellcal.hypotests.resampling.statistics import BlockStatistic, skce_statistic
+from wellcal.hypotests.resampling.targets import (
     check_resampled,
     draw_targets,
     number_of,
     target_sets,
     users_form,
 )
-from wellcal.hypotests.resampling.resampled import ResampledSKCE, has_terms
-from wellcal.measures._skce import BlockSize, block_values, resolve_block_size
+from wellcal.hypotests.setup import Setup
+from wellcal.measures._skce import BlockSize, resolve_block_size
 from wellcal.predictions import Samples
-from wellcal.problem.problem import prepare_checked
 
 Statistic = str | Callable[[Any, Any], Any]
 
-_STACKED = 4_000_000  # entries of predictions that are repeated for several sets of targets at a time
-
 
 @dataclass(frozen=True)
-class Exact:
+class Exact(Method):
     """Monte Carlo over targets drawn from the predictions: exact at every sample size.
 
     Given the predictions, the targets of a calibrated model are independent draws from them. With R sets
@@ -56,34 +55,37 @@ class Exact:
     -----
     Two conditions: nothing may be tuned on the targets, and targets must be independent given all
     predictions, which autoregressive forecasts are not.
+
+    Examples
+    --------
+    The largest error as the statistic:
+
+    >>> import numpy as np, wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 100)
+    >>> pred = wc.Normal(mu, np.ones(100))
+    >>> def largest_error(y, pred):
+    ...     return np.max(np.abs(y - pred.loc))
+    >>> wc.calibration_test(mu + 5.0, pred, method="exact", statistic=largest_error, rng=0).pvalue
+    0.001
     """
 
     statistic: Statistic = "skce"
     block_size: BlockSize = None
-    locations: Any = None
+    locations: object = None
     stop_after: int | None = None
 
     name: ClassVar[str] = "exact"
-    exchanges_draws: ClassVar[bool] = True
-    resamples: ClassVar[bool] = True
-    clusters: ClassVar[bool] = False
-    fewest: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        known = ("skce", "block", "cme")
-        if not callable(self.statistic) and self.statistic not in known:
-            raise ValueError(
-                f"unknown statistic {self.statistic!r}; known are {', '.join(known)} and functions f(y, pred)"
-            )
+        if not callable(self.statistic):
+            one_of(self.statistic, "statistic", ("skce", "block", "cme"), or_else="and functions f(y, pred)")
         for option, taker in (("block_size", "block"), ("locations", "cme")):
             if getattr(self, option) is not None and self.statistic != taker:
                 raise ValueError(
                     f'{option} is for statistic="{taker}", found it with statistic={self.statistic!r}'
                 )
-        given: Any = self.stop_after
-        whole = isinstance(given, (int, np.integer)) and not isinstance(given, bool)
-        if given is not None and (not whole or given < 1):
-            raise ValueError(f"stop_after must be a whole number of at least 1, found {given!r}")
+        if self.stop_after is not None:
+            object.__setattr__(self, "stop_after", whole_number(self.stop_after, "stop_after", least=1))
 
     def run(self, setup: Setup) -> Outcome:
         """The p-value, and the drawn values of the statistic."""
@@ -108,7 +110,7 @@ class Exact:
         self, setup: Setup, label: str, values: NDArray, pvalue: float, provenance: dict[str, Any]
     ) -> Outcome:
         # The reported SKCE is that of `skce`, to rounding the same as the one that was compared.
-        observed = setup.n * float(setup.estimate) if self._is_unbiased(setup) else float(values[0])
+        observed = setup.n_samples * float(setup.estimate) if self._is_unbiased(setup) else float(values[0])
         return Outcome(observed, pvalue, label, null=values[1:], provenance=provenance)
 
     def _is_unbiased(self, setup: Setup) -> bool:
@@ -122,59 +124,14 @@ class Exact:
         if self.statistic == "skce":
             return "n SKCE_u", map(skce_statistic(setup), target_sets(setup))
         if self.statistic == "block":
-            statistic = BlockStatistic(setup, resolve_block_size(self.block_size, setup.n))
+            statistic = BlockStatistic(setup, resolve_block_size(self.block_size, setup.n_samples))
             return statistic.label, map(statistic, target_sets(setup))
         embedding = cme_statistics(setup, self.locations)
         return embedding.label, map(embedding, target_sets(setup))
 
 
-def skce_statistic(setup: Setup) -> Callable[[NDArray], NDArray]:
-    """n SKCE_u for sets of targets: what changes only, where the kernel is a sum of products."""
-    if has_terms(setup.problem.kernel):
-        resampled = ResampledSKCE(setup, [setup.problem.kernel])
-        return lambda sets: resampled(sets)[:, 0]
-
-    def one(targets: NDArray) -> float:
-        problem = prepare_checked(
-            targets, setup.predictions, setup.problem.kernel, expectations=setup.expectations
-        )
-        return 2.0 * setup.factor * float(setup.engine.triangle(problem).total) / (setup.n - 1)
-
-    return lambda sets: np.array([one(targets) for targets in sets])
-
-
-class BlockStatistic:
-    """Unbiased SKCE over blocks, for sets of targets."""
-
-    label = "n SKCE over blocks"
-
-    def __init__(self, setup: Setup, size: int) -> None:
-        self.setup = setup
-        self.size = size
-        self.used = setup.n // size * size
-
-    def __call__(self, targets: NDArray) -> NDArray:
-        """Values ``(r,)`` for sets of targets ``(r, n, ...)``."""
-        setup, used = self.setup, self.used
-        step = max(1, _STACKED // max(1, used * setup.problem.width))
-        out: list[NDArray] = []
-        for start in range(0, len(targets), step):
-            sets = targets[start : start + step, :used]
-            predictions = setup.predictions[np.tile(np.arange(used), len(sets))]
-            problem = prepare_checked(
-                sets.reshape(-1, *sets.shape[2:]),
-                predictions,
-                setup.problem.kernel,
-                expectations=setup.expectations,
-            )
-            sums = setup.engine.blocks(problem, self.size)
-            blocks = block_values(sums.rows, self.size, len(sets) * used // self.size)
-            out.append(np.reshape(blocks, (len(sets), -1)).mean(axis=1))
-        return setup.factor * setup.n * np.concatenate(out)
-
-
 def _of_function(setup: Setup, function: Callable[[Any, Any], Any]) -> Iterator[NDArray]:
-    """A user's statistic, set by set, of targets in the form that users have them in."""
+    """A user's statistic, set by set, of targets in the form in which users have them."""
     for r in range(setup.n_resamples + 1):
         y, predictions = _exchanged(setup, r > 0)
         what = "the observed targets" if r == 0 else f"drawn targets (set {r})"

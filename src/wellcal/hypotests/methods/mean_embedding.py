@@ -8,21 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import stats
 
-from wellcal._arrays.namespaces import NDArray
-from wellcal.hypotests.base import Outcome, Setup
-from wellcal.problem.location_kernel import LocationKernel, location_kernel
-from wellcal.problem.locations import as_locations
-
-DEFAULT_LOCATIONS = 10
-"""Locations that are drawn where none are given: the paper's number."""
-
-_ROUNDING = 1e-13  # of eigenvalues of correlations
-_NEGLIGIBLE = 0.1  # standard errors that errors of expectations may amount to
-_CERTAIN = 5.0  # the same, from which on a deviation that does not vary is no rounding error
+from wellcal._arrays.checks import one_of
+from wellcal.hypotests.hotelling import hotelling, prepare_locations
+from wellcal.hypotests.method import Method, Outcome
+from wellcal.hypotests.setup import Setup
 
 
 @dataclass(frozen=True)
-class MeanEmbedding:
+class MeanEmbedding(Method):
     r"""Hotelling's T^2 of the deviations at J locations: the calibration mean embedding (CME) test.
 
     With Z_i in R^J the deviations of case i at the locations, their mean :math:`\bar Z` and covariance S,
@@ -62,24 +55,29 @@ class MeanEmbedding:
     Widmann, Lindsten, Zachariah (2021), appendix "Calibration mean embedding"; Chwialkowski, Ramdas,
     Sejdinovic, Gretton (2015), "Fast two-sample testing with analytic representations of probability
     measures"; Hotelling (1931).
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 100)
+    >>> pred = wc.Normal(mu, np.ones(100))
+    >>> result = wc.calibration_test(mu + 0.8, pred, method="cme", locations=3, rng=0)
+    >>> result.provenance["reference"], bool(result.pvalue < 1e-6)
+    ('F(3, 97)', True)
     """
 
-    locations: Any = None
+    locations: object = None
     reference: str = "f"
 
     name: ClassVar[str] = "cme"
-    exchanges_draws: ClassVar[bool] = True
     resamples: ClassVar[bool] = False
-    clusters: ClassVar[bool] = False
-    fewest: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        if self.reference not in ("f", "chi2"):
-            raise ValueError(f'reference must be "f" or "chi2", found {self.reference!r}')
+        one_of(self.reference, "reference", ("f", "chi2"))
 
     def run(self, setup: Setup) -> Outcome:
         """The p-value of Hotelling's statistic."""
-        n = setup.n
+        n = setup.n_samples
         at = prepare_locations(setup, self.locations)
         count = len(at.locations)
         if n <= count:
@@ -101,7 +99,7 @@ class MeanEmbedding:
             "locations": count,
             "drawn": not isinstance(self.locations, tuple),
             "reference": f"F({rank}, {n - rank})" if self.reference == "f" else f"chi-square({rank})",
-            "UCME^2": float(setup.factor * np.mean(means[0] ** 2)),
+            "UCME^2": float(np.mean(means[0] ** 2)),
         }
         if rank < count:
             provenance["rank"] = rank
@@ -117,78 +115,3 @@ class MeanEmbedding:
         else:
             tail = stats.f.sf(statistic * (n - rank) / (rank * (n - 1.0)), rank, n - rank)
         return max(float(tail), float(np.finfo(np.float64).tiny))
-
-
-def prepare_locations(setup: Setup, locations: Any = None) -> LocationKernel:
-    """The kernel of a case between its predictions and locations, drawn with its rng unless given."""
-    where = as_locations(DEFAULT_LOCATIONS if locations is None else locations, setup.predictions, setup.rng)
-    return location_kernel(setup.problem.kernel, setup.predictions, where, expectations=setup.expectations)
-
-
-@dataclass(frozen=True)
-class EmbeddingStatistic:
-    """The statistic of the CME test for sets of targets, in pieces of bounded memory.
-
-    With as many locations as cases, or more, the covariance within one set of targets says nothing; the
-    statistic then is n UCME^2, which needs none.
-    """
-
-    at: LocationKernel
-    factor: float = 1.0
-
-    @property
-    def label(self) -> str:
-        """What the statistic is."""
-        return "n UCME^2" if self.at.n <= len(self.at.locations) else "Q"
-
-    def __call__(self, targets: NDArray) -> NDArray:
-        """Values ``(r,)`` for sets of targets ``(r, n, ...)``; observed and drawn sets go the same way."""
-        at = self.at
-        if at.n <= len(at.locations):
-            return self.factor * np.mean(at.sums(targets) ** 2, axis=1) / at.n
-        means, covariances = at.moments(targets)
-        return hotelling(means, covariances, at.n, at.precision).statistic
-
-
-def cme_statistics(setup: Setup, locations: Any = None) -> EmbeddingStatistic:
-    """The statistic of the CME test for sets of targets of a prepared case."""
-    return EmbeddingStatistic(prepare_locations(setup, locations), setup.factor)
-
-
-@dataclass(frozen=True)
-class Hotelling:
-    """Hotelling's statistic of R sets.
-
-    Attributes
-    ----------
-    statistic
-        Q, ``(R,)``.
-    rank
-        Directions in which deviations vary, ``(R,)``.
-    certain
-        Whether deviations do not vary in some direction in which they are not zero, ``(R,)``.
-    """
-
-    statistic: NDArray
-    rank: NDArray
-    certain: NDArray
-
-
-def hotelling(means: NDArray, covariances: NDArray, n: int, error: NDArray | float = _ROUNDING) -> Hotelling:
-    """Hotelling's statistic from means ``(R, J)`` and covariances ``(R, J, J)`` of n cases.
-
-    Deviations are first brought to unit variance, which changes nothing but the rounding. Along each
-    eigenvector of the correlations the variance counts as at least what rounding leaves of it, and so large
-    that the `error` of the deviations, a number or ``(J,)``, is a small part of the standard error: such
-    directions add nothing to Q, unless the mean there is beyond doubt.
-    """
-    noise = np.broadcast_to(error, means.shape[1:]) * (np.sqrt(n) / _NEGLIGIBLE)
-    scales = np.maximum(np.sqrt(np.einsum("rjj->rj", covariances)), noise)
-    scales = np.where(scales > 0.0, scales, 1.0)
-    values, vectors = np.linalg.eigh(covariances / (scales[:, :, None] * scales[:, None, :]))
-    along = np.einsum("rjk,rj->rk", vectors, means / scales)
-    smallest = np.einsum("rjk,rj->rk", vectors**2, (noise / scales) ** 2) + _ROUNDING
-    varies = values > smallest
-    shares = n * along**2 / np.maximum(values, smallest)
-    certain = np.any(~varies & (shares > _CERTAIN**2), axis=1)
-    return Hotelling(shares.sum(axis=1), np.count_nonzero(varies, axis=1), certain)

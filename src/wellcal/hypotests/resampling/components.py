@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.hypotests.base import Setup
-from wellcal.hypotests.methods.exact import skce_statistic
+from wellcal.hypotests.method import Outcome
+from wellcal.hypotests.pvalues import combined_pvalues, rank_pvalues, smallest_pvalue
 from wellcal.hypotests.resampling.moments import centre_pvalues, moments_of, surprise_pvalues
-from wellcal.hypotests.resampling.monte_carlo import combined_pvalues, rank_pvalues
-from wellcal.hypotests.resampling.nulls import target_sets
-from wellcal.problem.location_kernel import location_kernel
-from wellcal.problem.locations import as_locations
+from wellcal.hypotests.resampling.statistics import skce_statistic
+from wellcal.hypotests.resampling.targets import target_sets
+from wellcal.hypotests.setup import Setup
+from wellcal.problem.locations import Locations, as_locations
+
+LOCATIONS = 40
+"""Locations that are drawn where none are given."""
 
 ETAS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Strengths of regularisation, relative to the largest eigenvalue."""
@@ -48,16 +51,41 @@ class Component:
     pvalues: Callable[[NDArray], NDArray]
 
 
-def evaluate_components(setup: Setup, components: Sequence[Component]) -> list[tuple[str, float, NDArray]]:
-    """Name, weight and p-values of all sets for each component, on the same resamples."""
+class Evaluated(NamedTuple):
+    """Name, weight and p-values ``(R + 1,)`` of a component, the observed set first."""
+
+    name: str
+    weight: float
+    pvalues: NDArray
+
+
+def evaluate_components(setup: Setup, components: Sequence[Component]) -> list[Evaluated]:
+    """p-values of all sets of targets for each component, on the same resamples."""
     kept: list[list[NDArray]] = [[] for _ in components]
     for targets in target_sets(setup):
         for memory, component in zip(kept, components, strict=True):
             memory.append(component.remember(targets))
     return [
-        (component.name, component.weight, component.pvalues(np.concatenate(memory)))
+        Evaluated(component.name, component.weight, component.pvalues(np.concatenate(memory)))
         for memory, component in zip(kept, components, strict=True)
     ]
+
+
+def smallest_outcome(setup: Setup, parts: Sequence[Evaluated]) -> Outcome:
+    """The smallest p-value of several statistics, and its own exact p-value."""
+    least = smallest_pvalue([(part.weight, part.pvalues) for part in parts])
+    provenance: dict[str, Any] = {
+        "n_resamples": setup.n_resamples,
+        "pvalues": {part.name: float(part.pvalues[0]) for part in parts},
+        "weights": {part.name: part.weight for part in parts},
+    }
+    return Outcome(
+        statistic=float(least[0]),
+        pvalue=float(rank_pvalues(-least)[0]),
+        label="smallest weighted p-value",
+        null=least[1:],
+        provenance=provenance,
+    )
 
 
 def skce_component(setup: Setup, weight: float = 1.0) -> Component:
@@ -65,13 +93,14 @@ def skce_component(setup: Setup, weight: float = 1.0) -> Component:
     return Component("SKCE", weight, skce_statistic(setup), rank_pvalues)
 
 
-def location_component(setup: Setup, locations: Any = 40, weight: float = 1.0) -> Component:
+def location_component(setup: Setup, locations: Locations, weight: float = 1.0) -> Component:
     """Deviations at locations, regularised by their own covariance."""
-    where = as_locations(locations, setup.predictions, setup.rng)
-    prepared = location_kernel(
-        setup.problem.kernel, setup.predictions, where, expectations=setup.expectations
-    )
-    return Component("locations", weight, prepared.sums, regularised_pvalues)
+    return Component("locations", weight, setup.at(locations).sums, regularised_pvalues)
+
+
+def choose_locations(setup: Setup, given: object) -> Locations:
+    """Locations as a user gave them, or as many as were asked for, drawn with the generator of the setup."""
+    return as_locations(LOCATIONS if given is None else given, setup.predictions, setup.rng)
 
 
 def moment_components(setup: Setup) -> list[Component]:

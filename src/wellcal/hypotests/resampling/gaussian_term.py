@@ -9,16 +9,16 @@ length scale, so that targets are centred first, and those that lie too far apar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
+from wellcal._arrays.chunks import budget, in_chunks, tile_shape
 from wellcal._arrays.namespaces import NDArray
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.targets import Gaussian
 from wellcal.predictions import DiagonalNormal, Predictions
 
-_ELEMENTS = 131_072  # entries of an array that is worked on at a time
 _FARTHEST = 3e3  # |x|^2 / l^2 up to which rounding stays below 1e-12
 
 
@@ -43,24 +43,21 @@ class GaussianTerm:
     forward: NDArray
     loc: NDArray
     variance: NDArray
-    width: int = 2
 
-    @staticmethod
-    def serves(kernel: Kernel, predictions: Predictions) -> bool:
-        """Whether kernel and predictions are of this kind, and near enough to each other."""
-        if not isinstance(kernel, Gaussian) or not isinstance(predictions, DiagonalNormal):
-            return False
-        loc, scale = np.asarray(predictions.loc), np.asarray(predictions.scale)
-        farthest = (np.abs(loc - loc.mean(axis=0)) + 6.0 * scale) ** 2
-        return float(farthest.sum(axis=1).max()) <= _FARTHEST * float(kernel.lengthscale) ** 2
+    small_products: ClassVar[bool] = True
 
     @classmethod
-    def prepare(cls, kernel: Any, predictions: Any) -> GaussianTerm:
-        """Do what depends on the predictions alone."""
+    def prepare(cls, kernel: Kernel, predictions: Predictions) -> GaussianTerm | None:
+        """What depends on the predictions alone; None where they are of another kind, or too far apart."""
+        if type(kernel) is not Gaussian or not isinstance(predictions, DiagonalNormal):
+            return None
         centre = np.asarray(predictions.loc).mean(axis=0)
-        loc = np.asarray(predictions.loc) - centre
-        variance = np.asarray(predictions.scale) ** 2
+        loc, scale = np.asarray(predictions.loc) - centre, np.asarray(predictions.scale)
         squared = float(kernel.lengthscale) ** 2
+        farthest = (np.abs(loc) + 6.0 * scale) ** 2
+        if float(farthest.sum(axis=1).max()) > _FARTHEST * squared:
+            return None
+        variance = scale**2
         weight = 1.0 / (squared + variance)
         constant = 0.5 * np.sum(np.log(squared * weight) - loc**2 * weight, axis=1)
         forward = np.concatenate([loc * weight, -0.5 * weight, constant[:, None]], axis=1)
@@ -70,6 +67,15 @@ class GaussianTerm:
     def entries(self) -> int:
         """Numbers that encode one target."""
         return 4 * self.loc.shape[1] + 5
+
+    @property
+    def cost(self) -> float:
+        """Elementary evaluations for one pair and one set of targets."""
+        return 2.0
+
+    def tile_shape(self, n: int) -> tuple[int, int]:
+        """Tiles of which two arrays fit the cache."""
+        return tile_shape(1, budget.cache // 2)
 
     def encode(self, targets: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """Factors of exponents: of targets among each other, left and right, and with predictions."""
@@ -81,17 +87,15 @@ class GaussianTerm:
         right = np.concatenate([scaled, one, -half], axis=2)
         return left, right, np.concatenate([y, y**2, one], axis=2)
 
-    def tile(self, kps: NDArray, i: slice, j: slice, encoded: Any) -> NDArray:
+    def tile(self, kps: NDArray, i: slice, j: slice, encoded: tuple[NDArray, NDArray, NDArray]) -> NDArray:
         """Sums over a tile of pairs, ``(r, q)``."""
         left, right, powers = encoded
         count = len(kps)
         flat = kps.reshape(count, -1).T
         turned = np.swapaxes(kps, 1, 2).reshape(count, -1).T
-        step = max(1, _ELEMENTS // max(1, kps[0].size))
         out = np.repeat((self._expected(i, j).ravel() @ flat)[None], len(left), axis=0)
         with np.errstate(under="ignore"):
-            for start in range(0, len(left), step):
-                sets = slice(start, start + step)
+            for sets in in_chunks(len(left), kps[0].size, within=budget.cache):
                 out[sets] += _sums(left[sets, i] @ _transposed(right[sets, j]), flat)
                 out[sets] -= _sums(self.forward[i] @ _transposed(powers[sets, j]), flat)
                 out[sets] -= _sums(self.forward[j] @ _transposed(powers[sets, i]), turned)

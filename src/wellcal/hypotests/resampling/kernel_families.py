@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
-
 from wellcal.kernels.base import Kernel, Tensor
 from wellcal.problem.problem import expand
 
@@ -31,26 +28,8 @@ def kernel_family(kernel: Kernel) -> tuple[Kernel, ...]:
     if len(parts) != 1 or not isinstance(parts[0][1], Tensor):
         return (kernel,)  # a sum covers several scales already
     part = parts[0][1]
-    if rescaled(part.targets, 2.0) == part.targets:
-        return tuple(rescaled(part.predictions, p) @ part.targets for p in _WITHOUT_SCALE)
+    if part.targets.rescaled(2.0) == part.targets:
+        return tuple(part.predictions.rescaled(p) @ part.targets for p in _WITHOUT_SCALE)
     return tuple(
-        rescaled(part.predictions, p) @ rescaled(part.targets, y)
-        for y in _ON_TARGETS
-        for p in _ON_PREDICTIONS
+        part.predictions.rescaled(p) @ part.targets.rescaled(y) for y in _ON_TARGETS for p in _ON_PREDICTIONS
     )
-
-
-def rescaled(kernel: Any, factor: float) -> Any:
-    """A kernel with all of its own length scales multiplied; those inside of a metric stay."""
-    if isinstance(kernel, tuple):
-        return tuple(rescaled(part, factor) for part in kernel)
-    if not is_dataclass(kernel) or isinstance(kernel, type):
-        return kernel
-    names = {field.name for field in fields(kernel)}
-    changed: dict[str, Any] = {}
-    if "lengthscale" in names:
-        changed["lengthscale"] = getattr(kernel, "lengthscale") * factor  # noqa: B009
-    changed.update(
-        {name: rescaled(getattr(kernel, name), factor) for name in ("kernel", "kernels") if name in names}
-    )
-    return replace(kernel, **changed) if changed else kernel

@@ -1,6 +1,6 @@
 """Plain statistics that a kernel sees only dimly: the centre of targets, and how surprising they are.
 
-Both are sums over cases, so that they cost next to nothing beside kernels, and both are standardised by
+Both are sums over cases, which cost next to nothing compared with kernels, and both are standardised by
 their spread over all sets of targets, so that a change of unit changes nothing.
 
 - *centre*: standardised residuals (or residuals of class probabilities), summed over cases;
@@ -19,23 +19,24 @@ import numpy as np
 from scipy import linalg, special
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal.expectations.decompose import components_of, targets_are_indices
-from wellcal.hypotests.resampling.monte_carlo import combined_pvalues, rank_pvalues
+from wellcal.expectations.decompose import targets_are_indices
+from wellcal.hypotests.pvalues import combined_pvalues, rank_pvalues
 from wellcal.predictions import MultivariateNormal, Predictions, Quantiles, Samples
 
-_UNDERCONFIDENCE = 1.0 / 3.0  # weight of too little surprise beside too much
+_UNDERCONFIDENCE = 1.0 / 3.0  # weight of too little surprise, compared with too much
 _SETS_PER_COORDINATE = 20  # sets of targets for each coordinate, from which their covariance is estimated
 _LEAST_EIGENVALUE = 1e-9
 
-Sum = Callable[[NDArray], NDArray]
+SumOverCases = Callable[[NDArray], NDArray]
+"""From sets of targets ``(r, n, ...)`` to a sum over cases for each, ``(r,)`` or ``(r, q)``."""
 
 
 @dataclass(frozen=True)
 class Moments:
     """Sums over cases of sets of targets ``(r, n, ...)``: residuals ``(r, q)`` and surprise ``(r,)``."""
 
-    residuals: Sum
-    surprise: Sum
+    residuals: SumOverCases
+    surprise: SumOverCases
 
 
 def moments_of(predictions: Predictions) -> Moments | None:
@@ -94,7 +95,7 @@ def _of_bins(predictions: Quantiles) -> Moments:
     return Moments(residuals, surprise)
 
 
-def _standardised(predictions: Any) -> Sum:
+def _standardised(predictions: Any) -> SumOverCases:
     """Targets minus the centre of their prediction, in units of its spread."""
     if isinstance(predictions, MultivariateNormal):
         inverse = np.stack([linalg.inv(chol) for chol in np.asarray(predictions.chol)])
@@ -119,13 +120,10 @@ def centre_and_spread(predictions: Any) -> tuple[NDArray, NDArray]:
     return centre, np.where(spread > 0, spread, typical)
 
 
-def _surprise(predictions: Any) -> Sum | None:
+def _surprise(predictions: Any) -> SumOverCases | None:
     """Minus the log probability of all targets of a set, or None for predictions that have none."""
-    parts = [component for component, _ in components_of(predictions)]
-    if not all(hasattr(part, "log_prob") for part in parts):
+    if not predictions.supports("log_prob"):
         return None
-    if len({part._continuous for part in parts}) > 1:
-        return None  # a mixture of a density with probabilities has neither
 
     def surprise(targets: NDArray) -> NDArray:
         with np.errstate(all="ignore"):

@@ -5,58 +5,103 @@ Only what depends on the targets is computed again. Written out over a term k_P 
     sum_{i<j} k_P(P_i, P_j) ( <P_i, P_j> - <P_i, d(y_j)> - <d(y_i), P_j> + <d(y_i), d(y_j)> ),
 
 the kernel on predictions and the first summand stay. What is done about the others depends on how
-:mod:`wellcal.expectations._pairing` expands the problem: features meet in one product for all target sets,
+:mod:`wellcal.expectations.plans` expands the problem: features meet in one product for all target sets,
 classes look their cross terms up in a table, and all else is evaluated pair by pair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
+from wellcal._arrays.chunks import budget, in_chunks, tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import NDArray, namespace
 from wellcal._arrays.ops import ops_for
+from wellcal._arrays.rows import Rows, first_array, map_rows, slice_rows
 from wellcal._arrays.threads import one_blas_thread
-from wellcal.expectations._pairing import Plan, plan
-from wellcal.expectations.bilinear import ElementForm, FiniteForm
-from wellcal.expectations.decompose import Rows, Targets, slice_rows
+from wellcal.expectations.bilinear import ElementForm
+from wellcal.expectations.decompose import Side, Targets
 from wellcal.expectations.grids import grid_positions
 from wellcal.expectations.on_predictions import prediction_kernel
-from wellcal.hypotests.base import Setup
+from wellcal.expectations.plans import ElementPlan, FeaturePlan, GridPlan, Plan, plan
 from wellcal.hypotests.resampling.gaussian_term import GaussianTerm
+from wellcal.hypotests.setup import Setup
 from wellcal.kernels.base import Kernel, Tensor
 from wellcal.predictions import Predictions
-from wellcal.problem.pairs import tile_shape, triangle_tiles
 from wellcal.problem.problem import expand
 
-_ELEMENTS = 131_072  # entries of an array that is worked on at a time
-_MOST_FEATURES = 256  # beyond, evaluating pairs is cheaper
-_MOST_PRODUCT = 32  # classes up to which a matrix product beats a comparison of labels
-_ROWS = 256  # height of the tiles of a matrix product
-_FEW_CASES = 64
-_KEPT = 4_000_000  # entries of the kernel matrix on predictions that are kept between sets of targets
-_ENCODED = 16_000_000  # entries of encoded targets that are held at a time
+_KEPT = 2  # temporary arrays that the kernel matrix on predictions may fill, to be kept between sets
+_ENCODED = 8  # temporary arrays that encoded targets may fill at a time
 
 _ops = ops_for(namespace())
 
 
-class Term(Protocol):
-    """A term of the kernel, as far as it depends on targets."""
+@dataclass(frozen=True)
+class Ways:
+    """Which way of evaluating a kernel on targets is taken when.
+
+    Attributes
+    ----------
+    most_features
+        Features beyond which evaluating pairs is cheaper.
+    most_classes
+        Classes up to which a matrix product beats a comparison of labels.
+    few_cases
+        Cases up to which a few pairs are cheaper than their features.
+    rows
+        Height of the tiles of a matrix product.
+    exponents
+        Whether exponents of a Gaussian kernel between vectors come from matrix products.
+    """
+
+    most_features: int = 256
+    most_classes: int = 32
+    few_cases: int = 64
+    rows: int = 256
+    exponents: bool = True
+
+
+MEASURED = Ways()
+"""The ways that were found to be the quickest."""
+
+
+Encoded = TypeVar("Encoded")
+
+
+class ResampledTerm(Protocol[Encoded]):
+    """A kernel on targets, as far as sets of targets change it.
+
+    Attributes
+    ----------
+    small_products
+        Whether the work is done in many small products, in which threads of BLAS wait for each other.
+    """
+
+    small_products: ClassVar[bool]
 
     @property
     def entries(self) -> int:
         """Numbers that encode one target."""
         ...
 
-    def encode(self, targets: NDArray) -> Any:
+    @property
+    def cost(self) -> float:
+        """Elementary evaluations for one pair and one set of targets, for choices between methods."""
+        ...
+
+    def tile_shape(self, n: int) -> tuple[int, int]:
+        """Height and width of the tiles in which n cases are best visited."""
+        ...
+
+    def encode(self, targets: NDArray) -> Encoded:
         """Sets of targets ``(r, n, ...)`` as `tile` reads them."""
         ...
 
-    def tile(self, kps: NDArray, i: slice, j: slice, encoded: Any) -> NDArray:
+    def tile(self, kps: NDArray, i: slice, j: slice, encoded: Encoded) -> NDArray:
         """Sums over a tile of pairs, ``(r, q)``, for each set and each of q kernels on predictions.
 
         Their values there are `kps`, ``(q, len(i), len(j))``.
@@ -67,14 +112,37 @@ class Term(Protocol):
 def target_rows(scheme: Plan, targets: NDArray, predictions: Predictions) -> Rows:
     """Rows ``(r n, ...)`` of sets of targets ``(r, n, ...)``."""
     flat = targets.reshape(-1, *targets.shape[2:])
-    return scheme.rows([(1.0, Targets(flat, predictions))])[0]
+    return scheme.rows([(1.0, Targets(flat, predictions))])
 
 
 # -- features --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class ProductTerm:
+class _LargeProducts:
+    """Terms that are evaluated by few and large matrix products."""
+
+    rows: int
+
+    small_products: ClassVar[bool] = False
+
+    @property
+    def entries(self) -> int:
+        """Numbers that encode one target."""
+        raise NotImplementedError
+
+    @property
+    def cost(self) -> float:
+        """A product does about sixteen multiplications in the time of one evaluation."""
+        return max(1.0, self.entries / 16.0)
+
+    def tile_shape(self, n: int) -> tuple[int, int]:
+        """Whole rows, as long as the kernel on predictions is kept."""
+        return (self.rows, n) if n * n <= _KEPT * budget.work else (self.rows, 8 * self.rows)
+
+
+@dataclass(frozen=True)
+class ProductTerm(_LargeProducts):
     """Deviations of features, or of the probabilities of few classes: one product serves all sets."""
 
     scheme: Plan
@@ -89,16 +157,16 @@ class ProductTerm:
     def encode(self, targets: NDArray) -> tuple[NDArray, NDArray]:
         """Mean features minus those of the targets, ``(n, r, M)``, and these times the kernel matrix."""
         r, n = targets.shape[:2]
-        if self.scheme.grid is not None:
+        if isinstance(self.scheme, GridPlan):
             index = _positions(self.scheme, targets, self.predictions)
             right = np.repeat(self.mean[:, None, :], r, axis=1)
             right[np.arange(n)[:, None], np.arange(r)[None, :], index.T] -= 1.0
         else:
-            flat = target_rows(self.scheme, targets, self.predictions)["u"].reshape(r, n, -1)
+            flat = target_rows(self.scheme, targets, self.predictions).weights.reshape(r, n, -1)
             right = np.ascontiguousarray((self.mean[None] - flat).transpose(1, 0, 2))
         return (right if self.gram is None else right @ self.gram), right
 
-    def tile(self, kps: NDArray, i: slice, j: slice, encoded: Any) -> NDArray:
+    def tile(self, kps: NDArray, i: slice, j: slice, encoded: tuple[NDArray, NDArray]) -> NDArray:
         left, right = encoded[0][i], encoded[1][j]
         flat = right.reshape(len(right), -1)
         sums = [np.einsum("irm,irm->r", left, (kp @ flat).reshape(left.shape)) for kp in kps]
@@ -109,16 +177,18 @@ class ProductTerm:
 
 
 @dataclass(frozen=True)
-class LabelTerm:
+class LabelTerm(_LargeProducts):
     """Many classes: cross terms are looked up in tables, and labels are compared."""
 
-    scheme: Plan
+    scheme: GridPlan
     predictions: Predictions
     weights: NDArray
     smooth: NDArray
     gram: NDArray | None
 
-    entries: int = 4
+    @property
+    def entries(self) -> int:
+        return 4
 
     def encode(self, targets: NDArray) -> NDArray:
         """Positions of the targets, ``(r, n)``."""
@@ -145,8 +215,7 @@ class LabelTerm:
         return float(np.einsum("ij,ij->", kp, self.gram[left][:, right]))
 
 
-def _positions(scheme: Plan, targets: NDArray, predictions: Predictions) -> NDArray:
-    assert scheme.grid is not None
+def _positions(scheme: GridPlan, targets: NDArray, predictions: Predictions) -> NDArray:
     found = np.asarray(grid_positions(Targets(targets, predictions), scheme.grid))
     return np.minimum(found, len(scheme.grid) - 1)  # counts beyond have a probability below 1e-13
 
@@ -163,20 +232,26 @@ class PairTerm:
     rows: Rows
     forms: tuple[ElementForm, ElementForm, ElementForm]
 
+    small_products: ClassVar[bool] = True
+
     @property
     def entries(self) -> int:
         return 1 + (self.predictions.event_shape[0] if self.predictions.event_shape else 1)
 
     @property
-    def width(self) -> int:
-        """Elementary evaluations for one pair and one set of targets."""
-        return 2 * self.forms[1].width + self.forms[2].width
+    def cost(self) -> float:
+        """Predictions with targets, both ways round, and targets with targets."""
+        return float(2 * self.forms[1].width + self.forms[2].width)
+
+    def tile_shape(self, n: int) -> tuple[int, int]:
+        """Tiles that fit the cache."""
+        return tile_shape(self.forms[1].width, budget.cache)
 
     def encode(self, targets: NDArray) -> Rows:
         """Rows ``(r, n, ...)``."""
         r, n = targets.shape[:2]
         rows = target_rows(self.scheme, targets, self.predictions)
-        return {name: value.reshape(r, n, *value.shape[1:]) for name, value in rows.items()}
+        return map_rows(lambda value: value.reshape(r, n, *value.shape[1:]), rows)
 
     def tile(self, kps: NDArray, i: slice, j: slice, encoded: Rows) -> NDArray:
         weights = kps.reshape(len(kps), -1).T
@@ -186,12 +261,9 @@ class PairTerm:
             constant = np.ravel(both.tile(_ops, left, right)) @ weights
             shared_left, shared_right = _shared(left), _shared(right)
             parts: list[NDArray] = []
-            count = next(iter(encoded.values())).shape[0]
-            step = max(1, _ELEMENTS // max(1, len(weights) * max(1, cross.width)))
-            for start in range(0, count, step):
-                sets = slice(start, start + step)
-                y_left = {name: value[sets, i] for name, value in encoded.items()}
-                y_right = {name: value[sets, j] for name, value in encoded.items()}
+            count = first_array(encoded).shape[0]
+            for sets in in_chunks(count, len(weights) * max(1, cross.width), within=budget.cache):
+                y_left, y_right = (map_rows(_part(sets, cases), encoded) for cases in (i, j))
                 h = observed.batched(_ops, y_left, y_right)
                 h = h - cross.batched(_ops, shared_left, y_right)
                 h -= np.swapaxes(cross.batched(_ops, shared_right, y_left), 1, 2)
@@ -201,7 +273,11 @@ class PairTerm:
 
 def _shared(rows: Rows) -> Rows:
     """Rows of one batch that all sets of targets share."""
-    return {name: value[None] for name, value in rows.items()}
+    return map_rows(lambda value: value[None], rows)
+
+
+def _part(sets: slice, cases: slice) -> Callable[[NDArray], NDArray]:
+    return lambda value: value[sets, cases]
 
 
 # -- all -------------------------------------------------------------------------------------
@@ -212,12 +288,24 @@ def has_terms(kernel: Kernel) -> bool:
     return all(isinstance(part, Tensor) for _, part in expand(kernel))
 
 
+def check_terms(kernels: Sequence[Kernel]) -> None:
+    """Raise an error unless targets can be separated from predictions in all of the kernels."""
+    for kernel in kernels:
+        if not has_terms(kernel):
+            raise TypeError(
+                f"{kernel!r} does not separate predictions from targets, which this method needs; "
+                'take a sum of products such as ExpDistance(metric) @ Gaussian(), or method="exact"'
+            )
+
+
 class TermSums:
     """Sums over pairs i < j for one kernel on targets and q kernels on predictions."""
 
-    def __init__(self, setup: Setup, on_targets: Kernel, on_predictions: Sequence[Kernel]) -> None:
+    def __init__(
+        self, setup: Setup, on_targets: Kernel, on_predictions: Sequence[Kernel], ways: Ways
+    ) -> None:
         self.setup = setup
-        self.term = make_term(setup, on_targets)
+        self.term = make_term(setup, on_targets, ways)
         self.parts: list[tuple[Any, Rows]] = [
             prediction_kernel(kernel, setup.predictions, expectations=setup.expectations)
             for kernel in on_predictions
@@ -227,14 +315,13 @@ class TermSums:
     @property
     def cost(self) -> float:
         """Elementary evaluations for one set of targets, for choices between methods."""
-        return 0.5 * self.setup.n**2 * _term_width(self.term)
+        return 0.5 * self.setup.n_samples**2 * self.term.cost
 
     def __call__(self, targets: NDArray) -> NDArray:
         """Sums ``(r, q)`` for sets of targets ``(r, n, ...)``."""
-        step = max(1, _ENCODED // max(1, self.setup.n * self.term.entries))
-        return np.concatenate(
-            [self._some(targets[start : start + step]) for start in range(0, len(targets), step)]
-        )
+        entries = self.setup.n_samples * self.term.entries
+        sets = in_chunks(len(targets), entries, within=_ENCODED * budget.work)
+        return np.concatenate([self._some(targets[some]) for some in sets])
 
     def _some(self, targets: NDArray) -> NDArray:
         encoded = self.term.encode(targets)
@@ -244,13 +331,12 @@ class TermSums:
             kps = self._kernels(i, j) if self._kept is None else self._kept[:, i, j]
             return self.term.tile(kps, i, j, encoded)
 
-        n = self.setup.n
-        if self._kept is None and n * n * len(self.parts) <= _KEPT:
+        n = self.setup.n_samples
+        if self._kept is None and n * n * len(self.parts) <= _KEPT * budget.work:
             self._kept = self._kernels(slice(0, n), slice(0, n))
-        tiles = ((i.index, j.index) for i, j in triangle_tiles(0, n, *_shape(n, self.term)))
+        tiles = ((i.index, j.index) for i, j in triangle_tiles(0, n, *self.term.tile_shape(n)))
         total = np.zeros((len(targets), len(self.parts)))
-        # Threads of BLAS would wait for each other in its many small products, also where there is one tile.
-        with nullcontext() if isinstance(self.term, (ProductTerm, LabelTerm)) else one_blas_thread():
+        with one_blas_thread() if self.term.small_products else nullcontext():  # also where there is one tile
             for part in self.setup.engine.map_items(self.setup.problem, work, tiles):
                 total += part
         return total
@@ -274,9 +360,11 @@ class ResampledSKCE:
         The case.
     kernels
         Kernels, each a sum of products. Those with the same kernel on targets share most of the work.
+    ways
+        Which way of evaluating them is taken when.
     """
 
-    def __init__(self, setup: Setup, kernels: Sequence[Kernel]) -> None:
+    def __init__(self, setup: Setup, kernels: Sequence[Kernel], ways: Ways = MEASURED) -> None:
         self.setup = setup
         self.count = len(kernels)
         found: dict[Kernel, list[tuple[int, float, Kernel]]] = {}
@@ -286,7 +374,7 @@ class ResampledSKCE:
                     raise TypeError(f"{part!r} is no product of a kernel on predictions and one on targets")
                 found.setdefault(part.targets, []).append((index, float(factor), part.predictions))
         self.terms = [
-            (TermSums(setup, on_targets, [part for _, _, part in uses]), uses)
+            (TermSums(setup, on_targets, [part for _, _, part in uses], ways), uses)
             for on_targets, uses in found.items()
         ]
 
@@ -302,15 +390,7 @@ class ResampledSKCE:
             values = sums(targets)
             for column, (index, factor, _) in enumerate(uses):
                 total[:, index] += factor * values[:, column]
-        return self.setup.factor * 2.0 * total / (self.setup.n - 1)
-
-
-def _shape(n: int, term: Term) -> tuple[int, int]:
-    if isinstance(term, PairTerm):
-        return tile_shape(term.forms[1].width, _ELEMENTS)
-    if isinstance(term, GaussianTerm):
-        return tile_shape(1, _ELEMENTS // 2)
-    return (_ROWS, n) if n * n <= _KEPT else (_ROWS, 8 * _ROWS)
+        return 2.0 * total / (self.setup.n_samples - 1)
 
 
 def _upper(kp: NDArray, i: slice, j: slice) -> NDArray:
@@ -320,30 +400,25 @@ def _upper(kp: NDArray, i: slice, j: slice) -> NDArray:
     return np.where(np.arange(i.start, i.stop)[:, None] < np.arange(j.start, j.stop)[None, :], kp, 0.0)
 
 
-def _term_width(term: Term) -> float:
-    if isinstance(term, (PairTerm, GaussianTerm)):
-        return float(term.width)
-    # A product does about sixteen multiplications in the time of one evaluation.
-    return max(1.0, term.entries / 16.0)
-
-
-def make_term(setup: Setup, on_targets: Kernel) -> Term:
+def make_term(setup: Setup, on_targets: Kernel, ways: Ways = MEASURED) -> ResampledTerm[Any]:
     """The cheapest way to evaluate a kernel on targets over many sets of them."""
-    predictions, observed = setup.predictions, Targets(setup.targets, setup.predictions)
-    sides: list[Any] = [predictions, observed]
-    many = setup.n > _FEW_CASES  # below, a few pairs are cheaper than their features
+    predictions = setup.predictions
+    sides: list[Side] = [predictions, Targets(setup.targets, predictions)]
+    many = setup.n_samples > ways.few_cases
     scheme = plan(on_targets, sides, expectations=setup.expectations, many=many)
-    if scheme.features is not None and scheme.features.size > _MOST_FEATURES:
+    if isinstance(scheme, FeaturePlan) and scheme.features.size > ways.most_features:
         scheme = plan(on_targets, sides, expectations=setup.expectations)
-    rows, layout = scheme.rows([(1.0, predictions)])
-    form = scheme.form(layout, layout)
-    if isinstance(form, FiniteForm):
-        weights = rows["u"]
-        if scheme.grid is None or weights.shape[1] <= _MOST_PRODUCT:
-            return ProductTerm(scheme, predictions, weights, form.gram)
-        return LabelTerm(scheme, predictions, weights, rows.get("g", weights), form.gram)
-    if GaussianTerm.serves(on_targets, predictions):
-        return GaussianTerm.prepare(on_targets, predictions)
-    _, points = scheme.rows([(1.0, observed)])
-    forms = tuple(scheme.form(a, b) for a, b in ((layout, layout), (layout, points), (points, points)))
-    return PairTerm(scheme, predictions, rows, forms)  # pyright: ignore[reportArgumentType]
+    if isinstance(scheme, (FeaturePlan, GridPlan)):
+        weights, image = rows = scheme.rows([(1.0, predictions)])
+        gram = scheme.form(rows, rows).gram
+        if isinstance(scheme, GridPlan) and weights.shape[1] > ways.most_classes:
+            smooth = weights if image is None else image
+            return LabelTerm(ways.rows, scheme, predictions, weights, smooth, gram)
+        return ProductTerm(ways.rows, scheme, predictions, weights, gram)
+    gaussian = GaussianTerm.prepare(on_targets, predictions) if ways.exponents else None
+    if gaussian is not None:
+        return gaussian
+    assert isinstance(scheme, ElementPlan)
+    rows, points = (scheme.rows([(1.0, side)]) for side in sides)
+    forms = scheme.form(rows, rows), scheme.form(rows, points), scheme.form(points, points)
+    return PairTerm(scheme, predictions, rows, forms)

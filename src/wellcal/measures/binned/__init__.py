@@ -1,4 +1,4 @@
-"""Calibration errors from bins of alike predictions: ECE and MCE."""
+"""Calibration errors from bins of similar predictions: ECE and MCE."""
 
 from wellcal.measures.binned.binning import Binning, EqualMassBins, MedianVarianceBins, UniformBins
 from wellcal.measures.binned.calibration_error import ece, mce

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import check_ndim, check_same_length
+from wellcal._arrays.checks import check_ndim, check_same_length, one_of, whole_number
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -28,11 +28,35 @@ from wellcal._arrays.special import integer_dtype
 
 
 class Binning:
-    """A rule that puts predictions into bins."""
+    """A rule that puts predictions into bins: derive from it for bins of your own.
+
+    Examples
+    --------
+    >>> class Halves(Binning):
+    ...     def cells(self, features):
+    ...         return (features[:, 0] >= 0.5).astype(int)
+    >>> Halves().cells(np.array([[0.2], [0.7]]))
+    array([0, 1])
+    """
+
+    of_probabilities: ClassVar[bool] = False
+    """Whether the features must be probabilities, and not, say, means of counts."""
+
+    @classmethod
+    def with_bins(cls, n_bins: int) -> Binning:
+        """The rule with so many bins, where a number is given together with its name."""
+        raise ValueError(f"n_bins has no meaning for {cls.__name__}")
 
     def cells(self, features: NDArray) -> NDArray:
         """Number of the bin of each row of `features` ``(n, k)``: integers ``(n,)``."""
         raise NotImplementedError
+
+    def traced_cells(self, features: Array) -> tuple[Array, int]:
+        """The same inside ``jax.jit``, where empty bins cannot be left out, and the number of all bins."""
+        raise TypeError(
+            "these bins cannot be found inside jax.jit; take uniform bins of one probability, or "
+            "give the bins as binning=(integers), found outside"
+        )
 
 
 @dataclass(frozen=True)
@@ -56,8 +80,15 @@ class UniformBins(Binning):
 
     n_bins: int = 10
 
+    of_probabilities: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
-        _check_whole(self.n_bins, "n_bins", 1)
+        object.__setattr__(self, "n_bins", whole_number(self.n_bins, "n_bins", least=1))
+
+    @classmethod
+    def with_bins(cls, n_bins: int) -> UniformBins:
+        """So many bins of each probability."""
+        return cls(n_bins)
 
     def edges(self, like: Array) -> NDArray:
         """Inner edges in the precision of `like`: 0.3 of single precision lies on the edge 3 / 10."""
@@ -71,12 +102,14 @@ class UniformBins(Binning):
             return codes @ (self.n_bins ** np.arange(columns, dtype=np.int64))
         return np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
 
-    def traced_cells(self, column: Array) -> Array:
-        """Bins of one probability ``(n,)`` inside ``jax.jit``, where empty bins cannot be left out."""
-        xp = namespace(column)
-        edges = from_numpy(self.edges(column), column)
-        above = stop_gradient(column)[:, None] >= edges[None, :]
-        return xp.sum(xp.astype(above, integer_dtype(xp)), axis=1)
+    def traced_cells(self, features: Array) -> tuple[Array, int]:
+        """The same inside ``jax.jit``, for one probability."""
+        if features.shape[1] > 1:
+            return super().traced_cells(features)
+        xp = namespace(features)
+        edges = from_numpy(self.edges(features), features)
+        above = stop_gradient(features) >= edges[None, :]
+        return xp.sum(xp.astype(above, integer_dtype(xp)), axis=1), self.n_bins
 
 
 @dataclass(frozen=True)
@@ -101,7 +134,12 @@ class EqualMassBins(Binning):
     n_bins: int = 10
 
     def __post_init__(self) -> None:
-        _check_whole(self.n_bins, "n_bins", 1)
+        object.__setattr__(self, "n_bins", whole_number(self.n_bins, "n_bins", least=1))
+
+    @classmethod
+    def with_bins(cls, n_bins: int) -> EqualMassBins:
+        """So many bins."""
+        return cls(n_bins)
 
     def cells(self, features: NDArray) -> NDArray:
         """Number of the bin of each row."""
@@ -151,9 +189,14 @@ class MedianVarianceBins(Binning):
     max_bins: int | None = None
 
     def __post_init__(self) -> None:
-        _check_whole(self.min_size, "min_size", 1)
+        object.__setattr__(self, "min_size", whole_number(self.min_size, "min_size", least=1))
         if self.max_bins is not None:
-            _check_whole(self.max_bins, "max_bins", 1)
+            object.__setattr__(self, "max_bins", whole_number(self.max_bins, "max_bins", least=1))
+
+    @classmethod
+    def with_bins(cls, n_bins: int) -> MedianVarianceBins:
+        """At most so many bins."""
+        return cls(max_bins=n_bins)
 
     def cells(self, features: NDArray) -> NDArray:
         """Number of the bin of each row."""
@@ -175,7 +218,7 @@ class MedianVarianceBins(Binning):
         return _positions(sorted(done, key=lambda part: tuple(features[part].mean(axis=0))), len(features))
 
 
-BINNINGS: dict[str, type[Any]] = {
+BINNINGS: dict[str, type[Binning]] = {
     "uniform": UniformBins,
     "equal_mass": EqualMassBins,
     "median_variance": MedianVarianceBins,
@@ -184,23 +227,14 @@ BINNINGS: dict[str, type[Any]] = {
 
 def as_binning(binning: object, n_bins: int | None, default: Binning, n: int) -> Binning | NDArray:
     """What a user gave as `binning`: a name, a rule, bins of all n cases, or None for the `default`."""
-    if isinstance(binning, str):
-        if binning not in BINNINGS:
-            raise ValueError(f"unknown binning {binning!r}; known are {', '.join(BINNINGS)}")
-        if n_bins is None:
-            return BINNINGS[binning]()
-        if binning == "median_variance":
-            return MedianVarianceBins(max_bins=n_bins)
-        return BINNINGS[binning](n_bins)
-    if binning is None and n_bins is not None:
-        if isinstance(default, MedianVarianceBins):
-            return MedianVarianceBins(max_bins=n_bins)
-        return type(cast("UniformBins", default))(n_bins)
+    if binning is None or isinstance(binning, str):
+        rule = type(default)
+        if isinstance(binning, str):
+            rule = BINNINGS[one_of(binning, "binning", BINNINGS)]
+        return rule() if n_bins is None else rule.with_bins(n_bins)
     if n_bins is not None:
         raise ValueError(f"n_bins is for a binning that is given by name, found binning={binning!r}")
-    if binning is None or isinstance(binning, Binning):
-        return default if binning is None else binning
-    return _given_bins(binning, n)
+    return binning if isinstance(binning, Binning) else _given_bins(binning, n)
 
 
 def _given_bins(bins: Any, n: int) -> NDArray:
@@ -270,8 +304,3 @@ def _positions(parts: list[NDArray], n: int) -> NDArray:
     for number, index in enumerate(parts):
         cells[index] = number
     return cells
-
-
-def _check_whole(value: Any, name: str, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, found {value!r}")

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.checks import one_of
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_traced, namespace, to_numpy, widen
 from wellcal._arrays.parameters import as_library
 from wellcal.expectations.decompose import components_of, targets_are_indices
-from wellcal.measures._confidence import confidence
+from wellcal.measures._confidence import check_reduction, confidence
 from wellcal.measures.binned.binning import (
     Binning,
     EqualMassBins,
@@ -19,30 +20,24 @@ from wellcal.measures.binned.binning import (
     as_binning,
     numbered_bins,
 )
-from wellcal.measures.binned.discrepancies import Discrepancy, Distance, as_discrepancy
+from wellcal.measures.binned.discrepancies import Discrepancy, DistanceOption, as_discrepancy
 from wellcal.measures.binned.tables import BinTable, class_table, count_tables
 from wellcal.measures.estimate import Estimate
-from wellcal.predictions import NegativeBinomial, Poisson, Quantiles
-from wellcal.predictions.adapters import as_predictions
-from wellcal.predictions.inputs import check_truth_first
-from wellcal.problem.weights import refuse_weights
+from wellcal.predictions import Poisson, Quantiles
+from wellcal.predictions.base import check_inputs
 
-REDUCTIONS = ("confidence", "classwise")
-
-
-_NO_WEIGHTS = "bins and debiasing are made for cases that count alike; wc.skce and wc.mmce take weights"
+ESTIMATORS = ("plug-in", "debiased")
 
 
 def ece(
     y: object,
     pred: object,
     *,
-    distance: Distance = "total_variation",
+    distance: DistanceOption = "total_variation",
     binning: str | Binning | Array | None = None,
     n_bins: int | None = None,
     reduce: str | None = None,
     estimator: str = "plug-in",
-    weights: object = None,
 ) -> Estimate:
     r"""Expected calibration error: mean distance between what happened and what was predicted, in bins.
 
@@ -50,7 +45,7 @@ def ece(
               \sum_b \frac{n_b}{n}\, d\big(\bar{y}_b, \bar{p}_b\big)
 
     with the frequencies :math:`\bar{y}_b` of targets and the mean probabilities :math:`\bar{p}_b` of the
-    :math:`n_b` cases of bin b. Empty bins are no bins.
+    :math:`n_b` cases of bin b. Empty bins do not count.
 
     Parameters
     ----------
@@ -66,7 +61,7 @@ def ece(
         frequencies and probabilities ``(m, C)`` that returns ``(m,)``. With counts, C are the counts that
         hold all but 1e-13 of a bin's mass.
     binning
-        "uniform", "equal_mass", "median_variance", a rule such as ``wellcal.binned.UniformBins(15)``, or
+        "uniform", "equal_mass", "median_variance", a rule such as ``wellcal.UniformBins(15)``, or
         integers ``(n,)`` that name the bins. Bins must not be chosen by looking at `y`. None is "uniform" for
         two classes and for reductions, "median_variance" for more classes and "equal_mass" for the rest.
     n_bins
@@ -77,8 +72,6 @@ def ece(
         :func:`wellcal.confidence`. "classwise": each class against all others, the errors averaged.
     estimator
         "plug-in", which is biased upwards, much so for small bins; or "debiased", which can be negative.
-    weights
-        Refused, with the reason.
 
     Returns
     -------
@@ -100,6 +93,9 @@ def ece(
     :math:`\mathrm{CE}^q` of the paper's theorem, for q = 1 :math:`\mathrm{CE}` itself; its third
     form is ``mce(..., distance=math.inf)``.
 
+    There are no weights: bins and their bias are those of cases that count alike. :func:`wellcal.skce` and
+    :func:`wellcal.mmce` take weights.
+
     References
     ----------
     Widmann, Lindsten, Zachariah (2021), appendices "Expected and maximum calibration error" and "Expected
@@ -113,9 +109,7 @@ def ece(
     >>> round(float(ece(y, p)), 4)
     0.2075
     """
-    refuse_weights(weights, "ece", _NO_WEIGHTS)
-    if estimator not in ("plug-in", "debiased"):
-        raise ValueError(f'estimator must be "plug-in" or "debiased", found {estimator!r}')
+    one_of(estimator, "estimator", ESTIMATORS)
     measure = as_discrepancy(distance)
     debiased = estimator == "debiased"
     if debiased and not measure.can_be_debiased:
@@ -131,11 +125,10 @@ def mce(
     y: object,
     pred: object,
     *,
-    distance: Distance = "total_variation",
+    distance: DistanceOption = "total_variation",
     binning: str | Binning | Array | None = None,
     n_bins: int | None = None,
     reduce: str | None = None,
-    weights: object = None,
 ) -> Estimate:
     r"""Maximum calibration error: largest distance between what happened and what was predicted, over bins.
 
@@ -148,8 +141,6 @@ def mce(
         As for :func:`ece`.
     reduce
         As for :func:`ece`, but "classwise" takes the largest error of any class.
-    weights
-        Refused, with the reason.
 
     Returns
     -------
@@ -171,7 +162,6 @@ def mce(
     >>> round(float(mce(y, p)), 4)
     0.375
     """
-    refuse_weights(weights, "mce", _NO_WEIGHTS)
     measure = as_discrepancy(distance)
     parts = _binned(y, pred, measure, binning, n_bins, reduce, False)
     return _estimate([_largest_of_bins(part) for part in parts], parts, "MCE", "plug-in", measure)
@@ -182,7 +172,7 @@ def mce(
 
 @dataclass(frozen=True)
 class _Binned:
-    """One binned problem: all classes at once, or one of them against the others."""
+    """Bins of one part of the question: of all classes at once, or of one of them against the others."""
 
     sizes: Array
     distances: Array
@@ -200,16 +190,12 @@ def _binned(
     reduce: str | None,
     debiased: bool,
 ) -> list[_Binned]:
-    check_truth_first(y)
-    if reduce is not None and reduce not in REDUCTIONS:
-        raise ValueError(f'reduce must be "confidence", "classwise" or None, found {reduce!r}')
-    predictions: Any = as_predictions(pred)
-    if reduce == "confidence":
-        y, predictions = confidence(y, predictions)
+    check_reduction(reduce)
+    targets, predictions = confidence(y, pred) if reduce == "confidence" else check_inputs(y, pred)
     cells: list[_Binned] = []
-    for problem in _problems(y, predictions, reduce):
-        rule = as_binning(binning, n_bins, problem.default, len(predictions))
-        tables = problem.tables(rule, debiased)
+    for part in _parts(targets, predictions, reduce):
+        rule = as_binning(binning, n_bins, part.default, len(predictions))
+        tables = part.tables(rule, debiased)
         values = [measure.debiased(t) if debiased else measure.plug_in(t) for t in tables]
         xp = namespace(values[0])
         sizes = [t.sizes for t in tables]
@@ -226,7 +212,7 @@ def _binned(
 
 
 @dataclass(frozen=True)
-class _Problem:
+class _Part:
     """Predictions of one discrete target, with the features that bins are made of."""
 
     features: Array
@@ -238,61 +224,53 @@ class _Problem:
     on_simplex: bool = True
 
     def tables(self, rule: Binning | NDArray, debiased: bool) -> list[BinTable]:
-        if isinstance(rule, UniformBins) and not self.on_simplex:
+        if isinstance(rule, Binning) and rule.of_probabilities and not self.on_simplex:
             raise ValueError(
                 f"uniform bins are cells of a finite simplex, which {type(self.predictions).__name__} "
                 'predictions do not live on; take binning="equal_mass" or "median_variance"'
             )
         if isinstance(rule, Binning) and is_traced(self.features):
-            if not isinstance(rule, UniformBins) or self.features.shape[1] > 1 or self.probs is None:
-                raise TypeError(
-                    "these bins cannot be found inside jax.jit; take uniform bins of one probability, or "
-                    "give the bins as binning=(integers), found outside"
-                )
-            bins: Any = rule.traced_cells(self.features[:, 0])
-            return [class_table(self.probs, self.targets, bins, rule.n_bins, squares=debiased)]
-        bins = numbered_bins(rule, self.features)
-        count = int(bins.max()) + 1
+            bins, count = rule.traced_cells(self.features)
+        else:
+            bins = numbered_bins(rule, self.features)
+            count = int(bins.max()) + 1
         if self.probs is None:
             return count_tables(self.predictions, self.targets, bins, count, squares=debiased)
         return [class_table(self.probs, self.targets, bins, count, squares=debiased)]
 
 
-def _problems(y: object, predictions: Any, reduce: str | None) -> list[_Problem]:
+def _parts(targets: Array, predictions: Any, reduce: str | None) -> list[_Part]:
     if targets_are_indices(predictions):
-        index, probs = predictions.check_targets(y), predictions.class_probs()
+        index, probs = targets, predictions.class_probs()
         if reduce == "classwise":
             return [_one_class(index, probs, c, predictions) for c in range(int(probs.shape[1]))]
         features = probs[:, 1:] if probs.shape[1] == 2 else probs
         default: Binning = UniformBins() if features.shape[1] == 1 else MedianVarianceBins()
-        return [_Problem(features, default, predictions, index, probs)]
+        return [_Part(features, default, predictions, index, probs)]
     if reduce is not None:
         raise TypeError(
             f"reduce={reduce!r} is for predictions of classes, found {type(predictions).__name__}"
         )
     if isinstance(predictions, Quantiles):
-        targets = predictions.bins(predictions.check_targets(y))
+        bins = predictions.bins(targets)
         like = widen(predictions.values)
         masses = as_library(predictions.bin_probs(), like, like.dtype)
         probs = namespace(like).broadcast_to(masses, (len(predictions), int(masses.shape[0])))
-        return [_Problem(predictions.values, EqualMassBins(), predictions, targets, probs, on_simplex=False)]
-    if all(isinstance(part, (Poisson, NegativeBinomial)) for part, _ in components_of(predictions)):
-        targets = predictions.check_targets(y)
-        return [_Problem(_moments(predictions), EqualMassBins(), predictions, targets, on_simplex=False)]
+        return [_Part(predictions.values, EqualMassBins(), predictions, bins, probs, on_simplex=False)]
+    if all(part.target_kind == "counts" for part, _ in components_of(predictions)):
+        return [_Part(_moments(predictions), EqualMassBins(), predictions, targets, on_simplex=False)]
     raise TypeError(
         f"ECE and MCE compare frequencies with probabilities, which {type(predictions).__name__} predictions "
-        "of these targets have not: no value of a continuous target is seen twice; take wc.skce or wc.kce"
+        "of these targets do not have: no value of a continuous target is seen twice; take wc.skce or wc.kce"
     )
 
 
-def _one_class(index: Array, probs: Array, c: int, predictions: Any) -> _Problem:
+def _one_class(index: Array, probs: Array, c: int, predictions: Any) -> _Part:
     """Class c against all others."""
     xp = namespace(probs)
     column = probs[:, c]
     hit = xp.astype(index == c, index.dtype)
-    return _Problem(
-        column[:, None], UniformBins(), predictions, hit, xp.stack([1.0 - column, column], axis=1)
-    )
+    return _Part(column[:, None], UniformBins(), predictions, hit, xp.stack([1.0 - column, column], axis=1))
 
 
 def _moments(predictions: Any) -> Array:

@@ -7,13 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from wellcal._arrays.checks import one_of
 from wellcal._arrays.namespaces import Array, is_traced, namespace
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal.measures.binned.tables import BinTable
 
-Distance = str | float | Callable[[Array, Array], Array]
+DistanceOption = str | float | Callable[[Array, Array], Array]
 
 NAMES = ("total_variation", "euclidean", "squared_euclidean")
+
+_OR_ELSE = (
+    "or a number q >= 1 for the q-th power of the l_q norm, or a function of frequencies and probabilities"
+)
 
 
 @dataclass(frozen=True)
@@ -74,11 +79,7 @@ def as_discrepancy(distance: Any) -> Discrepancy:
         name = getattr(distance, "__name__", type(distance).__name__)
         return Discrepancy(str(name), function=distance)
     if isinstance(distance, str):
-        if distance not in NAMES:
-            raise ValueError(
-                f"unknown distance {distance!r}; known are {', '.join(NAMES)}, a number q >= 1 for the q-th "
-                "power of the l_q norm, or a function of frequencies and probabilities"
-            )
+        one_of(distance, "distance", NAMES, or_else=_OR_ELSE)
         if distance == "total_variation":
             return Discrepancy(distance, 1.0, 0.5)
         return Discrepancy(distance, 2.0, root=distance == "euclidean")
@@ -86,7 +87,7 @@ def as_discrepancy(distance: Any) -> Discrepancy:
         q = float(distance)
     except (TypeError, ValueError):
         raise TypeError(
-            f"distance must be one of {', '.join(NAMES)}, a number or a function, found {distance!r}"
+            f"distance must be one of {', '.join(NAMES)} {_OR_ELSE}, found {distance!r}"
         ) from None
     if not q >= 1.0:
         raise ValueError(f"distance must be a number q >= 1 for the l_q norm, found {distance!r}")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -28,12 +29,11 @@ from wellcal.expectations.lowering import in_numpy
 
 _COUNT_TAIL = 5e-14  # mass of a count that is left out at each end
 _WIDEST = 2_000_000  # counts that a bin may span
-_ELEMENTS = 2_000_000  # entries of a temporary array
 
 
 @dataclass(frozen=True)
 class BinTable:
-    """Bins of alike predictions.
+    """Bins of similar predictions.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ def count_tables(
     predictions: Any, targets: Array, bins: NDArray, count: int, *, squares: bool
 ) -> list[BinTable]:
     """Tables of predicted counts, one for each bin, over counts that hold all but 1e-13 of its mass."""
-    if is_traced(predictions._like, targets):
+    if is_traced(predictions.like, targets):
         raise TypeError("the counts that a bin spans cannot be found inside jax.jit; call this outside")
     plain: Any = in_numpy(predictions)
     low = plain.quantile(_COUNT_TAIL)
@@ -95,13 +95,12 @@ def count_tables(
 def _count_table(
     predictions: Any, observed: NDArray, rows: NDArray, grid: NDArray, squares: bool
 ) -> BinTable:
-    like = widen(predictions._like)
+    like = widen(predictions.like)
     xp, place = namespace(like), {"xp": namespace(like), "device": device_of(like), "dtype": like.dtype}
-    step = max(1, _ELEMENTS // len(grid))
     total: Any = 0.0
     second: Any = 0.0
-    for start in range(0, len(rows), step):
-        part = rows[start : start + step]
+    for chunk in in_chunks(len(rows), len(grid)):
+        part = rows[chunk]
         shape = (len(grid), len(part))
         counts = asarray(np.ascontiguousarray(np.broadcast_to(grid[:, None], shape)), **place)
         probs = xp.exp(widen(predictions[part].log_prob(counts)))

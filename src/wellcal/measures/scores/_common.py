@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from wellcal.expectations.decompose import components_of
-from wellcal.predictions import NegativeBinomial, Poisson
-from wellcal.predictions.adapters import as_predictions
-from wellcal.predictions.inputs import check_truth_first
+from wellcal.predictions import Categorical, Predictions
 
 
-def checked_predictions(y: object, pred: object) -> Any:
-    """`pred` as predictions, with an error where `y` holds the predictions instead."""
-    check_truth_first(y)
-    return as_predictions(pred)
-
-
-def are_counts(predictions: Any) -> bool:
+def are_counts(predictions: Predictions) -> bool:
     """Whether all components are families of counts."""
-    return all(isinstance(part, (Poisson, NegativeBinomial)) for part, _ in components_of(predictions))
+    return all(part.target_kind == "counts" for part, _ in components_of(predictions))
+
+
+def names_only(predictions: Predictions) -> bool:
+    """Whether a component predicts classes that no numbers were given for."""
+    parts = [part for part, _ in components_of(predictions)]
+    return any(isinstance(part, Categorical) and part.support is None for part in parts)

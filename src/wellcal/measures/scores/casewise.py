@@ -1,18 +1,15 @@
-"""Scores that look at predictions one case at a time: likelihood, squared error, quantiles."""
+"""Scores that look at predictions one case at a time: likelihood, squared error, pinball loss."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.checks import check_ndim
 from wellcal._arrays.namespaces import (
     Array,
-    NDArray,
     from_numpy,
     is_numpy,
     is_traced,
@@ -22,12 +19,12 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     widen,
 )
-from wellcal.measures.bands import calibration_band
 from wellcal.measures.estimate import Estimate
-from wellcal.predictions import Bernoulli, Mixture
-from wellcal.predictions.adapters import as_predictions
-from wellcal.predictions.inputs import check_truth_first
-from wellcal.problem.weights import check_weights, refuse_weights
+from wellcal.measures.quantiles.checks import check_levels
+from wellcal.measures.scores._common import names_only
+from wellcal.predictions import Predictions
+from wellcal.predictions.base import check_inputs
+from wellcal.problem.weights import check_weights
 
 PINBALL_LEVELS = tuple(round(0.05 * i, 2) for i in range(1, 20))
 """Levels 0.05, 0.10 .. 0.95: the paper's."""
@@ -85,7 +82,7 @@ def mse(y: object, pred: object, *, weights: object = None) -> Estimate:
     2.0
     """
     predictions, targets = _checked(y, pred, "mean", "mse")
-    if predictions._targets == "labels":
+    if predictions.target_kind == "labels":
         targets = _label_values(predictions, y)
     squares = (widen(targets) - widen(predictions.mean())) ** 2
     xp = namespace(squares)
@@ -130,168 +127,49 @@ def pinball_loss(
     0.5
     """
     predictions, targets = _checked(y, pred, "quantile", "pinball_loss")
-    chosen = _levels(PINBALL_LEVELS if levels is None else levels, open_interval=True)
+    chosen = check_levels(PINBALL_LEVELS if levels is None else levels, open_interval=True)
     shape = (len(chosen), len(predictions))
-    grid = from_numpy(np.ascontiguousarray(np.broadcast_to(chosen[:, None], shape)), predictions._like)
+    grid = from_numpy(np.ascontiguousarray(np.broadcast_to(chosen[:, None], shape)), predictions.like)
     gap = widen(targets)[None, :] - widen(predictions.quantile(grid))
     xp = namespace(gap)
     losses = xp.where(gap > 0, grid * gap, (grid - 1.0) * gap)
     return mean_score(xp.mean(losses, axis=0), "pinball loss", weights=weights)
 
 
-@dataclass(frozen=True, repr=False)
-class QuantileCalibration(Estimate):
-    """How often targets fall below predicted quantiles.
-
-    Attributes
-    ----------
-    value
-        Largest deviation of frequencies from levels, over all levels between 0 and 1.
-    levels
-        Levels of quantiles, ``(T,)``.
-    frequencies
-        Proportion of targets that are at most the predicted quantile of that level, ``(T,)``.
-    """
-
-    levels: Array = None
-    frequencies: Array = None
-
-    def band(self, level: float = 0.95, *, kind: str = "kolmogorov") -> tuple[Array, Array]:
-        """Where the whole curve of a calibrated model lies with probability `level` or more.
-
-        Parameters
-        ----------
-        level
-            Simultaneous coverage, over all levels of quantiles at once.
-        kind
-            "kolmogorov": of equal width at all levels, for a curve at any levels; "equal_precision": as
-            narrow in terms of probability at every level of the curve, and so narrower at both ends.
-
-        Returns
-        -------
-        low, high
-            Frequencies ``(T,)``. Both bands are exact for independent cases at every n.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> y = np.linspace(-2, 2, 40)
-        >>> low, high = quantile_calibration(y, (np.zeros(40), np.ones(40)), levels=[0.1, 0.5]).band()
-        >>> low.round(3), high.round(3)
-        (array([0.   , 0.29]), array([0.31, 0.71]))
-        """
-        return calibration_band(self.levels, self.n_samples, level, kind)
-
-
-def quantile_calibration(
-    y: object, pred: object, *, levels: Sequence[float] | Array | None = None, weights: object = None
-) -> QuantileCalibration:
-    r"""Proportion of targets below predicted quantiles, for each level.
-
-    .. math:: \tau \mapsto \frac1n \sum_i \mathbf{1}\{P_i(Y \le y_i) \le \tau\}
-
-    Parameters
-    ----------
-    y
-        Observed targets ``(n,)``.
-    pred
-        Continuous predictions of numbers, as for :func:`nll`.
-    levels
-        Levels between 0 and 1 at which the curve is reported; None takes 0, 0.01 .. 1.
-    weights
-        Refused, with the reason.
-
-    Returns
-    -------
-    QuantileCalibration
-        The curve, and as its value the largest deviation from the diagonal at any level: the statistic of
-        Kolmogorov and Smirnov for uniform :math:`P_i(Y \le y_i)`.
-
-    Notes
-    -----
-    Quantile calibration is weaker than calibration: it averages over all predictions, so that errors which
-    cancel between predictions stay unseen. A curve on the diagonal is no evidence of calibration.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> found = quantile_calibration(np.array([-1.0, 1.0]), (np.zeros(2), np.ones(2)), levels=[0.2, 0.5, 0.9])
-    >>> found.frequencies
-    array([0.5, 0.5, 1. ])
-    """
-    refuse_weights(
-        weights,
-        "quantile_calibration",
-        "its bands hold for cases that count alike; wc.pinball_loss takes weights",
-    )
-    predictions, targets = _checked(y, pred, "cdf", "quantile_calibration")
-    if not predictions._continuous:
-        raise TypeError(
-            f"quantile_calibration needs continuous predictions, found {type(predictions).__name__}: below a "
-            "quantile of a discrete prediction there is more than its level, calibrated or not"
-        )
-    chosen = _levels(np.linspace(0.0, 1.0, 101) if levels is None else levels)
-    below = np.sort(to_numpy(stop_gradient(predictions.cdf(targets))).astype(np.float64))
-    n = len(below)
-    frequencies = np.searchsorted(below, chosen, side="right") / n
-    steps = np.arange(n + 1) / n
-    largest = float(max(np.max(steps[1:] - below), np.max(below - steps[:-1])))
-    return QuantileCalibration(
-        largest, None, "quantile calibration", "largest deviation", n, levels=chosen, frequencies=frequencies
-    )
-
-
 # -- shared ----------------------------------------------------------------------------------
 
 
-def _checked(y: object, pred: object, method: str, score: str) -> tuple[Any, Array]:
-    check_truth_first(y)
-    predictions: Any = as_predictions(pred)
-    if predictions.event_shape != () and method in ("quantile", "cdf"):
+def _checked(y: object, pred: object, method: str, score: str) -> tuple[Predictions, Array]:
+    """Predictions that have a method, and targets as users give them: labels are not yet positions."""
+    targets, predictions = check_inputs(y, pred)
+    if predictions.event_shape != () and method == "quantile":
         raise TypeError(
             f"{score} needs predictions of numbers, found vectors of length {predictions.event_shape[0]}; "
             "take one coordinate at a time"
         )
-    if not hasattr(predictions, method):
-        raise TypeError(
-            f"{score} needs predictions with {method}, which {type(predictions).__name__} has not"
-        )
-    predictions.check_targets(y)
-    return predictions, _as_given(y, predictions)
-
-
-def _as_given(y: object, predictions: Any) -> Array:
-    """Targets as `log_prob` takes them: labels stay labels, numbers become an array."""
-    return predictions.check_targets(y) if predictions._targets != "labels" else y
+    if not predictions.supports(method):
+        raise TypeError(f"{score} needs predictions with {method}: {predictions.missing(method)}")
+    return predictions, y if predictions.target_kind == "labels" else targets
 
 
 def _label_values(predictions: Any, y: object) -> Array:
     """The numbers that observed classes stand for; names of classes have none."""
-    parts = predictions.components if isinstance(predictions, Mixture) else (predictions,)
-    if not all(isinstance(part, Bernoulli) or part.support is not None for part in parts):
+    if names_only(predictions):
         raise TypeError(
             "mse needs predictions of numbers or vectors, found predictions of classes; where classes stand "
             "for numbers, give these to Categorical as support="
         )
     index = predictions.check_targets(y)
-    return take_rows(from_numpy(np.asarray(predictions.support_values()), predictions._like), index)
-
-
-def _levels(levels: Any, *, open_interval: bool = False) -> NDArray:
-    array = np.asarray(to_numpy(levels), dtype=np.float64)
-    check_ndim(array, "levels", (1,))
-    inside = (array > 0) & (array < 1) if open_interval else (array >= 0) & (array <= 1)
-    if len(array) == 0 or not inside.all():
-        found = "none" if len(array) == 0 else array[~inside][0]
-        raise ValueError(f"levels must be numbers between 0 and 1, found {found}")
-    return array
+    return take_rows(from_numpy(np.asarray(predictions.support_values()), predictions.like), index)
 
 
 def _weighted_mean(scores: Array, name: str, provenance: dict[str, Any] | None, weights: object) -> Estimate:
     """``sum w s / sum w``, with the standard error of a ratio; cases of weight zero do not count."""
     xp, n = namespace(scores), int(scores.shape[0])
     w = check_weights(weights, n, scores)
-    counted = xp.where(w > 0, scores, xp.zeros_like(scores))  # an infinite score of weight zero is none
+    counted = xp.where(
+        w > 0, scores, xp.zeros_like(scores)
+    )  # a score of weight zero does not count, even an infinite one
     value = xp.sum(w * counted) / xp.sum(w)
     error: Any = None
     if n > 1:

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
+    concat_rows,
     from_numpy,
     is_traced,
     namespace,
@@ -27,19 +29,14 @@ from wellcal._arrays.special import quiet
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.expectations.lowering import lower
 from wellcal.measures.estimate import Estimate
-from wellcal.measures.scores._common import checked_predictions
+from wellcal.measures.scores._common import names_only
 from wellcal.measures.scores.casewise import mean_score
-from wellcal.measures.scores.ranked import crps_of_cases, merged_samples
-from wellcal.predictions import (
-    DiagonalNormal,
-    Mixture,
-    MultivariateNormal,
-    Normal,
-    Quantiles,
-    Samples,
-)
+from wellcal.measures.scores.forms import merged_samples
+from wellcal.measures.scores.ranked import crps_of_cases
+from wellcal.measures.scores.rules import ENERGY_RULES, shared_rule
+from wellcal.predictions import DiagonalNormal, Mixture, MultivariateNormal, Normal, Predictions, Samples
+from wellcal.predictions.base import check_inputs
 
-_ELEMENTS = 4_000_000  # entries of a temporary array
 _POINTS = 256  # atoms for families without another form
 
 
@@ -56,9 +53,9 @@ def energy_score(
     y
         Observed targets ``(n, d)``; ``(n,)`` for predictions of numbers, whose energy score is the CRPS.
     pred
-        Predictions of vectors or numbers. `Samples`, a support of vectors, normal distributions and mixtures
-        of either are exact up to rounding. All others become atoms, which the provenance reports with
-        an estimate of the error.
+        Predictions of vectors or numbers. `Samples`, a support of vectors, normal distributions, mixtures of
+        either and families that registered a rule are exact up to rounding. All others become atoms, which
+        the provenance reports with an estimate of the error.
     power
         The exponent :math:`\beta`, from 0.1 to 1.9.
     fair
@@ -74,7 +71,7 @@ def energy_score(
     Notes
     -----
     For a normal vector W, :math:`\mathrm{E}\|W\|^\beta` is an integral over the Laplace transform of
-    :math:`\|W\|^2`, which is a product of elementary functions: the double exponential rule has it to
+    :math:`\|W\|^2`, which is a product of elementary functions: the double exponential rule gives it to
     rounding, in any dimension.
 
     References
@@ -90,42 +87,33 @@ def energy_score(
     """
     if not 0.1 <= power <= 1.9:
         raise ValueError(f"power must be between 0.1 and 1.9, found {power}")
-    predictions: Any = checked_predictions(y, pred)
+    targets, predictions = check_inputs(y, pred)
     if fair is not None and not isinstance(predictions, Samples):
         raise ValueError(f"fair is for Samples, found {type(predictions).__name__}")
-    if predictions._targets in ("bins", "objects") or isinstance(predictions, Quantiles):
+    if predictions.target_kind in ("bins", "objects"):
         raise TypeError(
             f"energy_score needs whole distributions of numbers, found {type(predictions).__name__}"
         )
     if predictions.event_shape == () and power == 1.0:
-        scores, provenance = crps_of_cases(y, predictions, fair)
+        scores, provenance = crps_of_cases(targets, predictions, fair)
     else:
-        scores, provenance = _scores(y, predictions, power, fair)
+        scores, provenance = _scores(targets, predictions, power, fair)
     return mean_score(scores, "energy score", provenance, weights=weights)
 
 
-def _scores(y: object, predictions: Any, power: float, fair: bool | None) -> tuple[Array, dict[str, Any]]:
-    targets = predictions.check_targets(y)
+def _scores(
+    targets: Array, predictions: Predictions, power: float, fair: bool | None
+) -> tuple[Array, dict[str, Any]]:
     closed = {"expectations": "closed"}
     if targets_are_indices(predictions):
         values, weights, at = _class_atoms(predictions, targets)
-        return _atom_scores(values, weights, at, power, None), closed
+        return _atom_scores(values, weights, at, power), closed
     at = _vectors(widen(targets))
     if isinstance(predictions, Samples):
-        fair = predictions.kind == "draws" if fair is None else fair
-        size = int(predictions.values.shape[1])
-        if fair and (predictions.weights is not None or size < 2):
-            raise ValueError(
-                "the fair score needs two or more equally weighted draws for each prediction; take fair=False"
-            )
-        values, weights = _table(widen(predictions.values)), widen(predictions.atom_weights())
-        return _atom_scores(values, weights, at, power, size if fair else None), closed
-    parts = components_of(predictions)
-    if all(isinstance(part, (Normal, DiagonalNormal, MultivariateNormal)) for part, _ in parts):
-        return _normal_scores(predictions, at, power), closed
-    if isinstance(predictions, Mixture) and all(isinstance(part, Samples) for part, _ in parts):
-        values, weights = merged_samples(predictions)
-        return _atom_scores(_table(values), weights, at, power, None), closed
+        return _sample_scores(predictions, at, power, fair), closed
+    rule = shared_rule(ENERGY_RULES, predictions)
+    if rule is not None:
+        return rule(predictions, at, power), closed
     return _lowered_scores(predictions, at, power)
 
 
@@ -141,13 +129,12 @@ def _table(x: Array) -> Array:
 
 
 def _class_atoms(predictions: Any, index: Array) -> tuple[Array, Array, Array]:
-    support = predictions.support_values()
-    first: Any = components_of(predictions)[0][0]
-    if support is None or getattr(first, "support", 0) is None:
+    if names_only(predictions):
         raise TypeError(
             "energy_score needs predictions of numbers or vectors, found predictions of classes; give what "
             "classes stand for as support="
         )
+    support = predictions.support_values()
     probs = widen(predictions.class_probs())
     xp = namespace(probs)
     values = xp.astype(from_numpy(np.asarray(support), probs), probs.dtype)
@@ -156,20 +143,36 @@ def _class_atoms(predictions: Any, index: Array) -> tuple[Array, Array, Array]:
     return table, probs, take_rows(values, index)
 
 
-def _atom_scores(values: Array, weights: Array, at: Array, power: float, draws: int | None) -> Array:
+def _sample_scores(predictions: Samples, at: Array, power: float, fair: bool | None) -> Array:
+    fair = predictions.kind == "draws" if fair is None else fair
+    size = int(predictions.values.shape[1])
+    if fair and (predictions.weights is not None or size < 2):
+        raise ValueError(
+            "the fair score needs two or more equally weighted draws for each prediction; take fair=False"
+        )
+    values, weights = _table(widen(predictions.values)), widen(predictions.atom_weights())
+    return _atom_scores(values, weights, at, power, size if fair else None)
+
+
+@ENERGY_RULES.register(Samples)
+def mixture_of_samples_scores(predictions: Mixture, at: Array, power: float) -> Array:
+    """Mixtures of samples: their atoms together."""
+    values, weights = merged_samples(predictions)
+    return _atom_scores(_table(values), weights, at, power)
+
+
+def _atom_scores(values: Array, weights: Array, at: Array, power: float, draws: int | None = None) -> Array:
     """Scores of weighted atoms ``(n, S, d)``; S draws leave pairs of a draw with itself out."""
     xp, ops = namespace(values), ops_for(namespace(values))
     n, size, d = (int(k) for k in values.shape)
-    step = max(1, _ELEMENTS // (size * size * d))
+    spread = 0.5 * (1.0 if draws is None else draws / (draws - 1.0))
     parts: list[Array] = []
-    for start in range(0, n, step):
-        rows = slice(start, min(start + step, n))
+    for rows in in_chunks(n, size * size * d):
         x, w = values[rows, ...], weights[rows, ...]
         to_target = xp.sum(w * _distance(ops, x - at[rows, ...][:, None, :], power), axis=1)
         between = _distance(ops, x[:, :, None, :] - x[:, None, :, :], power)
-        within = xp.sum(w * xp.sum(w[:, None, :] * between, axis=2), axis=1)
-        parts.append(to_target - 0.5 * (1.0 if draws is None else draws / (draws - 1.0)) * within)
-    return parts[0] if len(parts) == 1 else xp.concat(parts)
+        parts.append(to_target - spread * xp.sum(w * xp.sum(w[:, None, :] * between, axis=2), axis=1))
+    return concat_rows(parts)
 
 
 def _distance(ops: Ops, difference: Array, power: float) -> Array:
@@ -178,19 +181,19 @@ def _distance(ops: Ops, difference: Array, power: float) -> Array:
 
 def _lowered_scores(predictions: Any, at: Array, power: float) -> tuple[Array, dict[str, Any]]:
     values, weights, schemes = _lowered(predictions, lambda atoms: atoms)
-    scores = _atom_scores(values, weights, at, power, None)
+    scores = _atom_scores(values, weights, at, power)
     error = float("nan")
     if not is_traced(scores):
         index = np.unique(np.linspace(0, len(predictions) - 1, 8).astype(int))
         coarse_values, coarse_weights, _ = _lowered(predictions[index], lambda atoms: atoms.coarser())
-        coarse = _atom_scores(coarse_values, coarse_weights, take_rows(at, index), power, None)
+        coarse = _atom_scores(coarse_values, coarse_weights, take_rows(at, index), power)
         error = float(np.max(np.abs(to_numpy(take_rows(scores, index)) - to_numpy(coarse))))
     lowered = [f"energy score of {name}" for name in schemes]
     return scores, {"expectations": "lowered", "rules": [], "lowered": lowered, "expectation_error": error}
 
 
 def _lowered(predictions: Any, version: Callable[[Any], Any]) -> tuple[Array, Array, list[str]]:
-    xp = predictions._xp
+    xp = predictions.xp
     values: list[Array] = []
     weights: list[Array] = []
     schemes: list[str] = []
@@ -220,7 +223,11 @@ class _Part:
     weight: Array | None
 
 
-def _normal_scores(predictions: Any, at: Array, power: float) -> Array:
+@ENERGY_RULES.register(Normal)
+@ENERGY_RULES.register(DiagonalNormal)
+@ENERGY_RULES.register(MultivariateNormal)
+def normal_scores(predictions: Any, at: Array, power: float) -> Array:
+    """Normal distributions and mixtures of them."""
     parts = [_part(part, weight) for part, weight in components_of(predictions)]
     total: Any = 0.0
     for k, a in enumerate(parts):
@@ -272,12 +279,12 @@ def mean_normal_distance(mean: Array, spread: Array, power: float) -> Array:
     """
     n, size = int(mean.shape[0]), math.prod(int(k) for k in spread.shape[1:])
     scales, rates = _nodes(0.5 * power)
-    step = max(1, _ELEMENTS // (size * len(scales)))
-    parts: list[Array] = []
-    for start in range(0, n, step):
-        rows = slice(start, min(start + step, n))
-        parts.append(_distances(mean[rows, ...], spread[rows, ...], 0.5 * power, scales, rates))
-    return parts[0] if len(parts) == 1 else namespace(mean).concat(parts)
+    return concat_rows(
+        [
+            _distances(mean[rows, ...], spread[rows, ...], 0.5 * power, scales, rates)
+            for rows in in_chunks(n, size * len(scales))
+        ]
+    )
 
 
 @cache
@@ -295,7 +302,7 @@ def _distances(mean: Array, spread: Array, half: float, scales: NDArray, rates: 
     xp, ops = namespace(mean), ops_for(namespace(mean))
     exact_mean, variances = mean, spread
     if spread.ndim == 3:
-        # The determinant of I + t C has no correct digits less one for small t: eigenvalues keep them all.
+        # The determinant of I + t C, less one, has no correct digits for small t: eigenvalues keep them all.
         variances, vectors = xp.linalg.eigh(stop_gradient(spread))
         variances = ops.where(variances > 0, variances, 0.0 * variances)
         exact_mean = xp.matmul(xp.matrix_transpose(vectors), stop_gradient(mean)[:, :, None])[:, :, 0]

@@ -6,15 +6,19 @@ All have the shape E|Z - y| - E|Z - Z'| / 2 with Z, Z' drawn from the prediction
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from wellcal._arrays.namespaces import Array, namespace, widen
 from wellcal._arrays.ops import Ops, ops_for
-from wellcal.predictions import Laplace, LogNormal, Mixture, Normal
+from wellcal.expectations.decompose import components_of
+from wellcal.measures.scores.rules import CRPS_RULES, MIXTURE_CRPS_RULES
+from wellcal.predictions import Laplace, LogNormal, Mixture, Normal, Samples
 
 _ROOT_2_OVER_PI = math.sqrt(2.0 / math.pi)
 _ROOT_1_OVER_PI = math.sqrt(1.0 / math.pi)
 
 
+@CRPS_RULES.register(Normal)
 def normal_crps(predictions: Normal, y: Array) -> Array:
     """Normal distributions; a scale of zero is a point."""
     loc, scale = widen(predictions.loc), widen(predictions.scale)
@@ -31,6 +35,7 @@ def normal_absolute_mean(ops: Ops, mean: Array, scale: Array) -> Array:
     return ops.where(certain, ops.abs(mean), spread)
 
 
+@CRPS_RULES.register(Laplace)
 def laplace_crps(predictions: Laplace, y: Array) -> Array:
     """Laplace distributions."""
     loc, scale = widen(predictions.loc), widen(predictions.scale)
@@ -39,6 +44,7 @@ def laplace_crps(predictions: Laplace, y: Array) -> Array:
     return scale * (z + ops.exp(-z) - 0.75)
 
 
+@CRPS_RULES.register(LogNormal)
 def log_normal_crps(predictions: LogNormal, y: Array) -> Array:
     """Log-normal distributions (Baran, Lerch, 2015)."""
     mu, sigma, y = widen(predictions.mu), widen(predictions.sigma), widen(y)
@@ -52,6 +58,7 @@ def log_normal_crps(predictions: LogNormal, y: Array) -> Array:
     return (y - mean) * (2.0 * below - 1.0) + 2.0 * mean * (below - below_tilted - half_spread)
 
 
+@MIXTURE_CRPS_RULES.register(Normal)
 def mixture_of_normals_crps(predictions: Mixture, y: Array) -> Array:
     """Mixtures of normal distributions (Grimit, Gneiting, Berrocal, Johnson, 2006)."""
     weights, y = widen(predictions.weights), widen(y)
@@ -81,3 +88,20 @@ def atoms_crps(values: Array, weights: Array, y: Array, *, fair: bool) -> Array:
     spread = xp.sum(mass * (below[:, -1:] - mass) * (ordered[:, 1:] - ordered[:, :-1]), axis=1)
     size = int(values.shape[1])
     return to_target - (size / (size - 1.0) if fair else 1.0) * spread
+
+
+@MIXTURE_CRPS_RULES.register(Samples)
+def mixture_of_samples_crps(predictions: Mixture, y: Array) -> Array:
+    """Mixtures of samples: their atoms together."""
+    return atoms_crps(*merged_samples(predictions), y, fair=False)
+
+
+def merged_samples(predictions: Mixture) -> tuple[Array, Array]:
+    """Values ``(n, S)`` or ``(n, S, d)`` and weights ``(n, S)`` of a mixture of samples."""
+    xp = predictions.xp
+    parts: list[tuple[Any, Array]] = [
+        (part, weight[:, None]) for part, weight in components_of(predictions) if weight is not None
+    ]
+    values = xp.concat([widen(part.values) for part, _ in parts], axis=1)
+    weights = xp.concat([weight * widen(part.atom_weights()) for part, weight in parts], axis=1)
+    return values, weights

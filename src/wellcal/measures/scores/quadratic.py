@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from wellcal._arrays.namespaces import namespace, widen
 from wellcal._arrays.special import gather
-from wellcal.expectations._pairing import plan
 from wellcal.expectations.decompose import targets_are_indices
+from wellcal.expectations.plans import plan
 from wellcal.kernels import Delta
 from wellcal.measures.estimate import Estimate
-from wellcal.measures.scores._common import are_counts, checked_predictions
+from wellcal.measures.scores._common import are_counts
 from wellcal.measures.scores.casewise import mean_score
+from wellcal.predictions.base import check_inputs
 
 
 def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights: object = None) -> Estimate:
@@ -49,8 +48,7 @@ def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights
     >>> round(float(brier([2], np.array([[0.2, 0.2, 0.6]]))), 6)
     0.24
     """
-    predictions: Any = checked_predictions(y, pred)
-    targets = predictions.check_targets(y)
+    targets, predictions = check_inputs(y, pred)
     if targets_are_indices(predictions):
         probs = widen(predictions.class_probs())
         xp = namespace(probs)
@@ -61,8 +59,8 @@ def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights
     elif are_counts(predictions):
         half = bool(scale_by_half)
         scheme = plan(Delta(), [predictions])
-        rows, layout = scheme.rows([(1.0, predictions)])
-        squares = scheme.form(layout, layout).paired(predictions._ops, rows, rows)
+        rows = scheme.rows([(1.0, predictions)])
+        squares = scheme.form(rows, rows).paired(predictions.ops, rows, rows)
         xp = namespace(squares)
         scores = 1.0 - 2.0 * xp.exp(widen(predictions.log_prob(targets))) + squares
     else:

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from wellcal._arrays.namespaces import Array, from_numpy, is_traced, namespace, take_rows, to_numpy, widen
-from wellcal.expectations.decompose import components_of, targets_are_indices
+from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.lowering import in_numpy
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.scores import forms, numeric
-from wellcal.measures.scores._common import are_counts, checked_predictions
+from wellcal.measures.scores._common import are_counts, names_only
 from wellcal.measures.scores.casewise import mean_score
-from wellcal.predictions import (
-    Beta,
-    Gamma,
-    Laplace,
-    LogNormal,
-    Mixture,
-    NegativeBinomial,
-    Normal,
-    Poisson,
-    Quantiles,
-    Samples,
-    StudentT,
-)
+from wellcal.measures.scores.row_functions import by_rows
+from wellcal.measures.scores.rules import CRPS_RULES, MIXTURE_CRPS_RULES, CrpsRule, shared_rule
+from wellcal.predictions import Mixture, Predictions, Samples
+from wellcal.predictions.base import check_inputs
 
 
 def crps(y: object, pred: object, *, fair: bool | None = None, weights: object = None) -> Estimate:
@@ -42,8 +32,8 @@ def crps(y: object, pred: object, *, fair: bool | None = None, weights: object =
     pred
         Predictions of numbers. Closed forms: `Normal`, `Laplace`, `StudentT`, `Gamma`, `LogNormal`, `Beta`,
         `Poisson`, `NegativeBinomial`, `Bernoulli`, `Categorical` with support, `Samples`, mixtures of
-        normals, of samples, of counts and of the same classes. All others with a distribution function
-        and quantiles, by quadrature.
+        normals, of samples, of counts and of the same classes, and families that registered one. All
+        others with a distribution function and quantiles, by quadrature.
     fair
         Only for `Samples`: whether a draw is not compared with itself, which makes the score of S draws an
         unbiased estimate of the score of the distribution they come from. None is True for draws and False
@@ -68,76 +58,59 @@ def crps(y: object, pred: object, *, fair: bool | None = None, weights: object =
     >>> round(float(crps(np.array([0.0]), (np.zeros(1), np.ones(1)))), 6)
     0.233695
     """
-    predictions: Any = checked_predictions(y, pred)
+    targets, predictions = check_inputs(y, pred)
     if fair is not None and not isinstance(predictions, Samples):
         raise ValueError(f"fair is for Samples, found {type(predictions).__name__}")
-    scores, provenance = crps_of_cases(y, predictions, fair)
+    scores, provenance = crps_of_cases(targets, predictions, fair)
     return mean_score(scores, "CRPS", provenance, weights=weights)
 
 
-def crps_of_cases(y: object, predictions: Any, fair: bool | None = None) -> tuple[Array, dict[str, Any]]:
-    """Scores ``(n,)``, and how they were obtained."""
+def crps_of_cases(
+    targets: Array, predictions: Predictions, fair: bool | None = None
+) -> tuple[Array, dict[str, Any]]:
+    """Scores ``(n,)`` for checked targets, and how they were obtained."""
     _check_numbers(predictions)
-    targets = predictions.check_targets(y)
     closed = {"expectations": "closed"}
     if targets_are_indices(predictions):
         return _class_scores(predictions, targets), closed
     if isinstance(predictions, Samples):
         return _sample_scores(predictions, targets, fair), closed
-    native = _NATIVE.get(type(predictions))
-    if native is not None:
-        return native(predictions, targets), closed
-    in_numpy_only = _NUMERIC.get(type(predictions))
-    if in_numpy_only is not None:
-        return numeric.by_rows(in_numpy_only, predictions, targets), closed
-    if isinstance(predictions, Mixture):
-        if all(isinstance(part, Normal) for part in predictions.components):
-            return forms.mixture_of_normals_crps(predictions, targets), closed
-        if all(isinstance(part, Samples) for part in predictions.components):
-            values, weights = merged_samples(predictions)
-            return forms.atoms_crps(values, weights, targets, fair=False), closed
-        if are_counts(predictions):
-            return numeric.by_rows(numeric.mixture_of_counts_crps, predictions, targets), closed
-        if any(isinstance(part, (Poisson, NegativeBinomial)) for part in predictions.components):
-            raise TypeError("crps of a Mixture of counts with other families is not known")
-    scores = numeric.by_rows(numeric.quadrature_crps, predictions, targets)
+    rule = _rule(predictions)
+    if rule is not None:
+        return rule(predictions, targets), closed
+    if not (predictions.supports("cdf") and predictions.supports("quantile")):
+        reason = predictions.missing("cdf") or predictions.missing("quantile")
+        raise TypeError(f"crps needs predictions with cdf and quantile, or a rule of their own: {reason}")
+    scores = by_rows(numeric.quadrature_crps)(predictions, targets)
     return scores, _quadrature_provenance(predictions, targets)
 
 
-_NATIVE: dict[type[Any], Callable[[Any, Array], Array]] = {
-    Normal: forms.normal_crps,
-    Laplace: forms.laplace_crps,
-    LogNormal: forms.log_normal_crps,
-}
-_NUMERIC: dict[type[Any], numeric.RowFunction] = {
-    StudentT: numeric.student_t_crps,
-    Gamma: numeric.gamma_crps,
-    Beta: numeric.beta_crps,
-    Poisson: numeric.poisson_crps,
-    NegativeBinomial: numeric.negative_binomial_crps,
-}
+def _rule(predictions: Predictions) -> CrpsRule | None:
+    if not isinstance(predictions, Mixture):
+        return CRPS_RULES.find(type(predictions))
+    if are_counts(predictions):
+        return numeric.mixture_of_counts_crps
+    if any(part.target_kind == "counts" for part in predictions.components):
+        raise TypeError("crps of a Mixture of counts with other families is not known")
+    return shared_rule(MIXTURE_CRPS_RULES, predictions)
 
 
-def _check_numbers(predictions: Any) -> None:
+def _check_numbers(predictions: Predictions) -> None:
     name = type(predictions).__name__
     if predictions.event_shape != ():
         raise TypeError(f"crps needs predictions of numbers, found {name} of vectors; take wc.energy_score")
-    if isinstance(predictions, Quantiles):
+    if predictions.target_kind == "bins":
         raise TypeError(
             "crps needs whole distributions, and Quantiles are known at their levels only; take "
             "wc.pinball_loss(..., levels=...), whose mean over all levels is half of the CRPS"
         )
-    if isinstance(predictions, Samples) and predictions.holds_objects:
+    if predictions.target_kind == "objects":
         raise TypeError("crps needs predictions of numbers, found Samples of objects")
-    if targets_are_indices(predictions):
-        parts = [part for part, _ in components_of(predictions)]
-        if any(getattr(part, "support", 0) is None for part in parts):
-            raise TypeError(
-                "crps needs predictions of numbers, found predictions of classes; give the numbers that "
-                "classes stand for as support=, or take wc.brier"
-            )
-    elif not (hasattr(predictions, "cdf") and hasattr(predictions, "quantile")):
-        raise TypeError(f"crps needs predictions with cdf and quantile, which {name} has not")
+    if targets_are_indices(predictions) and names_only(predictions):
+        raise TypeError(
+            "crps needs predictions of numbers, found predictions of classes; give the numbers that "
+            "classes stand for as support=, or take wc.brier"
+        )
 
 
 def _class_scores(predictions: Any, index: Array) -> Array:
@@ -161,19 +134,10 @@ def _sample_scores(predictions: Samples, targets: Array, fair: bool | None) -> A
     return forms.atoms_crps(predictions.values, predictions.atom_weights(), targets, fair=fair)
 
 
-def merged_samples(predictions: Mixture) -> tuple[Array, Array]:
-    """Values ``(n, S)`` or ``(n, S, d)`` and weights ``(n, S)`` of a mixture of samples."""
-    xp = predictions._xp
-    parts = [(part, weight[:, None]) for part, weight in components_of(predictions) if weight is not None]
-    values = xp.concat([widen(part.values) for part, _ in parts], axis=1)  # pyright: ignore
-    weights = xp.concat([weight * widen(part.atom_weights()) for part, weight in parts], axis=1)  # pyright: ignore
-    return values, weights
-
-
 def _quadrature_provenance(predictions: Any, targets: Array) -> dict[str, Any]:
     """The scheme, with the largest change over a few cases when the rule is made coarser."""
     error = float("nan")
-    if not is_traced(predictions._like, targets):
+    if not is_traced(predictions.like, targets):
         index = np.unique(np.linspace(0, len(predictions) - 1, 8).astype(int))
         some, y = in_numpy(predictions[index]), to_numpy(targets)[index].astype(np.float64)
         with np.errstate(all="ignore"):

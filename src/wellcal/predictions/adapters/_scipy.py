@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,17 +27,24 @@ from wellcal.predictions import (
     Predictions,
     StudentT,
 )
-from wellcal.predictions.adapters._lists import check_single
 from wellcal.predictions.adapters._scipy_continuous import (
     ScipyContinuous,
     check_batch_shape,
     frozen_parameters,
 )
+from wellcal.predictions.adapters.registry import converted
 
 _MAX_SUPPORT = 1024
 """Size of a finite support up to which a discrete distribution is tabulated."""
 
 Columns = dict[str, NDArray]
+
+
+def is_scipy(obj: object) -> bool:
+    """Whether an object behaves as distributions of scipy.stats do, of either infrastructure."""
+    return not isinstance(obj, type) and (
+        hasattr(obj, "rvs") or (hasattr(obj, "icdf") and hasattr(obj, "logpdf"))
+    )
 
 
 def from_scipy(obj: Any) -> Predictions:
@@ -50,14 +58,25 @@ def from_scipy(obj: Any) -> Predictions:
         )
     if hasattr(obj, "dist") and hasattr(obj, "args"):
         return _from_frozen(obj, frozen_parameters(obj))
-    kind = type(obj).__name__
-    if kind == "multivariate_normal_frozen":
-        return MultivariateNormal(np.asarray(obj.mean)[None, :], np.asarray(obj.cov)[None, :, :])
-    if kind == "dirichlet_frozen":
-        return Dirichlet(np.asarray(obj.alpha)[None, :])
     if hasattr(obj, "icdf"):
         return _from_variable(obj)
-    raise _no_family(kind.removesuffix("_frozen"))
+    rule = _vector_families().get(type(obj))
+    if rule is None:
+        raise _no_family(type(obj).__name__.removesuffix("_frozen"))
+    return rule(obj)
+
+
+@cache
+def _vector_families() -> dict[type, Callable[[Any], Predictions]]:
+    """Frozen distributions of vectors: each has a class of its own, which only its instances show."""
+    from scipy import stats
+
+    return {
+        type(stats.multivariate_normal()): lambda d: MultivariateNormal(
+            np.asarray(d.mean)[None, :], np.asarray(d.cov)[None, :, :]
+        ),
+        type(stats.dirichlet([1.0, 1.0])): lambda d: Dirichlet(np.asarray(d.alpha)[None, :]),
+    }
 
 
 def _no_family(name: str) -> TypeError:
@@ -87,6 +106,15 @@ def stack_frozen(items: list[Any]) -> Predictions | None:
     return _from_frozen(first.dist(**stacked), stacked)
 
 
+def check_single(n: int, position: int) -> None:
+    """Reject an item of a list that is a batch: a list of these could also mean an ensemble."""
+    if n != 1:
+        raise ValueError(
+            f"item {position} of the list is a batch of {n} distributions; a list holds one distribution for "
+            "each prediction. An ensemble is wc.Mixture([wc.as_predictions(member) for member in members])"
+        )
+
+
 def _is_standard(dist: Any) -> bool:
     """Whether `dist` is one of the families in scipy.stats, which their parameters describe completely."""
     from scipy import stats
@@ -95,14 +123,13 @@ def _is_standard(dist: Any) -> bool:
 
 
 def _from_frozen(frozen: Any, columns: Columns) -> Predictions:
-    name = str(frozen.dist.name)
-    rule = _FAMILIES.get(name) if _is_standard(frozen.dist) else None
+    rule = _scalar_families().get(type(frozen.dist))
     found = None if rule is None else rule(columns)
     if found is not None:
         return found
     if hasattr(frozen, "logpdf"):
         return ScipyContinuous(frozen)
-    return _from_finite_support(frozen, name, getattr(frozen.dist, "xk", None))
+    return _from_finite_support(frozen, str(frozen.dist.name), getattr(frozen.dist, "xk", None))
 
 
 def _at_zero(build: Callable[[Columns], Predictions]) -> Callable[[Columns], Predictions | None]:
@@ -127,37 +154,41 @@ def _log_normal(columns: Columns) -> Predictions:
     return LogNormal(mu=np.log(columns["scale"]), sigma=columns["s"])
 
 
-_FAMILIES: dict[str, Callable[[Columns], Predictions | None]] = {
-    "norm": lambda c: Normal(c["loc"], c["scale"]),
-    "laplace": lambda c: Laplace(c["loc"], c["scale"]),
-    "t": lambda c: StudentT(c["df"], c["loc"], c["scale"]),
-    "gennorm": lambda c: PowerExponential(c["loc"], c["scale"], c["beta"]),
-    "gamma": _at_zero(lambda c: Gamma(c["a"], c["scale"])),
-    "expon": _at_zero(lambda c: Gamma(np.ones_like(c["scale"]), c["scale"])),
-    "lognorm": _at_zero(_log_normal),
-    "beta": _beta,
-    "bernoulli": _at_zero(lambda c: Bernoulli(c["p"])),
-    "poisson": _at_zero(lambda c: Poisson(c["mu"])),
-    "nbinom": _at_zero(_negative_binomial),
-}
+@cache
+def _scalar_families() -> dict[type, Callable[[Columns], Predictions | None]]:
+    """Families of ours by the class of the distribution; None where ours has no such location or scale."""
+    from scipy import stats
+
+    return {
+        type(stats.norm): lambda c: Normal(c["loc"], c["scale"]),
+        type(stats.laplace): lambda c: Laplace(c["loc"], c["scale"]),
+        type(stats.t): lambda c: StudentT(c["df"], c["loc"], c["scale"]),
+        type(stats.gennorm): lambda c: PowerExponential(c["loc"], c["scale"], c["beta"]),
+        type(stats.gamma): _at_zero(lambda c: Gamma(c["a"], c["scale"])),
+        type(stats.expon): _at_zero(lambda c: Gamma(np.ones_like(c["scale"]), c["scale"])),
+        type(stats.lognorm): _at_zero(_log_normal),
+        type(stats.beta): _beta,
+        type(stats.bernoulli): _at_zero(lambda c: Bernoulli(c["p"])),
+        type(stats.poisson): _at_zero(lambda c: Poisson(c["mu"])),
+        type(stats.nbinom): _at_zero(_negative_binomial),
+    }
 
 
 # -- newer infrastructure ------------------------------------------------------------------------------
 
 
 def _from_variable(variable: Any) -> Predictions:
-    """A random variable: its parameters are public attributes where its class has a name."""
+    """A random variable: those with a class of their own show their parameters."""
     from scipy import stats
 
-    known: Any = stats  # the newer infrastructure is absent before scipy 1.15
-    if isinstance(variable, known.Mixture):
-        return Mixture([from_scipy(component) for component in variable.components], variable.weights)
-    if isinstance(variable, known.Normal):
+    if isinstance(variable, stats.Mixture):
+        return Mixture([converted(component) for component in variable.components], variable.weights)
+    if isinstance(variable, stats.Normal):
         mu, sigma = np.asarray(variable.mu), np.asarray(variable.sigma)
         check_batch_shape(mu.shape, "Normal")
         return Normal(np.atleast_1d(mu), np.atleast_1d(sigma))
-    if any(cls.__name__ == "DiscreteDistribution" for cls in type(variable).__mro__):
-        return _from_finite_support(variable, str(variable).split("(")[0])
+    if isinstance(variable, stats.Binomial.__mro__[1]):  # what all discrete variables derive from
+        return _from_finite_support(variable, type(variable).__name__)
     return ScipyContinuous(variable)
 
 

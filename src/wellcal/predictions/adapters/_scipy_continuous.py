@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +10,12 @@ from wellcal._arrays.checks import check_rows
 from wellcal._arrays.namespaces import Array, NDArray
 from wellcal._arrays.special import quiet
 from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.fields import derived, family
 
 _SMALLEST_LEVEL = 2.0**-54  # below all positive uniform draws: a level of exactly 0 has an infinite quantile
 
 
-@dataclass(frozen=True, repr=False, eq=False, init=False)
+@family
 class ScipyContinuous(Predictions):
     """Continuous distributions of a scalar target, evaluated by scipy.stats.
 
@@ -49,10 +49,8 @@ class ScipyContinuous(Predictions):
     parameters: tuple[NDArray, ...] | None
     # Number of distributions in `distribution`; None for scalar parameters.
     total: int | None
-    medians: Array
-    rows: Array
-
-    _arrays: ClassVar[tuple[str, ...]] = ("medians", "rows")
+    medians: Array = derived()
+    rows: Array = derived()
 
     def __init__(self, distribution: Any) -> None:
         if hasattr(distribution, "dist") and hasattr(distribution, "logpdf"):
@@ -69,8 +67,8 @@ class ScipyContinuous(Predictions):
             )
         total = shape[0] if shape else None
         n = 1 if total is None else total
-        self._set(distribution=distribution, parameters=parameters, total=total)
-        self._set(medians=np.zeros(n), rows=np.arange(n))
+        self.store(distribution=distribution, parameters=parameters, total=total)
+        self.store(medians=np.zeros(n), rows=np.arange(n))
         nonempty(self)
         medians = self.quantile(0.5)
         check_rows(
@@ -80,33 +78,33 @@ class ScipyContinuous(Predictions):
             "does not exist",
             "its parameters are out of range: check the model's output",
         )
-        self._set(medians=medians)
+        self.store(medians=medians)
 
     def mean(self) -> Array:
-        """Means, ``(n,)``; infinite or NaN where there is none."""
+        """Means, ``(n,)``; infinite or NaN where it does not exist."""
         return self._evaluate("mean", "mean")
 
     def variance(self) -> Array:
-        """Variances, ``(n,)``; infinite or NaN where there is none."""
+        """Variances, ``(n,)``; infinite or NaN where it does not exist."""
         return self._evaluate("var", "variance")
 
     def log_prob(self, y: object) -> Array:
         """Log density at `y`."""
-        return self._evaluate("logpdf", "logpdf", self._argument(y, "y"))
+        return self._evaluate("logpdf", "logpdf", self.argument(y, "y"))
 
     def cdf(self, y: object) -> Array:
         """Distribution function at `y`."""
-        return self._evaluate("cdf", "cdf", self._argument(y, "y"))
+        return self._evaluate("cdf", "cdf", self.argument(y, "y"))
 
     def quantile(self, u: object) -> Array:
         """Quantiles at levels `u`."""
-        return self._evaluate("ppf", "icdf", self._argument(u, "u"))
+        return self._evaluate("ppf", "icdf", self.argument(u, "u"))
 
-    def _upper_quantile(self, q: object) -> Array:
+    def upper_quantile(self, q: object) -> Array:
         """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
-        return self._evaluate("isf", "iccdf", self._argument(q, "q"))
+        return self._evaluate("isf", "iccdf", self.argument(q, "q"))
 
-    def _draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         shape = (size, len(self))
         if self.parameters is None:
             return self.quantile(np.maximum(rng.random(shape), _SMALLEST_LEVEL))
@@ -171,7 +169,7 @@ def frozen_parameters(frozen: Any) -> dict[str, NDArray]:
     given.update(zip(order, frozen.args, strict=False))
     given.update(frozen.kwds)
     values = [x if isinstance(x, (int, float)) else np.asarray(x) for x in (given[name] for name in order)]
-    dtype = np.result_type(*values)  # a plain number takes the precision of the arrays beside it
+    dtype = np.result_type(*values)  # a plain number takes the precision of the arrays it comes with
     if dtype.kind != "f":
         dtype = np.dtype(np.float64)
     columns = np.broadcast_arrays(*(np.asarray(x, dtype=dtype) for x in values))

@@ -42,6 +42,12 @@ class _Family:
         return self.build(*(parameter[position] for parameter in self.parameters))
 
 
+def is_torch(obj: object) -> bool:
+    """Whether an object is one of torch.distributions."""
+    torch = sys.modules.get("torch")  # whoever made such an object has imported it
+    return torch is not None and isinstance(obj, torch.distributions.Distribution)
+
+
 def from_torch(obj: Any) -> Predictions:
     """A distribution of torch.distributions as predictions."""
     if isinstance(obj, _torch().MixtureSameFamily):
@@ -57,7 +63,7 @@ def from_torch(obj: Any) -> Predictions:
 
 
 def _torch() -> Any:
-    """The module torch.distributions, which whoever made such an object has imported."""
+    """The module torch.distributions."""
     return sys.modules["torch"].distributions
 
 
@@ -145,7 +151,7 @@ def _from_mixture(obj: Any) -> Predictions:
     if len(family.batch_shape) > 2 or weights.ndim > 2:
         raise ValueError(
             f"MixtureSameFamily has components of batch shape {family.batch_shape}, and a batch of "
-            f"predictions has one axis beside that of the components; {_FLATTEN}"
+            f"predictions has one axis besides that of the components; {_FLATTEN}"
         )
     rows = slice(None) if len(family.batch_shape) == 2 else None
     members = [family.at((rows, k)) for k in range(int(weights.shape[-1]))]

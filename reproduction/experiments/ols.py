@@ -1,0 +1,175 @@
+"""A straight line through a sine: quantiles that look calibrated, and a model that is not."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+from reproduction.tasks import FloatArray, Record, Task, generator, pieces
+from wellcal import Normal, calibration_test, quantile_calibration
+from wellcal.engines import Tiled
+from wellcal.kernels import paper_kernel
+
+TRAINING_CASES = 100
+VALIDATION_CASES = 50
+NOISE = 0.15
+ALPHA = 0.05
+MODELS = ("straight line", "true distribution")
+CHECKS = ("bootstrap", "exact", "quantiles")
+_STREAM, _TEST_STREAM = 1, 10
+_SECONDS_PER_REPETITION = 0.05
+_PER_PIECE = 20
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of the experiment."""
+
+    bootstrap_resamples: int
+    repetitions: int
+    resamples: int
+
+
+FULL = Sizes(100_000, 1000, 999)
+QUICK = Sizes(10_000, 40, 199)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Training and validation data, and the line that least squares finds."""
+
+    train_x: FloatArray
+    train_y: FloatArray
+    x: FloatArray
+    y: FloatArray
+    offset: float
+    slope: float
+    spread: float
+
+    def predict(self, x: FloatArray) -> Normal:
+        """Predictions of the fitted line, all with the spread of its residuals."""
+        return Normal(self.offset + self.slope * x, np.full(len(x), self.spread))
+
+
+def true_distribution(x: FloatArray) -> Normal:
+    """Y given X: N(sin(pi x), (0.15 |1 + x|)^2)."""
+    return Normal(np.sin(np.pi * x), NOISE * np.abs(1.0 + x))
+
+
+def draw_fit(seed: int, repetition: int) -> Fit:
+    """Data of one repetition and the least squares fit; the spread is the residuals' standard deviation."""
+    rng = generator(seed, _STREAM, repetition)
+    train_x = rng.uniform(-1.0, 1.0, TRAINING_CASES)
+    train_y = true_distribution(train_x).sample(rng)
+    x = rng.uniform(-1.0, 1.0, VALIDATION_CASES)
+    y = true_distribution(x).sample(rng)
+    design = np.stack([np.ones_like(train_x), train_x], axis=1)
+    (offset, slope), *_ = np.linalg.lstsq(design, train_y)
+    residuals = train_y - design @ np.array([offset, slope])
+    spread = float(np.std(residuals, ddof=1))
+    return Fit(train_x, train_y, x, y, float(offset), float(slope), spread)
+
+
+def quantile_check(y: FloatArray, pred: Normal) -> float:
+    """p-value of the usual check that P_i(Y <= y_i) are uniform, by Kolmogorov and Smirnov, exact."""
+    largest = float(quantile_calibration(y, pred))
+    return float(stats.kstwo.sf(largest, len(y)))
+
+
+def stages(sizes: Sizes, seed: int, folder: Path) -> list[list[Task]]:
+    """All tasks; none waits for another, and nothing is kept in `folder`."""
+    counts = (sizes.repetitions, sizes.bootstrap_resamples, max(9999, sizes.resamples))
+    tasks = [Task("shown", shown, (seed, *counts), 3.0)]
+    for part in pieces(sizes.repetitions, _PER_PIECE):
+        arguments = (seed, part.start, part.stop, sizes.resamples)
+        cost = _SECONDS_PER_REPETITION * len(part)
+        tasks.append(Task(f"repetitions {part.start}-{part.stop}", repeat, arguments, cost))
+    return [tasks]
+
+
+def typical_repetition(seed: int, repetitions: int) -> int:
+    """The repetition whose quantile curve has the median distance from the diagonal."""
+    fits = (draw_fit(seed, repetition) for repetition in range(repetitions))
+    distances = [float(quantile_calibration(fit.y, fit.predict(fit.x))) for fit in fits]
+    return int(np.argsort(distances, kind="stable")[(repetitions - 1) // 2])
+
+
+def shown(seed: int, repetitions: int, bootstrap_resamples: int, resamples: int) -> Record:
+    """The repetition that the figures show: p-values with many bootstrap samples and of the exact test."""
+    repetition = typical_repetition(seed, repetitions)
+    fit = draw_fit(seed, repetition)
+    pred = fit.predict(fit.x)
+    return {
+        "repetition": repetition,
+        "bootstrap": _pvalue(seed, 0, fit.y, pred, "bootstrap", bootstrap_resamples),
+        "exact": _pvalue(seed, 0, fit.y, pred, "exact", resamples),
+        "quantiles": quantile_check(fit.y, pred),
+    }
+
+
+def repeat(seed: int, start: int, stop: int, resamples: int) -> Record:
+    """p-values of all checks in repetitions start .. stop - 1, for the line and for the true distribution."""
+    pvalues: dict[str, dict[str, list[float]]] = {m: {check: [] for check in CHECKS} for m in MODELS}
+    for repetition in range(start, stop):
+        fit = draw_fit(seed, repetition)
+        x, y = fit.x, fit.y
+        for model, pred in zip(MODELS, (fit.predict(x), true_distribution(x)), strict=True):
+            for check in ("bootstrap", "exact"):
+                pvalues[model][check].append(_pvalue(seed, 1 + repetition, y, pred, check, resamples))
+            pvalues[model]["quantiles"].append(quantile_check(y, pred))
+    return {"start": start, "pvalues": pvalues}
+
+
+def _pvalue(seed: int, place: int, y: FloatArray, pred: Normal, method: str, resamples: int) -> float:
+    rng = generator(seed, _TEST_STREAM, place, CHECKS.index(method))
+    return calibration_test(
+        y,
+        pred,
+        kernel=paper_kernel,
+        method=method,
+        rng=rng,
+        n_resamples=resamples,
+        engine=Tiled(threads=1),
+        progress=False,
+    ).pvalue
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the experiment found.
+
+    Attributes
+    ----------
+    fit
+        Data and line of the repetition that is shown.
+    pvalues
+        Of the checks there.
+    rejections
+        Number of p-values of at most 0.05, by model and check.
+    repetitions
+        Of how many.
+    sizes
+        Of the experiment.
+    """
+
+    fit: Fit
+    pvalues: dict[str, float]
+    rejections: dict[tuple[str, str], int]
+    repetitions: int
+    sizes: Sizes
+
+
+def summarise(records: dict[str, Record], sizes: Sizes, seed: int) -> Summary:
+    """Tables from the records of all tasks."""
+    rejections: dict[tuple[str, str], int] = defaultdict(int)
+    for record in records.values():
+        for model, checks in record.get("pvalues", {}).items():
+            for check, values in checks.items():
+                rejections[model, check] += int(np.sum(np.asarray(values) <= ALPHA))
+    fit = draw_fit(seed, records["shown"]["repetition"])
+    pvalues = {check: records["shown"][check] for check in CHECKS}
+    return Summary(fit, pvalues, dict(rejections), sizes.repetitions, sizes)

@@ -1,0 +1,1 @@
+"""The page: text, tables and figures from what the experiments found."""

@@ -1,0 +1,120 @@
+"""Results on disk, written as they come: one line of JSON for each record.
+
+A line is appended and flushed to the disk in one go. A process that is killed can leave an incomplete
+last line and nothing worse; it is cut off when the file is opened again, and that record is made anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from reproduction.tasks import Record
+
+
+class StoreError(ValueError):
+    """A file of results that cannot be continued."""
+
+
+class Store:
+    """Records of one experiment by key, in a file.
+
+    Parameters
+    ----------
+    path
+        The file; its folder is made if needed.
+    settings
+        What the records depend on. A file that was written under other settings is refused.
+
+    Attributes
+    ----------
+    records, seconds
+        Records by key, and the time that each took.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Store(Path(folder) / "a.jsonl", {"seed": 0}) as store:
+    ...         store.add("first", {"value": 0.5})
+    ...     with Store(Path(folder) / "a.jsonl", {"seed": 0}) as again:
+    ...         print(again.records)
+    {'first': {'value': 0.5}}
+    """
+
+    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
+        self.path = path
+        self.records: dict[str, Record] = {}
+        self.seconds: dict[str, float] = {}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        complete = self._read(settings)
+        self._file = open(path, "r+b" if path.exists() else "w+b")  # noqa: SIM115  # closed by close()
+        self._file.truncate(complete)
+        self._file.seek(complete)
+        if complete == 0:
+            self._append({"settings": settings})
+
+    def _read(self, settings: dict[str, Any]) -> int:
+        """Fill `records`; the number of bytes that hold complete lines."""
+        if not self.path.exists():
+            return 0
+        content = self.path.read_bytes()
+        complete = content.rfind(b"\n") + 1
+        lines = content[:complete].splitlines()
+        for number, line in enumerate(lines, start=1):
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                raise StoreError(
+                    f"{self.path.name}: line {number} is not JSON; delete the file to start anew"
+                ) from None
+            if number == 1:
+                self._check_settings(entry.get("settings"), settings)
+            else:
+                self.records[entry["key"]] = entry["record"]
+                self.seconds[entry["key"]] = entry["seconds"]
+        return complete
+
+    def _check_settings(self, found: Any, wanted: dict[str, Any]) -> None:
+        if found != wanted:
+            raise StoreError(
+                f"{self.path.name} holds results of other settings: {found} instead of {wanted}; "
+                "give another folder, or delete the file to start anew"
+            )
+
+    def _append(self, entry: dict[str, Any]) -> None:
+        self._file.write(json.dumps(entry, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.records
+
+    def add(self, key: str, record: Record, seconds: float = 0.0) -> None:
+        """Write a record and the time it took; when this returns it is on the disk."""
+        self._append({"key": key, "seconds": round(seconds, 4), "record": record})
+        self.records[key] = record
+        self.seconds[key] = seconds
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def write_through(path: Path, content: bytes) -> None:
+    """Write a file under a temporary name and move it into place: it is there in full or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(temporary, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

@@ -1,0 +1,187 @@
+"""Runs as a whole: killed and continued, interrupted, finished; on any number of processes."""
+
+import json
+import multiprocessing
+import os
+import re
+import signal
+import subprocess
+import sys
+from concurrent.futures import Executor, Future
+from dataclasses import replace
+from multiprocessing.connection import wait
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+from typer.testing import CliRunner
+
+from reproduction.__main__ import app
+from reproduction.catalogue import EXPERIMENTS
+from reproduction.experiments import decisions, estimators, friedman, ols
+from reproduction.run import Run
+from reproduction.schedule import worker_pool
+from reproduction.store import Store, StoreError
+from reproduction.tasks import Settings
+
+mpl.use("agg")
+ROOT = Path(__file__).parents[2]
+QUICK = Settings(0, quick=True)
+TINY = {
+    "ols": ols.Sizes(99, 3, 99),
+    "estimators": estimators.Sizes((4, 16), 20, 5, 10),
+    "tests": decisions.Sizes((4, 16), 3, 19, {4: 2, 16: 2}, {4: 99, 16: 99}, 2),
+    "friedman": friedman.Sizes(2, 100, 100, shared=(100,), first=(10,)),
+}
+LEGS = friedman.Sizes(2, 4, 2, shared=(), first=(4,))
+"""Two repeats in two legs: four tasks, of which the last two need what the first two have left on disk."""
+
+
+def in_legs(experiment=EXPERIMENTS["friedman"]):
+    return replace(experiment, quick=LEGS, summarise=lambda found, sizes, seed: found)
+
+
+class Inline(Executor):
+    """Runs what it is given at once, in this process."""
+
+    def submit(self, function, /, *arguments, **options):
+        future = Future()
+        future.set_result(function(*arguments, **options))
+        return future
+
+
+def command(*arguments):
+    return CliRunner().invoke(app, [*arguments, "--quick"])
+
+
+def records(path):
+    """What was found, by task; without times, which are never the same twice."""
+    entries = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+    found = {entry["key"]: entry["record"] for entry in entries}
+    assert len(found) == len(entries), "no task is done twice"
+    for record in found.values():
+        record.pop("seconds", None)
+    return found
+
+
+# Kills itself from within, as soon as the third of four records is on disk: no clock, and no race.
+KILLED = """
+import os, signal, sys
+from dataclasses import replace
+from pathlib import Path
+from reproduction.catalogue import EXPERIMENTS
+from reproduction.experiments import friedman
+from reproduction.run import Run
+from reproduction.schedule import worker_pool
+from reproduction.store import Store
+from reproduction.tasks import Settings
+
+class Fatal(Store):
+    def add(self, *entry):
+        super().add(*entry)
+        if len(self.records) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.modules["reproduction.run"].Store = Fatal
+experiment = replace(EXPERIMENTS["friedman"], quick=friedman.{sizes!r}, summarise=None)
+with worker_pool(2) as pool:
+    Run(experiment, Settings(0, quick=True), Path({out!r})).finish(pool)
+"""
+
+
+def test_a_killed_run_goes_on_where_it_stopped(tmp_path):
+    code = KILLED.format(sizes=LEGS, out=str(tmp_path / "killed"))
+    # Its processes hold the same pipe: this returns when they have left too. The limit only ends a failure.
+    killed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, timeout=600)
+    assert killed.returncode == -signal.SIGKILL
+
+    run = Run(in_legs(), QUICK, tmp_path / "killed")
+    complete = run.path.read_bytes()
+    assert complete.count(b"\n") == 1 + 3
+    # What a kill in the middle of writing leaves behind.
+    run.path.write_bytes(complete + b'{"key": "half a li')
+    whole = Run(in_legs(), QUICK, tmp_path / "whole")
+    with worker_pool(1) as pool:
+        run.finish(pool)
+        whole.finish(pool)
+    assert run.path.read_bytes().startswith(complete), "nothing that was done is lost or done again"
+    assert len(records(run.path)) == 4
+    assert records(run.path) == records(whole.path), "the same, killed or not, with any number of processes"
+    assert [path.name for path in run.folder.iterdir()] == ["friedman.jsonl"], "networks are not kept"
+
+
+def test_an_interrupted_run_says_how_to_go_on(tmp_path, monkeypatch):
+    """The interruption comes from within, after the first record, whatever the shell does with signals."""
+    add = Store.add
+
+    def interrupted(self, *entry):
+        add(self, *entry)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "add", interrupted)
+    monkeypatch.setitem(EXPERIMENTS, "friedman", in_legs())
+    others = set(multiprocessing.active_children())
+    found = command("friedman", "--out", str(tmp_path), "--workers", "1")
+    assert found.exit_code == 130
+    assert "same command again" in found.output
+    assert "Traceback" not in found.output
+    assert len(records(tmp_path / "reproduction" / "results-quick" / "friedman.jsonl")) == 1
+    left = set(multiprocessing.active_children()) - others
+    assert all(wait([child.sentinel], timeout=0) for child in left), "no process is left running"
+
+
+def test_processes_leave_interruptions_to_the_parent_and_run_one_thread(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    with worker_pool(1) as pool:
+        assert pool.submit(signal.getsignal, signal.SIGINT).result() == signal.SIG_IGN
+        assert pool.submit(os.getenv, "OMP_NUM_THREADS").result() == "1"
+    assert "OMP_NUM_THREADS" not in os.environ
+
+
+def test_a_finished_run_is_not_run_again_and_not_mixed_with_another_seed(tmp_path, monkeypatch):
+    experiment = replace(EXPERIMENTS["estimators"], quick=TINY["estimators"])
+    run = Run(experiment, QUICK, tmp_path)
+    first = run.finish(Inline())
+    before = run.path.read_bytes()
+    unable = Executor()  # whose submit raises
+    assert run.finish(unable).summary == first.summary
+    with pytest.raises(StoreError, match="other settings"):
+        Run(experiment, Settings(1, quick=True), tmp_path).finish(unable)
+
+    monkeypatch.setitem(EXPERIMENTS, "estimators", experiment)
+    found = command("estimators", "--out", str(tmp_path), "--seed", "1")
+    assert found.exit_code == 1
+    assert "other settings" in found.output
+    assert run.path.read_bytes() == before
+
+
+def test_the_page_shows_all_experiments(tmp_path, monkeypatch):
+    for name, sizes in TINY.items():
+        monkeypatch.setitem(EXPERIMENTS, name, replace(EXPERIMENTS[name], quick=sizes))
+    monkeypatch.chdir(tmp_path)
+    done = command("--workers", "2")
+    assert done.exit_code == 0, done.output
+    assert "Page:" in done.output
+    out = tmp_path / "build" / "reproduction"  # and not docs, where the full run goes
+    page = (out / "reproduction.md").read_text()
+    assert re.findall("^## (.+)$", page, re.MULTILINE) == [each.title for each in EXPERIMENTS.values()]
+    assert "`python -m reproduction all --seed 0 --quick`" in page
+    for name, total in re.findall(r"(\w+): \d+ of (\d+) published numbers", done.output):
+        assert re.search(rf"^\| {name} \| {total} \|", page, re.MULTILINE)
+    figures = re.findall(r"\]\((reproduction/figures/[\w-]+)\.svg\)", page)
+    assert len(figures) == 3 + 4 + 2 + 3
+    for figure in figures:
+        assert (out / f"{figure}.svg").read_text().startswith("<?xml")
+        assert (out / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
+    assert str(tmp_path) not in page
+    assert os.uname().nodename not in page
+    assert "| date |" in page
+
+
+def test_the_command_explains_itself():
+    run = [sys.executable, "-m", "reproduction"]
+    shown = subprocess.run([*run, "--help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "--quick" in shown.stdout
+    found = command("nothing")
+    assert found.exit_code == 2
+    assert "friedman" in found.output

@@ -1,0 +1,84 @@
+"""Results on disk: complete lines survive, incomplete ones are made anew."""
+
+import json
+
+import pytest
+
+from reproduction.store import Store, StoreError, write_through
+
+SETTINGS = {"experiment": "x", "seed": 0}
+
+
+def test_records_are_there_again(tmp_path):
+    path = tmp_path / "deep" / "x.jsonl"
+    with Store(path, SETTINGS) as store:
+        store.add("a", {"value": 0.1 + 0.2, "names": ["√n"]}, 1.25)
+        assert "a" in store
+    with Store(path, SETTINGS) as store:
+        assert store.records == {"a": {"value": 0.1 + 0.2, "names": ["√n"]}}
+        assert store.seconds == {"a": 1.25}
+
+
+def test_a_record_is_on_disk_as_soon_as_it_is_added(tmp_path):
+    path = tmp_path / "x.jsonl"
+    store = Store(path, SETTINGS)
+    store.add("a", {"value": 1})
+    assert json.loads(path.read_text().splitlines()[-1])["record"] == {"value": 1}
+    store.close()
+
+
+@pytest.mark.parametrize("cut", [1, 10, 20])
+def test_an_incomplete_last_line_is_cut_off(tmp_path, cut):
+    path = tmp_path / "x.jsonl"
+    with Store(path, SETTINGS) as store:
+        store.add("a", {"value": 1})
+        store.add("b", {"value": 2})
+    complete = path.read_bytes()
+    path.write_bytes(complete[:-cut])
+    with Store(path, SETTINGS) as store:
+        assert set(store.records) == {"a"}
+        store.add("b", {"value": 2})
+    assert path.read_bytes() == complete
+
+
+def test_a_file_cut_within_its_first_line_starts_anew(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'{"settings": {"exp')
+    with Store(path, SETTINGS) as store:
+        store.add("a", {})
+    with Store(path, SETTINGS) as store:
+        assert set(store.records) == {"a"}
+
+
+def test_other_settings_are_refused(tmp_path):
+    path = tmp_path / "x.jsonl"
+    Store(path, SETTINGS).close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="other settings"):
+        Store(path, {**SETTINGS, "seed": 1})
+    assert path.read_bytes() == before
+
+
+def test_damage_in_the_middle_is_not_passed_over(tmp_path):
+    path = tmp_path / "x.jsonl"
+    with Store(path, SETTINGS) as store:
+        store.add("a", {})
+    path.write_bytes(path.read_bytes() + b'{"key": "b", \n{"key": "c", "seconds": 0, "record": {}}\n')
+    with pytest.raises(StoreError, match="line 3"):
+        Store(path, SETTINGS)
+
+
+def test_what_is_not_a_number_cannot_be_stored(tmp_path):
+    with (
+        Store(tmp_path / "x.jsonl", SETTINGS) as store,
+        pytest.raises(ValueError, match="not JSON compliant"),
+    ):
+        store.add("a", {"value": float("nan")})
+
+
+def test_write_through_leaves_no_temporary_file(tmp_path):
+    path = tmp_path / "folder" / "file"
+    write_through(path, b"one")
+    write_through(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert [p.name for p in path.parent.iterdir()] == ["file"]

@@ -1,0 +1,73 @@
+"""Rows: a small tree of arrays whose first axis is the batch.
+
+Nodes are tuples, most of them named; leaves are arrays, or facts that all rows share (None, numbers). Engines
+slice, gather and differentiate the arrays without knowing what they mean, and forms read them by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias, cast
+
+from wellcal._arrays.namespaces import Array, take_rows
+
+Rows: TypeAlias = Any
+"""A tree of arrays: an array, a tuple of trees, or a fact that all rows share."""
+
+
+def map_rows(function: Callable[[Array], Array], rows: Rows) -> Rows:
+    """The same tree with `function` applied to every array.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> map_rows(lambda x: x + 1, (np.zeros(2), None, (np.ones(1), -1.0)))
+    (array([1., 1.]), None, (array([2.]), -1.0))
+    """
+    if isinstance(rows, tuple):
+        parts = [map_rows(function, part) for part in cast("tuple[Any, ...]", rows)]
+        return type(rows)(*parts) if hasattr(rows, "_fields") else tuple(parts)
+    return rows if rows is None or isinstance(rows, (float, int)) else function(rows)
+
+
+def slice_rows(rows: Rows, index: Any) -> Rows:
+    """The same rows for some of the cases: a slice, or integer positions."""
+    if isinstance(index, slice):
+        return map_rows(lambda array: array[index, ...], rows)
+    return map_rows(lambda array: take_rows(array, index), rows)
+
+
+def arrays_of(rows: Rows) -> list[Array]:
+    """All arrays of the tree, in order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> arrays_of((np.zeros(1), (None, np.ones(1), 2.0)))
+    [array([0.]), array([1.])]
+    """
+    found: list[Array] = []
+    map_rows(lambda array: found.append(array), rows)
+    return found
+
+
+def with_arrays(rows: Rows, arrays: Sequence[Array]) -> Rows:
+    """The same tree with other arrays, in the order of :func:`arrays_of`."""
+    rest: Iterator[Array] = iter(arrays)
+    return map_rows(lambda _: next(rest), rows)
+
+
+def as_outer(a: Rows, b: Rows) -> tuple[Rows, Rows]:
+    """Rows of two batches in shapes that broadcast to all pairs: ``(n, 1, ...)`` and ``(1, m, ...)``."""
+    return map_rows(lambda array: array[:, None, ...], a), map_rows(lambda array: array[None, ...], b)
+
+
+def first_array(rows: Rows) -> Array:
+    """The first array of the tree, which tells library, device and number of rows; None if there is none."""
+    if not isinstance(rows, tuple):
+        return None if isinstance(rows, (float, int)) else rows
+    for part in cast("tuple[Any, ...]", rows):
+        found = first_array(part)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,75 @@
+"""Which engine runs a problem: the one that was named, or the best that can."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeVar
+
+from wellcal._arrays.checks import one_of
+from wellcal.engines.base import Engine, Support
+from wellcal.problem.problem import Problem
+
+Registered = TypeVar("Registered", bound=Engine)
+
+
+class _Entry(NamedTuple):
+    engine: Engine
+    priority: float
+
+
+_ENGINES: dict[str, _Entry] = {}
+
+
+def register_engine(engine: Registered, *, priority: float = 0.0, replace: bool = False) -> Registered:
+    """Make an engine known by its name, and to ``engine="auto"``.
+
+    Parameters
+    ----------
+    engine
+        The engine. Its `name` must be new, unless `replace` says otherwise.
+    priority
+        "auto" takes the engine of the highest priority among those that support the problem, and of
+        equal ones the one that was registered first; `Tiled` has 0 and supports everything. An engine with
+        a negative priority is taken only by name.
+    replace
+        Whether an engine of that name is replaced.
+    """
+    if engine.name == "auto" or (engine.name in _ENGINES and not replace):
+        raise ValueError(f"there is an engine {engine.name!r} already; take another name, or replace=True")
+    _ENGINES[engine.name] = _Entry(engine, priority)
+    return engine
+
+
+def forget_engine(name: str) -> None:
+    """Undo :func:`register_engine`."""
+    del _ENGINES[name]
+
+
+def choose_engine(engine: str | Engine, problem: Problem | None = None) -> Engine:
+    """An engine by name or as given, which must support the problem; "auto" is the best that does.
+
+    Without a problem, for pairs of cases and locations, every engine will do.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> from wellcal.problem.problem import prepare
+    >>> problem = prepare(np.zeros(2), wc.Normal(np.zeros(2), np.ones(2)))
+    >>> choose_engine("auto", problem)
+    Tiled(tile=None, threads=None)
+    """
+    if isinstance(engine, Engine):
+        return _checked(engine, problem)
+    if not isinstance(engine, str):
+        raise TypeError(f"engine must be a name, or an engine such as Tiled(), found {engine!r}")
+    if engine != "auto":
+        return _checked(_ENGINES[one_of(engine, "engine", ("auto", *_ENGINES))].engine, problem)
+    ordered = sorted((e for e in _ENGINES.values() if e.priority >= 0), key=lambda e: -e.priority)
+    return next(e.engine for e in ordered if problem is None or e.engine.supports(problem).possible)
+
+
+def _checked(engine: Engine, problem: Problem | None) -> Engine:
+    support = Support(True) if problem is None else engine.supports(problem)
+    if not support:
+        reason = f"the engine {engine.name!r} cannot run this problem: {support.reason}"
+        raise ValueError(f'{reason}; take engine="auto"')
+    return engine

@@ -1,0 +1,210 @@
+"""Bring your own: families, kernels with closed forms, metrics, engines, tests, adapters.
+
+Everything that wellcal knows about a family, a kernel or a metric is registered by class, and what a user
+registers is treated like what comes with the package. Registration is a decorator, made once, where the class
+is defined. `examples/your_own_family.py`, `your_own_kernel.py`, `your_own_engine.py` and `your_own_test.py`
+show all of it.
+
+=======================  ================================================================================
+to teach                 register
+=======================  ================================================================================
+a family                 derive from :class:`wellcal.Predictions`, with :func:`family` and :func:`parameter`;
+                         nothing needs to be registered
+its distance             :func:`distance` for a metric and the family
+its default kernel       :func:`default_metric`, :func:`default_target_kernel`
+its atoms                :func:`lowering`, where the usual rules for numbers and vectors do not serve
+its scores               :func:`crps`, :func:`energy_score`; quadrature and atoms serve where there is none
+its temperature          :func:`temperature`, for :class:`wellcal.TemperatureScaling`
+a model's output         :func:`adapter`, so that every function takes it as predictions
+a closed form            :func:`elementary` for the family, :func:`closed_form` for each kernel
+a kernel on targets      derive from :class:`wellcal.kernels.TargetKernel` or :class:`~wellcal.kernels.Radial`
+a metric                 derive from :class:`wellcal.kernels.Metric`, and register its distances
+an engine                derive from :class:`Engine`; :func:`engine` makes it known by name
+=======================  ================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from wellcal._arrays.namespaces import is_array, to_numpy
+from wellcal._arrays.special import elementwise, quiet
+from wellcal.engines import Engine, Support
+from wellcal.engines import register_engine as engine
+from wellcal.engines.reductions import Sums
+from wellcal.expectations.decompose import Components, elementary
+from wellcal.expectations.distances import Context, PreparedDistance, embedded
+from wellcal.expectations.lowering import LOWERINGS, Atoms
+from wellcal.expectations.rules.elements import FullNormals, Laplaces, Normals, Points, Poissons
+from wellcal.expectations.rules.elements import rule as closed_form
+from wellcal.kernels.base import Kernel
+from wellcal.kernels.metrics import DISTANCES, Metric
+from wellcal.measures.scores.row_functions import by_rows
+from wellcal.measures.scores.rules import CRPS_RULES, ENERGY_RULES, MIXTURE_CRPS_RULES
+from wellcal.predictions import (
+    Domain,
+    Predictions,
+    derived,
+    family,
+    nonnegative,
+    parameter,
+    positive,
+    real,
+    simplex,
+    unit_interval,
+    whole_numbers,
+)
+from wellcal.predictions.adapters import ADAPTERS
+from wellcal.problem.defaults import METRICS, TARGET_KERNELS
+from wellcal.problem.problem import Problem
+from wellcal.scaling.temperature import TEMPERATURES
+
+__all__ = [
+    "Atoms",
+    "Components",
+    "Domain",
+    "Engine",
+    "FullNormals",
+    "Laplaces",
+    "Normals",
+    "Points",
+    "Poissons",
+    "Problem",
+    "Sums",
+    "Support",
+    "adapter",
+    "by_rows",
+    "closed_form",
+    "crps",
+    "default_metric",
+    "default_target_kernel",
+    "derived",
+    "distance",
+    "elementary",
+    "elementwise",
+    "energy_score",
+    "engine",
+    "family",
+    "lowering",
+    "nonnegative",
+    "parameter",
+    "positive",
+    "quiet",
+    "real",
+    "simplex",
+    "temperature",
+    "to_numpy",
+    "unit_interval",
+    "whole_numbers",
+]
+
+Family = type[Predictions]
+
+
+def distance(
+    metric: type[Metric], family: Family, *, replace: bool = False
+) -> Callable[[Callable[[Any, Any], Any]], Callable[[Any, Any], Any]]:
+    """Register how a metric is evaluated for a family.
+
+    The function takes the metric and a batch of n predictions, and returns columns ``(n,)`` or ``(n, D)``:
+    points between which the metric is the Euclidean distance. A tuple ``(columns, 1.0)`` says that it is the
+    sum of absolute differences instead.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> from wellcal.kernels import Euclidean, ExpDistance, Gaussian
+    >>> @distance(Euclidean, wc.Beta, replace=True)
+    ... def of_shapes(metric, predictions):
+    ...     return np.stack([predictions.a, predictions.b], axis=1)
+    >>> pred = wc.Beta(np.array([1.0, 2.0, 3.0]), 2.0)
+    >>> float(wc.skce([0.1, 0.2, 0.9], pred, kernel=ExpDistance(Euclidean()) @ Gaussian())) < 1.0
+    True
+    """
+
+    def register(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        @DISTANCES.register(metric, family, replace=replace)
+        def prepared(given: Any, predictions: Any, context: Context) -> PreparedDistance:
+            found = function(given, predictions)
+            if isinstance(found, PreparedDistance):
+                return found
+            columns, degree = (found, 2.0) if is_array(found) else found
+            return embedded(columns, degree=float(degree))
+
+        return function
+
+    return register
+
+
+def lowering(family: Family, *, replace: bool = False) -> Callable[[Any], Any]:
+    """Register how predictions of a family become weighted atoms.
+
+    The function takes a batch and two numbers, of atoms wanted for each scalar and for each vector, and
+    returns :class:`Atoms`: values ``(n, S)`` or ``(n, S, d)``, weights ``(n, S)`` that sum to one, and a few
+    words that say how. ``nested=True`` says that every second atom makes a coarser rule, from which the error
+    is estimated.
+    """
+    return LOWERINGS.register(family, replace=replace)
+
+
+def default_metric(family: Family, *, replace: bool = False) -> Callable[[Any], Any]:
+    """Register the metric of a family's default kernel.
+
+    The function takes the default kernel on targets and returns the metric and the power of its kernel; both
+    should be proven to go together.
+    """
+    return METRICS.register(family, replace=replace)
+
+
+def default_target_kernel(
+    family: Family, *, replace: bool = False
+) -> Callable[[Callable[[Any], Kernel]], Callable[[Any], Kernel]]:
+    """Register the kernel on targets of a family's default kernel: a function of its length scale."""
+    return TARGET_KERNELS.register(family, replace=replace)
+
+
+def crps(family: Family, *, mixtures: bool = False, replace: bool = False) -> Callable[[Any], Any]:
+    """Register the continuous ranked probability score of a family.
+
+    The function takes a batch and its targets ``(n,)`` and returns scores ``(n,)``; :func:`by_rows` makes one
+    that only NumPy can evaluate work in all libraries, with derivatives. With ``mixtures=True`` it takes
+    mixtures of the family instead.
+    """
+    return (MIXTURE_CRPS_RULES if mixtures else CRPS_RULES).register(family, replace=replace)
+
+
+def energy_score(family: Family, *, replace: bool = False) -> Callable[[Any], Any]:
+    """Register the energy score of a family, and of mixtures of it.
+
+    The function takes a batch, or a mixture of families that have this one function, targets ``(n, d)`` and
+    the power, and returns scores ``(n,)``.
+    """
+    return ENERGY_RULES.register(family, replace=replace)
+
+
+def temperature(family: Family, *, replace: bool = False) -> Callable[[Any], Any]:
+    """Register what becomes of a family at another temperature.
+
+    The function takes a batch and the temperature T, and returns a batch of the same family, whose densities
+    are those of the first to the power 1 / T with respect to some measure, and normalised.
+    """
+    return TEMPERATURES.register(family, replace=replace)
+
+
+def adapter(
+    recognises: type | Callable[[Any], bool], *, kind: str, in_lists: bool = True
+) -> Callable[[Callable[[Any], object]], Callable[[Any], object]]:
+    """Register what a foreign object becomes in :func:`wellcal.as_predictions`, and so in every function.
+
+    Parameters
+    ----------
+    recognises
+        The class of such objects, or a function that says whether an object is one. What was registered
+        last is asked first.
+    kind
+        How errors name such objects.
+    in_lists
+        Whether a list of them, one for each prediction, is understood too.
+    """
+    return ADAPTERS.register(recognises, kind=kind, in_lists=in_lists)

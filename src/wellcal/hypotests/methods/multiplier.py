@@ -1,0 +1,140 @@
+"""The wild bootstrap, for independent cases and for clusters of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from wellcal._arrays.checks import one_of
+from wellcal._arrays.namespaces import NDArray
+from wellcal.engines.reductions import Sums
+from wellcal.hypotests.draws import BITS, draw_signs
+from wellcal.hypotests.method import Method, Outcome
+from wellcal.hypotests.passes import check_finite, estimate_from, in_passes, quadratic_forms
+from wellcal.hypotests.pvalues import monte_carlo_pvalue
+from wellcal.hypotests.setup import Setup
+from wellcal.measures.estimate import Estimate
+
+_FEW = 6  # units with signs below which p cannot fall under 0.05
+
+
+@dataclass(frozen=True)
+class Multiplier(Method):
+    """Multiplier (wild) bootstrap: random signs for cases, or for clusters of them.
+
+    Parameters
+    ----------
+    signs
+        "rademacher": -1 or 1 with equal probability; "normal": standard normal variates.
+
+    Notes
+    -----
+    The statistic is n SKCE_u, compared with ``T* = sum_{i != j} e_i e_j h_ij / (n - 1)`` for random
+    multipliers e. All resamples share one pass over the pairs; the matrix H is not stored.
+
+    Where cases come in clusters (patients, accounts), the statistic is n times the mean of h over pairs
+    of different clusters, and all cases of a cluster have the same multiplier: whatever the dependence
+    within clusters, both have the same limit under calibration as the number of clusters grows.
+
+    Signs of m cases or clusters make 2^(m - 1) different values of the statistic, one of which is the
+    observed one: p does not fall much below 2^(1 - m).
+
+    References
+    ----------
+    Dehling, Mikosch (1994), Random quadratic forms and the bootstrap for U-statistics. Leucht, Neumann
+    (2013), Dependent wild bootstrap for degenerate U- and V-statistics.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 100)
+    >>> y = mu + 0.8
+    >>> pred, patient = wc.Normal(mu, np.ones(100)), np.arange(100) // 5
+    >>> result = wc.calibration_test(y, pred, method="multiplier", groups=patient, rng=0)
+    >>> result.provenance["clusters"], result.pvalue
+    (20, 0.001)
+    """
+
+    signs: str = "rademacher"
+
+    name: ClassVar[str] = "multiplier"
+    clusters: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        one_of(self.signs, "signs", ("rademacher", "normal"))
+
+    def run(self, setup: Setup) -> Outcome:
+        """The p-value of a prepared case."""
+        n, groups = setup.n_samples, setup.groups
+        units = n if groups is None else int(groups.max()) + 1
+        sizes = np.ones(n) if groups is None else np.bincount(groups)
+        self._check_units(units, "cases" if groups is None else "clusters")
+        pairs = float(n**2 - np.sum(sizes**2))
+        null = np.empty(setup.n_resamples)
+        sums = Sums(0.0, np.zeros(n))
+        for part, drawn in self._draws(setup, units):
+            forms = quadratic_forms(setup, (drawn if groups is None else drawn[:, groups]).T)
+            sums = forms.sums
+            null[part] = n * forms.values / pairs
+        provenance: dict[str, Any] = {"n_resamples": setup.n_resamples, "signs": self.signs}
+        if groups is None:
+            estimate = estimate_from(setup, sums)
+        else:
+            estimate = between_clusters(setup, sums, groups, sizes, pairs)
+            provenance |= {"clusters": units, "largest_cluster": int(sizes.max())}
+        statistic = n * float(estimate)
+        label = "n SKCE_u" if groups is None else "n SKCE_u between clusters"
+        return Outcome(statistic, monte_carlo_pvalue(statistic, null), label, estimate, null, provenance)
+
+    def _check_units(self, units: int, what: str) -> None:
+        if units < 2:
+            raise ValueError(
+                f"groups must name at least 2 clusters, found {units}: pairs within a cluster are not used"
+            )
+        if units < _FEW and self.signs == "rademacher":
+            warnings.warn(
+                f"{units} {what} have {2 ** (units - 1)} different patterns of signs, so that p does not "
+                f"fall below about {2.0 ** (1 - units):.2g}; more {what} are needed to reject at 0.05",
+                stacklevel=4,
+            )
+        elif units < _FEW and what == "clusters":
+            warnings.warn(
+                f"{units} clusters are few: the test is valid for many of them only, and rarely rejects",
+                stacklevel=4,
+            )
+
+    def _draws(self, setup: Setup, units: int) -> Iterator[tuple[slice, NDArray]]:
+        """Multipliers ``(r, units)`` for all resamples, in parts that one pass handles."""
+        rademacher = self.signs == "rademacher"
+        kind, multiple = (np.int8, BITS) if rademacher else (np.float64, 1)
+        for part in in_passes(setup.n_samples, setup.n_resamples, kind, multiple):
+            count = part.stop - part.start
+            if rademacher:
+                yield part, draw_signs(setup.rng, units, count)
+            else:
+                yield part, setup.rng.standard_normal((count, units))
+
+
+def between_clusters(setup: Setup, sums: Sums, groups: NDArray, sizes: NDArray, pairs: float) -> Estimate:
+    """Mean of h over pairs of different clusters, with a standard error over clusters.
+
+    With r_g the sum of h over pairs of cluster g with others, n_g its size and m the mean, cluster g
+    adds ``psi_g = 2 (r_g - m n_g (n - n_g)) / pairs`` to the error; for clusters of one case the standard
+    error is that of SKCE_u.
+    """
+    check_finite(setup, sums.total)
+    value = 2.0 * float(sums.total) / pairs
+    psi = 2.0 * (np.bincount(groups, weights=sums.rows) - value * sizes * (setup.n_samples - sizes)) / pairs
+    count = len(sizes)
+    error = float(np.sqrt(count / (count - 1.0) * np.sum(psi**2))) if count > 2 else None
+    provenance = {
+        **setup.problem.notes.as_dict(),
+        **setup.engine.describe(setup.problem),
+        "pairs": "between clusters",
+    }
+    name = "unbiased, between clusters"
+    return setup.reported(Estimate(value, error, "SKCE", name, setup.n_samples, setup.kernel, provenance))

@@ -1,0 +1,105 @@
+"""From values of statistics over exchangeable sets of targets to p-values.
+
+Set 0 is the observed one. Under calibration all sets are exchangeable, so that the rank of set 0 among
+them is uniform, whatever the statistic; also where a statistic is made from ranks of others, as long as
+it treats all sets alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray
+
+
+def monte_carlo_pvalue(statistic: float, null: NDArray) -> float:
+    """``(1 + #{null >= statistic}) / (1 + R)``: never zero, and ties count against rejection.
+
+    Values that differ by rounding only are ties.
+
+    Parameters
+    ----------
+    statistic
+        The observed value.
+    null
+        Values of the statistic for R drawn sets of targets, ``(R,)``.
+
+    Examples
+    --------
+    >>> monte_carlo_pvalue(2.0, np.array([1.0, 2.0, 3.0]))
+    0.75
+    """
+    check_numbers(np.append(null, statistic))
+    exceed = int(np.count_nonzero(null >= statistic - tie_width(statistic, null)))
+    return (1.0 + exceed) / (1.0 + len(null))
+
+
+def rank_pvalues(values: NDArray) -> NDArray:
+    """For each set the share of sets, itself included, whose statistic is as large or larger.
+
+    Values that differ by rounding only are ties. The first entry is the p-value of the observed set.
+
+    Examples
+    --------
+    >>> rank_pvalues(np.array([3.0, 1.0, 2.0, 3.0]))
+    array([0.5 , 1.  , 0.75, 0.5 ])
+    """
+    check_numbers(values)
+    ordered = np.sort(values)
+    with np.errstate(invalid="ignore"):
+        below = np.searchsorted(ordered, values - tie_width(values), side="left")
+    return (len(values) - below) / len(values)
+
+
+def smallest_pvalue(parts: Sequence[tuple[float, NDArray]]) -> NDArray:
+    """Smallest p-value of each set over several statistics, each first divided by its weight.
+
+    Examples
+    --------
+    >>> smallest_pvalue([(1.0, np.array([0.5, 0.2])), (0.5, np.array([0.2, 0.2]))])
+    array([0.4, 0.2])
+    """
+    return np.min([pvalues / weight for weight, pvalues in parts], axis=0)
+
+
+def combined_pvalues(parts: Sequence[tuple[float, NDArray]]) -> NDArray:
+    """p-values of the smallest p-value: exact by exchangeability, without a correction for their number."""
+    return rank_pvalues(-smallest_pvalue(parts))
+
+
+def sequential_pvalue(values: NDArray, stop_after: int) -> tuple[float, int] | None:
+    """Besag and Clifford's p-value of set 0 once `stop_after` later sets are as large; None before that.
+
+    Stopping at the l-th drawn set with the `stop_after`-th exceedance gives p = stop_after / l, which is
+    valid: P(p <= a) <= a (Besag, Clifford, 1991).
+
+    Examples
+    --------
+    >>> sequential_pvalue(np.array([2.0, 1.0, 3.0, 0.0, 2.5, 4.0]), 2)
+    (0.5, 4)
+    """
+    check_numbers(values)
+    exceeds = values[1:] >= values[0] - tie_width(values)
+    if np.count_nonzero(exceeds) < stop_after:
+        return None
+    drawn = int(np.searchsorted(np.cumsum(exceeds), stop_after)) + 1
+    return stop_after / drawn, drawn
+
+
+def check_numbers(values: NDArray) -> None:
+    """Raise an error where a statistic is nan, which would compare as neither large nor small."""
+    if np.any(np.isnan(values)):
+        raise ValueError(
+            "the statistic is nan for some targets: h is not finite under this kernel, or a function of "
+            "yours returned nan; check what they return"
+        )
+
+
+def tie_width(*values: Any) -> float:
+    """Differences up to this are rounding: 1e-10 of the largest finite value."""
+    together = np.abs(np.concatenate([np.ravel(v) for v in values]))
+    finite = together[np.isfinite(together)]
+    return 1e-10 * float(finite.max(initial=0.0))

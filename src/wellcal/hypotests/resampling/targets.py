@@ -1,0 +1,131 @@
+"""Targets as they would be if the predictions were right: draws from the predictions themselves.
+
+Given the predictions, the targets of a calibrated model are independent draws from them. For predictions
+that are themselves draws, a target and its draws are exchangeable: the pooled set then stands for the
+prediction, and its members are drawn with equal probability.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.chunks import rows_within
+from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.special import draw_index
+from wellcal.expectations.decompose import components_of, targets_are_indices
+from wellcal.hypotests.setup import Setup
+from wellcal.predictions import Mixture, Predictions, Samples
+
+_MOST_SETS = 100  # drawn at a time
+
+
+# -- can they be drawn? ----------------------------------------------------------------------
+
+
+def unsampled_family(predictions: Predictions) -> str | None:
+    """Name of the family, among the components of a mixture too, that cannot be sampled, or None."""
+    for component, _ in components_of(predictions):
+        if not component.supports("sample"):
+            return type(component).__name__
+    return None
+
+
+def why_not_resampled(predictions: Predictions) -> str | None:
+    """Why targets cannot be drawn from the predictions so that a test is exact, or None."""
+    unsampled = unsampled_family(predictions)
+    if unsampled is not None:
+        return f"{unsampled} cannot be sampled; give the family a method draw(rng, size)"
+    parts = [part for part, _ in components_of(predictions)] if isinstance(predictions, Mixture) else []
+    if any(isinstance(part, Samples) and part.kind == "draws" for part in parts):
+        return (
+            'a Mixture with Samples(kind="draws") cannot be resampled exactly: draws stand for a '
+            'distribution that is not known; take kind="atoms" if they are the prediction'
+        )
+    return None
+
+
+def check_resampled(predictions: Predictions) -> None:
+    """Raise an error where targets cannot be drawn from the predictions."""
+    reason = why_not_resampled(predictions)
+    if reason is not None:
+        raise TypeError(f'{reason}, or take method="pearson" or "block", which draw no targets')
+
+
+# -- sets of them ----------------------------------------------------------------------------
+
+
+def target_sets(setup: Setup) -> Iterator[NDArray]:
+    """The observed targets, and then as many sets drawn from the predictions as the test resamples.
+
+    Under calibration all of these sets are exchangeable, so that the rank of any statistic of the observed
+    one among those of the drawn ones makes an exact p-value: see :func:`monte_carlo_pvalue`.
+
+    Parameters
+    ----------
+    setup
+        The case, as `Method.run` gets it. All random numbers come from its generator.
+
+    Returns
+    -------
+    Iterator
+        Arrays ``(r, n, ...)`` of up to a hundred sets. The observed set is the first of the first array: it
+        goes the same way as the drawn ones.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> from wellcal.hypotests.setup import make_setup
+    >>> setup = make_setup(np.zeros(3), wc.Normal(np.zeros(3), np.ones(3)), n_resamples=199, rng=0)
+    >>> [sets.shape for sets in target_sets(setup)]
+    [(101, 3), (99, 3)]
+    """
+    check_resampled(setup.predictions)
+    return _sets(setup)
+
+
+def _sets(setup: Setup) -> Iterator[NDArray]:
+    size = min(_MOST_SETS, rows_within(setup.targets.size))
+    left, first = setup.n_resamples, True
+    setup.progress("resamples", 0, setup.n_resamples)
+    while left > 0 or first:
+        count = min(left, size)
+        drawn = draw_targets(setup.predictions, setup.rng, count, setup.targets)
+        yield np.concatenate([setup.targets[None], drawn]) if first else drawn
+        left, first = left - count, False
+        setup.progress("resamples", setup.n_resamples - left, setup.n_resamples)
+
+
+def draw_targets(predictions: Predictions, rng: np.random.Generator, size: int, like: NDArray) -> NDArray:
+    """Targets ``(size, n, ...)`` in the form that `check_targets` returns, of the dtype of `like`."""
+    if targets_are_indices(predictions):
+        family: Any = predictions
+        return draw_index(to_numpy(family.class_probs()), rng, size).astype(like.dtype, copy=False)
+    drawn = predictions.draw(rng, size)
+    return drawn if drawn.dtype == object else drawn.astype(like.dtype, copy=False)
+
+
+# -- a user's own statistic ------------------------------------------------------------------
+
+
+def users_form(predictions: Predictions, targets: NDArray) -> Any:
+    """Targets as a user gives them and `sample` returns them: labels, not their indices."""
+    if not targets_are_indices(predictions):
+        return targets
+    labels: Any = predictions
+    return labels.labels()[targets]
+
+
+def number_of(returned: Any, what: str) -> float:
+    """What a user's statistic returned, as a number; an error that names the targets where it is not one."""
+    try:
+        value = float(returned)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"statistic must return a number, found {type(returned).__name__} for {what}"
+        ) from None
+    if np.isnan(value):
+        raise ValueError(f"statistic returned nan for {what}; it must return a number for any targets")
+    return value

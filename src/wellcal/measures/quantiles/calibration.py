@@ -1,0 +1,113 @@
+"""How often targets fall below predicted quantiles, with bands for a calibrated model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from wellcal._arrays.namespaces import Array, stop_gradient, to_numpy
+from wellcal.measures.estimate import Estimate
+from wellcal.measures.quantiles.bands import calibration_band
+from wellcal.measures.quantiles.checks import check_levels, check_scalar
+from wellcal.predictions.base import check_inputs
+
+
+@dataclass(frozen=True, repr=False)
+class QuantileCalibration(Estimate):
+    """How often targets fall below predicted quantiles.
+
+    Attributes
+    ----------
+    value
+        Largest deviation of frequencies from levels, over all levels between 0 and 1.
+    levels
+        Levels of quantiles, ``(T,)``.
+    frequencies
+        Proportion of targets that are at most the predicted quantile of that level, ``(T,)``.
+    """
+
+    levels: Array = None
+    frequencies: Array = None
+
+    def band(self, level: float = 0.95, *, kind: str = "kolmogorov") -> tuple[Array, Array]:
+        """Where the whole curve of a calibrated model lies with probability `level` or more.
+
+        Parameters
+        ----------
+        level
+            Simultaneous coverage, over all levels of quantiles at once.
+        kind
+            "kolmogorov": of equal width at all levels, for a curve at any levels; "equal_precision": as
+            narrow in terms of probability at every level of the curve, and so narrower at both ends.
+
+        Returns
+        -------
+        low, high
+            Frequencies ``(T,)``. Both bands are exact for independent cases at every n.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> y = np.linspace(-2, 2, 40)
+        >>> low, high = quantile_calibration(y, (np.zeros(40), np.ones(40)), levels=[0.1, 0.5]).band()
+        >>> low.round(3), high.round(3)
+        (array([0.   , 0.29]), array([0.31, 0.71]))
+        """
+        return calibration_band(self.levels, self.n_samples, level, kind)
+
+
+def quantile_calibration(
+    y: object, pred: object, *, levels: Sequence[float] | Array | None = None
+) -> QuantileCalibration:
+    r"""Proportion of targets below predicted quantiles, for each level.
+
+    .. math:: \tau \mapsto \frac1n \sum_i \mathbf{1}\{P_i(Y \le y_i) \le \tau\}
+
+    Parameters
+    ----------
+    y
+        Observed targets ``(n,)``.
+    pred
+        Continuous predictions of numbers, as for :func:`wellcal.nll`.
+    levels
+        Levels between 0 and 1 at which the curve is reported; None takes 0, 0.01 .. 1.
+
+    Returns
+    -------
+    QuantileCalibration
+        The curve, and as its value the largest deviation from the diagonal at any level: the statistic of
+        Kolmogorov and Smirnov for uniform :math:`P_i(Y \le y_i)`.
+
+    Notes
+    -----
+    Quantile calibration is weaker than calibration: it averages over all predictions, so that errors which
+    cancel between predictions stay unseen. A curve on the diagonal is no evidence of calibration.
+
+    There are no weights: the bands are those of cases that count alike. :func:`wellcal.pinball_loss` takes
+    weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = quantile_calibration(np.array([-1.0, 1.0]), (np.zeros(2), np.ones(2)), levels=[0.2, 0.5, 0.9])
+    >>> found.frequencies
+    array([0.5, 0.5, 1. ])
+    """
+    targets, predictions = check_inputs(y, pred)
+    check_scalar(predictions, "quantile_calibration")
+    if not predictions.continuous:
+        raise TypeError(
+            f"quantile_calibration needs continuous predictions, found {type(predictions).__name__}: below a "
+            "quantile of a discrete prediction there is more than its level, calibrated or not"
+        )
+    chosen = check_levels(np.linspace(0.0, 1.0, 101) if levels is None else levels)
+    below = np.sort(to_numpy(stop_gradient(predictions.cdf(targets))).astype(np.float64))
+    n = len(below)
+    frequencies = np.searchsorted(below, chosen, side="right") / n
+    steps = np.arange(n + 1) / n
+    largest = float(max(np.max(steps[1:] - below), np.max(below - steps[:-1])))
+    return QuantileCalibration(
+        largest, None, "quantile calibration", "largest deviation", n, levels=chosen, frequencies=frequencies
+    )

@@ -1,0 +1,43 @@
+"""What measures of quantiles ask of predictions and of levels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.checks import check_ndim
+from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.predictions import Predictions
+
+
+def check_levels(levels: Any, name: str = "levels", *, open_interval: bool = False) -> NDArray:
+    """Levels ``(T,)`` between 0 and 1, both included unless the interval is open.
+
+    Examples
+    --------
+    >>> check_levels([0.1, 1.0])
+    array([0.1, 1. ])
+    >>> check_levels([0.1, 1.0], open_interval=True)
+    Traceback (most recent call last):
+    ValueError: levels must be numbers strictly between 0 and 1, found 1.0
+    """
+    array = np.asarray(to_numpy(levels), dtype=np.float64)
+    check_ndim(array, name, (1,))
+    inside = (array > 0) & (array < 1) if open_interval else (array >= 0) & (array <= 1)
+    if len(array) == 0 or not inside.all():
+        found = "none" if len(array) == 0 else array[~inside][0]
+        where = "strictly between" if open_interval else "between"
+        raise ValueError(f"{name} must be numbers {where} 0 and 1, found {found}")
+    return array
+
+
+def check_scalar(predictions: Predictions, what: str) -> None:
+    """An error unless `predictions` are of numbers or of classes, with a distribution function."""
+    if predictions.event_shape != ():
+        raise TypeError(
+            f"{what} needs predictions of numbers, found vectors of length {predictions.event_shape[0]}; "
+            "take one coordinate at a time"
+        )
+    if not predictions.supports("cdf") and predictions.target_kind != "labels":
+        raise TypeError(f"{what} needs predictions with cdf: {predictions.missing('cdf')}")

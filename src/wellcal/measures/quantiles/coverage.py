@@ -1,0 +1,161 @@
+"""How often targets fall into predicted intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from wellcal._arrays.namespaces import Array, NDArray, from_numpy, take_rows, to_numpy, widen
+from wellcal.expectations.decompose import components_of, targets_are_indices
+from wellcal.measures.estimate import Estimate
+from wellcal.measures.quantiles._pit import distribution_at
+from wellcal.measures.quantiles.checks import check_levels, check_scalar
+from wellcal.predictions import Categorical, Samples
+from wellcal.predictions.base import check_inputs
+
+COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
+
+
+@dataclass(frozen=True, repr=False)
+class IntervalCoverage(Estimate):
+    """How often targets fall into central prediction intervals.
+
+    Attributes
+    ----------
+    value
+        Largest deviation of coverage from what was expected, over levels.
+    levels
+        Nominal levels, ``(T,)``.
+    coverage
+        Proportion of targets in the intervals, ``(T,)``.
+    expected
+        What a calibrated model would have on average, ``(T,)``: the level for continuous predictions, more
+        for discrete ones, whose intervals cannot have every probability.
+    widths
+        Mean widths of the intervals, ``(T,)``.
+    low, high
+        Exact (Clopper-Pearson) confidence limits of the coverage, which hold for all levels together with
+        probability 0.95 (Bonferroni), ``(T,)``.
+    """
+
+    levels: Array = None
+    coverage: Array = None
+    expected: Array = None
+    widths: Array = None
+    low: Array = None
+    high: Array = None
+
+
+def interval_coverage(
+    y: object, pred: object, *, levels: Sequence[float] | Array | None = None
+) -> IntervalCoverage:
+    r"""Coverage of central prediction intervals.
+
+    .. math:: \frac1n \sum_i 1\{q_i(\tfrac{1 - \ell}{2}) \le y_i \le q_i(\tfrac{1 + \ell}{2})\}
+
+    Parameters
+    ----------
+    y
+        Observed targets ``(n,)``.
+    pred
+        Predictions of numbers with quantiles.
+    levels
+        Nominal levels of the intervals, strictly between 0 and 1; None takes 0.5, 0.8, 0.9, 0.95.
+
+    Returns
+    -------
+    IntervalCoverage
+        Coverage, expected coverage, mean widths and confidence limits for each level.
+
+    Notes
+    -----
+    For S draws with the target among them, k draws inside of an interval make an expected coverage of
+    ``(k - 1) / (S + 1)``: less than the level where S is small.
+
+    There are no weights: the confidence limits are those of a number of hits among cases that count alike.
+    :func:`wellcal.pinball_loss` takes weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = interval_coverage(np.array([-3.0, 0.1, 0.5, 1.0]), (np.zeros(4), np.ones(4)), levels=[0.9])
+    >>> found.coverage, found.widths.round(3)
+    (array([0.75]), array([3.29]))
+    """
+    checked, predictions = check_inputs(y, pred)
+    check_scalar(predictions, "interval_coverage")
+    targets = _numbers(predictions, checked)
+    chosen = check_levels(COVERAGE_LEVELS if levels is None else levels, open_interval=True)
+    rows: list[tuple[float, float, float]] = []
+    for level in chosen:
+        lower, upper = (predictions.quantile(u) for u in (0.5 - 0.5 * level, 0.5 + 0.5 * level))
+        inside = to_numpy((targets >= lower) & (targets <= upper))
+        expected = _expected(predictions, lower, upper, float(level))
+        rows.append((float(inside.mean()), expected, float(to_numpy(widen(upper - lower)).mean())))
+    coverage, expected, widths = (np.array(column) for column in zip(*rows, strict=True))
+    n = len(predictions)
+    low, high = clopper_pearson(np.rint(coverage * n), n, 0.05 / len(chosen))
+    return IntervalCoverage(
+        float(np.max(np.abs(coverage - expected))),
+        None,
+        "interval coverage",
+        "largest deviation",
+        n,
+        levels=chosen,
+        coverage=coverage,
+        expected=expected,
+        widths=widths,
+        low=low,
+        high=high,
+    )
+
+
+def clopper_pearson(hits: NDArray, n_samples: int, alpha: float) -> tuple[NDArray, NDArray]:
+    """Exact confidence limits of proportions from numbers of `hits` among n cases, of coverage 1 - alpha.
+
+    Examples
+    --------
+    >>> low, high = clopper_pearson(np.array([0.0, 5.0]), 10, 0.05)
+    >>> low.round(4), high.round(4)
+    (array([0.    , 0.1871]), array([0.3085, 0.8129]))
+    """
+    half, misses = 0.5 * alpha, n_samples - hits
+    none, all_ = hits <= 0, misses <= 0
+    low = np.where(none, 0.0, special.betaincinv(np.where(none, 1.0, hits), misses + 1.0, half))
+    high = np.where(all_, 1.0, special.betainccinv(hits + 1.0, np.where(all_, 1.0, misses), half))
+    return low, high
+
+
+def _numbers(predictions: Any, targets: Array) -> Array:
+    if not targets_are_indices(predictions):
+        return targets
+    parts = [part for part, _ in components_of(predictions)]
+    if any(isinstance(part, Categorical) and part.support is None for part in parts):
+        raise TypeError(
+            "interval_coverage needs predictions of numbers, found predictions of classes; give the numbers "
+            "that classes stand for as support="
+        )
+    values = from_numpy(np.asarray(predictions.support_values()), predictions.like)
+    return take_rows(values, targets)
+
+
+def _expected(predictions: Any, lower: Array, upper: Array, level: float) -> float:
+    """Mean probability of the intervals."""
+    if isinstance(predictions, Samples) and predictions.kind == "draws":
+        values = to_numpy(predictions.values)
+        inside = (values >= to_numpy(lower)[:, None]) & (values <= to_numpy(upper)[:, None])
+        return float(np.mean((inside.sum(axis=1) - 1.0) / (values.shape[1] + 1.0)))
+    if predictions.continuous:
+        return level
+    batch: Any = predictions
+    if targets_are_indices(batch):
+        values = np.asarray(batch.support_values())
+        inside = (values >= to_numpy(lower)[:, None]) & (values <= to_numpy(upper)[:, None])
+        return float(np.mean(np.sum(np.where(inside, to_numpy(batch.class_probs()), 0.0), axis=1)))
+    below, _ = distribution_at(predictions, lower)
+    _, upto = distribution_at(predictions, upper)
+    return float(to_numpy(widen(upto - below)).mean())

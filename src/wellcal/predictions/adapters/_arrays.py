@@ -1,0 +1,80 @@
+"""Probabilities as predictions of classes, and pairs of arrays as normal predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.namespaces import Array, is_array, namespace
+from wellcal.predictions import (
+    Bernoulli,
+    Categorical,
+    DiagonalNormal,
+    MultivariateNormal,
+    Normal,
+    Predictions,
+)
+from wellcal.predictions.adapters.registry import ADAPTERS
+
+
+def is_table(obj: object) -> bool:
+    """Whether an object is an array, a list, or something that becomes an array."""
+    return is_array(obj) or isinstance(obj, list) or hasattr(obj, "__array__")
+
+
+def from_probabilities(obj: object) -> Predictions:
+    """Probabilities of one of two classes, ``(n,)``, or of all classes, ``(n, C)``."""
+    array = _array(obj, "predictions")
+    if array.ndim == 1:
+        return Bernoulli(array)
+    if array.ndim == 2:
+        return Categorical(array)
+    raise ValueError(
+        "an array of predictions holds probabilities of shape (n,) or (n, C), "
+        f"found shape {tuple(array.shape)}; draws from a model are wc.Samples(values)"
+    )
+
+
+def from_pair(pair: tuple[Any, ...]) -> Predictions:
+    """Means with standard deviations or covariances."""
+    if len(pair) != 2:
+        raise ValueError(
+            f"a tuple of predictions is (mu, sigma), found {len(pair)} entries; give probabilities as an "
+            "array or a list, and an ensemble as wc.Mixture(members)"
+        )
+    if any(isinstance(part, Predictions) or _is_distribution(part) for part in pair):
+        raise TypeError(
+            "a tuple of predictions is (mu, sigma), found distributions in it; an ensemble is "
+            "wc.Mixture([wc.as_predictions(member) for member in members])"
+        )
+    mu, sigma = _array(pair[0], "mu"), _array(pair[1], "sigma")
+    shapes = tuple(mu.shape), tuple(sigma.shape)
+    if mu.ndim == 0 and sigma.ndim in (1, 2):
+        mu = namespace(mu).broadcast_to(mu, shapes[1])
+    elif sigma.ndim == 0 and mu.ndim in (1, 2):
+        sigma = namespace(sigma).broadcast_to(sigma, shapes[0])
+    found = tuple(mu.shape), tuple(sigma.shape)
+    if found[0] == found[1] and mu.ndim in (1, 2):
+        return Normal(mu, sigma) if mu.ndim == 1 else DiagonalNormal(mu, sigma)
+    if mu.ndim == 2 and found[1] == (*found[0], found[0][1]):
+        return MultivariateNormal(mu, sigma)
+    raise ValueError(
+        "a tuple (mu, sigma) must have shapes (n,) and (n,), (n, d) and (n, d), or (n, d) and (n, d, d) for "
+        f"means and covariances, found {shapes[0]} and {shapes[1]}; nothing is broadcast but single numbers"
+    )
+
+
+def _is_distribution(x: object) -> bool:
+    adapter = ADAPTERS.find(x)
+    return adapter is not None and adapter.in_lists
+
+
+def _array(x: object, name: str) -> Array:
+    """`x` as an array of its own library; what only has ``__array__``, such as a data frame, is NumPy's."""
+    if is_array(x):
+        return x
+    try:
+        return np.asarray(x)
+    except ValueError:
+        raise ValueError(f"{name} is ragged: its rows have different lengths") from None

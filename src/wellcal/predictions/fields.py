@@ -1,0 +1,164 @@
+"""Parameters of a family, declared once: storage, checks, slicing and JAX's pytrees follow from fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field
+from typing import Any, Literal, TypeVar, dataclass_transform
+
+from wellcal._arrays.checks import check_same_length, check_same_shape, real_array
+from wellcal._arrays.domains import Domain, real
+from wellcal._arrays.namespaces import Array
+from wellcal._arrays.parameters import common_library, is_number, repeated, same_dtype
+
+_KEY = "wellcal parameter"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What is known about a field that has one entry for each prediction; see :func:`parameter`."""
+
+    domain: Domain = real
+    ndim: int = 1
+    unit: str | None = None
+    columns: int = 1
+    if_fewer: str = ""
+    remedy: str = ""
+    called: str | None = None
+    own_length: bool = False
+    optional: bool = False
+    computed: bool = False
+
+    def check(self, array: Array, name: str) -> None:
+        """Reject vectors that are too short, and values outside of the domain."""
+        if array.ndim > 1 and array.shape[1] < self.columns:
+            wanted = "has no columns" if self.columns == 1 else f"must have at least {self.columns} columns"
+            remedy = f"; {self.if_fewer}" if self.if_fewer else ""
+            raise ValueError(f"{name} {wanted}, found shape {tuple(array.shape)}{remedy}")
+        self.domain.check(array, name, self.remedy)
+
+
+def parameter(
+    domain: Domain = real,
+    *,
+    ndim: int = 1,
+    unit: str | None = None,
+    columns: int = 1,
+    if_fewer: str = "",
+    remedy: str = "",
+    called: str | None = None,
+    own_length: bool = False,
+    default: Any = MISSING,
+) -> Any:
+    """A field of a family with one entry for each prediction.
+
+    It is checked when a batch is made: a floating array without NaN or infinity, of one array library and
+    precision with the other parameters, and of their shape. A plain number is repeated in all rows.
+
+    Parameters
+    ----------
+    domain
+        Where its values come from: `real`, `positive`, `nonnegative`, `unit_interval`, `simplex` (rows that
+        are probability vectors), or a :class:`Domain` of your own.
+    ndim
+        1 for a number in each prediction, ``(n,)``; 2 for a vector, ``(n, d)``; 3 for a matrix.
+    unit
+        Name of the positive parameter that says how far is far for this one: the scale of a location.
+        Numerical derivatives take their steps in it.
+    columns, if_fewer
+        Least length of vectors, and what to do where one is shorter.
+    remedy
+        What to do about values outside of the domain; empty takes what the domain says.
+    called
+        Its name in errors, where that differs from the field's.
+    own_length
+        Whether its vectors may be of another length than those of the other parameters.
+    default
+        As in :func:`dataclasses.field`; None makes the parameter optional.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wellcal.predictions import Predictions, positive
+    >>> @family
+    ... class Triangle(Predictions):
+    ...     centre: Array = parameter(unit="width")
+    ...     width: Array = parameter(positive)
+    >>> Triangle(np.zeros(3), 2.0).width
+    array([2., 2., 2.])
+    >>> Triangle(np.zeros(2), [1.0, -1.0])
+    Traceback (most recent call last):
+    ValueError: width must be positive in row 1: found -1.; check the model's output
+    """
+    spec = Parameter(domain, ndim, unit, columns, if_fewer, remedy, called, own_length, default is None)
+    return field(default=default, metadata={_KEY: spec})
+
+
+def derived(*, init: Literal[False] = False) -> Any:
+    """A field that is computed from parameters in ``__post_init__``, with one entry for each prediction."""
+    return field(init=init, default=None, metadata={_KEY: Parameter(computed=True)})
+
+
+Class = TypeVar("Class", bound=type)
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(parameter, derived, field))
+def family(cls: Class) -> Class:
+    """Make a class of predictions a frozen dataclass that is compared by identity.
+
+    The same as ``dataclass(frozen=True, repr=False, eq=False)``.
+    """
+    return dataclass(frozen=True, repr=False, eq=False)(cls)
+
+
+def declared_in(members: Mapping[str, Any]) -> dict[str, Parameter]:
+    """Parameters among the members of a class whose decorator has not run yet."""
+    return {
+        name: value.metadata[_KEY]
+        for name, value in members.items()
+        if isinstance(value, Field) and _KEY in value.metadata
+    }
+
+
+def checked_parameters(
+    given: Mapping[str, object], specs: Mapping[str, Parameter], *, like: Array | None = None
+) -> dict[str, Array]:
+    """The parameters `given`, by name, as finite floating arrays of one length, library and dtype.
+
+    A plain number is repeated to the shape of the others. Arrays of different shapes are an error, also where
+    they could be broadcast: ``(n,)`` against ``(n, 1)`` would silently make ``(n, n)``. The library is that
+    of `like`, if there is one.
+    """
+    called = {name: specs[name].called or name for name in given}
+    like = common_library(*given.values()) if like is None else like
+    arrays = {
+        name: real_array(x, called[name], ndim=(specs[name].ndim,), like=like)
+        for name, x in given.items()
+        if not is_number(x) or len(given) == 1
+    }
+    if not arrays:
+        raise TypeError(
+            f"{' and '.join(called.values())}: only numbers were given; at least one must be an array with "
+            "one entry for each prediction"
+        )
+    first = next(iter(arrays))
+    models: dict[int, str] = {}
+    for name, array in arrays.items():
+        model = name if specs[name].own_length else models.setdefault(array.ndim, name)
+        check_same_shape(arrays[model], called[model], array, called[name])
+        check_same_length(array.shape[0], called[name], arrays[first].shape[0], called[first])
+    for name, x in given.items():
+        if name not in arrays:
+            model = arrays.get(models.get(specs[name].ndim, ""))
+            arrays[name] = _repeated(x, called[name], specs[name].ndim, model, arrays[first])
+    found = dict(zip(given, same_dtype([arrays[name] for name in given]), strict=True))
+    for name, array in found.items():
+        specs[name].check(array, called[name])
+    return found
+
+
+def _repeated(number: Any, name: str, ndim: int, model: Array | None, first: Array) -> Array:
+    """`number` in the shape of a `model` with as many dimensions; as ``(n,)`` where there is none."""
+    if model is None and ndim > 1:
+        raise ValueError(f"{name} must be {ndim}-dimensional, found the number {number}")
+    return repeated(number, name, first[(slice(None), *(0,) * (first.ndim - 1))] if model is None else model)
