@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 import os
 
 import pytest
 from hypothesis import settings
 
-# The first call of a JAX or PyTorch function compiles for seconds: time limits per example would lie.
-settings.register_profile("default", settings.get_profile("default"), deadline=None)
-if not os.environ.get("CI"):
-    settings.load_profile("default")
+# One thread for each test process: the processes already fill the cores. Set before NumPy, PyTorch and JAX
+# are imported; what the Makefile or a user says goes first.
+for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+# A test runs a compiled function once or twice, which does not pay for optimising it: compilation takes a
+# quarter of the time that way. XLA ends the process at an option that it does not know, so that the second
+# one, which saves most, goes to versions that have it. Where optimisation could change a result, tests ask
+# for it (`optimised` in tests/engines/examples.py).
+if "XLA_FLAGS" not in os.environ and importlib.util.find_spec("jaxlib"):
+    quick = ["--xla_backend_optimization_level=0"]
+    if importlib.metadata.version("jaxlib").startswith("0.10."):
+        quick.append("--xla_cpu_use_fusion_emitters=false")
+    os.environ["XLA_FLAGS"] = " ".join(quick)
+
+# The same examples in each run, so that a failure comes from a change; and no time limit for an example,
+# since the first call of a JAX or PyTorch function compiles for seconds.
+settings.load_profile("ci")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from benchmarks import (
     calibration_studies,
+    estimator_studies,
     measure_studies,
     memory_limits,
     recalibration_studies,
@@ -24,6 +25,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "normals": skce_speed.normals,
     "classes": skce_speed.classes,
     "memory": memory_limits.memory,
+    "estimators": estimator_studies.estimators,
     "type1": calibration_studies.type_one,
     "power": calibration_studies.power,
     "paper-tests": calibration_studies.paper_tests,

@@ -23,6 +23,8 @@ class Settings:
         Most runs of a competitor on a case.
     null_sets, power_sets, paper_sets, pearson_sets
         Simulated data sets for each cell of the studies of tests.
+    estimate_sets
+        Simulated data sets for bias and coverage of the estimators.
     monitor_streams
         Simulated streams for the false alarms of the monitor.
     test_cases, auto_cases
@@ -38,6 +40,7 @@ class Settings:
     power_sets: int = 1000
     paper_sets: int = 1000
     pearson_sets: int = 10_000
+    estimate_sets: int = 2000
     monitor_streams: int = 1000
     test_cases: int = 1_024
     auto_cases: tuple[int, ...] = (100, 1_000, 10_000, 100_000)
@@ -54,6 +57,7 @@ QUICK = Settings(
     power_sets=20,
     paper_sets=20,
     pearson_sets=20,
+    estimate_sets=20,
     monitor_streams=10,
     test_cases=256,
     auto_cases=(100, 1_000),

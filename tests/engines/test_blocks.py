@@ -82,11 +82,13 @@ def test_blocks_are_parts_of_the_matrix(build: Any, size: int) -> None:
 @pytest.mark.parametrize("size", [2, 7, 65])
 @pytest.mark.parametrize("build", [few_numbers, many_numbers])
 def test_blocks_in_other_libraries(build: Any, size: int) -> None:
+    """In JAX, where each size is compiled, one size of either way of visiting blocks."""
     h = matrix(build())
     check_blocks(build(torch.as_tensor), size, Tiled(), h)
     check_blocks(build(array_api_strict.asarray), size, Tiled(), h)
-    with jax_x64():
-        check_blocks(build(jnp.asarray), size, Tiled(), h)
+    if (build, size) in ((few_numbers, 7), (many_numbers, 65)):
+        with jax_x64():
+            check_blocks(build(jnp.asarray), size, Tiled(), h)
 
 
 @pytest.mark.parametrize("library", [np.asarray, torch.as_tensor, jnp.asarray])

@@ -56,7 +56,7 @@ def test_tiles_of_all_sizes_give_the_sum_over_the_matrix(name: str) -> None:
     problem = problem_of(name)
     h = matrix(problem)
     assert h.shape == (N, N)
-    for tile in TILES:
+    for tile in TILES if name in ("Normal", "Categorical", "Mixture") else [(1, 3), (7, 5), None]:
         check_triangle(problem, Tiled(tile, threads=1), h)
 
 
@@ -100,12 +100,11 @@ def test_tensors_and_jax_visit_the_same_pairs(tile: tuple[int, int] | None) -> N
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_few_cases(n: int) -> None:
+    h = matrix(normals(n))
     for convert in (np.asarray, torch.as_tensor):
-        problem = normals(n, convert)
-        check_triangle(problem, Tiled(), matrix(problem))
+        check_triangle(normals(n, convert), Tiled(), h)
     with jax_x64():
-        problem = normals(n, jnp.asarray)
-        check_triangle(problem, Tiled(), matrix(problem))
+        check_triangle(normals(n, jnp.asarray), Tiled(), h)
 
 
 def test_estimates_of_few_cases() -> None:

@@ -1,4 +1,4 @@
-"""Gradients in PyTorch against finite differences: every family and estimator, and coincidences.
+"""Gradients in PyTorch against finite differences: every family and way of visiting pairs, and coincidences.
 
 Steps are taken in free coordinates (logits, Cholesky factors), so that parameters stay parameters.
 """
@@ -36,14 +36,6 @@ TWICE = np.array([0, 1, 1])
 
 ESTIMATORS = ("unbiased", "biased", "block")
 CLOSED = [name for name, example in EXAMPLES.items() if not example.lowered]
-MANY_PARAMETERS = {
-    # Along random directions only: parameter by parameter they take seconds.
-    "Mixture of two families",
-    "Mixture with draws",
-    "Mixture of vectors",
-    "Mixture of counts",
-    "Samples of many draws",
-}
 LOWERED = {
     # Atoms, and the largest difference from the derivative of the rule with atoms that move: the error of
     # the rule itself, which a likelihood ratio shares but does not copy.
@@ -62,10 +54,30 @@ def leaves(arrays: list[np.ndarray]) -> list[torch.Tensor]:
 
 
 def check_gradient(
-    function: Function[..., torch.Tensor], given: list[torch.Tensor], tolerance: float, fast: bool = False
+    function: Function[..., torch.Tensor], given: list[torch.Tensor], tolerance: float
 ) -> None:
-    options: dict[str, Any] = {"eps": 1e-6, "atol": tolerance, "rtol": 1e-5, "fast_mode": fast}
+    """Parameter by parameter, with what else PyTorch asks of a gradient."""
+    options: dict[str, Any] = {"eps": 1e-6, "atol": tolerance, "rtol": 1e-5}
     assert torch.autograd.gradcheck(function, given, check_undefined_grad=False, **options)
+
+
+def check_slopes(function: Function[..., torch.Tensor], given: list[torch.Tensor], tolerance: float) -> None:
+    """Along two random directions in the space of all parameters, in which no wrong entry can hide."""
+    rng, step = np.random.default_rng(0), 1e-6
+    values = function(*given).reshape(-1)
+    gradients = [torch.autograd.grad(value, given, retain_graph=True) for value in values]
+    for _ in range(2):
+        direction = [torch.tensor(rng.normal(size=tuple(x.shape))) for x in given]
+        with torch.no_grad():
+            ahead, behind = (
+                function(*(x + sign * step * v for x, v in zip(given, direction, strict=True))).reshape(-1)
+                for sign in (1.0, -1.0)
+            )
+        slopes = (ahead - behind) / (2.0 * step)
+        found = torch.stack(
+            [sum((g * v).sum() for g, v in zip(gradient, direction, strict=True)) for gradient in gradients]
+        )
+        torch.testing.assert_close(found, slopes, rtol=1e-5, atol=tolerance)
 
 
 def value_of(example: Example, y: Any, kernel: Kernel, **options: Any) -> Function[..., torch.Tensor]:
@@ -84,10 +96,10 @@ def test_gradients_match_finite_differences(name: str) -> None:
 
     def values(*given: torch.Tensor) -> torch.Tensor:
         pred = example.from_free(*given)
-        options: list[dict[str, Any]] = [{"estimator": e} for e in ESTIMATORS]
-        return torch.stack([wc.skce(y, pred, kernel=kernel, **o).value for o in options])
+        estimators = ("biased", "block")  # the biased one has the pairs of the unbiased one, and the diagonal
+        return torch.stack([wc.skce(y, pred, kernel=kernel, estimator=e).value for e in estimators])
 
-    check_gradient(values, free, 1e-8, name in MANY_PARAMETERS)
+    check_slopes(values, free, 1e-8)
 
 
 @pytest.mark.parametrize("name", CLOSED)
@@ -96,8 +108,7 @@ def test_gradients_where_two_predictions_coincide(name: str) -> None:
     example = EXAMPLES[name]
     free = leaves(example.free(TWICE))
     kernel = wc.default_kernel(example.build(rows=TWICE))
-    value = value_of(example, example.targets[TWICE], kernel, estimator="biased")
-    check_gradient(value, free, 2e-7, name in MANY_PARAMETERS)
+    check_slopes(value_of(example, example.targets[TWICE], kernel, estimator="biased"), free, 2e-7)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -128,7 +139,7 @@ def test_default_kernels_are_constants_for_gradients(name: str) -> None:
 def test_gradients_where_targets_are_the_locations(family: Any, parameters: Any, kernel: Kernel) -> None:
     given = leaves([p[TWICE] for p in parameters])
     y = parameters[0][TWICE]
-    check_gradient(lambda *p: wc.skce(y, family(*p), kernel=kernel, estimator="biased").value, given, 2e-7)
+    check_slopes(lambda *p: wc.skce(y, family(*p), kernel=kernel, estimator="biased").value, given, 2e-7)
 
 
 @pytest.mark.parametrize("family", [wc.Laplace, wc.Normal])
@@ -143,7 +154,7 @@ def test_gradients_where_rates_coincide(family: Any, kernel: Kernel) -> None:
             ExpDistance(MaximumMeanDiscrepancy(kernel), power=2.0),
         ):
             chosen = on_predictions @ kernel
-            check_gradient(
+            check_slopes(
                 lambda m, s, y=y, chosen=chosen: wc.skce(y, family(m, s), kernel=chosen).value,
                 leaves([loc, scale]),
                 5e-7,
@@ -184,7 +195,7 @@ def test_gradients_of_other_kernels(kernel: str) -> None:
             # Near equal mixtures it grows like the root of a change of weights: no step is small enough.
             assert all(torch.isfinite(g).all() for g in torch.autograd.grad(value(*free), free))
         else:
-            check_gradient(value, free, tolerance)
+            check_slopes(value, free, tolerance)
 
 
 def test_gradients_of_coinciding_components() -> None:
@@ -197,7 +208,7 @@ def test_gradients_of_coinciding_components() -> None:
         pred = wc.Mixture([wc.Normal(m1, s1), wc.Normal(m2, s2)], torch.softmax(logits, -1))
         return wc.skce(Y[:3], pred, kernel=kernel, estimator="biased").value
 
-    check_gradient(value, leaves([np.log(w), m, s, m, s]), 1e-8)
+    check_slopes(value, leaves([np.log(w), m, s, m, s]), 1e-8)
 
 
 # -- lowered families -----------------------------------------------------------------------------------
@@ -218,7 +229,7 @@ def test_likelihood_ratios_give_the_gradients_of_lowered_families(name: str) -> 
     with torch.no_grad():
         for x, gradient in zip(free, gradients, strict=True):
             flat = x.view(-1)
-            for k in range(min(len(flat), 4)):
+            for k in range(min(len(flat), 2 if x.ndim == 1 else 4)):
                 before = float(flat[k])
                 around = []
                 for there in (before + step, before - step):
@@ -389,7 +400,7 @@ def test_a_network_learns_from_the_loss() -> None:
     optimiser = torch.optim.Adam([log_scale], lr=0.1)
     kernel = ExpDistance(Wasserstein()) @ Gaussian(0.5)
     losses = []
-    for _ in range(30):
+    for _ in range(20):
         optimiser.zero_grad()
         loss = wc.skce(y, wc.Normal(m, torch.exp(log_scale).expand(200)), kernel=kernel).value
         loss.backward()
@@ -407,5 +418,5 @@ def test_two_families_in_one_mixture_of_coinciding_locations() -> None:
         pred = wc.Mixture([wc.Normal(m, s), wc.Laplace(m2, s2)])
         return wc.skce(LOC[:3], pred, kernel=kernel).value
 
-    check_gradient(value, leaves([LOC[:3], SCALE[:3], LOC[:3], np.ones(3)]), 1e-8, fast=True)
-    check_gradient(value, leaves([LOC[:3], SCALE[:3], LOC_2[:3], SCALE_2[:3]]), 1e-8, fast=True)
+    check_slopes(value, leaves([LOC[:3], SCALE[:3], LOC[:3], np.ones(3)]), 1e-8)
+    check_slopes(value, leaves([LOC[:3], SCALE[:3], LOC_2[:3], SCALE_2[:3]]), 1e-8)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import wellcal as wc
+from wellcal import ucme
 from wellcal.hypotests.methods.mean_embedding import MeanEmbedding
 from wellcal.hypotests.setup import make_setup
 from wellcal.kernels import ExpDistance, Gaussian, Laplacian, TotalVariation, Wasserstein
-from wellcal.measures._ucme import ucme
 from wellcal.problem.location_kernel import deviations
 from wellcal.problem.locations import draw_locations
 

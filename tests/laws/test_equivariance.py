@@ -152,10 +152,10 @@ def check(make: Make, seed: int, a: float, b: float) -> None:
     y, z = targets(make, seed, 1.0, 0.0), targets(make, seed, a, b)
     problem = prepare(y, plain)
     size = float(np.abs(problem.tile(problem.rows, problem.rows)).mean())
-    for estimator in ("unbiased",) if make in SLOW else ("unbiased", "biased"):
-        before = wc.skce(y, plain, estimator=estimator).value
-        after = wc.skce(z, moved, estimator=estimator).value
-        assert abs(after - before) < 1e-10 * size, (before, after, size)
+    estimator = "unbiased" if make in SLOW else "biased"  # which has the diagonal as well
+    before = wc.skce(y, plain, estimator=estimator).value
+    after = wc.skce(z, moved, estimator=estimator).value
+    assert abs(after - before) < 1e-10 * size, (before, after, size)
 
 
 @pytest.mark.parametrize("make", FAST + SLOW, ids=lambda f: f.__name__)
@@ -166,7 +166,7 @@ def test_metres_and_millimetres(make: Make) -> None:
 @pytest.mark.parametrize("make", FAST, ids=lambda f: f.__name__)
 @given(seed=st.integers(0, 10_000), power=st.floats(-3.0, 3.0), shift=st.floats(-10.0, 10.0))
 @example(seed=0, power=-3.0, shift=0.5)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=2, deadline=None)
 def test_any_unit(make: Make, seed: int, power: float, shift: float) -> None:
     scale = 10.0**power
     check(make, seed, scale, shift * scale)

@@ -222,16 +222,13 @@ def test_the_block_estimate_is_the_mean_over_blocks(case: Data, size: int) -> No
 @law
 @given(data(), st.floats(0.01, 100.0))
 def test_the_estimate_is_linear_in_the_kernel(case: Data, factor: float) -> None:
-    for estimator in ("unbiased", "biased", "block"):
+    for estimator in ("biased", "block"):
         one, two = (case.skce(estimator=estimator, kernel=k) for k in (case.kernel, case.other))
         assert_allclose(
             case.skce(estimator=estimator, kernel=case.kernel + factor * case.other),
             one + factor * two,
             rtol=0,
             atol=1e-13 * (1 + factor),
-        )
-        assert_allclose(
-            case.skce(estimator=estimator, kernel=2.0 * case.kernel), 2.0 * one, rtol=0, atol=1e-13
         )
 
 
@@ -276,18 +273,17 @@ def test_repeating_all_cases_keeps_the_biased_estimate(case: Data) -> None:
 def brute_force(y: np.ndarray, values: np.ndarray, kernel: Any, *, own: bool) -> np.ndarray:
     """h between predictions of draws, from loops; `own` keeps pairs of a draw with itself on the diagonal."""
     n, size = values.shape
+    k = kernel(
+        np.concatenate([values.ravel(), y]), np.concatenate([values.ravel(), y])
+    )  # draws, then targets
     h = np.empty((n, n))
     for i in range(n):
         for j in range(n):
-            both = [
-                (kernel([values[i, s]], [values[j, t]])[0, 0], i == j and s == t)
-                for s in range(size)
-                for t in range(size)
-            ]
-            kept = [value for value, same in both if own or not same]
-            left = np.mean([kernel([v], [y[j]])[0, 0] for v in values[i]])
-            right = np.mean([kernel([v], [y[i]])[0, 0] for v in values[j]])
-            h[i, j] = np.mean(kept) - left - right + kernel([y[i]], [y[j]])[0, 0]
+            places = [(i * size + s, j * size + t) for s in range(size) for t in range(size)]
+            kept = [k[a, b] for a, b in places if own or a != b]
+            left = np.mean([k[i * size + s, n * size + j] for s in range(size)])
+            right = np.mean([k[n * size + i, j * size + t] for t in range(size)])
+            h[i, j] = np.mean(kept) - left - right + k[n * size + i, n * size + j]
     return h
 
 
@@ -343,7 +339,7 @@ def test_draws_within_a_mixture_leave_out_pairs_with_themselves_only(chosen: Any
 def test_draws_estimate_the_value_of_their_distribution(estimator: str) -> None:
     """On average over draws, the estimate is that of the distribution drawn from; with atoms it is not."""
     rng = np.random.default_rng(12)
-    n, size, repetitions = 5, 3, 400
+    n, size, repetitions = 5, 3, 200
     pred = wc.Normal(rng.normal(size=n), rng.uniform(0.5, 1.5, n))
     y = rng.normal(size=n)
     kernel = constant() @ Gaussian()

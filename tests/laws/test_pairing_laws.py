@@ -30,6 +30,9 @@ from wellcal.kernels import (
 from wellcal.problem.problem import prepare
 
 law = settings(max_examples=25, derandomize=True, deadline=None)
+few = settings(law, max_examples=10)
+"""Where an example takes several estimates of mixtures or of lowered families."""
+
 places = st.floats(-5.0, 5.0)
 scales = st.floats(0.01, 10.0)
 sizes = st.integers(2, 6)
@@ -90,8 +93,8 @@ def mmd(kernel: Kernel, power: float = 2.0) -> Kernel:
 
 
 def same_everywhere(y: Any, kernel: Kernel, *predictions: wc.Predictions, atol: float = 1e-12) -> None:
-    """All batches have the same estimates, whatever the estimator."""
-    for estimator in ("unbiased", "biased", "block"):
+    """All batches have the same estimates; the biased one has the pairs of the unbiased, and the diagonal."""
+    for estimator in ("biased", "block"):
         values = [float(wc.skce(y, pred, kernel=kernel, estimator=estimator)) for pred in predictions]
         assert_allclose(values[1:], values[0], rtol=0, atol=atol, err_msg=estimator)
 
@@ -246,7 +249,7 @@ def test_numeric_classes_are_weighted_atoms(n: int, chosen: Any) -> None:
         same_everywhere(y, mmd(kernel), by_class, by_atom)
 
 
-@law
+@few
 @given(st.integers(2, 4), st.data())
 def test_a_poisson_distribution_is_a_categorical_one_over_counts(n: int, chosen: Any) -> None:
     rate = chosen.draw(vector(n, st.floats(0.0, 4.0)))
@@ -261,7 +264,7 @@ def test_a_poisson_distribution_is_a_categorical_one_over_counts(n: int, chosen:
 # -- mixtures -----------------------------------------------------------------------------------------------
 
 
-@law
+@few
 @given(batches(), st.data())
 def test_a_mixture_of_one_component_is_that_component(P: Any, chosen: Any) -> None:
     y = P.sample(chosen.draw(st.integers(0, 1000)))
@@ -269,7 +272,7 @@ def test_a_mixture_of_one_component_is_that_component(P: Any, chosen: Any) -> No
         same_everywhere(y, mmd(kernel), P, wc.Mixture([P]))
 
 
-@law
+@few
 @given(batches(2), st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.integers(0, 1000))
 def test_splitting_a_component_changes_nothing(pair: Any, weight: float, share: float, seed: int) -> None:
     P, Q = pair
@@ -280,7 +283,7 @@ def test_splitting_a_component_changes_nothing(pair: Any, weight: float, share: 
         same_everywhere(y, mmd(kernel), whole, split)
 
 
-@law
+@few
 @given(batches(2), st.integers(0, 1000))
 def test_components_of_weight_zero_and_their_order_change_nothing(pair: Any, seed: int) -> None:
     P, Q = pair
@@ -316,7 +319,7 @@ def test_a_point_prediction_that_comes_true_has_no_error(n: int, chosen: Any) ->
     same_everywhere(other, mmd(Gaussian()), points, wc.Normal(y, np.zeros(n)), atol=1e-14)
 
 
-@law
+@few
 @given(sizes, st.data())
 def test_weightless_repeated_and_reordered_atoms_change_nothing(n: int, chosen: Any) -> None:
     values, weights = (
@@ -362,7 +365,7 @@ def test_a_normal_of_vanishing_scale_tends_to_a_point(n: int, chosen: Any) -> No
         assert abs(near - limit) <= 20 * scale**2 + 1e-14
 
 
-@law
+@few
 @given(sizes, st.data())
 def test_one_coordinate_is_a_scalar(n: int, chosen: Any) -> None:
     loc, scale, y = (chosen.draw(vector(n, e)) for e in (places, scales, places))
@@ -377,7 +380,7 @@ def test_one_coordinate_is_a_scalar(n: int, chosen: Any) -> None:
     assert_allclose(float(wc.skce(y[:, None], diagonal)), float(wc.skce(y, scalar)), rtol=0, atol=1e-13)
 
 
-@law
+@few
 @given(sizes, st.integers(2, 3), st.data())
 def test_independent_coordinates_are_a_diagonal_covariance(n: int, d: int, chosen: Any) -> None:
     loc, y = (chosen.draw(arrays(np.float64, (n, d), elements=places)) for _ in range(2))
@@ -405,7 +408,7 @@ def test_a_rotation_of_all_coordinates_changes_nothing(n: int, chosen: Any) -> N
     assert_allclose(float(turned), float(plain), rtol=0, atol=1e-11)
 
 
-@law
+@few
 @given(sizes, st.floats(-100.0, 100.0), st.data())
 def test_a_common_shift_and_a_reflection_change_nothing(n: int, shift: float, chosen: Any) -> None:
     loc, scale, y = (chosen.draw(vector(n, e)) for e in (places, st.floats(0.1, 10.0), places))
@@ -422,7 +425,7 @@ def test_a_common_shift_and_a_reflection_change_nothing(n: int, shift: float, ch
             assert_allclose(turned, plain, rtol=0, atol=1e-14)
 
 
-@settings(law, max_examples=6)
+@settings(law, max_examples=2)
 @given(sizes, st.data())
 def test_power_exponentials_of_shape_one_and_two_are_laplace_and_normal(n: int, chosen: Any) -> None:
     loc, scale, y = (chosen.draw(vector(n, e)) for e in (places, st.floats(0.5, 3.0), places))

@@ -254,7 +254,7 @@ def covariances(rng: np.random.Generator, n: int, d: int, condition: float, larg
 def test_multivariate_normal(condition: float, d: int, scale: float) -> None:
     """The kernel is as narrow as the smallest eigenvalue, so that the sum is as badly conditioned."""
     rng = np.random.default_rng(int(condition) + d)
-    n = 7
+    n = 5
     left, right = (covariances(rng, n, d, condition, scale**2) for _ in range(2))
     lengthscale = scale / condition**0.5
     kernel = Gaussian(lengthscale)

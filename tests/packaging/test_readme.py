@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from ..processes import run_python
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -16,16 +15,13 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```", README, flags=re.MULTILINE | re.DO
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
+QUICK = {"training_with_skce": ["--quick"]}
+"""Options of examples that are studies."""
+
+
 def run(*arguments: str) -> str:
     """Standard output of a fresh interpreter in which every warning is an error."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error::RuntimeWarning", *arguments],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return run_python("-W", "error::RuntimeWarning", *arguments).stdout
 
 
 def test_readme_has_code():
@@ -39,17 +35,13 @@ def test_first_block_is_short_and_on_the_first_screen():
     assert README[: README.index(first)].count("\n") < 25
 
 
-@pytest.mark.parametrize("index", range(len(BLOCKS)))
-def test_readme_code_runs(index: int):
-    # Later blocks may go on from earlier ones, as a reader would.
-    run("-c", "\n".join(BLOCKS[: index + 1]))
-
-
-def test_readme_output_is_what_is_printed():
-    """The lines shown after ``prints`` are those that the first block prints."""
+def test_readme_code_prints_what_is_shown():
+    """All blocks, one after the other as a reader would; the lines shown are those that the first prints."""
     shown = re.search(r"^```text\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
     assert shown
-    assert run("-c", BLOCKS[0]) == shown.group(1)
+    first, *later = BLOCKS
+    printed = run("-c", "\n".join([first, "print('-- later')", *later]))
+    assert printed.split("-- later\n")[0] == shown.group(1)
 
 
 def test_readme_names_targets_that_exist():
@@ -60,4 +52,4 @@ def test_readme_names_targets_that_exist():
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs(path: Path):
-    assert run(str(path)).strip()
+    assert run(str(path), *QUICK.get(path.stem, [])).strip()

@@ -70,7 +70,7 @@ def test_debiased_errors_of_a_calibrated_model() -> None:
     """Squared errors have mean zero; of the bias of total variation about three fifths are left."""
     rng = np.random.default_rng(10)
     values = {"squared": [], "plug-in": [], "debiased": []}
-    for _ in range(300):
+    for _ in range(200):
         p = rng.random(100)
         y = (rng.random(100) < p).astype(int)
         values["squared"].append(float(ece(y, p, distance="squared_euclidean", estimator="debiased")))

@@ -27,7 +27,8 @@ def test_false_statements_about_calibrated_models(family):
     """Any statement, and any departure from the band: at most the level, within binomial error."""
     rng = np.random.default_rng(len(family))
     false = np.zeros(2)
-    for _ in range(REPEATS):
+    repeats = REPEATS if family in ("Normal", "Categorical") else 50
+    for _ in range(repeats):
         if family == "draws":
             y, pred = draws(rng, 40)
         else:
@@ -35,8 +36,8 @@ def test_false_statements_about_calibrated_models(family):
             y = pred.sample(rng)
         found = witness(y, pred, 10, segments=rng.integers(0, 3, 40), rng=rng, **OPTIONS)
         false += [bool(found.statements), bool((found.pvalues <= 0.1).any())]
-    assert (false <= stats.binom.ppf(0.9995, REPEATS, 0.1)).all()
-    assert (false >= stats.binom.ppf(0.0005, REPEATS, 0.1)).all()  # and no bound is loose
+    assert (false <= stats.binom.ppf(0.9995, repeats, 0.1)).all()
+    assert (false >= stats.binom.ppf(0.0005, repeats, 0.1)).all()  # and, of many, no bound is loose
 
 
 def test_false_statements_beside_a_true_one():

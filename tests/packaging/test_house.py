@@ -1,0 +1,176 @@
+"""The house: how far a call goes, what is shown at the door, and who looks behind it.
+
+Numbers and lists here are what is true now. They may become smaller, never larger.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+import numpy as np
+
+import wellcal as wc
+from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
+
+ROOT = Path(__file__).parents[2]
+
+FILES_OF_A_CALL = 25
+"""Files that a small call of `skce` passes through; wanted are 15."""
+
+SHOWN_BESIDE_PUBLIC_NAMES = {
+    *("_arrays", "comparison", "expectations", "measures", "monitoring", "predictions", "problem"),
+    "witnesses",
+}
+"""Rooms that `dir(wellcal)` still shows; wanted are none."""
+
+SHADOWED = {"wellcal.displays.style"}
+"""Modules hidden by a function of their name; wanted are none."""
+
+PRIVATE_NAMES = Path(__file__).with_name("private_names.txt")
+"""Private names of rooms that tests still use, a file and a name in each line; wanted are none."""
+
+
+# -- a call -------------------------------------------------------------------------------------------
+
+
+def files_passed(call: Any) -> set[str]:
+    """Files of the package in which any function runs."""
+    package = str(Path(wc.__file__).parent)
+    found: set[str] = set()
+
+    def on_event(frame: FrameType, event: str, argument: Any) -> None:
+        if frame.f_code.co_filename.startswith(package):
+            found.add(frame.f_code.co_filename[len(package) + 1 :])
+
+    before = sys.getprofile()
+    sys.setprofile(on_event)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return found
+
+
+def test_a_small_call_passes_few_files() -> None:
+    """16 normals, a given kernel and a batch that is already built."""
+    pred, y = wc.Normal(np.linspace(-1.0, 1.0, 16), np.ones(16)), np.zeros(16)
+    kernel = ExpDistance(Wasserstein()) @ Gaussian()
+    wc.skce(y, pred, kernel=kernel)  # what is imported or remembered on the first call
+    passed = files_passed(lambda: wc.skce(y, pred, kernel=kernel))
+    assert "measures/_skce.py" in passed, "the probe itself must see the call"
+    assert len(passed) <= FILES_OF_A_CALL, sorted(passed)
+
+
+# -- what is shown ------------------------------------------------------------------------------------
+
+
+def modules() -> Iterator[tuple[str, ModuleType]]:
+    for module in pkgutil.walk_packages(wc.__path__, prefix="wellcal."):
+        yield module.name, importlib.import_module(module.name)
+
+
+def test_the_door_shows_public_names() -> None:
+    shown = {name for name in dir(wc) if not (name.startswith("__") and name.endswith("__"))}
+    assert set(wc.__all__) - {"__version__"} <= shown
+    public_rooms = {"kernels", "engines", "hypotests", "displays", "conformance", "scaling", "torch", "jax"}
+    public_rooms |= {"cli", "demo"}  # imported by other tests
+    extra = shown - set(wc.__all__) - public_rooms
+    assert extra <= SHOWN_BESIDE_PUBLIC_NAMES, extra - SHOWN_BESIDE_PUBLIC_NAMES
+
+
+def test_no_public_module_is_shadowed() -> None:
+    shadowed: set[str] = set()
+    for name, module in modules():
+        parent, _, leaf = name.rpartition(".")
+        if not leaf.startswith("_") and getattr(sys.modules[parent], leaf) is not module:
+            shadowed.add(name)
+    assert shadowed <= SHADOWED, shadowed - SHADOWED
+
+
+def test_twelve_layers() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (contract,) = settings["tool"]["importlinter"]["contracts"]
+    assert len(contract["layers"]) <= 12
+    rooms = {room for layer in contract["layers"] for room in layer.replace("|", ":").split(":")}
+    assert all(":" not in room and "." not in room.strip() for room in rooms), "modules are not layers"
+
+
+# -- who looks behind it ------------------------------------------------------------------------------
+
+
+def is_private(name: str) -> bool:
+    """Whether any part of a dotted name begins with an underscore; `_arrays` is a room like others."""
+    parts = name.removeprefix("wellcal._arrays").split(".")
+    return any(part.startswith("_") and not part.startswith("__") for part in parts)
+
+
+def imported_names(tree: ast.AST) -> dict[str, str]:
+    """What stands for something of the package in a file, and what it stands for."""
+    known: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "wellcal":
+            known |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            ours = [alias for alias in node.names if alias.name.split(".")[0] == "wellcal"]
+            known |= {alias.asname or alias.name: alias.name for alias in ours}
+    return known
+
+
+def private_names(tree: ast.AST) -> Iterator[str]:
+    """Private names of rooms in a file: imported, reached through what is imported, or replaced by name."""
+    known = imported_names(tree)
+    yield from filter(is_private, known.values())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr != "_arrays":
+            first, _, rest = ast.unparse(node.value).partition(".")
+            if first in known:
+                yield ".".join(filter(None, (known[first], rest, node.attr)))
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("setattr", "delattr"):
+            texts = [str(part.value) for part in node.args[:2] if isinstance(part, ast.Constant)]
+            for text in filter(is_private, texts):
+                yield text if "." in text else f"{ast.unparse(node.args[0])}.{text}"
+
+
+def test_the_scan_sees_what_it_should() -> None:
+    code = """
+import wellcal as wc
+from wellcal import measures
+from wellcal._arrays.namespaces import to_numpy
+from wellcal.engines import tiled
+from wellcal.engines.tiled import Tiled, _better_listed
+from wellcal.measures._ucme import ucme
+monkeypatch.setattr(tiled, "_SIZE", 3)
+monkeypatch.setattr("wellcal.engines.tiled._OTHER", 3)
+tiled._elements(Tiled()._run(wc.Normal(0, 1)))
+wc.problem._prepare
+"""
+    assert set(private_names(ast.parse(code))) == {
+        "wellcal.engines.tiled._better_listed",
+        "wellcal.measures._ucme.ucme",
+        "tiled._SIZE",
+        "wellcal.engines.tiled._OTHER",
+        "wellcal.engines.tiled._elements",
+        "wellcal.problem._prepare",
+    }
+
+
+def found_private_names() -> set[str]:
+    found: set[str] = set()
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        where = path.relative_to(ROOT).as_posix()
+        found |= {f"{where} {name}" for name in private_names(ast.parse(path.read_text()))}
+    return found
+
+
+def test_tests_use_names_of_rooms() -> None:
+    """A test that needs a private name keeps its room from being rebuilt."""
+    allowed = set(PRIVATE_NAMES.read_text().splitlines())
+    assert not found_private_names() - allowed, "use a public name, or a name of the room"
