@@ -19,7 +19,9 @@ a model's output         :func:`adapter`, so that every function takes it as pre
 a closed form            :func:`elementary` for the family, :func:`closed_form` for each kernel
 a kernel on targets      derive from :class:`wellcal.kernels.TargetKernel` or :class:`~wellcal.kernels.Radial`
 a metric                 derive from :class:`wellcal.kernels.Metric`, and register its distances
+what is proven of them   a :class:`Proof` with a citation, as `proof` in the body of the class
 an engine                derive from :class:`Engine`; :func:`engine` makes it known by name
+a test                   derive from :class:`Method`; a `name` makes it known by that name
 =======================  ================================================================================
 """
 
@@ -38,8 +40,10 @@ from wellcal.expectations.distances import Context, PreparedDistance, embedded
 from wellcal.expectations.lowering import LOWERINGS, Atoms
 from wellcal.expectations.rules.elements import FullNormals, Laplaces, Normals, Points, Poissons
 from wellcal.expectations.rules.elements import rule as closed_form
+from wellcal.hypotests import Method, Outcome, Setup, monte_carlo_pvalue, target_sets
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.metrics import DISTANCES, Metric
+from wellcal.kernels.proofs import Proof
 from wellcal.measures.scores.row_functions import by_rows
 from wellcal.measures.scores.rules import CRPS_RULES, ENERGY_RULES, MIXTURE_CRPS_RULES
 from wellcal.predictions import (
@@ -67,10 +71,14 @@ __all__ = [
     "Engine",
     "FullNormals",
     "Laplaces",
+    "Method",
     "Normals",
+    "Outcome",
     "Points",
     "Poissons",
     "Problem",
+    "Proof",
+    "Setup",
     "Sums",
     "Support",
     "adapter",
@@ -87,12 +95,14 @@ __all__ = [
     "engine",
     "family",
     "lowering",
+    "monte_carlo_pvalue",
     "nonnegative",
     "parameter",
     "positive",
     "quiet",
     "real",
     "simplex",
+    "target_sets",
     "temperature",
     "to_numpy",
     "unit_interval",
@@ -114,12 +124,14 @@ def distance(
     Examples
     --------
     >>> import numpy as np, wellcal as wc
-    >>> from wellcal.kernels import Euclidean, ExpDistance, Gaussian
-    >>> @distance(Euclidean, wc.Beta, replace=True)
-    ... def of_shapes(metric, predictions):
+    >>> from wellcal.kernels import ExpDistance, Gaussian, Metric
+    >>> class OfShapes(Metric):
+    ...     "Distance of the two shapes."
+    >>> @distance(OfShapes, wc.Beta)
+    ... def shapes(metric, predictions):
     ...     return np.stack([predictions.a, predictions.b], axis=1)
     >>> pred = wc.Beta(np.array([1.0, 2.0, 3.0]), 2.0)
-    >>> float(wc.skce([0.1, 0.2, 0.9], pred, kernel=ExpDistance(Euclidean()) @ Gaussian())) < 1.0
+    >>> float(wc.skce([0.1, 0.2, 0.9], pred, kernel=ExpDistance(OfShapes()) @ Gaussian())) < 1.0
     True
     """
 

@@ -49,7 +49,8 @@ def limited(*, work: int | None = None, cache: int | None = None) -> Generator[B
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
     before = budget.work, budget.cache
-    budget.work, budget.cache = work or budget.work, cache or budget.cache
+    budget.work = budget.work if work is None else work
+    budget.cache = budget.cache if cache is None else cache
     try:
         yield budget
     finally:

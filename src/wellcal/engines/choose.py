@@ -59,7 +59,7 @@ def choose_engine(engine: str | Engine, problem: Problem | None = None) -> Engin
     """
     if isinstance(engine, Engine):
         return _checked(engine, problem)
-    if not isinstance(engine, str):
+    if not isinstance(engine, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # users get it wrong
         raise TypeError(f"engine must be a name, or an engine such as Tiled(), found {engine!r}")
     if engine != "auto":
         return _checked(_ENGINES[one_of(engine, "engine", ("auto", *_ENGINES))].engine, problem)

@@ -370,7 +370,7 @@ def nonempty(batch: Predictions) -> None:
 # -- the door of every measure and test ----------------------------------------------------------
 
 
-def check_inputs(y: object, pred: object, name: str = "pred") -> tuple[Array, Any]:
+def check_inputs(y: object, pred: object, name: str = "pred") -> tuple[Array, Predictions]:
     """Targets in the form that computations use, and the predictions they belong to.
 
     Parameters
