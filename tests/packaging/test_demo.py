@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
+from wellcal.cli import app
 from wellcal.demo import main
+
+from ..processes import run_python
 
 
 @pytest.fixture(scope="module")
 def printed() -> str:
     """What ``python -m wellcal.demo`` prints."""
-    done = subprocess.run([sys.executable, "-m", "wellcal.demo"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    done = run_python("-m", "wellcal.demo")
     assert not done.stderr
     return done.stdout
 
@@ -26,9 +28,7 @@ def test_fits_a_terminal(printed: str):
 
 
 def test_is_repeatable_and_the_same_from_the_command_line(printed: str):
-    command = [sys.executable, "-m", "wellcal", "demo"]
-    again = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert again.stdout == printed
+    assert CliRunner().invoke(app, ["demo"]).output == printed
 
 
 def test_names_the_remedy_where_scikit_learn_is_missing(
