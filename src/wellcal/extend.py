@@ -1,28 +1,24 @@
-"""Bring your own: families, kernels with closed forms, metrics, engines, tests, adapters.
+"""What families, kernels, metrics, tests, engines and adapters of your own are made with.
 
-Everything that wellcal knows about a family, a kernel or a metric is registered by class, and what a user
-registers is treated like what comes with the package. Registration is a decorator, made once, where the class
-is defined. `examples/your_own_family.py`, `your_own_kernel.py`, `your_own_engine.py` and `your_own_test.py`
-show all of it.
+A class of your own derives from a public base class and is accepted wherever one of the package is. What else
+is known about it is registered with a decorator, once, in the file in which the class is defined: the package
+registers its own rules in the same way, and yours are treated like them.
 
-=======================  ================================================================================
-to teach                 register
-=======================  ================================================================================
-a family                 derive from :class:`wellcal.Predictions`, with :func:`family` and :func:`parameter`;
-                         nothing needs to be registered
-its distance             :func:`distance` for a metric and the family
-its default kernel       :func:`default_metric`, :func:`default_target_kernel`
-its atoms                :func:`lowering`, where the usual rules for numbers and vectors do not serve
-its scores               :func:`crps`, :func:`energy_score`; quadrature and atoms serve where there is none
-its temperature          :func:`temperature`, for :class:`wellcal.TemperatureScaling`
-a model's output         :func:`adapter`, so that every function takes it as predictions
-a closed form            :func:`elementary` for the family, :func:`closed_form` for each kernel
-a kernel on targets      derive from :class:`wellcal.kernels.TargetKernel` or :class:`~wellcal.kernels.Radial`
-a metric                 derive from :class:`wellcal.kernels.Metric`, and register its distances
-what is proven of them   a :class:`Proof` with a citation, as `proof` in the body of the class
-an engine                derive from :class:`Engine`; :func:`engine` makes it known by name
-a test                   derive from :class:`Method`; a `name` makes it known by that name
-=======================  ================================================================================
+======================  ==================================================================================
+you bring               you write
+======================  ==================================================================================
+a family                a class that derives from :class:`wellcal.Predictions`, with :func:`family` and
+                        :func:`parameter`
+a kernel on targets     a class that derives from :class:`~wellcal.kernels.Radial`,
+                        :class:`~wellcal.kernels.TargetKernel` or :class:`~wellcal.kernels.Kernel`
+a metric                a class that derives from :class:`~wellcal.kernels.Metric`, and its :func:`distance`
+                        for each family
+a proof of either       a :class:`~wellcal.kernels.Proof` with a citation, as `proof` in the body of the class
+a closed form           :func:`closed_form` for a kernel, :func:`elementary` for a family
+a test                  a class that derives from :class:`~wellcal.hypotests.Method`, with a `name`
+an engine               a class that derives from :class:`~wellcal.engines.Engine`, and :func:`engine`
+a model's output        an :func:`adapter`, so that every function takes it as predictions
+======================  ==================================================================================
 """
 
 from __future__ import annotations
