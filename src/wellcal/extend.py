@@ -148,10 +148,11 @@ def distance(
 def lowering(family: Family, *, replace: bool = False) -> Callable[[Any], Any]:
     """Register how predictions of a family become weighted atoms.
 
-    The function takes a batch and two numbers, of atoms wanted for each scalar and for each vector, and
-    returns :class:`Atoms`: values ``(n, S)`` or ``(n, S, d)``, weights ``(n, S)`` that sum to one, and a few
-    words that say how. ``nested=True`` says that every second atom makes a coarser rule, from which the error
-    is estimated.
+    The function takes a batch, the number of atoms for a prediction of a number, and that for one of a
+    vector. It returns :class:`Atoms`: values ``(n, S)`` or ``(n, S, d)``, weights ``(n, S)`` that sum to one,
+    and a few words that say how. ``nested=True`` says that every second atom makes a coarser rule, from which
+    the error is estimated. Register it where the atoms that a family gets otherwise will not do: quantiles at
+    normal scores, or draws.
     """
     return LOWERINGS.register(family, replace=replace)
 
@@ -159,8 +160,8 @@ def lowering(family: Family, *, replace: bool = False) -> Callable[[Any], Any]:
 def default_metric(family: Family, *, replace: bool = False) -> Callable[[Any], Any]:
     """Register the metric of a family's default kernel.
 
-    The function takes the default kernel on targets and returns the metric and the power of its kernel; both
-    should be proven to go together.
+    The function takes the default kernel on targets, and returns a metric and a power: the default kernel on
+    predictions is ``ExpDistance(metric, lengthscale, power)``. Take one that is proven to be a kernel.
     """
     return METRICS.register(family, replace=replace)
 

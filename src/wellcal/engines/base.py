@@ -96,7 +96,7 @@ class Engine(ABC):
         return InChunks().rectangle(form, ops, a, b)
 
     def map_tiles(self, problem: Problem, work: Callable[[slice, slice, Array], Result]) -> Iterator[Result]:
-        """`work(i, j, h)` on tiles that cover all pairs i < j, for reductions of their own; NumPy only.
+        """`work(i, j, h)` on tiles that cover all pairs i < j, for reductions other than sums; NumPy only.
 
         `i` and `j` are slices of cases and `h` their values, zero where not i < j.
         """

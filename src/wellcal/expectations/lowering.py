@@ -266,7 +266,7 @@ def _by_lattice(predictions: Any) -> Atoms:
     values = low[:, None] + stride[:, None] * steps[None, :]
     log_mass = xp.permute_dims(widen(predictions.log_prob(xp.permute_dims(values, (1, 0)))), (1, 0))
     sampled = xp.exp(log_mass) * stride[:, None]
-    # A strongly dispersed count piles up at zero, which a stride misses: the masses of its cells then serve.
+    # A strongly dispersed count piles up at zero, which a stride misses: masses of cells are then used.
     smooth = xp.abs(xp.sum(stop_gradient(sampled), axis=1) - 1.0) < 1e-8
     score = xp.where(xp.isfinite(log_mass), log_mass, xp.zeros_like(log_mass))
     cells = _cell_masses(predictions, values, stride) * xp.exp(score - stop_gradient(score))

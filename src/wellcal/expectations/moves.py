@@ -23,7 +23,7 @@ from wellcal.kernels.targets import Gaussian, RationalQuadratic
 MOVE = 0.035
 """Largest change of a parameter from which a polynomial leads back: subtraction keeps 13 digits there."""
 
-_LEAST = 1e-30  # rates and weights below are none
+_LEAST = 1e-30  # smaller rates and weights count as zero
 
 Change = Callable[[Ops, Any, Any, Any], list[Array]]
 """From operations, an element, its change and a kernel to relative changes ``(p, K)``."""
