@@ -30,6 +30,19 @@ def map_rows(function: Callable[[Array], Array], rows: Rows) -> Rows:
     return rows if rows is None or isinstance(rows, (float, int)) else function(rows)
 
 
+def map_both(function: Callable[[Array, Array], Array], a: Rows, b: Rows) -> Rows:
+    """A tree of `function` applied to matching arrays of two trees of one shape, which share their facts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> map_both(lambda x, y: x - y, (np.ones(2), -1.0), (np.zeros(2), -1.0))
+    (array([1., 1.]), -1.0)
+    """
+    rest = iter(arrays_of(b))
+    return map_rows(lambda array: function(array, next(rest)), a)
+
+
 def slice_rows(rows: Rows, index: Any) -> Rows:
     """The same rows for some of the cases: a slice, or integer positions."""
     if isinstance(index, slice):
