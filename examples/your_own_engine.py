@@ -1,7 +1,7 @@
 """An engine of your own: who visits the pairs of cases, and how.
 
 This one cuts the triangle of pairs into bands and sums them in single precision, after the terms of h have
-been cancelled in double precision. It stands for what an engine is for: another machine, another array
+been cancelled in double precision. It shows what an engine is for: another machine, another array
 library, another trade of accuracy against time. Two methods are enough.
 
     python examples/your_own_engine.py

@@ -23,7 +23,7 @@ from wellcal.kernels import Wasserstein
 
 @extend.family
 class Weibull(wc.Predictions):
-    """Weibull distributions of a lifetime, with survival function ``exp(-(y / scale)**shape)``."""
+    """Weibull distributions of a lifetime: ``P(Y > y) = exp(-(y / scale)**shape)``."""
 
     shape: Any = parameter(positive)
     scale: Any = parameter(positive)
@@ -80,11 +80,12 @@ class Weibull(wc.Predictions):
 
 
 @extend.crps(Weibull)
-@extend.by_rows  # the incomplete gamma function is NumPy's: this adds the other libraries, and derivatives
+@extend.by_rows  # written for NumPy: this adds the other libraries, and derivatives
 def weibull_crps(pred: Weibull, y: np.ndarray) -> np.ndarray:
     """Scores of n cases."""
-    below = special.gammainc(1.0 + 1.0 / pred.shape, (y / pred.scale) ** pred.shape)  # share of the mean
-    return y * (2.0 * pred.cdf(y) - 1.0) + pred.mean() * (2.0 ** (-1.0 / pred.shape) - 2.0 * below)
+    below = special.gammainc(1.0 + 1.0 / pred.shape, (y / pred.scale) ** pred.shape)
+    smaller = 2.0 ** (-1.0 / pred.shape)  # E min(Z, Z') / E Z
+    return y * (2.0 * pred.cdf(y) - 1.0) + pred.mean() * (smaller - 2.0 * below)
 
 
 # -- its atoms: the trapezoidal rule in the normal score, with atoms that move with the parameters ----------

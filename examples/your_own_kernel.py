@@ -30,7 +30,8 @@ class Ripple(Radial):
 
     def radial(self, ops: Any, squared: Any) -> Any:
         """The kernel at a squared distance."""
-        return ops.exp(-0.5 * squared / self.lengthscale**2) * ops.xp.cos(self.frequency * ops.root(squared))
+        wave = ops.xp.cos(self.frequency * ops.root(squared))
+        return wave * ops.exp(-0.5 * squared / self.lengthscale**2)
 
 
 # -- its closed form: E k(Z, Z') for two normals, and for a normal and a point ------------------------
@@ -39,7 +40,7 @@ class Ripple(Radial):
 @extend.closed_form(Ripple, extend.Normals, extend.Normals, scalar=True)
 @extend.closed_form(Ripple, extend.Normals, extend.Points, scalar=True)
 def ripple_of_normals(ops: Any, kernel: Ripple, a: Any, b: Any) -> Any:
-    """The difference of the two is N(m, v): complete the square in E exp(-D^2 / (2 l^2) + i w D)."""
+    """The two differ by D ~ N(m, v): complete the square in E exp(-D^2 / (2 l^2) + i w D)."""
     m = a.x[0] - b.x[0]
     v = a.v[0] + (b.v[0] if isinstance(b, extend.Normals) else 0.0)
     spread = 1.0 + v / kernel.lengthscale**2

@@ -33,23 +33,23 @@ class NeymanSmooth(Method):
     def run(self, setup: Setup) -> Outcome:
         """The exact p-value of Neyman's statistic."""
         # Blocks of sets of targets, (r, n) each. The very first set is the observed one.
-        values = np.concatenate([self.statistic(setup.predictions, sets) for sets in target_sets(setup)])
-        observed, null = float(values[0]), values[1:]
+        blocks = [self.statistic(setup.predictions, sets) for sets in target_sets(setup)]
+        observed, *null = np.concatenate(blocks).tolist()
         return Outcome(
             statistic=observed,
-            pvalue=monte_carlo_pvalue(observed, null),
+            pvalue=monte_carlo_pvalue(observed, np.array(null)),
             label=f"Neyman's statistic of order {self.order}",
-            null=null,
+            null=np.array(null),
             provenance={"n_resamples": setup.n_resamples, "order": self.order},
         )
 
     def statistic(self, predictions: Any, targets: np.ndarray) -> np.ndarray:
-        """``sum_k (sum_i p_k(u_i))^2 / n`` for sets of targets ``(r, n)``, with p_k orthonormal on [0, 1]."""
+        """``sum_k (sum_i p_k(u_i))^2 / n`` for sets ``(r, n)``, with p_k orthonormal on [0, 1]."""
         u = predictions.cdf(targets)
         total = np.zeros(len(u))
-        for degree in range(1, self.order + 1):
-            polynomial = np.sqrt(2 * degree + 1) * legendre.legval(2 * u - 1, np.eye(degree + 1)[degree])
-            total += polynomial.sum(axis=1) ** 2 / u.shape[1]
+        for k in range(1, self.order + 1):
+            p_k = np.sqrt(2 * k + 1) * legendre.legval(2 * u - 1, np.eye(k + 1)[k])
+            total += p_k.sum(axis=1) ** 2 / u.shape[1]
         return total
 
 
@@ -64,7 +64,7 @@ def main() -> None:
     timid = wc.calibration_test(y, wc.Normal(mu, np.full(200, 1.4)), method="neyman_smooth", rng=1)
     print(f"\nspread 1.4 times too large: p = {timid.pvalue:.3g}")
 
-    # The level holds for few cases too, and for an ensemble of five draws for each of them.
+    # The error rate holds for few cases too, and for an ensemble of five draws for each of them.
     pvalues = []
     for seed in range(200):
         rng = np.random.default_rng(seed)
@@ -75,7 +75,7 @@ def main() -> None:
         )
         pvalues.append(test.pvalue)
     share = float(np.mean(np.array(pvalues) <= 0.05))
-    print(f"calibrated ensembles rejected at level 0.05: {share:.1%} of {len(pvalues)}")
+    print(f"calibrated ensembles rejected at alpha = 0.05: {share:.1%} of {len(pvalues)}")
 
 
 if __name__ == "__main__":

@@ -256,7 +256,7 @@ def _standardised(value: float, error: float) -> float:
 
 
 def _together(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
-    """What was noted of both models, and apart what differs."""
+    """What was noted of both models together; where they differ, of each."""
     same = {name: item for name, item in a.items() if name in b and b[name] == item}
     for model, notes in (("A", a), ("B", b)):
         same.update({f"{name} of {model}": item for name, item in notes.items() if name not in same})

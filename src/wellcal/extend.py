@@ -1,28 +1,24 @@
-"""Bring your own: families, kernels with closed forms, metrics, engines, tests, adapters.
+"""What families, kernels, metrics, tests, engines and adapters of your own are made with.
 
-Everything that wellcal knows about a family, a kernel or a metric is registered by class, and what a user
-registers is treated like what comes with the package. Registration is a decorator, made once, where the class
-is defined. `examples/your_own_family.py`, `your_own_kernel.py`, `your_own_engine.py` and `your_own_test.py`
-show all of it.
+A class of your own derives from a public base class and is accepted wherever one of the package is. What else
+is known about it is registered with a decorator, once, in the file in which the class is defined: the package
+registers its own rules in the same way, and yours are treated like them.
 
-=======================  ================================================================================
-to teach                 register
-=======================  ================================================================================
-a family                 derive from :class:`wellcal.Predictions`, with :func:`family` and :func:`parameter`;
-                         nothing needs to be registered
-its distance             :func:`distance` for a metric and the family
-its default kernel       :func:`default_metric`, :func:`default_target_kernel`
-its atoms                :func:`lowering`, where the usual rules for numbers and vectors do not serve
-its scores               :func:`crps`, :func:`energy_score`; quadrature and atoms serve where there is none
-its temperature          :func:`temperature`, for :class:`wellcal.TemperatureScaling`
-a model's output         :func:`adapter`, so that every function takes it as predictions
-a closed form            :func:`elementary` for the family, :func:`closed_form` for each kernel
-a kernel on targets      derive from :class:`wellcal.kernels.TargetKernel` or :class:`~wellcal.kernels.Radial`
-a metric                 derive from :class:`wellcal.kernels.Metric`, and register its distances
-what is proven of them   a :class:`Proof` with a citation, as `proof` in the body of the class
-an engine                derive from :class:`Engine`; :func:`engine` makes it known by name
-a test                   derive from :class:`Method`; a `name` makes it known by that name
-=======================  ================================================================================
+======================  ==================================================================================
+you bring               you write
+======================  ==================================================================================
+a family                a class that derives from :class:`wellcal.Predictions`, with :func:`family` and
+                        :func:`parameter`
+a kernel on targets     a class that derives from :class:`~wellcal.kernels.Radial`,
+                        :class:`~wellcal.kernels.TargetKernel` or :class:`~wellcal.kernels.Kernel`
+a metric                a class that derives from :class:`~wellcal.kernels.Metric`, and its :func:`distance`
+                        for each family
+a proof of either       a :class:`~wellcal.kernels.Proof` with a citation, as `proof` in the body of the class
+a closed form           :func:`closed_form` for a kernel, :func:`elementary` for a family
+a test                  a class that derives from :class:`~wellcal.hypotests.Method`, with a `name`
+an engine               a class that derives from :class:`~wellcal.engines.Engine`, and :func:`engine`
+a model's output        an :func:`adapter`, so that every function takes it as predictions
+======================  ==================================================================================
 """
 
 from __future__ import annotations
@@ -152,10 +148,11 @@ def distance(
 def lowering(family: Family, *, replace: bool = False) -> Callable[[Any], Any]:
     """Register how predictions of a family become weighted atoms.
 
-    The function takes a batch and two numbers, of atoms wanted for each scalar and for each vector, and
-    returns :class:`Atoms`: values ``(n, S)`` or ``(n, S, d)``, weights ``(n, S)`` that sum to one, and a few
-    words that say how. ``nested=True`` says that every second atom makes a coarser rule, from which the error
-    is estimated.
+    The function takes a batch, the number of atoms for a prediction of a number, and that for one of a
+    vector. It returns :class:`Atoms`: values ``(n, S)`` or ``(n, S, d)``, weights ``(n, S)`` that sum to one,
+    and a few words that say how. ``nested=True`` says that every second atom makes a coarser rule, from which
+    the error is estimated. Register it where the atoms that a family gets otherwise will not do: quantiles at
+    normal scores, or draws.
     """
     return LOWERINGS.register(family, replace=replace)
 
@@ -163,8 +160,8 @@ def lowering(family: Family, *, replace: bool = False) -> Callable[[Any], Any]:
 def default_metric(family: Family, *, replace: bool = False) -> Callable[[Any], Any]:
     """Register the metric of a family's default kernel.
 
-    The function takes the default kernel on targets and returns the metric and the power of its kernel; both
-    should be proven to go together.
+    The function takes the default kernel on targets, and returns a metric and a power: the default kernel on
+    predictions is ``ExpDistance(metric, lengthscale, power)``. Take one that is proven to be a kernel.
     """
     return METRICS.register(family, replace=replace)
 

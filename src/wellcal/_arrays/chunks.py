@@ -26,7 +26,7 @@ class Budget:
     work
         Of a temporary array: 16 MB of float64.
     cache
-        Of an array that is gone over several times, or that meets another: 1 MiB stays in a core's cache,
+        Of an array that is read several times, or combined with another: 1 MiB stays in a core's cache,
         and less would make threads wait for the interpreter's lock.
     """
 

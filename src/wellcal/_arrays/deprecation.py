@@ -1,4 +1,4 @@
-"""Old names that keep working for one version, with a warning that says the new ones."""
+"""Old names that keep working for one version, with a warning that names the new ones."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write a file under a temporary name beside `path` and move it into place.
+    """Write a file under a temporary name next to `path` and move it into place.
 
     A reader, or a crash, meets the old file or the new one and never a part of it. Nothing is left behind
     where writing fails.

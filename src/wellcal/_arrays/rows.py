@@ -76,7 +76,7 @@ def as_outer(a: Rows, b: Rows) -> tuple[Rows, Rows]:
 
 
 def first_array(rows: Rows) -> Array:
-    """The first array of the tree, which tells library, device and number of rows; None if there is none."""
+    """The first array of the tree, with its library, device and number of rows; None if there is none."""
     if not isinstance(rows, tuple):
         return None if isinstance(rows, (float, int)) else rows
     for part in cast("tuple[Any, ...]", rows):

@@ -1,10 +1,10 @@
 """Checks for kernels and families of your own.
 
-A family is a frozen dataclass that derives from :class:`wellcal.Predictions`, names its arrays and can be
-sampled or has a quantile function. A kernel is a :class:`wellcal.kernels.Callable`, or derives from
+A family derives from :class:`wellcal.Predictions`, declares its parameters, and can be sampled or has a
+quantile function. A kernel is a :class:`wellcal.kernels.Callable`, or derives from
 :class:`wellcal.kernels.TargetKernel` or :class:`wellcal.kernels.Radial`. :func:`check_predictions` and
-:func:`check_kernel` hold them against simulation and against the laws that everything in this library
-obeys; call them in your own tests. All checks are made with a fixed seed: what passes once passes again.
+:func:`check_kernel` compare them with simulation, and with the laws that everything in this library obeys;
+call them in your own tests. All checks are made with a fixed seed: what passes once passes again.
 """
 
 from wellcal.conformance.families import check_predictions

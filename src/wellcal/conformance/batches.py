@@ -142,7 +142,7 @@ def _same_draws(batch: Predictions, order: NDArray, rng: np.random.Generator, si
         return
     whole, part = whole[:, order].astype(np.float64), part.astype(np.float64)
     spread_of_means = np.sqrt((whole.var(axis=0) + part.var(axis=0)) / size)
-    # What was drawn once in all may as well have been drawn never.
+    # What was drawn only once might as well never have been drawn.
     largest = np.abs(whole - np.median(whole, axis=0)).max(axis=0)
     largest = np.maximum(largest, np.abs(part - np.median(part, axis=0)).max(axis=0))
     slack = (1e2 * rounding(batch) + 4.0 * size * EPSILON) * np.abs(whole).max(axis=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wellcal._arrays.deprecation import renamed_names
 from wellcal.engines.base import Engine, Support
 from wellcal.engines.choose import choose_engine, register_engine
 from wellcal.engines.tiled import Tiled
@@ -9,3 +10,5 @@ from wellcal.engines.tiled import Tiled
 register_engine(Tiled())
 
 __all__ = ["Engine", "Support", "Tiled", "choose_engine", "register_engine"]
+
+__getattr__ = renamed_names(__name__, {"get_engine": "wellcal.engines.choose_engine"})

@@ -28,7 +28,7 @@ Pieces = Callable[[], Iterable[Piece]]
 Summation = Callable[[Problem, Pieces, tuple[int, ...]], tuple[Array, Array]]
 """From a problem, its pieces and the shape of row sums to the total and the row sums."""
 
-_PROBE = 8  # cases whose pairs tell which tensors the kernel depends on
+_PROBE = 8  # cases whose pairs show which tensors the kernel depends on
 
 
 def sum_with_gradient(

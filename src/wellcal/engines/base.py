@@ -45,12 +45,32 @@ class Engine(ABC):
 
     Derive from this class to bring an engine of your own: `name` and :meth:`triangle` are all that is
     needed, and every function that takes ``engine=`` accepts it. What is not overridden is done in plain
-    loops on the library that the arrays come from.
+    loops on the library that the arrays come from. :func:`register_engine` makes it known by its name.
 
     Attributes
     ----------
     name
         How results call it.
+
+    Examples
+    --------
+    All pairs at once, for as many cases as memory holds:
+
+    >>> import numpy as np, wellcal as wc
+    >>> class AtOnce(Engine):
+    ...     name = "at once"
+    ...
+    ...     def triangle(self, problem):
+    ...         everything = slice(0, problem.n)
+    ...         h = np.asarray(problem.values(everything, everything))
+    ...         above = np.triu(h, 1)
+    ...         return Sums(above.sum(), above.sum(axis=0) + above.sum(axis=1))
+    >>> y, pred = np.linspace(-1.0, 1.0, 50), wc.Normal(np.zeros(50), np.ones(50))
+    >>> estimate = wc.skce(y, pred, engine=AtOnce())
+    >>> estimate.provenance["engine"], abs(float(estimate) - float(wc.skce(y, pred))) < 1e-12
+    ('at once', True)
+
+    ``examples/your_own_engine.py`` has one that says what it supports.
     """
 
     name: ClassVar[str]
@@ -76,7 +96,7 @@ class Engine(ABC):
         return InChunks().rectangle(form, ops, a, b)
 
     def map_tiles(self, problem: Problem, work: Callable[[slice, slice, Array], Result]) -> Iterator[Result]:
-        """`work(i, j, h)` on tiles that cover all pairs i < j, for reductions of their own; NumPy only.
+        """`work(i, j, h)` on tiles that cover all pairs i < j, for reductions other than sums; NumPy only.
 
         `i` and `j` are slices of cases and `h` their values, zero where not i < j.
         """

@@ -279,7 +279,7 @@ def _row_size(problem: Problem) -> int:
 def _better_listed(problem: Problem, block_size: int) -> bool:
     """Whether a list of pairs is cheaper than tiles, half of whose pairs are not wanted.
 
-    A list repeats the description of a case for each of its pairs, which tells where pairings are
+    A list repeats the description of a case for each of its pairs, which is felt where pairings are
     matrix products over many classes.
     """
     if block_size > (_LARGEST_GATHERED if is_jax(problem.xp) else _LARGEST_LISTED):
@@ -304,7 +304,7 @@ def _keep_freed_memory() -> None:
 
 
 def _sum_tensor(problem: Problem, pieces: Pieces, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """Pieces one after another. Sums stay beside the arrays: a device is not waited for at each piece."""
+    """Pieces one after another. Sums stay on the device of the arrays, so that no piece waits for it."""
     xp = problem.xp
     place: Any = {"dtype": float64(xp), "device": compat.device(first_array(problem.rows))}
     total, sums = xp.zeros((), **place), RowAccumulator(shape, xp.zeros(shape, **place))

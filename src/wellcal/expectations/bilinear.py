@@ -29,7 +29,7 @@ class Form(Protocol):
 
     @property
     def calls_user(self) -> bool:
-        """Whether values come from a function of a user's, which threads must not call at a time."""
+        """Whether values come from a user's function, which threads must not call at the same time."""
         ...
 
     def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:

@@ -353,7 +353,7 @@ def _quantile_distance(predictions: Any, order: int, how: Context) -> PreparedDi
 
 
 def _quantile_embedding(predictions: Any, order: int, count: int) -> Array:
-    """Quantiles amid `count` intervals of equal probability, scaled so that distances are means."""
+    """Quantiles at the middle of `count` intervals of equal probability; distances of these are means."""
     levels = (np.arange(count) + 0.5) / count
     like = widen(predictions.like)
     table = np.broadcast_to(levels[:, None], (count, len(predictions))).copy()

@@ -34,7 +34,7 @@ _MAX_ENTRIES = 200_000_000  # of the array of all features: 1.6 GB
 class FeatureGrid:
     """Centres of features along each coordinate; features of vectors are products.
 
-    Centres are relative to an origin amid the data: they are spaced evenly to rounding of the spread.
+    Centres are relative to an origin within the data: they are spaced evenly to rounding of the spread.
     """
 
     lengthscale: float

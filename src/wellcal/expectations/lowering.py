@@ -88,16 +88,31 @@ class Lowering:
 
 @dataclass(frozen=True)
 class Atoms:
-    """Weighted atoms: values ``(n, S)`` or ``(n, S, d)``, weights ``(n, S)``."""
+    """Weighted atoms in place of predictions.
+
+    Attributes
+    ----------
+    values
+        S atoms of each prediction, ``(n, S)`` or ``(n, S, d)``.
+    weights
+        Their weights ``(n, S)``; each row sums to one.
+    scheme
+        A few words on how they were chosen, for the provenance of results.
+    nested
+        Whether every second atom makes a coarser rule; otherwise the first half of them does. The error is
+        estimated from the coarser rule.
+    exact
+        Whether the atoms are the whole distribution, so that there is no error.
+    merged
+        Where, ``(n,)``, weights are masses of cells, which a coarser rule merges.
+    """
 
     values: Array
     weights: Array
     scheme: str
     nested: bool = False
-    """Whether every second atom is a coarser rule of its own, rather than the first half."""
     exact: bool = False
     merged: Array | None = None
-    """Where, ``(n,)``, weights are masses of cells, which a coarser rule merges."""
 
     def coarser(self) -> Atoms:
         """Half of the atoms, as the rule that an error estimate compares with.
@@ -251,7 +266,7 @@ def _by_lattice(predictions: Any) -> Atoms:
     values = low[:, None] + stride[:, None] * steps[None, :]
     log_mass = xp.permute_dims(widen(predictions.log_prob(xp.permute_dims(values, (1, 0)))), (1, 0))
     sampled = xp.exp(log_mass) * stride[:, None]
-    # A strongly dispersed count piles up at zero, which a stride misses: the masses of its cells then serve.
+    # A strongly dispersed count piles up at zero, which a stride misses: masses of cells are then used.
     smooth = xp.abs(xp.sum(stop_gradient(sampled), axis=1) - 1.0) < 1e-8
     score = xp.where(xp.isfinite(log_mass), log_mass, xp.zeros_like(log_mass))
     cells = _cell_masses(predictions, values, stride) * xp.exp(score - stop_gradient(score))

@@ -138,7 +138,7 @@ def _unless_equal(ops: Ops, a: Rows, b: Rows, value: Array) -> Array:
 
 # -- extrapolation ---------------------------------------------------------------------------
 
-_LEAST = 1e-30  # changes below are none
+_LEAST = 1e-30  # smaller changes count as zero
 _NODES = (1.0, 0.75, 0.5, 0.3)  # parts of the largest change
 _EVEN = (0, 2, 4, 6)  # powers of t in f(t), which is even
 _KINKED = (0, 2, 3, 4)  # and not smooth at 0 where pairings have a kink |z|^5: Laplace, under a Laplacian

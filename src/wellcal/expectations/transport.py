@@ -114,7 +114,7 @@ class TransportDistance:
 
 
 def _may_vary(ops: Ops, weights: Array) -> bool:
-    """Whether a derivative with respect to `weights` may be asked for; JAX does not tell."""
+    """Whether a derivative with respect to `weights` may be asked for; JAX does not say."""
     return ops.differentiable and getattr(weights, "requires_grad", True)
 
 

@@ -211,7 +211,7 @@ def _warn_of_few_resamples(method: Method, count: int) -> None:
     if method.resamples and out_of_reach:
         warnings.warn(
             f"with n_resamples={count} no p-value is below {1.0 / (count + 1.0):.2g}: the test cannot "
-            f"reject at level {' or '.join(map(str, out_of_reach))}; take n_resamples=999",
+            f"reject at alpha = {' or '.join(map(str, out_of_reach))}; take n_resamples=999",
             UserWarning,
             stacklevel=3,
         )

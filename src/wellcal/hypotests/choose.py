@@ -63,7 +63,7 @@ def choose(setup: Setup) -> Choice:
             Pearson(),
             wanted,
             f"pearson: {obstacle}",
-            "block is cheaper and weaker; bootstrap and spectrum err further from the level",
+            "block is cheaper and weaker; error rates of bootstrap and spectrum are further from alpha",
         )
     return Choice(
         Block(),

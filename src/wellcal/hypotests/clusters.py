@@ -22,7 +22,7 @@ def number_clusters(groups: Any, n_samples: int) -> NDArray | None:
         return None
     labels = to_numpy(groups) if is_array(groups) else np.asarray(groups)
     if labels.dtype.kind in "US" and not is_array(groups):
-        labels = np.asarray(groups, dtype=object)  # a list of texts may have gaps, which are no texts
+        labels = np.asarray(groups, dtype=object)  # a list of texts may have gaps, which are not texts
     if labels.ndim != 1:
         raise ValueError(f"groups must be 1-dimensional, one label for each case, found shape {labels.shape}")
     check_same_length(len(labels), "groups", n_samples, "predictions")

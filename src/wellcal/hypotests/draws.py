@@ -7,7 +7,7 @@ spectrum each draw from an estimate of that distribution.
 The limit rests on h having mean 0 given either of its arguments. That fails for predictions that are a
 few draws, of which the kernel on predictions sees the same errors as the expectations: the methods pool
 draws with their target, after which it holds exactly. (With 5 draws and 64 cases, pooling brings type I
-errors of 0.17 to 0.21 at level 0.05 down to 0.04 to 0.05.)
+errors of 0.17 to 0.21 at alpha = 0.05 down to 0.04 to 0.05.)
 """
 
 from __future__ import annotations

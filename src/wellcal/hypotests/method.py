@@ -54,8 +54,8 @@ class Method(ABC):
     """A way to a p-value. Derive from it, as a frozen dataclass, to add a test of your own.
 
     Options of a method are its fields: ``calibration_test(..., locations=5)`` sets the field `locations` of
-    a method that has one, and tells which methods do where it does not. Facts about a method are class
-    variables, each with a default that suits most.
+    a method that has one; where it does not, an error names the methods that do. Facts about a method are
+    class variables, each with a default that suits most.
 
     A class that declares a `name` can be asked for by it, ``calibration_test(..., method="name")``; an
     instance can be given as `method` in any case.

@@ -198,7 +198,7 @@ def in_passes(n: int, count: int, dtype: type[np.generic], multiple: int = 1) ->
 
 
 def _over_pairs(setup: Setup, reduce: Callable[[slice, slice, NDArray], Result]) -> Iterator[Result]:
-    """Results of `reduce` on all tiles, with word of how far it is."""
+    """Results of `reduce` on all tiles; progress is shown on the way."""
 
     def counted(i: slice, j: slice, h: NDArray) -> tuple[int, Result]:
         # Tiles on the diagonal hold pairs that do not count.

@@ -40,7 +40,7 @@ class Progress:
         self._started = self.clock()
 
     def __call__(self, what: str, done: float, total: float) -> None:
-        """Tell that `done` of `total` steps of `what` are done."""
+        """Say that `done` of `total` steps of `what` are done."""
         stream = sys.stderr if self.stream is None else self.stream
         # Without a console there is no standard error, and what replaces it need not know terminals.
         shown = bool(getattr(stream, "isatty", lambda: False)()) if self.shown is None else self.shown

@@ -41,7 +41,7 @@ class Setup:
     kernel
         The kernel on pairs of prediction and target.
     problem
-        All of it prepared: rows and functions from which an engine has h for any pair of cases.
+        All of it prepared: rows and functions from which an engine computes h for any pair of cases.
     engine
         What visits the pairs of cases.
     rng
@@ -60,6 +60,7 @@ class Setup:
     Examples
     --------
     >>> import numpy as np, wellcal as wc
+    >>> from wellcal.hypotests.setup import make_setup
     >>> setup = make_setup(["yes", "no"], wc.Categorical([[0.2, 0.8], [0.5, 0.5]], classes=["no", "yes"]))
     >>> setup.targets, setup.n_samples
     (array([1, 0]), 2)

@@ -115,8 +115,8 @@ def _combined(kernel: Combination, parts: list[Guarantees]) -> Guarantees:
     bounded = _all(p.bounded for p in parts)
     reasons = tuple(dict.fromkeys(reason for p in parts for reason in p.reasons))
     if isinstance(kernel, Sum):
-        # Measures that no part tells apart are those that the sum does not: one part that tells all is
-        # enough, but parts that each miss some may miss none together.
+        # The sum distinguishes two measures where any part does: one part that distinguishes all is
+        # enough, and parts that each miss some may miss none together.
         universal = True if positive_definite and any(p.universal for p in parts) else None
         characteristic = True if positive_definite and any(p.characteristic for p in parts) else None
         return Guarantees(positive_definite, characteristic, bounded, universal, reasons)

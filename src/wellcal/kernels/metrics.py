@@ -17,8 +17,8 @@ from wellcal.kernels.proofs import Hilbertian, NegativeType, Proof
 class Metric(Part):
     """A distance between predictions, as a frozen value.
 
-    A metric of your own is a frozen dataclass derived from `Metric`, with a rule in `DISTANCES` for each
-    family that it serves. What is known about it stands in the body of its class.
+    A metric of your own is a frozen dataclass derived from `Metric`, with a :func:`wellcal.extend.distance`
+    for each family that it is available for. What is known about it stands in the body of its class.
 
     Attributes
     ----------

@@ -83,7 +83,7 @@ class Matern(Radial):
 
     With s = sqrt(2 nu) ||x - y|| / lengthscale it is ``2^(1-nu) / Gamma(nu) s^nu K_nu(s)``; for
     half-integer `nu` this is exp(-s) times a polynomial, on every array library. Other values of
-    `nu`, at most 60, need a Bessel function that there is for NumPy arrays only.
+    `nu`, at most 60, need a Bessel function that exists for NumPy arrays only.
     """
 
     nu: float

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wellcal._arrays.checks import positive_number
+from wellcal._arrays.deprecation import renamed_arguments, renamed_attribute
 from wellcal._arrays.namespaces import Array, is_traced, namespace, to_numpy
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import slice_rows
@@ -21,7 +22,7 @@ from wellcal.predictions.adapters import as_predictions
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate
 from wellcal.problem.defaults import default_kernel
-from wellcal.problem.locations import _beside
+from wellcal.problem.locations import in_library_of
 from wellcal.problem.problem import check_pair_kernel
 
 LARGEST = 8192
@@ -36,7 +37,7 @@ class LocalDiscrepancy(Presentable):
     ----------
     values
         One for each prediction asked for, ``(m,)``, not negative.
-    at
+    locations
         These predictions.
     regularisation
         The regularisation lambda that was used.
@@ -49,19 +50,21 @@ class LocalDiscrepancy(Presentable):
     """
 
     values: Array
-    at: Predictions
+    locations: Predictions
     regularisation: float
     n_samples: int
     kernel: Kernel
     provenance: dict[str, Any]
 
+    at = renamed_attribute("at", "locations")
+
     def __len__(self) -> int:
-        return len(self.at)
+        return len(self.locations)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, ready for JSON, but for the predictions `at`."""
+        """All of it as plain values, ready for JSON, but for the predictions themselves."""
         found = super().to_dict()
-        del found["at"]
+        del found["locations"]
         return found
 
     def _headline(self) -> str:
@@ -76,10 +79,11 @@ class LocalDiscrepancy(Presentable):
         return [("kernel", repr(self.kernel))]
 
 
+@renamed_arguments(at="locations")
 def local_discrepancy(
     y: object,
     pred: object,
-    at: object = None,
+    locations: object = None,
     *,
     kernel: Kernel | None = None,
     regularisation: float | None = None,
@@ -99,7 +103,7 @@ def local_discrepancy(
         Observed targets, one for each prediction.
     pred
         Predictions, as for :func:`wellcal.skce`.
-    at
+    locations
         Predictions of the same family at which the discrepancy is wanted; None for those of all cases.
     kernel
         Tensor product of a kernel on predictions, by which cases are weighted, and a kernel on targets.
@@ -165,7 +169,7 @@ def local_discrepancy(
             "weights cases, the kernel on targets compares distributions"
         )
     ridge = n**-0.25 if regularisation is None else float(positive_number(regularisation, "regularisation"))
-    where = predictions if at is None else _beside(as_predictions(at), predictions)
+    where = predictions if locations is None else in_library_of(predictions, as_predictions(locations))
     notes = Notes()
     weights = _weights(factors.predictions, predictions, where, n * ridge, expectations, notes)
     scheme = plan(factors.targets, [predictions, targets], expectations=expectations, notes=notes)
@@ -187,9 +191,9 @@ def _weights(
     expectations: str | Lowering,
     notes: Notes,
 ) -> Array:
-    """``(K + ridge I)^-1 k(at)``, ``(n, m)``."""
+    """``(K + ridge I)^-1 k(locations)``, ``(n, m)``."""
     n, ops = len(predictions), predictions.ops
-    both = concatenate((predictions, where), ("pred", "at"), "pred and at")
+    both = concatenate((predictions, where), ("pred", "locations"), "pred and locations")
     form, rows = prediction_kernel(kernel, both, expectations=expectations, notes=notes)
     own, other = slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))
     engine = choose_engine("auto")

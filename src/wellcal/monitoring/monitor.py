@@ -95,8 +95,9 @@ class Monitor:
     The family, and what the predictions share such as their classes, is that of the first update. Memory
     is bounded, and so is the cost of a case: O(memory * draws) kernel values.
 
-    A model that drifts after a long time without fault has to win back what was lost in vain bets; a monitor
-    that is started anew, say every year at ``alpha`` / number of years, does not.
+    Where a model drifts after a long time without fault, the evidence first has to make up for the bets that
+    were lost until then; a monitor that is started anew, say every year at ``alpha`` / number of years, does
+    not have to.
 
     There are no weights: the e-value is a product over cases, of one bet on every case. Leave out cases that
     do not belong to what is monitored before their targets are known.

@@ -61,11 +61,11 @@ class Predictions:
     A family of your own is a subclass, decorated with `family`, that declares its parameters as fields and
     defines `draw`, a quantile function, or both:
 
-    >>> import numpy as np
-    >>> from wellcal.predictions import Predictions, family, nonnegative, parameter, positive
+    >>> import numpy as np, wellcal as wc
+    >>> from wellcal.extend import family, nonnegative, parameter, positive, to_numpy
     >>> @family
-    ... class Exponential(Predictions):
-    ...     scale: Array = parameter(positive)
+    ... class Exponential(wc.Predictions):
+    ...     scale: np.ndarray = parameter(positive)
     ...     target_domain = nonnegative
     ...
     ...     def quantile(self, u):
@@ -234,7 +234,8 @@ class Predictions:
             return None if cls.draw is not Predictions.draw else f"{name} cannot be sampled"
         if what == "interquartile_range" and cls.interquartile_range is Predictions.interquartile_range:
             usable = self.event_shape == () and self.supports("quantile")
-            return None if usable else f"{name} has no interquartile range"
+            remedy = "define quantile or interquartile_range, or give a kernel with a length scale"
+            return None if usable else f"{name} has no interquartile range; {remedy}"
         return None if callable(getattr(cls, what, None)) else f"{name} has no {what}"
 
     if TYPE_CHECKING:

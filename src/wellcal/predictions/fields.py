@@ -78,12 +78,12 @@ def parameter(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from wellcal.predictions import Predictions, positive
+    >>> import numpy as np, wellcal as wc
+    >>> from wellcal.extend import family, parameter, positive
     >>> @family
-    ... class Triangle(Predictions):
-    ...     centre: Array = parameter(unit="width")
-    ...     width: Array = parameter(positive)
+    ... class Triangle(wc.Predictions):
+    ...     centre: np.ndarray = parameter(unit="width")
+    ...     width: np.ndarray = parameter(positive)
     >>> Triangle(np.zeros(3), 2.0).width
     array([2., 2., 2.])
     >>> Triangle(np.zeros(2), [1.0, -1.0])
@@ -104,9 +104,10 @@ Class = TypeVar("Class", bound=type)
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(parameter, derived, field))
 def family(cls: Class) -> Class:
-    """Make a class of predictions a frozen dataclass that is compared by identity.
+    """Make a class that derives from :class:`wellcal.Predictions` a family, with its parameters as fields.
 
-    The same as ``dataclass(frozen=True, repr=False, eq=False)``.
+    The same as ``dataclass(frozen=True, repr=False, eq=False)``: batches do not change after they were
+    made, and are compared by identity. :func:`parameter` has an example.
     """
     return dataclass(frozen=True, repr=False, eq=False)(cls)
 

@@ -74,8 +74,8 @@ def default_kernel(pred: object, *, expectations: str | Lowering = "auto") -> Ke
 
     The scale of the kernel on predictions is the median distance between two of them (1 if that is
     zero); the scale s of the kernel on targets is the median interquartile range of the
-    predictions, times the square root of the number of coordinates. Above 2000 predictions a
-    subsample with a fixed seed serves.
+    predictions, times the square root of the number of coordinates. Of more than 2000 predictions a
+    subsample is taken, with a fixed seed.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def _median(values: Array) -> Array:
 
 
 def _as_scale(value: Array) -> Any:
-    """A plain number where it can be had: kernels then print and compare as values."""
+    """A plain number where that is possible: kernels then print and compare as values."""
     return stop_gradient(value) if is_traced(value) else float(to_numpy(value))
 
 

@@ -55,10 +55,10 @@ def as_locations(given: object, predictions: Predictions, rng: int | np.random.G
             "locations must be a number of locations to draw from the predictions, or a tuple "
             f"(predictions, targets) of equal lengths, found {given!r}"
         )
-    at, targets = cast("tuple[Any, Any]", given)
+    where, targets = cast("tuple[Any, Any]", given)
     if isinstance(targets, Predictions):
         raise TypeError("locations must be (predictions, targets), found predictions as the second entry")
-    batch = _beside(as_predictions(at), predictions)
+    batch = in_library_of(predictions, as_predictions(where))
     return Locations(batch, batch.check_targets(targets, "the targets of locations"))
 
 
@@ -117,7 +117,7 @@ def _draw_class(probs: NDArray, rng: np.random.Generator) -> NDArray:
 
 
 def _draw_in_bin(batch: Quantiles, rng: np.random.Generator) -> NDArray:
-    """The middle of a bin, outer bins being as wide as those beside them."""
+    """The middle of a bin, outer bins being as wide as their neighbours."""
     probs = batch.bin_probs()
     chosen = _draw_class(np.broadcast_to(probs, (len(batch), len(probs))), rng)
     edges = batch.bin_edges()
@@ -150,8 +150,8 @@ def _centre(batch: Any) -> NDArray | None:
     return median if mean is None else np.where(np.isfinite(mean), mean, median)
 
 
-def _beside(batch: Predictions, data: Predictions) -> Predictions:
-    """`batch` in the array library of `data`."""
+def in_library_of(data: Predictions, batch: Predictions) -> Predictions:
+    """`batch` in the array library, and on the device, of `data`."""
     like = data.like
     xp = namespace(like)
     if namespace(batch.like) is xp:

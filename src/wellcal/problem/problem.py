@@ -75,7 +75,11 @@ class Term:
 
 @dataclass(frozen=True)
 class Problem:
-    """What engines work on.
+    """What engines work on: n cases, and h for any two of them.
+
+    :meth:`values` is h for all pairs of some cases with some others, which is all that an engine needs.
+    :meth:`tile` and :meth:`paired` are the same for rows that were sliced before: pure functions of arrays,
+    to be compiled or differentiated.
 
     Attributes
     ----------

@@ -22,7 +22,7 @@ class VisitsRectangles(Protocol):
 
 
 class InChunks:
-    """Rows of the first batch a chunk at a time, against all of the second: what serves without an engine."""
+    """Rows of the first batch a chunk at a time, against all of the second: used without an engine."""
 
     def rectangle(self, form: Form, ops: Ops, a: Rows, b: Rows) -> Array:
         """Values of a form between all rows of two batches, ``(len(a), len(b))``."""

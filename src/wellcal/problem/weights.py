@@ -31,7 +31,7 @@ from wellcal.problem.problem import Problem, Term, TermRows
 
 
 def check_weights(weights: object, n: int, like: Array, *, at_least: int = 1) -> Array:
-    """Weights ``(n,)`` relative to the largest, beside `like`, or an error naming the first bad row.
+    """Weights ``(n,)`` relative to the largest, or an error naming the first bad row.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def check_weights(weights: object, n: int, like: Array, *, at_least: int = 1) ->
     n
         Number of cases.
     like
-        An array whose library and device the result shares; NumPy serves for anything else.
+        An array whose library and device the result shares; anything else gives NumPy.
     at_least
         How many of them must be positive.
 
@@ -50,12 +50,12 @@ def check_weights(weights: object, n: int, like: Array, *, at_least: int = 1) ->
     >>> check_weights([1, 2, 0], 3, np.zeros(3))
     array([0.5, 1. , 0. ])
     """
-    beside = like if is_array(like) and str(like.dtype) != "object" else None
-    if is_array(weights) and beside is not None and namespace(weights) is not namespace(beside):
+    model = like if is_array(like) and str(like.dtype) != "object" else None
+    if is_array(weights) and model is not None and namespace(weights) is not namespace(model):
         if is_traced(weights):
-            namespace(weights, beside)  # an error: its values are not there yet to be carried over
+            namespace(weights, model)  # an error: values that are not known yet cannot be moved
         weights = to_numpy(weights)
-    array = widen(real_array(weights, "weights", like=beside))
+    array = widen(real_array(weights, "weights", like=model))
     check_same_length(int(array.shape[0]), "weights", n, "predictions")
     check_rows(
         "weights", array, array >= 0, "must not be negative", "leave a case out by giving it weight zero"

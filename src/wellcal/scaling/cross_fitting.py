@@ -38,8 +38,8 @@ class CrossFitted:
     temperatures
         Temperature of each fold, found on the others.
     predictions
-        Recalibrated predictions in NumPy, in the order of the cases: each by a temperature that its own
-        target had no part in.
+        Recalibrated predictions in NumPy, in the order of the cases: each by a temperature in which its
+        own target played no part.
     folds
         Fold of each case, ``(n,)``.
     scaling
@@ -57,7 +57,7 @@ class CrossFitted:
     `after` pools all folds and has the power of all cases. Its p-value is approximate: the temperatures
     carry a trace of the targets that other folds are tested on. Where one temperature was the right remedy
     it was too large rather than too small in simulations (250 data sets in each of four settings: rejections
-    at level 0.05 were 1 to 4 % pooled, 4 to 9 % for single folds; ``benchmarks/recalibration_studies.py``).
+    at alpha = 0.05 were 1 to 4 % pooled, 4 to 9 % for single folds; ``benchmarks/recalibration_studies.py``).
     A large one does not mean that a temperature was the remedy. It says nothing about `scaling` itself, which
     has seen all targets; for that, keep cases aside.
     """

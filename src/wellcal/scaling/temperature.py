@@ -54,7 +54,7 @@ def apply_temperature(pred: object, temperature: Temperature) -> Any:
     Mixture                 that of each of its components       those of its components        see Notes
     ======================  ===================================  =============================  =========
 
-    Families of your own are understood once a rule is registered for them.
+    Families of your own are scaled by the rule that :func:`wellcal.extend.temperature` registered for them.
 
     Temperatures above 1 make predictions less certain, those below 1 more certain.
 

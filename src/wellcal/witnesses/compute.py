@@ -60,8 +60,8 @@ def witness(
     .. math:: w(p, t) = \frac1n \sum_i k_P(P_i, p) \big(k_Y(y_i, t) - \mathrm{E}\, k_Y(Z_i, t)\big),
               \qquad Z_i \sim P_i,
 
-    is positive where targets like t are seen more often than predictions like p promise. What single cases
-    contribute to the calibration error, which groups of cases are miscalibrated, and how, is said with it.
+    is positive where targets like t are seen more often than predictions like p promise. The result also says
+    what single cases contribute to the calibration error, which groups of cases are miscalibrated, and how.
 
     Parameters
     ----------

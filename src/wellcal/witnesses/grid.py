@@ -1,4 +1,4 @@
-"""Where the witness is looked at unless the user says so: a few predictions, each with a row of targets."""
+"""Where the witness is looked at by default: a few predictions, each with a row of targets."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def splits(summary: Summary, fewest: int) -> Iterator[Cases]:
     """Cases above and below each of several values of a summary, and those in the middle half.
 
     A split lies between two neighbouring values and is called by the shortest number between them: a
-    change of unit changes what it is called, and not which cases it tells apart.
+    change of unit changes what it is called, and not which cases it separates.
     """
     values = np.asarray(summary.values, dtype=np.float64)
     if not np.isfinite(values).all():

@@ -36,7 +36,7 @@ class Block(Method):
         Number of blocks s instead; B is then floor(n / s), and cases beyond s B are left out.
     variance
         "blocks": empirical standard deviation of the block values; "pairs": from the mean of h^2 over
-        the pairs within blocks, which holds under calibration only and serves few blocks better.
+        the pairs within blocks, which holds under calibration only and is better for few blocks.
     quantiles
         "normal", or "t" with s - 1 degrees of freedom, for few blocks of many cases.
     null

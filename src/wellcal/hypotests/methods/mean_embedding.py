@@ -42,7 +42,7 @@ class MeanEmbedding(Method):
     above the error of numerical expectations do not count as directions. If deviations do not vary between
     cases and yet are not zero, no asymptotic test exists, and the method refuses.
 
-    Deviations are skewed, and either reference distribution is rough unless n is large: at level 0.05 the F
+    Deviations are skewed, and either reference distribution is rough unless n is large: at alpha = 0.05 the F
     form with ten drawn locations rejected calibrated models in .04 (ten-dimensional normals) to .29 (ten
     classes) of data sets of 32 cases, and in .04 to .11 of 256; the chi-square form in .27 to .51 and .05
     to .13. ``method="exact", statistic="cme"`` is exact at any n.

@@ -44,7 +44,7 @@ class Omnibus(Method):
 
     Notes
     -----
-    The page on tests tells which statistics and weights were tried, and what each was worth.
+    The page on tests says which statistics and weights were tried, and what each was worth.
 
     Examples
     --------
