@@ -62,9 +62,9 @@ def small_calls(settings: Settings) -> Section:
             "",
             table(("call", "time", "ratio", "noise"), rows),
             "",
-            f"`import wellcal` takes {1e3 * import_cost:.0f} ms of CPU time beyond NumPy and the SciPy",
-            f"modules that are used, and {1e3 * first_use:.0f} ms with the first look at `wc.skce`, which loads the",
-            f"rooms behind it (best of {IMPORTS} fresh interpreters).",
+            f"`import wellcal` takes {1e3 * import_cost:.0f} ms of CPU beyond NumPy and the modules of",
+            f"SciPy that are used, and {1e3 * first_use:.0f} ms with a first look at `wc.skce`, which loads",
+            f"the rooms behind it (best of {IMPORTS} fresh interpreters).",
             "",
             environment.describe(load),
         ]

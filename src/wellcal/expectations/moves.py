@@ -23,7 +23,7 @@ from wellcal.kernels.targets import Gaussian, RationalQuadratic
 MOVE = 0.035
 """Largest change of a parameter from which a polynomial leads back: subtraction keeps 13 digits there."""
 
-_LEAST = 1e-30  # smaller rates and weights count as zero
+_LEAST = 1e-30  # weights below are none
 
 Change = Callable[[Ops, Any, Any, Any], list[Array]]
 """From operations, an element, its change and a kernel to relative changes ``(p, K)``."""
@@ -119,5 +119,8 @@ def _of_laplaces(ops: Ops, own: Laplaces, change: Laplaces, kernel: Any) -> list
 
 @RELATIVE_CHANGES.register(Poissons)
 def _of_poissons(ops: Ops, own: Poissons, change: Poissons, kernel: Kernel) -> list[Array]:
-    rate = ops.maximum(own.rate, _LEAST + 0.0 * own.rate)
-    return [ops.abs(change.rate) / ops.minimum(5.0 * rate, 1.0 + ops.sqrt(rate))]
+    # Two rates whose middle is zero are zero both; of tiny ones the larger may be twice the middle.
+    possible = own.rate > 0
+    rate = ops.where(possible, own.rate, ops.one(own.rate))
+    ratio = ops.abs(change.rate) / ops.minimum(5.0 * rate, 1.0 + ops.sqrt(rate))
+    return [ops.where(possible, ratio, 0.0 * ratio)]
