@@ -6,7 +6,7 @@ slice, gather and differentiate the arrays without knowing what they mean, and f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, cast
 
 from wellcal._arrays.namespaces import Array, take_rows
@@ -25,9 +25,21 @@ def map_rows(function: Callable[[Array], Array], rows: Rows) -> Rows:
     (array([1., 1.]), None, (array([2.]), -1.0))
     """
     if isinstance(rows, tuple):
-        parts = [map_rows(function, part) for part in cast("tuple[Any, ...]", rows)]
-        return type(rows)(*parts) if hasattr(rows, "_fields") else tuple(parts)
+        node = cast("tuple[Any, ...]", rows)
+        return like_node(node, [map_rows(function, part) for part in node])
     return rows if rows is None or isinstance(rows, (float, int)) else function(rows)
+
+
+def like_node(node: tuple[Any, ...], parts: Iterable[Any]) -> Any:
+    """A node of the same kind with other parts.
+
+    Examples
+    --------
+    >>> like_node((1, 2), [3, 4])
+    (3, 4)
+    """
+    kind: Any = type(node)
+    return kind(*parts) if hasattr(node, "_fields") else tuple(parts)
 
 
 def slice_rows(rows: Rows, index: Any) -> Rows:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import array_api_compat as compat
 import numpy as np
 
-from wellcal._arrays.chunks import Span, pairs_above
-from wellcal._arrays.namespaces import Array, asarray, is_numpy, namespace
+from wellcal._arrays.chunks import Chunk, Span, pairs_above
+from wellcal._arrays.namespaces import Array, asarray, device_of, is_numpy, namespace
 from wellcal._arrays.rows import Rows, map_rows
 from wellcal.problem.problem import Problem
 
@@ -18,7 +17,7 @@ class Piece(Protocol):
     """Some pairs of cases."""
 
     @property
-    def cases(self) -> tuple[slice, ...]:
+    def cases(self) -> tuple[Chunk, ...]:
         """The cases that `value` reads: it takes their rows, one batch for each slice."""
         ...
 
@@ -44,7 +43,7 @@ class Tile:
     columns: Span
 
     @property
-    def cases(self) -> tuple[slice, slice]:
+    def cases(self) -> tuple[Chunk, Chunk]:
         """Rows and columns."""
         return self.rows.index, self.columns.index
 
@@ -57,7 +56,7 @@ class Tile:
         above = pairs_above(self.rows, self.columns)
         if is_numpy(xp):
             return np.where(above, h, 0.0)
-        return xp.where(asarray(above, xp=xp, device=compat.device(h)), h, xp.zeros_like(h))
+        return xp.where(asarray(above, xp=xp, device=device_of(h)), h, xp.zeros_like(h))
 
     @property
     def places(self) -> tuple[Any, Any]:
@@ -83,7 +82,7 @@ class Lag:
     lag: int
 
     @property
-    def cases(self) -> tuple[slice, ...]:
+    def cases(self) -> tuple[Chunk, ...]:
         """All cases of the blocks."""
         return (slice(self.blocks.start * self.size, self.blocks.stop * self.size),)
 

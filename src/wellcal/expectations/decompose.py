@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, cast
 
-import array_api_compat as compat
 import numpy as np
 
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     asarray,
+    device_of,
     from_numpy,
     namespace,
     take_rows,
@@ -25,7 +25,7 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.registry import Rules
-from wellcal._arrays.rows import map_rows
+from wellcal._arrays.rows import like_node, map_rows
 from wellcal.expectations.rules.elements import (
     Element,
     FullNormals,
@@ -105,7 +105,7 @@ class Components(NamedTuple):
 
 def is_objects(x: Array) -> bool:
     """Whether targets are labels or other objects, which only NumPy holds."""
-    return isinstance(x, np.ndarray) and x.dtype.kind in "OUS"
+    return isinstance(x, np.ndarray) and cast("NDArray", x).dtype.kind in "OUS"
 
 
 def components_of(predictions: Predictions) -> list[tuple[Predictions, Array | None]]:
@@ -229,7 +229,7 @@ def _classes(predictions: Bernoulli | Categorical) -> Components:
         return points(np.broadcast_to(labels[None, :], shape), to_numpy(probabilities))
     xp = namespace(probabilities)
     numeric = asarray(
-        labels.astype(np.float64), xp=xp, device=compat.device(probabilities), dtype=probabilities.dtype
+        labels.astype(np.float64), xp=xp, device=device_of(probabilities), dtype=probabilities.dtype
     )
     return points(xp.broadcast_to(numeric[None, ...], (shape[0], *numeric.shape)), probabilities)
 
@@ -292,7 +292,7 @@ def _joined(elements: list[Any]) -> Any:
     """Trees of one shape, arrays concatenated along their second axis."""
     if isinstance(elements[0], tuple):
         inner = [_joined(list(same)) for same in zip(*elements, strict=True)]
-        return type(elements[0])(*inner) if hasattr(elements[0], "_fields") else tuple(inner)
+        return like_node(cast("tuple[Any, ...]", elements[0]), inner)
     return _concat(elements)
 
 

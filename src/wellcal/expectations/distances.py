@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-import array_api_compat as compat
 import numpy as np
 from scipy.spatial.distance import cdist
 
@@ -15,6 +14,7 @@ from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     asarray,
+    device_of,
     is_numpy,
     is_traced,
     namespace,
@@ -333,7 +333,7 @@ def _between_quantiles(metric: Wasserstein, predictions: Quantiles, how: Context
     share = np.diff(0.5 * (edges[1:] + edges[:-1]))
     values = widen(predictions.values)
     weights = (share / share.sum()) ** (1.0 / metric.order)
-    factor = asarray(weights, xp=namespace(values), device=compat.device(values))
+    factor = asarray(weights, xp=namespace(values), device=device_of(values))
     return embedded(values * widen(factor)[None, :], degree=float(metric.order))
 
 
@@ -357,7 +357,7 @@ def _quantile_embedding(predictions: Any, order: int, count: int) -> Array:
     levels = (np.arange(count) + 0.5) / count
     like = widen(predictions.like)
     table = np.broadcast_to(levels[:, None], (count, len(predictions))).copy()
-    at = asarray(table, xp=predictions.xp, device=compat.device(like), dtype=like.dtype)
+    at = asarray(table, xp=predictions.xp, device=device_of(like), dtype=like.dtype)
     values = predictions.xp.permute_dims(widen(predictions.quantile(at)), (1, 0))
     return values / count ** (1.0 / order)
 

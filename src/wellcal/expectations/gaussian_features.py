@@ -15,11 +15,19 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import array_api_compat as compat
 import numpy as np
 
 from wellcal._arrays.chunks import in_chunks
-from wellcal._arrays.namespaces import Array, NDArray, asarray, concat_rows, is_numpy, namespace, to_numpy
+from wellcal._arrays.namespaces import (
+    Array,
+    NDArray,
+    asarray,
+    concat_rows,
+    device_of,
+    is_numpy,
+    namespace,
+    to_numpy,
+)
 from wellcal.expectations.decompose import Components
 from wellcal.expectations.rules.elements import Points
 
@@ -86,7 +94,7 @@ class FeatureGrid:
         return out.reshape(n, len(centres))
 
     def _along(self, xp: Any, x: Array, coordinate: int) -> Array:
-        centres = asarray(self.centres[coordinate], xp=xp, device=compat.device(x), dtype=x.dtype)
+        centres = asarray(self.centres[coordinate], xp=xp, device=device_of(x), dtype=x.dtype)
         norm = math.sqrt(1.0 / (_PER_SCALE * math.sqrt(0.5 * math.pi)))
         return norm * xp.exp(-(((x[:, :, None] - centres[None, None, :]) / self.lengthscale) ** 2))
 
@@ -95,7 +103,7 @@ class FeatureGrid:
         xp = namespace(loc)
         product: Array = None
         for c, line in enumerate(self.centres):
-            centres = asarray(line, xp=xp, device=compat.device(loc), dtype=loc.dtype)
+            centres = asarray(line, xp=xp, device=device_of(loc), dtype=loc.dtype)
             norm = math.sqrt(1.0 / (_PER_SCALE * math.sqrt(0.5 * math.pi)))
             spread = 1.0 + 2.0 * variance[:, c, None] / self.lengthscale**2
             from_origin = loc[:, c, None] - self.origin[c]
@@ -183,5 +191,5 @@ def normal_extent(loc: Array, variance: Array, lengthscale: float) -> Array:
     reach = _REACH * lengthscale / _PER_SCALE
     needed = 14.0 * float(to_numpy(xp.max(spread))) / reach
     scores = np.linspace(-7.0, 7.0, int(min(max(57.0, np.ceil(needed)), MAX_FEATURES / _REACH)))
-    t = asarray(scores, xp=xp, device=compat.device(loc), dtype=loc.dtype)
+    t = asarray(scores, xp=xp, device=device_of(loc), dtype=loc.dtype)
     return loc[:, None, :] + spread[:, None, :] * xp.broadcast_to(t[None, :, None], (1, len(scores), d))

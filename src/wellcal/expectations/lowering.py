@@ -25,7 +25,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import array_api_compat as compat
 import numpy as np
 from scipy import special, stats
 
@@ -33,6 +32,7 @@ from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     asarray,
+    device_of,
     is_traced,
     namespace,
     stop_gradient,
@@ -165,7 +165,7 @@ def _by_quantiles(predictions: Any, nodes: int) -> Atoms:
     step = 2.0 * _RANGE / nodes
     scores = -_RANGE + step * (np.arange(nodes) + 0.5)
     mass = np.exp(-0.5 * scores**2)
-    weights = asarray(mass / mass.sum(), xp=xp, device=compat.device(like), dtype=like.dtype)
+    weights = asarray(mass / mass.sum(), xp=xp, device=device_of(like), dtype=like.dtype)
     weights = xp.broadcast_to(weights[None, :], (len(predictions), nodes))
     scheme = f"trapezoidal rule in the normal score, {nodes} nodes"
     if isinstance(predictions, (Normal, LogNormal)):
@@ -183,7 +183,7 @@ def _moving_atoms(predictions: Normal | LogNormal, scores: NDArray) -> Array:
         else (predictions.mu, predictions.sigma)
     )
     loc, scale = widen(loc), widen(scale)
-    t = asarray(scores, xp=xp, device=compat.device(loc), dtype=loc.dtype)
+    t = asarray(scores, xp=xp, device=device_of(loc), dtype=loc.dtype)
     values = loc[:, None] + scale[:, None] * t[None, :]
     return values if isinstance(predictions, Normal) else xp.exp(values)
 
@@ -209,14 +209,14 @@ def _quantiles(predictions: Any, scores: NDArray) -> Array:
 
     def levels(of: NDArray) -> Array:
         level = np.repeat(special.ndtr(of)[:, None], len(predictions), axis=1)
-        return asarray(level, xp=xp, device=compat.device(like), dtype=like.dtype) if traced else level
+        return asarray(level, xp=xp, device=device_of(like), dtype=like.dtype) if traced else level
 
     parts = [batch.quantile(levels(scores[:split]))]
     if split < len(scores):
         parts.append(batch.upper_quantile(levels(-scores[split:])))
     if traced:
         return stop_gradient(widen(xp.concat(parts, axis=0)))
-    return asarray(np.concatenate(parts, axis=0), xp=xp, device=compat.device(like), dtype=like.dtype)
+    return asarray(np.concatenate(parts, axis=0), xp=xp, device=device_of(like), dtype=like.dtype)
 
 
 def _with_likelihood_ratio(predictions: Any, atoms: Atoms) -> Atoms:
@@ -238,7 +238,7 @@ _TRACED_LATTICE = 128
 def _by_lattice(predictions: Any) -> Atoms:
     xp, like = predictions.xp, widen(predictions.like)
     traced = is_traced(like)
-    place: Any = {"xp": xp, "device": compat.device(like), "dtype": like.dtype}
+    place: Any = {"xp": xp, "device": device_of(like), "dtype": like.dtype}
     batch: Any = predictions if traced else in_numpy(predictions)
     low, high = (batch.quantile(level) for level in (_COUNT_TAIL, 1.0 - _COUNT_TAIL))
     low, high = (stop_gradient(asarray(bound, **place)) for bound in (low, high))
@@ -281,9 +281,7 @@ def _sobol(points: int, dimensions: int) -> NDArray:
 def _of_equal_weight(predictions: Predictions, values: Array) -> Atoms:
     """Atoms at images of the points of a Sobol' sequence."""
     n, points = values.shape[:2]
-    weights = namespace(values).full(
-        (n, points), 1.0 / points, dtype=values.dtype, device=compat.device(values)
-    )
+    weights = namespace(values).full((n, points), 1.0 / points, dtype=values.dtype, device=device_of(values))
     return Atoms(values, weights, f"scrambled Sobol' sequence, {points} points")
 
 
@@ -292,7 +290,7 @@ def _of_equal_weight(predictions: Predictions, values: Array) -> Atoms:
 def _by_affine_map(predictions: Any, nodes: int, points: int) -> Atoms:
     like = widen(predictions.like)
     uniform = _sobol(points, predictions.event_shape[0])
-    z = asarray(special.ndtri(uniform), xp=predictions.xp, device=compat.device(like), dtype=like.dtype)
+    z = asarray(special.ndtri(uniform), xp=predictions.xp, device=device_of(like), dtype=like.dtype)
     return _of_equal_weight(predictions, _affine(predictions, z))
 
 
@@ -321,7 +319,7 @@ def _affine(predictions: Any, z: Array) -> Array:
 def _dirichlet_atoms(predictions: Dirichlet, uniform: NDArray) -> Array:
     concentration = stop_gradient(widen(predictions.concentration))
     xp = namespace(concentration)
-    u = asarray(uniform, xp=xp, device=compat.device(concentration), dtype=concentration.dtype)
+    u = asarray(uniform, xp=xp, device=device_of(concentration), dtype=concentration.dtype)
     gammas = through_numpy(special.gammaincinv, concentration[:, None, :], u[None, :, :])
     gammas = xp.maximum(gammas, xp.full_like(gammas, 1e-300))
     return gammas / xp.sum(gammas, axis=2, keepdims=True)
@@ -336,7 +334,7 @@ def _elliptical_atoms(predictions: PowerExponential, uniform: NDArray) -> Array:
     d = predictions.event_shape[0]
     normal = special.ndtri(uniform[:, :d])
     direction = normal / np.linalg.norm(normal, axis=1, keepdims=True)
-    place: Any = {"xp": xp, "device": compat.device(loc), "dtype": loc.dtype}
+    place: Any = {"xp": xp, "device": device_of(loc), "dtype": loc.dtype}
     level = asarray(uniform[:, d], **place)
     beta = 0.5 * shape[:, None]
     radius = through_numpy(special.gammaincinv, d / (2.0 * beta), level[None, :])
@@ -351,9 +349,7 @@ def _by_sampling(predictions: Predictions, points: int) -> Atoms:
     draws = predictions.sample(np.random.default_rng(_SEED), points)
     xp = namespace(draws)
     values = widen(xp.permute_dims(draws, (1, 0, *range(2, draws.ndim))))
-    weights = xp.full(
-        (len(predictions), points), 1.0 / points, dtype=values.dtype, device=compat.device(values)
-    )
+    weights = xp.full((len(predictions), points), 1.0 / points, dtype=values.dtype, device=device_of(values))
     scheme = f"Monte Carlo, {points} draws with a fixed seed"
     return _with_likelihood_ratio(predictions, Atoms(values, weights, scheme))
 

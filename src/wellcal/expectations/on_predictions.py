@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import array_api_compat as compat
 import numpy as np
 
 from wellcal import kernels
-from wellcal._arrays.namespaces import Array, asarray, namespace
+from wellcal._arrays.namespaces import Array, asarray, device_of, namespace
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, slice_rows
 from wellcal.expectations.bilinear import Form, Prepared
@@ -150,6 +149,6 @@ def prediction_kernel(
         return Prepared(form, tuple(part.rows for part in prepared))
     if isinstance(kernel, kernels.Callable):
         like = predictions.like
-        positions = asarray(np.arange(len(predictions)), xp=namespace(like), device=compat.device(like))
+        positions = asarray(np.arange(len(predictions)), xp=namespace(like), device=device_of(like))
         return Prepared(CallableForm(kernel.function, predictions), positions)
     raise TypeError(f"{kernel!r} is not a kernel on predictions; take ExpDistance(metric)")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import array_api_compat as compat
 import array_api_extra as xpx
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -14,6 +13,7 @@ from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     asarray,
+    device_of,
     is_jax,
     is_numpy,
     namespace,
@@ -99,8 +99,12 @@ class TransportDistance:
             return solver(self.metric, costs, weights_a, weights_b)
         if is_jax(xp):
             shape = tuple(costs.shape)
+
+            def solved_alike(c: NDArray, p: NDArray, q: NDArray) -> NDArray:
+                return solver(self.metric, c, p, q).astype(c.dtype)
+
             return xpx.lazy_apply(
-                lambda c, p, q: solver(self.metric, c, p, q).astype(c.dtype),
+                solved_alike,
                 costs,
                 weights_a,
                 weights_b,
@@ -110,7 +114,7 @@ class TransportDistance:
                 xp=xp,
             )
         solved = solver(self.metric, to_numpy(costs), to_numpy(weights_a), to_numpy(weights_b))
-        return asarray(solved, xp=xp, device=compat.device(costs), dtype=costs.dtype)
+        return asarray(solved, xp=xp, device=device_of(costs), dtype=costs.dtype)
 
 
 def _may_vary(ops: Ops, weights: Array) -> bool:
@@ -168,7 +172,7 @@ def _solve(metric: MixtureWasserstein, cost: NDArray, p: NDArray, q: NDArray) ->
 
 def _import_ot() -> Any:
     try:
-        import ot
+        import ot  # pyright: ignore[reportMissingTypeStubs]  # it ships no types
     except ImportError:
         raise ImportError(
             "MixtureWasserstein with unequal weights or Sinkhorn needs POT: pip install 'wellcal[ot]'"

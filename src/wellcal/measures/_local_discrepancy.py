@@ -21,7 +21,7 @@ from wellcal.predictions.adapters import as_predictions
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate
 from wellcal.problem.defaults import default_kernel
-from wellcal.problem.locations import _beside
+from wellcal.problem.locations import in_library_of
 from wellcal.problem.problem import check_pair_kernel
 
 LARGEST = 8192
@@ -165,7 +165,7 @@ def local_discrepancy(
             "weights cases, the kernel on targets compares distributions"
         )
     ridge = n**-0.25 if regularisation is None else float(positive_number(regularisation, "regularisation"))
-    where = predictions if at is None else _beside(as_predictions(at), predictions)
+    where = predictions if at is None else in_library_of(as_predictions(at), predictions)
     notes = Notes()
     weights = _weights(factors.predictions, predictions, where, n * ridge, expectations, notes)
     scheme = plan(factors.targets, [predictions, targets], expectations=expectations, notes=notes)

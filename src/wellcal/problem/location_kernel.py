@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from wellcal._arrays.chunks import budget, in_chunks, rows_within
+from wellcal._arrays.chunks import Chunk, budget, in_chunks, rows_within
 from wellcal._arrays.namespaces import Array, NDArray, concat_rows, namespace, take_rows, widen
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import slice_rows
@@ -205,7 +205,7 @@ class LocationKernel:
                     progress(sets.stop, len(targets))
         return means, products / max(1, self.n - 1)
 
-    def _chunks(self, sets: int, size: int) -> Iterator[tuple[slice, slice]]:
+    def _chunks(self, sets: int, size: int) -> Iterator[tuple[Chunk, Chunk]]:
         """Sets and cases that are handled at a time, about `size` targets of them."""
         yield from product(in_chunks(sets, self.n, within=size), list(in_chunks(self.n, within=size)))
 

@@ -7,8 +7,16 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, NDArray, asarray, is_traced, namespace, stop_gradient, to_numpy
-from wellcal._arrays.parameters import device_of
+from wellcal._arrays.namespaces import (
+    Array,
+    NDArray,
+    asarray,
+    device_of,
+    is_traced,
+    namespace,
+    stop_gradient,
+    to_numpy,
+)
 from wellcal._arrays.special import draw_index, integer_dtype
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.lowering import in_numpy
@@ -58,7 +66,7 @@ def as_locations(given: object, predictions: Predictions, rng: int | np.random.G
     at, targets = cast("tuple[Any, Any]", given)
     if isinstance(targets, Predictions):
         raise TypeError("locations must be (predictions, targets), found predictions as the second entry")
-    batch = _beside(as_predictions(at), predictions)
+    batch = in_library_of(as_predictions(at), predictions)
     return Locations(batch, batch.check_targets(targets, "the targets of locations"))
 
 
@@ -127,7 +135,7 @@ def _draw_in_bin(batch: Quantiles, rng: np.random.Generator) -> NDArray:
 
 def _draw_wide(batch: Any, rng: np.random.Generator) -> NDArray:
     drawn = np.asarray(batch.draw(rng, 1)[0], dtype=np.float64)
-    centre = _centre(batch)
+    centre = centre_of(batch)
     if centre is None:
         return drawn
     wide = centre + WIDENING * (drawn - centre)
@@ -139,7 +147,7 @@ def _draw_wide(batch: Any, rng: np.random.Generator) -> NDArray:
     return wide
 
 
-def _centre(batch: Any) -> NDArray | None:
+def centre_of(batch: Any) -> NDArray | None:
     """Means; medians where there are none; None where there are neither."""
     mean: NDArray | None = np.asarray(batch.mean()) if batch.supports("mean") else None
     if mean is not None and np.isfinite(mean).all():
@@ -150,7 +158,7 @@ def _centre(batch: Any) -> NDArray | None:
     return median if mean is None else np.where(np.isfinite(mean), mean, median)
 
 
-def _beside(batch: Predictions, data: Predictions) -> Predictions:
+def in_library_of(batch: Predictions, data: Predictions) -> Predictions:
     """`batch` in the array library of `data`."""
     like = data.like
     xp = namespace(like)

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import array_api_compat as compat
-
-from wellcal._arrays.namespaces import Array
+from wellcal._arrays.namespaces import Array, device_of
 from wellcal._arrays.ops import Ops
 
 _SERIES_BELOW = 0.02  # norm of a matrix E for which 9 terms give log |I + E| to rounding
@@ -38,7 +36,7 @@ def full_gaussian_terms(
     xp = ops.xp
     start = a.c + b.c
     d = start.shape[-1]
-    start = start + lengthscale**2 * xp.eye(d, dtype=start.dtype, device=compat.device(start))
+    start = start + lengthscale**2 * xp.eye(d, dtype=start.dtype, device=device_of(start))
     p, q = (xp.broadcast_to(move, start.shape) for move in (a.dc, b.dc))
     m = a.x - b.x
     alpha, beta = (xp.broadcast_to(move, m.shape) for move in (a.dx, -b.dx))
@@ -86,6 +84,6 @@ def _log_determinant(ops: Ops, e: Array) -> Array:
         term = xp.linalg.trace(power) / n
         total = total + term if n % 2 else total - term
         power = xp.matmul(power, near) if n < _TERMS else power
-    identity = xp.eye(e.shape[-1], dtype=e.dtype, device=compat.device(e))
+    identity = xp.eye(e.shape[-1], dtype=e.dtype, device=device_of(e))
     far = xp.where(small[..., None, None], 0.0 * e, e)
     return xp.where(small, total, xp.linalg.slogdet(identity + far)[1])
