@@ -29,6 +29,15 @@ if "XLA_FLAGS" not in os.environ and importlib.util.find_spec("jaxlib"):
 settings.load_profile("ci")
 
 
+LONGEST = {"test_examples.py", "test_memory.py", "test_run.py", "test_torch_processes.py"}
+"""Files with tests of several seconds each, most of them processes of their own."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests first, so that at the end no worker waits for one of them."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Under CI a skipped test is a failure: a missing backend must not look like a pass."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")

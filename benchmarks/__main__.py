@@ -15,6 +15,7 @@ from benchmarks import (
     recalibration_studies,
     results,
     skce_speed,
+    small_calls,
     test_speed,
     where_and_when,
 )
@@ -25,6 +26,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "normals": skce_speed.normals,
     "classes": skce_speed.classes,
     "memory": memory_limits.memory,
+    "small-calls": small_calls.small_calls,
     "estimators": estimator_studies.estimators,
     "type1": calibration_studies.type_one,
     "power": calibration_studies.power,

@@ -14,7 +14,6 @@ import wellcal as wc
 from wellcal._arrays.chunks import limited
 from wellcal._arrays.namespaces import to_numpy
 from wellcal.engines import Tiled
-from wellcal.engines.tiled import _better_listed
 from wellcal.kernels import Delta, ExpDistance, Gaussian, TotalVariation, Wasserstein
 from wellcal.problem.problem import Problem, prepare
 
@@ -58,16 +57,25 @@ def matrix(problem: Problem) -> np.ndarray:
     return to_numpy(problem.tile(problem.rows, problem.rows))
 
 
-def test_both_ways_of_visiting_blocks_are_tried() -> None:
-    assert all(_better_listed(few_numbers(), size) for size in SIZES)
-    assert [_better_listed(many_numbers(), size) for size in SIZES] == [
-        True,
-        True,
-        False,
-        False,
-        False,
-        False,
-    ]
+def test_both_ways_of_visiting_blocks_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cases of few numbers are listed in pairs; those of many numbers only in small blocks."""
+    listed: list[Any] = []
+    paired = Problem.paired
+
+    def noted(problem: Problem, *rows: Any) -> Any:
+        listed.append(rows)
+        return paired(problem, *rows)
+
+    monkeypatch.setattr(Problem, "paired", noted)
+
+    def is_listed(problem: Problem, size: int) -> bool:
+        listed.clear()
+        Tiled(threads=1).blocks(problem, size)
+        return bool(listed)
+
+    sizes = SIZES[:-1]  # the last is one block of all cases
+    assert all(is_listed(few_numbers(), size) for size in sizes)
+    assert [is_listed(many_numbers(), size) for size in sizes] == [True, True, False, False, False]
 
 
 @pytest.mark.parametrize("size", SIZES)

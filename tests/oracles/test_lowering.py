@@ -454,8 +454,9 @@ def test_many_samples_go_through_features(offset: float) -> None:
     problem = prepare(y, wc.Samples(values, kind="atoms"), ONE @ k.Gaussian(0.5), expectations="closed")
     direct = calibration_matrix(values, np.full((6, 30), 1 / 30), y, 0.5)
     np.testing.assert_allclose(problem.tile(problem.rows, problem.rows), direct, rtol=0, atol=1e-12)
-    assert problem.notes.as_dict()["expectations"] == "closed"
-    assert "features" in problem.notes.rules[0]
+    found = problem.notes.as_dict()
+    assert found["expectations"] == "closed"
+    assert "features" in found["rules"][0]
 
 
 @pytest.mark.parametrize("n", [4, 300])

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
+from wellcal.cli import app
 from wellcal.demo import main
 
+from ..processes import run_python
 
-@pytest.fixture(scope="module")
-def printed() -> str:
-    """What ``python -m wellcal.demo`` prints."""
-    done = subprocess.run([sys.executable, "-m", "wellcal.demo"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+
+def test_fits_a_terminal_and_is_repeatable():
+    """As a module, and from the command line."""
+    done = run_python("-m", "wellcal.demo")
     assert not done.stderr
-    return done.stdout
-
-
-def test_fits_a_terminal(printed: str):
-    lines = printed.splitlines()
+    lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 100
     assert len(lines) <= 40
-
-
-def test_is_repeatable_and_the_same_from_the_command_line(printed: str):
-    command = [sys.executable, "-m", "wellcal", "demo"]
-    again = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert again.stdout == printed
+    assert CliRunner().invoke(app, ["demo"]).output == done.stdout
 
 
 def test_names_the_remedy_where_scikit_learn_is_missing(

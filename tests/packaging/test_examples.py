@@ -1,28 +1,24 @@
-"""The examples that users are shown run as they stand."""
+"""The examples that users are shown run as they stand, each in a fresh interpreter."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("your_own_*.py"))
+from ..processes import run_python
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+QUICK = {"training_with_skce": ["--quick"]}
+"""Options of examples that are studies."""
 
 
-def test_there_are_examples() -> None:
-    assert "your_own_family.py" in {path.name for path in EXAMPLES}
+def test_there_is_one_for_each_thing_of_ones_own() -> None:
+    names = {path.stem for path in EXAMPLES}
+    assert {f"your_own_{thing}" for thing in ("engine", "family", "kernel", "test")} <= names
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_run(path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error::RuntimeWarning", str(path)],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+    done = run_python("-W", "error::RuntimeWarning", str(path), *QUICK.get(path.stem, []))
+    assert done.stdout.strip()

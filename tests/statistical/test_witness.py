@@ -13,7 +13,7 @@ FAMILIES = {
     "Categorical": lambda rng, n: wc.Categorical(rng.dirichlet(np.ones(3), n)),
     "Poisson": lambda rng, n: wc.Poisson(rng.gamma(2.0, 2.0, n)),
 }
-OPTIONS = {"n_resamples": 39, "level": 0.1, "engine": Tiled(threads=1)}
+OPTIONS = {"n_resamples": 39, "alpha": 0.1, "engine": Tiled(threads=1)}
 REPEATS = 120
 
 

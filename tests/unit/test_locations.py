@@ -169,7 +169,7 @@ def test_bad_locations(name: str) -> None:
 
 
 def test_locations_of_another_family_are_refused() -> None:
-    from wellcal.measures._ucme import ucme
+    from wellcal import ucme
 
     at = wc.Laplace(np.zeros(2), 1.0), np.zeros(2)
     with pytest.raises(TypeError, match="pred and locations must be of one family, found Normal as pred"):

@@ -88,8 +88,3 @@ def test_mmce_takes_weights() -> None:
     pred = wc.Categorical(PROBS)
     expected = wc.mmce(LABELS[repeated], pred[repeated]).value
     assert wc.mmce(LABELS, pred, weights=COUNTS).value == pytest.approx(expected, rel=1e-10)
-
-
-def test_calibration_tests_refuse_weights_with_the_reason() -> None:
-    with pytest.raises(ValueError, match="weights have no meaning for"):
-        wc.calibration_test(Y, wc.Normal(LOC, SCALE), weights=np.ones(N))

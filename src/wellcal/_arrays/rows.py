@@ -12,7 +12,10 @@ from typing import Any, TypeAlias, cast
 from wellcal._arrays.namespaces import Array, take_rows
 
 Rows: TypeAlias = Any
-"""A tree of arrays: an array, a tuple of trees, or a fact that all rows share."""
+"""A tree of arrays: an array, a tuple of trees, or a fact that all rows share.
+
+The type of an array is open, and with it that of a tree; where a form knows its tree, it names a class of it.
+"""
 
 
 def map_rows(function: Callable[[Array], Array], rows: Rows) -> Rows:
@@ -40,6 +43,19 @@ def like_node(node: tuple[Any, ...], parts: Iterable[Any]) -> Any:
     """
     kind: Any = type(node)
     return kind(*parts) if hasattr(node, "_fields") else tuple(parts)
+
+
+def map_both(function: Callable[[Array, Array], Array], a: Rows, b: Rows) -> Rows:
+    """A tree of `function` applied to matching arrays of two trees of one shape, which share their facts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> map_both(lambda x, y: x - y, (np.ones(2), -1.0), (np.zeros(2), -1.0))
+    (array([1., 1.]), -1.0)
+    """
+    rest = iter(arrays_of(b))
+    return map_rows(lambda array: function(array, next(rest)), a)
 
 
 def slice_rows(rows: Rows, index: Any) -> Rows:

@@ -68,12 +68,6 @@ def check_weights(weights: object, n: int, like: Array, *, at_least: int = 1) ->
     return array / stop_gradient(namespace(array).max(array))
 
 
-def refuse_weights(weights: object, what: str, reason: str) -> None:
-    """An error that says why `what` takes no weights, where some are given."""
-    if weights is not None:
-        raise ValueError(f"weights have no meaning for {what}: {reason}")
-
-
 class WeightedRows(NamedTuple):
     """Rows of weighted measures."""
 

@@ -157,8 +157,8 @@ def normal_exponential(ops: Ops, z: Array, variance: Array, rate: Array) -> Arra
     rho, zeta = 0.5 * rate * width, z / width
     reflected = rate * variance < z
     x = rho - zeta
-    value = _erfcx(ops, ops.where(reflected, -x, x))
-    bulk = weight * (_erfcx(ops, rho + zeta) + ops.where(reflected, -value, value))
+    value = erfcx(ops, ops.where(reflected, -x, x))
+    bulk = weight * (erfcx(ops, rho + zeta) + ops.where(reflected, -value, value))
     exponent = rate * (z - 0.5 * rate * variance)
     return bulk + ops.exp(ops.where(reflected, -exponent, _VANISHING))
 
@@ -197,7 +197,7 @@ def normal_two_rates(ops: Ops, z: Array, variance: Array, rate_a: Array, rate_b:
     rho, step, zeta = 0.5 * low * width, 0.5 * gap * width, z / width
 
     x = rho + zeta
-    value, slope = _erfcx_difference(ops, x, x + step)
+    value, slope = erfcx_difference(ops, x, x + step)
     bulk = value + rho * slope
 
     # Reflecting only below -_REACH leaves no short step from x < 0 to y > 0, whose two parts would cancel.
@@ -208,7 +208,7 @@ def normal_two_rates(ops: Ops, z: Array, variance: Array, rate_a: Array, rate_b:
     y = x + step
     x, y = ops.where(reflected, -x, x), ops.where(both, -y, y)
     y = ops.maximum(y, -2.0 * _REACH * ops.one(y))  # is less only where `weight` is 0
-    value, slope = _erfcx_difference(ops, x, y)
+    value, slope = erfcx_difference(ops, x, y)
     # Across 0 it is (2 - erfcx(-x) - erfcx(y)) / h, and erfcx(y) follows from the difference.
     across = (2.0 - 2.0 * value + (y - x) * slope) / ops.where(crossing, step, 1.0)
     bulk = bulk + ops.where(reflected, -value, value) + rho * ops.where(crossing, across, slope)
@@ -229,13 +229,13 @@ def _gauss(ops: Ops, z: Array, variance: Array) -> tuple[Array, Array]:
     return ops.sqrt(2.0 * variance), 0.5 * ops.exp(-0.5 * square / variance)
 
 
-def _erfcx(ops: Ops, x: Array) -> Array:
+def erfcx(ops: Ops, x: Array) -> Array:
     """``exp(x^2) erfc(x)`` for x >= -_REACH, with accurate derivatives in every library."""
     inverse = 1.0 / (x + (_REACH + _MAP))
     return inverse * _horner(ops, _ERFCX, 1.0 - (2.0 * _MAP) * inverse)
 
 
-def _erfcx_difference(ops: Ops, x: Array, y: Array) -> tuple[Array, Array]:
+def erfcx_difference(ops: Ops, x: Array, y: Array) -> tuple[Array, Array]:
     """``erfcx(x)`` and the positive ``(erfcx(x) - erfcx(y)) / (y - x)``, -erfcx'(x) where y = x."""
     inverse_x, inverse_y = 1.0 / (x + (_REACH + _MAP)), 1.0 / (y + (_REACH + _MAP))
     s, t = 1.0 - (2.0 * _MAP) * inverse_x, 1.0 - (2.0 * _MAP) * inverse_y
