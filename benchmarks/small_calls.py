@@ -62,9 +62,9 @@ def small_calls(settings: Settings) -> Section:
             "",
             table(("call", "time", "ratio", "noise"), rows),
             "",
-            f"`import wellcal` takes {1e3 * import_cost:.0f} ms of CPU time beyond NumPy and the parts of SciPy",
-            f"that are used, and {1e3 * first_use:.0f} ms with the first look at `wc.skce`, which loads the",
-            f"rooms behind it (best of {IMPORTS} fresh interpreters).",
+            f"`import wellcal` takes {1e3 * import_cost:.0f} ms of CPU time beyond NumPy and the parts of",
+            f"SciPy that are used, and {1e3 * first_use:.0f} ms with the first look at `wc.skce`, loading",
+            f"the rooms behind it (best of {IMPORTS} fresh interpreters).",
             "",
             environment.describe(load),
         ]

@@ -118,7 +118,7 @@ def to_numpy(x: object) -> NDArray:
         tensor: Array = x
         return tensor.detach().cpu().resolve_conj().resolve_neg().numpy()
     if is_array(x) and not isinstance(x, np.ndarray) and not compat.is_jax_array(x):
-        return np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)  # pyright: ignore
+        return np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)  # pyright: ignore[reportArgumentType]
     return np.asarray(x)
 
 

@@ -6,8 +6,8 @@ slice, gather and differentiate the arrays without knowing what they mean, and f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 from wellcal._arrays.namespaces import Array, take_rows
 
@@ -16,6 +16,9 @@ Rows: TypeAlias = Any
 
 The type of an array is open, and with it that of a tree; where a form knows its tree, it names a class of it.
 """
+
+NODE: Any = tuple
+"""The class of nodes, as `Any`: what their parts are is open, and a type checker would call them unknown."""
 
 
 def map_rows(function: Callable[[Array], Array], rows: Rows) -> Rows:
@@ -27,22 +30,10 @@ def map_rows(function: Callable[[Array], Array], rows: Rows) -> Rows:
     >>> map_rows(lambda x: x + 1, (np.zeros(2), None, (np.ones(1), -1.0)))
     (array([1., 1.]), None, (array([2.]), -1.0))
     """
-    if isinstance(rows, tuple):
-        node = cast("tuple[Any, ...]", rows)
-        return like_node(node, [map_rows(function, part) for part in node])
+    if isinstance(rows, NODE):
+        parts = [map_rows(function, part) for part in rows]
+        return rows.__class__(*parts) if hasattr(rows, "_fields") else tuple(parts)
     return rows if rows is None or isinstance(rows, (float, int)) else function(rows)
-
-
-def like_node(node: tuple[Any, ...], parts: Iterable[Any]) -> Any:
-    """A node of the same kind with other parts.
-
-    Examples
-    --------
-    >>> like_node((1, 2), [3, 4])
-    (3, 4)
-    """
-    kind: Any = type(node)
-    return kind(*parts) if hasattr(node, "_fields") else tuple(parts)
 
 
 def map_both(function: Callable[[Array, Array], Array], a: Rows, b: Rows) -> Rows:
@@ -92,9 +83,9 @@ def as_outer(a: Rows, b: Rows) -> tuple[Rows, Rows]:
 
 def first_array(rows: Rows) -> Array:
     """The first array of the tree, which tells library, device and number of rows; None if there is none."""
-    if not isinstance(rows, tuple):
+    if not isinstance(rows, NODE):
         return None if isinstance(rows, (float, int)) else rows
-    for part in cast("tuple[Any, ...]", rows):
+    for part in rows:
         found = first_array(part)
         if found is not None:
             return found

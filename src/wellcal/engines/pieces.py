@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from wellcal._arrays.chunks import Chunk, Span, pairs_above
 from wellcal._arrays.namespaces import Array, asarray, device_of, is_numpy, namespace
 from wellcal._arrays.rows import Rows, map_rows
+from wellcal.engines.reductions import Place
 from wellcal.problem.problem import Problem
 
 
@@ -26,7 +27,7 @@ class Piece(Protocol):
         ...
 
     @property
-    def places(self) -> tuple[Any, Any]:
+    def places(self) -> tuple[Place, Place]:
         """Where the cases of either side stand among the row sums."""
         ...
 
@@ -59,7 +60,7 @@ class Tile:
         return xp.where(asarray(above, xp=xp, device=device_of(h)), h, xp.zeros_like(h))
 
     @property
-    def places(self) -> tuple[Any, Any]:
+    def places(self) -> tuple[Place, Place]:
         """Rows and columns."""
         return self.cases
 
@@ -96,14 +97,14 @@ class Lag:
         """In each block the cases from `first` on, as many as have a partner."""
 
         def pick(value: Array) -> Array:
-            xp: Any = namespace(value)
+            xp = namespace(value)
             blocks = xp.reshape(value, (-1, self.size, *value.shape[1:]))
             return xp.reshape(blocks[:, first : first + self.size - self.lag, ...], (-1, *value.shape[1:]))
 
         return map_rows(pick, rows)
 
     @property
-    def places(self) -> tuple[Any, Any]:
+    def places(self) -> tuple[Place, Place]:
         """All cases of each block that have a partner behind them, or before them."""
         return (self.blocks.index, slice(0, self.size - self.lag)), (
             self.blocks.index,

@@ -25,7 +25,7 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.registry import Rules
-from wellcal._arrays.rows import like_node, map_rows
+from wellcal._arrays.rows import NODE, Rows, arrays_of, map_rows, with_arrays
 from wellcal.expectations.rules.elements import (
     Element,
     FullNormals,
@@ -81,14 +81,14 @@ class Components(NamedTuple):
     @property
     def leaf(self) -> Array:
         """The first of the element's arrays, ``(n, K)``."""
-        found: Any = self.element
-        while isinstance(found, tuple):
-            found = cast("tuple[Any, ...]", found)[0]
+        found: Rows = self.element
+        while isinstance(found, NODE):
+            found = found[0]
         return found
 
     def scaled(self, factor: Array | float) -> Components:
         """Weights multiplied by a number or by ``(n, 1)``."""
-        weights: Any = self.weights * factor
+        weights: Array = self.weights * factor
         if not isinstance(weights, float) and weights.shape[1] != self.size:
             weights = namespace(weights).broadcast_to(weights, (weights.shape[0], self.size))
         return Components(self.element, weights)
@@ -128,22 +128,22 @@ class Elementary(NamedTuple):
     """A family that is made of elementary distributions as it stands."""
 
     kind: type
-    components: Callable[[Any], Components]
+    components: Callable[[Predictions], Components]
 
 
 ELEMENTARY: Rules[Elementary] = Rules("elementary distributions", exact=True)
 """Families that consist of elementary distributions, of which kind, and how."""
 
 
-Expansion: TypeAlias = Callable[[Any], Any]
-"""From a batch to its `Components`, or to one element for each case."""
+Expansion: TypeAlias = Callable[[Any], Components | Element]
+"""From a batch of the family that it is registered for to `Components`, or to one element for each case."""
 
 
 def elementary(family: type[Predictions], kind: type) -> Callable[[Expansion], Expansion]:
     """Register a function from a batch of `family` to its `Components`, or to one element for each case."""
 
     def register(function: Expansion) -> Expansion:
-        def components(predictions: Any) -> Components:
+        def components(predictions: Predictions) -> Components:
             found = function(predictions)
             return found if isinstance(found, Components) else Components(found, 1.0)
 
@@ -288,12 +288,10 @@ def _side_by_side(parts: list[Components]) -> Components:
     return Components(element, _concat([p.weight_array() for p in parts]) if shared is None else shared)
 
 
-def _joined(elements: list[Any]) -> Any:
+def _joined(elements: list[Element]) -> Element:
     """Trees of one shape, arrays concatenated along their second axis."""
-    if isinstance(elements[0], tuple):
-        inner = [_joined(list(same)) for same in zip(*elements, strict=True)]
-        return like_node(cast("tuple[Any, ...]", elements[0]), inner)
-    return _concat(elements)
+    arrays = zip(*map(arrays_of, elements), strict=True)
+    return with_arrays(elements[0], [_concat(list(same)) for same in arrays])
 
 
 def _concat(arrays: list[Array]) -> Array:

@@ -20,6 +20,7 @@ import numpy as np
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import (
     Array,
+    Namespace,
     NDArray,
     asarray,
     concat_rows,
@@ -67,7 +68,7 @@ class FeatureGrid:
             parts.append(self._mean(xp, values[rows, ...], chunk, count))
         return concat_rows(parts)
 
-    def _mean(self, xp: Any, values: Array, weights: Array | None, count: int) -> Array:
+    def _mean(self, xp: Namespace, values: Array, weights: Array | None, count: int) -> Array:
         factors = [self._along(xp, values[:, :, c] - self.origin[c], c) for c in range(len(self.centres))]
         first = factors[0] / count if weights is None else factors[0] * weights[:, :, None]
         if len(factors) == 1:
@@ -93,7 +94,7 @@ class FeatureGrid:
             out += np.bincount((row + position).reshape(-1), value.reshape(-1), len(out))
         return out.reshape(n, len(centres))
 
-    def _along(self, xp: Any, x: Array, coordinate: int) -> Array:
+    def _along(self, xp: Namespace, x: Array, coordinate: int) -> Array:
         centres = asarray(self.centres[coordinate], xp=xp, device=device_of(x), dtype=x.dtype)
         norm = math.sqrt(1.0 / (_PER_SCALE * math.sqrt(0.5 * math.pi)))
         return norm * xp.exp(-(((x[:, :, None] - centres[None, None, :]) / self.lengthscale) ** 2))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, namespace, to_numpy, widen
@@ -81,7 +79,7 @@ def one_hot(side: Targets, grid: NDArray) -> Array:
     return xp.astype(index[:, None] == positions[None, :], like.dtype)
 
 
-def grid_probabilities(component: Any, grid: NDArray) -> Array:
+def grid_probabilities(component: Predictions, grid: NDArray) -> Array:
     """Predictions as weights on the support, ``(n, M)``."""
     if isinstance(component, (Bernoulli, Categorical)):
         return widen(component.class_probs())

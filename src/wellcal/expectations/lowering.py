@@ -159,7 +159,7 @@ def is_scalar_rule(predictions: Predictions) -> bool:
 # -- scalar targets --------------------------------------------------------------------------
 
 
-def _by_quantiles(predictions: Any, nodes: int) -> Atoms:
+def _by_quantiles(predictions: Predictions, nodes: int) -> Atoms:
     xp, like = predictions.xp, widen(predictions.like)
     # Nodes lie symmetrically about 0 and never on it, so that halving keeps a rule of equal spacing.
     step = 2.0 * _RANGE / nodes
@@ -200,11 +200,11 @@ def in_numpy(predictions: Predictions) -> Predictions:
     return predictions.map_arrays(converted)
 
 
-def _quantiles(predictions: Any, scores: NDArray) -> Array:
+def _quantiles(predictions: Predictions, scores: NDArray) -> Array:
     """Quantiles ``(S, n)`` at the levels of increasing normal scores, each from the tail that is nearer."""
     xp, like = predictions.xp, widen(predictions.like)
     traced = is_traced(like)
-    batch: Any = predictions if traced else in_numpy(predictions)
+    batch = predictions if traced else in_numpy(predictions)
     split = int((scores <= 0).sum()) if batch.supports("upper_quantile") else len(scores)
 
     def levels(of: NDArray) -> Array:
@@ -219,7 +219,7 @@ def _quantiles(predictions: Any, scores: NDArray) -> Array:
     return asarray(np.concatenate(parts, axis=0), xp=xp, device=device_of(like), dtype=like.dtype)
 
 
-def _with_likelihood_ratio(predictions: Any, atoms: Atoms) -> Atoms:
+def _with_likelihood_ratio(predictions: Predictions, atoms: Atoms) -> Atoms:
     """Let the parameters act on the weights, where a gradient may be wanted."""
     if not predictions.ops.differentiable or not predictions.supports("log_prob"):
         return atoms
@@ -235,11 +235,11 @@ _LATTICE = 1024  # atoms of a count, at most; under tracing their number must no
 _TRACED_LATTICE = 128
 
 
-def _by_lattice(predictions: Any) -> Atoms:
+def _by_lattice(predictions: Predictions) -> Atoms:
     xp, like = predictions.xp, widen(predictions.like)
     traced = is_traced(like)
     place: Any = {"xp": xp, "device": device_of(like), "dtype": like.dtype}
-    batch: Any = predictions if traced else in_numpy(predictions)
+    batch = predictions if traced else in_numpy(predictions)
     low, high = (batch.quantile(level) for level in (_COUNT_TAIL, 1.0 - _COUNT_TAIL))
     low, high = (stop_gradient(asarray(bound, **place)) for bound in (low, high))
     span = high - low + 2.0
@@ -261,7 +261,7 @@ def _by_lattice(predictions: Any) -> Atoms:
     return Atoms(values, weights, f"lattice of {size} counts", nested=True, exact=exact, merged=~smooth)
 
 
-def _cell_masses(predictions: Any, values: Array, stride: Array) -> Array:
+def _cell_masses(predictions: Predictions, values: Array, stride: Array) -> Array:
     """Probability of ``values <= count < values + stride``."""
     xp = namespace(values)
     below = xp.permute_dims(values - 1.0, (1, 0))
@@ -287,7 +287,7 @@ def _of_equal_weight(predictions: Predictions, values: Array) -> Atoms:
 
 @LOWERINGS.register(DiagonalNormal)
 @LOWERINGS.register(MultivariateNormal)
-def _by_affine_map(predictions: Any, nodes: int, points: int) -> Atoms:
+def _by_affine_map(predictions: DiagonalNormal | MultivariateNormal, nodes: int, points: int) -> Atoms:
     like = widen(predictions.like)
     uniform = _sobol(points, predictions.event_shape[0])
     z = asarray(special.ndtri(uniform), xp=predictions.xp, device=device_of(like), dtype=like.dtype)
@@ -308,7 +308,7 @@ def _by_radius(predictions: PowerExponential, nodes: int, points: int) -> Atoms:
     return _with_likelihood_ratio(predictions, _of_equal_weight(predictions, values))
 
 
-def _affine(predictions: Any, z: Array) -> Array:
+def _affine(predictions: DiagonalNormal | MultivariateNormal, z: Array) -> Array:
     loc = widen(predictions.loc)
     xp = namespace(loc)
     if isinstance(predictions, DiagonalNormal):
@@ -369,7 +369,7 @@ def count_grid(predictions: list[Predictions], targets: list[Array]) -> NDArray 
         return None
     low, high = np.inf, 0.0
     for p in predictions:
-        batch: Any = in_numpy(p)
+        batch = in_numpy(p)
         low = min(low, float(batch.quantile(_COUNT_TAIL).min()))
         high = max(high, float(batch.quantile(1.0 - _COUNT_TAIL).max()) + 1.0)
     if not np.isfinite(high) or high - low >= _MAX_GRID:

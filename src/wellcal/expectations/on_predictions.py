@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,11 +11,11 @@ from wellcal import kernels
 from wellcal._arrays.namespaces import Array, asarray, device_of, namespace
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, slice_rows
-from wellcal.expectations.bilinear import Form, Prepared
-from wellcal.expectations.distances import Distance, distance
+from wellcal.expectations.bilinear import Distance, Form, Prepared
+from wellcal.expectations.distances import distance
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.plans import Notes
-from wellcal.kernels.base import Kernel, Product, Radial, Scaled, Sum
+from wellcal.kernels.base import Kernel, Product, Radial, Scale, Scaled, Sum
 from wellcal.kernels.metrics import Euclidean, ExpDistance
 from wellcal.predictions import Predictions
 
@@ -54,7 +53,7 @@ class _FunctionOfDistance:
 class ExpDistanceForm(_FunctionOfDistance):
     """``exp(-(d / lengthscale) ** power)``."""
 
-    lengthscale: Any
+    lengthscale: Scale
     power: float
 
     def value(self, ops: Ops, raised: Array) -> Array:
@@ -80,7 +79,7 @@ class CombinedForm:
 
     parts: tuple[Form, ...]
     product: bool
-    factor: Any = 1.0
+    factor: Scale = 1.0
 
     @property
     def width(self) -> int:
@@ -111,7 +110,7 @@ class CombinedForm:
 class CallableForm:
     """A user's function of two batches of predictions; rows are their positions."""
 
-    function: Callable[[Any, Any], Array]
+    function: Callable[[Predictions, Predictions], Array]
     predictions: Predictions
     width: int = 16
     calls_user = True

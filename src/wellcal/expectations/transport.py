@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import array_api_extra as xpx
 import numpy as np
@@ -22,7 +23,14 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows
+from wellcal.expectations.bilinear import Distance
 from wellcal.kernels.metrics import MixtureWasserstein
+
+_Evaluation: TypeAlias = Callable[[Ops, Rows, Rows], Array]
+"""`tile` or `paired` of a form."""
+
+_Solver: TypeAlias = Callable[[MixtureWasserstein, NDArray, NDArray, NDArray], NDArray]
+"""From costs and two sets of weights to couplings or potentials."""
 
 
 class TransportRows(NamedTuple):
@@ -42,7 +50,7 @@ class TransportDistance:
     """
 
     metric: MixtureWasserstein
-    inner: Any
+    inner: Distance
     size: int
 
     @property
@@ -71,7 +79,7 @@ class TransportDistance:
         """Matching rows."""
         return self._cost(ops, self._costs(ops, a, b, self.inner.paired), a.weights, b.weights)
 
-    def _costs(self, ops: Ops, a: TransportRows, b: TransportRows, evaluate: Any) -> Array:
+    def _costs(self, ops: Ops, a: TransportRows, b: TransportRows, evaluate: _Evaluation) -> Array:
         """Costs d^s between all components, along two trailing axes."""
         exponent = self.metric.order / self.inner.degree
         columns: list[Array] = []
@@ -92,7 +100,7 @@ class TransportDistance:
             total = total + ops.xp.sum((weights - constant) * potentials[..., rows, :], axis=-1)
         return total
 
-    def _solved(self, solver: Any, dual: bool, costs: Array, weights_a: Array, weights_b: Array) -> Array:
+    def _solved(self, solver: _Solver, dual: bool, costs: Array, weights_a: Array, weights_b: Array) -> Array:
         """Couplings ``(..., K, K)`` or potentials ``(..., 2, K)`` by NumPy; components are equally many."""
         xp = namespace(costs)
         if is_numpy(xp):

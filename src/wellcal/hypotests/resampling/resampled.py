@@ -23,7 +23,7 @@ from wellcal._arrays.namespaces import NDArray, namespace
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import Rows, first_array, map_rows, slice_rows
 from wellcal._arrays.threads import one_blas_thread
-from wellcal.expectations.bilinear import ElementForm
+from wellcal.expectations.bilinear import ElementForm, Prepared
 from wellcal.expectations.decompose import Side, Targets
 from wellcal.expectations.grids import grid_positions
 from wellcal.expectations.on_predictions import prediction_kernel
@@ -306,7 +306,7 @@ class TermSums:
     ) -> None:
         self.setup = setup
         self.term = make_term(setup, on_targets, ways)
-        self.parts: list[tuple[Any, Rows]] = [
+        self.parts: list[Prepared] = [
             prediction_kernel(kernel, setup.predictions, expectations=setup.expectations)
             for kernel in on_predictions
         ]
