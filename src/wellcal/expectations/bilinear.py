@@ -41,6 +41,15 @@ class Form(Protocol):
         ...
 
 
+class Distance(Form, Protocol):
+    """A prepared distance: a form whose values are ``d ** degree``."""
+
+    @property
+    def degree(self) -> float:
+        """Power of the distance that is returned: squares need no root."""
+        ...
+
+
 class Prepared(NamedTuple):
     """A form, and the rows of a batch that it reads."""
 
