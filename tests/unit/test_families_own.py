@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -438,3 +439,32 @@ def test_mistakes_are_caught(members: dict[str, Any], law: str) -> None:
     with pytest.raises(ConformanceError) as caught:
         check_predictions(wrong(SHAPE[:10], SCALE[:10]))
     assert caught.value.law == law
+
+
+def test_a_family_of_the_first_version_works_and_warns() -> None:
+    """As the documentation had it: arrays by name, and a sampler with an underscore."""
+    with pytest.warns(DeprecationWarning, match="OldLogistic") as seen:
+
+        @dataclass(frozen=True, repr=False, eq=False)
+        class OldLogistic(wc.Predictions):
+            loc: Any
+            scale: Any
+            _arrays = ("loc", "scale")
+
+            def cdf(self, y: Any) -> Any:
+                return 1.0 / (1.0 + np.exp(-(y - self.loc) / self.scale))
+
+            def quantile(self, u: Any) -> Any:
+                with np.errstate(divide="ignore"):
+                    return self.loc + self.scale * (np.log(u) - np.log1p(-u))
+
+            def _draw(self, rng: np.random.Generator, size: int) -> Any:
+                return rng.logistic(self.loc, self.scale, (size, len(self)))
+
+    assert [str(w.message).split(";")[1] for w in seen] == [
+        " use OldLogistic.array_fields",
+        " use OldLogistic.draw",
+    ]
+    assert {w.filename for w in seen} == {__file__}
+    report = check_predictions(OldLogistic(np.linspace(-1.0, 1.0, 10), np.linspace(0.5, 2.0, 10)), draws=1000)
+    assert len(report.passed) == 8

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 import numpy as np
 
 from wellcal._arrays.checks import check_nonempty, check_same_length, one_of, real_array, whole_number
+from wellcal._arrays.deprecation import warn_renamed
 from wellcal._arrays.domains import Domain, real
 from wellcal._arrays.namespaces import (
     Array,
@@ -48,6 +49,14 @@ CAPABILITIES = (
     "class_probs",
 )
 """What :meth:`Predictions.supports` can be asked about."""
+
+_RENAMED = {
+    "_arrays": "array_fields",
+    "_children": "batch_fields",
+    "_draw": "draw",
+    "_continuous": "continuous",
+}
+"""What families of a user's own defined under these names before."""
 
 
 class Predictions:
@@ -114,6 +123,10 @@ class Predictions:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         own = vars(cls)
+        for old, new in _RENAMED.items():
+            if old in own and new not in own:
+                warn_renamed(f"{cls.__name__}.{old}", f"{cls.__name__}.{new}")
+                setattr(cls, new, own[old])
         if declared := declared_in(own):
             cls.parameter_fields = {**cls.parameter_fields, **declared}
             if "array_fields" not in own:

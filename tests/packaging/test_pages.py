@@ -1,0 +1,72 @@
+"""The reference lists what is public, and the pages name what exists."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = (
+    "",
+    "kernels",
+    "hypotests",
+    "engines",
+    "displays",
+    "conformance",
+    "scaling",
+    "extend",
+    "torch",
+    "jax",
+)
+
+
+def listed() -> Iterator[str]:
+    """Names in the tables of the reference."""
+    for page in sorted((ROOT / "docs" / "api").glob("*.md")):
+        module = ""
+        for line in page.read_text(encoding="utf-8").splitlines():
+            if found := re.match(r"\.\. (?:currentmodule|automodule):: (\S+)", line):
+                module = found[1]
+            elif found := re.fullmatch(r"   (\w+)", line):
+                yield f"{module}.{found[1]}"
+
+
+def resolve(name: str) -> Any:
+    module, _, leaf = name.rpartition(".")
+    return getattr(importlib.import_module(module), leaf)
+
+
+def test_what_is_listed_exists_and_is_listed_once() -> None:
+    names = list(listed())
+    assert len(names) > 100, "the scan must find the tables"
+    assert len(set(names)) == len(names)
+    for name in names:
+        resolve(name)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_public_functions_and_classes_are_listed(room: str) -> None:
+    """Under one of the paths that lead to them."""
+    known = {id(resolve(name)) for name in listed()}
+    module = importlib.import_module(f"wellcal.{room}".rstrip("."))
+    public = {name: getattr(module, name) for name in module.__all__}
+    missing = [
+        name
+        for name, value in public.items()
+        if (inspect.isclass(value) or inspect.isfunction(value)) and id(value) not in known
+    ]
+    assert not missing
+
+
+def test_files_that_pages_name_exist() -> None:
+    pages = [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    named = set(re.findall(r"`((?:examples|benchmarks|docs|src|tests|reproduction)/[\w/.]+\.\w+)`", text))
+    assert "examples/training_with_skce.py" in named, "the scan must find a file"
+    assert not [path for path in sorted(named) if not (ROOT / path).exists()]
