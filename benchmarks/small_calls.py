@@ -26,7 +26,7 @@ IMPORTS = 15
 """Fresh interpreters, of which the best counts."""
 
 IMPORT_LIMIT = 0.15
-"""Seconds that the import, and the first look at `skce`, may take beyond NumPy and the SciPy modules used."""
+"""Seconds that the import may take beyond NumPy and the SciPy modules used."""
 
 
 def small_calls(settings: Settings) -> Section:
@@ -49,7 +49,6 @@ def small_calls(settings: Settings) -> Section:
         for what, found, limit in (
             ("skce with a given kernel", cost, LIMIT),
             ("import wellcal", import_cost, IMPORT_LIMIT),
-            ("import and first use", first_use, IMPORT_LIMIT),
         )
         if found > limit
     ]

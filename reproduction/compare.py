@@ -125,7 +125,7 @@ def compare_with_repeats(
     count = len(values)
     spread = float(np.std(values, ddof=1)) * math.sqrt(1.0 + 1.0 / count)
     half = float(stats.t.isf(0.5 * ALPHA / comparisons, count - 1)) * spread
-    centre = float(np.mean(values))
+    centre = float(values.mean())
     low, high = (float(back(np.clip(end, -700.0, 700.0))) for end in (centre - half, centre + half))
     return Agreement(float(np.mean(repeats)), published, low, high)
 

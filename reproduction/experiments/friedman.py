@@ -338,4 +338,9 @@ def _ratios(evaluations: list[Any], data: str) -> FloatArray:
 def _better(evaluations: list[Any], data: str, ensemble: str) -> float:
     """Share of evaluations in which the ensemble's SKCE (biased) is below its members' mean."""
     name = "SKCE (biased)"
-    return float(np.mean([e[data][ensemble][name] < np.mean(e[data]["models"][name]) for e in evaluations]))
+
+    def is_better(of: dict[str, Any]) -> bool:
+        members: FloatArray = np.asarray(of["models"][name])
+        return bool(of[ensemble][name] < members.mean())
+
+    return float(np.mean([is_better(e[data]) for e in evaluations]))

@@ -6,6 +6,8 @@ only decisions are wanted, for hundreds of data sets and dozens of sets of locat
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from scipy import stats
 from scipy.spatial.distance import cdist
@@ -49,4 +51,4 @@ def _hotelling_pvalues(deviations: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(covariances / (scales[:, :, None] * scales[:, None, :]))
     along = np.einsum("sjk,sj->sk", vectors, means / scales)
     statistic = n * np.sum(along**2 / np.maximum(values, _ROUNDING), axis=1)
-    return stats.chi2.sf(statistic, np.count_nonzero(values > _ROUNDING, axis=1))
+    return cast("FloatArray", stats.chi2.sf(statistic, np.count_nonzero(values > _ROUNDING, axis=1)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from scipy import stats
@@ -68,10 +69,11 @@ def draw_fit(seed: int, repetition: int) -> Fit:
     x = rng.uniform(-1.0, 1.0, VALIDATION_CASES)
     y = true_distribution(x).sample(rng)
     design = np.stack([np.ones_like(train_x), train_x], axis=1)
-    (offset, slope), *_ = np.linalg.lstsq(design, train_y)
-    residuals = train_y - design @ np.array([offset, slope])
+    coefficients = cast("FloatArray", np.linalg.lstsq(design, train_y)[0])
+    residuals = train_y - design @ coefficients
     spread = float(np.std(residuals, ddof=1))
-    return Fit(train_x, train_y, x, y, float(offset), float(slope), spread)
+    offset, slope = (float(c) for c in coefficients)
+    return Fit(train_x, train_y, x, y, offset, slope, spread)
 
 
 def quantile_check(y: FloatArray, pred: Normal) -> float:

@@ -9,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -35,19 +36,20 @@ class Task:
     plain: Callable[[Array, Any], str]
 
 
+def _sklearn(room: str) -> Any:
+    """A module of scikit-learn, which ships no types."""
+    return import_module(f"sklearn.{room}")
+
+
 def diabetes() -> Task:
     """Regression: one model with a posterior predictive, one that trusts its training errors."""
-    from sklearn.datasets import load_diabetes
-    from sklearn.ensemble import RandomForestRegressor
-    from sklearn.linear_model import BayesianRidge
-    from sklearn.model_selection import train_test_split
-
-    x, y = load_diabetes(return_X_y=True)
-    x_train, x_test, y_train, y_test = train_test_split(x, y, test_size=0.5, random_state=_SEED)
-    ridge = BayesianRidge().fit(x_train, y_train)
+    x, y = _sklearn("datasets").load_diabetes(return_X_y=True)
+    split = _sklearn("model_selection").train_test_split(x, y, test_size=0.5, random_state=_SEED)
+    x_train, x_test, y_train, y_test = split
+    ridge = _sklearn("linear_model").BayesianRidge().fit(x_train, y_train)
     mean, deviation = ridge.predict(x_test, return_std=True)
-    forest = RandomForestRegressor(random_state=_SEED).fit(x_train, y_train)
-    residual = np.std(y_train - forest.predict(x_train))  # too small: the forest has seen these cases
+    forest = _sklearn("ensemble").RandomForestRegressor(random_state=_SEED).fit(x_train, y_train)
+    residual = float((y_train - forest.predict(x_train)).std())  # too small: the forest has seen these cases
     forest_mean = forest.predict(x_test)
     return Task(
         title=f"Regression: diabetes progression, {len(y_train)} patients to train and {len(y_test)} to test",
@@ -63,16 +65,13 @@ def diabetes() -> Task:
 
 def digits() -> Task:
     """Classification: logistic regression, and naive Bayes, which counts the same evidence many times."""
-    from sklearn.datasets import load_digits
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import train_test_split
-    from sklearn.naive_bayes import GaussianNB
-
-    x, y = load_digits(return_X_y=True)
-    split = train_test_split(x / 16.0, y, test_size=0.5, random_state=_SEED, stratify=y)
+    x, y = _sklearn("datasets").load_digits(return_X_y=True)
+    split = _sklearn("model_selection").train_test_split(
+        x / 16.0, y, test_size=0.5, random_state=_SEED, stratify=y
+    )
     x_train, x_test, y_train, y_test = split
-    logistic = LogisticRegression(C=10.0, max_iter=1000).fit(x_train, y_train)
-    bayes = GaussianNB().fit(x_train, y_train)
+    logistic = _sklearn("linear_model").LogisticRegression(C=10.0, max_iter=1000).fit(x_train, y_train)
+    bayes = _sklearn("naive_bayes").GaussianNB().fit(x_train, y_train)
     return Task(
         title=f"Classification: handwritten digits, {len(y_train)} images to train and {len(y_test)} to test",
         note="Each predicts the probabilities of ten classes.",
@@ -87,13 +86,13 @@ def digits() -> Task:
 
 def _interval_coverage(y: Array, pred: wc.Normal) -> str:
     lower, upper = pred.quantile(0.5 - _LEVEL / 2), pred.quantile(0.5 + _LEVEL / 2)
-    inside = float(np.mean((lower <= y) & (y <= upper)))
+    inside = float(((lower <= y) & (y <= upper)).mean())
     return f"its {_LEVEL:.0%} intervals hold {inside:.0%} of the targets"
 
 
 def _confidence_and_accuracy(y: Array, pred: wc.Categorical) -> str:
     correct, confidence = wc.confidence(y, pred)
-    said, was = float(np.mean(confidence.mean())), float(np.mean(correct))
+    said, was = float(confidence.mean().mean()), float(correct.mean())
     return f"it is {said:.1%} sure on average, and right in {was:.1%}"
 
 
@@ -123,7 +122,7 @@ def table(task: Task) -> list[str]:
 def main() -> int:
     """Print both tables; 1 where scikit-learn is missing."""
     try:
-        import sklearn  # noqa: F401  # pyright: ignore[reportUnusedImport]
+        import_module("sklearn")
     except ImportError:
         print(
             "The demonstration trains models with scikit-learn, which is not installed.\n"

@@ -78,7 +78,7 @@ def skce_loss(
         block_size=block_size,
         expectations=expectations,
     )
-    return weight * jnp.asarray(estimate.value)
+    return weight * jnp.asarray(estimate.value)  # pyright: ignore[reportUnknownMemberType]  # JAX leaves it open
 
 
 def _wide(x: Any) -> Any:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
-import array_api_compat as compat
 import numpy as np
 
 from wellcal._arrays.namespaces import (
     Array,
     asarray,
+    device_of,
     is_array,
     is_floating,
     is_numpy,
@@ -47,7 +47,7 @@ def _floating(x: object, name: str, like: Array | None) -> Array:
     dtype = like.dtype if like is not None and not is_array(x) and is_floating(like) else None
     if like is not None and is_numpy(xp):
         xp = namespace(like)
-        given = asarray(given, xp=xp, device=compat.device(like), dtype=dtype)
+        given = asarray(given, xp=xp, device=device_of(like), dtype=dtype)
     return given if is_floating(given) else xp.astype(given, default_float(xp))
 
 
@@ -173,7 +173,7 @@ def whole_number(x: Any, name: str, *, least: int | None = None, most: int | Non
     whole = isinstance(x, (int, np.integer)) or (isinstance(x, (float, np.floating)) and x.is_integer())
     fits = whole and not isinstance(x, bool) and (least is None or x >= least) and (most is None or x <= most)
     if fits:
-        return int(x)
+        return int(cast("int", x))
     limits = {
         (False, False): "",
         (True, False): f" of at least {least}",

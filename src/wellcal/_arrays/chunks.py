@@ -11,10 +11,14 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
+
+Chunk: TypeAlias = "slice[int, int]"
+"""Rows that follow each other: a slice whose two ends are numbers."""
 
 
 @dataclass
@@ -57,7 +61,7 @@ def limited(*, work: int | None = None, cache: int | None = None) -> Generator[B
         budget.work, budget.cache = before
 
 
-def in_chunks(n: int, entries: float = 1, *, within: int | None = None, multiple: int = 1) -> Iterator[slice]:
+def in_chunks(n: int, entries: float = 1, *, within: int | None = None, multiple: int = 1) -> Iterator[Chunk]:
     """Slices that cover 0 .. n - 1, each with as many rows of `entries` numbers as the budget holds.
 
     Parameters
@@ -105,7 +109,7 @@ class Span:
     stop: int
 
     @property
-    def index(self) -> slice:
+    def index(self) -> Chunk:
         """As a slice."""
         return slice(self.start, self.stop)
 

@@ -17,7 +17,7 @@ import numpy as np
 Array: TypeAlias = Any
 """An array of any supported library. Their types share no base class, hence the alias."""
 
-NDArray: TypeAlias = np.ndarray[Any, Any]
+NDArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[Any]]
 """An array of NumPy, of any shape and dtype."""
 
 Namespace: TypeAlias = Any
@@ -31,7 +31,9 @@ def is_array(x: object) -> bool:
     """Whether `x` is an array of a supported library (a list or a scalar is not)."""
     if isinstance(x, np.ndarray):
         return True
-    return bool(compat.is_array_api_obj(x)) and not isinstance(x, np.generic)
+    # Annotations of array_api_compat leave type parameters open.
+    known = bool(compat.is_array_api_obj(x))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    return known and not isinstance(x, np.generic)
 
 
 def namespace(*arrays: object) -> Namespace:
@@ -89,6 +91,12 @@ def is_jax(xp: Namespace) -> bool:
     return bool(compat.is_jax_namespace(xp))
 
 
+def device_of(x: Array) -> Any:
+    """The device that `x` lives on."""
+    # Annotations of array_api_compat leave type parameters open.
+    return compat.device(x)  # pyright: ignore[reportUnknownMemberType]
+
+
 def is_traced(*arrays: object) -> bool:
     """Whether any of `arrays` is abstract, as inside ``jax.jit``: its values cannot be looked at."""
     jax = sys.modules.get("jax")
@@ -110,7 +118,7 @@ def to_numpy(x: object) -> NDArray:
         tensor: Array = x
         return tensor.detach().cpu().resolve_conj().resolve_neg().numpy()
     if is_array(x) and not isinstance(x, np.ndarray) and not compat.is_jax_array(x):
-        return np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)  # pyright: ignore
+        return np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)  # pyright: ignore[reportArgumentType]
     return np.asarray(x)
 
 
@@ -119,7 +127,7 @@ def from_numpy(x: NDArray, like: Array) -> Array:
     xp = namespace(like)
     if is_numpy(xp):
         return x
-    return asarray(x, xp=xp, device=compat.device(like))
+    return asarray(x, xp=xp, device=device_of(like))
 
 
 def asarray(x: object, *, xp: Namespace, device: Any = None, dtype: Any = None) -> Array:
@@ -177,17 +185,11 @@ def through_numpy(function: Callable[..., Any], *arrays: Array) -> Array:
         def on_numpy(*values: Any) -> Any:
             return np.asarray(function(*values), dtype=np.result_type(*values))
 
-        return xpx.lazy_apply(
-            on_numpy,
-            *arrays,
-            shape=shape,
-            dtype=dtype,
-            as_numpy=True,
-            xp=xp,
-        )
+        apply: Callable[..., Array] = xpx.lazy_apply
+        return apply(on_numpy, *arrays, shape=shape, dtype=dtype, as_numpy=True, xp=xp)
     result = np.asarray(function(*(to_numpy(a) for a in arrays)))
     like = next(a for a in arrays if is_array(a))
-    return asarray(result, xp=xp, device=compat.device(like), dtype=like.dtype)
+    return asarray(result, xp=xp, device=device_of(like), dtype=like.dtype)
 
 
 def concat_rows(arrays: Sequence[Array]) -> Array:
@@ -207,7 +209,7 @@ def take_rows(x: Array, index: Any) -> Array:
     positions = to_numpy(index)
     if positions.dtype == bool:
         positions = np.flatnonzero(positions)
-    return xp.take(x, asarray(positions, xp=xp, device=compat.device(x)), axis=0)
+    return xp.take(x, asarray(positions, xp=xp, device=device_of(x)), axis=0)
 
 
 def shown(x: Any) -> str:

@@ -14,7 +14,7 @@ import operator
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import array_api_extra as xpx
 import numpy as np
@@ -33,6 +33,9 @@ _PHI_TERMS = 18  # of the Taylor series of phi on [0, 1]: 1 / 19! is below 1e-17
 
 
 Elementwise: TypeAlias = Callable[..., Array]
+"""A function of arrays that broadcast, entry by entry."""
+
+_POWER = cast("Elementwise", operator.pow)  # pyright: ignore[reportUnknownMemberType]  # of any two objects
 
 _OF_THE_LIBRARY = (
     "exp",
@@ -72,7 +75,7 @@ class Ops:
         # The subgradient at 0 matters only where there are gradients.
         self.root: Elementwise = self._root if self.differentiable else xp.sqrt
         """Square root of x >= 0, with derivative 0 at 0."""
-        self.power: Elementwise = self._power if self.differentiable else operator.pow
+        self.power: Elementwise = self._power if self.differentiable else _POWER
         """``x ** exponent`` for x >= 0 and exponent > 0, with derivative 0 at 0."""
 
     def select(

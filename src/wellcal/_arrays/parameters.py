@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import array_api_compat as compat
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, asarray, is_array, is_floating, namespace
-
-
-def device_of(x: Array) -> Any:
-    """The device that `x` lives on."""
-    return compat.device(x)  # pyright: ignore[reportUnknownMemberType]
+from wellcal._arrays.namespaces import Array, asarray, device_of, is_array, is_floating, namespace
 
 
 def is_number(x: object) -> bool:

@@ -31,6 +31,11 @@ class Rules(Generic[Rule]):
         The rule, or None, for each key that was asked for: ``found[Normal,]`` costs no more than a look
         into a dictionary.
 
+    Notes
+    -----
+    In the type of a rule, the arguments by whose classes it is found are `Any`: they are of the classes for
+    which it is registered, and no type can say so.
+
     Examples
     --------
     >>> sizes = Rules("a size")

@@ -7,12 +7,18 @@ slice, gather and differentiate the arrays without knowing what they mean, and f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from wellcal._arrays.namespaces import Array, take_rows
 
 Rows: TypeAlias = Any
-"""A tree of arrays: an array, a tuple of trees, or a fact that all rows share."""
+"""A tree of arrays: an array, a tuple of trees, or a fact that all rows share.
+
+The type of an array is open, and with it that of a tree; where a form knows its tree, it names a class of it.
+"""
+
+NODE: Any = tuple
+"""The class of nodes, as `Any`: what their parts are is open, and a type checker would call them unknown."""
 
 
 def map_rows(function: Callable[[Array], Array], rows: Rows) -> Rows:
@@ -24,9 +30,9 @@ def map_rows(function: Callable[[Array], Array], rows: Rows) -> Rows:
     >>> map_rows(lambda x: x + 1, (np.zeros(2), None, (np.ones(1), -1.0)))
     (array([1., 1.]), None, (array([2.]), -1.0))
     """
-    if isinstance(rows, tuple):
-        parts = [map_rows(function, part) for part in cast("tuple[Any, ...]", rows)]
-        return type(rows)(*parts) if hasattr(rows, "_fields") else tuple(parts)
+    if isinstance(rows, NODE):
+        parts = [map_rows(function, part) for part in rows]
+        return rows.__class__(*parts) if hasattr(rows, "_fields") else tuple(parts)
     return rows if rows is None or isinstance(rows, (float, int)) else function(rows)
 
 
@@ -77,9 +83,9 @@ def as_outer(a: Rows, b: Rows) -> tuple[Rows, Rows]:
 
 def first_array(rows: Rows) -> Array:
     """The first array of the tree, with its library, device and number of rows; None if there is none."""
-    if not isinstance(rows, tuple):
+    if not isinstance(rows, NODE):
         return None if isinstance(rows, (float, int)) else rows
-    for part in cast("tuple[Any, ...]", rows):
+    for part in rows:
         found = first_array(part)
         if found is not None:
             return found

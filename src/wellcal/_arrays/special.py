@@ -15,6 +15,7 @@ from wellcal._arrays.namespaces import (
     Namespace,
     NDArray,
     asarray,
+    device_of,
     is_jax,
     is_numpy,
     namespace,
@@ -23,7 +24,7 @@ from wellcal._arrays.namespaces import (
     to_numpy,
 )
 from wellcal._arrays.ops import Ops
-from wellcal._arrays.parameters import device_of, same_dtype
+from wellcal._arrays.parameters import same_dtype
 
 quiet = np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore")
 """For expressions whose infinities are meant: NumPy's warnings about them are not for the user."""

@@ -16,7 +16,8 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 @lru_cache(maxsize=1)
 def _blas_controller() -> Any:
     try:
-        from threadpoolctl import ThreadpoolController
+        # It ships no types.
+        from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingTypeStubs]
     except ImportError:
         return None
     return ThreadpoolController()  # it looks through all loaded libraries: once is enough

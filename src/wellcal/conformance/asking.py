@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, NDArray, asarray, is_array, namespace, to_numpy
-from wellcal._arrays.parameters import device_of
+from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, is_array, namespace, to_numpy
 from wellcal.predictions import Predictions, Quantiles
 
 
@@ -31,7 +30,7 @@ def in_library(batch: Predictions, x: NDArray) -> Array:
 def levels_of(batch: Predictions) -> NDArray:
     """Levels at which quantiles can be asked for."""
     if isinstance(batch, Quantiles):
-        return np.linspace(batch.levels[0], batch.levels[-1], 9)
+        return np.linspace(float(batch.levels[0]), float(batch.levels[-1]), 9)
     return np.array([0.001, 0.05, 0.1, 0.25, 0.4, 0.5, 0.7, 0.9, 0.99, 0.999])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
+from typing import cast
 
 import numpy as np
 from scipy import special
@@ -88,9 +88,10 @@ def _over_intervals(density: Callable[[NDArray], NDArray], edges: NDArray) -> ND
     """Integrals over the intervals between rows of `edges`; a density may be infinite at an edge."""
     position, weights = _double_exponential()
     out = np.empty((len(edges) - 1, edges.shape[1]))
-    for k, (low, high) in enumerate(pairwise(edges)):
-        share = position[:, None]
-        x = np.where(share > 0, low + share * (high - low), high + share * (high - low))
+    share = position[:, None]
+    for k in range(len(out)):
+        low, high = cast("NDArray", edges[k]), cast("NDArray", edges[k + 1])
+        x = np.where(share > 0, low, high) + share * (high - low)
         inside = (x > low) & (x < high)
         values = np.where(inside, density(np.where(inside, x, 0.5 * (low + high))), 0.0)
         out[k] = (weights[:, None] * values).sum(axis=0) * (high - low)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from scipy import stats
 
@@ -109,7 +111,7 @@ def check_integral_transform(few: Predictions, draws: NDArray, rng: np.random.Ge
     )  # beyond its levels a cdf of Quantiles is not known
     steps = np.arange(1, size + 1)[:, None] / size
     distance = np.where(inside, np.maximum(steps - uniform, uniform - (steps - 1.0 / size)), 0.0).max(axis=0)
-    pvalue = stats.kstwo.sf(distance, size)
+    pvalue = cast("NDArray", stats.kstwo.sf(distance, size))
     require(
         pvalue >= _KS_LEVEL,
         lambda i: (

@@ -45,7 +45,7 @@ def sum_with_gradient(
     return _sum_function().apply(_Job(problem, pieces, shape, plain_sum, len(arrays)), *arrays, *learned)
 
 
-def _varies(value: Any) -> bool:
+def _varies(value: Array) -> bool:
     return bool(getattr(value, "requires_grad", False))
 
 
@@ -58,7 +58,7 @@ def _learned_by_kernel(problem: Problem) -> list[Array]:
         return _leaves_behind(problem.tile(rows, rows))
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: Array) -> Array:
     return value.detach() if hasattr(value, "detach") else value
 
 
@@ -91,6 +91,7 @@ class _Job:
 
 @cache
 def _sum_function() -> Any:
+    # No type can be given: the base class is PyTorch's, which is not imported for its sake.
     torch = sys.modules["torch"]
 
     class PieceSum(torch.autograd.Function):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from wellcal._arrays.chunks import Span, budget, tile_shape, triangle_tiles
+from wellcal._arrays.chunks import Chunk, Span, budget, tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import Array, to_numpy
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, slice_rows
@@ -95,7 +95,7 @@ class Engine(ABC):
         """Values of a form between all rows of two batches, ``(len(a), len(b))``."""
         return InChunks().rectangle(form, ops, a, b)
 
-    def map_tiles(self, problem: Problem, work: Callable[[slice, slice, Array], Result]) -> Iterator[Result]:
+    def map_tiles(self, problem: Problem, work: Callable[[Chunk, Chunk, Array], Result]) -> Iterator[Result]:
         """`work(i, j, h)` on tiles that cover all pairs i < j, for reductions other than sums; NumPy only.
 
         `i` and `j` are slices of cases and `h` their values, zero where not i < j.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-import array_api_compat as compat
 import numpy as np
 
-from wellcal._arrays.chunks import Span, pairs_above
-from wellcal._arrays.namespaces import Array, asarray, is_numpy, namespace
+from wellcal._arrays.chunks import Chunk, Span, pairs_above
+from wellcal._arrays.namespaces import Array, asarray, device_of, is_numpy, namespace
 from wellcal._arrays.rows import Rows, map_rows
+from wellcal.engines.reductions import Place
 from wellcal.problem.problem import Problem
 
 
@@ -18,7 +18,7 @@ class Piece(Protocol):
     """Some pairs of cases."""
 
     @property
-    def cases(self) -> tuple[slice, ...]:
+    def cases(self) -> tuple[Chunk, ...]:
         """The cases that `value` reads: it takes their rows, one batch for each slice."""
         ...
 
@@ -27,7 +27,7 @@ class Piece(Protocol):
         ...
 
     @property
-    def places(self) -> tuple[Any, Any]:
+    def places(self) -> tuple[Place, Place]:
         """Where the cases of either side stand among the row sums."""
         ...
 
@@ -44,7 +44,7 @@ class Tile:
     columns: Span
 
     @property
-    def cases(self) -> tuple[slice, slice]:
+    def cases(self) -> tuple[Chunk, Chunk]:
         """Rows and columns."""
         return self.rows.index, self.columns.index
 
@@ -57,10 +57,10 @@ class Tile:
         above = pairs_above(self.rows, self.columns)
         if is_numpy(xp):
             return np.where(above, h, 0.0)
-        return xp.where(asarray(above, xp=xp, device=compat.device(h)), h, xp.zeros_like(h))
+        return xp.where(asarray(above, xp=xp, device=device_of(h)), h, xp.zeros_like(h))
 
     @property
-    def places(self) -> tuple[Any, Any]:
+    def places(self) -> tuple[Place, Place]:
         """Rows and columns."""
         return self.cases
 
@@ -83,7 +83,7 @@ class Lag:
     lag: int
 
     @property
-    def cases(self) -> tuple[slice, ...]:
+    def cases(self) -> tuple[Chunk, ...]:
         """All cases of the blocks."""
         return (slice(self.blocks.start * self.size, self.blocks.stop * self.size),)
 
@@ -97,14 +97,14 @@ class Lag:
         """In each block the cases from `first` on, as many as have a partner."""
 
         def pick(value: Array) -> Array:
-            xp: Any = namespace(value)
+            xp = namespace(value)
             blocks = xp.reshape(value, (-1, self.size, *value.shape[1:]))
             return xp.reshape(blocks[:, first : first + self.size - self.lag, ...], (-1, *value.shape[1:]))
 
         return map_rows(pick, rows)
 
     @property
-    def places(self) -> tuple[Any, Any]:
+    def places(self) -> tuple[Place, Place]:
         """All cases of each block that have a partner behind them, or before them."""
         return (self.blocks.index, slice(0, self.size - self.lag)), (
             self.blocks.index,

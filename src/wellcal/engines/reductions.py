@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
+from wellcal._arrays.chunks import Chunk
 from wellcal._arrays.namespaces import Array
+
+Place: TypeAlias = "Chunk | tuple[Chunk, Chunk]"
+"""Where some cases stand among row sums: consecutive ones, or the same members of consecutive blocks."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +54,12 @@ class RowAccumulator:
         self.total = 0.0
         self._compensation = 0.0
 
-    def add(self, i: Any, j: Any, right: Any, down: Any) -> None:
+    def add(self, i: Place, j: Place, right: Array, down: Array) -> None:
         """Add sums over partners, each pair once: `right` to cases at `i`, `down` to cases at `j`."""
         self.add_rows(i, j, right, down)
         self._add_total(float(np.sum(right)))
 
-    def add_rows(self, i: Any, j: Any, right: Any, down: Any) -> None:
+    def add_rows(self, i: Place, j: Place, right: Array, down: Array) -> None:
         """The same without the total, where that is kept elsewhere."""
         self.rows[i] += right
         self.rows[j] += down

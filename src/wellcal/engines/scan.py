@@ -7,23 +7,29 @@ pass, so that its memory does not grow with the number of pairs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from wellcal._arrays.chunks import triangle_tiles
-from wellcal._arrays.namespaces import Array, NDArray, float64
+from wellcal._arrays.namespaces import Array, Namespace, NDArray, float64
 from wellcal._arrays.rows import Rows, arrays_of, map_rows, with_arrays
 from wellcal.engines.reductions import Sums
 from wellcal.problem.problem import Problem
 
-Evaluation = Callable[[Rows, Array], tuple[Array, list[tuple[Array, Array]]]]
-"""From rows and the description of a piece to its total, and to its row sums with where each begins."""
+Evaluated: TypeAlias = tuple[Array, list[tuple[Array, Array]]]
+"""The total of a piece, and its row sums with where each begins."""
+
+Evaluation: TypeAlias = Callable[[Rows, Array], Evaluated]
+"""From rows and the description of a piece to its sums."""
+
+Carry: TypeAlias = tuple[Array, Array, Array]
+"""What the loop takes along: the total, what was lost in rounding it, and row sums."""
 
 
 def scan_tiles(problem: Problem, block_size: int, count: int, size: int) -> Sums:
     """Sums over the triangles of `count` consecutive blocks, by square tiles of `size` cases."""
-    import jax
-    import jax.numpy as jnp
+    jax, jnp = _jax()
 
     # First row, first column, and the end of the block.
     starts = [
@@ -32,7 +38,7 @@ def scan_tiles(problem: Problem, block_size: int, count: int, size: int) -> Sums
         for i, j in triangle_tiles(b * block_size, (b + 1) * block_size, size, size)
     ]
 
-    def tile(rows: Rows, start: Array) -> tuple[Array, list[tuple[Array, Array]]]:
+    def tile(rows: Rows, start: Array) -> Evaluated:
         i, j, stop = start[0], start[1], start[2]
         h = problem.tile(_part(rows, i, size), _part(rows, j, size))
         left, right = i + jnp.arange(size)[:, None], j + jnp.arange(size)[None, :]
@@ -45,14 +51,13 @@ def scan_tiles(problem: Problem, block_size: int, count: int, size: int) -> Sums
 
 def scan_listed_blocks(problem: Problem, block_size: int, count: int, at_once: int) -> Sums:
     """The same by lists of pairs, whole blocks at a time, about `at_once` pairs."""
-    import jax
-    import jax.numpy as jnp
+    jax, jnp = _jax()
 
     inner_i, inner_j = np.triu_indices(block_size, 1)
     blocks = min(count, max(1, at_once // len(inner_i)))
     cases = blocks * block_size
 
-    def some_blocks(rows: Rows, first: Array) -> tuple[Array, list[tuple[Array, Array]]]:
+    def some_blocks(rows: Rows, first: Array) -> Evaluated:
         part = _part(rows, first * block_size, cases)
         h = problem.paired(_members(part, block_size, inner_i), _members(part, block_size, inner_j))
         h = jnp.reshape(h, (blocks, -1))
@@ -65,9 +70,16 @@ def scan_listed_blocks(problem: Problem, block_size: int, count: int, at_once: i
     return _scan(problem, some_blocks, np.arange(0, count, blocks, dtype=np.int32), problem.n + cases)
 
 
-def _part(rows: Rows, start: Array, size: int) -> Rows:
+def _jax() -> tuple[Any, Namespace]:
+    """JAX and its NumPy, whose own annotations leave type parameters open."""
     import jax
+    import jax.numpy as jnp
 
+    return jax, jnp
+
+
+def _part(rows: Rows, start: Array, size: int) -> Rows:
+    jax, _ = _jax()
     return map_rows(lambda value: jax.lax.dynamic_slice_in_dim(value, start, size, axis=0), rows)
 
 
@@ -82,8 +94,7 @@ def _members(rows: Rows, block_size: int, inner: NDArray) -> Rows:
 
 
 def _scan(problem: Problem, evaluation: Evaluation, descriptions: NDArray, length: int) -> Sums:
-    import jax
-    import jax.numpy as jnp
+    jax, jnp = _jax()
 
     def padded(value: Array) -> Array:
         # Pieces may reach beyond the last case; what stands there is masked, but must be valid.
@@ -91,15 +102,14 @@ def _scan(problem: Problem, evaluation: Evaluation, descriptions: NDArray, lengt
 
     arrays = [padded(array) for array in arrays_of(problem.rows)]
 
-    @jax.checkpoint
-    def evaluate(given: list[Array], description: Array) -> tuple[Array, list[tuple[Array, Array]]]:
+    def evaluate(given: list[Array], description: Array) -> Evaluated:
         return evaluation(with_arrays(problem.rows, given), description)
 
-    def step(
-        carry: tuple[Array, Array, Array], description: Array
-    ) -> tuple[tuple[Array, Array, Array], None]:
+    recomputed: Callable[[list[Array], Array], Evaluated] = jax.checkpoint(evaluate)
+
+    def step(carry: Carry, description: Array) -> tuple[Carry, None]:
         total, compensation, sums = carry
-        value, parts = evaluate(arrays, description)
+        value, parts = recomputed(arrays, description)
         new = total + value
         lost = jnp.where(jnp.abs(total) >= jnp.abs(value), (total - new) + value, (value - new) + total)
         for start, part in parts:

@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, ClassVar, TypeVar
 
-import array_api_compat as compat
 import numpy as np
 
 from wellcal._arrays.checks import whole_number
-from wellcal._arrays.chunks import Span, above_diagonal, budget, in_chunks, tile_shape, triangle_tiles
+from wellcal._arrays.chunks import Chunk, Span, above_diagonal, budget, in_chunks, tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import (
     Array,
     concat_rows,
+    device_of,
     float64,
     is_jax,
     is_numpy,
@@ -116,7 +116,7 @@ class Tiled(Engine):
         if not is_numpy(ops.xp) or form.calls_user or n * m * form.width <= budget.cache:
             return super().rectangle(form, ops, a, b)
 
-        def work(cases: slice) -> Array:
+        def work(cases: Chunk) -> Array:
             with np.errstate(over="ignore", under="ignore"):
                 return form.tile(ops, slice_rows(a, cases), b)
 
@@ -306,7 +306,7 @@ def _keep_freed_memory() -> None:
 def _sum_tensor(problem: Problem, pieces: Pieces, shape: tuple[int, ...]) -> tuple[Array, Array]:
     """Pieces one after another. Sums stay on the device of the arrays, so that no piece waits for it."""
     xp = problem.xp
-    place: Any = {"dtype": float64(xp), "device": compat.device(first_array(problem.rows))}
+    place: Any = {"dtype": float64(xp), "device": device_of(first_array(problem.rows))}
     total, sums = xp.zeros((), **place), RowAccumulator(shape, xp.zeros(shape, **place))
     for piece in pieces():
         h = piece.value(problem, *(slice_rows(problem.rows, cases) for cases in piece.cases))

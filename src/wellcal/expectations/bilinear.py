@@ -41,6 +41,15 @@ class Form(Protocol):
         ...
 
 
+class Distance(Form, Protocol):
+    """A prepared distance: a form whose values are ``d ** degree``."""
+
+    @property
+    def degree(self) -> float:
+        """Power of the distance that is returned: squares need no root."""
+        ...
+
+
 class Prepared(NamedTuple):
     """A form, and the rows of a batch that it reads."""
 
@@ -127,11 +136,12 @@ class ElementForm:
     def tile(self, ops: Ops, a: Measure, b: Measure) -> Array:
         """All pairs of rows."""
         xp = ops.xp
+        single = all(part.size == 1 for part in a)  # arrays (n, 1) are columns as they stand
         return self._sum(
             ops,
             a,
             b,
-            lambda v: xp.reshape(v, (-1, 1)),
+            None if single else lambda v: xp.reshape(v, (-1, 1)),
             lambda v: xp.reshape(v, (1, -1)),
             self._outer_matrix,
             _contract,
@@ -171,7 +181,7 @@ class ElementForm:
         ops: Ops,
         a: Measure,
         b: Measure,
-        first: Callable[[Array], Array],
+        first: Callable[[Array], Array] | None,
         second: Callable[[Array], Array],
         by_matrix: Evaluation,
         contract: Callable[..., Array],
@@ -228,9 +238,9 @@ def _add(total: Array | None, part: Array, factor: float) -> Array:
     return total - part if factor == -1.0 else total + factor * part
 
 
-def _shaped(function: Callable[[Array], Array], part: Components) -> Element:
+def _shaped(function: Callable[[Array], Array] | None, part: Components) -> Element:
     """The element as rules read it; objects stay as they are, since no rule reads them."""
-    return part.element if _has_objects(part) else map_rows(function, part.element)
+    return part.element if function is None or _has_objects(part) else map_rows(function, part.element)
 
 
 def _has_objects(part: Components) -> bool:

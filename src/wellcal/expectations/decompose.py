@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, cast
 
-import array_api_compat as compat
 import numpy as np
 
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     asarray,
+    device_of,
     from_numpy,
     namespace,
     take_rows,
@@ -25,7 +25,7 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.registry import Rules
-from wellcal._arrays.rows import map_rows
+from wellcal._arrays.rows import NODE, Rows, arrays_of, map_rows, with_arrays
 from wellcal.expectations.rules.elements import (
     Element,
     FullNormals,
@@ -86,14 +86,14 @@ class Components(NamedTuple):
     @property
     def leaf(self) -> Array:
         """The first of the element's arrays, ``(n, K)``."""
-        found: Any = self.element
-        while isinstance(found, tuple):
-            found = cast("tuple[Any, ...]", found)[0]
+        found: Rows = self.element
+        while isinstance(found, NODE):
+            found = found[0]
         return found
 
     def scaled(self, factor: Array | float) -> Components:
         """Weights multiplied by a number or by ``(n, 1)``."""
-        weights: Any = self.weights * factor
+        weights: Array = self.weights * factor
         if not isinstance(weights, float) and weights.shape[1] != self.size:
             weights = namespace(weights).broadcast_to(weights, (weights.shape[0], self.size))
         return Components(self.element, weights)
@@ -110,7 +110,7 @@ class Components(NamedTuple):
 
 def is_objects(x: Array) -> bool:
     """Whether targets are labels or other objects, which only NumPy holds."""
-    return isinstance(x, np.ndarray) and x.dtype.kind in "OUS"
+    return isinstance(x, np.ndarray) and cast("NDArray", x).dtype.kind in "OUS"
 
 
 def components_of(predictions: Predictions) -> list[tuple[Predictions, Array | None]]:
@@ -133,15 +133,15 @@ class Elementary(NamedTuple):
     """A family that is made of elementary distributions as it stands."""
 
     kind: type
-    components: Callable[[Any], Components]
+    components: Callable[[Predictions], Components]
 
 
 ELEMENTARY: Rules[Elementary] = Rules("elementary distributions", exact=True)
 """Families that consist of elementary distributions, of which kind, and how."""
 
 
-Expansion: TypeAlias = Callable[[Any], Any]
-"""From a batch to its `Components`, or to one element for each case."""
+Expansion: TypeAlias = Callable[[Any], Components | Element]
+"""From a batch of the family that it is registered for to `Components`, or to one element for each case."""
 
 
 def elementary(
@@ -178,7 +178,7 @@ def elementary(
     """
 
     def register(function: Expansion) -> Expansion:
-        def components(predictions: Any) -> Components:
+        def components(predictions: Predictions) -> Components:
             found = function(predictions)
             return found if isinstance(found, Components) else Components(found, 1.0)
 
@@ -264,7 +264,7 @@ def _classes(predictions: Bernoulli | Categorical) -> Components:
         return points(np.broadcast_to(labels[None, :], shape), to_numpy(probabilities))
     xp = namespace(probabilities)
     numeric = asarray(
-        labels.astype(np.float64), xp=xp, device=compat.device(probabilities), dtype=probabilities.dtype
+        labels.astype(np.float64), xp=xp, device=device_of(probabilities), dtype=probabilities.dtype
     )
     return points(xp.broadcast_to(numeric[None, ...], (shape[0], *numeric.shape)), probabilities)
 
@@ -323,12 +323,10 @@ def _side_by_side(parts: list[Components]) -> Components:
     return Components(element, _concat([p.weight_array() for p in parts]) if shared is None else shared)
 
 
-def _joined(elements: list[Any]) -> Any:
+def _joined(elements: list[Element]) -> Element:
     """Trees of one shape, arrays concatenated along their second axis."""
-    if isinstance(elements[0], tuple):
-        inner = [_joined(list(same)) for same in zip(*elements, strict=True)]
-        return type(elements[0])(*inner) if hasattr(elements[0], "_fields") else tuple(inner)
-    return _concat(elements)
+    arrays = zip(*map(arrays_of, elements), strict=True)
+    return with_arrays(elements[0], [_concat(list(same)) for same in arrays])
 
 
 def _concat(arrays: list[Array]) -> Array:

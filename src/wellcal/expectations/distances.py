@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
-import array_api_compat as compat
 import numpy as np
 from scipy.spatial.distance import cdist
 
@@ -15,6 +14,7 @@ from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     asarray,
+    device_of,
     is_numpy,
     is_traced,
     namespace,
@@ -23,7 +23,7 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.rows import Rows, as_outer
-from wellcal.expectations.bilinear import Form
+from wellcal.expectations.bilinear import Distance
 from wellcal.expectations.bures import BuresDistance, NormalRows, matrix_root
 from wellcal.expectations.decompose import components_of
 from wellcal.expectations.lowering import Lowering
@@ -57,15 +57,6 @@ from wellcal.predictions import (
     Quantiles,
     Samples,
 )
-
-
-class Distance(Form, Protocol):
-    """A prepared distance: a form whose values are ``d ** degree``."""
-
-    @property
-    def degree(self) -> float:
-        """Power of the distance that is returned: squares need no root."""
-        ...
 
 
 class PreparedDistance(NamedTuple):
@@ -152,7 +143,9 @@ def distance(
 
 @DISTANCES.register(Euclidean, Bernoulli)
 @DISTANCES.register(Euclidean, Categorical)
-def _of_probabilities(metric: Euclidean, predictions: Any, how: Context) -> PreparedDistance:
+def _of_probabilities(
+    metric: Euclidean, predictions: Bernoulli | Categorical, how: Context
+) -> PreparedDistance:
     return embedded(predictions.probs)
 
 
@@ -161,7 +154,9 @@ def _of_probabilities(metric: Euclidean, predictions: Any, how: Context) -> Prep
 @DISTANCES.register(Euclidean, Laplace)
 @DISTANCES.register(RootCovariance, Normal)
 @DISTANCES.register(RootCovariance, DiagonalNormal)
-def _of_location_and_scale(metric: Any, predictions: Any, how: Context) -> PreparedDistance:
+def _of_location_and_scale(
+    metric: Metric, predictions: Normal | DiagonalNormal | Laplace, how: Context
+) -> PreparedDistance:
     return embedded(predictions.loc, predictions.scale)
 
 
@@ -195,7 +190,7 @@ def _total_variation_of_bernoulli(
 
 @DISTANCES.register(TotalVariation, Categorical)
 @DISTANCES.register(TotalVariation, Mixture)
-def _total_variation(metric: TotalVariation, predictions: Any, how: Context) -> PreparedDistance:
+def _total_variation(metric: TotalVariation, predictions: Predictions, how: Context) -> PreparedDistance:
     probabilities = _class_probabilities(predictions)
     if probabilities is None:
         raise unavailable(metric, predictions)
@@ -245,7 +240,7 @@ class HellingerDistance:
 @DISTANCES.register(Hellinger, Bernoulli)
 @DISTANCES.register(Hellinger, Categorical)
 @DISTANCES.register(Hellinger, Mixture)
-def _hellinger_of_classes(metric: Hellinger, predictions: Any, how: Context) -> PreparedDistance:
+def _hellinger_of_classes(metric: Hellinger, predictions: Predictions, how: Context) -> PreparedDistance:
     probabilities = _class_probabilities(predictions)
     if probabilities is None:
         raise unavailable(metric, predictions)
@@ -254,7 +249,9 @@ def _hellinger_of_classes(metric: Hellinger, predictions: Any, how: Context) -> 
 
 @DISTANCES.register(Hellinger, Normal)
 @DISTANCES.register(Hellinger, DiagonalNormal)
-def _hellinger_of_normals(metric: Hellinger, predictions: Any, how: Context) -> PreparedDistance:
+def _hellinger_of_normals(
+    metric: Hellinger, predictions: Normal | DiagonalNormal, how: Context
+) -> PreparedDistance:
     return _between_normals(predictions.loc, predictions.scale)
 
 
@@ -279,7 +276,7 @@ _LEVELS = 128  # of the quantile function, where no closed form is known
 
 
 @DISTANCES.register(Wasserstein, Predictions)
-def _wasserstein(metric: Wasserstein, predictions: Any, how: Context) -> PreparedDistance:
+def _wasserstein(metric: Wasserstein, predictions: Predictions, how: Context) -> PreparedDistance:
     if predictions.event_shape != () or not predictions.supports("quantile"):
         raise unavailable(metric, predictions)
     return _quantile_distance(predictions, metric.order, how)
@@ -287,7 +284,9 @@ def _wasserstein(metric: Wasserstein, predictions: Any, how: Context) -> Prepare
 
 @DISTANCES.register(Wasserstein, Normal)
 @DISTANCES.register(Wasserstein, DiagonalNormal)
-def _wasserstein_of_normals(metric: Wasserstein, predictions: Any, how: Context) -> PreparedDistance:
+def _wasserstein_of_normals(
+    metric: Wasserstein, predictions: Normal | DiagonalNormal, how: Context
+) -> PreparedDistance:
     if metric.order == 2:
         return embedded(predictions.loc, predictions.scale)
     return _wasserstein(metric, predictions, how)
@@ -333,11 +332,11 @@ def _between_quantiles(metric: Wasserstein, predictions: Quantiles, how: Context
     share = np.diff(0.5 * (edges[1:] + edges[:-1]))
     values = widen(predictions.values)
     weights = (share / share.sum()) ** (1.0 / metric.order)
-    factor = asarray(weights, xp=namespace(values), device=compat.device(values))
+    factor = asarray(weights, xp=namespace(values), device=device_of(values))
     return embedded(values * widen(factor)[None, :], degree=float(metric.order))
 
 
-def _quantile_distance(predictions: Any, order: int, how: Context) -> PreparedDistance:
+def _quantile_distance(predictions: Predictions, order: int, how: Context) -> PreparedDistance:
     """L2 or L1 distance of quantile functions at levels of equal probability."""
     like = widen(predictions.like)
     if is_traced(like) or getattr(like, "requires_grad", False):
@@ -352,17 +351,17 @@ def _quantile_distance(predictions: Any, order: int, how: Context) -> PreparedDi
     return embedded(_quantile_embedding(predictions, order, _LEVELS), degree=float(order))
 
 
-def _quantile_embedding(predictions: Any, order: int, count: int) -> Array:
+def _quantile_embedding(predictions: Predictions, order: int, count: int) -> Array:
     """Quantiles at the middle of `count` intervals of equal probability; distances of these are means."""
     levels = (np.arange(count) + 0.5) / count
     like = widen(predictions.like)
     table = np.broadcast_to(levels[:, None], (count, len(predictions))).copy()
-    at = asarray(table, xp=predictions.xp, device=compat.device(like), dtype=like.dtype)
+    at = asarray(table, xp=predictions.xp, device=device_of(like), dtype=like.dtype)
     values = predictions.xp.permute_dims(widen(predictions.quantile(at)), (1, 0))
     return values / count ** (1.0 / order)
 
 
-def _quantile_error(predictions: Any, order: int) -> float:
+def _quantile_error(predictions: Predictions, order: int) -> float:
     """Largest change of a distance between a few predictions when the levels are halved."""
     probe = predictions[np.unique(np.linspace(0, len(predictions) - 1, 8).astype(int))]
     ops = ops_for(probe.xp)

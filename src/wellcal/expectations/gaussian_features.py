@@ -15,11 +15,20 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import array_api_compat as compat
 import numpy as np
 
 from wellcal._arrays.chunks import in_chunks
-from wellcal._arrays.namespaces import Array, NDArray, asarray, concat_rows, is_numpy, namespace, to_numpy
+from wellcal._arrays.namespaces import (
+    Array,
+    Namespace,
+    NDArray,
+    asarray,
+    concat_rows,
+    device_of,
+    is_numpy,
+    namespace,
+    to_numpy,
+)
 from wellcal.expectations.decompose import Components
 from wellcal.expectations.rules.elements import Points
 
@@ -59,7 +68,7 @@ class FeatureGrid:
             parts.append(self._mean(xp, values[rows, ...], chunk, count))
         return concat_rows(parts)
 
-    def _mean(self, xp: Any, values: Array, weights: Array | None, count: int) -> Array:
+    def _mean(self, xp: Namespace, values: Array, weights: Array | None, count: int) -> Array:
         factors = [self._along(xp, values[:, :, c] - self.origin[c], c) for c in range(len(self.centres))]
         first = factors[0] / count if weights is None else factors[0] * weights[:, :, None]
         if len(factors) == 1:
@@ -85,8 +94,8 @@ class FeatureGrid:
             out += np.bincount((row + position).reshape(-1), value.reshape(-1), len(out))
         return out.reshape(n, len(centres))
 
-    def _along(self, xp: Any, x: Array, coordinate: int) -> Array:
-        centres = asarray(self.centres[coordinate], xp=xp, device=compat.device(x), dtype=x.dtype)
+    def _along(self, xp: Namespace, x: Array, coordinate: int) -> Array:
+        centres = asarray(self.centres[coordinate], xp=xp, device=device_of(x), dtype=x.dtype)
         norm = math.sqrt(1.0 / (_PER_SCALE * math.sqrt(0.5 * math.pi)))
         return norm * xp.exp(-(((x[:, :, None] - centres[None, None, :]) / self.lengthscale) ** 2))
 
@@ -95,7 +104,7 @@ class FeatureGrid:
         xp = namespace(loc)
         product: Array = None
         for c, line in enumerate(self.centres):
-            centres = asarray(line, xp=xp, device=compat.device(loc), dtype=loc.dtype)
+            centres = asarray(line, xp=xp, device=device_of(loc), dtype=loc.dtype)
             norm = math.sqrt(1.0 / (_PER_SCALE * math.sqrt(0.5 * math.pi)))
             spread = 1.0 + 2.0 * variance[:, c, None] / self.lengthscale**2
             from_origin = loc[:, c, None] - self.origin[c]
@@ -183,5 +192,5 @@ def normal_extent(loc: Array, variance: Array, lengthscale: float) -> Array:
     reach = _REACH * lengthscale / _PER_SCALE
     needed = 14.0 * float(to_numpy(xp.max(spread))) / reach
     scores = np.linspace(-7.0, 7.0, int(min(max(57.0, np.ceil(needed)), MAX_FEATURES / _REACH)))
-    t = asarray(scores, xp=xp, device=compat.device(loc), dtype=loc.dtype)
+    t = asarray(scores, xp=xp, device=device_of(loc), dtype=loc.dtype)
     return loc[:, None, :] + spread[:, None, :] * xp.broadcast_to(t[None, :, None], (1, len(scores), d))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import array_api_compat as compat
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, NDArray, asarray, namespace, to_numpy, widen
+from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, namespace, to_numpy, widen
 from wellcal._arrays.ops import ops_for
 from wellcal.expectations.decompose import (
     Side,
@@ -76,18 +73,18 @@ def grid_positions(side: Targets, grid: NDArray) -> Array:
 def one_hot(side: Targets, grid: NDArray) -> Array:
     """Targets as weights on the support, ``(n, M)``."""
     like = widen(components_of(side.predictions)[0][0].like)
-    xp, device = namespace(like), compat.device(like)
+    xp, device = namespace(like), device_of(like)
     positions = asarray(np.arange(len(grid)), xp=xp, device=device)
     index = xp.astype(asarray(grid_positions(side, grid), xp=xp, device=device), positions.dtype)
     return xp.astype(index[:, None] == positions[None, :], like.dtype)
 
 
-def grid_probabilities(component: Any, grid: NDArray) -> Array:
+def grid_probabilities(component: Predictions, grid: NDArray) -> Array:
     """Predictions as weights on the support, ``(n, M)``."""
     if isinstance(component, (Bernoulli, Categorical)):
         return widen(component.class_probs())
     like = widen(component.like)
-    xp, device = namespace(like), compat.device(like)
+    xp, device = namespace(like), device_of(like)
     if isinstance(component, Quantiles):
         probabilities = asarray(component.bin_probs(), xp=xp, device=device, dtype=like.dtype)
         return xp.broadcast_to(probabilities[None, :], (len(component), len(grid)))

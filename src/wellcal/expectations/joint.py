@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import array_api_compat as compat
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, asarray, is_array, namespace, to_numpy
+from wellcal._arrays.namespaces import Array, asarray, device_of, is_array, namespace, to_numpy
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import slice_rows
 from wellcal.expectations.decompose import (
@@ -71,7 +70,7 @@ class JointForm:
         like = predictions.like
         index: Array = np.arange(len(predictions))
         if is_array(like) and not is_objects(like):
-            index = asarray(index, xp=namespace(like), device=compat.device(like))
+            index = asarray(index, xp=namespace(like), device=device_of(like))
         draws = isinstance(predictions, Samples) and predictions.kind == "draws"
         notes.add_rule(kernel, f": sum over {together.size - 1} atoms")
         rows = AtomRows(index, together.element, together.weight_array())

@@ -25,7 +25,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import array_api_compat as compat
 import numpy as np
 from scipy import special, stats
 
@@ -33,6 +32,7 @@ from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     asarray,
+    device_of,
     is_traced,
     namespace,
     stop_gradient,
@@ -174,13 +174,13 @@ def is_scalar_rule(predictions: Predictions) -> bool:
 # -- scalar targets --------------------------------------------------------------------------
 
 
-def _by_quantiles(predictions: Any, nodes: int) -> Atoms:
+def _by_quantiles(predictions: Predictions, nodes: int) -> Atoms:
     xp, like = predictions.xp, widen(predictions.like)
     # Nodes lie symmetrically about 0 and never on it, so that halving keeps a rule of equal spacing.
     step = 2.0 * _RANGE / nodes
     scores = -_RANGE + step * (np.arange(nodes) + 0.5)
     mass = np.exp(-0.5 * scores**2)
-    weights = asarray(mass / mass.sum(), xp=xp, device=compat.device(like), dtype=like.dtype)
+    weights = asarray(mass / mass.sum(), xp=xp, device=device_of(like), dtype=like.dtype)
     weights = xp.broadcast_to(weights[None, :], (len(predictions), nodes))
     scheme = f"trapezoidal rule in the normal score, {nodes} nodes"
     if isinstance(predictions, (Normal, LogNormal)):
@@ -198,7 +198,7 @@ def _moving_atoms(predictions: Normal | LogNormal, scores: NDArray) -> Array:
         else (predictions.mu, predictions.sigma)
     )
     loc, scale = widen(loc), widen(scale)
-    t = asarray(scores, xp=xp, device=compat.device(loc), dtype=loc.dtype)
+    t = asarray(scores, xp=xp, device=device_of(loc), dtype=loc.dtype)
     values = loc[:, None] + scale[:, None] * t[None, :]
     return values if isinstance(predictions, Normal) else xp.exp(values)
 
@@ -215,26 +215,26 @@ def in_numpy(predictions: Predictions) -> Predictions:
     return predictions.map_arrays(converted)
 
 
-def _quantiles(predictions: Any, scores: NDArray) -> Array:
+def _quantiles(predictions: Predictions, scores: NDArray) -> Array:
     """Quantiles ``(S, n)`` at the levels of increasing normal scores, each from the tail that is nearer."""
     xp, like = predictions.xp, widen(predictions.like)
     traced = is_traced(like)
-    batch: Any = predictions if traced else in_numpy(predictions)
+    batch = predictions if traced else in_numpy(predictions)
     split = int((scores <= 0).sum()) if batch.supports("upper_quantile") else len(scores)
 
     def levels(of: NDArray) -> Array:
         level = np.repeat(special.ndtr(of)[:, None], len(predictions), axis=1)
-        return asarray(level, xp=xp, device=compat.device(like), dtype=like.dtype) if traced else level
+        return asarray(level, xp=xp, device=device_of(like), dtype=like.dtype) if traced else level
 
     parts = [batch.quantile(levels(scores[:split]))]
     if split < len(scores):
         parts.append(batch.upper_quantile(levels(-scores[split:])))
     if traced:
         return stop_gradient(widen(xp.concat(parts, axis=0)))
-    return asarray(np.concatenate(parts, axis=0), xp=xp, device=compat.device(like), dtype=like.dtype)
+    return asarray(np.concatenate(parts, axis=0), xp=xp, device=device_of(like), dtype=like.dtype)
 
 
-def _with_likelihood_ratio(predictions: Any, atoms: Atoms) -> Atoms:
+def _with_likelihood_ratio(predictions: Predictions, atoms: Atoms) -> Atoms:
     """Let the parameters act on the weights, where a gradient may be wanted."""
     if not predictions.ops.differentiable or not predictions.supports("log_prob"):
         return atoms
@@ -250,11 +250,11 @@ _LATTICE = 1024  # atoms of a count, at most; under tracing their number must no
 _TRACED_LATTICE = 128
 
 
-def _by_lattice(predictions: Any) -> Atoms:
+def _by_lattice(predictions: Predictions) -> Atoms:
     xp, like = predictions.xp, widen(predictions.like)
     traced = is_traced(like)
-    place: Any = {"xp": xp, "device": compat.device(like), "dtype": like.dtype}
-    batch: Any = predictions if traced else in_numpy(predictions)
+    place: Any = {"xp": xp, "device": device_of(like), "dtype": like.dtype}
+    batch = predictions if traced else in_numpy(predictions)
     low, high = (batch.quantile(level) for level in (_COUNT_TAIL, 1.0 - _COUNT_TAIL))
     low, high = (stop_gradient(asarray(bound, **place)) for bound in (low, high))
     span = high - low + 2.0
@@ -276,7 +276,7 @@ def _by_lattice(predictions: Any) -> Atoms:
     return Atoms(values, weights, f"lattice of {size} counts", nested=True, exact=exact, merged=~smooth)
 
 
-def _cell_masses(predictions: Any, values: Array, stride: Array) -> Array:
+def _cell_masses(predictions: Predictions, values: Array, stride: Array) -> Array:
     """Probability of ``values <= count < values + stride``."""
     xp = namespace(values)
     below = xp.permute_dims(values - 1.0, (1, 0))
@@ -296,18 +296,16 @@ def _sobol(points: int, dimensions: int) -> NDArray:
 def _of_equal_weight(predictions: Predictions, values: Array) -> Atoms:
     """Atoms at images of the points of a Sobol' sequence."""
     n, points = values.shape[:2]
-    weights = namespace(values).full(
-        (n, points), 1.0 / points, dtype=values.dtype, device=compat.device(values)
-    )
+    weights = namespace(values).full((n, points), 1.0 / points, dtype=values.dtype, device=device_of(values))
     return Atoms(values, weights, f"scrambled Sobol' sequence, {points} points")
 
 
 @LOWERINGS.register(DiagonalNormal)
 @LOWERINGS.register(MultivariateNormal)
-def _by_affine_map(predictions: Any, nodes: int, points: int) -> Atoms:
+def _by_affine_map(predictions: DiagonalNormal | MultivariateNormal, nodes: int, points: int) -> Atoms:
     like = widen(predictions.like)
     uniform = _sobol(points, predictions.event_shape[0])
-    z = asarray(special.ndtri(uniform), xp=predictions.xp, device=compat.device(like), dtype=like.dtype)
+    z = asarray(special.ndtri(uniform), xp=predictions.xp, device=device_of(like), dtype=like.dtype)
     return _of_equal_weight(predictions, _affine(predictions, z))
 
 
@@ -325,7 +323,7 @@ def _by_radius(predictions: PowerExponential, nodes: int, points: int) -> Atoms:
     return _with_likelihood_ratio(predictions, _of_equal_weight(predictions, values))
 
 
-def _affine(predictions: Any, z: Array) -> Array:
+def _affine(predictions: DiagonalNormal | MultivariateNormal, z: Array) -> Array:
     loc = widen(predictions.loc)
     xp = namespace(loc)
     if isinstance(predictions, DiagonalNormal):
@@ -336,7 +334,7 @@ def _affine(predictions: Any, z: Array) -> Array:
 def _dirichlet_atoms(predictions: Dirichlet, uniform: NDArray) -> Array:
     concentration = stop_gradient(widen(predictions.concentration))
     xp = namespace(concentration)
-    u = asarray(uniform, xp=xp, device=compat.device(concentration), dtype=concentration.dtype)
+    u = asarray(uniform, xp=xp, device=device_of(concentration), dtype=concentration.dtype)
     gammas = through_numpy(special.gammaincinv, concentration[:, None, :], u[None, :, :])
     gammas = xp.maximum(gammas, xp.full_like(gammas, 1e-300))
     return gammas / xp.sum(gammas, axis=2, keepdims=True)
@@ -351,7 +349,7 @@ def _elliptical_atoms(predictions: PowerExponential, uniform: NDArray) -> Array:
     d = predictions.event_shape[0]
     normal = special.ndtri(uniform[:, :d])
     direction = normal / np.linalg.norm(normal, axis=1, keepdims=True)
-    place: Any = {"xp": xp, "device": compat.device(loc), "dtype": loc.dtype}
+    place: Any = {"xp": xp, "device": device_of(loc), "dtype": loc.dtype}
     level = asarray(uniform[:, d], **place)
     beta = 0.5 * shape[:, None]
     radius = through_numpy(special.gammaincinv, d / (2.0 * beta), level[None, :])
@@ -366,9 +364,7 @@ def _by_sampling(predictions: Predictions, points: int) -> Atoms:
     draws = predictions.sample(np.random.default_rng(_SEED), points)
     xp = namespace(draws)
     values = widen(xp.permute_dims(draws, (1, 0, *range(2, draws.ndim))))
-    weights = xp.full(
-        (len(predictions), points), 1.0 / points, dtype=values.dtype, device=compat.device(values)
-    )
+    weights = xp.full((len(predictions), points), 1.0 / points, dtype=values.dtype, device=device_of(values))
     scheme = f"Monte Carlo, {points} draws with a fixed seed"
     return _with_likelihood_ratio(predictions, Atoms(values, weights, scheme))
 
@@ -388,7 +384,7 @@ def count_grid(predictions: list[Predictions], targets: list[Array]) -> NDArray 
         return None
     low, high = np.inf, 0.0
     for p in predictions:
-        batch: Any = in_numpy(p)
+        batch = in_numpy(p)
         low = min(low, float(batch.quantile(_COUNT_TAIL).min()))
         high = max(high, float(batch.quantile(1.0 - _COUNT_TAIL).max()) + 1.0)
     if not np.isfinite(high) or high - low >= _MAX_GRID:

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
-import array_api_compat as compat
 import numpy as np
 
 from wellcal._arrays.chunks import in_chunks
-from wellcal._arrays.namespaces import Array, is_jax, namespace, stop_gradient
+from wellcal._arrays.namespaces import Array, device_of, is_jax, namespace, stop_gradient
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, arrays_of, map_both, map_rows
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, Measure, WeightRows
@@ -113,7 +112,7 @@ class MeanDiscrepancy:
 
 
 def _positions(rows: NormedRows) -> Array:
-    return namespace(rows.norm).arange(rows.norm.shape[0], device=compat.device(rows.norm))
+    return namespace(rows.norm).arange(rows.norm.shape[0], device=device_of(rows.norm))
 
 
 def _take(rows: Rows, index: Array) -> Rows:
@@ -170,7 +169,7 @@ def extrapolated(ops: Ops, form: ElementForm, a: Measure, b: Measure, value: Arr
         return total
 
     start = xp.where(move > 0.0, value, 0.0 * value)
-    index = xp.arange(value.shape[0], device=compat.device(value))
+    index = xp.arange(value.shape[0], device=device_of(value))
     return ops.amend(start, (move > 0.0) & (move < MOVE), (index, move), from_afar)
 
 

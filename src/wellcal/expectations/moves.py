@@ -10,14 +10,12 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-import array_api_compat as compat
-
-from wellcal._arrays.namespaces import Array
+from wellcal._arrays.namespaces import Array, Namespace, device_of
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.registry import Rules
 from wellcal.expectations.bilinear import Measure
 from wellcal.expectations.rules.elements import FullNormals, Laplaces, Normals, Points, Poissons
-from wellcal.kernels.base import Kernel, Scaled, Sum
+from wellcal.kernels.base import Kernel, Scale, Scaled, Sum
 from wellcal.kernels.targets import Gaussian, RationalQuadratic
 
 MOVE = 0.035
@@ -63,13 +61,13 @@ def largest_move(ops: Ops, kernel: Kernel, middle: Measure, half: Measure) -> Ar
             ratios += rule(ops, own.element, change.element, part)
         if not isinstance(own.weights, float):
             # What is linear in the weights can be taken further.
-            step: Any = change.weights
+            step: Array = change.weights
             most = xp.max(ops.abs(own.weights), axis=1, keepdims=True)
             ratios.append(MOVE * ops.abs(step) / ops.maximum(most, _LEAST + 0.0 * most))
     return reduce(ops.maximum, [xp.max(ratio, axis=1) for ratio in ratios])
 
 
-def _smoothing(kernel: Any) -> Any:
+def _smoothing(kernel: Any) -> Scale:
     """Variance that a smooth kernel adds to that of predictions; a kernel with a kink adds none."""
     return kernel.lengthscale**2 if is_smooth(kernel) else 0.0
 
@@ -96,7 +94,7 @@ def _of_full_normals(ops: Ops, own: FullNormals, change: FullNormals, kernel: Ke
     xp = ops.xp
     cov, cov_change = _matrices(xp, own), _matrices(xp, change)
     x = xp.stack(change.x, axis=-1)
-    identity = xp.eye(cov.shape[-1], dtype=cov.dtype, device=compat.device(cov))
+    identity = xp.eye(cov.shape[-1], dtype=cov.dtype, device=device_of(cov))
     spread = cov + 0.5 * _smoothing(kernel) * identity
     relative = xp.linalg.solve(spread, cov_change)
     distance = xp.sum(x * xp.linalg.solve(2.0 * spread, x[..., None])[..., 0], axis=-1)
@@ -104,7 +102,7 @@ def _of_full_normals(ops: Ops, own: FullNormals, change: FullNormals, kernel: Ke
     return [ops.sqrt(distance), ops.abs(trace) + ops.sqrt(ops.maximum(square, 0.0 * square))]
 
 
-def _matrices(xp: Any, element: FullNormals) -> Array:
+def _matrices(xp: Namespace, element: FullNormals) -> Array:
     """Covariances ``(p, K, d, d)`` from the rows of their lower triangles."""
     d = len(element.x)
     rows = [[element.cov[max(i, j)][min(i, j)] for j in range(d)] for i in range(d)]

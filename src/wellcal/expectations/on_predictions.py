@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import array_api_compat as compat
 import numpy as np
 
 from wellcal import kernels
-from wellcal._arrays.namespaces import Array, asarray, namespace
+from wellcal._arrays.namespaces import Array, asarray, device_of, namespace
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, slice_rows
-from wellcal.expectations.bilinear import Form, Prepared
-from wellcal.expectations.distances import Distance, distance
+from wellcal.expectations.bilinear import Distance, Form, Prepared
+from wellcal.expectations.distances import distance
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.plans import Notes
-from wellcal.kernels.base import Kernel, Product, Radial, Scaled, Sum
+from wellcal.kernels.base import Kernel, Product, Radial, Scale, Scaled, Sum
 from wellcal.kernels.metrics import Euclidean, ExpDistance
 from wellcal.predictions import Predictions
 
@@ -55,7 +53,7 @@ class _FunctionOfDistance:
 class ExpDistanceForm(_FunctionOfDistance):
     """``exp(-(d / lengthscale) ** power)``."""
 
-    lengthscale: Any
+    lengthscale: Scale
     power: float
 
     def value(self, ops: Ops, raised: Array) -> Array:
@@ -81,7 +79,7 @@ class CombinedForm:
 
     parts: tuple[Form, ...]
     product: bool
-    factor: Any = 1.0
+    factor: Scale = 1.0
 
     @property
     def width(self) -> int:
@@ -112,7 +110,7 @@ class CombinedForm:
 class CallableForm:
     """A user's function of two batches of predictions; rows are their positions."""
 
-    function: Callable[[Any, Any], Array]
+    function: Callable[[Predictions, Predictions], Array]
     predictions: Predictions
     width: int = 16
     calls_user = True
@@ -150,6 +148,6 @@ def prediction_kernel(
         return Prepared(form, tuple(part.rows for part in prepared))
     if isinstance(kernel, kernels.Callable):
         like = predictions.like
-        positions = asarray(np.arange(len(predictions)), xp=namespace(like), device=compat.device(like))
+        positions = asarray(np.arange(len(predictions)), xp=namespace(like), device=device_of(like))
         return Prepared(CallableForm(kernel.function, predictions), positions)
     raise TypeError(f"{kernel!r} is not a kernel on predictions; take ExpDistance(metric)")

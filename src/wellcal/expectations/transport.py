@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-import array_api_compat as compat
 import array_api_extra as xpx
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -14,6 +14,7 @@ from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     asarray,
+    device_of,
     is_jax,
     is_numpy,
     namespace,
@@ -22,7 +23,14 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows
+from wellcal.expectations.bilinear import Distance
 from wellcal.kernels.metrics import MixtureWasserstein
+
+_Evaluation: TypeAlias = Callable[[Ops, Rows, Rows], Array]
+"""`tile` or `paired` of a form."""
+
+_Solver: TypeAlias = Callable[[MixtureWasserstein, NDArray, NDArray, NDArray], NDArray]
+"""From costs and two sets of weights to couplings or potentials."""
 
 
 class TransportRows(NamedTuple):
@@ -42,7 +50,7 @@ class TransportDistance:
     """
 
     metric: MixtureWasserstein
-    inner: Any
+    inner: Distance
     size: int
 
     @property
@@ -71,7 +79,7 @@ class TransportDistance:
         """Matching rows."""
         return self._cost(ops, self._costs(ops, a, b, self.inner.paired), a.weights, b.weights)
 
-    def _costs(self, ops: Ops, a: TransportRows, b: TransportRows, evaluate: Any) -> Array:
+    def _costs(self, ops: Ops, a: TransportRows, b: TransportRows, evaluate: _Evaluation) -> Array:
         """Costs d^s between all components, along two trailing axes."""
         exponent = self.metric.order / self.inner.degree
         columns: list[Array] = []
@@ -92,15 +100,19 @@ class TransportDistance:
             total = total + ops.xp.sum((weights - constant) * potentials[..., rows, :], axis=-1)
         return total
 
-    def _solved(self, solver: Any, dual: bool, costs: Array, weights_a: Array, weights_b: Array) -> Array:
+    def _solved(self, solver: _Solver, dual: bool, costs: Array, weights_a: Array, weights_b: Array) -> Array:
         """Couplings ``(..., K, K)`` or potentials ``(..., 2, K)`` by NumPy; components are equally many."""
         xp = namespace(costs)
         if is_numpy(xp):
             return solver(self.metric, costs, weights_a, weights_b)
         if is_jax(xp):
             shape = tuple(costs.shape)
+
+            def solved_alike(c: NDArray, p: NDArray, q: NDArray) -> NDArray:
+                return solver(self.metric, c, p, q).astype(c.dtype)
+
             return xpx.lazy_apply(
-                lambda c, p, q: solver(self.metric, c, p, q).astype(c.dtype),
+                solved_alike,
                 costs,
                 weights_a,
                 weights_b,
@@ -110,7 +122,7 @@ class TransportDistance:
                 xp=xp,
             )
         solved = solver(self.metric, to_numpy(costs), to_numpy(weights_a), to_numpy(weights_b))
-        return asarray(solved, xp=xp, device=compat.device(costs), dtype=costs.dtype)
+        return asarray(solved, xp=xp, device=device_of(costs), dtype=costs.dtype)
 
 
 def _may_vary(ops: Ops, weights: Array) -> bool:
@@ -168,7 +180,7 @@ def _solve(metric: MixtureWasserstein, cost: NDArray, p: NDArray, q: NDArray) ->
 
 def _import_ot() -> Any:
     try:
-        import ot
+        import ot  # pyright: ignore[reportMissingTypeStubs]  # it ships no types
     except ImportError:
         raise ImportError(
             "MixtureWasserstein with unequal weights or Sinkhorn needs POT: pip install 'wellcal[ot]'"

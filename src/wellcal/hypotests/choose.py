@@ -17,7 +17,7 @@ from wellcal.hypotests.resampling.components import LOCATIONS
 from wellcal.hypotests.resampling.resampled import ResampledSKCE, has_terms
 from wellcal.hypotests.resampling.targets import draw_targets, unsampled_family, why_not_resampled
 from wellcal.hypotests.setup import Setup
-from wellcal.problem.locations import _centre
+from wellcal.problem.locations import centre_of
 
 PAIRS_BUDGET = 5e9
 """Evaluations for exact tests over all pairs: some ten seconds on two cores."""
@@ -126,7 +126,7 @@ def _typical_targets(setup: Setup) -> NDArray:
     predictions = setup.predictions
     if unsampled_family(predictions) is None:
         return draw_targets(predictions, np.random.default_rng(0), 1, setup.targets)[0]
-    centre = _centre(predictions)
+    centre = centre_of(predictions)
     return setup.targets if centre is None else centre.astype(setup.targets.dtype, copy=False)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -42,4 +42,4 @@ def number_clusters(groups: Any, n_samples: int) -> NDArray | None:
 def _is_missing(label: Any) -> bool:
     """Whether a label is None, or one of the values that do not equal themselves."""
     same = label == label
-    return label is None or not (isinstance(same, (bool, np.bool_)) and bool(same))
+    return label is None or not (isinstance(same, (bool, np.bool_)) and bool(cast("bool", same)))

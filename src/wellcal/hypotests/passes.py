@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.chunks import Chunk, budget, in_chunks
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.engines.reductions import RowAccumulator, Sums
 from wellcal.hypotests.setup import Setup
@@ -73,7 +73,7 @@ def dense(setup: Setup, what: str) -> NDArray:
         )
     out = np.zeros((n, n))
 
-    def fill(i: slice, j: slice, h: NDArray) -> None:
+    def fill(i: Chunk, j: Chunk, h: NDArray) -> None:
         if i.stop <= j.start:
             out[i, j] = h
             out[j, i] = h.T
@@ -95,7 +95,7 @@ def quadratic_forms(setup: Setup, weights: NDArray) -> QuadraticForms:
     """
     lines = weights.T
 
-    def reduce(i: slice, j: slice, h: NDArray) -> tuple[slice, slice, NDArray, NDArray, NDArray]:
+    def reduce(i: Chunk, j: Chunk, h: NDArray) -> tuple[Chunk, Chunk, NDArray, NDArray, NDArray]:
         h = _between_clusters(setup, i, j, h)
         forms = np.empty(len(lines))
         for some in in_chunks(len(lines), max(h.shape), within=_TILES * budget.cache):
@@ -117,8 +117,8 @@ def products(setup: Setup, vectors: NDArray) -> MatrixProducts:
     squares = 0.0
 
     def reduce(
-        i: slice, j: slice, h: NDArray
-    ) -> tuple[slice, slice, NDArray, NDArray, NDArray, NDArray, float]:
+        i: Chunk, j: Chunk, h: NDArray
+    ) -> tuple[Chunk, Chunk, NDArray, NDArray, NDArray, NDArray, float]:
         right, down = h @ np.asarray(vectors[j], float), h.T @ np.asarray(vectors[i], float)
         return i, j, right, down, h.sum(axis=1), h.sum(axis=0), float(np.vdot(h, h))
 
@@ -183,7 +183,7 @@ def matrix_bytes(n: int) -> int:
     return 8 * n * n
 
 
-def in_passes(n: int, count: int, dtype: type[np.generic], multiple: int = 1) -> Iterator[slice]:
+def in_passes(n: int, count: int, dtype: type[np.generic], multiple: int = 1) -> Iterator[Chunk]:
     """`count` columns of n weights of a type, in parts that one pass handles.
 
     All parts but the last have a whole multiple of `multiple` columns.
@@ -197,10 +197,10 @@ def in_passes(n: int, count: int, dtype: type[np.generic], multiple: int = 1) ->
     return in_chunks(count, entries, within=_ARRAYS * budget.work, multiple=multiple)
 
 
-def _over_pairs(setup: Setup, reduce: Callable[[slice, slice, NDArray], Result]) -> Iterator[Result]:
+def _over_pairs(setup: Setup, reduce: Callable[[Chunk, Chunk, NDArray], Result]) -> Iterator[Result]:
     """Results of `reduce` on all tiles; progress is shown on the way."""
 
-    def counted(i: slice, j: slice, h: NDArray) -> tuple[int, Result]:
+    def counted(i: Chunk, j: Chunk, h: NDArray) -> tuple[int, Result]:
         # Tiles on the diagonal hold pairs that do not count.
         columns = j.stop - np.maximum(j.start, np.arange(i.start, i.stop) + 1)
         return int(np.maximum(columns, 0).sum()), reduce(i, j, h)
@@ -213,7 +213,7 @@ def _over_pairs(setup: Setup, reduce: Callable[[slice, slice, NDArray], Result])
         setup.progress("pairs", done, total)
 
 
-def _between_clusters(setup: Setup, i: slice, j: slice, h: NDArray) -> NDArray:
+def _between_clusters(setup: Setup, i: Chunk, j: Chunk, h: NDArray) -> NDArray:
     """h with pairs of one cluster left out."""
     if setup.groups is None:
         return h

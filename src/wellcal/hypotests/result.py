@@ -142,4 +142,6 @@ def _proven_text(found: Guarantees) -> str:
 
 
 def _short(value: Any) -> str:
-    return "; ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    if isinstance(value, (list, tuple)):
+        return "; ".join(map(str, cast("tuple[object, ...]", value)))
+    return str(value)

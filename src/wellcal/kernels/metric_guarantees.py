@@ -116,8 +116,8 @@ _EXACT: dict[type[Predictions], Condition] = {
     DiagonalNormal: _is_of_order_2,
     Poisson: lambda metric, _: metric.order == 1,
     Samples: lambda _, samples: samples.weights is None,
-    Quantiles: lambda *_: True,
-    Predictions: lambda *_: False,
+    Quantiles: lambda _, __: True,
+    Predictions: lambda _, __: False,
 }
 """Where the Wasserstein distance is exact, not taken from finitely many quantiles."""
 

@@ -35,7 +35,11 @@ class Metric(Part):
 
 
 DISTANCES: Rules[Callable[..., Any]] = Rules("a distance")
-"""How each metric is evaluated for each family: rules by ``(metric class, family)``."""
+"""How each metric is evaluated for each family: rules by ``(metric class, family)``.
+
+They take a metric and predictions of these classes and a `Context`, and return a `PreparedDistance`: both
+belong to a room above this one.
+"""
 
 
 class UnavailableError(TypeError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 from weakref import WeakValueDictionary
 
 from wellcal.kernels.proofs import Proof
@@ -82,7 +82,7 @@ def own_values(part: Part) -> Iterator[tuple[str, Any]]:
 
 
 def _parts_in(value: Any) -> tuple[Part, ...]:
-    items: tuple[Any, ...] = value if isinstance(value, tuple) else (value,)
+    items = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
     return tuple(item for item in items if isinstance(item, Part))
 
 
@@ -129,5 +129,5 @@ def is_constant(part: Part) -> bool:
 
 def _is_plain(value: Any) -> bool:
     if isinstance(value, tuple):
-        return all(map(_is_plain, value))
+        return all(map(_is_plain, cast("tuple[Any, ...]", value)))
     return value is None or isinstance(value, (float, int, str, Part))

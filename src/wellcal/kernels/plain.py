@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import is_dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,13 +28,13 @@ def kernel_to_dict(part: Any) -> Any:
         values = {name: kernel_to_dict(value) for name, value in own_values(part)}
         return {"kind": _kind(type(part)), **values}
     if isinstance(part, tuple):
-        return [kernel_to_dict(item) for item in part]
+        return [kernel_to_dict(item) for item in cast("tuple[Any, ...]", part)]
     if is_array(part):
         return kernel_to_dict(to_numpy(part).tolist())
     if part is None or isinstance(part, (bool, int, float, str)):
         return part
     if isinstance(part, np.generic):
-        return part.item()
+        return cast("Any", part).item()
     return {"kind": "not restorable", "text": repr(part)}
 
 
@@ -64,8 +64,9 @@ def _class(kind: str) -> type[Part]:
 
 def _restore(plain: Any) -> Any:
     if isinstance(plain, list):
-        return tuple(_restore(item) for item in plain)
+        return tuple(_restore(item) for item in cast("list[Any]", plain))
     if not isinstance(plain, dict):
         return plain
-    values = {name: _restore(value) for name, value in plain.items() if name != "kind"}
-    return _class(plain["kind"])(**values)
+    members = cast("dict[str, Any]", plain)
+    values = {name: _restore(value) for name, value in members.items() if name != "kind"}
+    return _class(members["kind"])(**values)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -32,15 +33,16 @@ def squared_distance(x: Coordinates, y: Coordinates) -> Array:
 def is_real(x: Array) -> bool:
     """Whether an array holds numbers, not labels or objects."""
     if isinstance(x, np.ndarray):
-        return x.dtype.kind in "fiub"
+        return cast("NDArray", x).dtype.kind in "fiub"
     return bool(namespace(x).isdtype(x.dtype, ("real floating", "integral", "bool")))
 
 
 def as_objects(x: Any) -> NDArray:
     """A one-dimensional array of Python objects, never unpacking a sequence that is one target."""
-    if isinstance(x, np.ndarray) and x.ndim == 1:
-        return x
-    out = np.empty(len(x), dtype=object)
-    for i, item in enumerate(x):
+    given = cast("NDArray | Sequence[object]", x)
+    if isinstance(given, np.ndarray) and given.ndim == 1:
+        return given
+    out = np.empty(len(given), dtype=object)
+    for i, item in enumerate(given):
         out[i] = item
     return out

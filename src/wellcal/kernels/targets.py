@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable as Function
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy import special
 
 from wellcal._arrays.checks import positive_number
-from wellcal._arrays.namespaces import Array, from_numpy, is_array, is_numpy, shown, to_numpy
+from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array, is_numpy, shown, to_numpy
 from wellcal._arrays.ops import Ops
 from wellcal.kernels.base import Kernel, Radial, Scale, TargetKernel
 from wellcal.kernels.points import Coordinates, is_real
@@ -115,7 +115,7 @@ class Matern(Radial):
                 f"Matern(nu={self.nu}) is available for NumPy arrays only; "
                 "elsewhere take nu = 0.5, 1.5, 2.5, ..."
             )
-        bessel = special.kve(self.nu, s)
+        bessel = cast("NDArray", special.kve(self.nu, s))
         tiny = bessel == math.inf  # s is 0, or so small that s^6 is below rounding
         safe = ops.where(tiny, ops.one(s), s)
         log_value = self.nu * ops.log(safe) + math.log(2.0) * (1.0 - self.nu) - math.lgamma(self.nu)

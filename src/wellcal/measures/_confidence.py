@@ -56,7 +56,7 @@ def confidence(y: object, pred: object) -> tuple[Array, Bernoulli]:
     probabilities = predictions.class_probs()
     xp = namespace(probabilities)
     top = xp.argmax(stop_gradient(probabilities), axis=1)
-    positions = np.arange(probabilities.shape[1])
+    positions = np.arange(int(probabilities.shape[1]))
     chosen = top[:, None] == from_numpy(positions, top)[None, :]
     largest = xp.sum(xp.where(chosen, probabilities, xp.zeros_like(probabilities)), axis=1)
     # Probabilities that sum to one up to rounding may leave one of them just above it.

@@ -281,9 +281,9 @@ def weighted_error(rows: Array, weights: Array, value: Array) -> Any:
 
     Row sums of NumPy's take weights and value into NumPy; both are constants here.
     """
-    if isinstance(rows, np.ndarray):
-        weights, value = to_numpy(weights), float(to_numpy(value))
     xp = namespace(rows)
+    if is_numpy(xp):
+        weights, value = to_numpy(weights), float(to_numpy(value))
     if not is_traced(weights) and int(xp.count_nonzero(weights)) < 3:
         return None
     by_weight = WeightSums.of(weights)

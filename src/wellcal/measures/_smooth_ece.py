@@ -15,6 +15,7 @@ from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     asarray,
+    device_of,
     from_numpy,
     is_numpy,
     is_traced,
@@ -22,7 +23,6 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     widen,
 )
-from wellcal._arrays.parameters import device_of
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.measures._confidence import check_reduction, confidence
 from wellcal.measures.estimate import Estimate

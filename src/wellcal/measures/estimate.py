@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy import special
@@ -131,7 +131,7 @@ class Estimate(Presentable):
             if name in ("value", "standard_error"):
                 values[name] = None if item is None else float(item)
             elif name not in ("kernel", "kernel_text"):
-                values[name] = np.asarray(item) if isinstance(item, list) else item
+                values[name] = np.asarray(cast("list[Any]", item)) if isinstance(item, list) else item
         known = None if plain.get("kernel") is None else kernel_from_dict(plain["kernel"])
         return cls(kernel=kernel if known is None else known, **values)
 
@@ -188,7 +188,8 @@ def _register_with_jax() -> None:
     def unflatten(aside: _Aside, children: tuple[Any, Any]) -> Estimate:
         return Estimate(*children, **aside.values)
 
-    jax.tree_util.register_pytree_node(Estimate, flatten, unflatten)
+    trees: Any = jax.tree_util  # its own annotations leave parameters open
+    trees.register_pytree_node(Estimate, flatten, unflatten)
 
 
 class _Aside:

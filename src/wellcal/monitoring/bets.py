@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 from scipy import special
 
+from wellcal._arrays.chunks import Chunk
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.rows import slice_rows
 from wellcal.engines import Engine
@@ -79,7 +80,7 @@ def past_witness(
     return total
 
 
-Gaps = Callable[[slice, int, slice], NDArray]
+Gaps = Callable[[Chunk, int, Chunk], NDArray]
 """Sums over past cases i of k((P_i, y_i), (P_t, c)) - E k((P_i, Z_i), (P_t, c)), c a candidate of case t."""
 
 
@@ -102,7 +103,7 @@ def _of_tensor(
     left, right = scheme.rows([(1.0, seen), (-1.0, predictions)]), scheme.rows([(1.0, wanted)])
     on_targets = scheme.form(left, right)
 
-    def gaps(window: slice, t: int, own: slice) -> NDArray:
+    def gaps(window: Chunk, t: int, own: Chunk) -> NDArray:
         likeness = engine.rectangle(form, ops, slice_rows(rows, window), slice_rows(rows, slice(t, t + 1)))
         found = engine.rectangle(on_targets, ops, slice_rows(left, window), slice_rows(right, own))
         return np.asarray(likeness)[:, 0] @ np.asarray(found)
@@ -120,7 +121,7 @@ def _of_joint(
 ) -> Gaps:
     """The same for a kernel that does not factor."""
 
-    def gaps(window: slice, t: int, own: slice) -> NDArray:
+    def gaps(window: Chunk, t: int, own: Chunk) -> NDArray:
         where = Locations(at.predictions[own], at.targets[own])
         at_where = location_kernel(
             kernel, predictions[window], where, engine=engine, expectations=expectations

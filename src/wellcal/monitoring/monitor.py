@@ -344,6 +344,8 @@ class Monitor:
         if plain.get("format") != _FORMAT:
             raise ValueError(f"this is not the state of a monitor: format is {plain.get('format')!r}")
         options = plain["expectations"]
+        if isinstance(options, dict):
+            options = Lowering(**cast("dict[str, Any]", options))
         monitor = cls(
             alpha=plain["alpha"],
             warmup=plain["warmup"],
@@ -351,7 +353,7 @@ class Monitor:
             memory=plain["memory"],
             history=plain["history_size"],
             rng=generator_from_dict(plain["generator"]),
-            expectations=Lowering(**options) if isinstance(options, dict) else options,
+            expectations=options,
         )
         monitor._state = State.from_dict(plain, kernel)
         return monitor

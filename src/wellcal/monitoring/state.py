@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -102,7 +102,7 @@ def generator_to_dict(rng: np.random.Generator) -> dict[str, Any]:
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
-            return {name: plain(item) for name, item in value.items()}
+            return {name: plain(item) for name, item in cast("dict[str, Any]", value).items()}
         return array_to_dict(value) if isinstance(value, np.ndarray) else value
 
     return plain(dict(rng.bit_generator.state))
@@ -113,7 +113,10 @@ def generator_from_dict(given: dict[str, Any]) -> np.random.Generator:
 
     def restore(value: Any) -> Any:
         if isinstance(value, dict):
-            return array_from_dict(value) if "dtype" in value else {n: restore(v) for n, v in value.items()}
+            members = cast("dict[str, Any]", value)
+            if "dtype" in members:
+                return array_from_dict(members)
+            return {name: restore(item) for name, item in members.items()}
         return value
 
     state = restore(given)

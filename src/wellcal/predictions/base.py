@@ -16,6 +16,7 @@ from wellcal._arrays.namespaces import (
     Namespace,
     NDArray,
     asarray,
+    device_of,
     from_numpy,
     is_array,
     is_traced,
@@ -24,7 +25,7 @@ from wellcal._arrays.namespaces import (
     to_numpy,
 )
 from wellcal._arrays.ops import Ops, ops_for
-from wellcal._arrays.parameters import as_library, device_of
+from wellcal._arrays.parameters import as_library
 from wellcal.predictions import pytrees
 from wellcal.predictions.fields import Parameter, checked_parameters, declared_in
 

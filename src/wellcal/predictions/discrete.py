@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,8 +22,8 @@ from wellcal.predictions.base import Predictions
 from wellcal.predictions.fields import family, parameter
 
 _labels = Domain("labels", discrete=True)
-_binary = replace(
-    _labels, contains=lambda y: (y == 0) | (y == 1), problem="must be 0 or 1", remedy="recode the two classes"
+_binary = Domain(
+    "labels", lambda y: (y == 0) | (y == 1), "must be 0 or 1", "recode the two classes", discrete=True
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field
-from typing import Any, Literal, TypeVar, dataclass_transform
+from typing import Any, Literal, TypeVar, cast, dataclass_transform
 
 from wellcal._arrays.checks import check_same_length, check_same_shape, real_array
 from wellcal._arrays.domains import Domain, real
@@ -109,7 +109,7 @@ def family(cls: Class) -> Class:
     The same as ``dataclass(frozen=True, repr=False, eq=False)``: batches do not change after they were
     made, and are compared by identity. :func:`parameter` has an example.
     """
-    return dataclass(frozen=True, repr=False, eq=False)(cls)
+    return cast("Class", dataclass(frozen=True, repr=False, eq=False)(cls))
 
 
 def declared_in(members: Mapping[str, Any]) -> dict[str, Parameter]:

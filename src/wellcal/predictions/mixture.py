@@ -49,7 +49,7 @@ class Mixture(Predictions):
            [0.5, 0.5]])
     """
 
-    components: Any
+    components: Sequence[Predictions]
     weights: Array = parameter(simplex, ndim=2, default=None)
 
     batch_fields: ClassVar[tuple[str, ...]] = ("components",)
@@ -103,12 +103,12 @@ class Mixture(Predictions):
     def labels(self) -> NDArray:
         """What targets look like, as a NumPy array, where all components predict the same classes."""
         self._need_labels()
-        return self.components[0].labels()
+        return cast("Any", self.components[0]).labels()
 
     def support_values(self) -> NDArray | None:
         """The numbers that classes stand for; None for labels that are not numeric."""
         self._need_labels()
-        return self.components[0].support_values()
+        return cast("Any", self.components[0]).support_values()
 
     def _need_labels(self) -> None:
         self.require("class_probs")
@@ -250,7 +250,7 @@ def _check_compatible(components: tuple[Any, ...]) -> None:
             )
 
 
-def _share_labels(components: tuple[Any, ...]) -> bool:
+def _share_labels(components: Sequence[Any]) -> bool:
     if any(component.target_kind != "labels" for component in components):
         return False
     first = components[0].labels()

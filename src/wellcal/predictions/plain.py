@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -72,9 +72,9 @@ def _plain(value: Any) -> Any:
     if is_array(value):
         return array_to_dict(value)
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [_plain(item) for item in cast("tuple[Any, ...]", value)]
     if isinstance(value, np.generic):
-        return value.item()
+        return cast("Any", value).item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"a parameter of type {type(value).__name__} cannot be written as JSON")
@@ -82,7 +82,8 @@ def _plain(value: Any) -> Any:
 
 def _restore(value: Any) -> Any:
     if isinstance(value, list):
-        return tuple(_restore(item) for item in value)
+        return tuple(_restore(item) for item in cast("list[Any]", value))
     if not isinstance(value, dict):
         return value
-    return predictions_from_dict(value) if "family" in value else array_from_dict(value)
+    members = cast("dict[str, Any]", value)
+    return predictions_from_dict(members) if "family" in members else array_from_dict(members)

@@ -7,7 +7,7 @@ follow the unit of the targets, so that metres and millimetres give the same res
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from wellcal.kernels import (
     TotalVariation,
     Wasserstein,
 )
+from wellcal.kernels.base import Scale
 from wellcal.predictions import (
     Bernoulli,
     Categorical,
@@ -119,7 +120,7 @@ def _is_nominal(predictions: Predictions) -> bool:
     return predictions.target_kind in ("labels", "bins")
 
 
-TARGET_KERNELS: Rules[Callable[[Any], Kernel]] = Rules("a default kernel on targets")
+TARGET_KERNELS: Rules[Callable[[Scale], Kernel]] = Rules("a default kernel on targets")
 """The kernel on targets, from its length scale, by family; Gaussian where there is none."""
 
 TARGET_KERNELS.register(Laplace)(Laplacian)
@@ -160,13 +161,12 @@ def _metric(predictions: Predictions, on_targets: Kernel) -> MetricAndPower:
     return rule(on_targets)
 
 
-def target_scale(predictions: Predictions) -> Any:
+def target_scale(predictions: Predictions) -> Scale:
     """Median over cases of the interquartile range, times sqrt(d); from spreads where that is zero."""
-    family: Any = predictions
-    scale = _median_over_cases(family.interquartile_range())
+    scale = _median_over_cases(predictions.interquartile_range())
     if not is_traced(scale) and float(scale) == 0.0:
         # Counts with small rates have quartiles that coincide: 1.349 standard deviations is their stand-in.
-        scale = 1.349 * _median_over_cases(family.variance() ** 0.5)
+        scale = 1.349 * _median_over_cases(predictions.variance() ** 0.5)
         scale = 1.0 if float(scale) == 0.0 else scale
     return _as_scale(scale)
 
@@ -187,14 +187,14 @@ def _median(values: Array) -> Array:
     return 0.5 * (ordered[low] + ordered[high])
 
 
-def _as_scale(value: Array) -> Any:
+def _as_scale(value: Array) -> Scale:
     """A plain number where that is possible: kernels then print and compare as values."""
     return stop_gradient(value) if is_traced(value) else float(to_numpy(value))
 
 
 def median_distance(
     metric: Metric, predictions: Predictions, *, expectations: str | Lowering = "auto"
-) -> Any:
+) -> Scale:
     """Median of d(P_i, P_j) over i < j; 1 where it is zero or there is one prediction only."""
     n = len(predictions)
     if n < 2:

@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from wellcal._arrays.chunks import budget, in_chunks, rows_within
+from wellcal._arrays.chunks import Chunk, budget, in_chunks, rows_within
 from wellcal._arrays.namespaces import Array, NDArray, concat_rows, namespace, take_rows, widen
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import slice_rows
@@ -39,7 +39,7 @@ from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
 from wellcal.expectations.plans import Notes, plan
 from wellcal.expectations.rules.elements import Points
-from wellcal.kernels.base import Kernel, Radial, TargetKernel, Tensor
+from wellcal.kernels.base import Kernel, Radial, Scale, TargetKernel, Tensor
 from wellcal.kernels.matrix import contains_callable, label_matrix, values_matrix
 from wellcal.kernels.targets import Joint
 from wellcal.predictions import Predictions, Quantiles
@@ -58,7 +58,7 @@ def deviations(
     kernel: Kernel,
     predictions: Predictions,
     targets: Array,
-    locations: Locations | tuple[Any, Any],
+    locations: Locations | tuple[object, object],
     expectations: str | Lowering = "auto",
 ) -> Array:
     """D ``(n, J)``, for targets as `check_targets` of the predictions returned them."""
@@ -68,7 +68,7 @@ def deviations(
 def location_kernel(
     kernel: Kernel,
     predictions: Predictions,
-    locations: Locations | tuple[Any, Any],
+    locations: Locations | tuple[object, object],
     *,
     engine: VisitsRectangles | None = None,
     expectations: str | Lowering = "auto",
@@ -205,7 +205,7 @@ class LocationKernel:
                     progress(sets.stop, len(targets))
         return means, products / max(1, self.n - 1)
 
-    def _chunks(self, sets: int, size: int) -> Iterator[tuple[slice, slice]]:
+    def _chunks(self, sets: int, size: int) -> Iterator[tuple[Chunk, Chunk]]:
         """Sets and cases that are handled at a time, about `size` targets of them."""
         yield from product(in_chunks(sets, self.n, within=size), list(in_chunks(self.n, within=size)))
 
@@ -298,7 +298,7 @@ class _TensorTerm:
 
 
 def _tensor_term(
-    factor: Any,
+    factor: Scale,
     kernel: Tensor,
     predictions: Predictions,
     locations: Locations,
@@ -383,7 +383,7 @@ def _as_points(targets: Array, predictions: Predictions) -> Array:
 
 
 def _joint_term(
-    factor: Any,
+    factor: Scale,
     kernel: Joint,
     predictions: Predictions,
     locations: Locations,

@@ -7,8 +7,16 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, NDArray, asarray, is_traced, namespace, stop_gradient, to_numpy
-from wellcal._arrays.parameters import device_of
+from wellcal._arrays.namespaces import (
+    Array,
+    NDArray,
+    asarray,
+    device_of,
+    is_traced,
+    namespace,
+    stop_gradient,
+    to_numpy,
+)
 from wellcal._arrays.special import draw_index, integer_dtype
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.lowering import in_numpy
@@ -99,7 +107,7 @@ def draw_locations(
     like, xp = chosen.like, chosen.xp
     plain = in_numpy(chosen)
     if targets_are_indices(plain):
-        found: NDArray = _draw_class(cast("Any", plain).class_probs(), generator)
+        found: NDArray = _draw_class(plain.class_probs(), generator)
         dtype: Any = integer_dtype(xp)
     else:
         dtype = like.dtype
@@ -125,9 +133,9 @@ def _draw_in_bin(batch: Quantiles, rng: np.random.Generator) -> NDArray:
     return 0.5 * (edges[rows, chosen] + edges[rows, chosen + 1])
 
 
-def _draw_wide(batch: Any, rng: np.random.Generator) -> NDArray:
+def _draw_wide(batch: Predictions, rng: np.random.Generator) -> NDArray:
     drawn = np.asarray(batch.draw(rng, 1)[0], dtype=np.float64)
-    centre = _centre(batch)
+    centre = centre_of(batch)
     if centre is None:
         return drawn
     wide = centre + WIDENING * (drawn - centre)
@@ -139,7 +147,7 @@ def _draw_wide(batch: Any, rng: np.random.Generator) -> NDArray:
     return wide
 
 
-def _centre(batch: Any) -> NDArray | None:
+def centre_of(batch: Predictions) -> NDArray | None:
     """Means; medians where there are none; None where there are neither."""
     mean: NDArray | None = np.asarray(batch.mean()) if batch.supports("mean") else None
     if mean is not None and np.isfinite(mean).all():

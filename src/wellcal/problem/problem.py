@@ -8,7 +8,7 @@ summed over the terms of the kernel. Engines see rows of arrays and two pure fun
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from wellcal.expectations.joint import JointForm
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
 from wellcal.expectations.plans import Notes, plan
-from wellcal.kernels.base import Kernel, Scaled, Sum, Tensor
+from wellcal.kernels.base import Kernel, Scale, Scaled, Sum, Tensor
 from wellcal.kernels.targets import Joint
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import check_inputs
@@ -41,11 +41,15 @@ class TermRows(NamedTuple):
     on_predictions: Rows
 
 
+ProblemRows: TypeAlias = tuple[TermRows, ...]
+"""Rows of all terms of a kernel."""
+
+
 @dataclass(frozen=True)
 class Term:
     """One summand of h: factor * k_P * pairing; a kernel that does not factor has no k_P."""
 
-    factor: Any
+    factor: Scale
     on_predictions: Form | None
     on_targets: Form
 
@@ -98,7 +102,7 @@ class Problem:
     """
 
     n: int
-    rows: tuple[TermRows, ...]
+    rows: ProblemRows
     terms: tuple[Term, ...]
     kernel: Kernel
     notes: Notes
@@ -115,12 +119,12 @@ class Problem:
         """Elementary evaluations for one pair."""
         return sum(term.width for term in self.terms)
 
-    def tile(self, a: Rows, b: Rows) -> Array:
+    def tile(self, a: ProblemRows, b: ProblemRows) -> Array:
         """h for all pairs of rows, ``(len(a), len(b))``."""
         ops = self.ops
         return _total([t.tile(ops, x, y) for t, x, y in zip(self.terms, a, b, strict=True)])
 
-    def paired(self, a: Rows, b: Rows) -> Array:
+    def paired(self, a: ProblemRows, b: ProblemRows) -> Array:
         """h for matching rows, ``(len(a),)``."""
         ops = self.ops
         # A distance that overflows is one at which the kernel is zero.
@@ -219,7 +223,7 @@ def _library(predictions: Predictions) -> Namespace:
     return namespace(like) if is_array(like) else namespace()
 
 
-def expand(kernel: Kernel) -> list[tuple[Any, Tensor | Joint]]:
+def expand(kernel: Kernel) -> list[tuple[Scale, Tensor | Joint]]:
     """A kernel on pairs as a weighted sum of tensor products and joint kernels."""
     if isinstance(kernel, Sum):
         return [term for part in kernel.kernels for term in expand(part)]

@@ -11,12 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import array_api_compat as compat
-
 from wellcal._arrays.checks import check_rows, check_same_length, real_array
 from wellcal._arrays.namespaces import (
     Array,
     asarray,
+    device_of,
     is_array,
     is_traced,
     namespace,
@@ -104,7 +103,7 @@ class WeightedForm:
 def weighted_problem(problem: Problem, weights: Array) -> Problem:
     """The problem with ``w_i w_j h_ij`` in the place of h_ij, for every engine."""
     if problem.xp is not namespace(weights):
-        weights = asarray(weights, xp=problem.xp, device=compat.device(first_array(problem.rows)))
+        weights = asarray(weights, xp=problem.xp, device=device_of(first_array(problem.rows)))
     terms = tuple(Term(t.factor, t.on_predictions, WeightedForm(t.on_targets)) for t in problem.terms)
     rows = tuple(TermRows(WeightedRows(weights, r.on_targets), r.on_predictions) for r in problem.rows)
     correction = problem.self_correction

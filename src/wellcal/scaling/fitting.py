@@ -65,7 +65,7 @@ def fit_likelihood(y: Any, predictions: Any, bounds: tuple[float, float]) -> Fit
 
     @quiet
     def objective(T: float) -> float:
-        return -float(np.mean(apply_temperature(predictions, T).log_prob(y)))
+        return -float(apply_temperature(predictions, T).log_prob(y).mean())
 
     temperature, at_bound = minimise(objective, bounds)
     return _never_worse(temperature, at_bound, objective, None)

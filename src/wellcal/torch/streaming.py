@@ -67,7 +67,8 @@ class StreamingMetric(nn.Module):
         if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
             return own
         parts: list[Any] = [None] * torch.distributed.get_world_size()
-        torch.distributed.all_gather_object(parts, own.cpu())
+        # Annotations of PyTorch leave type parameters open.
+        torch.distributed.all_gather_object(parts, own.cpu())  # pyright: ignore[reportUnknownMemberType]
         return torch.cat([part.to(own.device) for part in parts])
 
     def _apply(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
@@ -76,4 +77,4 @@ class StreamingMetric(nn.Module):
             state = getattr(self, name)
             where = [fn(torch.empty(0, device=tensor.device)).device for tensor in state]
             setattr(self, name, [tensor.to(device) for tensor, device in zip(state, where, strict=True)])
-        return super()._apply(fn, *args, **kwargs)
+        return super()._apply(fn, *args, **kwargs)  # pyright: ignore[reportUnknownMemberType]  # untyped there

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -117,7 +118,8 @@ class MaxTest:
         """
         width = tie_width(self.largest)
         ordered = np.sort(self.largest)
-        below = np.searchsorted(ordered, np.abs(self.z[0]) - width, side="left")
+        least = cast("NDArray", np.abs(self.z[0]) - width)
+        below = np.searchsorted(ordered, least, side="left")
         return (len(ordered) - below) / len(ordered)
 
     def half_width(self, alpha: float) -> NDArray:

@@ -217,7 +217,7 @@ def _of_vectors(predictions: Predictions, summaries: tuple[Summary, ...]) -> lis
         return text, f"mean square {observed:.2g} instead of {expected:.2g} predicted variances"
 
     with np.errstate(invalid="ignore"):
-        variance = np.asarray(to_numpy(predictions.variance()), dtype=np.float64)  # pyright: ignore
+        variance = np.asarray(to_numpy(predictions.variance()), dtype=np.float64)
     distance = Direction(
         lambda targets: np.mean(((targets - centre) / spread) ** 2, axis=2),
         np.mean(np.where(np.isfinite(variance), variance, spread**2) / spread**2, axis=1),

@@ -191,12 +191,12 @@ def _labels(column: Any, argument: str, n: int) -> NDArray:
         )
     if labels.dtype.kind != "O":
         return labels
-    kinds = {type(label) for label in labels.tolist()}
+    kinds: set[type] = {type(label) for label in labels.tolist()}
     return labels.astype(str) if len(kinds) > 1 or kinds <= {str} else np.asarray(labels.tolist())
 
 
 def _where(name: Any, label: Any, boolean: bool) -> str:
-    plain = label.item() if isinstance(label, np.generic) else label
+    plain = cast("Any", label).item() if isinstance(label, np.generic) else label
     if boolean and name is not None:
         return f"where {name}" if plain else f"where not {name}"
     return f"in segment {plain!r}" if name is None else f"where {name} is {plain!r}"

@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import math
 
-import array_api_compat as compat
-
-from wellcal._arrays.namespaces import Array, asarray, is_array, namespace
+from wellcal._arrays.namespaces import Array, asarray, device_of, is_array, namespace
 from wellcal._arrays.ops import Ops
 
 _VANISHING = -750.0
@@ -304,4 +302,4 @@ def _array(x: Array, like: Array) -> Array:
     """`x`, if a Python number, as an array in the library, on the device and in the dtype of `like`."""
     if is_array(x):
         return x
-    return asarray(x, xp=namespace(like), device=compat.device(like), dtype=like.dtype)
+    return asarray(x, xp=namespace(like), device=device_of(like), dtype=like.dtype)

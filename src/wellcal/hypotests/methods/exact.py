@@ -144,9 +144,9 @@ def _exchanged(setup: Setup, drawn: bool) -> tuple[Any, Any]:
     """Observed or drawn targets with the predictions they belong to."""
     predictions: Any = setup.predictions
     if setup.pooled is not None:
-        pool = np.asarray(predictions.values)
+        pool: NDArray = np.asarray(predictions.values)
         n, size = pool.shape[:2]
-        chosen = setup.rng.integers(size, size=n) if drawn else np.full(n, size - 1)
+        chosen: NDArray = setup.rng.integers(size, size=n) if drawn else np.full(n, size - 1)
         others = (chosen[:, None] + np.arange(1, size)[None, :]) % size
         return pool[np.arange(n), chosen], Samples(pool[np.arange(n)[:, None], np.sort(others, axis=1)])
     targets = setup.targets

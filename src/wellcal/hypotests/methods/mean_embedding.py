@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from wellcal._arrays.checks import one_of
 from wellcal.hypotests.hotelling import hotelling, prepare_locations
 from wellcal.hypotests.method import Method, Outcome
@@ -99,7 +97,7 @@ class MeanEmbedding(Method):
             "locations": count,
             "drawn": not isinstance(self.locations, tuple),
             "reference": f"F({rank}, {n - rank})" if self.reference == "f" else f"chi-square({rank})",
-            "UCME^2": float(np.mean(means[0] ** 2)),
+            "UCME^2": float((means[0] ** 2).mean()),
         }
         if rank < count:
             provenance["rank"] = rank

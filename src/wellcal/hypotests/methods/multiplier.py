@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from wellcal._arrays.checks import one_of
+from wellcal._arrays.chunks import Chunk
 from wellcal._arrays.namespaces import NDArray
 from wellcal.engines.reductions import Sums
 from wellcal.hypotests.draws import BITS, draw_signs
@@ -107,7 +108,7 @@ class Multiplier(Method):
                 stacklevel=4,
             )
 
-    def _draws(self, setup: Setup, units: int) -> Iterator[tuple[slice, NDArray]]:
+    def _draws(self, setup: Setup, units: int) -> Iterator[tuple[Chunk, NDArray]]:
         """Multipliers ``(r, units)`` for all resamples, in parts that one pass handles."""
         rademacher = self.signs == "rademacher"
         kind, multiple = (np.int8, BITS) if rademacher else (np.float64, 1)

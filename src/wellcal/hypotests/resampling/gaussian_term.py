@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from wellcal._arrays.chunks import budget, in_chunks, tile_shape
+from wellcal._arrays.chunks import Chunk, budget, in_chunks, tile_shape
 from wellcal._arrays.namespaces import NDArray
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.targets import Gaussian
@@ -87,7 +87,7 @@ class GaussianTerm:
         right = np.concatenate([scaled, one, -half], axis=2)
         return left, right, np.concatenate([y, y**2, one], axis=2)
 
-    def tile(self, kps: NDArray, i: slice, j: slice, encoded: tuple[NDArray, NDArray, NDArray]) -> NDArray:
+    def tile(self, kps: NDArray, i: Chunk, j: Chunk, encoded: tuple[NDArray, NDArray, NDArray]) -> NDArray:
         """Sums over a tile of pairs, ``(r, q)``."""
         left, right, powers = encoded
         count = len(kps)
@@ -101,7 +101,7 @@ class GaussianTerm:
                 out[sets] -= _sums(self.forward[j] @ _transposed(powers[sets, i]), turned)
         return out
 
-    def _expected(self, i: slice, j: slice) -> NDArray:
+    def _expected(self, i: Chunk, j: Chunk) -> NDArray:
         """E k(Z_i, Z_j), which is the same for all sets of targets."""
         squared = self.lengthscale**2
         total = np.zeros((len(self.loc[i]), len(self.loc[j])))

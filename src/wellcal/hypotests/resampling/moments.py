@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
 from scipy import linalg, special
@@ -63,7 +63,7 @@ def moments_of(predictions: Predictions) -> Moments | None:
 # -- by family -------------------------------------------------------------------------------
 
 
-def _of_classes(predictions: Any) -> Moments:
+def _of_classes(predictions: Predictions) -> Moments:
     probabilities = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
     with np.errstate(divide="ignore"):
         surprisal = -np.log(probabilities)
@@ -95,17 +95,24 @@ def _of_bins(predictions: Quantiles) -> Moments:
     return Moments(residuals, surprise)
 
 
-def _standardised(predictions: Any) -> SumOverCases:
+def _standardised(predictions: Predictions) -> SumOverCases:
     """Targets minus the centre of their prediction, in units of its spread."""
     if isinstance(predictions, MultivariateNormal):
-        inverse = np.stack([linalg.inv(chol) for chol in np.asarray(predictions.chol)])
+        inverse = _inverses(np.asarray(predictions.chol))
         loc = np.asarray(predictions.loc)
         return lambda targets: np.einsum("nab,rnb->rna", inverse, targets - loc)
     centre, spread = centre_and_spread(predictions)
     return lambda targets: (targets - centre) / spread
 
 
-def centre_and_spread(predictions: Any) -> tuple[NDArray, NDArray]:
+def _inverses(matrices: NDArray) -> NDArray:
+    out = np.empty_like(matrices)
+    for k, matrix in enumerate(matrices):
+        out[k] = linalg.inv(matrix)
+    return out
+
+
+def centre_and_spread(predictions: Predictions) -> tuple[NDArray, NDArray]:
     """Mean and standard deviation; median and interquartile range where these are not finite."""
     with np.errstate(invalid="ignore", over="ignore"):
         centre = np.asarray(to_numpy(predictions.mean()), dtype=np.float64)
@@ -120,7 +127,7 @@ def centre_and_spread(predictions: Any) -> tuple[NDArray, NDArray]:
     return centre, np.where(spread > 0, spread, typical)
 
 
-def _surprise(predictions: Any) -> SumOverCases | None:
+def _surprise(predictions: Predictions) -> SumOverCases | None:
     """Minus the log probability of all targets of a set, or None for predictions that have none."""
     if not predictions.supports("log_prob"):
         return None
@@ -148,7 +155,7 @@ def centre_pvalues(sums: NDArray) -> NDArray:
     z = z[:, scale > 0] / scale[scale > 0]
     if z.shape[1] * _SETS_PER_COORDINATE > len(z):
         return rank_pvalues((z**2).sum(axis=1))
-    values, vectors = linalg.eigh(z.T @ z / len(z))
+    values, vectors = cast("tuple[NDArray, NDArray]", linalg.eigh(z.T @ z / len(z)))
     keep = values > _LEAST_EIGENVALUE * max(values.max(initial=0.0), 1e-300)
     return rank_pvalues(((z @ vectors[:, keep]) ** 2 / values[keep]).sum(axis=1))
 

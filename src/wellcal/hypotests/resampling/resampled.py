@@ -18,12 +18,12 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from wellcal._arrays.chunks import budget, in_chunks, tile_shape, triangle_tiles
+from wellcal._arrays.chunks import Chunk, budget, in_chunks, tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import NDArray, namespace
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import Rows, first_array, map_rows, slice_rows
 from wellcal._arrays.threads import one_blas_thread
-from wellcal.expectations.bilinear import ElementForm
+from wellcal.expectations.bilinear import ElementForm, Prepared
 from wellcal.expectations.decompose import Side, Targets
 from wellcal.expectations.grids import grid_positions
 from wellcal.expectations.on_predictions import prediction_kernel
@@ -101,7 +101,7 @@ class ResampledTerm(Protocol[Encoded]):
         """Sets of targets ``(r, n, ...)`` as `tile` reads them."""
         ...
 
-    def tile(self, kps: NDArray, i: slice, j: slice, encoded: Encoded) -> NDArray:
+    def tile(self, kps: NDArray, i: Chunk, j: Chunk, encoded: Encoded) -> NDArray:
         """Sums over a tile of pairs, ``(r, q)``, for each set and each of q kernels on predictions.
 
         Their values there are `kps`, ``(q, len(i), len(j))``.
@@ -166,7 +166,7 @@ class ProductTerm(_LargeProducts):
             right = np.ascontiguousarray((self.mean[None] - flat).transpose(1, 0, 2))
         return (right if self.gram is None else right @ self.gram), right
 
-    def tile(self, kps: NDArray, i: slice, j: slice, encoded: tuple[NDArray, NDArray]) -> NDArray:
+    def tile(self, kps: NDArray, i: Chunk, j: Chunk, encoded: tuple[NDArray, NDArray]) -> NDArray:
         left, right = encoded[0][i], encoded[1][j]
         flat = right.reshape(len(right), -1)
         sums = [np.einsum("irm,irm->r", left, (kp @ flat).reshape(left.shape)) for kp in kps]
@@ -194,10 +194,10 @@ class LabelTerm(_LargeProducts):
         """Positions of the targets, ``(r, n)``."""
         return _positions(self.scheme, targets, self.predictions)
 
-    def tile(self, kps: NDArray, i: slice, j: slice, encoded: NDArray) -> NDArray:
+    def tile(self, kps: NDArray, i: Chunk, j: Chunk, encoded: NDArray) -> NDArray:
         return np.stack([self._one(kp, i, j, encoded) for kp in kps], axis=1)
 
-    def _one(self, kp: NDArray, i: slice, j: slice, encoded: NDArray) -> NDArray:
+    def _one(self, kp: NDArray, i: Chunk, j: Chunk, encoded: NDArray) -> NDArray:
         # The tables hold sum_i kp_ij <P_i, d(c)> for each j and class c, and the same the other way round.
         left, right = self.smooth[i], self.smooth[j]
         constant = float(np.einsum("ij,ij->", kp, left @ self.weights[j].T))
@@ -253,7 +253,7 @@ class PairTerm:
         rows = target_rows(self.scheme, targets, self.predictions)
         return map_rows(lambda value: value.reshape(r, n, *value.shape[1:]), rows)
 
-    def tile(self, kps: NDArray, i: slice, j: slice, encoded: Rows) -> NDArray:
+    def tile(self, kps: NDArray, i: Chunk, j: Chunk, encoded: Rows) -> NDArray:
         weights = kps.reshape(len(kps), -1).T
         both, cross, observed = self.forms
         left, right = slice_rows(self.rows, i), slice_rows(self.rows, j)
@@ -276,7 +276,7 @@ def _shared(rows: Rows) -> Rows:
     return map_rows(lambda value: value[None], rows)
 
 
-def _part(sets: slice, cases: slice) -> Callable[[NDArray], NDArray]:
+def _part(sets: Chunk, cases: Chunk) -> Callable[[NDArray], NDArray]:
     return lambda value: value[sets, cases]
 
 
@@ -306,7 +306,7 @@ class TermSums:
     ) -> None:
         self.setup = setup
         self.term = make_term(setup, on_targets, ways)
-        self.parts: list[tuple[Any, Rows]] = [
+        self.parts: list[Prepared] = [
             prediction_kernel(kernel, setup.predictions, expectations=setup.expectations)
             for kernel in on_predictions
         ]
@@ -326,7 +326,7 @@ class TermSums:
     def _some(self, targets: NDArray) -> NDArray:
         encoded = self.term.encode(targets)
 
-        def work(tile: tuple[slice, slice]) -> NDArray:
+        def work(tile: tuple[Chunk, Chunk]) -> NDArray:
             i, j = tile
             kps = self._kernels(i, j) if self._kept is None else self._kept[:, i, j]
             return self.term.tile(kps, i, j, encoded)
@@ -341,7 +341,7 @@ class TermSums:
                 total += part
         return total
 
-    def _kernels(self, i: slice, j: slice) -> NDArray:
+    def _kernels(self, i: Chunk, j: Chunk) -> NDArray:
         """Kernels on predictions over a tile, ``(q, len(i), len(j))``, zero where not i < j."""
         with np.errstate(over="ignore", under="ignore"):
             values = [
@@ -393,7 +393,7 @@ class ResampledSKCE:
         return 2.0 * total / (self.setup.n_samples - 1)
 
 
-def _upper(kp: NDArray, i: slice, j: slice) -> NDArray:
+def _upper(kp: NDArray, i: Chunk, j: Chunk) -> NDArray:
     """Kernel values where i < j, zero elsewhere."""
     if i.stop <= j.start:
         return kp

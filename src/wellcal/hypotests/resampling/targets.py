@@ -8,7 +8,7 @@ prediction, and its members are drawn with equal probability.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -101,8 +101,7 @@ def _sets(setup: Setup) -> Iterator[NDArray]:
 def draw_targets(predictions: Predictions, rng: np.random.Generator, size: int, like: NDArray) -> NDArray:
     """Targets ``(size, n, ...)`` in the form that `check_targets` returns, of the dtype of `like`."""
     if targets_are_indices(predictions):
-        family: Any = predictions
-        return draw_index(to_numpy(family.class_probs()), rng, size).astype(like.dtype, copy=False)
+        return draw_index(to_numpy(predictions.class_probs()), rng, size).astype(like.dtype, copy=False)
     drawn = predictions.draw(rng, size)
     return drawn if drawn.dtype == object else drawn.astype(like.dtype, copy=False)
 
@@ -110,7 +109,7 @@ def draw_targets(predictions: Predictions, rng: np.random.Generator, size: int, 
 # -- a user's own statistic ------------------------------------------------------------------
 
 
-def users_form(predictions: Predictions, targets: NDArray) -> Any:
+def users_form(predictions: Predictions, targets: NDArray) -> NDArray:
     """Targets as a user gives them and `sample` returns them: labels, not their indices."""
     if not targets_are_indices(predictions):
         return targets
@@ -118,10 +117,10 @@ def users_form(predictions: Predictions, targets: NDArray) -> Any:
     return labels.labels()[targets]
 
 
-def number_of(returned: Any, what: str) -> float:
+def number_of(returned: object, what: str) -> float:
     """What a user's statistic returned, as a number; an error that names the targets where it is not one."""
     try:
-        value = float(returned)
+        value = float(cast("float", returned))
     except (TypeError, ValueError):
         raise TypeError(
             f"statistic must return a number, found {type(returned).__name__} for {what}"

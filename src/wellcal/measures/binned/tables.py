@@ -13,6 +13,7 @@ from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     asarray,
+    device_of,
     from_numpy,
     is_jax,
     is_numpy,
@@ -23,7 +24,6 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     widen,
 )
-from wellcal._arrays.parameters import device_of
 from wellcal._arrays.special import integer_dtype
 from wellcal.expectations.lowering import in_numpy
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, asarray, from_numpy, namespace, take_rows, widen
-from wellcal._arrays.parameters import device_of
+from wellcal._arrays.namespaces import Array, asarray, device_of, from_numpy, namespace, take_rows, widen
 from wellcal._arrays.special import gather
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.measures.quantiles.checks import check_scalar

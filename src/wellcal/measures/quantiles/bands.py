@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from scipy import signal, special, stats
 
@@ -68,11 +70,12 @@ def path_probability(levels: NDArray, n: int, least: NDArray, most: NDArray) -> 
     for step, first, last in zip(steps, least, most, strict=True):
         if last < first:
             return 0.0
-        low = max(first, start)
-        counts = np.arange(0, last - start + 1)
+        low = max(int(first), start)
+        counts = np.arange(0, int(last) - start + 1)
         rate = n * step
-        jumps = np.exp(special.xlogy(counts, rate) - rate - special.gammaln(counts + 1.0))
-        moved = signal.convolve(mass, jumps)
+        log_jumps = cast("NDArray", special.xlogy(counts, rate) - rate - special.gammaln(counts + 1.0))
+        jumps = np.exp(log_jumps)
+        moved = cast("NDArray", signal.convolve(mass, jumps))
         mass, start = np.maximum(moved[low - start : last - start + 1], 0.0), low
     total = np.exp(special.xlogy(n, n) - n - special.gammaln(n + 1.0))
     return float(mass[-1] / total) if len(mass) else 0.0

@@ -148,14 +148,15 @@ def _expected(predictions: Any, lower: Array, upper: Array, level: float) -> flo
     if isinstance(predictions, Samples) and predictions.kind == "draws":
         values = to_numpy(predictions.values)
         inside = (values >= to_numpy(lower)[:, None]) & (values <= to_numpy(upper)[:, None])
-        return float(np.mean((inside.sum(axis=1) - 1.0) / (values.shape[1] + 1.0)))
+        return float(((inside.sum(axis=1) - 1.0) / (values.shape[1] + 1.0)).mean())
     if predictions.continuous:
         return level
     batch: Any = predictions
     if targets_are_indices(batch):
         values = np.asarray(batch.support_values())
         inside = (values >= to_numpy(lower)[:, None]) & (values <= to_numpy(upper)[:, None])
-        return float(np.mean(np.sum(np.where(inside, to_numpy(batch.class_probs()), 0.0), axis=1)))
+        inner: NDArray = np.where(inside, to_numpy(batch.class_probs()), 0.0)
+        return float(inner.sum(axis=1).mean())
     below, _ = distribution_at(predictions, lower)
     _, upto = distribution_at(predictions, upper)
     return float(to_numpy(widen(upto - below)).mean())

@@ -6,7 +6,8 @@ All have the shape E|Z - y| - E|Z - Z'| / 2 with Z, Z' drawn from the prediction
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 from wellcal._arrays.namespaces import Array, namespace, widen
 from wellcal._arrays.ops import Ops, ops_for
@@ -63,8 +64,9 @@ def mixture_of_normals_crps(predictions: Mixture, y: Array) -> Array:
     """Mixtures of normal distributions (Grimit, Gneiting, Berrocal, Johnson, 2006)."""
     weights, y = widen(predictions.weights), widen(y)
     xp, ops = namespace(weights), ops_for(namespace(weights))
-    loc = xp.stack([widen(part.loc) for part in predictions.components], axis=1)
-    scale = xp.stack([widen(part.scale) for part in predictions.components], axis=1)
+    normals = cast("Sequence[Normal]", predictions.components)
+    loc = xp.stack([widen(part.loc) for part in normals], axis=1)
+    scale = xp.stack([widen(part.scale) for part in normals], axis=1)
     to_target = xp.sum(weights * normal_absolute_mean(ops, y[:, None] - loc, scale), axis=1)
     spread = ops.root(scale[:, :, None] ** 2 + scale[:, None, :] ** 2)
     between = normal_absolute_mean(ops, loc[:, :, None] - loc[:, None, :], spread)

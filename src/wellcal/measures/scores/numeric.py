@@ -6,7 +6,7 @@ Families whose distribution function no array library differentiates are scored 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import special
@@ -39,7 +39,8 @@ def student_t_crps(batch: StudentT, y: NDArray) -> NDArray:
     density = np.exp(_half_step(0.5 * df)) / np.sqrt(math.pi * df)  # at the median
     inner = 2.0 * density * df * half_log * _phi((df - 1.0) * half_log)
     centre = 2.0 * df * density * _spread_ratio(df)
-    return batch.scale * (centre + z * (2.0 * special.stdtr(df, z) - 1.0) - inner)
+    below = cast("NDArray", special.stdtr(df, z))
+    return batch.scale * (centre + z * (2.0 * below - 1.0) - inner)
 
 
 def _spread_ratio(df: NDArray) -> NDArray:
@@ -95,7 +96,8 @@ def beta_crps(batch: Beta, y: NDArray) -> NDArray:
     inside = (y > 0) & (y < 1)
     x = np.where(inside, y, 0.5)
     below = np.where(inside, special.betainc(a, b, x), (y >= 1).astype(np.float64))
-    edge = np.where(inside, np.exp(special.xlogy(a, x) + special.xlog1py(b, -x) - special.betaln(a, b)), 0.0)
+    log_edge = cast("NDArray", special.xlogy(a, x) + special.xlog1py(b, -x) - special.betaln(a, b))
+    edge = np.where(inside, np.exp(log_edge), 0.0)
     # 2 B(2a, 2b) / B(a, b)^2 by the duplication formula of the gamma function.
     spread = np.exp(_half_step(a) + _half_step(b) - _half_step(a + b)) / math.sqrt(math.pi)
     return (y - mean) * (2.0 * below - 1.0) + (2.0 * edge - spread) * mean / a
@@ -106,7 +108,7 @@ def beta_crps(batch: Beta, y: NDArray) -> NDArray:
 def poisson_crps(batch: Poisson, y: NDArray) -> NDArray:
     """Poisson distributions (Wei, Held, 2014)."""
     rate = batch.rate
-    spread = rate * (special.i0e(2.0 * rate) + special.i1e(2.0 * rate))
+    spread = cast("NDArray", rate * (special.i0e(2.0 * rate) + special.i1e(2.0 * rate)))
     return _count_crps(batch, y, rate, rate) - spread
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -60,7 +60,7 @@ def from_scipy(obj: Any) -> Predictions:
         return _from_frozen(obj, frozen_parameters(obj))
     if hasattr(obj, "icdf"):
         return _from_variable(obj)
-    rule = _vector_families().get(type(obj))
+    rule = _vector_families().get(cast("type[Any]", type(obj)))
     if rule is None:
         raise _no_family(type(obj).__name__.removesuffix("_frozen"))
     return rule(obj)
@@ -123,7 +123,7 @@ def _is_standard(dist: Any) -> bool:
 
 
 def _from_frozen(frozen: Any, columns: Columns) -> Predictions:
-    rule = _scalar_families().get(type(frozen.dist))
+    rule = _scalar_families().get(cast("type[Any]", type(frozen.dist)))
     found = None if rule is None else rule(columns)
     if found is not None:
         return found
@@ -182,9 +182,11 @@ def _from_variable(variable: Any) -> Predictions:
     from scipy import stats
 
     if isinstance(variable, stats.Mixture):
-        return Mixture([converted(component) for component in variable.components], variable.weights)
+        mixture = cast("Any", variable)
+        return Mixture([converted(component) for component in mixture.components], mixture.weights)
     if isinstance(variable, stats.Normal):
-        mu, sigma = np.asarray(variable.mu), np.asarray(variable.sigma)
+        normal = cast("Any", variable)
+        mu, sigma = np.asarray(normal.mu), np.asarray(normal.sigma)
         check_batch_shape(mu.shape, "Normal")
         return Normal(np.atleast_1d(mu), np.atleast_1d(sigma))
     if isinstance(variable, stats.Binomial.__mro__[1]):  # what all discrete variables derive from
