@@ -202,7 +202,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _SUBPACKAGES or name == "binned":  # the latter is deprecated: what is in it warns
-        return importlib.import_module(f"wellcal.{name}")
+        try:
+            return importlib.import_module(f"wellcal.{name}")
+        except ModuleNotFoundError as missing:
+            raise AttributeError(f"wellcal.{name} needs {missing.name}, which is not installed") from missing
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     importlib.import_module("wellcal.expectations")  # it registers what families and kernels know

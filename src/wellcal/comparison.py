@@ -14,12 +14,12 @@ from wellcal.engines import Engine
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests import calibration_test
-from wellcal.hypotests.choose import PAIRS_BUDGET, pairs_cost
+from wellcal.hypotests.automatic import PAIRS_BUDGET, pairs_cost
 from wellcal.hypotests.resampling.targets import why_not_resampled
 from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.setup import Setup, make_setup, numpy_batch
 from wellcal.kernels.base import Kernel
-from wellcal.measures.contributions import contributions
+from wellcal.measures._contributions import contributions
 from wellcal.measures.estimate import Estimate, Interval, estimate_text
 from wellcal.measures.presentation import Presentable, Row, pvalue_text
 from wellcal.predictions import Bernoulli, Categorical, Mixture, Predictions

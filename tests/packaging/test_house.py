@@ -84,6 +84,15 @@ def test_no_public_module_is_shadowed() -> None:
     assert not shadowed
 
 
+def test_modules_with_a_function_of_their_name_are_private() -> None:
+    found = {
+        name
+        for name, module in modules()
+        if not (leaf := name.rpartition(".")[2]).startswith("_") and callable(getattr(module, leaf, None))
+    }
+    assert not found
+
+
 def test_twelve_layers() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     (contract,) = settings["tool"]["importlinter"]["contracts"]

@@ -175,3 +175,35 @@ def test_the_old_name_of_the_choice_warns() -> None:
     with pytest.warns(DeprecationWarning, match=r"engines\.get_engine is deprecated.*engines\.choose_engine"):
         old: Any = wc.engines.get_engine  # pyright: ignore[reportAttributeAccessIssue]
     assert old("tiled") is choose_engine("tiled")
+
+
+class Refusing(Tiled):
+    """Supports nothing."""
+
+    def supports(self, problem: Problem) -> Support:
+        assert problem.n == N
+        assert isinstance(problem.arrays[0], np.ndarray)
+        return Support(False, "it never does")
+
+
+def test_engines_are_asked_before_cases_meet_locations() -> None:
+    engine = Refusing()
+    assert engine.name == "refusing"
+    with pytest.raises(ValueError, match="it never does"):
+        wc.ucme(Y, PRED, locations=3, engine=engine)
+    with pytest.raises(ValueError, match="it never does"):
+        wc.witness(Y, PRED, locations=3, engine=engine)
+    monitor = wc.Monitor(wc.default_kernel(PRED), engine=engine)
+    with pytest.raises(ValueError, match="it never does"):
+        monitor.update(Y, PRED)
+    register_engine(engine, priority=5.0)
+    try:
+        assert wc.ucme(Y, PRED, locations=3, rng=0).value >= 0.0
+        assert wc.local_discrepancy(Y, PRED).values.shape == (N,)
+    finally:
+        forget_engine("refusing")
+
+
+def test_no_predictions_are_an_error() -> None:
+    with pytest.raises(ValueError, match="empty: at least one"):
+        wc.skce(np.zeros(0), PRED[:0])

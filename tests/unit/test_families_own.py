@@ -468,3 +468,31 @@ def test_a_family_of_the_first_version_works_and_warns() -> None:
     assert {w.filename for w in seen} == {__file__}
     report = check_predictions(OldLogistic(np.linspace(-1.0, 1.0, 10), np.linspace(0.5, 2.0, 10)), draws=1000)
     assert len(report.passed) == 8
+
+
+def test_a_class_derived_from_a_family_has_its_own_atoms_and_distances() -> None:
+    """Unless it says nothing new about the distributions."""
+
+    class Shifted(wc.Normal):
+        """Normals whose means are 5 higher than `loc` says."""
+
+        def quantile(self, u: Any) -> Any:
+            return super().quantile(u) + 5.0
+
+        def upper_quantile(self, q: Any) -> Any:
+            return super().upper_quantile(q) + 5.0
+
+        def cdf(self, y: Any) -> Any:
+            return super().cdf(np.asarray(y) - 5.0)
+
+        def mean(self) -> Any:
+            return super().mean() + 5.0
+
+    class Renamed(wc.Normal):
+        """Normals by another name."""
+
+    loc, scale = np.linspace(-1.0, 1.0, 9), np.full(9, 0.8)
+    y, kernel = np.sin(np.arange(9.0)), wc.default_kernel(wc.Normal(loc, scale))
+    moved, same = wc.skce(y, wc.Normal(loc + 5.0, scale), kernel=kernel), wc.skce(y, wc.Normal(loc, scale))
+    assert float(wc.skce(y, Shifted(loc, scale), kernel=kernel)) == pytest.approx(float(moved), abs=1e-6)
+    assert float(wc.skce(y, Renamed(loc, scale))) == pytest.approx(float(same), abs=1e-6)

@@ -17,6 +17,7 @@ from scipy import optimize
 from sklearn.base import clone
 
 import wellcal as wc
+from wellcal._arrays.chunks import limited
 from wellcal._arrays.namespaces import to_numpy
 from wellcal.kernels import Callable, ExpDistance, Gaussian, MaximumMeanDiscrepancy, Wasserstein
 from wellcal.scaling import NotFittedError, TemperatureScaling, apply_temperature, cross_fit
@@ -166,10 +167,10 @@ def test_blocks_fit_too() -> None:
     assert 1.5 < scaling.temperature_ < 12.0
 
 
-def test_more_cases_than_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_cases_than_are_stored() -> None:
     stored = TemperatureScaling().fit(Y, SHARP, "skce")
-    monkeypatch.setattr("wellcal.scaling.fitting._STORED_CASES", 10)
-    direct = TemperatureScaling().fit(Y, SHARP, "skce")
+    with limited(work=50):
+        direct = TemperatureScaling().fit(Y, SHARP, "skce")
     assert direct.temperature_ == pytest.approx(stored.temperature_, rel=1e-8)
 
 

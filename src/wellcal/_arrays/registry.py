@@ -24,6 +24,8 @@ class Rules(Generic[Rule]):
     exact
         Whether a rule serves the very class only. A subclass of a kernel is another function of its
         arguments, so that what is proven of the one need not hold for the other.
+    serves
+        Whether a rule for the second class serves the first, which is derived from it; None says yes.
 
     Attributes
     ----------
@@ -51,9 +53,12 @@ class Rules(Generic[Rule]):
     ValueError: there is a size of list already; replace it with register(..., replace=True)
     """
 
-    def __init__(self, what: str, *, exact: bool = False) -> None:
+    def __init__(
+        self, what: str, *, exact: bool = False, serves: Callable[[type, type], bool] | None = None
+    ) -> None:
         self.what = what
         self.exact = exact
+        self.serves = serves
         self._rules: dict[Key, Rule] = {}
         self.found: dict[Key, Rule | None] = _Remembered(self._search)
 
@@ -82,7 +87,11 @@ class Rules(Generic[Rule]):
     def _search(self, key: Key) -> Rule | None:
         if self.exact:
             return self._rules.get(key)
-        return next((self._rules[k] for k in product(*(c.__mro__ for c in key)) if k in self._rules), None)
+        nearest = product(*(c.__mro__ for c in key))
+        return next((self._rules[k] for k in nearest if k in self._rules and self._may_serve(key, k)), None)
+
+    def _may_serve(self, asked: Key, registered: Key) -> bool:
+        return self.serves is None or all(map(self.serves, asked, registered))
 
     def __iter__(self) -> Iterator[Key]:
         """Classes, or tuples of them, that rules were registered for."""

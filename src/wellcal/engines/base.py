@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from wellcal._arrays.chunks import Chunk, Span, budget, tile_shape, triangle_tiles
-from wellcal._arrays.namespaces import Array, to_numpy
+from wellcal._arrays.namespaces import Array, concat_rows
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, slice_rows
 from wellcal.engines.pieces import Tile
@@ -75,6 +75,11 @@ class Engine(ABC):
 
     name: ClassVar[str]
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in vars(cls):
+            cls.name = cls.__name__.lower()
+
     def supports(self, problem: Problem) -> Support:
         """Whether the engine can run this problem, with the reason where it cannot."""
         return Support(True)
@@ -87,8 +92,10 @@ class Engine(ABC):
         """Sums over pairs i < j within consecutive blocks; the incomplete last block is not visited."""
         starts = range(0, problem.n - block_size + 1, block_size)
         found = [self.triangle(some_cases(problem, slice(i, i + block_size))) for i in starts]
-        rows = np.zeros(problem.n)
-        rows[: len(found) * block_size] = np.concatenate([to_numpy(sums.rows) for sums in found])
+        left_out = problem.n - len(found) * block_size
+        # Zeros in the library and on the device of the sums, for cases that were not visited.
+        rest = [0.0 * sums.rows for sums in found[: -(-left_out // block_size)]]
+        rows = concat_rows([*(sums.rows for sums in found), *rest])[: problem.n]
         return Sums(sum((sums.total for sums in found[1:]), start=found[0].total), rows)
 
     def rectangle(self, form: Form, ops: Ops, a: Rows, b: Rows) -> Array:

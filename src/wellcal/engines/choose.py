@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, TypeVar
 
 from wellcal._arrays.checks import one_of
-from wellcal.engines.base import Engine, Support
+from wellcal.engines.base import Engine
 from wellcal.problem.problem import Problem
 
 Registered = TypeVar("Registered", bound=Engine)
@@ -47,7 +47,8 @@ def forget_engine(name: str) -> None:
 def choose_engine(engine: str | Engine, problem: Problem | None = None) -> Engine:
     """An engine by name or as given, which must support the problem; "auto" is the best that does.
 
-    Without a problem, for pairs of cases and locations, every engine will do.
+    Where cases meet locations, :func:`wellcal.problem.problem.outline` is what engines are asked about.
+    Without a problem nothing is asked.
 
     Examples
     --------
@@ -68,8 +69,8 @@ def choose_engine(engine: str | Engine, problem: Problem | None = None) -> Engin
 
 
 def _checked(engine: Engine, problem: Problem | None) -> Engine:
-    support = Support(True) if problem is None else engine.supports(problem)
-    if not support:
+    support = None if problem is None else engine.supports(problem)
+    if support is not None and not support:
         reason = f"the engine {engine.name!r} cannot run this problem: {support.reason}"
         raise ValueError(f'{reason}; take engine="auto"')
     return engine

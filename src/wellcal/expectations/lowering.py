@@ -50,6 +50,7 @@ from wellcal.predictions import (
     PowerExponential,
     Predictions,
 )
+from wellcal.predictions.base import keeps_distribution
 
 _RANGE = 8.25  # in normal scores: the mass beyond is 1.6e-16
 _SEED = 20210101  # of the Sobol' scramble and of Monte Carlo: results are reproducible
@@ -151,7 +152,7 @@ def lower(predictions: Predictions, nodes: int, points: int) -> Atoms:
     return known[nodes, points]
 
 
-LOWERINGS: Rules[Callable[[Any, int, int], Atoms]] = Rules("a lowering")
+LOWERINGS: Rules[Callable[[Any, int, int], Atoms]] = Rules("a lowering", serves=keeps_distribution)
 """How families become atoms, ``f(predictions, nodes, points)``: `nodes` for scalars, `points` for vectors."""
 
 
@@ -183,7 +184,7 @@ def _by_quantiles(predictions: Predictions, nodes: int) -> Atoms:
     weights = asarray(mass / mass.sum(), xp=xp, device=device_of(like), dtype=like.dtype)
     weights = xp.broadcast_to(weights[None, :], (len(predictions), nodes))
     scheme = f"trapezoidal rule in the normal score, {nodes} nodes"
-    if isinstance(predictions, (Normal, LogNormal)):
+    if type(predictions) in (Normal, LogNormal):
         values = _moving_atoms(predictions, scores)
         return Atoms(values, weights, scheme, nested=True)
     values = xp.permute_dims(_quantiles(predictions, scores), (1, 0))

@@ -12,7 +12,7 @@ import numpy as np
 from wellcal._arrays.checks import one_of, whole_number
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
-from wellcal.hypotests.choose import choose
+from wellcal.hypotests.automatic import choose
 from wellcal.hypotests.method import AUTO, METHODS, Method, Outcome
 from wellcal.hypotests.methods.exact import Statistic
 from wellcal.hypotests.progress import Progress

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from wellcal._arrays.checks import one_of, positive_number, whole_number
+from wellcal._arrays.checks import one_of, positive_number
 from wellcal._arrays.namespaces import shown
 from wellcal._arrays.registry import Rules
 from wellcal.kernels.base import Kernel, Scale
 from wellcal.kernels.parts import Part
 from wellcal.kernels.proofs import Hilbertian, NegativeType, Proof
+from wellcal.predictions.base import keeps_distribution
 
 
 class Metric(Part):
@@ -34,7 +35,7 @@ class Metric(Part):
     """What to take for families that it does not serve."""
 
 
-DISTANCES: Rules[Callable[..., Any]] = Rules("a distance")
+DISTANCES: Rules[Callable[..., Any]] = Rules("a distance", serves=keeps_distribution)
 """How each metric is evaluated for each family: rules by ``(metric class, family)``.
 
 They take a metric and predictions of these classes and a `Context`, and return a `PreparedDistance`: both
@@ -97,7 +98,9 @@ class Wasserstein(Metric):
     pure: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "order", whole_number(self.order, "order", least=1, most=2))
+        if self.order not in (1, 2):
+            raise ValueError(f"order must be 1 or 2, found {self.order!r}")
+        object.__setattr__(self, "order", int(self.order))
 
     # A property, since it follows from the order: it is a constant of other metrics.
     @property

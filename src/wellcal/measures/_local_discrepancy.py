@@ -10,7 +10,7 @@ from wellcal._arrays.deprecation import renamed_arguments, renamed_attribute
 from wellcal._arrays.namespaces import Array, is_traced, namespace, to_numpy
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import slice_rows
-from wellcal.engines import choose_engine
+from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.decompose import Targets
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
@@ -23,7 +23,7 @@ from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.locations import in_library_of
-from wellcal.problem.problem import check_pair_kernel
+from wellcal.problem.problem import check_pair_kernel, outline
 
 LARGEST = 8192
 """Cases whose n x n matrices are still stored: 512 MiB each."""
@@ -171,10 +171,11 @@ def local_discrepancy(
     ridge = n**-0.25 if regularisation is None else float(positive_number(regularisation, "regularisation"))
     where = predictions if locations is None else in_library_of(predictions, as_predictions(locations))
     notes = Notes()
-    weights = _weights(factors.predictions, predictions, where, n * ridge, expectations, notes)
+    engine = choose_engine("auto", outline(targets.values, predictions, chosen))
+    weights = _weights(factors.predictions, predictions, where, n * ridge, engine, expectations, notes)
     scheme = plan(factors.targets, [predictions, targets], expectations=expectations, notes=notes)
     rows = scheme.rows([(1.0, predictions), (-1.0, targets)])
-    gram = choose_engine("auto").rectangle(scheme.form(rows, rows), predictions.ops, rows, rows)
+    gram = engine.rectangle(scheme.form(rows, rows), predictions.ops, rows, rows)
     xp = namespace(gram)
     squares = xp.sum(weights * (gram @ weights), axis=0)
     ops = ops_for(xp)
@@ -188,6 +189,7 @@ def _weights(
     predictions: Predictions,
     where: Predictions,
     ridge: float,
+    engine: Engine,
     expectations: str | Lowering,
     notes: Notes,
 ) -> Array:
@@ -196,7 +198,6 @@ def _weights(
     both = concatenate((predictions, where), ("pred", "locations"), "pred and locations")
     form, rows = prediction_kernel(kernel, both, expectations=expectations, notes=notes)
     own, other = slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))
-    engine = choose_engine("auto")
     matrix, right = (engine.rectangle(form, ops, own, side) for side in (own, other))
     xp = namespace(matrix)
     return xp.linalg.solve(matrix + ridge * _identity(matrix), right)

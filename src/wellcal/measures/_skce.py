@@ -209,7 +209,7 @@ def estimate_from_sums(problem: Problem, engine: Engine, sums: Sums) -> Estimate
     --------
     >>> import numpy as np, wellcal as wc
     >>> problem = prepare(np.array([0.5, 1.0, 3.0]), wc.Normal(np.zeros(3), np.ones(3)))
-    >>> engine = choose_engine("auto")
+    >>> engine = choose_engine("auto", problem)
     >>> found = estimate_from_sums(problem, engine, engine.triangle(problem))
     >>> found.value == estimate_unbiased(problem, engine).value
     True

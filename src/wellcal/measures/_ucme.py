@@ -10,9 +10,10 @@ from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions.base import check_inputs
+from wellcal.problem._location_kernel import location_kernel
 from wellcal.problem.defaults import default_kernel
-from wellcal.problem.location_kernel import location_kernel
 from wellcal.problem.locations import Locations, as_locations
+from wellcal.problem.problem import outline
 
 
 def ucme(
@@ -79,9 +80,8 @@ def ucme(
     targets, predictions = check_inputs(y, pred)
     chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel
     where = as_locations(locations, predictions, rng)
-    prepared = location_kernel(
-        chosen, predictions, where, engine=choose_engine(engine), expectations=expectations
-    )
+    runner = choose_engine(engine, outline(targets, predictions, chosen))
+    prepared = location_kernel(chosen, predictions, where, engine=runner, expectations=expectations)
     xp = namespace(prepared.expected)
     means = xp.mean(prepared.deviations(targets), axis=0)
     value = xp.mean(means**2)

@@ -29,7 +29,7 @@ from wellcal.predictions.adapters import as_predictions
 from wellcal.predictions.base import as_generator, check_inputs
 from wellcal.predictions.batches import concatenate
 from wellcal.problem.defaults import default_kernel
-from wellcal.problem.problem import check_pair_kernel
+from wellcal.problem.problem import check_pair_kernel, outline
 
 MEMORY = 1000
 """Past cases that the witness is made of at most."""
@@ -137,7 +137,7 @@ class Monitor:
         if kernel is not None and reference is not None:
             raise ValueError("give either kernel or reference, from which one would be chosen")
         self.alpha = probability(alpha, "alpha")
-        self.engine = choose_engine(engine)
+        self.engine = engine
         self.warmup = whole_number(warmup, "warmup", least=2)
         self.draws = whole_number(draws, "draws", least=1)
         self.memory = whole_number(memory, "memory", least=1)
@@ -285,7 +285,7 @@ class Monitor:
                 together,
                 candidates,
                 memory=self.memory,
-                engine=self.engine,
+                engine=choose_engine(self.engine, outline(together, predictions, kernel)),
                 expectations=self.expectations,
             )
             increments = log_bets(u)

@@ -382,6 +382,17 @@ def nonempty(batch: Predictions) -> None:
     check_nonempty(len(batch), type(batch).__name__)
 
 
+def keeps_distribution(derived: type, base: type) -> bool:
+    """Whether a class derived from a family still has the distributions of that family.
+
+    It does unless it defines a method that says otherwise. What a class knows because it is a family at all
+    serves every family, and classes of other kinds are none of this function's business.
+    """
+    if base is Predictions or not issubclass(base, Predictions):
+        return True
+    return all(getattr(derived, name, None) is getattr(base, name, None) for name in (*CAPABILITIES, "draw"))
+
+
 # -- the door of every measure and test ----------------------------------------------------------
 
 
@@ -413,6 +424,7 @@ def check_inputs(y: object, pred: object, name: str = "pred") -> tuple[Array, Pr
     """
     check_truth_first(y, name)
     if isinstance(pred, Predictions):
+        nonempty(pred)
         return pred.check_targets(y), pred
     from wellcal.predictions.adapters import as_predictions  # it needs all families, which are made here
 

@@ -218,6 +218,17 @@ def prepare_checked(
     return Problem(len(predictions), tuple(rows), tuple(terms), chosen, notes, library, correction)
 
 
+def outline(targets: Array, predictions: Predictions, kernel: Kernel) -> Problem:
+    """What an engine can be asked about before cases meet locations: number, library, arrays and kernel.
+
+    It has no terms, so that there is nothing to evaluate.
+    """
+    arrays: list[Array] = [targets]
+    predictions.map_arrays(lambda array: arrays.append(array) or array)
+    rows = (TermRows(tuple(arrays), None),)
+    return Problem(len(predictions), rows, (), kernel, Notes(), _library(predictions), None)
+
+
 def _library(predictions: Predictions) -> Namespace:
     like = predictions.like
     return namespace(like) if is_array(like) else namespace()

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import optimize
 
 from wellcal._arrays.checks import check_rows
+from wellcal._arrays.chunks import budget
 from wellcal._arrays.namespaces import Array, NDArray
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.special import quiet
@@ -25,7 +26,6 @@ from wellcal.problem.defaults import default_kernel
 from wellcal.problem.problem import Problem, Term, TermRows, expand, prepare_checked
 from wellcal.scaling.temperature import apply_temperature
 
-_STORED_CASES = 2048  # whose pairs take 32 MB
 Objective = Callable[[float], float]
 
 _STEP = 0.5  # in log T: curves bend over about a unit
@@ -168,7 +168,7 @@ class _StoredKernel:
 
 def _with_stored_kernels(problem: Problem, engine: Engine) -> Problem:
     """The same with its kernels on predictions evaluated once, where n^2 values fit into memory easily."""
-    if problem.n > _STORED_CASES:
+    if problem.n**2 > 2 * budget.work:
         return problem
     rows: list[TermRows] = []
     terms: list[Term] = []

@@ -9,7 +9,7 @@ import pytest
 
 import wellcal as wc
 from wellcal.hypotests import Block, Multiplier, Omnibus, Pearson, choose
-from wellcal.hypotests.choose import FEWEST_RESAMPLES, LINEAR_BUDGET, PAIRS_BUDGET
+from wellcal.hypotests.automatic import FEWEST_RESAMPLES, LINEAR_BUDGET, PAIRS_BUDGET
 from wellcal.hypotests.setup import make_setup
 from wellcal.kernels import ExpDistance, Gaussian, Joint, MaximumMeanDiscrepancy, paper_kernel
 from wellcal.predictions import Predictions

@@ -113,10 +113,12 @@ def _inverses(matrices: NDArray) -> NDArray:
 
 
 def centre_and_spread(predictions: Predictions) -> tuple[NDArray, NDArray]:
-    """Mean and standard deviation; median and interquartile range where these are not finite."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        centre = np.asarray(to_numpy(predictions.mean()), dtype=np.float64)
-        spread = np.sqrt(np.asarray(to_numpy(predictions.variance()), dtype=np.float64))
+    """Mean and standard deviation; median and interquartile range where there are none, or no finite ones."""
+    centre = spread = np.full((len(predictions), *predictions.event_shape), np.nan)
+    if predictions.supports("mean") and predictions.supports("variance"):
+        with np.errstate(invalid="ignore", over="ignore"):
+            centre = np.asarray(to_numpy(predictions.mean()), dtype=np.float64)
+            spread = np.sqrt(np.asarray(to_numpy(predictions.variance()), dtype=np.float64))
     bad = ~(np.isfinite(centre) & np.isfinite(spread))
     if bad.any():
         median = np.asarray(to_numpy(predictions.quantile(0.5)))

@@ -68,7 +68,7 @@ def contributions(problem: Problem, engine: Engine, weights: NDArray | None = No
     >>> from wellcal.engines import choose_engine
     >>> from wellcal.problem.problem import prepare
     >>> problem = prepare(np.array([0.5, 1.0, 3.0]), wc.Normal(np.zeros(3), np.ones(3)))
-    >>> found = contributions(problem, choose_engine("auto"))
+    >>> found = contributions(problem, choose_engine("auto", problem))
     >>> bool(abs(found.parts.sum() - float(found.estimate)) < 1e-15)
     True
     """
