@@ -19,7 +19,7 @@ from wellcal.hypotests.resampling.targets import why_not_resampled
 from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.setup import Setup, make_setup, numpy_batch
 from wellcal.kernels.base import Kernel
-from wellcal.measures._contributions import contributions
+from wellcal.measures.by_case import contributions
 from wellcal.measures.estimate import Estimate, Interval, estimate_text
 from wellcal.measures.presentation import Presentable, Row, pvalue_text
 from wellcal.predictions import Bernoulli, Categorical, Mixture, Predictions

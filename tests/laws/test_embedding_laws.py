@@ -15,7 +15,7 @@ from wellcal import ucme
 from wellcal.hypotests.methods.mean_embedding import MeanEmbedding
 from wellcal.hypotests.setup import make_setup
 from wellcal.kernels import ExpDistance, Gaussian, Laplacian, TotalVariation, Wasserstein
-from wellcal.problem._location_kernel import deviations
+from wellcal.problem.at_locations import deviations
 from wellcal.problem.locations import draw_locations
 
 from .test_equivariance import FAST, SLOW, Make, targets

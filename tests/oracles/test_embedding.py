@@ -25,7 +25,7 @@ from wellcal.kernels import (
     TotalVariation,
     Wasserstein,
 )
-from wellcal.problem._location_kernel import deviations, location_kernel
+from wellcal.problem.at_locations import deviations, location_kernel
 from wellcal.problem.locations import as_locations
 
 N, J = 5, 3

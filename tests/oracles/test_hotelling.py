@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import wellcal as wc
-from wellcal.hypotests._hotelling import cme_statistics, hotelling
+from wellcal.hypotests.hotellings_statistic import cme_statistics, hotelling
 from wellcal.hypotests.methods import MeanEmbedding
 from wellcal.hypotests.setup import make_setup
 from wellcal.kernels import ExpDistance, Gaussian, TotalVariation, Wasserstein
-from wellcal.problem._location_kernel import deviations
+from wellcal.problem.at_locations import deviations
 from wellcal.problem.locations import as_locations
 
 RNG = np.random.default_rng(5)

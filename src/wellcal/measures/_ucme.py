@@ -10,7 +10,7 @@ from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions.base import check_inputs
-from wellcal.problem._location_kernel import location_kernel
+from wellcal.problem.at_locations import location_kernel
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.locations import Locations, as_locations
 from wellcal.problem.problem import outline

@@ -19,7 +19,7 @@ from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.base import Kernel, Tensor
 from wellcal.kernels.targets import Joint
 from wellcal.predictions import Predictions
-from wellcal.problem._location_kernel import location_kernel
+from wellcal.problem.at_locations import location_kernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import expand
 

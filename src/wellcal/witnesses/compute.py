@@ -17,11 +17,11 @@ from wellcal.hypotests.progress import Progress
 from wellcal.hypotests.resampling.targets import check_resampled, target_sets, users_form
 from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.kernels.base import Kernel
-from wellcal.measures._contributions import Contributions, contributions
+from wellcal.measures.by_case import Contributions, contributions
 from wellcal.measures.quantiles.checks import check_levels
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import as_predictions
-from wellcal.problem._location_kernel import LocationKernel
+from wellcal.problem.at_locations import LocationKernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import Problem, prepare_checked
 from wellcal.problem.weights import check_weights

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import wellcal as wc
-from wellcal.hypotests import Block, Multiplier, Omnibus, Pearson, choose
+from wellcal.hypotests import Block, Multiplier, Omnibus, Pearson
+from wellcal.hypotests import automatic as choose
 from wellcal.hypotests.automatic import FEWEST_RESAMPLES, LINEAR_BUDGET, PAIRS_BUDGET
 from wellcal.hypotests.setup import make_setup
 from wellcal.kernels import ExpDistance, Gaussian, Joint, MaximumMeanDiscrepancy, paper_kernel

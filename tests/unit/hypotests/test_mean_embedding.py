@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import wellcal as wc
-from wellcal.hypotests._hotelling import cme_statistics, hotelling
+from wellcal.hypotests.hotellings_statistic import cme_statistics, hotelling
 from wellcal.hypotests.methods import MeanEmbedding
 from wellcal.hypotests.setup import make_setup
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from wellcal._arrays.checks import one_of, whole_number
 from wellcal._arrays.namespaces import NDArray
-from wellcal.hypotests._hotelling import cme_statistics
+from wellcal.hypotests.hotellings_statistic import cme_statistics
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.pvalues import monte_carlo_pvalue, sequential_pvalue
 from wellcal.hypotests.resampling.statistics import BlockStatistic, skce_statistic

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from wellcal._arrays.checks import one_of
-from wellcal.hypotests._hotelling import hotelling, prepare_locations
+from wellcal.hypotests.hotellings_statistic import hotelling, prepare_locations
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.setup import Setup
 from wellcal.hypotests.tails import chi_square_tail, f_tail

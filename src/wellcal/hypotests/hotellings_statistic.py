@@ -8,7 +8,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.setup import Setup
-from wellcal.problem._location_kernel import LocationKernel
+from wellcal.problem.at_locations import LocationKernel
 from wellcal.problem.locations import as_locations
 
 DEFAULT_LOCATIONS = 10
