@@ -184,7 +184,7 @@ def _by_quantiles(predictions: Predictions, nodes: int) -> Atoms:
     weights = asarray(mass / mass.sum(), xp=xp, device=device_of(like), dtype=like.dtype)
     weights = xp.broadcast_to(weights[None, :], (len(predictions), nodes))
     scheme = f"trapezoidal rule in the normal score, {nodes} nodes"
-    if type(predictions) in (Normal, LogNormal):
+    if isinstance(predictions, (Normal, LogNormal)) and type(predictions) in (Normal, LogNormal):
         values = _moving_atoms(predictions, scores)
         return Atoms(values, weights, scheme, nested=True)
     values = xp.permute_dims(_quantiles(predictions, scores), (1, 0))
