@@ -42,6 +42,7 @@ autosummary_generate = True
 autosummary_imported_members = False
 autodoc_typehints = "none"  # arrays are Any: shapes are in the text, where they say something
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True  # `domain=real`, not all that it consists of
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 numpydoc_xref_param_type = False

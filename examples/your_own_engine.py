@@ -37,8 +37,7 @@ class Banded(extend.Engine):
         for start in range(0, problem.n - 1, self.height):
             stop = min(start + self.height, problem.n - 1)
             h = problem.values(slice(start, stop), slice(start + 1, problem.n))
-            above = np.arange(start, stop)[:, None] < np.arange(start + 1, problem.n)[None, :]
-            h = np.where(above, h, 0.0).astype(np.float32)
+            h = np.triu(h).astype(np.float32)  # row start + r, column start + 1 + c: i < j
             rows[start:stop] += h.sum(axis=1)
             rows[start + 1 :] += h.sum(axis=0)
         return extend.Sums(0.5 * rows.sum(), rows)

@@ -40,7 +40,7 @@ class Ripple(Radial):
 @extend.closed_form(Ripple, extend.Normals, extend.Normals, scalar=True)
 @extend.closed_form(Ripple, extend.Normals, extend.Points, scalar=True)
 def ripple_of_normals(ops: Any, kernel: Ripple, a: Any, b: Any) -> Any:
-    """The two differ by D ~ N(m, v): complete the square in E exp(-D^2 / (2 l^2) + i w D)."""
+    """The difference is D ~ N(m, v): the real part of E exp(-D^2 / (2 l^2) + i w D)."""
     m = a.x[0] - b.x[0]
     v = a.v[0] + (b.v[0] if isinstance(b, extend.Normals) else 0.0)
     spread = 1.0 + v / kernel.lengthscale**2

@@ -28,7 +28,7 @@ class NeymanSmooth(Method):
 
     order: int = 4
 
-    name: ClassVar[str] = "neyman_smooth"  # with a name of its own it can be asked for by that name
+    name: ClassVar[str] = "neyman_smooth"  # by which it can be asked for
 
     def run(self, setup: Setup) -> Outcome:
         """The exact p-value of Neyman's statistic."""
@@ -44,7 +44,7 @@ class NeymanSmooth(Method):
         )
 
     def statistic(self, predictions: Any, targets: np.ndarray) -> np.ndarray:
-        """``sum_k (sum_i p_k(u_i))^2 / n`` for sets ``(r, n)``, with p_k orthonormal on [0, 1]."""
+        """``sum_k (sum_i p_k(u_i))^2 / n`` of sets ``(r, n)``, p_k orthonormal on [0, 1]."""
         u = predictions.cdf(targets)
         total = np.zeros(len(u))
         for k in range(1, self.order + 1):

@@ -212,7 +212,7 @@ def test_resamples_are_a_whole_number(wrong: Any) -> None:
 @pytest.mark.parametrize("method", ["auto", "exact", "bootstrap", "consistency"])
 def test_too_few_resamples_for_a_level_are_told(count: int, levels: str, method: str) -> None:
     with pytest.warns(
-        UserWarning, match=f"n_resamples={count} no p-value is below .*level {levels}; take"
+        UserWarning, match=f"n_resamples={count} no p-value is below .*alpha = {levels}; take"
     ) as told:
         found = run(method=method, n_resamples=count)
     assert len(told) == 1

@@ -212,7 +212,7 @@ def _binned(
 
 
 @dataclass(frozen=True)
-class _Part:
+class _DiscreteTarget:
     """Predictions of one discrete target, with the features that bins are made of."""
 
     features: Array
@@ -239,14 +239,14 @@ class _Part:
         return [class_table(self.probs, self.targets, bins, count, squares=debiased)]
 
 
-def _parts(targets: Array, predictions: Any, reduce: str | None) -> list[_Part]:
+def _parts(targets: Array, predictions: Any, reduce: str | None) -> list[_DiscreteTarget]:
     if targets_are_indices(predictions):
         index, probs = targets, predictions.class_probs()
         if reduce == "classwise":
             return [_one_class(index, probs, c, predictions) for c in range(int(probs.shape[1]))]
         features = probs[:, 1:] if probs.shape[1] == 2 else probs
         default: Binning = UniformBins() if features.shape[1] == 1 else MedianVarianceBins()
-        return [_Part(features, default, predictions, index, probs)]
+        return [_DiscreteTarget(features, default, predictions, index, probs)]
     if reduce is not None:
         raise TypeError(
             f"reduce={reduce!r} is for predictions of classes, found {type(predictions).__name__}"
@@ -256,21 +256,27 @@ def _parts(targets: Array, predictions: Any, reduce: str | None) -> list[_Part]:
         like = widen(predictions.values)
         masses = as_library(predictions.bin_probs(), like, like.dtype)
         probs = namespace(like).broadcast_to(masses, (len(predictions), int(masses.shape[0])))
-        return [_Part(predictions.values, EqualMassBins(), predictions, bins, probs, on_simplex=False)]
+        return [
+            _DiscreteTarget(predictions.values, EqualMassBins(), predictions, bins, probs, on_simplex=False)
+        ]
     if all(part.target_kind == "counts" for part, _ in components_of(predictions)):
-        return [_Part(_moments(predictions), EqualMassBins(), predictions, targets, on_simplex=False)]
+        return [
+            _DiscreteTarget(_moments(predictions), EqualMassBins(), predictions, targets, on_simplex=False)
+        ]
     raise TypeError(
         f"ECE and MCE compare frequencies with probabilities, which {type(predictions).__name__} predictions "
         "of these targets do not have: no value of a continuous target is seen twice; take wc.skce or wc.kce"
     )
 
 
-def _one_class(index: Array, probs: Array, c: int, predictions: Any) -> _Part:
+def _one_class(index: Array, probs: Array, c: int, predictions: Any) -> _DiscreteTarget:
     """Class c against all others."""
     xp = namespace(probs)
     column = probs[:, c]
     hit = xp.astype(index == c, index.dtype)
-    return _Part(column[:, None], UniformBins(), predictions, hit, xp.stack([1.0 - column, column], axis=1))
+    return _DiscreteTarget(
+        column[:, None], UniformBins(), predictions, hit, xp.stack([1.0 - column, column], axis=1)
+    )
 
 
 def _moments(predictions: Any) -> Array:

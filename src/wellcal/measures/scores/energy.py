@@ -215,7 +215,7 @@ def _lowered(predictions: Any, version: Callable[[Any], Any]) -> tuple[Array, Ar
 
 
 @dataclass(frozen=True)
-class _Part:
+class _NormalComponent:
     """A normal component: locations ``(n, d)``, variances ``(n, d)`` or covariances ``(n, d, d)``."""
 
     loc: Array
@@ -241,11 +241,11 @@ def normal_scores(predictions: Any, at: Array, power: float) -> Array:
     return total
 
 
-def _part(batch: Any, weight: Array | None) -> _Part:
+def _part(batch: Any, weight: Array | None) -> _NormalComponent:
     loc = _vectors(widen(batch.loc))
     if isinstance(batch, MultivariateNormal):
-        return _Part(loc, widen(batch.cov), weight)
-    return _Part(loc, _vectors(widen(batch.scale)) ** 2, weight)
+        return _NormalComponent(loc, widen(batch.cov), weight)
+    return _NormalComponent(loc, _vectors(widen(batch.scale)) ** 2, weight)
 
 
 def _added(a: Array, b: Array) -> Array:
