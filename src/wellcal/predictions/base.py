@@ -390,7 +390,13 @@ def keeps_distribution(derived: type, base: type) -> bool:
     """
     if base is Predictions or not issubclass(base, Predictions):
         return True
-    return all(getattr(derived, name, None) is getattr(base, name, None) for name in (*CAPABILITIES, "draw"))
+    return not any(_redefines(derived, base, name) for name in (*CAPABILITIES, "draw"))
+
+
+def _redefines(derived: type, base: type, name: str) -> bool:
+    """Whether a method is another one; one that is taken away says nothing new."""
+    own = getattr(derived, name, None)
+    return own is not getattr(base, name, None) and own is not getattr(Predictions, name, None)
 
 
 # -- the door of every measure and test ----------------------------------------------------------
