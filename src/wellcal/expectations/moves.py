@@ -10,11 +10,12 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-from wellcal._arrays.namespaces import Array, Namespace, device_of
+from wellcal._arrays.namespaces import Array
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.registry import Rules
 from wellcal.expectations.bilinear import Measure
 from wellcal.expectations.rules.elements import FullNormals, Laplaces, Normals, Points, Poissons
+from wellcal.expectations.rules.positive_definite import relative_size
 from wellcal.kernels.base import Kernel, Scale, Scaled, Sum
 from wellcal.kernels.targets import Gaussian, RationalQuadratic
 
@@ -91,22 +92,12 @@ def _of_normals(ops: Ops, own: Normals, change: Normals, kernel: Kernel) -> list
 
 @RELATIVE_CHANGES.register(FullNormals)
 def _of_full_normals(ops: Ops, own: FullNormals, change: FullNormals, kernel: Kernel) -> list[Array]:
-    xp = ops.xp
-    cov, cov_change = _matrices(xp, own), _matrices(xp, change)
-    x = xp.stack(change.x, axis=-1)
-    identity = xp.eye(cov.shape[-1], dtype=cov.dtype, device=device_of(cov))
-    spread = cov + 0.5 * _smoothing(kernel) * identity
-    relative = xp.linalg.solve(spread, cov_change)
-    distance = xp.sum(x * xp.linalg.solve(2.0 * spread, x[..., None])[..., 0], axis=-1)
-    trace, square = xp.linalg.trace(relative), xp.sum(relative * xp.matrix_transpose(relative), axis=(-2, -1))
-    return [ops.sqrt(distance), ops.abs(trace) + ops.sqrt(ops.maximum(square, 0.0 * square))]
-
-
-def _matrices(xp: Namespace, element: FullNormals) -> Array:
-    """Covariances ``(p, K, d, d)`` from the rows of their lower triangles."""
-    d = len(element.x)
-    rows = [[element.cov[max(i, j)][min(i, j)] for j in range(d)] for i in range(d)]
-    return xp.stack([xp.stack(row, axis=-1) for row in rows], axis=-2)
+    d = range(len(own.x))
+    ridge = 0.5 * _smoothing(kernel)
+    spread = [[own.cov[i][j] + ridge if i == j else own.cov[i][j] for j in range(i + 1)] for i in d]
+    moved = [[change.cov[max(i, j)][min(i, j)] for j in d] for i in d]
+    distance, trace, square = relative_size(spread, change.x, moved)
+    return [ops.sqrt(0.5 * distance), ops.abs(trace) + ops.sqrt(square)]
 
 
 @RELATIVE_CHANGES.register(Laplaces)

@@ -30,6 +30,29 @@ def quadratic_form(ops: Ops, matrix: list[list[Terms]], x: tuple[Array, ...]) ->
     return quadratic + _correction(ops, matrix, x, quadratic), log_determinant
 
 
+def relative_size(
+    matrix: list[list[Array]], x: tuple[Array, ...], change: list[list[Array]]
+) -> tuple[Array, Array, Array]:
+    """``x' S^-1 x``, and the traces of ``S^-1 E`` and of its square, to a few digits.
+
+    S is given by its lower triangle, the symmetric E in full. Entry by entry as above: a solver that is
+    called for each pair of cases would be slow, and slower still where it is differentiated.
+    """
+    d = range(len(matrix))
+    lower, pivots = _factorise(matrix)
+    columns = [_forward(lower, tuple(change[i][j] for i in d)) for j in d]
+    whitened = [_forward(lower, tuple(columns[j][i] for j in d)) for i in d]  # L^-1 E L^-T
+    quadratic: Array = 0.0
+    trace: Array = 0.0
+    square: Array = 0.0
+    for i, entry in enumerate(_forward(lower, x)):
+        quadratic = quadratic + entry**2 / pivots[i]
+        trace = trace + whitened[i][i] / pivots[i]
+        for j in d:
+            square = square + whitened[i][j] ** 2 / (pivots[i] * pivots[j])
+    return quadratic, trace, square
+
+
 def _factorise(rows: list[list[Array]]) -> tuple[list[list[Array]], list[Array]]:
     """L (strictly lower, unit diagonal) and D of ``S = L D L'``."""
     lower: list[list[Array]] = []
