@@ -41,16 +41,20 @@ def linear(settings: Settings) -> Section:
         for name, found in times.items()
         if (growth := _growth(settings.linear_cases, found)) > GROWTH
     ]
-    header = ("CPU time", *(f"{n:,} cases" for n in settings.linear_cases), "time for a case, last over first")
+    header = (
+        "CPU time",
+        *(f"{n:,} cases" for n in settings.linear_cases),
+        "time for a case, last over first",
+    )
     rows = [
         (name, *(f"{value:.3g} s" for value in found), f"{_per_case(settings.linear_cases, found):.2f}")
         for name, found in times.items()
     ]
     body = (
-        "Normal predictions and the default kernel, whose scales come from a sample of the predictions. All of "
-        "`calibration_test` is\nin the time. The estimate and effect size that are reported with the p-value "
-        f"come from blocks of {', '.join(sorted(blocks))} cases. A case may cost at\nmost {GROWTH:g} times as "
-        "much in the largest data set as in the one before it.\n\n"
+        "Normal predictions and the default kernel, whose scales come from a sample of the predictions. All "
+        "of\n`calibration_test` is in the time; the estimate and effect size that it reports come from blocks "
+        f"of {', '.join(sorted(blocks))} cases.\nA case may cost at most {GROWTH:g} times as much in the largest "
+        "data set as in the one before it.\n\n"
         f"{table(header, rows)}\n\n{_verdict(failures)}\n\n{environment.describe(load)}"
     )
     return Section("linear", "Tests that are linear in the number of cases", body, tuple(failures))
