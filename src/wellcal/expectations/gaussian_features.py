@@ -32,8 +32,12 @@ from wellcal._arrays.namespaces import (
 from wellcal.expectations.decompose import Components
 from wellcal.expectations.rules.elements import Points
 
-_PER_SCALE = 2.5  # features in one length scale
-_REACH = 15  # features to either side of a point: exp(-6^2) = 2e-16 remains beyond
+PER_SCALE = 2.5
+"""Features in one length scale."""
+
+REACH = 15
+"""Features to either side of a point: exp(-6^2) = 2e-16 remains beyond."""
+
 _NEGLIGIBLE = (1e-9, 1e-7, 1e-5, 1e-4, 1e-3)  # weight that may go without features, least first
 MAX_FEATURES = 4096
 _MAX_ENTRIES = 200_000_000  # of the array of all features: 1.6 GB
@@ -58,7 +62,7 @@ class FeatureGrid:
     def of_points(self, values: Array, weights: Array | None) -> Array:
         """Mean features ``(n, M)`` of atoms ``(n, S, d)`` with weights ``(n, S)``, uniform where None."""
         xp = namespace(values)
-        sparse = values.shape[1] * len(self.centres[0]) > _REACH * (values.shape[1] + len(self.centres[0]))
+        sparse = values.shape[1] * len(self.centres[0]) > REACH * (values.shape[1] + len(self.centres[0]))
         if is_numpy(xp) and len(self.centres) == 1 and sparse:
             return self._of_points_on_a_line(values[:, :, 0] - self.origin[0], weights)
         n, count = values.shape[0], values.shape[1]
@@ -80,14 +84,14 @@ class FeatureGrid:
         """The same for scalars in NumPy, each atom reaching only the features near it."""
         n, count = x.shape
         centres = self.centres[0]
-        step = self.lengthscale / _PER_SCALE
+        step = self.lengthscale / PER_SCALE
         nearest = np.searchsorted(centres, x - 0.5 * step)
         nearest = np.minimum(nearest, len(centres) - 1)
-        norm = math.sqrt(1.0 / (_PER_SCALE * math.sqrt(0.5 * math.pi)))
+        norm = math.sqrt(1.0 / (PER_SCALE * math.sqrt(0.5 * math.pi)))
         scaled = np.full(x.shape, norm / count) if weights is None else norm * np.asarray(weights)
         out = np.zeros(n * len(centres))
         row = np.arange(n)[:, None] * len(centres)
-        for offset in range(-_REACH, _REACH + 1):
+        for offset in range(-REACH, REACH + 1):
             position = np.clip(nearest + offset, 0, len(centres) - 1)
             inside = position == nearest + offset
             value = np.exp(-(((x - centres[position]) / self.lengthscale) ** 2)) * scaled * inside
@@ -96,7 +100,7 @@ class FeatureGrid:
 
     def _along(self, xp: Namespace, x: Array, coordinate: int) -> Array:
         centres = asarray(self.centres[coordinate], xp=xp, device=device_of(x), dtype=x.dtype)
-        norm = math.sqrt(1.0 / (_PER_SCALE * math.sqrt(0.5 * math.pi)))
+        norm = math.sqrt(1.0 / (PER_SCALE * math.sqrt(0.5 * math.pi)))
         return norm * xp.exp(-(((x[:, :, None] - centres[None, None, :]) / self.lengthscale) ** 2))
 
     def of_normals(self, loc: Array, variance: Array) -> Array:
@@ -105,7 +109,7 @@ class FeatureGrid:
         product: Array = None
         for c, line in enumerate(self.centres):
             centres = asarray(line, xp=xp, device=device_of(loc), dtype=loc.dtype)
-            norm = math.sqrt(1.0 / (_PER_SCALE * math.sqrt(0.5 * math.pi)))
+            norm = math.sqrt(1.0 / (PER_SCALE * math.sqrt(0.5 * math.pi)))
             spread = 1.0 + 2.0 * variance[:, c, None] / self.lengthscale**2
             from_origin = loc[:, c, None] - self.origin[c]
             squared = ((from_origin - centres[None, :]) / self.lengthscale) ** 2
@@ -160,7 +164,7 @@ def _centres(
     negligible: float,
     origin: float,
 ) -> NDArray:
-    step = lengthscale / _PER_SCALE
+    step = lengthscale / PER_SCALE
     cells: list[NDArray] = []
     for values, weights in points:
         x = to_numpy(values[:, :, coordinate]) - origin
@@ -169,7 +173,7 @@ def _centres(
     occupied = np.unique(np.concatenate(cells))
     if len(occupied) > MAX_FEATURES:
         return occupied
-    return np.unique(occupied[:, None] + np.arange(-_REACH, _REACH + 1)[None, :]) * step
+    return np.unique(occupied[:, None] + np.arange(-REACH, REACH + 1)[None, :]) * step
 
 
 def _weighty(weights: NDArray, negligible: float) -> NDArray:
@@ -189,8 +193,8 @@ def normal_extent(loc: Array, variance: Array, lengthscale: float) -> Array:
     xp = namespace(loc)
     d = loc.shape[1]
     spread = xp.sqrt(variance)
-    reach = _REACH * lengthscale / _PER_SCALE
+    reach = REACH * lengthscale / PER_SCALE
     needed = 14.0 * float(to_numpy(xp.max(spread))) / reach
-    scores = np.linspace(-7.0, 7.0, int(min(max(57.0, np.ceil(needed)), MAX_FEATURES / _REACH)))
+    scores = np.linspace(-7.0, 7.0, int(min(max(57.0, np.ceil(needed)), MAX_FEATURES / REACH)))
     t = asarray(scores, xp=xp, device=device_of(loc), dtype=loc.dtype)
     return loc[:, None, :] + spread[:, None, :] * xp.broadcast_to(t[None, :, None], (1, len(scores), d))

@@ -36,13 +36,14 @@ def common_grid(kernel: Kernel, families: list[Predictions], sides: list[Side]) 
         )
         return labels if same else None
     if all(f.target_kind == "counts" for f in families):
-        if all(_has_rule(kernel, f) for f in families):
+        if all(has_rule(kernel, f) for f in families):
             return None  # a closed form, even a Bessel function, is cheaper than a grid
         return count_grid(families, [side.values for side in sides if isinstance(side, Targets)])
     return None
 
 
-def _has_rule(kernel: Kernel, family: Predictions) -> bool:
+def has_rule(kernel: Kernel, family: Predictions) -> bool:
+    """Whether a family meets points in a closed form of its own."""
     kind = kind_of(family)
     return kind is not None and known_form(type(kernel), kind, Points, 1) is not None
 

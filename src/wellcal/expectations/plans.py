@@ -17,6 +17,7 @@ from wellcal._arrays.namespaces import Array, NDArray, is_traced, namespace, to_
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import Rows
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, has_closed_form
+from wellcal.expectations.count_plan import count_plan
 from wellcal.expectations.decompose import (
     Components,
     Side,
@@ -30,7 +31,7 @@ from wellcal.expectations.decompose import (
     target_components,
 )
 from wellcal.expectations.gaussian_features import FeatureGrid, feature_grid, mean_features, normal_extent
-from wellcal.expectations.grids import common_grid, grid_probabilities, one_hot, support_gram
+from wellcal.expectations.grids import common_grid, grid_probabilities, has_rule, one_hot, support_gram
 from wellcal.expectations.lowering import Lowering, is_scalar_rule, lower
 from wellcal.expectations.rules.elements import Normals, Points
 from wellcal.kernels.base import Kernel, TargetKernel
@@ -246,6 +247,11 @@ def plan(
     dimension = dimension_of(families[0])
     # Numbers and vectors fill the line or the space: only classes, counts and bins have a grid.
     discrete = families[0].target_kind not in ("real", "simplex")
+    if families[0].target_kind == "counts" and not all(has_rule(kernel, f) for f in families):
+        by_counts = count_plan(kernel, sides)
+        if by_counts is not None:
+            notes.add_rule(kernel, f" on counts: {by_counts.describe()}")
+            return by_counts
     grid = common_grid(kernel, families, sides) if discrete else None
     if grid is not None:
         gram = None if type(kernel) is Delta else support_gram(kernel, families[0], grid)

@@ -1,0 +1,356 @@
+"""Expectations of kernels under predictions of counts: one matrix product for all pairs, however wide they are.
+
+A prediction is its probabilities at the nodes of a :class:`~wellcal.expectations.lattice.Lattice`. From there
+two ways lead to ``<P_i - d(y_i), P_j - d(y_j)>``, and the plan takes the one with the shorter products:
+
+- *features* of a Gaussian kernel, of which predictions and targets are subtracted before they are multiplied;
+- *nodes*: the kernel between nodes, and between nodes and targets, with the kernel between targets evaluated
+  pair by pair. A few far targets, which would need features of their own, cost nothing here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from wellcal._arrays.chunks import in_chunks
+from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_traced, namespace, to_numpy, widen
+from wellcal._arrays.ops import Ops
+from wellcal.expectations.bilinear import ElementForm, FiniteForm, Measure, WeightRows
+from wellcal.expectations.decompose import Side, Targets, components_of, merged, target_components
+from wellcal.expectations.gaussian_features import PER_SCALE, REACH
+from wellcal.expectations.lattice import Lattice, lattice_of
+from wellcal.expectations.lowering import in_numpy
+from wellcal.kernels.base import Kernel, Scaled, Sum
+from wellcal.kernels.targets import Delta, Gaussian
+from wellcal.predictions import Predictions
+
+_PAIRS = 64  # features that cost as much as a kernel between two targets
+_NORM = math.sqrt(1.0 / (PER_SCALE * math.sqrt(0.5 * math.pi)))
+
+Summand: TypeAlias = tuple[float, Gaussian | Delta]
+
+
+def count_summands(kernel: Kernel) -> list[Summand] | None:
+    """A kernel as a weighted sum of kernels that wide counts have expectations of, or None."""
+    if isinstance(kernel, Sum):
+        parts = [count_summands(part) for part in kernel.kernels]
+        return None if any(p is None for p in parts) else [s for p in parts if p is not None for s in p]
+    if isinstance(kernel, Scaled):
+        inner = count_summands(kernel.kernel)
+        if inner is None or not isinstance(kernel.factor, (int, float)):
+            return None
+        return [(float(kernel.factor) * factor, part) for factor, part in inner]
+    if type(kernel) is Delta or (type(kernel) is Gaussian and isinstance(kernel.lengthscale, float)):
+        return [(1.0, kernel)]
+    return None
+
+
+# -- what is remembered of a batch -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """The nodes of a batch, and what was made of its probabilities there, by kernel and way."""
+
+    lattice: Lattice | None
+    tables: dict[tuple[Kernel | None, bool], NDArray] = field(default_factory=lambda: {})
+
+
+_remembered: WeakKeyDictionary[Predictions, _Memory] = WeakKeyDictionary()
+
+_MOST_REMEMBERED = 8_000_000  # entries of a table: 64 MB
+
+
+def _memory(batches: Sequence[Predictions]) -> _Memory:
+    """Nodes of batches; those of a single one in NumPy are remembered as long as it lives."""
+    single = batches[0] if len(batches) == 1 and not batches[0].ops.differentiable else None
+    known = None if single is None else _remembered.get(single)
+    if known is None:
+        components = [in_numpy(part) for batch in batches for part, _ in components_of(batch)]
+        known = _Memory(lattice_of(components))
+        if single is not None:
+            _remembered[single] = known
+    return known
+
+
+# -- the plan ----------------------------------------------------------------------------------
+
+
+class CountRows(NamedTuple):
+    """Rows of a measure with targets in it.
+
+    Attributes
+    ----------
+    mean
+        Probabilities at the nodes ``(n, G)``, None without predictions.
+    lead
+        The kernel between the whole measure and the nodes.
+    cross
+        That of the targets alone.
+    targets
+        The targets as points.
+    """
+
+    mean: Array | None
+    lead: Array
+    cross: Array
+    targets: Measure
+
+
+@dataclass(frozen=True)
+class CountForm:
+    """Bilinear form between measures on counts by their nodes; targets meet pair by pair."""
+
+    points: ElementForm
+    size: int
+
+    calls_user = False
+
+    @property
+    def width(self) -> int:
+        """Two products, and the targets."""
+        return self.size // 8 + self.points.width
+
+    def tile(self, ops: Ops, a: CountRows | WeightRows, b: CountRows | WeightRows) -> Array:
+        """All pairs of rows."""
+        xp = ops.xp
+        a, b = _as_count_rows(a), _as_count_rows(b)
+        total: Array = self.points.tile(ops, a.targets, b.targets) if a.targets and b.targets else 0.0
+        if b.mean is not None:
+            total = total + xp.matmul(a.lead, xp.matrix_transpose(b.mean))
+        if a.mean is not None and b.targets:
+            total = total + xp.matmul(a.mean, xp.matrix_transpose(b.cross))
+        return total
+
+    def paired(self, ops: Ops, a: CountRows | WeightRows, b: CountRows | WeightRows) -> Array:
+        """Matching rows."""
+        xp = ops.xp
+        a, b = _as_count_rows(a), _as_count_rows(b)
+        total: Array = self.points.paired(ops, a.targets, b.targets) if a.targets and b.targets else 0.0
+        if b.mean is not None:
+            total = total + xp.sum(a.lead * b.mean, axis=1)
+        if a.mean is not None and b.targets:
+            total = total + xp.sum(a.mean * b.cross, axis=1)
+        return total
+
+
+def _as_count_rows(rows: CountRows | WeightRows) -> CountRows:
+    if isinstance(rows, CountRows):
+        return rows
+    return CountRows(rows.weights, rows.weights if rows.image is None else rows.image, rows.weights, ())
+
+
+@dataclass(frozen=True)
+class CountPlan:
+    """Counts by features of a Gaussian kernel or, where there are no `centres`, by nodes.
+
+    Attributes
+    ----------
+    kernel, summands
+        The kernel, and the simple kernels that it is a sum of.
+    memory
+        Nodes, and what is known of single batches there.
+    centres
+        Numbers of the features, centred at multiples of a fraction of the length scale.
+    """
+
+    kernel: Kernel
+    summands: tuple[Summand, ...]
+    memory: _Memory
+    centres: NDArray | None
+
+    @property
+    def lattice(self) -> Lattice:
+        """The nodes."""
+        assert self.memory.lattice is not None
+        return self.memory.lattice
+
+    @property
+    def size(self) -> int:
+        """Length of the products."""
+        return self.lattice.size if self.centres is None else len(self.centres)
+
+    def rows(self, measure: list[tuple[float, Side]]) -> WeightRows | CountRows:
+        """Features of a measure; or its probabilities at the nodes, and its targets."""
+        if self.centres is not None:
+            total: Array = None
+            for sign, side in measure:
+                part = self.of_targets(side) if isinstance(side, Targets) else self.mean(side)
+                total = sign * part if total is None else total + sign * part
+            return WeightRows(total)
+        return self._by_nodes(measure)
+
+    def form(self, left: WeightRows | CountRows, right: WeightRows | CountRows) -> FiniteForm | CountForm:
+        """Matrix products."""
+        if isinstance(left, CountRows) or isinstance(right, CountRows):
+            sides = [rows.targets if isinstance(rows, CountRows) else () for rows in (left, right)]
+            return CountForm(ElementForm.between(self.kernel, 1, *sides), self.size)
+        return FiniteForm(None, self.size)
+
+    def _by_nodes(self, measure: list[tuple[float, Side]]) -> WeightRows | CountRows:
+        mean: Array = None
+        image: Array = None
+        cross: Array = None
+        targets: list[Measure] = []
+        for sign, side in measure:
+            if isinstance(side, Targets):
+                part = sign * self.of_targets(side)
+                cross = part if cross is None else cross + part
+                targets.append((target_components(side).scaled(sign),))
+            else:
+                part = self.probabilities(side)
+                mean = sign * part if mean is None else mean + sign * part
+                part = self.image(side)
+                image = sign * part if image is None else image + sign * part
+        if cross is None:
+            return WeightRows(mean, image)
+        lead = cross if image is None else image + cross
+        return CountRows(mean, lead, cross, merged([part for of in targets for part in of]))
+
+    # -- predictions ---------------------------------------------------------------------------
+
+    def probabilities(self, predictions: Predictions) -> Array:
+        """Probabilities at the nodes, ``(n, G)``."""
+        return self._remember((None, False), predictions, self._probabilities)
+
+    def image(self, predictions: Predictions) -> Array:
+        """Products of the probabilities with the kernel between nodes, or with the features of nodes."""
+        return self._remember((self.kernel, self.centres is None), predictions, self._image)
+
+    def mean(self, predictions: Predictions) -> Array:
+        """Mean features, ``(n, M)``."""
+        assert self.centres is not None
+        found, own = self.image(predictions), self._own_centres()
+        if len(own) == len(self.centres):
+            return found
+        # Features that are there for targets alone are zero for predictions.
+        place = np.minimum(np.searchsorted(own, self.centres), len(own) - 1)
+        inside = (own[place] == self.centres).astype(np.float64)
+        wide = namespace(found).take(found, from_numpy(place, found), axis=1)
+        return wide * widen(from_numpy(inside, found))
+
+    def _remember(
+        self,
+        key: tuple[Kernel | None, bool],
+        predictions: Predictions,
+        make: Callable[[Predictions], Array],
+    ) -> Array:
+        if _remembered.get(predictions) is not self.memory:
+            return make(predictions)
+        found = self.memory.tables.get(key)
+        if found is None:
+            found = make(predictions)
+            if found.size <= _MOST_REMEMBERED:
+                self.memory.tables[key] = found
+        return found
+
+    def _probabilities(self, predictions: Predictions) -> Array:
+        total: Array = None
+        for component, weight in components_of(predictions):
+            part = self.lattice.probabilities(component)
+            part = part if weight is None else part * weight[:, None]
+            total = part if total is None else total + part
+        return total
+
+    def _image(self, predictions: Predictions) -> Array:
+        table = self._features() if self.centres is not None else self._gram()
+        if predictions.ops.differentiable or len(predictions) * self.lattice.size <= _MOST_REMEMBERED:
+            probabilities = self.probabilities(predictions)
+            return namespace(probabilities).matmul(probabilities, widen(from_numpy(table, probabilities)))
+        some = in_chunks(len(predictions), self.lattice.size)
+        return np.concatenate([self._probabilities(predictions[rows]) @ table for rows in some])
+
+    def _own_centres(self) -> NDArray:
+        return centres_of(self.lattice, self._gaussian.lengthscale)
+
+    @property
+    def _gaussian(self) -> Gaussian:
+        kernel = self.summands[0][1]
+        assert isinstance(kernel, Gaussian)
+        return kernel
+
+    def _features(self) -> NDArray:
+        """Features of the measures that nodes stand for, ``(G, M)``."""
+        scale = float(self._gaussian.lengthscale)
+        at = self._own_centres() * (scale / PER_SCALE)
+        return _NORM * self.lattice.smoothed(scale / math.sqrt(2.0), at).T
+
+    def _gram(self) -> NDArray:
+        total = np.zeros((self.lattice.size, self.lattice.size))
+        for factor, kernel in self.summands:
+            if isinstance(kernel, Gaussian):
+                total += factor * self.lattice.gram(float(kernel.lengthscale))
+            else:
+                total += factor * np.diag(self.lattice.weights())
+        return total
+
+    # -- targets -------------------------------------------------------------------------------
+
+    def of_targets(self, side: Targets) -> Array:
+        """Features of targets; without features, the kernel between targets and nodes: ``(n, ...)``."""
+        counts, codes = np.unique(to_numpy(side.values).astype(np.float64), return_inverse=True)
+        like = widen(components_of(side.predictions)[0][0].like)
+        return from_numpy(self.at(counts)[codes.reshape(-1)], like)
+
+    def at(self, counts: NDArray) -> NDArray:
+        """The same for counts in ascending order, in NumPy."""
+        if self.centres is not None:
+            scale = float(self._gaussian.lengthscale)
+            gap = (counts[:, None] - self.centres[None, :] * (scale / PER_SCALE)) / scale
+            with np.errstate(under="ignore"):
+                return _NORM * np.exp(-gap * gap)
+        total = np.zeros((len(counts), self.lattice.size))
+        for factor, kernel in self.summands:
+            if isinstance(kernel, Gaussian):
+                total += factor * self.lattice.smoothed(float(kernel.lengthscale), counts)
+            else:
+                total += factor * self.lattice.positions(counts)
+        return total
+
+    def describe(self) -> str:
+        """How expectations are found, for the provenance of a result."""
+        counts = self.lattice.count
+        nodes = f"{self.lattice.size} nodes for {counts} counts, exact to 1e-13"
+        return nodes if self.centres is None else f"{self.size} features of {nodes}"
+
+
+def centres_of(lattice: Lattice, lengthscale: float, targets: Sequence[NDArray] = ()) -> NDArray:
+    """Numbers of the features that counts of a lattice, and targets, reach."""
+    step = lengthscale / PER_SCALE
+    cells = [np.arange(np.rint(p.start / step), np.rint(p.stop / step) + 1.0) for p in lattice.panels]
+    cells += [np.unique(np.rint(counts / step)) for counts in targets]
+    occupied = np.unique(np.concatenate(cells))
+    # Long runs reach beyond their two ends only.
+    lone = np.append(np.diff(occupied) > 1.0, True) | np.append(True, np.diff(occupied) > 1.0)[: len(occupied)]
+    beside = occupied[lone][:, None] + np.arange(-REACH, REACH + 1.0)[None, :]
+    return np.unique(np.concatenate([occupied, beside.reshape(-1)]))
+
+
+def count_plan(kernel: Kernel, sides: Sequence[Side]) -> CountPlan | None:
+    """A plan for predictions of counts; None where another is better, or values cannot be looked at."""
+    summands = count_summands(kernel)
+    batches = [side for side in sides if not isinstance(side, Targets)]
+    distinct = list({id(batch): batch for batch in batches}.values())
+    components = [part for batch in distinct for part, _ in components_of(batch)]
+    targets = [side.values for side in sides if isinstance(side, Targets)]
+    if summands is None or not components or is_traced(*(p.like for p in components), *targets):
+        return None
+    memory = _memory(distinct)
+    lattice = memory.lattice
+    if lattice is None:
+        return None
+    by_nodes = 2 * lattice.size + _PAIRS
+    by_grid = lattice.count if lattice.dense else math.inf
+    if len(summands) == 1 and isinstance(summands[0][1], Gaussian) and summands[0][0] == 1.0:
+        scale = float(summands[0][1].lengthscale)
+        if lattice.count * PER_SCALE / scale < 4 * by_nodes:
+            centres = centres_of(lattice, scale, [to_numpy(y).astype(np.float64) for y in targets])
+            if len(centres) <= min(by_nodes, by_grid):
+                return CountPlan(kernel, tuple(summands), memory, centres)
+    return None if by_grid <= by_nodes else CountPlan(kernel, tuple(summands), memory, None)

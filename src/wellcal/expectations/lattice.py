@@ -1,0 +1,437 @@
+"""Counts on a few nodes: probabilities of wide predictions are smooth, and need not be kept one by one.
+
+The counts that matter are cut into panels. In a short one every count is a node. In a long one the
+probabilities of all predictions are polynomials to rounding, given by their values at the nodes t_g of a
+Gauss rule for sums over whole numbers,
+
+    p(k) = sum_g p(t_g) L_g(k),        sum_k f(k) = sum_g w_g f(t_g)  for polynomials f of degree 2 m - 1,
+
+so that a prediction is a sum of fixed measures ``sum_k L_g(k) d(k)``, whose expectations under a kernel are
+worked out once. Two dozen nodes stand for thousands of counts. Panels are halved until the last coefficients
+of every prediction in orthogonal polynomials are below rounding, which is checked and not assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import numpy as np
+from scipy import linalg
+
+from wellcal._arrays.namespaces import Array, NDArray, widen
+from wellcal._arrays.registry import Rules
+from wellcal._arrays.special import negative_binomial_log_prob, poisson_log_prob, quiet
+from wellcal.predictions import NegativeBinomial, Poisson, Predictions
+from wellcal.predictions.base import keeps_distribution
+
+TAIL = 5e-14
+"""Probability that may be left out at each end of a prediction."""
+
+_EXPONENT = 31.0  # exp(-31) is below TAIL
+_NODES = 24  # of a long panel
+_SHORTEST = 160  # counts of a long panel: polynomials of this degree are tame on at least so many points
+_DENSE_UNTIL = 128  # counts near zero, where probabilities of small means are uneven, are always nodes
+_FEW = 512  # so many counts are all nodes
+_MOST = 4096  # nodes
+_RESOLVED = 1e-13  # size of the last coefficients, as a probability
+_RUN = 64  # counts from one logarithm to the next; between, probabilities follow from their neighbours
+_QUADRATURE = 48  # nodes for a kernel on a part of a long panel
+_PART = 5.0  # length of such a part, in length scales
+_REACH = 9.0  # length scales beyond which a Gaussian kernel is zero to rounding
+
+
+# -- what is known of a family ---------------------------------------------------------------
+
+
+class Continuation(NamedTuple):
+    """Probabilities of a family of counts as a function of a real argument.
+
+    Attributes
+    ----------
+    log_prob
+        From predictions and arguments t > 0, ``(m, n)``, to log probabilities ``(m, n)``.
+    ratio
+        From predictions and counts k ``(m,)`` to p(k + 1) / p(k), ``(n, m)``, in NumPy.
+    exponent
+        From predictions and counts ``(n,)`` to D with P(Z >= k) <= exp(-D) above the mean, and P(Z <= k)
+        likewise below it (Chernoff), in NumPy.
+    """
+
+    log_prob: Callable[[Any, Array], Array]
+    ratio: Callable[[Any, NDArray], NDArray]
+    exponent: Callable[[Any, NDArray], NDArray]
+
+
+CONTINUATIONS: Rules[Continuation] = Rules("probabilities between counts", serves=keeps_distribution)
+"""Families whose probabilities continue smoothly between counts."""
+
+
+def _poisson(predictions: Poisson, t: Array) -> Array:
+    ops, rate = predictions.ops, widen(predictions.rate)
+    certain = rate == 0
+    found = poisson_log_prob(ops, t, ops.where(certain, ops.one(rate), rate))
+    return ops.where(certain & (t > 0), -np.inf * ops.one(found), found)
+
+
+def _negative_binomial(predictions: NegativeBinomial, t: Array) -> Array:
+    ops, mean = predictions.ops, widen(predictions.mean())
+    certain = mean == 0
+    size = 1.0 / widen(predictions.dispersion)
+    found = negative_binomial_log_prob(ops, t, ops.where(certain, ops.one(mean), mean), size)
+    return ops.where(certain & (t > 0), -np.inf * ops.one(found), found)
+
+
+def _negative_binomial_ratio(predictions: NegativeBinomial, k: NDArray) -> NDArray:
+    mean, dispersion = np.asarray(predictions.mean()), np.asarray(predictions.dispersion)
+    return (mean / (1.0 + dispersion * mean))[:, None] * (1.0 + dispersion[:, None] * k) / (k + 1.0)
+
+
+@quiet
+def _poisson_exponent(predictions: Poisson, k: NDArray) -> NDArray:
+    rate = np.asarray(predictions.rate)
+    return np.where(k > 0, k * np.log(k / rate), 0.0) - k + rate
+
+
+@quiet
+def _negative_binomial_exponent(predictions: NegativeBinomial, k: NDArray) -> NDArray:
+    mean, size = np.asarray(predictions.mean()), 1.0 / np.asarray(predictions.dispersion)
+    rest = (k + size) * np.log1p((k - mean) / (mean + size))
+    return np.where(k > 0, k * np.log(k / mean), 0.0) - rest
+
+
+CONTINUATIONS.register(Poisson)(
+    Continuation(_poisson, lambda p, k: np.asarray(p.rate)[:, None] / (k + 1.0), _poisson_exponent)
+)
+CONTINUATIONS.register(NegativeBinomial)(
+    Continuation(_negative_binomial, _negative_binomial_ratio, _negative_binomial_exponent)
+)
+
+
+def windows(predictions: Predictions) -> tuple[NDArray, NDArray]:
+    """Counts ``(n,)`` between which all but 1e-13 of each prediction's mass lies, in NumPy."""
+    known = CONTINUATIONS.find(type(predictions))
+    if known is None:
+        return np.asarray(predictions.quantile(TAIL)), np.asarray(predictions.quantile(1.0 - TAIL)) + 1.0
+    mean = np.asarray(predictions.mean(), dtype=np.float64)
+
+    def beyond(k: NDArray) -> NDArray:
+        return known.exponent(predictions, k) >= _EXPONENT
+
+    low, high = np.zeros_like(mean), mean + 1.0
+    while not (done := beyond(high)).all() and np.isfinite(high).all():
+        high = np.where(done, high, mean + 2.0 * (high - mean))
+    inner, near = mean, np.where(beyond(low), mean, low)
+    for _ in range(12):  # to a thousandth of the bracket
+        middle = 0.5 * (inner + high)
+        high, inner = np.where(beyond(middle), middle, high), np.where(beyond(middle), inner, middle)
+        middle = 0.5 * (low + near)
+        low, near = np.where(beyond(middle), middle, low), np.where(beyond(middle), near, middle)
+    return np.floor(low), np.where(mean > 0, np.ceil(high), 0.0)
+
+
+# -- panels ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Counts ``start <= k < stop``, and the nodes that stand for them.
+
+    Attributes
+    ----------
+    nodes, weights
+        Nodes, and their weights in sums over counts.
+    long
+        Whether there are fewer nodes than counts.
+    """
+
+    start: float
+    stop: float
+    nodes: NDArray
+    weights: NDArray
+    long: bool
+
+    @classmethod
+    def over(cls, start: float, stop: float) -> Panel:
+        """All counts as nodes."""
+        counts = np.arange(start, stop)
+        return cls(start, stop, counts, np.ones_like(counts), False)
+
+    @classmethod
+    def thinned(cls, start: float, stop: float) -> Panel:
+        """The nodes of a Gauss rule."""
+        nodes, weights = gauss_rule(int(stop - start), _NODES)
+        return cls(start, stop, start + nodes, weights, True)
+
+    @property
+    def count(self) -> int:
+        """Counts in the panel."""
+        return int(self.stop - self.start)
+
+    def coefficients(self, values: NDArray) -> NDArray:
+        """Coefficients ``(n, m)`` in orthonormal polynomials from values ``(n, m)`` at the nodes."""
+        return (values * self.weights) @ polynomials(self.count, _NODES, self.nodes - self.start).T
+
+    def basis(self, t: NDArray) -> NDArray:
+        """L_g(t), ``(len(t), m)``, for t within the panel; for a panel without thinning, where t is node g."""
+        if not self.long:
+            return (t[:, None] == self.nodes[None, :]).astype(np.float64)
+        at_nodes = polynomials(self.count, _NODES, self.nodes - self.start) * self.weights
+        return polynomials(self.count, _NODES, t - self.start).T @ at_nodes
+
+
+@lru_cache(maxsize=256)
+def gauss_rule(count: int, nodes: int) -> tuple[NDArray, NDArray]:
+    """Nodes and weights for sums over 0, 1, ..., count - 1, exact for polynomials of degree 2 nodes - 1.
+
+    From the Jacobi matrix of the discrete Chebyshev (Gram) polynomials.
+
+    Examples
+    --------
+    >>> nodes, weights = gauss_rule(1000, 3)
+    >>> float(round(weights @ nodes**5, 1)) == float(sum(k**5 for k in range(1000)))
+    True
+    """
+    found = linalg.eigh_tridiagonal(np.full(nodes, 0.5 * (count - 1)), _off_diagonal(count, nodes))
+    values, vectors = cast("tuple[NDArray, NDArray]", found)
+    return values, count * vectors[0] ** 2
+
+
+def _off_diagonal(count: int, nodes: int) -> NDArray:
+    j = np.arange(1.0, nodes)
+    return 0.5 * j * np.sqrt((count**2 - j**2) / (4.0 * j**2 - 1.0))
+
+
+def polynomials(count: int, size: int, t: NDArray) -> NDArray:
+    """The first `size` polynomials that are orthonormal over 0, 1, ..., count - 1, at t: ``(size, len(t))``."""
+    beta = _off_diagonal(count, size)
+    x = t - 0.5 * (count - 1)
+    out = np.empty((size, len(t)))
+    out[0] = 1.0 / np.sqrt(count)
+    if size > 1:
+        out[1] = x * out[0] / beta[0]
+    for j in range(1, size - 1):
+        out[j + 1] = (x * out[j] - beta[j - 1] * out[j - 1]) / beta[j]
+    return out
+
+
+# -- the lattice of a batch ------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """Points with the measures of one panel: expectations are ``sum_q f(x_q) measure[q, g]``."""
+
+    points: NDArray
+    measure: NDArray | None  # None: each point is its node
+    columns: slice
+    rows: slice  # of the arguments that it reaches
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Nodes for a batch of predictions of counts."""
+
+    panels: tuple[Panel, ...]
+
+    @property
+    def nodes(self) -> NDArray:
+        """All nodes, in ascending order."""
+        return np.concatenate([panel.nodes for panel in self.panels])
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return sum(len(panel.nodes) for panel in self.panels)
+
+    @property
+    def count(self) -> int:
+        """Number of counts that they stand for."""
+        return sum(panel.count for panel in self.panels)
+
+    @property
+    def dense(self) -> bool:
+        """Whether every count is a node."""
+        return not any(panel.long for panel in self.panels)
+
+    def columns(self) -> list[slice]:
+        """Where the nodes of each panel stand."""
+        ends = np.cumsum([0, *(len(panel.nodes) for panel in self.panels)]).tolist()
+        return [slice(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+
+    def parts(self, lengthscale: float, at: NDArray) -> Iterator[Part]:
+        """Points on which a Gaussian kernel times a polynomial is summed exactly, near arguments `at`."""
+        reach = _REACH * lengthscale
+        for panel, columns in zip(self.panels, self.columns(), strict=True):
+            pieces = int(np.ceil(panel.count / max(2.0 * _QUADRATURE, np.floor(_PART * lengthscale))))
+            edges = panel.start + np.floor(np.arange(pieces + 1) * (panel.count / pieces))
+            first = np.searchsorted(at, edges[:-1] - reach)
+            last = np.searchsorted(at, edges[1:] + reach)
+            near = np.flatnonzero(first < last)
+            rules = [_sum_rule(edges[k], edges[k + 1]) for k in near]
+            if panel.long and rules:
+                points = np.concatenate([x for x, _ in rules])
+                measures = panel.basis(points) * np.concatenate([w for _, w in rules])[:, None]
+                ends = np.cumsum([0, *(len(x) for x, _ in rules)]).tolist()
+                for k, a, b in zip(near, ends, ends[1:], strict=False):
+                    yield Part(points[a:b], measures[a:b], columns, slice(int(first[k]), int(last[k])))
+            elif rules:
+                for k in near:
+                    counts = np.arange(edges[k], edges[k + 1])
+                    start = columns.start + int(edges[k] - panel.start)
+                    into = slice(start, start + len(counts))
+                    yield Part(counts, None, into, slice(int(first[k]), int(last[k])))
+
+    def smoothed(self, lengthscale: float, at: NDArray) -> NDArray:
+        """``sum_k L_g(k) exp(-(k - u)^2 / (2 l^2))`` for nodes g and u in ascending order: ``(len(at), size)``."""
+        out = np.zeros((len(at), self.size))
+        for part in self.parts(lengthscale, at):
+            scaled = (at[part.rows, None] - part.points[None, :]) / lengthscale
+            scaled *= scaled
+            scaled *= -0.5
+            values = np.exp(scaled, out=scaled)
+            out[part.rows, part.columns] += values if part.measure is None else values @ part.measure
+        return out
+
+    def gram(self, lengthscale: float) -> NDArray:
+        """The kernel between nodes: ``p Q p'`` is E k(Z, Z') for probabilities p and p' at the nodes.
+
+        Probabilities that are smooth on a panel are smooth once averaged by the kernel, and the rule of the
+        panel sums their products.
+        """
+        half = 0.5 * self.weights()[:, None] * self.smoothed(lengthscale, self.nodes)
+        return half + half.T
+
+    def positions(self, counts: NDArray) -> NDArray:
+        """L_g(k), ``(len(counts), size)``: zero for counts that no prediction expects."""
+        out = np.zeros((len(counts), self.size))
+        for panel, columns in zip(self.panels, self.columns(), strict=True):
+            inside = np.flatnonzero((counts >= panel.start) & (counts < panel.stop))
+            if len(inside):
+                out[inside, columns] = panel.basis(counts[inside])
+        return out
+
+    def weights(self) -> NDArray:
+        """Weights of the nodes in sums over counts: p_i(t_g) p_j(t_g) is summed exactly, too."""
+        return np.concatenate([panel.weights for panel in self.panels])
+
+    def probabilities(self, predictions: Predictions) -> Array:
+        """Probabilities at the nodes, ``(n, size)``, with derivatives where the array library has them."""
+        if not predictions.ops.differentiable:
+            return self._in_numpy(predictions)
+        xp = predictions.xp
+        counts = widen(predictions.constant(np.repeat(self.nodes[:, None], len(predictions), axis=1)))
+        found = widen(predictions.log_prob(xp.floor(counts)))
+        known = CONTINUATIONS.find(type(predictions))
+        if not self.dense and known is not None:
+            # Zero has a formula of its own: where the other is not wanted it is given another count.
+            whole = xp.floor(counts) == counts
+            between = known.log_prob(predictions, xp.where(whole, xp.full_like(counts, _DENSE_UNTIL), counts))
+            found = xp.where(whole, found, between)
+        return xp.permute_dims(xp.exp(found), (1, 0))
+
+    def _in_numpy(self, predictions: Predictions) -> NDArray:
+        """The same within the windows of the predictions, zero elsewhere."""
+        bounds = windows(predictions)
+        out = np.zeros((len(predictions), self.size))
+        for panel, columns in zip(self.panels, self.columns(), strict=True):
+            if panel.long:
+                alive = np.flatnonzero((bounds[0] < panel.stop) & (bounds[1] >= panel.start))
+                out[alive, columns] = _between_counts(predictions[alive], panel.nodes) if len(alive) else 0.0
+            else:
+                _fill(out[:, columns], predictions, bounds, panel.nodes)
+        return out
+
+
+def _sum_rule(a: float, b: float) -> tuple[NDArray, NDArray]:
+    """Points and weights for sums over a <= k < b."""
+    if b - a <= 2 * _QUADRATURE:
+        return np.arange(a, b), np.ones(int(b - a))
+    points, weights = gauss_rule(int(b - a), _QUADRATURE)
+    return points + a, weights
+
+
+Bounds: TypeAlias = tuple[NDArray, NDArray]
+"""Windows of a batch."""
+
+
+def lattice_of(batches: Sequence[Predictions]) -> Lattice | None:
+    """Nodes for batches of counts in NumPy; None where more would be needed than are allowed."""
+    bounds = [windows(batch) for batch in batches]
+    intervals = _merged(bounds)
+    total = sum(b - a for a, b in intervals)
+    smooth = all(CONTINUATIONS.find(type(batch)) is not None for batch in batches)
+    if not np.isfinite(total) or (total > _MOST and not smooth):
+        return None
+    dense_until = float(_DENSE_UNTIL) if smooth and total > _FEW else np.inf
+    open_: list[tuple[float, float]] = []
+    for a, b in reversed(intervals):
+        open_ += [(dense_until, b), (a, dense_until)] if a < dense_until < b else [(a, b)]
+    panels: list[Panel] = []
+    size = 0
+    while open_:
+        a, b = open_.pop()
+        long = a >= dense_until and b - a >= _SHORTEST
+        panel = Panel.thinned(a, b) if long else Panel.over(a, b)
+        if long and not _polynomials_on(panel, batches, bounds):
+            # Far from zero probabilities change with the logarithm of the count, or with its root.
+            middle = float(np.floor(np.sqrt(a * b) if b > 2.0 * a else 0.5 * (a + b)))
+            open_ += [(middle, b), (a, middle)]
+            continue
+        panels.append(panel)
+        size += len(panel.nodes)
+        if size > _MOST:
+            return None
+    return Lattice(tuple(panels))
+
+
+def _merged(bounds: Sequence[Bounds]) -> list[tuple[float, float]]:
+    """Intervals [a, b) of counts that the windows cover, in ascending order."""
+    low, high = (np.concatenate([b[k] for b in bounds]) for k in (0, 1))
+    order = np.argsort(low, kind="stable")
+    low, reach = low[order], np.maximum.accumulate(high[order]) + 1.0
+    starts = np.flatnonzero(np.concatenate([[True], low[1:] > reach[:-1]]))
+    ends = np.append(starts[1:], len(low)) - 1
+    return [(float(low[s]), float(reach[e])) for s, e in zip(starts, ends, strict=True)]
+
+
+def _polynomials_on(panel: Panel, batches: Sequence[Predictions], bounds: Sequence[Bounds]) -> bool:
+    """Whether all predictions that reach a panel are polynomials there."""
+    for batch, (low, high) in zip(batches, bounds, strict=True):
+        alive = np.flatnonzero((low < panel.stop) & (high >= panel.start))
+        # Where a panel is too long the narrowest predictions say so first.
+        narrow = alive[np.argsort((high - low)[alive])[:16]]
+        for rows in (narrow, alive) if len(alive) else ():
+            last = np.abs(panel.coefficients(_between_counts(batch[rows], panel.nodes))[:, -3:])
+            if not float(last.max()) * np.sqrt(panel.count) <= _RESOLVED:
+                return False
+    return True
+
+
+def _between_counts(predictions: Predictions, nodes: NDArray) -> NDArray:
+    """Probabilities at real arguments, ``(n, m)``, in NumPy."""
+    known = CONTINUATIONS.find(type(predictions))
+    assert known is not None
+    with np.errstate(all="ignore"):
+        return np.exp(known.log_prob(predictions, np.repeat(nodes[:, None], len(predictions), axis=1))).T
+
+
+def _fill(out: NDArray, predictions: Predictions, bounds: Bounds, counts: NDArray) -> None:
+    """Write the probabilities of counts that follow each other, ``(n, m)``, within the windows."""
+    known = CONTINUATIONS.find(type(predictions))
+    for start in range(0, len(counts), _RUN):
+        run = counts[start : start + _RUN]
+        alive = np.flatnonzero((bounds[0] <= run[-1]) & (bounds[1] >= run[0]))
+        if not len(alive):
+            continue
+        batch = predictions[alive]
+        with np.errstate(all="ignore"):
+            if known is None:
+                values = np.exp(np.asarray(batch.log_prob(np.repeat(run[:, None], len(batch), axis=1)))).T
+            else:
+                # What underflows at the first count of a run is negligible in all of it.
+                first = np.exp(np.asarray(batch.log_prob(np.full(len(batch), run[0]))))
+                ratios = known.ratio(batch, run[:-1])
+                values = np.cumprod(np.concatenate([first[:, None], ratios], axis=1), axis=1)
+        out[alive, start : start + _RUN] = values
