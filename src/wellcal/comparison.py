@@ -25,6 +25,7 @@ from wellcal.measures.presentation import Presentable, Row, pvalue_text
 from wellcal.predictions import Bernoulli, Categorical, Mixture, Predictions
 from wellcal.predictions.base import as_generator, check_inputs
 from wellcal.predictions.batches import concatenate
+from wellcal.predictions.spaces import check_one_space
 from wellcal.problem.defaults import SUBSAMPLE, default_kernel
 from wellcal.problem.weights import check_weights, effective_size
 
@@ -210,6 +211,7 @@ def compare(
     if common is None:
         common = pooled_kernel(*_checked_pair(y, pred_a, pred_b), expectations=expectations)
     setups = [_setup(name, y, p, common, options) for name, p in zip(_NAMES, (pred_a, pred_b), strict=True)]
+    check_one_space([setup.predictions for setup in setups], _NAMES)
     n = setups[0].n_samples
     if n < 3:
         raise ValueError(f"a comparison needs at least 3 cases, found {n}; collect more")
