@@ -43,7 +43,10 @@ def _transforms(settings: Settings) -> tuple[str, list[str]]:
         rows.append((family, str(rate)))
         if not rate.within(ALPHA, 0.01 / len(families)):
             failures.append(f"pit of {family}: {rate} over {rate.total} data sets")
-    head = f"Rejection rates of uniformity of `pit` at alpha = {ALPHA}, n = 64, {settings.null_sets:,} data sets."
+    head = (
+        f"Rejection rates of uniformity of `pit` at alpha = {ALPHA}, n = 64, "
+        f"{settings.null_sets:,} data sets."
+    )
     return f"{head}\n\n{table(('predictions', 'rate'), rows)}", failures
 
 

@@ -31,7 +31,7 @@ class Rate:
         return self.rejected / self.total
 
     def within(self, probability: float, alpha: float, *, upper_only: bool = False) -> bool:
-        """Whether a binomial of this probability gives such a number of rejections, at level `alpha`."""
+        """Whether a binomial of this probability gives such a number of rejections, at `alpha`."""
         above = stats.binom.sf(self.rejected - 1, self.total, probability)
         if upper_only:
             return above >= alpha

@@ -34,7 +34,7 @@ def rates_of(
     pvalues: Callable[..., Sequence[float]],
     repetitions: int,
 ) -> list[Rate]:
-    """Share of data sets on which each of several p-values of one run is at most the level."""
+    """Share of data sets on which each of several p-values of one run is at most alpha."""
     run = partial(_one_set, key=key, draw=draw, n=n, pvalues=pvalues)
     count = len(os.sched_getaffinity(0))
     with ProcessPoolExecutor(count, initializer=_one_thread) as pool:
@@ -85,8 +85,8 @@ def comparison(settings: Settings) -> Section:
             if kind in NULL and not rates[0].within(ALPHA, 0.01 / 4, upper_only=True):
                 failures.append(f"compare, {kind}, n = {n}: {rates[0]}")
     body = (
-        f"Rejection rates at alpha = {ALPHA} of equal calibration errors, {settings.power_sets:,} data sets a "
-        "cell. In the first two\nsettings the errors are equal. *Unpaired* takes the standard errors of both "
+        f"Rejection rates at alpha = {ALPHA} of equal calibration errors, {settings.power_sets:,} data sets "
+        "a cell. In the first two\nsettings the errors are equal. *Unpaired* takes the standard errors of both "
         "models as independent.\n\n"
         f"{table(('models', 'n', *names), rows)}\n\n{_verdict(failures)}\n\n{environment.describe(load)}"
     )

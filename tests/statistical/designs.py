@@ -3,8 +3,8 @@
 Seeds are fixed, so that a run says the same each time. The rates here are those of choosing seeds, or of a
 change to the code that draws other random numbers.
 
-- `Rate` looks at a stream of errors (rejections of a true hypothesis, say) until it is clear whether they come
-  at their rate or at twice that: few data sets where all is well, many where it is not.
+- `Rate` looks at a stream of errors (rejections of a true hypothesis, say) until it is clear whether they
+  come at their rate or at twice that: few data sets where all is well, many where it is not.
 - `check_mean`, `check_uniform`, `check_counts` and `check_share` are for samples of fixed size. Each is told
   what it must `find` with probability 0.9, and refuses a sample that is too small for it.
 
@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,11 +65,11 @@ class Exact:
 class Rate:
     """Sequential check that errors come at a rate of at most `null`, and not at `doubled`.
 
-    Wald's test of the two rates: it alarms when their likelihood ratio reaches ``1 / SHARE``. That happens with
-    probability `SHARE` at most at every rate up to `null`, however long one goes on (Ville's inequality), and
-    also where data sets depend on each other, as long as the rate given the earlier ones stays below. It passes
-    when the ratio falls to 0.075, or after `most` trials, the least number with which `doubled` is found with
-    probability `POWER`.
+    Wald's test of the two rates: it alarms when their likelihood ratio reaches ``1 / SHARE``. That happens
+    with probability `SHARE` at most at every rate up to `null`, however long one goes on (Ville's inequality),
+    and also where data sets depend on each other, as long as the rate given the earlier ones stays below. It
+    passes when the ratio falls to 0.075, or after `most` trials, the least number with which `doubled` is
+    found with probability `POWER`.
 
     Examples
     --------
@@ -132,12 +133,9 @@ class Rate:
 
     def exact(self, rate: float) -> Exact:
         """Probability of an alarm, and mean number of trials, at a rate."""
-        trials, going = 0.0, 1.0
-        alarms = 0.0
-        for _, (alarms, still) in zip(range(self.most), self.paths(rate), strict=False):
-            trials += going
-            going = still
-        return Exact(alarms, trials)
+        paths = list(islice(self.paths(rate), self.most))
+        trials = 1.0 + sum(going for _, going in paths[:-1])
+        return Exact(paths[-1][0], trials)
 
     def run(self, errors: Iterable[Any]) -> Verdict:
         """Take as many of the `errors` as are needed."""

@@ -1,6 +1,6 @@
 """Error rates and power of the tests, by simulation with fixed seeds.
 
-Small versions of the studies in `benchmarks`, on the same kinds of data sets. `designs` says how many data sets
+Small versions of the studies in `benchmarks`, on the same kinds of data sets. `designs` says how many of them
 each rate needs, and what it finds: an error rate that is doubled.
 """
 

@@ -43,7 +43,7 @@ def test_transforms_of_calibrated_models_are_uniform(family: str) -> None:
 
 @pytest.mark.parametrize("family", ["Poisson", "draws", "Gamma"])
 def test_coverage_is_as_expected(family: str) -> None:
-    """Cases outside of intervals come at their rate, not at twice that, and limits are exact at their level."""
+    """Cases outside of intervals come at their rate, not at twice that; limits are exact at their level."""
     n = 6000
     y, pred = calibrated(family, n, np.random.default_rng(8))
     found = interval_coverage(y, pred)

@@ -28,7 +28,7 @@ def fitted(r: int, n: int, shift: float) -> Any:
 
 
 def test_a_mended_model_is_seldom_rejected() -> None:
-    """All cases together are a little cautious, one fold the opposite; twice the median of folds is a bound."""
+    """All cases together are a little cautious, one fold the opposite; twice the median is a bound."""
     found = (fitted(r, 60, 0.0) for r in count())
     check_rate("recalibration, all folds", (each.after.pvalue <= HIGH for each in found))
     found = (fitted(r, 60, 0.0) for r in count())
@@ -46,7 +46,7 @@ def test_a_model_that_no_temperature_mends_is_found() -> None:
 
 
 def test_temperatures_are_found_by_both_objectives() -> None:
-    """The error of log T falls as n^(-1/2): its mean and size are those of the likelihood's standard error."""
+    """The error of log T falls as n^(-1/2): it has the mean and the spread that the likelihood gives."""
     errors = {"nll": [], "skce": []}
     for seed in range(12):
         rng = np.random.default_rng(seed)
