@@ -82,12 +82,19 @@ def on_numpy(function: Callable[..., Any], *arrays: Array, shape: tuple[int, ...
 # -- special functions, differentiable where the library is ----------------------------------------
 
 
+def nowhere(ops: Ops, condition: Array) -> bool:
+    """Whether a branch is not needed, as far as that can be seen: in NumPy it need not be computed then."""
+    return is_numpy(ops.xp) and not np.any(condition)
+
+
 def log_gamma_ratio(ops: Ops, x: Array, step: Array) -> Array:
     """``log Gamma(x + step) - log Gamma(x)`` for x, step > 0, without cancellation for large x.
 
     Both terms grow like x log x; Stirling's series takes their difference analytically.
     """
     large = x >= _STIRLING_FROM
+    if nowhere(ops, large):
+        return ops.gammaln(x + step) - ops.gammaln(x)
     far = ops.where(large, x, _STIRLING_FROM * ops.one(x))
     total = far + step
     series = (
@@ -96,6 +103,8 @@ def log_gamma_ratio(ops: Ops, x: Array, step: Array) -> Array:
         + _stirling_remainder(ops, total)
         - _stirling_remainder(ops, far)
     )
+    if nowhere(ops, ~large):
+        return series
     near = ops.where(large, ops.one(x), x)
     return ops.where(large, series, ops.gammaln(near + step) - ops.gammaln(near))
 
@@ -104,6 +113,8 @@ def betaln(ops: Ops, a: Array, b: Array) -> Array:
     """Logarithm of the beta function, a, b > 0, to the precision of its value for large arguments."""
     small, big = ops.minimum(a, b), ops.maximum(a, b)
     large = small >= _STIRLING_FROM
+    if nowhere(ops, large):
+        return ops.gammaln(small) - log_gamma_ratio(ops, big, small)
     p = ops.where(large, small, _STIRLING_FROM * ops.one(small))
     q = ops.where(large, big, _STIRLING_FROM * ops.one(big))
     series = (
@@ -149,11 +160,15 @@ def poisson_log_prob(ops: Ops, k: Array, rate: Array) -> Array:
     counts take Loader's saddle-point form, minus the deviance of k from the rate.
     """
     large = k >= _STIRLING_FROM
+    if nowhere(ops, large):
+        return k * ops.log(rate) - rate - ops.gammaln(k + 1.0)
     few = ops.where(large, 0.0 * k, k)
     many = ops.where(large, k, _STIRLING_FROM * ops.one(k))
-    direct = few * ops.log(rate) - rate - ops.gammaln(few + 1.0)
     norm = _HALF_LOG_2PI + 0.5 * ops.log(many) + _stirling_remainder(ops, many)
-    return ops.where(large, -_deviance(ops, many, rate + 0.0 * many, many - rate) - norm, direct)
+    central = -_deviance(ops, many, rate + 0.0 * many, many - rate) - norm
+    if nowhere(ops, ~large):
+        return central
+    return ops.where(large, central, few * ops.log(rate) - rate - ops.gammaln(few + 1.0))
 
 
 def negative_binomial_log_prob(ops: Ops, k: Array, mean: Array, size: Array) -> Array:
@@ -162,20 +177,28 @@ def negative_binomial_log_prob(ops: Ops, k: Array, mean: Array, size: Array) -> 
     ``1 / (k B(size, k))`` times powers of the two probabilities; where both arguments of the beta
     function are large those cancel it, and the difference of two deviances replaces them.
     """
-    odds = mean / size
-    even = ops.maximum(odds, ops.one(odds))
-    long_odds = ops.log1p(odds) - ops.log(ops.minimum(odds, ops.one(odds)))
-    minus_log_odds = ops.where(odds < 1.0, long_odds, ops.log1p(1.0 / even))
-    direct = -betaln(ops, size + 0.0 * k, k + 0.0 * size) - ops.log(k)
-    direct = direct - k * minus_log_odds - size * ops.log1p(odds)
     central = (k >= _STIRLING_FROM) & (size >= _SADDLE_FROM)
+    if nowhere(ops, central):
+        return _negative_binomial_directly(ops, k, mean, size)
     many = ops.where(central, k, _STIRLING_FROM * ops.one(k))
     large = ops.where(central, size, _SADDLE_FROM * ops.one(size))
     total, gap = large + many, many - mean
     deviance = _deviance(ops, many, mean + 0.0 * many, gap) - _deviance(ops, total, large + mean, gap)
     norm = _HALF_LOG_2PI + 0.5 * (ops.log(many) + ops.log1p(many / large))
     remainder = _stirling_remainder(ops, total) - _stirling_remainder(ops, large)
-    return ops.where(central, remainder - _stirling_remainder(ops, many) - norm - deviance, direct)
+    found = remainder - _stirling_remainder(ops, many) - norm - deviance
+    if nowhere(ops, ~central):
+        return found
+    return ops.where(central, found, _negative_binomial_directly(ops, k, mean, size))
+
+
+def _negative_binomial_directly(ops: Ops, k: Array, mean: Array, size: Array) -> Array:
+    odds = mean / size
+    even = ops.maximum(odds, ops.one(odds))
+    long_odds = ops.log1p(odds) - ops.log(ops.minimum(odds, ops.one(odds)))
+    minus_log_odds = ops.where(odds < 1.0, long_odds, ops.log1p(1.0 / even))
+    direct = -betaln(ops, size + 0.0 * k, k + 0.0 * size) - ops.log(k)
+    return direct - k * minus_log_odds - size * ops.log1p(odds)
 
 
 def positive_power(ops: Ops, x: Array, exponent: Array) -> Array:
@@ -242,23 +265,44 @@ def draw_index(probs: Array, rng: np.random.Generator, size: int) -> NDArray:
 # -- search -----------------------------------------------------------------------------------------
 
 
-def count_quantile(cdf: Callable[[NDArray], NDArray], u: NDArray, shape: tuple[int, ...]) -> NDArray:
-    """Smallest whole number k >= 0 with ``cdf(k) >= u``: infinite for u = 1, NaN for what is not a level."""
-    level = np.broadcast_to(np.asarray(u, dtype=np.float64), shape)
+def count_quantile(
+    cdf: Callable[..., NDArray], u: NDArray, mean: NDArray, variance: NDArray, *parameters: NDArray
+) -> NDArray:
+    """Smallest whole number k >= 0 with ``cdf(k, *parameters) >= u``: infinite for u = 1, NaN for no level.
+
+    The search starts from the quantile of a gamma distribution of the same mean and variance, which is
+    seldom more than a few counts off, and goes on where it has not ended.
+    """
+    shape = np.broadcast_shapes(u.shape, mean.shape)
+    level, centre, spread, *rest = (np.broadcast_to(a, shape).ravel() for a in (u, mean, variance, *parameters))
     usable = (level >= 0) & (level < 1)
     target = np.where(usable, level, 0.0)
-    low = np.full(shape, -1.0)  # cdf(low) < u always
-    high = np.zeros(shape)
-    while np.any(short := cdf(high) < target):
-        low = np.where(short, high, low)
-        high = np.where(short, 2.0 * high + 1.0, high)
-    while np.any((high - low > 1.0) & (high - low > 1e-15 * high)):
-        middle = np.floor(0.5 * (low + high))
-        reached = cdf(middle) >= target
-        inside = middle > low
-        high = np.where(inside & reached, middle, high)
-        low = np.where(inside & ~reached, middle, low)
-    return np.where(usable, high, np.where(level == 1, np.inf, np.nan))
+
+    def reaches(k: NDArray, some: NDArray) -> NDArray:
+        return cdf(k, *(a[some] for a in rest)) >= target[some]
+
+    start = np.ceil(special.gammaincinv(centre**2 / spread, target) * (spread / centre) - 0.5)
+    start = np.where((start >= 0.0) & (start < 1e15), start, 0.0)
+    reached = reaches(start, np.arange(len(start)))
+    # Always cdf(low) < u <= cdf(high).
+    low, high = np.where(reached, -1.0, start), np.where(reached, start, np.inf)
+    for some, upwards in ((np.flatnonzero(~reached), True), (np.flatnonzero(reached & (high > 0.0)), False)):
+        step = 1.0
+        while len(some):
+            k = low[some] + step if upwards else np.maximum(high[some] - step, 0.0)
+            yes = reaches(k, some)
+            high[some[yes]], low[some[~yes]] = k[yes], k[~yes]
+            some = some[~yes] if upwards else some[yes & (k > 0.0)]
+            step *= 2.0
+    some = np.flatnonzero(high - low > 1.0)
+    while len(some):
+        middle = np.floor(0.5 * (low[some] + high[some]))
+        yes = reaches(middle, some)
+        high[some[yes]], low[some[~yes]] = middle[yes], middle[~yes]
+        gap = high[some] - low[some]
+        some = some[(gap > 1.0) & (gap > 1e-15 * high[some])]
+    found = np.where(usable, high, np.where(level == 1, np.inf, np.nan))
+    return found.reshape(shape)
 
 
 def bisect_quantile(cdf: Callable[[NDArray], NDArray], u: NDArray, low: NDArray, high: NDArray) -> NDArray:

@@ -125,7 +125,7 @@ class Engine(ABC):
 
     def tile_shape(self, problem: Problem) -> tuple[int, int]:
         """Height and width of the tiles of :meth:`map_tiles`."""
-        return tile_shape(problem.width, budget.cache)
+        return tile_shape(problem.room, budget.cache)
 
     def describe(self, problem: Problem) -> dict[str, Any]:
         """How the problem is run, for the provenance of a result."""

@@ -44,7 +44,7 @@ from wellcal.engines.base import Engine, Support
 from wellcal.engines.pieces import Lag, Piece, Tile
 from wellcal.engines.reductions import RowAccumulator, Sums
 from wellcal.engines.scan import scan_listed_blocks, scan_tiles
-from wellcal.expectations.bilinear import Form
+from wellcal.expectations.bilinear import Form, room_of
 from wellcal.kernels.parts import calls_user_function
 from wellcal.problem.problem import Problem
 
@@ -120,7 +120,7 @@ class Tiled(Engine):
             with np.errstate(over="ignore", under="ignore"):
                 return form.tile(ops, slice_rows(a, cases), b)
 
-        chunks = in_chunks(n, m * form.width, within=budget.cache)
+        chunks = in_chunks(n, m * room_of(form), within=budget.cache)
         return concat_rows(list(self._by_threads(self._threads(), work, chunks)))
 
     def describe(self, problem: Problem) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class Tiled(Engine):
 
     def tile_shape(self, problem: Problem) -> tuple[int, int]:
         """Height and width of a tile in cases."""
-        return tile_shape(problem.width, _elements(problem)) if self.tile is None else self.tile
+        return tile_shape(problem.room, _elements(problem)) if self.tile is None else self.tile
 
     def _thread_count(self, problem: Problem) -> int:
         # A user's function was not written to run twice at a time.

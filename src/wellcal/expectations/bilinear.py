@@ -24,7 +24,7 @@ class Form(Protocol):
 
     @property
     def width(self) -> int:
-        """Elementary evaluations for one pair, from which engines choose the size of a tile."""
+        """Elementary evaluations for one pair."""
         ...
 
     @property
@@ -39,6 +39,15 @@ class Form(Protocol):
     def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
         """Matching rows: ``(len(a),)``."""
         ...
+
+
+def room_of(form: Form) -> int:
+    """Numbers that one pair fills on the way, from which engines choose the size of a tile.
+
+    As many as there are evaluations, unless a form says that it makes do with less: a matrix product of
+    any length fills one.
+    """
+    return int(getattr(form, "room", form.width))
 
 
 class Distance(Form, Protocol):
@@ -337,6 +346,11 @@ class FiniteForm:
     def width(self) -> int:
         """A matrix product costs about a sixteenth of an elementwise evaluation for each term."""
         return max(1, self.size // 16)
+
+    @property
+    def room(self) -> int:
+        """A product fills one number, however long it is."""
+        return 1
 
     def rows(self, weights: Array) -> WeightRows:
         """Rows of a measure with weights ``(n, M)``."""

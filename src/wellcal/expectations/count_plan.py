@@ -19,12 +19,21 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from wellcal._arrays.chunks import in_chunks
-from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_traced, namespace, to_numpy, widen
+from wellcal._arrays.namespaces import (
+    Array,
+    NDArray,
+    concat_rows,
+    from_numpy,
+    is_traced,
+    namespace,
+    to_numpy,
+    widen,
+)
 from wellcal._arrays.ops import Ops
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Measure, WeightRows
-from wellcal.expectations.decompose import Side, Targets, components_of, merged, target_components
+from wellcal.expectations.decompose import Components, Side, Targets, components_of, merged, target_components
 from wellcal.expectations.gaussian_features import PER_SCALE, REACH
-from wellcal.expectations.lattice import Lattice, lattice_of
+from wellcal.expectations.lattice import Lattice, Nodes, lattice_of
 from wellcal.expectations.lowering import in_numpy
 from wellcal.kernels.base import Kernel, Scaled, Sum
 from wellcal.kernels.targets import Delta, Gaussian
@@ -58,7 +67,7 @@ def count_summands(kernel: Kernel) -> list[Summand] | None:
 class _Memory:
     """The nodes of a batch, and what was made of its probabilities there, by kernel and way."""
 
-    lattice: Lattice | None
+    nodes: Nodes | None
     tables: dict[tuple[Kernel | None, bool], NDArray] = field(default_factory=lambda: {})
 
 
@@ -83,29 +92,35 @@ def _memory(batches: Sequence[Predictions]) -> _Memory:
 
 
 class CountRows(NamedTuple):
-    """Rows of a measure with targets in it.
+    """Rows of a measure with targets in it: its products with another are those of `left` and `right`.
 
     Attributes
     ----------
-    mean
-        Probabilities at the nodes ``(n, G)``, None without predictions.
-    lead
-        The kernel between the whole measure and the nodes.
-    cross
-        That of the targets alone.
+    left
+        The kernel between the whole measure and the nodes, ``(n, G)``; with predictions in the measure,
+        also their probabilities at the nodes: ``(n, 2 G)``.
+    right
+        The probabilities, and the kernel between the targets and the nodes; without predictions the latter.
     targets
         The targets as points.
     """
 
-    mean: Array | None
-    lead: Array
-    cross: Array
+    left: Array
+    right: Array
     targets: Measure
 
 
 @dataclass(frozen=True)
 class CountForm:
-    """Bilinear form between measures on counts by their nodes; targets meet pair by pair."""
+    """Bilinear form between measures on counts by their nodes; targets meet pair by pair.
+
+    Attributes
+    ----------
+    points
+        The form between targets.
+    size
+        Number of nodes.
+    """
 
     points: ElementForm
     size: int
@@ -117,33 +132,44 @@ class CountForm:
         """Two products, and the targets."""
         return self.size // 8 + self.points.width
 
+    @property
+    def room(self) -> int:
+        """The products, and the targets."""
+        return 1 + self.points.width
+
     def tile(self, ops: Ops, a: CountRows | WeightRows, b: CountRows | WeightRows) -> Array:
         """All pairs of rows."""
         xp = ops.xp
-        a, b = _as_count_rows(a), _as_count_rows(b)
-        total: Array = self.points.tile(ops, a.targets, b.targets) if a.targets and b.targets else 0.0
-        if b.mean is not None:
-            total = total + xp.matmul(a.lead, xp.matrix_transpose(b.mean))
-        if a.mean is not None and b.targets:
-            total = total + xp.matmul(a.mean, xp.matrix_transpose(b.cross))
+        factors = self._factors(a, b)
+        total: Array = None if factors is None else xp.matmul(factors[0], xp.matrix_transpose(factors[1]))
+        if isinstance(a, CountRows) and isinstance(b, CountRows):
+            between = self.points.tile(ops, a.targets, b.targets)
+            total = between if total is None else total + between
         return total
 
     def paired(self, ops: Ops, a: CountRows | WeightRows, b: CountRows | WeightRows) -> Array:
         """Matching rows."""
-        xp = ops.xp
-        a, b = _as_count_rows(a), _as_count_rows(b)
-        total: Array = self.points.paired(ops, a.targets, b.targets) if a.targets and b.targets else 0.0
-        if b.mean is not None:
-            total = total + xp.sum(a.lead * b.mean, axis=1)
-        if a.mean is not None and b.targets:
-            total = total + xp.sum(a.mean * b.cross, axis=1)
+        factors = self._factors(a, b)
+        total: Array = None if factors is None else ops.xp.sum(factors[0] * factors[1], axis=1)
+        if isinstance(a, CountRows) and isinstance(b, CountRows):
+            between = self.points.paired(ops, a.targets, b.targets)
+            total = between if total is None else total + between
         return total
 
-
-def _as_count_rows(rows: CountRows | WeightRows) -> CountRows:
-    if isinstance(rows, CountRows):
-        return rows
-    return CountRows(rows.weights, rows.weights if rows.image is None else rows.image, rows.weights, ())
+    def _factors(self, a: CountRows | WeightRows, b: CountRows | WeightRows) -> tuple[Array, Array] | None:
+        """Arrays whose products are all but the kernel between targets; None where that is all."""
+        size = self.size
+        if isinstance(a, CountRows) and isinstance(b, CountRows):
+            full = a.left.shape[1] > size, b.left.shape[1] > size
+            if full == (True, True):
+                return a.left, b.right
+            if full == (False, False):
+                return None
+            return (a.left[:, size:], b.right) if full[0] else (a.right, b.right[:, :size])
+        if isinstance(a, CountRows):
+            return a.left[:, :size], b.weights
+        assert isinstance(b, CountRows)  # without targets there is a FiniteForm
+        return a.weights, b.left[:, :size]
 
 
 @dataclass(frozen=True)
@@ -168,8 +194,8 @@ class CountPlan:
     @property
     def lattice(self) -> Lattice:
         """The nodes."""
-        assert self.memory.lattice is not None
-        return self.memory.lattice
+        assert self.memory.nodes is not None
+        return self.memory.nodes.lattice
 
     @property
     def size(self) -> int:
@@ -197,12 +223,12 @@ class CountPlan:
         mean: Array = None
         image: Array = None
         cross: Array = None
-        targets: list[Measure] = []
+        targets: list[Components] = []
         for sign, side in measure:
             if isinstance(side, Targets):
                 part = sign * self.of_targets(side)
                 cross = part if cross is None else cross + part
-                targets.append((target_components(side).scaled(sign),))
+                targets.append(target_components(side).scaled(sign))
             else:
                 part = self.probabilities(side)
                 mean = sign * part if mean is None else mean + sign * part
@@ -210,8 +236,12 @@ class CountPlan:
                 image = sign * part if image is None else image + sign * part
         if cross is None:
             return WeightRows(mean, image)
-        lead = cross if image is None else image + cross
-        return CountRows(mean, lead, cross, merged([part for of in targets for part in of]))
+        points = merged(targets)
+        if mean is None:
+            return CountRows(cross, cross, points)
+        xp = namespace(mean)
+        left, right = xp.concat([image + cross, mean], axis=1), xp.concat([mean, cross], axis=1)
+        return CountRows(left, right, points)
 
     # -- predictions ---------------------------------------------------------------------------
 
@@ -241,7 +271,7 @@ class CountPlan:
         predictions: Predictions,
         make: Callable[[Predictions], Array],
     ) -> Array:
-        if _remembered.get(predictions) is not self.memory:
+        if not self._is_own(predictions):
             return make(predictions)
         found = self.memory.tables.get(key)
         if found is None:
@@ -250,21 +280,35 @@ class CountPlan:
                 self.memory.tables[key] = found
         return found
 
+    def _is_own(self, predictions: Predictions) -> bool:
+        """Whether the memory is that of this batch."""
+        return _remembered.get(predictions) is self.memory
+
     def _probabilities(self, predictions: Predictions) -> Array:
+        seen = (
+            self.memory.nodes.blocks if self.memory.nodes is not None and self._is_own(predictions) else None
+        )
         total: Array = None
-        for component, weight in components_of(predictions):
-            part = self.lattice.probabilities(component)
+        for k, (component, weight) in enumerate(components_of(predictions)):
+            part = self.lattice.probabilities(component, None if seen is None else seen[k])
             part = part if weight is None else part * weight[:, None]
             total = part if total is None else total + part
         return total
 
     def _image(self, predictions: Predictions) -> Array:
-        table = self._features() if self.centres is not None else self._gram()
-        if predictions.ops.differentiable or len(predictions) * self.lattice.size <= _MOST_REMEMBERED:
+        if predictions.ops.differentiable:
             probabilities = self.probabilities(predictions)
+            table = self._gram() if self.centres is None else self._features()
             return namespace(probabilities).matmul(probabilities, widen(from_numpy(table, probabilities)))
-        some = in_chunks(len(predictions), self.lattice.size)
-        return np.concatenate([self._probabilities(predictions[rows]) @ table for rows in some])
+        n = len(predictions)
+        chunks = list(in_chunks(n, self.lattice.size, within=_MOST_REMEMBERED))
+        batches = [predictions] if len(chunks) == 1 else [predictions[rows] for rows in chunks]
+        if self.centres is None:
+            gram = self._gram()
+            return concat_rows([self.probabilities(batch) @ gram for batch in batches])
+        scale, at = self._feature_scale()
+        parts = [self.lattice.averaged(self.probabilities(batch), scale, at) for batch in batches]
+        return _NORM * concat_rows(parts)
 
     def _own_centres(self) -> NDArray:
         return centres_of(self.lattice, self._gaussian.lengthscale)
@@ -277,9 +321,12 @@ class CountPlan:
 
     def _features(self) -> NDArray:
         """Features of the measures that nodes stand for, ``(G, M)``."""
+        return _NORM * self.lattice.smoothed(*self._feature_scale()).T
+
+    def _feature_scale(self) -> tuple[float, NDArray]:
+        """Length scale of features, and where they are centred."""
         scale = float(self._gaussian.lengthscale)
-        at = self._own_centres() * (scale / PER_SCALE)
-        return _NORM * self.lattice.smoothed(scale / math.sqrt(2.0), at).T
+        return scale / math.sqrt(2.0), self._own_centres() * (scale / PER_SCALE)
 
     def _gram(self) -> NDArray:
         total = np.zeros((self.lattice.size, self.lattice.size))
@@ -327,7 +374,9 @@ def centres_of(lattice: Lattice, lengthscale: float, targets: Sequence[NDArray] 
     cells += [np.unique(np.rint(counts / step)) for counts in targets]
     occupied = np.unique(np.concatenate(cells))
     # Long runs reach beyond their two ends only.
-    lone = np.append(np.diff(occupied) > 1.0, True) | np.append(True, np.diff(occupied) > 1.0)[: len(occupied)]
+    lone = (
+        np.append(np.diff(occupied) > 1.0, True) | np.append(True, np.diff(occupied) > 1.0)[: len(occupied)]
+    )
     beside = occupied[lone][:, None] + np.arange(-REACH, REACH + 1.0)[None, :]
     return np.unique(np.concatenate([occupied, beside.reshape(-1)]))
 
@@ -342,9 +391,9 @@ def count_plan(kernel: Kernel, sides: Sequence[Side]) -> CountPlan | None:
     if summands is None or not components or is_traced(*(p.like for p in components), *targets):
         return None
     memory = _memory(distinct)
-    lattice = memory.lattice
-    if lattice is None:
+    if memory.nodes is None:
         return None
+    lattice = memory.nodes.lattice
     by_nodes = 2 * lattice.size + _PAIRS
     by_grid = lattice.count if lattice.dense else math.inf
     if len(summands) == 1 and isinstance(summands[0][1], Gaussian) and summands[0][0] == 1.0:

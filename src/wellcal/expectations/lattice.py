@@ -31,9 +31,8 @@ TAIL = 5e-14
 """Probability that may be left out at each end of a prediction."""
 
 _EXPONENT = 31.0  # exp(-31) is below TAIL
-_NODES = 24  # of a long panel
-_SHORTEST = 160  # counts of a long panel: polynomials of this degree are tame on at least so many points
-_DENSE_UNTIL = 128  # counts near zero, where probabilities of small means are uneven, are always nodes
+_RULES = ((160, 24), (64, 16))  # nodes of a panel of at least so many counts, on which polynomials are tame
+_DENSE_UNTIL = 64  # counts near zero, where probabilities of small means are uneven, are always nodes
 _FEW = 512  # so many counts are all nodes
 _MOST = 4096  # nodes
 _RESOLVED = 1e-13  # size of the last coefficients, as a probability
@@ -162,7 +161,8 @@ class Panel:
     @classmethod
     def thinned(cls, start: float, stop: float) -> Panel:
         """The nodes of a Gauss rule."""
-        nodes, weights = gauss_rule(int(stop - start), _NODES)
+        size = next(nodes for shortest, nodes in _RULES if stop - start >= shortest)
+        nodes, weights = gauss_rule(int(stop - start), size)
         return cls(start, stop, start + nodes, weights, True)
 
     @property
@@ -172,14 +172,14 @@ class Panel:
 
     def coefficients(self, values: NDArray) -> NDArray:
         """Coefficients ``(n, m)`` in orthonormal polynomials from values ``(n, m)`` at the nodes."""
-        return (values * self.weights) @ polynomials(self.count, _NODES, self.nodes - self.start).T
+        return (values * self.weights) @ polynomials(self.count, len(self.nodes), self.nodes - self.start).T
 
     def basis(self, t: NDArray) -> NDArray:
         """L_g(t), ``(len(t), m)``, for t within the panel; for a panel without thinning, where t is node g."""
         if not self.long:
             return (t[:, None] == self.nodes[None, :]).astype(np.float64)
-        at_nodes = polynomials(self.count, _NODES, self.nodes - self.start) * self.weights
-        return polynomials(self.count, _NODES, t - self.start).T @ at_nodes
+        at_nodes = polynomials(self.count, len(self.nodes), self.nodes - self.start) * self.weights
+        return polynomials(self.count, len(self.nodes), t - self.start).T @ at_nodes
 
 
 @lru_cache(maxsize=256)
@@ -287,11 +287,17 @@ class Lattice:
         """``sum_k L_g(k) exp(-(k - u)^2 / (2 l^2))`` for nodes g and u in ascending order: ``(len(at), size)``."""
         out = np.zeros((len(at), self.size))
         for part in self.parts(lengthscale, at):
-            scaled = (at[part.rows, None] - part.points[None, :]) / lengthscale
-            scaled *= scaled
-            scaled *= -0.5
-            values = np.exp(scaled, out=scaled)
-            out[part.rows, part.columns] += values if part.measure is None else values @ part.measure
+            out[part.rows, part.columns] += _values(part, lengthscale, at)
+        return out
+
+    def averaged(self, probabilities: NDArray, lengthscale: float, at: NDArray) -> NDArray:
+        """E exp(-(Z - u)^2 / (2 l^2)) for predictions and u in ascending order, ``(n, len(at))``, in NumPy.
+
+        The product with :meth:`smoothed`, part by part: most of that is zero.
+        """
+        out = np.zeros((len(probabilities), len(at)))
+        for part in self.parts(lengthscale, at):
+            out[:, part.rows] += probabilities[:, part.columns] @ _values(part, lengthscale, at).T
         return out
 
     def gram(self, lengthscale: float) -> NDArray:
@@ -316,10 +322,13 @@ class Lattice:
         """Weights of the nodes in sums over counts: p_i(t_g) p_j(t_g) is summed exactly, too."""
         return np.concatenate([panel.weights for panel in self.panels])
 
-    def probabilities(self, predictions: Predictions) -> Array:
-        """Probabilities at the nodes, ``(n, size)``, with derivatives where the array library has them."""
+    def probabilities(self, predictions: Predictions, seen: Sequence[Block | None] | None = None) -> Array:
+        """Probabilities at the nodes, ``(n, size)``, with derivatives where the array library has them.
+
+        `seen` are blocks of these predictions, one for each panel, that need not be computed again.
+        """
         if not predictions.ops.differentiable:
-            return self._in_numpy(predictions)
+            return self._in_numpy(predictions, [None for _ in self.panels] if seen is None else seen)
         xp = predictions.xp
         counts = widen(predictions.constant(np.repeat(self.nodes[:, None], len(predictions), axis=1)))
         found = widen(predictions.log_prob(xp.floor(counts)))
@@ -331,17 +340,28 @@ class Lattice:
             found = xp.where(whole, found, between)
         return xp.permute_dims(xp.exp(found), (1, 0))
 
-    def _in_numpy(self, predictions: Predictions) -> NDArray:
+    def _in_numpy(self, predictions: Predictions, seen: Sequence[Block | None]) -> NDArray:
         """The same within the windows of the predictions, zero elsewhere."""
         bounds = windows(predictions)
         out = np.zeros((len(predictions), self.size))
-        for panel, columns in zip(self.panels, self.columns(), strict=True):
-            if panel.long:
+        for panel, columns, block in zip(self.panels, self.columns(), seen, strict=True):
+            if block is not None:
+                out[block[0], columns] = block[1]
+            elif panel.long:
                 alive = np.flatnonzero((bounds[0] < panel.stop) & (bounds[1] >= panel.start))
                 out[alive, columns] = _between_counts(predictions[alive], panel.nodes) if len(alive) else 0.0
             else:
                 _fill(out[:, columns], predictions, bounds, panel.nodes)
         return out
+
+
+def _values(part: Part, lengthscale: float, at: NDArray) -> NDArray:
+    """Expectations of a Gaussian kernel under the measures of a part, at the arguments that it reaches."""
+    scaled = (at[part.rows, None] - part.points[None, :]) / lengthscale
+    scaled *= scaled
+    scaled *= -0.5
+    values = np.exp(scaled, out=scaled)
+    return values if part.measure is None else values @ part.measure
 
 
 def _sum_rule(a: float, b: float) -> tuple[NDArray, NDArray]:
@@ -355,8 +375,18 @@ def _sum_rule(a: float, b: float) -> tuple[NDArray, NDArray]:
 Bounds: TypeAlias = tuple[NDArray, NDArray]
 """Windows of a batch."""
 
+Block: TypeAlias = tuple[NDArray, NDArray]
+"""Rows of a batch that reach a panel, and their probabilities at its nodes."""
 
-def lattice_of(batches: Sequence[Predictions]) -> Lattice | None:
+
+class Nodes(NamedTuple):
+    """A lattice for some batches, and what was seen of them on its long panels."""
+
+    lattice: Lattice
+    blocks: tuple[tuple[Block | None, ...], ...]
+
+
+def lattice_of(batches: Sequence[Predictions]) -> Nodes | None:
     """Nodes for batches of counts in NumPy; None where more would be needed than are allowed."""
     bounds = [windows(batch) for batch in batches]
     intervals = _merged(bounds)
@@ -369,21 +399,24 @@ def lattice_of(batches: Sequence[Predictions]) -> Lattice | None:
     for a, b in reversed(intervals):
         open_ += [(dense_until, b), (a, dense_until)] if a < dense_until < b else [(a, b)]
     panels: list[Panel] = []
+    seen: list[list[Block | None]] = []
     size = 0
     while open_:
         a, b = open_.pop()
-        long = a >= dense_until and b - a >= _SHORTEST
+        long = a >= dense_until and b - a >= _RULES[-1][0]
         panel = Panel.thinned(a, b) if long else Panel.over(a, b)
-        if long and not _polynomials_on(panel, batches, bounds):
+        blocks = _as_polynomials(panel, batches, bounds) if long else [None for _ in batches]
+        if blocks is None:
             # Far from zero probabilities change with the logarithm of the count, or with its root.
             middle = float(np.floor(np.sqrt(a * b) if b > 2.0 * a else 0.5 * (a + b)))
             open_ += [(middle, b), (a, middle)]
             continue
         panels.append(panel)
+        seen.append(blocks)
         size += len(panel.nodes)
         if size > _MOST:
             return None
-    return Lattice(tuple(panels))
+    return Nodes(Lattice(tuple(panels)), tuple(zip(*seen, strict=True)))
 
 
 def _merged(bounds: Sequence[Bounds]) -> list[tuple[float, float]]:
@@ -396,17 +429,23 @@ def _merged(bounds: Sequence[Bounds]) -> list[tuple[float, float]]:
     return [(float(low[s]), float(reach[e])) for s, e in zip(starts, ends, strict=True)]
 
 
-def _polynomials_on(panel: Panel, batches: Sequence[Predictions], bounds: Sequence[Bounds]) -> bool:
-    """Whether all predictions that reach a panel are polynomials there."""
+def _as_polynomials(
+    panel: Panel, batches: Sequence[Predictions], bounds: Sequence[Bounds]
+) -> list[Block | None] | None:
+    """Probabilities of the predictions that reach a panel; None where one is no polynomial there."""
+    out: list[Block | None] = []
     for batch, (low, high) in zip(batches, bounds, strict=True):
         alive = np.flatnonzero((low < panel.stop) & (high >= panel.start))
         # Where a panel is too long the narrowest predictions say so first.
         narrow = alive[np.argsort((high - low)[alive])[:16]]
+        values = np.zeros((0, len(panel.nodes)))
         for rows in (narrow, alive) if len(alive) else ():
-            last = np.abs(panel.coefficients(_between_counts(batch[rows], panel.nodes))[:, -3:])
+            values = _between_counts(batch[rows], panel.nodes)
+            last = np.abs(panel.coefficients(values)[:, -3:])
             if not float(last.max()) * np.sqrt(panel.count) <= _RESOLVED:
-                return False
-    return True
+                return None
+        out.append((alive, values))
+    return out
 
 
 def _between_counts(predictions: Predictions, nodes: NDArray) -> NDArray:

@@ -9,22 +9,33 @@ taken back from there by extrapolation.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
 from wellcal._arrays.chunks import in_chunks
-from wellcal._arrays.namespaces import Array, device_of, is_jax, namespace, stop_gradient
+from wellcal._arrays.namespaces import (
+    Array,
+    device_of,
+    is_jax,
+    is_numpy,
+    is_traced,
+    namespace,
+    stop_gradient,
+    to_numpy,
+)
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, arrays_of, map_both, map_rows
-from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, Measure, WeightRows
+from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, Measure, WeightRows, room_of
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.moves import MOVE, is_movable, is_smooth, largest_move, summands
 from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Predictions
+
+_COARSE = 1e-3  # of the squared norms: rounding is 1e-13 of anything that is compared with this
 
 
 class NormedRows(NamedTuple):
@@ -55,16 +66,32 @@ class MeanDiscrepancy:
         The pairing.
     movable
         Whether parameters of the predictions can be moved apart.
+    relative
+        Whether near predictions are looked at once more. Without, the error is that of subtraction, a few
+        units in the last place of the squared norms.
     """
 
     form: Form
     movable: bool
+    relative: bool = True
     degree: float = 2.0
+
+    def within(self, rows: NormedRows, square: object) -> MeanDiscrepancy:
+        """The same for whoever compares squared distances with `square`, by the shortest way that serves."""
+        if not isinstance(square, float) or is_traced(rows.norm) or rows.norm.shape[0] == 0:
+            return self
+        enough = square >= _COARSE * float(to_numpy(namespace(rows.norm).max(rows.norm)))
+        return replace(self, relative=False) if enough else self
 
     @property
     def width(self) -> int:
         """That of the pairing."""
         return self.form.width
+
+    @property
+    def room(self) -> int:
+        """That of the pairing, and the squared norms."""
+        return 1 + room_of(self.form)
 
     @property
     def calls_user(self) -> bool:
@@ -73,12 +100,18 @@ class MeanDiscrepancy:
 
     def tile(self, ops: Ops, a: NormedRows, b: NormedRows) -> Array:
         """All pairs of rows."""
+        if not self.relative:
+            return _by_subtraction(
+                ops, a.norm[:, None], b.norm[None, :], self.form.tile(ops, a.inner, b.inner)
+            )
         norms = a.norm[:, None] + b.norm[None, :]
         i, j = ops.xp.broadcast_arrays(_positions(a)[:, None], _positions(b)[None, :])
         return self._squared(ops, norms, self.form.tile(ops, a.inner, b.inner), a, b, i, j)
 
     def paired(self, ops: Ops, a: NormedRows, b: NormedRows) -> Array:
         """Matching rows."""
+        if not self.relative:
+            return _by_subtraction(ops, a.norm, b.norm, self.form.paired(ops, a.inner, b.inner))
         i = _positions(a)
         return self._squared(ops, a.norm + b.norm, self.form.paired(ops, a.inner, b.inner), a, b, i, i)
 
@@ -109,6 +142,17 @@ class MeanDiscrepancy:
         if isinstance(self.form, ElementForm) and self.movable:
             return extrapolated(ops, self.form, a, b, value)
         return _unless_equal(ops, a, b, value)
+
+
+def _by_subtraction(ops: Ops, a: Array, b: Array, pairing: Array) -> Array:
+    """``|P|^2 + |Q|^2 - 2 <P, Q>``, not below zero."""
+    if is_numpy(ops.xp):  # in the place of the pairing, which nobody else has
+        pairing *= -2.0
+        pairing += a
+        pairing += b
+        return np.maximum(pairing, 0.0, out=pairing)
+    squared = a + b - 2.0 * pairing
+    return ops.maximum(squared, 0.0 * squared)
 
 
 def _positions(rows: NormedRows) -> Array:

@@ -11,9 +11,10 @@ from wellcal import kernels
 from wellcal._arrays.namespaces import Array, asarray, device_of, namespace
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, slice_rows
-from wellcal.expectations.bilinear import Distance, Form, Prepared
+from wellcal.expectations.bilinear import Distance, Form, Prepared, room_of
 from wellcal.expectations.distances import distance
 from wellcal.expectations.lowering import Lowering
+from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.plans import Notes
 from wellcal.kernels.base import Kernel, Product, Radial, Scale, Scaled, Sum
 from wellcal.kernels.metrics import Euclidean, ExpDistance
@@ -30,6 +31,11 @@ class _FunctionOfDistance:
     def width(self) -> int:
         """That of the distance."""
         return self.inner.width
+
+    @property
+    def room(self) -> int:
+        """That of the distance."""
+        return room_of(self.inner)
 
     @property
     def calls_user(self) -> bool:
@@ -59,7 +65,8 @@ class ExpDistanceForm(_FunctionOfDistance):
     def value(self, ops: Ops, raised: Array) -> Array:
         """The kernel at a distance."""
         rate = -(self.lengthscale**-self.power)
-        return ops.exp(ops.power(raised, self.power / self.inner.degree) * rate)
+        exponent = self.power / self.inner.degree
+        return ops.exp((raised if exponent == 1.0 else ops.power(raised, exponent)) * rate)
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,11 @@ class CombinedForm:
     def width(self) -> int:
         """All parts together."""
         return sum(part.width for part in self.parts)
+
+    @property
+    def room(self) -> int:
+        """All parts together."""
+        return sum(room_of(part) for part in self.parts)
 
     @property
     def calls_user(self) -> bool:
@@ -126,6 +138,11 @@ class CallableForm:
         return ops.xp.concat(values, axis=0)[:, 0]
 
 
+def _square(lengthscale: Scale) -> float | None:
+    """A plain number squared; arrays may be traced, or carry gradients."""
+    return lengthscale**2 if isinstance(lengthscale, float) else None
+
+
 def prediction_kernel(
     kernel: Kernel,
     predictions: Predictions,
@@ -136,6 +153,8 @@ def prediction_kernel(
     """Prepare a kernel on predictions for a batch: the form, and the rows it reads."""
     if isinstance(kernel, ExpDistance):
         inner, rows = distance(kernel.metric, predictions, expectations=expectations, notes=notes)
+        if isinstance(inner, MeanDiscrepancy) and kernel.power == inner.degree:
+            inner = inner.within(rows, _square(kernel.lengthscale))
         return Prepared(ExpDistanceForm(inner, kernel.lengthscale, kernel.power), rows)
     if isinstance(kernel, Radial):
         inner, rows = distance(Euclidean(), predictions)

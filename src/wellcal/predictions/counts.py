@@ -88,9 +88,10 @@ def _poisson_cdf(y: NDArray, rate: NDArray) -> NDArray:
     return np.where(k < 0, 0.0, special.pdtr(np.maximum(k, 0.0), rate))
 
 
+@quiet
 def _poisson_quantile(u: NDArray, rate: NDArray) -> NDArray:
     wide = rate.astype(np.float64)
-    return count_quantile(lambda k: _poisson_cdf(k, wide), u, np.broadcast_shapes(u.shape, rate.shape))
+    return count_quantile(_poisson_cdf, u, wide, wide, wide)
 
 
 @family
@@ -176,7 +177,8 @@ def _negative_binomial_cdf(y: NDArray, mean: NDArray, dispersion: NDArray) -> ND
     return np.where(k < 0, 0.0, np.where(k == np.inf, 1.0, found))
 
 
+@quiet
 def _negative_binomial_quantile(u: NDArray, mean: NDArray, dispersion: NDArray) -> NDArray:
     mean, dispersion = mean.astype(np.float64), dispersion.astype(np.float64)
-    shape = np.broadcast_shapes(u.shape, mean.shape)
-    return count_quantile(lambda k: _negative_binomial_cdf(k, mean, dispersion), u, shape)
+    variance = mean + dispersion * mean**2
+    return count_quantile(_negative_binomial_cdf, u, mean, variance, mean, dispersion)

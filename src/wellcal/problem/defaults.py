@@ -23,10 +23,12 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.registry import Rules
-from wellcal._arrays.rows import slice_rows
+from wellcal._arrays.rows import Rows, slice_rows
+from wellcal.expectations.bilinear import Distance, room_of
 from wellcal.expectations.decompose import components_of
 from wellcal.expectations.distances import distance
 from wellcal.expectations.lowering import Lowering
+from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.kernels import (
     Delta,
     ExpDistance,
@@ -200,17 +202,29 @@ def median_distance(
     if n < 2:
         return 1.0
     prepared, rows = distance(metric, predictions, expectations=expectations)
-    ops = ops_for(predictions.xp)
     xp = predictions.xp
+    if isinstance(prepared, MeanDiscrepancy):
+        quick = prepared.within(rows, np.inf)
+        median = _median_over_pairs(quick, rows, predictions)
+        if quick.relative is False and prepared.within(rows, float(to_numpy(median))).relative:
+            median = _median_over_pairs(prepared, rows, predictions)  # half of all pairs are near
+    else:
+        median = _median_over_pairs(prepared, rows, predictions)
+    if is_traced(median):
+        return xp.where(median > 0, median, xp.ones_like(median)) ** (1.0 / prepared.degree)
+    value = float(to_numpy(median)) ** (1.0 / prepared.degree)
+    return value if value > 0.0 else 1.0
+
+
+def _median_over_pairs(prepared: Distance, rows: Rows, predictions: Predictions) -> Array:
+    """Median of a prepared distance, raised to its degree, over i < j."""
+    xp, n = predictions.xp, len(predictions)
+    ops = ops_for(xp)
     parts: list[Array] = []
-    for i, j in triangle_tiles(0, n, *tile_shape(prepared.width, 2 * budget.cache)):
+    for i, j in triangle_tiles(0, n, *tile_shape(room_of(prepared), 2 * budget.cache)):
         block = prepared.tile(ops, slice_rows(rows, i.index), slice_rows(rows, j.index))
         block = xp.reshape(block, (-1,))
         if i.stop > j.start:
             block = take_rows(block, np.flatnonzero(pairs_above(i, j)))
         parts.append(block)
-    median = _median(xp.concat(parts) if len(parts) > 1 else parts[0])
-    if is_traced(median):
-        return xp.where(median > 0, median, xp.ones_like(median)) ** (1.0 / prepared.degree)
-    value = float(to_numpy(median)) ** (1.0 / prepared.degree)
-    return value if value > 0.0 else 1.0
+    return _median(xp.concat(parts) if len(parts) > 1 else parts[0])

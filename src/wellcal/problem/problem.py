@@ -15,7 +15,7 @@ import numpy as np
 from wellcal._arrays.namespaces import Array, Namespace, NDArray, is_array, namespace, take_rows
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.rows import Rows, arrays_of, slice_rows
-from wellcal.expectations.bilinear import ElementForm, Form
+from wellcal.expectations.bilinear import ElementForm, Form, room_of
 from wellcal.expectations.decompose import (
     Targets,
     components_of,
@@ -58,6 +58,12 @@ class Term:
         """Elementary evaluations for one pair."""
         own = 0 if self.on_predictions is None else self.on_predictions.width
         return own + self.on_targets.width
+
+    @property
+    def room(self) -> int:
+        """Numbers that one pair fills on the way."""
+        own = 0 if self.on_predictions is None else room_of(self.on_predictions)
+        return own + room_of(self.on_targets)
 
     def tile(self, ops: Ops, a: TermRows, b: TermRows) -> Array:
         """All pairs of rows."""
@@ -118,6 +124,11 @@ class Problem:
     def width(self) -> int:
         """Elementary evaluations for one pair."""
         return sum(term.width for term in self.terms)
+
+    @property
+    def room(self) -> int:
+        """Numbers that one pair fills on the way, from which engines choose the size of a tile."""
+        return sum(term.room for term in self.terms)
 
     def tile(self, a: ProblemRows, b: ProblemRows) -> Array:
         """h for all pairs of rows, ``(len(a), len(b))``."""

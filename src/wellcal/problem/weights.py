@@ -25,7 +25,7 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, first_array
-from wellcal.expectations.bilinear import Form
+from wellcal.expectations.bilinear import Form, room_of
 from wellcal.problem.problem import Problem, Term, TermRows
 
 
@@ -85,6 +85,11 @@ class WeightedForm:
     def width(self) -> int:
         """That of the other form."""
         return self.inner.width
+
+    @property
+    def room(self) -> int:
+        """That of the other form."""
+        return room_of(self.inner)
 
     @property
     def calls_user(self) -> bool:
