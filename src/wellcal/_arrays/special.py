@@ -274,7 +274,9 @@ def count_quantile(
     seldom more than a few counts off, and goes on where it has not ended.
     """
     shape = np.broadcast_shapes(u.shape, mean.shape)
-    level, centre, spread, *rest = (np.broadcast_to(a, shape).ravel() for a in (u, mean, variance, *parameters))
+    level, centre, spread, *rest = (
+        np.broadcast_to(a, shape).ravel() for a in (u, mean, variance, *parameters)
+    )
     usable = (level >= 0) & (level < 1)
     target = np.where(usable, level, 0.0)
 

@@ -1,4 +1,4 @@
-"""Expectations of kernels under predictions of counts: one matrix product for all pairs, however wide they are.
+"""Expectations of kernels under predictions of counts: one matrix product for all pairs, however wide.
 
 A prediction is its probabilities at the nodes of a :class:`~wellcal.expectations.lattice.Lattice`. From there
 two ways lead to ``<P_i - d(y_i), P_j - d(y_j)>``, and the plan takes the one with the shorter products:
@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -29,8 +29,9 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     widen,
 )
-from wellcal._arrays.ops import Ops
-from wellcal.expectations.bilinear import ElementForm, FiniteForm, Measure, WeightRows
+from wellcal.expectations.bilinear import ElementForm, FiniteForm, WeightRows
+from wellcal.expectations.count_basis import CountBasis, count_basis
+from wellcal.expectations.count_form import CountForm, CountRows
 from wellcal.expectations.decompose import Components, Side, Targets, components_of, merged, target_components
 from wellcal.expectations.gaussian_features import PER_SCALE, REACH
 from wellcal.expectations.lattice import Lattice, Nodes, lattice_of
@@ -40,6 +41,7 @@ from wellcal.kernels.targets import Delta, Gaussian
 from wellcal.predictions import Predictions
 
 _PAIRS = 64  # features that cost as much as a kernel between two targets
+_MOST_COUNTS = 1_000_000
 _NORM = math.sqrt(1.0 / (PER_SCALE * math.sqrt(0.5 * math.pi)))
 
 Summand: TypeAlias = tuple[float, Gaussian | Delta]
@@ -65,10 +67,21 @@ def count_summands(kernel: Kernel) -> list[Summand] | None:
 
 @dataclass(frozen=True)
 class _Memory:
-    """The nodes of a batch, and what was made of its probabilities there, by kernel and way."""
+    """The nodes of a batch, and what was made of its probabilities there, by kernel and way.
+
+    Where predictions are sums of a few representatives (:mod:`~wellcal.expectations.count_basis`), these take
+    the place of the nodes, and their weights that of the probabilities.
+    """
 
     nodes: Nodes | None
+    basis: CountBasis | None
     tables: dict[tuple[Kernel | None, bool], NDArray] = field(default_factory=lambda: {})
+
+    @property
+    def size(self) -> int:
+        """Numbers that a prediction is given by: probabilities at nodes, or weights of representatives."""
+        assert self.nodes is not None
+        return self.nodes.lattice.size if self.basis is None else len(self.basis.points)
 
 
 _remembered: WeakKeyDictionary[Predictions, _Memory] = WeakKeyDictionary()
@@ -82,94 +95,14 @@ def _memory(batches: Sequence[Predictions]) -> _Memory:
     known = None if single is None else _remembered.get(single)
     if known is None:
         components = [in_numpy(part) for batch in batches for part, _ in components_of(batch)]
-        known = _Memory(lattice_of(components))
+        basis = None if single is None or len(components) > 1 else count_basis(components[0])
+        known = _Memory(lattice_of(components) if basis is None else basis.nodes, basis)
         if single is not None:
             _remembered[single] = known
     return known
 
 
 # -- the plan ----------------------------------------------------------------------------------
-
-
-class CountRows(NamedTuple):
-    """Rows of a measure with targets in it: its products with another are those of `left` and `right`.
-
-    Attributes
-    ----------
-    left
-        The kernel between the whole measure and the nodes, ``(n, G)``; with predictions in the measure,
-        also their probabilities at the nodes: ``(n, 2 G)``.
-    right
-        The probabilities, and the kernel between the targets and the nodes; without predictions the latter.
-    targets
-        The targets as points.
-    """
-
-    left: Array
-    right: Array
-    targets: Measure
-
-
-@dataclass(frozen=True)
-class CountForm:
-    """Bilinear form between measures on counts by their nodes; targets meet pair by pair.
-
-    Attributes
-    ----------
-    points
-        The form between targets.
-    size
-        Number of nodes.
-    """
-
-    points: ElementForm
-    size: int
-
-    calls_user = False
-
-    @property
-    def width(self) -> int:
-        """Two products, and the targets."""
-        return self.size // 8 + self.points.width
-
-    @property
-    def room(self) -> int:
-        """The products, and the targets."""
-        return 1 + self.points.width
-
-    def tile(self, ops: Ops, a: CountRows | WeightRows, b: CountRows | WeightRows) -> Array:
-        """All pairs of rows."""
-        xp = ops.xp
-        factors = self._factors(a, b)
-        total: Array = None if factors is None else xp.matmul(factors[0], xp.matrix_transpose(factors[1]))
-        if isinstance(a, CountRows) and isinstance(b, CountRows):
-            between = self.points.tile(ops, a.targets, b.targets)
-            total = between if total is None else total + between
-        return total
-
-    def paired(self, ops: Ops, a: CountRows | WeightRows, b: CountRows | WeightRows) -> Array:
-        """Matching rows."""
-        factors = self._factors(a, b)
-        total: Array = None if factors is None else ops.xp.sum(factors[0] * factors[1], axis=1)
-        if isinstance(a, CountRows) and isinstance(b, CountRows):
-            between = self.points.paired(ops, a.targets, b.targets)
-            total = between if total is None else total + between
-        return total
-
-    def _factors(self, a: CountRows | WeightRows, b: CountRows | WeightRows) -> tuple[Array, Array] | None:
-        """Arrays whose products are all but the kernel between targets; None where that is all."""
-        size = self.size
-        if isinstance(a, CountRows) and isinstance(b, CountRows):
-            full = a.left.shape[1] > size, b.left.shape[1] > size
-            if full == (True, True):
-                return a.left, b.right
-            if full == (False, False):
-                return None
-            return (a.left[:, size:], b.right) if full[0] else (a.right, b.right[:, :size])
-        if isinstance(a, CountRows):
-            return a.left[:, :size], b.weights
-        assert isinstance(b, CountRows)  # without targets there is a FiniteForm
-        return a.weights, b.left[:, :size]
 
 
 @dataclass(frozen=True)
@@ -200,7 +133,7 @@ class CountPlan:
     @property
     def size(self) -> int:
         """Length of the products."""
-        return self.lattice.size if self.centres is None else len(self.centres)
+        return self.memory.size if self.centres is None else len(self.centres)
 
     def rows(self, measure: list[tuple[float, Side]]) -> WeightRows | CountRows:
         """Features of a measure; or its probabilities at the nodes, and its targets."""
@@ -285,6 +218,8 @@ class CountPlan:
         return _remembered.get(predictions) is self.memory
 
     def _probabilities(self, predictions: Predictions) -> Array:
+        if self.memory.basis is not None:
+            return self.memory.basis.weights(predictions)
         seen = (
             self.memory.nodes.blocks if self.memory.nodes is not None and self._is_own(predictions) else None
         )
@@ -296,19 +231,21 @@ class CountPlan:
         return total
 
     def _image(self, predictions: Predictions) -> Array:
-        if predictions.ops.differentiable:
-            probabilities = self.probabilities(predictions)
+        if predictions.ops.differentiable or self.centres is None or self.memory.basis is not None:
             table = self._gram() if self.centres is None else self._features()
+            if not predictions.ops.differentiable:
+                batches = self._in_chunks(predictions)
+                return concat_rows([self.probabilities(batch) @ table for batch in batches])
+            probabilities = self.probabilities(predictions)
             return namespace(probabilities).matmul(probabilities, widen(from_numpy(table, probabilities)))
-        n = len(predictions)
-        chunks = list(in_chunks(n, self.lattice.size, within=_MOST_REMEMBERED))
-        batches = [predictions] if len(chunks) == 1 else [predictions[rows] for rows in chunks]
-        if self.centres is None:
-            gram = self._gram()
-            return concat_rows([self.probabilities(batch) @ gram for batch in batches])
         scale, at = self._feature_scale()
-        parts = [self.lattice.averaged(self.probabilities(batch), scale, at) for batch in batches]
-        return _NORM * concat_rows(parts)
+        batches = self._in_chunks(predictions)
+        return _NORM * concat_rows([self.lattice.averaged(self.probabilities(b), scale, at) for b in batches])
+
+    def _in_chunks(self, predictions: Predictions) -> list[Predictions]:
+        """The predictions, or parts of them whose probabilities fit the memory."""
+        chunks = list(in_chunks(len(predictions), self.memory.size, within=_MOST_REMEMBERED))
+        return [predictions] if len(chunks) == 1 else [predictions[rows] for rows in chunks]
 
     def _own_centres(self) -> NDArray:
         return centres_of(self.lattice, self._gaussian.lengthscale)
@@ -320,8 +257,14 @@ class CountPlan:
         return kernel
 
     def _features(self) -> NDArray:
-        """Features of the measures that nodes stand for, ``(G, M)``."""
-        return _NORM * self.lattice.smoothed(*self._feature_scale()).T
+        """Features of the measures that nodes, or representatives, stand for: ``(G, M)``."""
+        return _NORM * self._smoothed(*self._feature_scale()).T
+
+    def _smoothed(self, lengthscale: float, at: NDArray) -> NDArray:
+        """Expectations of a Gaussian kernel under nodes or representatives, ``(len(at), G)``."""
+        if self.memory.basis is None:
+            return self.lattice.smoothed(lengthscale, at)
+        return self.lattice.averaged(self.memory.basis.probabilities, lengthscale, at).T
 
     def _feature_scale(self) -> tuple[float, NDArray]:
         """Length scale of features, and where they are centred."""
@@ -329,13 +272,16 @@ class CountPlan:
         return scale / math.sqrt(2.0), self._own_centres() * (scale / PER_SCALE)
 
     def _gram(self) -> NDArray:
+        """The kernel between nodes, or between representatives."""
         total = np.zeros((self.lattice.size, self.lattice.size))
         for factor, kernel in self.summands:
             if isinstance(kernel, Gaussian):
                 total += factor * self.lattice.gram(float(kernel.lengthscale))
             else:
                 total += factor * np.diag(self.lattice.weights())
-        return total
+        if self.memory.basis is None:
+            return total
+        return self.memory.basis.probabilities @ total @ self.memory.basis.probabilities.T
 
     # -- targets -------------------------------------------------------------------------------
 
@@ -352,18 +298,22 @@ class CountPlan:
             gap = (counts[:, None] - self.centres[None, :] * (scale / PER_SCALE)) / scale
             with np.errstate(under="ignore"):
                 return _NORM * np.exp(-gap * gap)
-        total = np.zeros((len(counts), self.lattice.size))
+        total = np.zeros((len(counts), self.memory.size))
         for factor, kernel in self.summands:
             if isinstance(kernel, Gaussian):
-                total += factor * self.lattice.smoothed(float(kernel.lengthscale), counts)
+                total += factor * self._smoothed(float(kernel.lengthscale), counts)
             else:
-                total += factor * self.lattice.positions(counts)
+                found = self.lattice.positions(counts)
+                basis = self.memory.basis
+                total += factor * (found if basis is None else found @ basis.probabilities.T)
         return total
 
     def describe(self) -> str:
         """How expectations are found, for the provenance of a result."""
         counts = self.lattice.count
         nodes = f"{self.lattice.size} nodes for {counts} counts, exact to 1e-13"
+        if self.memory.basis is not None:
+            nodes = f"{self.memory.size} representatives on {nodes}"
         return nodes if self.centres is None else f"{self.size} features of {nodes}"
 
 
@@ -394,7 +344,10 @@ def count_plan(kernel: Kernel, sides: Sequence[Side]) -> CountPlan | None:
     if memory.nodes is None:
         return None
     lattice = memory.nodes.lattice
-    by_nodes = 2 * lattice.size + _PAIRS
+    scales = [float(kernel.lengthscale) for _, kernel in summands if isinstance(kernel, Gaussian)]
+    if lattice.count > _MOST_COUNTS and min(scales, default=math.inf) < 2.0:
+        return None  # products would have to be summed count by count
+    by_nodes = 2 * memory.size + _PAIRS
     by_grid = lattice.count if lattice.dense else math.inf
     if len(summands) == 1 and isinstance(summands[0][1], Gaussian) and summands[0][0] == 1.0:
         scale = float(summands[0][1].lengthscale)

@@ -16,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from scipy import linalg
 
+from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import Array, NDArray, widen
 from wellcal._arrays.registry import Rules
 from wellcal._arrays.special import negative_binomial_log_prob, poisson_log_prob, quiet
@@ -39,6 +41,7 @@ _RESOLVED = 1e-13  # size of the last coefficients, as a probability
 _RUN = 64  # counts from one logarithm to the next; between, probabilities follow from their neighbours
 _QUADRATURE = 48  # nodes for a kernel on a part of a long panel
 _PART = 5.0  # length of such a part, in length scales
+_SMOOTH_FROM = 1.4  # length scale from which sums over counts and integrals agree: exp(-2 (pi l)^2) = 2e-17
 _REACH = 9.0  # length scales beyond which a Gaussian kernel is zero to rounding
 
 
@@ -175,7 +178,7 @@ class Panel:
         return (values * self.weights) @ polynomials(self.count, len(self.nodes), self.nodes - self.start).T
 
     def basis(self, t: NDArray) -> NDArray:
-        """L_g(t), ``(len(t), m)``, for t within the panel; for a panel without thinning, where t is node g."""
+        """L_g(t), ``(len(t), m)``, for t within the panel; whether t is node g, where every count is one."""
         if not self.long:
             return (t[:, None] == self.nodes[None, :]).astype(np.float64)
         at_nodes = polynomials(self.count, len(self.nodes), self.nodes - self.start) * self.weights
@@ -205,7 +208,7 @@ def _off_diagonal(count: int, nodes: int) -> NDArray:
 
 
 def polynomials(count: int, size: int, t: NDArray) -> NDArray:
-    """The first `size` polynomials that are orthonormal over 0, 1, ..., count - 1, at t: ``(size, len(t))``."""
+    """The first `size` polynomials that are orthonormal over 0, ..., count - 1, at t: ``(size, len(t))``."""
     beta = _off_diagonal(count, size)
     x = t - 0.5 * (count - 1)
     out = np.empty((size, len(t)))
@@ -258,7 +261,7 @@ class Lattice:
     def columns(self) -> list[slice]:
         """Where the nodes of each panel stand."""
         ends = np.cumsum([0, *(len(panel.nodes) for panel in self.panels)]).tolist()
-        return [slice(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+        return [slice(a, b) for a, b in pairwise(ends)]
 
     def parts(self, lengthscale: float, at: NDArray) -> Iterator[Part]:
         """Points on which a Gaussian kernel times a polynomial is summed exactly, near arguments `at`."""
@@ -274,7 +277,7 @@ class Lattice:
                 points = np.concatenate([x for x, _ in rules])
                 measures = panel.basis(points) * np.concatenate([w for _, w in rules])[:, None]
                 ends = np.cumsum([0, *(len(x) for x, _ in rules)]).tolist()
-                for k, a, b in zip(near, ends, ends[1:], strict=False):
+                for k, (a, b) in zip(near, pairwise(ends), strict=True):
                     yield Part(points[a:b], measures[a:b], columns, slice(int(first[k]), int(last[k])))
             elif rules:
                 for k in near:
@@ -284,7 +287,7 @@ class Lattice:
                     yield Part(counts, None, into, slice(int(first[k]), int(last[k])))
 
     def smoothed(self, lengthscale: float, at: NDArray) -> NDArray:
-        """``sum_k L_g(k) exp(-(k - u)^2 / (2 l^2))`` for nodes g and u in ascending order: ``(len(at), size)``."""
+        """``sum_k L_g(k) exp(-(k - u)^2 / (2 l^2))``, ``(len(at), size)``, for nodes g and ascending u."""
         out = np.zeros((len(at), self.size))
         for part in self.parts(lengthscale, at):
             out[part.rows, part.columns] += _values(part, lengthscale, at)
@@ -301,13 +304,21 @@ class Lattice:
         return out
 
     def gram(self, lengthscale: float) -> NDArray:
-        """The kernel between nodes: ``p Q p'`` is E k(Z, Z') for probabilities p and p' at the nodes.
+        """The kernel between nodes, ``(size, size)``: ``p Q p'`` is E exp(-(Z - Z')^2 / (2 l^2)).
 
         Probabilities that are smooth on a panel are smooth once averaged by the kernel, and the rule of the
-        panel sums their products.
+        panel sums their products. A kernel that tells neighbours apart is no average: its products are
+        summed count by count.
         """
-        half = 0.5 * self.weights()[:, None] * self.smoothed(lengthscale, self.nodes)
-        return half + half.T
+        if lengthscale >= _SMOOTH_FROM:
+            half = 0.5 * self.weights()[:, None] * self.smoothed(lengthscale, self.nodes)
+            return half + half.T
+        out = np.zeros((self.size, self.size))
+        for panel, columns in zip(self.panels, self.columns(), strict=True):
+            for some in in_chunks(panel.count, self.size):
+                counts = panel.start + np.arange(some.start, some.stop)
+                out[columns] += panel.basis(counts).T @ self.smoothed(lengthscale, counts)
+        return out
 
     def positions(self, counts: NDArray) -> NDArray:
         """L_g(k), ``(len(counts), size)``: zero for counts that no prediction expects."""

@@ -51,6 +51,7 @@ from wellcal.problem.rectangles import InChunks, VisitsRectangles
 Column = Callable[[int], NDArray]
 """Kernel values ``(R, m)`` of R sets of m targets at location j."""
 
+_FEW_COUNTS = 512  # so many need not be looked for
 _ROUNDING = 1e-13  # of expectations in closed form, relative to the largest at a location
 
 
@@ -273,11 +274,18 @@ class _TensorTerm:
         return lambda j: at(ops, own, tuple(self.points[j]))
 
     def _counts(self, targets: NDArray) -> tuple[NDArray | None, NDArray | None]:
-        """Values at all counts between the smallest and the largest, where these are few."""
+        """Values at all counts between the smallest and the largest, or at those that occur, where few do."""
         low, high = float(targets.min()), float(targets.max())
-        if high - low >= targets.size:
-            return None, None
-        return self._matrix(np.arange(low, high + 1.0)), (targets - low).astype(np.intp)
+        if high - low < _FEW_COUNTS:
+            return self._matrix(np.arange(low, high + 1.0)), (targets - low).astype(np.intp)
+        if high - low < 64.0 * targets.size:  # marks are quicker than sorting
+            marks = np.zeros(int(high - low) + 1, dtype=np.intp)
+            codes = (targets - low).astype(np.intp)
+            marks[codes] = 1
+            counts = np.flatnonzero(marks) + low
+            marks = np.cumsum(marks) - 1
+            return (None, None) if 2 * len(counts) > targets.size else (self._matrix(counts), marks[codes])
+        return None, None
 
     def _codes(self, targets: Array, cases: slice) -> Array:
         return self.predictions[cases].bins(targets) if isinstance(self.predictions, Quantiles) else targets

@@ -74,7 +74,11 @@ class CountTerm:
     @classmethod
     def prepare(cls, kernel: Kernel, predictions: Predictions, scheme: Plan) -> CountTerm | None:
         """What depends on the predictions alone; None for other targets, and for users' functions."""
-        if predictions.target_kind != "counts" or not isinstance(kernel, TargetKernel) or not kernel.elementwise:
+        if (
+            predictions.target_kind != "counts"
+            or not isinstance(kernel, TargetKernel)
+            or not kernel.elementwise
+        ):
             return None
         form = ElementForm(kernel, 1, 1)
         if isinstance(scheme, GridPlan):
@@ -127,7 +131,7 @@ class CountTerm:
         return np.concatenate(parts)
 
     def tables(self, rows_of: Callable[[Chunk], NDArray]) -> Tables:
-        """Tables for kernels on predictions whose values ``(q, len(i), n)``, zero at (i, i), are given by rows."""
+        """Tables for kernels on predictions, given by rows: ``(q, len(i), n)``, zero at (i, i)."""
         chunks = list(in_chunks(len(self.left), len(self.left)))
         sums = np.concatenate([rows_of(i) @ self.left for i in chunks], axis=1)
         return Tables(0.5 * np.einsum("qnd,nd->q", sums, self.right), sums)
