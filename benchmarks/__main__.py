@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from wellcal._arrays.commands import run_module
+
+    run_module("benchmarks.__main__")
+
 import argparse
 import sys
 import time
@@ -10,6 +15,7 @@ from collections.abc import Callable
 from benchmarks import (
     calibration_studies,
     estimator_studies,
+    linear_speed,
     measure_studies,
     memory_limits,
     recalibration_studies,
@@ -32,6 +38,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "power": calibration_studies.power,
     "paper-tests": calibration_studies.paper_tests,
     "test-speed": test_speed.test_speed,
+    "linear": linear_speed.linear,
     "measures": measure_studies.measures,
     "compare": where_and_when.comparison,
     "witness": where_and_when.groups,
@@ -61,7 +68,3 @@ def main(arguments: list[str] | None = None) -> int:
         failures.extend(section.failures)
     print(f"{time.perf_counter() - started:.0f} s in all", *failures, sep="\n", file=sys.stderr)
     return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

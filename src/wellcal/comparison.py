@@ -21,10 +21,11 @@ from wellcal.hypotests.setup import Setup, make_setup, numpy_batch
 from wellcal.kernels.base import Kernel
 from wellcal.measures.by_case import contributions
 from wellcal.measures.estimate import Estimate, Interval, estimate_text
-from wellcal.measures.presentation import Presentable, Row, pvalue_text
+from wellcal.measures.presentation import Presentable, Row, pvalue_phrase
 from wellcal.predictions import Bernoulli, Categorical, Mixture, Predictions
 from wellcal.predictions.base import as_generator, check_inputs
 from wellcal.predictions.batches import concatenate
+from wellcal.predictions.spaces import check_one_space
 from wellcal.problem.defaults import SUBSAMPLE, default_kernel
 from wellcal.problem.weights import check_weights, effective_size
 
@@ -104,12 +105,12 @@ class Comparison(Presentable):
         }
 
     def _headline(self) -> str:
-        return f"Comparison: {self.verdict}; p = {pvalue_text(self.pvalue)} ({self.n_samples:,} cases)"
+        return f"Comparison: {self.verdict}; {pvalue_phrase(self.pvalue)} ({self.n_samples:,} cases)"
 
     def _rows(self) -> list[Row]:
         rows: list[Row] = []
         for name, estimate, test in zip("AB", (self.a, self.b), self.tests, strict=True):
-            tested = f"calibration test: p = {pvalue_text(test.pvalue)} ({test.method})"
+            tested = f"calibration test: {test.pvalue_statement} ({test.method})"
             rows.append((f"SKCE of {name}", f"{estimate_text(estimate)}; {tested}"))
         text = estimate_text(self.estimate)
         if not self.degenerate:
@@ -210,6 +211,7 @@ def compare(
     if common is None:
         common = pooled_kernel(*_checked_pair(y, pred_a, pred_b), expectations=expectations)
     setups = [_setup(name, y, p, common, options) for name, p in zip(_NAMES, (pred_a, pred_b), strict=True)]
+    check_one_space([setup.predictions for setup in setups], _NAMES)
     n = setups[0].n_samples
     if n < 3:
         raise ValueError(f"a comparison needs at least 3 cases, found {n}; collect more")
