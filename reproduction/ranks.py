@@ -1,14 +1,15 @@
 """Whether published numbers could have come from our code: their ranks among repeats of our own.
 
-The published experiment and our repeats of it are, if we do what the authors did, exchangeable: nothing tells one
-from the others. So a statistic that treats them alike has, for the published one, every rank among them with the
-same probability, whatever the distribution of the numbers and however they depend on each other. Two such tests
-are made for each experiment, each at half of `ALPHA`:
+The published experiment and our repeats of it are, if we do what the authors did, exchangeable: nothing
+tells one from the others. So a statistic that treats them alike has, for the published one, every rank among
+them with the same probability, whatever the distribution of the numbers and however they depend on each
+other. Two such tests are made for each experiment, each at half of `ALPHA`:
 
-- of each cell: its distance from the others, in their standard deviations, is ranked among the largest distance
-  over all cells of each repeat, so that all cells together raise a false alarm with that probability at most;
-- of all cells together: x' (S + I)^-1 x of the distances x, with S their correlations, is ranked among repeats.
-  Many small shifts, and combinations that repeats do not have, show there.
+- of each cell: its distance from the others, in their standard deviations, is ranked among the largest
+  distance over all cells of each repeat, so that all cells together raise a false alarm with that
+  probability at most;
+- of all cells together: x' (S + I)^-1 x of the distances x, with S their correlations, is ranked among
+  repeats. Many small shifts, and combinations that repeats do not have, show there.
 
 A cell whose bounds cover every possible value cannot fail, and is left out.
 """
@@ -62,9 +63,10 @@ def asinh_scale(width: float) -> Scale:
 
 
 def proportion_scale(count: int) -> Scale:
-    """For proportions of `count`: Anscombe's angle, where their standard deviation is about 1 / (2 sqrt(count)).
+    """For proportions of `count`: Anscombe's angle.
 
-    The floor is 0.7 times that: a proportion that is the same in all repeats but one is no surprise there.
+    Their standard deviation is about 1 / (2 sqrt(count)) there. The floor is 0.7 times that: a proportion
+    that is the same in all repeats but one is no surprise there.
     """
     total = count + 0.75
 
@@ -272,9 +274,11 @@ def _covers_all(cells: Mapping[Key, Repeated], rows: FloatArray, floors: FloatAr
 
 def _pooled_pvalue(rows: FloatArray, floors: FloatArray) -> float:
     """Rank of x' (S + I)^-1 x among all rows, x in standard deviations and S their mean of x x'."""
-    deviations = np.maximum(np.std(rows, axis=0, ddof=1), floors)
+    deviations = np.std(rows, axis=0, ddof=1)
+    deviations = np.maximum(np.where(np.ptp(rows, axis=0) > 0.0, deviations, 0.0), floors)
     centred = rows - rows.mean(axis=0)
     x = np.divide(centred, deviations, out=np.zeros_like(centred), where=deviations > 0.0)
     inner = x.T @ x / len(x) + np.eye(x.shape[1])
-    values = np.einsum("ij,ji->i", x, np.linalg.solve(inner, x.T))
+    solved: FloatArray = np.linalg.solve(inner, x.T)
+    values: FloatArray = np.einsum("ij,ji->i", x, solved)
     return float(np.mean(values >= values[0] * (1.0 - 1e-10)))

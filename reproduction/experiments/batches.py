@@ -1,8 +1,8 @@
 """Sums of h over all pairs for many small data sets of the paper's synthetic models at once.
 
-Two hundred repeats of an experiment with 500 data sets in each cell are 10 million data sets: too many for one
-call of :func:`wellcal.skce` each. All predictions are N(c 1_d, s^2 I) with one s, which makes h cheap. Every cell
-holds some of these sums to the library (`estimators.estimate`).
+Two hundred repeats of an experiment with 500 data sets in each cell are 10 million data sets: too many for
+one call of :func:`wellcal.skce` each. All predictions are N(c 1_d, s^2 I) with one s, which makes h cheap.
+Every cell holds some of these sums to the library (`estimators.estimate`).
 """
 
 from __future__ import annotations
@@ -56,9 +56,7 @@ def _sums_by_tiles(centres: FloatArray, y: FloatArray, spread: float, lengthscal
         rows = slice(i, i + _TILE)
         for j in range(0, i + 1, _TILE):
             columns = slice(j, j + _TILE)
-            tiles = [
-                a[:, rows] @ np.swapaxes(b[:, columns], 1, 2) for a, b in zip(left, right, strict=True)
-            ]
+            tiles = [a[:, rows] @ np.swapaxes(b[:, columns], 1, 2) for a, b in zip(left, right, strict=True)]
             h = _combine(tiles, weights)
             gaps = np.abs(centres[:, rows, None] - centres[:, None, columns])
             gaps *= -rate
@@ -84,7 +82,9 @@ def _combine(tiles: list[FloatArray], weights: tuple[float, float]) -> FloatArra
     return observed
 
 
-def _exponents(centres: FloatArray, y: FloatArray, spread: float) -> tuple[list[FloatArray], list[FloatArray]]:
+def _exponents(
+    centres: FloatArray, y: FloatArray, spread: float
+) -> tuple[list[FloatArray], list[FloatArray]]:
     """Exponents of the four terms of h as products of two matrices: left and right factors."""
     d, one = y.shape[2], np.ones_like(centres)
     total, squared = y.sum(axis=2), np.einsum("bnd,bnd->bn", y, y)
@@ -106,9 +106,10 @@ def _exponents(centres: FloatArray, y: FloatArray, spread: float) -> tuple[list[
 def _sums_by_features(centres: FloatArray, y: FloatArray, spread: float, lengthscale: float) -> PairSums:
     """In one dimension k_Y is a sum of products of features, and k_P decays along sorted predictions.
 
-    With f_k(x) = exp(-x^2 / 2) x^k / sqrt(k!) the Gaussian kernel is the sum of f_k(x) f_k(x'); centred at 0.5,
-    24 of them leave out less than 1e-16 for targets within 1 of it. exp(-|c - c'| / l) along sorted c is a product
-    over the gaps between, so that one pass over the cases, in their order, gives the sum over all pairs.
+    With f_k(x) = exp(-x^2 / 2) x^k / sqrt(k!) the Gaussian kernel is the sum of f_k(x) f_k(x'); centred at
+    0.5, 24 of them leave out less than 1e-16 for targets within 1 of it. exp(-|c - c'| / l) along sorted c
+    is a product over the gaps between, so that one pass over the cases, in their order, gives the sum over
+    all pairs.
     """
     order = np.argsort(centres, axis=1)
     centres, y = (np.take_along_axis(a, order, axis=1) for a in (centres, y[:, :, 0]))

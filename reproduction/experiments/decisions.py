@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,24 +91,24 @@ FULL = Sizes(
     {4: 20_000, 16: 4000, 64: 4000, 256: 2000, 1024: 1000},
     1000,
     {4: 500, 16: 500, 64: 500, 256: 100, 1024: 20},
-    {4: 999, 16: 999, 64: 499, 256: 199, 1024: 199},
+    {4: 999, 16: 999, 64: 499, 256: 499, 1024: 499},
 )
-QUICK = Sizes({4: 1000, 16: 500}, 1000, {4: 20, 16: 20}, {4: 99, 16: 99}, location_sets=99)
+QUICK = Sizes({4: 1000, 16: 500}, 1000, {4: 20, 16: 20}, {4: 199, 16: 199}, location_sets=99)
 
 
-def stages(sizes: Sizes, seed: int, folder: Path, plant: Plant = NOTHING) -> list[list[Task]]:
-    """All tasks; none waits for another, and nothing is kept in `folder`."""
-    tasks: list[Task] = []
+def tasks(sizes: Sizes, seed: int, plant: Plant = NOTHING) -> list[Task]:
+    """All tasks, in no order."""
+    out: list[Task] = []
     for model in sizes.models:
         for d in sizes.dimensions:
-            tasks += _cme_tasks(sizes, seed, model, d, plant)
+            out += _cme_tasks(sizes, seed, model, d, plant)
             for n in sizes.cases:
-                tasks += _test_tasks(sizes, seed, model, d, n, plant)
-    return [tasks]
+                out += _test_tasks(sizes, seed, model, d, n, plant)
+    return out
 
 
 def _test_tasks(sizes: Sizes, seed: int, model: str, d: int, n: int, plant: Plant) -> list[Task]:
-    tasks: list[Task] = []
+    out: list[Task] = []
     ours = [name for name in OUR_TESTS if name != OUR_BOOTSTRAP] if n in sizes.our_sets else []
     for name in (*(test for test in sizes.tests if test != CME), *ours):
         resamples = sizes.bootstrap_resamples if name == BOOTSTRAP else sizes.exact_resamples.get(n, 0)
@@ -119,21 +118,21 @@ def _test_tasks(sizes: Sizes, seed: int, model: str, d: int, n: int, plant: Plan
         for part in pieces(count, max(1, round(_PIECE_SECONDS / cost))):
             key = f"{model} d={d} n={n} {name} {part.start}-{part.stop}"
             place = (seed, model, d, n, name, part.start, part.stop, resamples, plant)
-            tasks.append(Task(key, decide, place, cost * len(part)))
-    return tasks
+            out.append(Task(key, decide, place, cost * len(part)))
+    return out
 
 
 def _cme_tasks(sizes: Sizes, seed: int, model: str, d: int, plant: Plant) -> list[Task]:
     cases = tuple(n for n in sizes.cases if n > LOCATIONS)
     if CME not in sizes.tests:
         return []
-    tasks = [Task(f"{model} d={d} CME by the library", hold_cme, (seed, model, d, sizes.cases), 1.0)]
+    out = [Task(f"{model} d={d} CME by the library", hold_cme, (seed, model, d, sizes.cases), 1.0)]
     cost = _CME_SECONDS[d] * sum(cases) / 1360
     for part in pieces(sizes.location_sets, max(1, round(_PIECE_SECONDS / cost))):
         place = (seed, model, d, cases, part.start, part.stop, plant)
         key = f"{model} d={d} CME {part.start}-{part.stop}"
-        tasks.append(Task(key, repeat_cme, place, cost * len(part)))
-    return tasks
+        out.append(Task(key, repeat_cme, place, cost * len(part)))
+    return out
 
 
 # -- the paper's tests with SKCE, and ours ---------------------------------------------------
@@ -228,9 +227,7 @@ def repeat_cme(
         locations = fixed_locations(seed, model, d, index, plant)
         for n in cases:
             place = (published.MODELS.index(model), d, n, TESTS.index(CME), index)
-            data = draw_data_sets(
-                generator(seed, _STREAM, *place), published.DATA_SETS, n, d, model, plant
-            )
+            data = draw_data_sets(generator(seed, _STREAM, *place), published.DATA_SETS, n, d, model, plant)
             pvalues = cme_pvalues(data, locations, plant.lengthscale)
             rejected[str(n)].append(int(np.sum(pvalues <= ALPHA)))
     return {"model": model, "d": d, "start": start, "cme": rejected}
@@ -315,9 +312,10 @@ class Summary:
 def summarise(records: dict[str, Record], sizes: Sizes, seed: int) -> Summary:
     """Tables from the records of all tasks.
 
-    A decision is one of two things, and the published proportion says all about the 500 that are behind it. If we
-    do what the authors did, their decisions and ours are exchangeable: repeats of the published number are random
-    sets of 500 of them all. CME is repeated, since its locations are drawn once for many data sets.
+    A decision is one of two things, and the published proportion says all about the 500 that are behind it.
+    If we do what the authors did, their decisions and ours are exchangeable: repeats of the published number
+    are random sets of 500 of them all. CME is repeated, since its locations are drawn once for many data
+    sets.
     """
     counts: dict[Cell, int] = defaultdict(int)
     rejected: dict[Cell, int] = defaultdict(int)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,8 @@ NUMBERS = ("mean error", "variance")
 TRUTH_ERRORS = {1: 1.6e-4, 10: 1.0e-4}
 """Standard errors of the true value that the authors used, by dimension.
 
-It was the mean of 1000 unbiased estimates from 1000 cases each. Ours is the exact one; repeats add what theirs had.
+It was the mean of 1000 unbiased estimates from 1000 cases each. Ours is the exact one; repeats add what
+theirs had.
 """
 
 HELD = 1e-12
@@ -74,12 +75,12 @@ class Sizes:
 
 
 FULL = Sizes(published.SIZES, 500, 199, 20)
-QUICK = Sizes((4, 16, 64), 500, 99, 5)
+QUICK = Sizes((4, 16), 500, 99, 5)
 
 
-def stages(sizes: Sizes, seed: int, folder: Path, plant: Plant = NOTHING) -> list[list[Task]]:
-    """All tasks; none waits for another, and nothing is kept in `folder`."""
-    tasks: list[Task] = []
+def tasks(sizes: Sizes, seed: int, plant: Plant = NOTHING) -> list[Task]:
+    """All tasks, in no order."""
+    out: list[Task] = []
     for model_index, model in enumerate(published.MODELS):
         for d in published.DIMENSIONS:
             for n in sizes.cases:
@@ -87,11 +88,11 @@ def stages(sizes: Sizes, seed: int, folder: Path, plant: Plant = NOTHING) -> lis
                 for part in pieces(sizes.repeats, max(1, round(_PIECE_SECONDS / cost))):
                     place = (seed, model_index, d, n, part.start, part.stop, sizes.data_sets, plant)
                     key = f"{model} d={d} n={n} repeats {part.start}-{part.stop}"
-                    tasks.append(Task(key, repeat, place, cost * len(part)))
+                    out.append(Task(key, repeat, place, cost * len(part)))
                 if sizes.timed:
                     timed = (seed, model_index, d, n, sizes.data_sets, sizes.timed)
-                    tasks.append(Task(f"{model} d={d} n={n} times", measure, timed, 1e-3 * sizes.timed))
-    return [tasks]
+                    out.append(Task(f"{model} d={d} n={n} times", measure, timed, 1e-3 * sizes.timed))
+    return out
 
 
 def data_sets(
@@ -132,7 +133,7 @@ def _used_truth(seed: int, model: str, d: int, index: int, plant: Plant) -> floa
 def estimates(name: str, data: DataSets, lengthscale: float) -> FloatArray:
     """Estimates for all data sets, ``(B,)``."""
     count, n, d = data.y.shape
-    size = {"SKCE (B = 2)": 2, "SKCE (B = √n)": int(n**0.5)}.get(name, n)
+    size: int = {"SKCE (B = 2)": 2, "SKCE (B = √n)": math.isqrt(n), "SKCE (B = n)": n, "SKCE": n}[name]
     blocks = n // size
     centres = data.centres[:, : blocks * size].reshape(count * blocks, size)
     y = data.y[:, : blocks * size].reshape(count * blocks, size, d)
@@ -143,7 +144,7 @@ def estimates(name: str, data: DataSets, lengthscale: float) -> FloatArray:
 
 
 def measure(seed: int, model_index: int, d: int, n: int, count: int, timed: int) -> Record:
-    """Times of the library on the first data sets of each cell; its estimates must be those of the first repeat."""
+    """Times of the library on the first data sets of each cell, whose estimates must be ours."""
     engine = Tiled(threads=1)
     seconds: dict[str, float] = {}
     for name, options in ESTIMATORS.items():
@@ -157,8 +158,8 @@ def measure(seed: int, model_index: int, d: int, n: int, count: int, timed: int)
             times.append(time.perf_counter() - begin)
             if not abs(float(found) - known) <= HELD:
                 raise RuntimeError(
-                    f"{name}, d = {d}, n = {n}: the library estimates {float(found):.17g}, the sums over many "
-                    f"data sets {known:.17g}"
+                    f"{name}, d = {d}, n = {n}: the library estimates {float(found):.17g}, "
+                    f"the sums over many data sets {known:.17g}"
                 )
         seconds[name] = min(times)
     return {"model": published.MODELS[model_index], "d": d, "n": n, "seconds": seconds}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,7 +48,8 @@ SCALES: dict[str, Scale] = {
     "SKCE (unbiased)": asinh_scale(1e-3),
     "p-value": proportion_scale(RESAMPLES),
 }
-"""Scales of the paper's figure, where a number is the value at which one turns from linear to logarithmic; p-values
+"""Scales of the paper's figure, where a number is the value at which one turns from linear to logarithmic;
+p-values
 are proportions of resamples."""
 
 _STREAM, _TEST_STREAM = 4, 40
@@ -69,7 +69,8 @@ class Sizes:
     compared
         Iterations at which all repeats are evaluated; training ends with the last of them.
     first
-        Further iterations at which the first repeat is evaluated, for the figures; training goes on to the last.
+        Further iterations at which the first repeat is evaluated, for the figures; training goes on to the
+        last.
     scores
         Whether MSE, NLL and pinball loss are all that is evaluated.
     """
@@ -104,7 +105,7 @@ FULL = Sizes(
         sorted({*range(10, 101, 10), *range(25, 501, 25), *range(50, 1501, 50), *range(100, 5001, 100)})
     ),
 )
-QUICK = Sizes(repeats=99, compared=(0, 1, 2, 5, 10, 20), first=(50,), scores=True)
+QUICK = Sizes(repeats=99, compared=(1, 10, 20), first=(0, 2, 5, 50), scores=True)
 
 
 def draw_data(rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
@@ -126,15 +127,15 @@ def draw_data(rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]
     return x, mean + rng.normal(size=n)
 
 
-def stages(sizes: Sizes, seed: int, folder: Path, plant: Plant = NOTHING) -> list[list[Task]]:
-    """A task for each repeat; nothing is kept in `folder`."""
-    tasks: list[Task] = []
+def tasks(sizes: Sizes, seed: int, plant: Plant = NOTHING) -> list[Task]:
+    """A task for each repeat."""
+    out: list[Task] = []
     for repeat in range(sizes.repeats):
         at = tuple(sizes.evaluated(repeat))
         evaluation = 0.01 if sizes.scores else _SECONDS_PER_EVALUATION * (3.0 if repeat == 0 else 1.0)
         cost = _SECONDS_PER_STEP * at[-1] + evaluation * len(at)
-        tasks.append(Task(f"repeat {repeat}", train, (seed, repeat, at, sizes.scores, plant), cost))
-    return [tasks]
+        out.append(Task(f"repeat {repeat}", train, (seed, repeat, at, sizes.scores, plant), cost))
+    return out
 
 
 def train(seed: int, repeat: int, evaluated: tuple[int, ...], scores: bool, plant: Plant) -> Record:
@@ -194,9 +195,7 @@ class Evaluation:
     def run(self, *, scores: bool = False, whole: bool = False) -> dict[str, Any]:
         """Statistics of models and ensemble; with `scores` no SKCE, with `whole` more ensembles."""
         means = self.networks.predict(self.x)
-        members = [
-            Normal(mean, np.full(len(self.y), s)) for mean, s in zip(means, self.spread, strict=True)
-        ]
+        members = [Normal(mean, np.full(len(self.y), s)) for mean, s in zip(means, self.spread, strict=True)]
         mixture = Mixture(members)
         models = [self._scores(member) for member in members]
         ensemble = self._scores(mixture)
@@ -206,7 +205,10 @@ class Evaluation:
                 model |= self._calibration(member, self.plant.kernel, index)
             forms = ensemble_forms(self.y, members, self.plant.lengthscale)
             rng = generator(self.seed, _TEST_STREAM, *self.place, NETWORKS)
-            ensemble |= {"SKCE (biased)": biased_skce(forms.full), "SKCE (unbiased)": unbiased_skce(forms.full)}
+            ensemble |= {
+                "SKCE (biased)": biased_skce(forms.full),
+                "SKCE (unbiased)": unbiased_skce(forms.full),
+            }
             out["published formula"] = {
                 "SKCE (biased)": biased_skce(forms.left_out),
                 "SKCE (unbiased)": unbiased_skce(forms.left_out),
@@ -292,8 +294,8 @@ class Summary:
     Attributes
     ----------
     numbers
-        Published numbers and ours in each repeat: means over the ten models, and their ensemble by the formula of
-        the published values.
+        Published numbers and ours in each repeat: means over the ten models, and their ensemble by the
+        formula of the published values.
     ours
         Means of the p-value over the ten models by our statistic, in each repeat, by data set and iteration.
     trajectories
@@ -349,7 +351,9 @@ def _mean(values: list[float]) -> float:
 
 
 def _published_ensemble(evaluation: Any, statistic: str) -> float:
-    return float(evaluation.get("published formula", {}).get(statistic, evaluation["ensemble"].get(statistic)))
+    return float(
+        evaluation.get("published formula", {}).get(statistic, evaluation["ensemble"].get(statistic))
+    )
 
 
 def _trajectory(evaluations: dict[int, Any], data: str, statistic: str) -> Trajectory:

@@ -1,7 +1,7 @@
 """The paper's CME test on many data sets at once.
 
-:func:`wellcal.calibration_test` has it too, for one data set at a time and with all that belongs to a result. Here
-only decisions are wanted, for hundreds of data sets and hundreds of sets of locations.
+:func:`wellcal.calibration_test` has it too, for one data set at a time and with all that belongs to a
+result. Here only decisions are wanted, for hundreds of data sets and hundreds of sets of locations.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ For mixtures P = mean_i p_i and Q = mean_j q_j of K members each, the bilinear f
     < P - d(y), Q - d(z) > = sum_ij < p_i - d(y), q_j - d(z) > / K^2.
 
 The code behind the published values leaves out the pairs (i >= 2, j = 1). By linearity the part left out is
-(< P - d(y), q_1 - d(z) > - < p_1 - d(y), q_1 - d(z) > / K) / K. It is not symmetric: P belongs to the later of two
-cases in estimates, and to the later of two draws in the bootstrap.
+(< P - d(y), q_1 - d(z) > - < p_1 - d(y), q_1 - d(z) > / K) / K. It is not symmetric: P belongs to the later
+of two cases in estimates, and to the later of two draws in the bootstrap.
 """
 
 from __future__ import annotations
@@ -43,9 +43,7 @@ class EnsembleForms:
     left_out: FloatArray
 
 
-def ensemble_forms(
-    y: FloatArray, members: Sequence[wc.Normal], lengthscale: float = 1.0
-) -> EnsembleForms:
+def ensemble_forms(y: FloatArray, members: Sequence[wc.Normal], lengthscale: float = 1.0) -> EnsembleForms:
     """h of normals in equal shares under the paper's kernel for ensembles."""
     pred, first, share = wc.Mixture(list(members)), members[0], 1.0 / len(members)
     form = _form(TARGET_KERNEL, y, pred, pred)

@@ -1,8 +1,8 @@
 """Small fully connected networks, trained side by side.
 
-All parameters of a network lie in one array, so that Adam is a dozen passes over it; the networks are trained one
-after the other in each step, so that what they compute stays in the cache. This takes about half the time of
-batched products over all networks, and gives the same numbers.
+All parameters of a network lie in one array, so that Adam is a dozen passes over it; the networks are
+trained one after the other in each step, so that what they compute stays in the cache. This takes about half
+the time of batched products over all networks, and gives the same numbers.
 """
 
 from __future__ import annotations
@@ -98,9 +98,7 @@ class Networks:
             parameters -= root
 
 
-def _views(
-    arrays: FloatArray, shapes: list[tuple[int, int]]
-) -> tuple[list[FloatArray], list[FloatArray]]:
+def _views(arrays: FloatArray, shapes: list[tuple[int, int]]) -> tuple[list[FloatArray], list[FloatArray]]:
     """Weights and offsets of each layer, as parts of one array."""
     weights: list[FloatArray] = []
     offsets: list[FloatArray] = []
