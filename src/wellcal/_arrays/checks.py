@@ -7,7 +7,9 @@ shapes and dtypes always run.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import numbers
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from typing import Any, cast
 
 import numpy as np
@@ -37,13 +39,20 @@ def real_array(x: object, name: str, *, ndim: tuple[int, ...] = (1,), like: Arra
     return array
 
 
-def _floating(x: object, name: str, like: Array | None) -> Array:
-    given: Array = x if is_array(x) else _numeric(x, name)
-    if is_numpy(namespace(given)) and given.dtype.kind in "OUS":
-        given = _numeric(given, name)
+def numeric_array(x: Any, name: str) -> Array:
+    """`x` as an array of real numbers, of its own library or of NumPy; values and shape are not looked at."""
+    given: Array = x if type(x) is np.ndarray else plain_array(x, name)
     xp = namespace(given)
+    if is_numpy(xp):
+        return given if given.dtype.kind in "fiub" else _numeric(given, name)
     if not is_floating(given) and xp.isdtype(given.dtype, "complex floating"):
-        raise TypeError(f"{name} must be real, found dtype {given.dtype}")
+        raise TypeError(f"{name} must be real, found dtype {given.dtype}; give the part that is meant")
+    return given
+
+
+def _floating(x: object, name: str, like: Array | None) -> Array:
+    given = numeric_array(x, name)
+    xp = namespace(given)
     dtype = like.dtype if like is not None and not is_array(x) and is_floating(like) else None
     if like is not None and is_numpy(xp):
         xp = namespace(like)
@@ -51,18 +60,110 @@ def _floating(x: object, name: str, like: Array | None) -> Array:
     return given if is_floating(given) else xp.astype(given, default_float(xp))
 
 
-def _numeric(x: object, name: str) -> Array:
-    """A list, a column of a data frame or an array of objects as a NumPy array of numbers."""
+_NO_NUMBERS = {
+    "c": ("real", "give the part that is meant"),
+    "M": ("numbers, not dates", "give the time since a date in a unit of your choice"),
+    "m": ("numbers, not durations", "divide by a unit of time, as in x / np.timedelta64(1, 's')"),
+    "V": ("numbers, not records", "give one field, as in x['name']"),
+    "U": ("numeric, not texts", "convert them to numbers"),
+    "S": ("numeric, not texts", "convert them to numbers"),
+}
+"""Kinds of NumPy's arrays that are no numbers: what is wanted instead, and the remedy."""
+
+
+def plain_array(x: Any, name: str) -> Array:
+    """`x` as an array of its own library, or as NumPy's where it is none: a list, a column of a data frame.
+
+    Masked arrays, whose masks nothing here would respect, and tensors without values in memory are refused.
+
+    Examples
+    --------
+    >>> plain_array(np.ma.masked_greater([1.0, 5.0, 9.0], 4.0), "y")
+    Traceback (most recent call last):
+    TypeError: y is a masked array, and 2 of its 3 entries are masked; drop or impute these
+    """
+    if type(x) is np.ndarray:
+        return x
+    if isinstance(x, np.ma.MaskedArray):
+        masked = int(np.ma.count_masked(cast("Any", x)))
+        remedy = "drop or impute these" if masked else f"give {name}.data"
+        raise TypeError(
+            f"{name} is a masked array, and {masked} of its {x.size} entries are masked; {remedy}"
+        )
+    if is_array(x):
+        _check_in_memory(x, name)
+        return np.asarray(x) if isinstance(x, np.ndarray) else x
+    if isinstance(x, (str, bytes)):
+        raise TypeError(f"{name} must be an array or a list, found the one text {x!r}")
+    if isinstance(x, (set, frozenset, dict)):
+        raise TypeError(f"{name} must be an array or a list, found a {type(x).__name__}, which has no order")
+    if isinstance(x, Iterator):
+        raise TypeError(f"{name} must be an array or a list, found an iterator; give list({name})")
     try:
-        array: Array = np.asarray(x)
+        return np.asarray(x)
     except ValueError:
         raise ValueError(f"{name} is ragged: its rows have different lengths") from None
-    if array.dtype.kind in "OUS":
-        try:
-            return array.astype(np.float64)
-        except (TypeError, ValueError):
-            raise TypeError(f"{name} must be numeric, found dtype {array.dtype}") from None
+    except Exception as error:
+        raise TypeError(
+            f"{name} cannot be read as an array, found {type(x).__name__}: {error}; give an array or a list"
+        ) from error
+
+
+def _check_in_memory(x: Any, name: str) -> None:
+    """Reject tensors whose values are not there, or not one after the other."""
+    if getattr(x, "is_meta", False) is True:
+        raise TypeError(f"{name} is a tensor on the device 'meta', which has no values; give one that has")
+    layout = getattr(x, "layout", None)
+    if (layout is not None and str(layout).startswith("torch.") and str(layout) != "torch.strided") or (
+        getattr(x, "is_nested", False) is True
+    ):
+        raise TypeError(f"{name} is a tensor of layout {layout}; give a dense one, as in {name}.to_dense()")
+    if getattr(x, "is_quantized", False) is True:
+        raise TypeError(f"{name} is a quantised tensor; give {name}.dequantize()")
+
+
+def _numeric(array: Array, name: str) -> Array:
+    """An array of NumPy that holds numbers of another kind: objects that are numbers become floats."""
+    kind = array.dtype.kind
+    if kind != "O":
+        wanted, remedy = _NO_NUMBERS.get(kind, ("numeric", "convert it"))
+        raise TypeError(f"{name} must be {wanted}, found dtype {array.dtype}; {remedy}")
+    for position, item in enumerate(array.ravel().tolist()):
+        if not isinstance(item, (numbers.Real, Decimal, np.bool_)):
+            row = int(np.unravel_index(position, array.shape)[0]) if array.ndim else 0
+            raise TypeError(
+                f"{name} must be numeric, found dtype object with {_shown_object(item)} in row {row}; "
+                "convert it to numbers, and drop or impute missing ones"
+            )
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be numeric, found dtype {array.dtype}") from None
+
+
+def label_array(x: Any, name: str) -> Array:
+    """`x` as an array of labels: numbers, texts, dates or objects, not complex numbers or records."""
+    array = plain_array(x, name)
+    if is_numpy(namespace(array)) and array.dtype.kind in "cV":
+        raise TypeError(
+            f"{name} must be labels, found dtype {array.dtype}; {_NO_NUMBERS[array.dtype.kind][1]}"
+        )
     return array
+
+
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, or one of the values that do not equal themselves."""
+    same = label == label
+    return label is None or not (isinstance(same, (bool, np.bool_)) and bool(cast("bool", same)))
+
+
+def _shown_object(item: Any) -> str:
+    """A value, or its type where it is long to write."""
+    try:
+        text = repr(item)
+    except Exception:
+        text = ""
+    return text if 0 < len(text) <= 40 else f"an object of type {type(item).__name__}"
 
 
 def default_float(xp: Any) -> Any:
@@ -139,13 +240,22 @@ def probability_tolerance(array: Array) -> float:
 
 
 def positive_number(x: Any, name: str) -> Any:
-    """A positive finite number, or a zero-dimensional array of one (kept, for its gradient)."""
-    if is_array(x):
+    """A positive finite number, or a zero-dimensional array of one, kept for its gradient.
+
+    Arrays of NumPy, which have none, become numbers. A tensor that requires a gradient is a parameter that
+    training changes: it is kept itself, any other is copied.
+    """
+    if isinstance(x, np.ndarray) or is_array(x):
+        x = numeric_array(x, name)
         if x.ndim != 0:
             raise ValueError(f"{name} must be a number, found an array of shape {tuple(x.shape)}")
         if is_traced(x):
             return x
         value = float(to_numpy(x))
+        if isinstance(x, np.ndarray):
+            x = value
+        elif getattr(x, "requires_grad", None) is False:
+            x = x.clone()
     else:
         try:
             x = value = float(x)

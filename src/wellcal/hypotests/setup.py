@@ -17,6 +17,7 @@ from wellcal.measures._skce import estimate_blocks, estimate_unbiased
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import as_generator, check_inputs
+from wellcal.predictions.cases import per_case
 from wellcal.problem.at_locations import LocationKernel, location_kernel
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.locations import Locations
@@ -162,7 +163,7 @@ def make_setup(
         n_resamples=n_resamples,
         expectations=expectations,
         pooled=draws,
-        groups=number_clusters(groups, len(predictions)),
+        groups=number_clusters(per_case(groups, "groups", y, pred), len(predictions)),
         progress=Progress() if progress is None else progress,
     )
 

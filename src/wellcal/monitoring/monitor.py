@@ -15,6 +15,7 @@ from wellcal._arrays.chunks import rows_within
 from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.ownership import own_copy
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.resampling.targets import draw_targets, why_not_resampled
@@ -224,7 +225,7 @@ class Monitor:
             Where the monitor stands then. After an error it stands where it stood before.
         """
         checked, given = check_inputs(y, pred)
-        targets, batch = to_numpy(checked), numpy_batch(given)
+        targets, batch = own_copy(to_numpy(checked)), numpy_batch(given).with_index(None)
         reason = why_not_resampled(batch)
         if reason is not None:
             raise TypeError(f"a monitor draws from the predictions: {reason}")

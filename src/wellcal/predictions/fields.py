@@ -29,6 +29,10 @@ class Parameter:
     optional: bool = False
     computed: bool = False
 
+    def has_rows(self, x: object) -> bool:
+        """Whether `x` has a row for each prediction, rather than one that all of them share."""
+        return len(getattr(x, "shape", ())) >= self.ndim
+
     def check(self, array: Array, name: str) -> None:
         """Reject vectors that are too short, and values outside of the domain."""
         if array.ndim > 1 and array.shape[1] < self.columns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -85,7 +86,10 @@ class Samples(Predictions):
         """Targets as a floating array ``(n,)`` or ``(n, d)``, or as an array ``(n,)`` of objects."""
         if not self.holds_objects:
             return super().check_targets(y, name)
-        items: list[Any] = list(cast("Any", y))
+        y = self.align(y, name)
+        if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
+            raise TypeError(f"{name} must be one object for each prediction, found {type(y).__name__}")
+        items: list[Any] = list(cast("Iterable[Any]", y))
         check_same_length(len(items), name, len(self), "predictions")
         array = np.empty(len(items), dtype=object)
         for i, item in enumerate(items):
@@ -164,15 +168,24 @@ def _values(values: Any, like: Array | None) -> Array:
             check_ndim(values, "values", (2,))
             return values.astype(object)
         return real_array(values, "values", ndim=(2, 3), like=like)
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable) or isinstance(values, dict):
+        raise TypeError(f"values must be an array or rows of samples, found {type(values).__name__}")
     try:
-        numeric = np.asarray(values).dtype.kind in "biufc"
+        numeric = np.asarray(values).dtype.kind not in "OUS"
     except ValueError:
         numeric = False  # rows of different lengths, or objects that are sequences themselves
     return real_array(values, "values", ndim=(2, 3), like=like) if numeric else _object_table(values)
 
 
 def _object_table(values: Any) -> NDArray:
-    rows: list[list[Any]] = [list(row) for row in values]
+    rows: list[list[Any]] = []
+    for i, row in enumerate(values):
+        if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):
+            raise TypeError(
+                f"values must hold a row of samples for each prediction, found {row!r} as row {i}; "
+                "one sample each is [[sample], ...]"
+            )
+        rows.append(list(cast("Iterable[Any]", row)))
     sizes = {len(row) for row in rows}
     if len(sizes) > 1:
         short = next(i for i, row in enumerate(rows) if len(row) != len(rows[0]))

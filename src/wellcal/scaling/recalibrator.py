@@ -296,7 +296,7 @@ def numpy_data(y: object, pred: object) -> tuple[Any, Any]:
     check_supported(predictions)
     if is_traced(y, predictions.like):
         raise TypeError("fit looks at values and cannot be traced: call it outside of jax.jit and jax.grad")
-    return to_numpy(y), in_numpy(predictions)
+    return to_numpy(predictions.align(y)), in_numpy(predictions)
 
 
 def _warn_at_bound(found: Fitted, objective: str) -> None:

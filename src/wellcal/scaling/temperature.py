@@ -131,7 +131,8 @@ def _scaled(predictions: Predictions, T: Temperature) -> Predictions:
         return predictions.with_fields(components=tuple(_scaled(part, T) for part in predictions.components))
     rule = TEMPERATURES.find(type(predictions))
     assert rule is not None
-    return rule(predictions, T)
+    found = rule(predictions, T)
+    return found if predictions.case_index is None else found.with_index(predictions.case_index)
 
 
 @TEMPERATURES.register(Bernoulli)

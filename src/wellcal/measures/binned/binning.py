@@ -12,12 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import check_ndim, check_same_length, one_of, whole_number
+from wellcal._arrays.checks import check_ndim, check_same_length, one_of, plain_array, whole_number
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     from_numpy,
-    is_array,
     is_traced,
     namespace,
     stop_gradient,
@@ -240,7 +239,7 @@ def as_binning(binning: object, n_bins: int | None, default: Binning, n: int) ->
 def _given_bins(bins: Any, n: int) -> NDArray:
     if is_traced(bins):
         raise TypeError("binning must be known outside of jax.jit: the number of bins decides shapes")
-    array = to_numpy(bins) if is_array(bins) else np.asarray(bins)
+    array = to_numpy(plain_array(bins, "binning"))
     if array.dtype.kind not in "biu":
         raise TypeError(
             f"binning must be one of {', '.join(map(repr, BINNINGS))}, a rule such as UniformBins(15), or "

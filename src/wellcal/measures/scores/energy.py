@@ -36,6 +36,7 @@ from wellcal.measures.scores.ranked import crps_of_cases
 from wellcal.measures.scores.rules import ENERGY_RULES, shared_rule
 from wellcal.predictions import DiagonalNormal, Mixture, MultivariateNormal, Normal, Predictions, Samples
 from wellcal.predictions.base import check_inputs
+from wellcal.predictions.cases import per_case
 
 _POINTS = 256  # atoms for families without another form
 
@@ -98,7 +99,7 @@ def energy_score(
         scores, provenance = crps_of_cases(targets, predictions, fair)
     else:
         scores, provenance = _scores(targets, predictions, power, fair)
-    return mean_score(scores, "energy score", provenance, weights=weights)
+    return mean_score(scores, "energy score", provenance, weights=per_case(weights, "weights", y, pred))
 
 
 def _scores(

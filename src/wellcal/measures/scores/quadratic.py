@@ -11,6 +11,7 @@ from wellcal.measures.estimate import Estimate
 from wellcal.measures.scores._common import are_counts
 from wellcal.measures.scores.casewise import mean_score
 from wellcal.predictions.base import check_inputs
+from wellcal.predictions.cases import per_case
 
 
 def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights: object = None) -> Estimate:
@@ -68,4 +69,6 @@ def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights
             f"brier needs predictions of classes or counts, found {type(predictions).__name__}; "
             "wc.crps is the score for numbers"
         )
-    return mean_score(0.5 * scores if half else scores, "Brier score", weights=weights)
+    return mean_score(
+        0.5 * scores if half else scores, "Brier score", weights=per_case(weights, "weights", y, pred)
+    )

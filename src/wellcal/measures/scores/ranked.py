@@ -17,6 +17,7 @@ from wellcal.measures.scores.row_functions import by_rows
 from wellcal.measures.scores.rules import CRPS_RULES, MIXTURE_CRPS_RULES, CrpsRule, shared_rule
 from wellcal.predictions import Mixture, Predictions, Samples
 from wellcal.predictions.base import check_inputs
+from wellcal.predictions.cases import per_case
 
 
 def crps(y: object, pred: object, *, fair: bool | None = None, weights: object = None) -> Estimate:
@@ -62,7 +63,7 @@ def crps(y: object, pred: object, *, fair: bool | None = None, weights: object =
     if fair is not None and not isinstance(predictions, Samples):
         raise ValueError(f"fair is for Samples, found {type(predictions).__name__}")
     scores, provenance = crps_of_cases(targets, predictions, fair)
-    return mean_score(scores, "CRPS", provenance, weights=weights)
+    return mean_score(scores, "CRPS", provenance, weights=per_case(weights, "weights", y, pred))
 
 
 def crps_of_cases(

@@ -30,6 +30,7 @@ from wellcal.predictions import (
 from wellcal.predictions.adapters._scipy_continuous import (
     ScipyContinuous,
     check_batch_shape,
+    frozen_labels,
     frozen_parameters,
 )
 from wellcal.predictions.adapters.registry import converted
@@ -57,7 +58,10 @@ def from_scipy(obj: Any) -> Predictions:
             f"stats.{name} is a family without parameters; give them, as in stats.{name}(loc=..., scale=...)"
         )
     if hasattr(obj, "dist") and hasattr(obj, "args"):
-        return _from_frozen(obj, frozen_parameters(obj))
+        columns, labels = frozen_parameters(obj), frozen_labels(obj)
+        if labels is not None:  # parameters in one order
+            return _from_frozen(obj.dist(**columns), columns).with_index(labels)
+        return _from_frozen(obj, columns)
     if hasattr(obj, "icdf"):
         return _from_variable(obj)
     rule = _vector_families().get(cast("type[Any]", type(obj)))
