@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from wellcal._arrays.commands import run_module
+
+    run_module("benchmarks.__main__")
+
 import argparse
 import sys
 import time
@@ -61,7 +66,3 @@ def main(arguments: list[str] | None = None) -> int:
         failures.extend(section.failures)
     print(f"{time.perf_counter() - started:.0f} s in all", *failures, sep="\n", file=sys.stderr)
     return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

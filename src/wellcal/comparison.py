@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,12 +11,11 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.checks import probability
+from wellcal._arrays.namespaces import NDArray
 from wellcal.engines import Engine
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests import calibration_test
-from wellcal.hypotests.automatic import PAIRS_BUDGET, pairs_cost
-from wellcal.hypotests.resampling.targets import why_not_resampled
 from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.setup import Setup, make_setup, numpy_batch
 from wellcal.kernels.base import Kernel
@@ -25,8 +25,9 @@ from wellcal.measures.presentation import Presentable, Row, pvalue_text
 from wellcal.predictions import Bernoulli, Categorical, Mixture, Predictions
 from wellcal.predictions.base import as_generator, check_inputs
 from wellcal.predictions.batches import concatenate
+from wellcal.predictions.spaces import check_one_space
 from wellcal.problem.defaults import SUBSAMPLE, default_kernel
-from wellcal.problem.weights import check_weights
+from wellcal.problem.weights import check_weights, effective_size
 
 _NAMES = ("pred_a", "pred_b")
 
@@ -49,11 +50,13 @@ class Comparison(Presentable):
         miscalibrated.
     statistic
         The difference in units of its standard error.
+    degrees_of_freedom
+        Of the t distribution that it is compared with: cases less one, or what weighted cases are worth.
     tests
-        Calibration tests of A and of B.
+        What :func:`wellcal.calibration_test` found of A and of B.
     degenerate
-        Whether neither test rejects. The difference is then no more than noise around zero, and neither
-        its standard error nor its interval means anything.
+        Whether neither test rejects at an error rate of ``1 - level``. The difference is then no more than
+        noise around zero, and neither its standard error nor its interval means anything.
     level
         Nominal coverage of the interval. Tests reject at an error rate of ``1 - level``.
     n_samples, kernel, provenance
@@ -66,6 +69,7 @@ class Comparison(Presentable):
     statistic: float
     pvalue: float
     difference_pvalue: float
+    degrees_of_freedom: float
     tests: tuple[TestResult, TestResult]
     degenerate: bool
     level: float
@@ -74,8 +78,11 @@ class Comparison(Presentable):
     provenance: dict[str, Any] = field(default_factory=lambda: {})
 
     def confidence_interval(self, level: float | None = None) -> Interval:
-        """Normal interval of SKCE_A - SKCE_B; it does not hold where the comparison is `degenerate`."""
-        return self.estimate.confidence_interval(self.level if level is None else level)
+        """t interval of SKCE_A - SKCE_B; it does not hold where the comparison is `degenerate`."""
+        level = self.level if level is None else probability(level, "level")
+        value, error = float(self.estimate), float(self.estimate.standard_error)
+        half = float(special.stdtrit(self.degrees_of_freedom, 0.5 + 0.5 * level)) * error
+        return Interval(value - half, value + half, level)
 
     @property
     def verdict(self) -> str:
@@ -88,13 +95,12 @@ class Comparison(Presentable):
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON."""
-        known = self.estimate.standard_error is not None
-        interval = self.confidence_interval() if known else None
+        interval = self.confidence_interval()
         found = super().to_dict()
         return {
             "verdict": self.verdict,
             "difference": found.pop("estimate"),
-            "interval": None if interval is None else [interval.low, interval.high],
+            "interval": [interval.low, interval.high],
             **found,
         }
 
@@ -107,7 +113,7 @@ class Comparison(Presentable):
             tested = f"calibration test: p = {pvalue_text(test.pvalue)} ({test.method})"
             rows.append((f"SKCE of {name}", f"{estimate_text(estimate)}; {tested}"))
         text = estimate_text(self.estimate)
-        if self.estimate.standard_error is not None and not self.degenerate:
+        if not self.degenerate:
             found = self.confidence_interval()
             text += f", {self.level:.0%} interval {found.low:.4g} to {found.high:.4g}"
         rows.append(("A - B", text))
@@ -143,7 +149,8 @@ def compare(
               \qquad \text{standard error } \sqrt{4 \zeta_1 / n},
 
     with :math:`\zeta_1` the variance of the row means of q. Errors that both models share, because they
-    see the same targets, cancel in q.
+    see the same targets, cancel in q. The difference in units of its standard error is compared with a t
+    distribution of n - 1 degrees of freedom.
 
     Parameters
     ----------
@@ -179,8 +186,10 @@ def compare(
     union of the two, and its p-value the larger of theirs (an intersection-union test): that of the
     standardised difference, and ``2 min(p_A, p_B)`` of calibration tests of both models.
 
-    The tests are exact where the cases are few enough, and by three cumulants otherwise, both of the SKCE
-    under the same kernel. All arithmetic is NumPy's. Cost: O(n^2) pairs, and the resamples of the tests.
+    These are the tests that ``calibration_test(y, pred)`` makes of each model, with the same `kernel`,
+    `n_resamples` and seed: both agree about whether a model is miscalibrated. Without `kernel` each has
+    the default of its own predictions, while both estimates have the common one. All arithmetic is
+    NumPy's. Cost: two calibration tests, and O(n^2) pairs for the difference.
 
     Examples
     --------
@@ -196,54 +205,58 @@ def compare(
     True
     """
     level = probability(level, "level")
-    generator = as_generator(rng)
+    seeds = _seeds(rng)
     options: dict[str, Any] = {"expectations": expectations, "engine": engine, "n_resamples": n_resamples}
-    if kernel is None:
-        kernel = pooled_kernel(*_checked_pair(y, pred_a, pred_b), expectations=expectations)
-    setups = [_setup(name, y, p, kernel, options) for name, p in zip(_NAMES, (pred_a, pred_b), strict=True)]
+    common = kernel
+    if common is None:
+        common = pooled_kernel(*_checked_pair(y, pred_a, pred_b), expectations=expectations)
+    setups = [_setup(name, y, p, common, options) for name, p in zip(_NAMES, (pred_a, pred_b), strict=True)]
+    check_one_space([setup.predictions for setup in setups], _NAMES)
     n = setups[0].n_samples
     if n < 3:
         raise ValueError(f"a comparison needs at least 3 cases, found {n}; collect more")
-    parts, difference = _difference(setups, weights)
+    w = None if weights is None else check_weights(weights, n, np.ones(n), at_least=3)
+    parts, difference = _difference(setups, w)
     statistic = _standardised(float(difference), float(difference.standard_error))
-    alone = 2.0 * float(special.ndtr(-abs(statistic)))
-    tests = tuple(
-        calibration_test(
-            y,
-            pred,
-            kernel=kernel,
-            method=_method(y, pred, kernel, options),
-            rng=child,
-            progress=False,
-            **options,
-        )
-        for pred, child in zip((pred_a, pred_b), generator.spawn(2), strict=True)
+    degrees = max(1.0, (n if w is None else effective_size(w)) - 1.0)
+    alone = 2.0 * float(special.stdtr(degrees, -abs(statistic)))
+    a, b = (
+        calibration_test(y, pred, kernel=kernel, rng=seed, progress=False, **options)
+        for pred, seed in zip((pred_a, pred_b), seeds, strict=True)
     )
-    some = min(1.0, 2.0 * min(test.pvalue for test in tests))
+    smaller = min(a.pvalue, b.pvalue)
     return Comparison(
         estimate=difference,
         a=parts[0],
         b=parts[1],
         statistic=statistic,
-        pvalue=max(alone, some),
+        pvalue=max(alone, min(1.0, 2.0 * smaller)),
         difference_pvalue=alone,
-        tests=(tests[0], tests[1]),
-        degenerate=some > 1.0 - level,
+        degrees_of_freedom=degrees,
+        tests=(a, b),
+        degenerate=smaller > 1.0 - level,
         level=level,
         n_samples=n,
-        kernel=kernel,
+        kernel=common,
         provenance=difference.provenance,
     )
+
+
+def _seeds(rng: int | np.random.Generator | None) -> Sequence[int | np.random.Generator]:
+    """What the two tests get as `rng`: a seed itself, so that each is the test that it makes elsewhere.
+
+    They may share it. 2 min(p_A, p_B) is valid however the two depend on each other.
+    """
+    generator = as_generator(rng)
+    return generator.spawn(2) if rng is None or isinstance(rng, np.random.Generator) else (rng, rng)
 
 
 # -- the difference --------------------------------------------------------------------------
 
 
-def _difference(setups: list[Setup], weights: object) -> tuple[list[Estimate], Estimate]:
+def _difference(setups: list[Setup], weights: NDArray | None) -> tuple[list[Estimate], Estimate]:
     """SKCE of both, and their difference with the standard error of the U-statistic of h_A - h_B."""
-    n, engine = setups[0].n_samples, setups[0].engine
-    w = None if weights is None else check_weights(weights, n, np.ones(n), at_least=3)
-    a, b = (contributions(setup.problem, engine, w) for setup in setups)
+    a, b = (contributions(setup.problem, setups[0].engine, weights) for setup in setups)
     provenance = _together(a.estimate.provenance, b.estimate.provenance)
     return [a.estimate, b.estimate], a.minus(b, "SKCE_A - SKCE_B", provenance)
 
@@ -261,14 +274,6 @@ def _together(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
     for model, notes in (("A", a), ("B", b)):
         same.update({f"{name} of {model}": item for name, item in notes.items() if name not in same})
     return same
-
-
-def _method(y: object, pred: object, kernel: Kernel, options: dict[str, Any]) -> str:
-    """The exact test of the SKCE where its cost is moderate, else the asymptotic one."""
-    setup = make_setup(y, pred, kernel, pool=True, **options)
-    if why_not_resampled(setup.predictions) is not None:
-        return "pearson"
-    return "exact" if pairs_cost(setup) * setup.n_resamples <= PAIRS_BUDGET else "pearson"
 
 
 def _setup(name: str, y: object, pred: object, kernel: Kernel, options: dict[str, Any]) -> Setup:

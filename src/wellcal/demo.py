@@ -5,6 +5,11 @@ The data are bundled with scikit-learn and all seeds are fixed, so the numbers a
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from wellcal._arrays.commands import run_module
+
+    run_module("wellcal.demo")
+
 import sys
 import textwrap
 from collections.abc import Callable
@@ -139,7 +144,3 @@ def main() -> int:
         "The p-value is that of an exact test of the hypothesis that the model is calibrated."
     )
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

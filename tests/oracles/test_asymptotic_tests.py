@@ -88,6 +88,19 @@ def test_bootstrap_is_the_u_statistic_of_the_centred_kernel(case: tuple[Any, Any
     assert outcome.pvalue == monte_carlo(outcome.statistic, expected)
 
 
+def test_the_authors_bootstrap_compares_the_same_resamples_with_a_larger_statistic(
+    case: tuple[Any, Any],
+) -> None:
+    ours, theirs = Bootstrap().run(setup_of(case)), Bootstrap(statistic="authors").run(setup_of(case))
+    n, h = len(case[1]), matrix(setup_of(case))
+    assert ours.null is not None
+    assert theirs.null is not None
+    assert np.array_equal(ours.null, theirs.null)
+    assert theirs.statistic == pytest.approx(n**2 / (n - 1) * unbiased(h, range(n)), rel=1e-11)
+    assert theirs.pvalue == monte_carlo(theirs.statistic, theirs.null)
+    assert float(theirs.estimate or 0.0) == float(ours.estimate or 1.0)
+
+
 def test_counts_are_of_draws_with_replacement() -> None:
     counts = draw_counts(np.random.default_rng(0), 50, 2000)
     assert counts.shape == (2000, 50)

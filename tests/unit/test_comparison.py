@@ -36,20 +36,62 @@ def test_difference_is_the_u_statistic_of_q():
     error = np.sqrt(4.0 * np.var(q.sum(axis=1) / (N - 1), ddof=1) / N)
     assert found.estimate.standard_error == pytest.approx(error, rel=1e-10)
     assert found.statistic == pytest.approx(float(found.estimate) / error, rel=1e-10)
-    assert found.difference_pvalue == pytest.approx(2.0 * stats.norm.sf(abs(found.statistic)), rel=1e-10)
+    assert found.degrees_of_freedom == N - 1
+    assert found.difference_pvalue == pytest.approx(2.0 * stats.t.sf(abs(found.statistic), N - 1), rel=1e-10)
     assert float(found.a) == pytest.approx(wc.skce(Y, A, kernel=KERNEL).value, rel=1e-12)
     assert found.b.standard_error == pytest.approx(wc.skce(Y, B, kernel=KERNEL).standard_error, rel=1e-10)
     interval = found.confidence_interval()
     assert interval.level == 0.95
-    assert interval.high - interval.low == pytest.approx(2 * stats.norm.ppf(0.975) * error, rel=1e-10)
+    assert interval.high - interval.low == pytest.approx(2 * stats.t.ppf(0.975, N - 1) * error, rel=1e-10)
+    wider = found.confidence_interval(0.99)
+    assert wider.high - float(found.estimate) == pytest.approx(stats.t.ppf(0.995, N - 1) * error, rel=1e-10)
 
 
 def test_pvalue_needs_both_a_difference_and_a_miscalibrated_model():
     found = compare(Y, A, B, kernel=KERNEL, **FAST)
     smaller = min(test.pvalue for test in found.tests)
     assert found.pvalue == max(found.difference_pvalue, min(1.0, 2.0 * smaller))
-    assert found.tests[0].method == "exact"
+    assert found.tests[0].method == "omnibus"
     assert found.tests[0].kernel == KERNEL
+
+
+HONEST = wc.Normal(MU, SIGMA)
+DOUBTED = {
+    "too wide": (HONEST, wc.Normal(MU, 1.8 * SIGMA)),
+    "too narrow": (wc.Normal(MU, 0.7 * SIGMA), HONEST),
+    "shifted": (wc.Normal(MU + 0.3, SIGMA), HONEST),
+    "another family": (wc.Laplace(MU, 0.4 * SIGMA), HONEST),
+    "honest": (HONEST, wc.Normal(MU, 1.02 * SIGMA)),
+}
+
+
+@pytest.mark.parametrize("kernel", [None, KERNEL])
+@pytest.mark.parametrize("models", DOUBTED)
+def test_the_tests_are_those_that_calibration_test_makes(models, kernel):
+    """A model that `calibration_test` rejects is never said to be not shown to be miscalibrated."""
+    pair = DOUBTED[models]
+    found = compare(Y, *pair, kernel=kernel, **FAST)
+    alone = [wc.calibration_test(Y, pred, kernel=kernel, **FAST) for pred in pair]
+    assert [test.pvalue for test in found.tests] == [test.pvalue for test in alone]
+    assert [test.method for test in found.tests] == [test.method for test in alone]
+    assert found.degenerate == (min(test.pvalue for test in alone) > 0.05)
+    assert ("neither model is shown" in found.verdict) == found.degenerate
+
+
+def test_a_wrong_spread_opens_the_gate():
+    """Spread is what the SKCE alone hardly sees; here its own test does not reject, and `auto` does."""
+    far = np.random.default_rng(3)
+    mu = far.normal(size=100)
+    y, narrow = far.normal(mu, 1.0), wc.Normal(mu, np.full(100, 0.75))
+    assert wc.calibration_test(y, narrow, method="exact", **FAST).pvalue > 0.05
+    assert wc.calibration_test(y, narrow, **FAST).pvalue <= 0.05
+    assert not compare(y, narrow, wc.Normal(mu, np.ones(100)), **FAST).degenerate
+
+
+def test_a_generator_serves_both_tests():
+    found, again, other = (compare(Y, A, B, rng=np.random.default_rng(s), n_resamples=99) for s in (5, 5, 6))
+    assert [t.pvalue for t in found.tests] == [t.pvalue for t in again.tests]
+    assert other.statistic == found.statistic
 
 
 def test_swapping_the_models_changes_the_sign_only():
@@ -105,7 +147,12 @@ def test_weights():
     square = np.sum(weights**2 * (means - float(found.estimate)) ** 2)
     square *= 4.0 / (weights.sum() ** 2 - np.sum(weights**2))
     assert found.estimate.standard_error == pytest.approx(np.sqrt(square), rel=1e-10)
+    assert found.degrees_of_freedom == pytest.approx(weights.sum() ** 2 / np.sum(weights**2) - 1.0)
     equal, plain = (compare(Y, A, B, weights=w, **FAST) for w in (np.full(N, 2.0), None))
+    assert equal.degrees_of_freedom == pytest.approx(N - 1)
+    one = compare(Y, A, B, weights=np.where(np.arange(N) == 3, 1e9, 1.0), **FAST)
+    assert one.degrees_of_freedom == 1.0
+    assert np.isfinite(one.confidence_interval().high)
     assert equal.statistic == pytest.approx(plain.statistic, rel=1e-10)
     with pytest.raises(ValueError, match="weights must not be negative in row 3"):
         compare(Y, A, B, weights=np.where(np.arange(N) == 3, -1.0, 1.0))

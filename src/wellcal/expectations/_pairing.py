@@ -14,6 +14,7 @@ from wellcal.expectations.plans import plan
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.spaces import check_one_space
 
 
 def pairing(kernel: Kernel, P: object, Q: object, *, expectations: str | Lowering = "auto") -> Array:
@@ -26,7 +27,7 @@ def pairing(kernel: Kernel, P: object, Q: object, *, expectations: str | Lowerin
     P
         n predictions.
     Q
-        m predictions, or an array of m targets of predictions like P.
+        m predictions of targets like those of P, of any family; or an array of m such targets.
     expectations
         "auto", "closed" (refuse what has no closed form) or a :class:`wellcal.Lowering`.
 
@@ -45,7 +46,12 @@ def pairing(kernel: Kernel, P: object, Q: object, *, expectations: str | Lowerin
            [0.7071]])
     """
     left = as_predictions(P)
-    right: Side = Targets(_check_targets(left, Q), left) if _is_targets(Q) else as_predictions(Q)
+    right: Side
+    if _is_targets(Q):
+        right = Targets(_check_targets(left, Q), left)
+    else:
+        right = as_predictions(Q)
+        check_one_space([left, right], ["P", "Q"])
     scheme = plan(kernel, [left, right], expectations=expectations, relative=True)
     a, b = scheme.rows([(1.0, left)]), scheme.rows([(1.0, right)])
     with np.errstate(over="ignore", under="ignore"):  # of an exponent: its exponential is zero

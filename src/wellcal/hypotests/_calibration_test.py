@@ -85,7 +85,8 @@ def calibration_test(
         ``(predictions, targets)``.
     statistic
         For "exact" and "consistency": "skce", "block", "cme", or a function ``f(y, pred)`` that returns a
-        number, large where the model is miscalibrated.
+        number, large where the model is miscalibrated. For "bootstrap": "skce", or "authors" for that of
+        the paper's code.
     groups
         Label of the cluster of each case (patient, account), where cases of one cluster depend on each
         other. Only "multiplier", and "auto", honour it.

@@ -29,6 +29,7 @@ from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters import as_predictions
 from wellcal.predictions.base import as_generator, check_inputs
 from wellcal.predictions.batches import concatenate
+from wellcal.predictions.spaces import check_one_space
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.problem import check_pair_kernel, outline
 
@@ -148,8 +149,11 @@ class Monitor:
         self.expectations: str | Lowering = Lowering(nodes=64) if expectations is None else expectations
         self._rng = as_generator(rng)
         chosen = None if kernel is None else check_pair_kernel(kernel)
+        self._reference: Predictions | None = None
         if reference is not None:
-            chosen = default_kernel(numpy_batch(as_predictions(reference)), expectations=self.expectations)
+            known = numpy_batch(as_predictions(reference))
+            self._reference = known[:1]
+            chosen = default_kernel(known, expectations=self.expectations)
         self._state = State(kernel=chosen)
 
     # -- where it stands ---------------------------------------------------------------------
@@ -250,6 +254,8 @@ class Monitor:
         return self.status
 
     def _check_family(self, batch: Predictions) -> None:
+        if self._reference is not None:
+            check_one_space([self._reference, batch], ["reference", "pred"])
         earlier = self._state.predictions
         if earlier is not None:
             concatenate([earlier[:1], batch[:1]], ["earlier cases", "pred"], "predictions of a monitor")

@@ -23,6 +23,7 @@ from wellcal.expectations.lowering import in_numpy
 from wellcal.predictions import Predictions, Quantiles, Samples
 from wellcal.predictions.adapters import as_predictions
 from wellcal.predictions.base import as_generator
+from wellcal.predictions.spaces import check_one_space
 
 WIDENING = 1.5
 """How much further from its mean than a draw the target of a drawn location lies."""
@@ -67,6 +68,7 @@ def as_locations(given: object, predictions: Predictions, rng: int | np.random.G
     if isinstance(targets, Predictions):
         raise TypeError("locations must be (predictions, targets), found predictions as the second entry")
     batch = in_library_of(predictions, as_predictions(where))
+    check_one_space([predictions, batch], ["pred", "the predictions of locations"])
     return Locations(batch, batch.check_targets(targets, "the targets of locations"))
 
 

@@ -132,6 +132,19 @@ def test_signs_are_fair_and_independent() -> None:
     assert abs(between.mean()) < 5 / math.sqrt(between.size)
 
 
+def test_unknown_statistic_of_the_bootstrap() -> None:
+    with pytest.raises(ValueError, match=r"unknown statistic 'author'; known are skce, authors; did you"):
+        Bootstrap(statistic="author")
+
+
+def test_the_authors_bootstrap_by_name() -> None:
+    y, pred = np.linspace(-1.0, 2.0, 20), wc.Normal(np.linspace(-1.0, 1.0, 20), np.ones(20))
+    by_name = wc.calibration_test(y, pred, method="bootstrap", statistic="authors", rng=0)
+    as_value = wc.calibration_test(y, pred, method=Bootstrap(statistic="authors"), rng=0)
+    assert by_name.pvalue == as_value.pvalue
+    assert by_name.statistic == as_value.statistic
+
+
 def test_unknown_signs() -> None:
     with pytest.raises(ValueError, match=r"unknown signs 'uniform'; known are rademacher, normal"):
         Multiplier("uniform")

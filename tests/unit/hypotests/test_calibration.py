@@ -79,7 +79,7 @@ OPTIONS = {"block_size": 2, "locations": 3, "statistic": "skce"}
 TAKERS = {
     "block_size": ("block", "distribution_free", "exact"),
     "locations": ("cme", "exact", "omnibus", "regularised"),
-    "statistic": ("consistency", "exact"),
+    "statistic": ("bootstrap", "consistency", "exact"),
 }
 
 
