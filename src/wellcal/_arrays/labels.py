@@ -57,7 +57,9 @@ def in_order_of(labels: Labels | None, x: Any, name: str, other: str) -> Any:
     own = None if labels is None else labels_of(x)
     if own is None or same_labels(own, labels):
         return x
-    return take_cases(x, _positions(own, name, labels, other))
+    plain = "with_index(None)" if hasattr(x, "with_index") else "to_numpy()"
+    by_position = f"give {name}.{plain} if its rows are in the order of {other}"
+    return take_cases(x, _positions(own, name, labels, other, by_position))
 
 
 def same_labels(a: Labels, b: Labels) -> bool:
@@ -72,14 +74,13 @@ def take_cases(x: Any, positions: NDArray) -> Any:
     return x.isel({x.dims[0]: positions}) if hasattr(x, "isel") else x[positions]
 
 
-def _positions(own: Labels, name: str, labels: Labels, other: str) -> NDArray:
-    by_position = f"give {name}.to_numpy() if its rows are in the order of {other}"
+def _positions(own: Labels, name: str, labels: Labels, other: str, by_position: str) -> NDArray:
     for index, who in ((own, name), (labels, other)):
         if not index.is_unique:
             twice = index[index.duplicated()][0]
             raise ValueError(
-                f"the indexes of {name} and {other} differ, and that of {who} has the label {twice!r} twice, "
-                f"so that rows cannot be matched; {by_position}"
+                f"the indexes of {name} and {other} differ, and that of {who} has the label {_shown(twice)} "
+                f"twice, so that rows cannot be matched; {by_position}"
             )
     lengths = "" if len(own) == len(labels) else f" (they have {len(own)} and {len(labels)} rows)"
     for index, missing, where in ((own, labels, name), (labels, own, other)):
@@ -88,9 +89,13 @@ def _positions(own: Labels, name: str, labels: Labels, other: str) -> NDArray:
             count = f", nor are {len(absent) - 1} more" if len(absent) > 1 else ""
             raise ValueError(
                 f"the indexes of {name} and {other} do not hold the same labels{lengths}: "
-                f"{missing[int(absent[0])]!r} is not in that of {where}{count}; {by_position}"
+                f"{_shown(missing[int(absent[0])])} is not in that of {where}{count}; {by_position}"
             )
     return np.asarray(own.get_indexer(labels))
+
+
+def _shown(label: Any) -> str:
+    return repr(label.item() if isinstance(label, np.generic) else label)
 
 
 def common_labels(named: dict[str, Any]) -> tuple[Labels | None, dict[str, Any]]:

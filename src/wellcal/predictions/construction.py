@@ -31,14 +31,16 @@ def keeping(post_init: Callable[[Any], None]) -> Callable[[Any], None]:
 
 def take_parameters(batch: Any) -> None:
     """Copy what was given, rows of columns with an index in one order; during construction only."""
-    names = [name for name in batch.parameter_fields if not batch.parameter_fields[name].computed]
-    given = {name: getattr(batch, name) for name in (*batch.batch_fields, *names)}
-    labels: Labels | None = None
-    if any(type(x) is not np.ndarray for x in given.values()):
-        labels, given = _in_one_order(batch, given)
+    given = {name: getattr(batch, name) for name in batch.batch_fields}
+    plain = not given
+    for name, spec in batch.parameter_fields.items():
+        if not spec.computed:
+            given[name] = x = getattr(batch, name)
+            plain = plain and type(x) is np.ndarray
+    labels, given = (None, given) if plain else _in_one_order(batch, given)
     object.__setattr__(batch, "case_index", labels)
-    batch.store(**{name: own_copy(x) for name, x in given.items() if name not in batch.batch_fields})
-    batch.store(**{name: given[name] for name in batch.batch_fields})
+    for name, x in given.items():
+        object.__setattr__(batch, name, x if name in batch.batch_fields else own_copy(x))
 
 
 def _in_one_order(batch: Any, given: dict[str, Any]) -> tuple[Labels | None, dict[str, Any]]:
