@@ -15,6 +15,7 @@ from collections.abc import Callable
 from benchmarks import (
     calibration_studies,
     estimator_studies,
+    linear_speed,
     measure_studies,
     memory_limits,
     recalibration_studies,
@@ -37,6 +38,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "power": calibration_studies.power,
     "paper-tests": calibration_studies.paper_tests,
     "test-speed": test_speed.test_speed,
+    "linear": linear_speed.linear,
     "measures": measure_studies.measures,
     "compare": where_and_when.comparison,
     "witness": where_and_when.groups,

@@ -29,6 +29,8 @@ class Settings:
         Simulated streams for the false alarms of the monitor.
     test_cases, auto_cases
         Numbers of cases for the speed of tests, and of `auto`.
+    linear_cases, linear_resamples
+        Numbers of cases, and resamples, for the speed of tests that are linear in the number of cases.
     """
 
     normals: tuple[int, ...] = (1_024, 10_000, 50_000)
@@ -44,6 +46,8 @@ class Settings:
     monitor_streams: int = 1000
     test_cases: int = 1_024
     auto_cases: tuple[int, ...] = (100, 1_000, 10_000, 100_000)
+    linear_cases: tuple[int, ...] = (10_000, 100_000, 1_000_000)
+    linear_resamples: int = 199
 
 
 FULL = Settings()
@@ -61,4 +65,6 @@ QUICK = Settings(
     monitor_streams=10,
     test_cases=256,
     auto_cases=(100, 1_000),
+    linear_cases=(10_000, 20_000),
+    linear_resamples=19,
 )

@@ -154,6 +154,7 @@ def calibration_test(
             chosen = replace(chosen, locations=locations)
         reasons = {"chosen": choice.reason, "alternatives": choice.alternatives}
         setup = replace(setup, n_resamples=choice.n_resamples)
+    setup = replace(setup, linear=chosen.linear)
     _check_enough(chosen, setup)
     _warn_of_few_resamples(chosen, setup.n_resamples)
     return _result(chosen, setup, chosen.run(setup), reasons, keep_null)

@@ -71,6 +71,9 @@ class Method(ABC):
         Whether `n_resamples` matters.
     clusters
         Whether `groups` of dependent cases are honoured.
+    linear
+        Whether the cost is linear in the number of cases. The estimate of the calibration error that is
+        reported with the p-value is then linear, too: over blocks of cases instead of all pairs.
     fewest
         The smallest number of cases that will do: two or more, since an estimate of the calibration error
         is reported with every p-value.
@@ -102,6 +105,7 @@ class Method(ABC):
     exchanges_draws: ClassVar[bool] = True
     resamples: ClassVar[bool] = True
     clusters: ClassVar[bool] = False
+    linear: ClassVar[bool] = False
     fewest: ClassVar[int] = 2
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -27,11 +27,14 @@ class TestResult(Presentable):
     pvalue
         Probability of a statistic at least as large if the model were calibrated. Never zero.
     estimate
-        The estimated calibration error.
+        The estimated calibration error: the unbiased SKCE over all pairs of cases, or, for methods whose cost
+        is linear in the number of cases, its unbiased mean over blocks of cases in random order; `estimator`
+        and the provenance of the estimate say which.
     effect_size
-        SKCE_u / mean h_ii, which depends neither on the unit of the targets nor on the scale of the kernel:
-        about 0 for a calibrated model, and 1 where all targets differ from their predictions in the same
-        way. None where too few draws for each prediction leave h_ii unknown.
+        The estimate of SKCE over the mean of h_ii, which depends neither on the unit of the targets nor on
+        the scale of the kernel: about 0 for a calibrated model (also below it), and 1 where
+        all targets differ from their predictions in the same way. None where too few draws for each
+        prediction leave h_ii unknown.
     method
         Name of the method.
     kernel, guarantees
@@ -112,7 +115,7 @@ class TestResult(Presentable):
         rows = [
             ("tested", "targets follow their predictions, given the prediction"),
             ("effect size", effect),
-            ("estimate", f"{estimate.name} = {estimate_text(estimate)}  ({estimate.estimator})"),
+            ("estimate", f"{estimate.name} = {estimate_text(estimate)}  ({_estimator_text(estimate)})"),
             ("statistic", f"{self.statistic_label} = {self.statistic:.4g}"),
         ]
         if self.kernel is not None:
@@ -129,6 +132,14 @@ class TestResult(Presentable):
         noted = [name for name in ("lowered", "dropped") if estimate.provenance.get(name)]
         rows.extend((name, _short(estimate.provenance[name])) for name in noted)
         return rows
+
+
+def _estimator_text(estimate: Estimate) -> str:
+    found = estimate.provenance
+    if "blocks" not in found:
+        return estimate.estimator
+    order = " in random order" if found.get("shuffled") else ""
+    return f"unbiased, {found['blocks']:,} blocks of {found['block_size']:,} cases{order}"
 
 
 def _proven_text(found: Guarantees) -> str:

@@ -61,6 +61,9 @@ class Omnibus(Method):
 
     name: ClassVar[str] = "omnibus"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "linear", not self.pairs)
+
     def run(self, setup: Setup) -> Outcome:
         """The exact p-value of the smallest weighted p-value."""
         check_resampled(setup.predictions)

@@ -44,6 +44,7 @@ class Regularised(Method):
     locations: object = LOCATIONS
 
     name: ClassVar[str] = "regularised"
+    linear: ClassVar[bool] = True
 
     def run(self, setup: Setup) -> Outcome:
         """The exact p-value of the smallest p-value over strengths of regularisation."""
