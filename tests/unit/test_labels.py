@@ -85,7 +85,7 @@ def test_targets_are_matched_by_label(name: str) -> None:
     expected = float(call(Y, wc.Normal(MU, SIGMA)))
     assert float(call(FRAME.y, normal())) == expected
     assert np.isclose(float(call(shuffled(FRAME.y), normal())), expected, rtol=1e-12)
-    with pytest.raises(ValueError, match="'case 0' is not in that of y|'another' is not in that of pred_a"):
+    with pytest.raises(ValueError, match=r"'case 0' is not in that of y|'another' is not in that of pred_a"):
         call(FRAME.y.rename({"case 0": "another"}), normal())
 
 

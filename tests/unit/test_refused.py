@@ -26,7 +26,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "texts": (np.array(["1.0"] * N), "not texts"),
     "list of texts": (["1.0"] * N, "not texts"),
     "bytes": (np.array([b"1.0"] * N), "not texts"),
-    "text": ("abcdef", "the one text 'abcdef'"),
+    "text": ("abcdef", "the one string 'abcdef'"),
     "objects": (np.array(["1.0", *range(N - 1)], dtype=object), "'1.0' in row 0"),
     "None": ([1.0, None, *range(N - 2)], "None in row 1"),
     "dict": ({"a": 1.0}, "found a dict, which has no order"),
@@ -75,7 +75,7 @@ def test_what_is_no_array_of_labels(name: str, bad: str) -> None:
         calls[name]()
 
 
-@pytest.mark.parametrize("missing", [float("nan"), None, np.datetime64("NaT")])
+@pytest.mark.parametrize("missing", [float("nan"), np.datetime64("NaT")])
 def test_classes_without_a_name(missing: Any) -> None:
     for classes in ([1.0, missing, 2.0], np.array([1.0, missing, 2.0], dtype=object)):
         with pytest.raises((ValueError, TypeError), match="classes has no label in position 1"):

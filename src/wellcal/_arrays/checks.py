@@ -16,6 +16,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import (
     Array,
+    NDArray,
     asarray,
     device_of,
     is_array,
@@ -44,7 +45,15 @@ def numeric_array(x: Any, name: str) -> Array:
     given: Array = x if type(x) is np.ndarray else plain_array(x, name)
     xp = namespace(given)
     if is_numpy(xp):
-        return given if given.dtype.kind in "fiub" else _numeric(given, name)
+        if given.dtype.kind not in "fiub":
+            return _numeric(given, name)
+        # Special functions know neither longer numbers than these nor those of other machines.
+        usable = given.dtype.itemsize <= 8 and given.dtype.isnative
+        return (
+            given
+            if usable
+            else given.astype(np.float64 if given.dtype.kind == "f" else given.dtype.newbyteorder("="))
+        )
     if not is_floating(given) and xp.isdtype(given.dtype, "complex floating"):
         raise TypeError(f"{name} must be real, found dtype {given.dtype}; give the part that is meant")
     return given
@@ -84,19 +93,16 @@ def plain_array(x: Any, name: str) -> Array:
     """
     if type(x) is np.ndarray:
         return x
-    if isinstance(x, np.ma.MaskedArray):
-        masked = int(np.ma.count_masked(cast("Any", x)))
-        remedy = "drop or impute these" if masked else f"give {name}.data"
-        raise TypeError(
-            f"{name} is a masked array, and {masked} of its {x.size} entries are masked; {remedy}"
-        )
+    if isinstance(x, np.ndarray):
+        return _plain_numpy(x, name)
     if is_array(x):
         _check_in_memory(x, name)
-        return np.asarray(x) if isinstance(x, np.ndarray) else x
+        return x
     if isinstance(x, (str, bytes)):
-        raise TypeError(f"{name} must be an array or a list, found the one text {x!r}")
+        raise TypeError(f"{name} must be an array or a list, found the one string {x!r}")
     if isinstance(x, (set, frozenset, dict)):
-        raise TypeError(f"{name} must be an array or a list, found a {type(x).__name__}, which has no order")
+        kind = cast("Any", x).__class__.__name__
+        raise TypeError(f"{name} must be an array or a list, found a {kind}, which has no order")
     if isinstance(x, Iterator):
         raise TypeError(f"{name} must be an array or a list, found an iterator; give list({name})")
     try:
@@ -107,6 +113,16 @@ def plain_array(x: Any, name: str) -> Array:
         raise TypeError(
             f"{name} cannot be read as an array, found {type(x).__name__}: {error}; give an array or a list"
         ) from error
+
+
+def _plain_numpy(x: Any, name: str) -> NDArray:
+    """An array of a class derived from NumPy's, as NumPy's."""
+    if isinstance(x, np.ma.MaskedArray):
+        masked = int(cast("Any", np.ma).count_masked(x))
+        remedy = "drop or impute these" if masked else f"give {name}.data"
+        total = cast("Any", x).size
+        raise TypeError(f"{name} is a masked array, and {masked} of its {total} entries are masked; {remedy}")
+    return np.asarray(x)
 
 
 def _check_in_memory(x: Any, name: str) -> None:
@@ -132,7 +148,7 @@ def _numeric(array: Array, name: str) -> Array:
         if not isinstance(item, (numbers.Real, Decimal, np.bool_)):
             row = int(np.unravel_index(position, array.shape)[0]) if array.ndim else 0
             raise TypeError(
-                f"{name} must be numeric, found dtype object with {_shown_object(item)} in row {row}; "
+                f"{name} must be numeric, found dtype object with {described(item)} in row {row}; "
                 "convert it to numbers, and drop or impute missing ones"
             )
     try:
@@ -157,8 +173,8 @@ def is_missing(label: Any) -> bool:
     return label is None or not (isinstance(same, (bool, np.bool_)) and bool(cast("bool", same)))
 
 
-def _shown_object(item: Any) -> str:
-    """A value, or its type where it is long to write."""
+def described(item: Any) -> str:
+    """A value for an error, or its type where it is long to write."""
     try:
         text = repr(item)
     except Exception:
@@ -239,6 +255,32 @@ def probability_tolerance(array: Array) -> float:
     return 1e-6 if array.dtype == xp.float64 else 1e-3
 
 
+def real_number(x: Any, name: str, wanted: str = "a number") -> float:
+    """A number, from anything that stands for one: 2, ``np.float32(2)``, ``Decimal(2)``, not "2" or 2j.
+
+    Examples
+    --------
+    >>> real_number("2", "power")
+    Traceback (most recent call last):
+    TypeError: power must be a number, found '2'
+    """
+    if isinstance(x, np.ma.MaskedArray) or is_array(x):
+        x = numeric_array(x, name)
+        if x.ndim != 0:
+            raise TypeError(f"{name} must be {wanted}, found an array of shape {tuple(x.shape)}")
+        return float(to_numpy(x))
+    if not isinstance(x, (str, bytes)):
+        try:
+            return float(x)
+        except OverflowError:
+            raise ValueError(
+                f"{name} must be {wanted}, found one beyond the largest of double precision"
+            ) from None
+        except Exception:
+            pass
+    raise TypeError(f"{name} must be {wanted}, found {described(x)}")
+
+
 def positive_number(x: Any, name: str) -> Any:
     """A positive finite number, or a zero-dimensional array of one, kept for its gradient.
 
@@ -257,16 +299,32 @@ def positive_number(x: Any, name: str) -> Any:
         elif getattr(x, "requires_grad", None) is False:
             x = x.clone()
     else:
-        try:
-            x = value = float(x)
-        except (TypeError, ValueError):
-            raise TypeError(f"{name} must be a number, found {x!r}") from None
+        x = value = real_number(x, name)
     if not (np.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be positive and finite, found {value}")
     return x
 
 
 # -- options -----------------------------------------------------------------------------------
+
+
+def flag(x: Any, name: str, *, or_none: bool = False) -> Any:
+    """True or False, and None where that has a meaning.
+
+    Examples
+    --------
+    >>> flag(True, "keep_null")
+    True
+    >>> flag("yes", "keep_null")
+    Traceback (most recent call last):
+    TypeError: keep_null must be True or False, found 'yes'
+    """
+    if isinstance(x, (bool, np.bool_)):
+        return bool(x)
+    if x is None and or_none:
+        return None
+    wanted = "True, False or None" if or_none else "True or False"
+    raise TypeError(f"{name} must be {wanted}, found {described(x)}")
 
 
 def whole_number(x: Any, name: str, *, least: int | None = None, most: int | None = None) -> int:
@@ -280,7 +338,9 @@ def whole_number(x: Any, name: str, *, least: int | None = None, most: int | Non
     Traceback (most recent call last):
     ValueError: n_resamples must be a whole number of at least 1, found 0
     """
-    whole = isinstance(x, (int, np.integer)) or (isinstance(x, (float, np.floating)) and x.is_integer())
+    whole = (isinstance(x, (int, np.integer)) and not isinstance(x, np.timedelta64)) or (
+        isinstance(x, (float, np.floating)) and x.is_integer()
+    )
     fits = whole and not isinstance(x, bool) and (least is None or x >= least) and (most is None or x <= most)
     if fits:
         return int(cast("int", x))
@@ -290,7 +350,7 @@ def whole_number(x: Any, name: str, *, least: int | None = None, most: int | Non
         (False, True): f" of at most {most}",
         (True, True): f" between {least} and {most}",
     }[least is not None, most is not None]
-    raise ValueError(f"{name} must be a whole number{limits}, found {x!r}")
+    raise ValueError(f"{name} must be a whole number{limits}, found {described(x)}")
 
 
 def probability(x: Any, name: str) -> float:
@@ -304,10 +364,7 @@ def probability(x: Any, name: str) -> float:
     Traceback (most recent call last):
     ValueError: level must be between 0 and 1, found 95
     """
-    try:
-        value = float(x)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number between 0 and 1, found {x!r}") from None
+    value = real_number(x, name, "a number between 0 and 1")
     if not 0.0 < value < 1.0:
         raise ValueError(f"{name} must be between 0 and 1, found {x}")
     return value
@@ -329,4 +386,6 @@ def one_of(x: Any, name: str, known: Iterable[str], *, or_else: str = "") -> str
         return x
     close = difflib.get_close_matches(x, words, n=1) if isinstance(x, str) else []
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise ValueError(f"unknown {name} {x!r}; known are {', '.join(words)}{or_else and ' ' + or_else}{hint}")
+    raise ValueError(
+        f"unknown {name} {described(x)}; known are {', '.join(words)}{or_else and ' ' + or_else}{hint}"
+    )

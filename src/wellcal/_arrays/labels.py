@@ -8,7 +8,7 @@ data frames have no labels, and are taken by position.
 from __future__ import annotations
 
 import sys
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def labels_of(x: Any) -> Labels | None:
     xarray = sys.modules.get("xarray")
     if xarray is not None and isinstance(x, xarray.DataArray):
         return x.indexes.get(x.dims[0]) if x.dims else None
-    return getattr(x, "case_index", None) if hasattr(type(x), "case_index") else None
+    return getattr(x, "case_index", None) if hasattr(cast("Any", type(x)), "case_index") else None
 
 
 def in_order_of(labels: Labels | None, x: Any, name: str, other: str) -> Any:
@@ -95,7 +95,7 @@ def _positions(own: Labels, name: str, labels: Labels, other: str, by_position: 
 
 
 def _shown(label: Any) -> str:
-    return repr(label.item() if isinstance(label, np.generic) else label)
+    return repr(cast("Any", label).item() if isinstance(label, np.generic) else label)
 
 
 def common_labels(named: dict[str, Any]) -> tuple[Labels | None, dict[str, Any]]:

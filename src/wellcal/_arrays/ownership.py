@@ -27,17 +27,19 @@ def own_copy(x: Any) -> Any:
     """
     if type(x) is np.ndarray:
         return x.copy()
-    if isinstance(x, np.ma.MaskedArray):
-        return cast("Any", x)  # to be refused with its mask
     if isinstance(x, np.ndarray):
-        return np.array(x)
+        given = cast("Any", x)
+        return given if isinstance(x, np.ma.MaskedArray) else np.array(given)  # masks are to be refused
     if is_array(x):
         if compat.is_torch_array(x):
             return x.clone()
         return x if compat.is_jax_array(x) else namespace(x).asarray(x, copy=True)
     if labels_of(x) is not None or (hasattr(x, "__array__") and not isinstance(x, np.generic)):
-        return np.array(x)
-    return x
+        try:
+            return np.array(x)
+        except Exception:  # what is wrong with it is said where it is checked
+            return x
+    return cast("Any", x)
 
 
 def freeze(x: Any) -> None:
@@ -53,6 +55,6 @@ def read_only(x: Any) -> Any:
     """`x`, or a view of it that cannot be written to where it is an array of NumPy that can be."""
     if not isinstance(x, np.ndarray) or not x.flags.writeable:
         return cast("Any", x)
-    view = x.view()
+    view: Any = cast("Any", x).view()
     view.flags.writeable = False
     return view

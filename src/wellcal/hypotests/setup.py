@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering, in_numpy
@@ -22,6 +23,9 @@ from wellcal.problem.at_locations import LocationKernel, location_kernel
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked
+
+MOST_RESAMPLES = 10**8
+"""Resamples that a test may draw: more would take days, and no p-value needs them."""
 
 ESTIMATE_BUDGET = 4e9
 """Elementary evaluations up to which the estimate reported with a p-value is taken over all pairs."""
@@ -142,6 +146,18 @@ class Setup:
         )
 
 
+def check_resamples(n_resamples: object) -> int:
+    """A number of resamples.
+
+    Examples
+    --------
+    >>> check_resamples(0)
+    Traceback (most recent call last):
+    ValueError: n_resamples must be a whole number between 1 and 100000000, found 0
+    """
+    return whole_number(n_resamples, "n_resamples", least=1, most=MOST_RESAMPLES)
+
+
 def make_setup(
     y: object,
     pred: object,
@@ -179,7 +195,7 @@ def make_setup(
         problem=problem,
         engine=choose_engine(engine, problem),
         rng=as_generator(rng),
-        n_resamples=n_resamples,
+        n_resamples=check_resamples(n_resamples),
         expectations=expectations,
         pooled=draws,
         groups=number_clusters(per_case(groups, "groups", y, pred), len(predictions)),

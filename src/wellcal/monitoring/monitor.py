@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.checks import probability, whole_number
-from wellcal._arrays.chunks import rows_within
+from wellcal._arrays.chunks import check_size, rows_within
 from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.namespaces import NDArray, to_numpy
@@ -26,7 +26,7 @@ from wellcal.monitoring.bets import ETAS, log_bets, past_witness
 from wellcal.monitoring.state import State, generator_from_dict, generator_to_dict
 from wellcal.monitoring.status import MonitorStatus
 from wellcal.predictions import Predictions, Samples
-from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import as_generator, check_inputs
 from wellcal.predictions.batches import concatenate
 from wellcal.predictions.spaces import check_one_space
@@ -143,6 +143,7 @@ class Monitor:
         self.warmup = whole_number(warmup, "warmup", least=2)
         self.draws = whole_number(draws, "draws", least=1)
         self.memory = whole_number(memory, "memory", least=1)
+        check_size((self.memory + 1) * (self.draws + 1), "draws", self.draws)
         self.history_size = whole_number(history, "history", least=0)
         if self.warmup > self.memory:
             raise ValueError(f"warmup must be at most memory, {self.memory}, found {self.warmup}")
@@ -151,7 +152,7 @@ class Monitor:
         chosen = None if kernel is None else check_pair_kernel(kernel)
         self._reference: Predictions | None = None
         if reference is not None:
-            known = numpy_batch(as_predictions(reference))
+            known = numpy_batch(converted_argument(reference, "reference"))
             self._reference = known[:1]
             chosen = default_kernel(known, expectations=self.expectations)
         self._state = State(kernel=chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
@@ -9,14 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 import numpy as np
 
 from wellcal._arrays.checks import (
-    check_nonempty,
     check_same_length,
+    described,
     numeric_array,
     one_of,
     plain_array,
     real_array,
     whole_number,
 )
+from wellcal._arrays.chunks import check_size
 from wellcal._arrays.deprecation import warn_renamed
 from wellcal._arrays.domains import Domain, real
 from wellcal._arrays.labels import Labels, in_order_of
@@ -44,9 +46,24 @@ from wellcal.predictions.selection import checked_index, is_mask
 FAMILIES: list[type[Predictions]] = []
 
 
+_GENERATORS = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, np.random.RandomState)
+
+
+def _is_seed(x: Any) -> bool:
+    whole = isinstance(x, (int, np.integer)) and not isinstance(x, (bool, np.timedelta64))
+    return whole and cast("int", x) >= 0
+
+
 def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
     """A NumPy generator from a seed, a generator (shared, not copied) or None (fresh entropy)."""
-    return np.random.default_rng(rng)
+    if rng is None or isinstance(rng, _GENERATORS) or _is_seed(rng):
+        return np.random.default_rng(rng)
+    if isinstance(rng, (list, tuple)) and rng and all(map(_is_seed, cast("list[Any]", rng))):
+        return np.random.default_rng(rng)
+    raise TypeError(
+        "rng must be a seed (a whole number, not negative), a Generator of NumPy or None, "
+        f"found {described(rng)}"
+    )
 
 
 CAPABILITIES = (
@@ -216,7 +233,7 @@ class Predictions:
     def __getitem__(self, index: Any) -> Self:
         """Sub-batch by slice, integer array or boolean mask; an integer gives a batch of one."""
         n = len(self)
-        if isinstance(index, (int, np.integer)):
+        if isinstance(index, (int, np.integer)) and not isinstance(index, np.timedelta64):
             given = int(cast("int", index))
             position = given + n if given < 0 else given
             if not 0 <= position < n:
@@ -232,7 +249,7 @@ class Predictions:
 
         chosen = self.map_arrays(rows)
         if self.case_index is not None:
-            positions = index if isinstance(index, slice) else to_numpy(index)
+            positions: Any = cast("Any", index) if isinstance(index, slice) else to_numpy(index)
             object.__setattr__(chosen, "case_index", self.case_index[positions])
         return chosen
 
@@ -383,7 +400,9 @@ class Predictions:
         array
             ``(n,) + event_shape``, or ``(size, n) + event_shape``.
         """
-        drawn = self.draw(as_generator(rng), 1 if size is None else whole_number(size, "size", least=0))
+        count = 1 if size is None else whole_number(size, "size", least=0)
+        check_size(count * len(self) * math.prod(self.event_shape), "size", count)
+        drawn = self.draw(as_generator(rng), count)
         return self._out(drawn if size is not None else drawn[0])
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:
@@ -431,7 +450,10 @@ class Predictions:
 
 def nonempty(batch: Predictions) -> None:
     """Reject a batch without predictions."""
-    check_nonempty(len(batch), type(batch).__name__)
+    if len(batch) == 0:
+        fields = (*batch.batch_fields, *batch.parameter_fields)
+        name = batch.parameter_fields[fields[0]].called or fields[0] if not batch.batch_fields else fields[0]
+        raise ValueError(f"{type(batch).__name__} is empty: at least one row is needed in {name}")
 
 
 def keeps_distribution(derived: type, base: type) -> bool:
@@ -484,9 +506,9 @@ def check_inputs(y: object, pred: object, name: str = "pred") -> tuple[Array, Pr
     if isinstance(pred, Predictions):
         nonempty(pred)
         return pred.check_targets(pred.align(y)), pred
-    from wellcal.predictions.adapters import as_predictions  # it needs all families, which are made here
+    from wellcal.predictions.adapters import converted_argument  # it needs all families, which are made here
 
-    predictions = as_predictions(pred)
+    predictions = converted_argument(pred, name)
     return predictions.check_targets(predictions.align(y)), predictions
 
 

@@ -70,7 +70,7 @@ def concatenate(batches: Sequence[Predictions], names: Sequence[str], what: str)
 
 def _with_labels(joined: Predictions, batches: Sequence[Predictions]) -> Predictions:
     """The labels of all cases, where all have some; labels of a part of them say nothing of the rest."""
-    indexes = [batch.case_index for batch in batches]
+    indexes: list[Any] = [batch.case_index for batch in batches]
     if all(index is None for index in indexes):
         return joined
     known = all(index is not None for index in indexes)

@@ -6,7 +6,7 @@ from typing import Any
 
 from wellcal._arrays.labels import in_order_of, labels_of, same_labels
 from wellcal.predictions import Predictions
-from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.adapters import converted_argument
 
 
 def per_case(x: Any, name: str, y: object, pred: object) -> Any:
@@ -24,7 +24,7 @@ def per_case(x: Any, name: str, y: object, pred: object) -> Any:
     own, of_targets = labels_of(x), labels_of(y)
     if x is None or own is of_targets is None:
         return x
-    index = as_predictions(pred).case_index
+    index = converted_argument(pred, "pred").case_index
     if own is not None:
         other = "predictions" if index is not None else "y"
         return in_order_of(of_targets if index is None else index, x, name, other)
@@ -55,7 +55,7 @@ def same_cases(y: Any, models: dict[str, object]) -> list[Predictions]:
     batches: dict[str, Predictions] = {}
     for name, pred in models.items():
         try:
-            batches[name] = as_predictions(pred)
+            batches[name] = converted_argument(pred, name)
         except (TypeError, ValueError) as error:
             error.add_note(f"This was found for the predictions of {name}.")
             raise

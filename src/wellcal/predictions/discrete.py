@@ -12,6 +12,7 @@ from wellcal._arrays.checks import (
     check_same_length,
     is_missing,
     label_array,
+    one_of,
     plain_array,
     real_array,
 )
@@ -27,7 +28,7 @@ from wellcal._arrays.special import (
     quiet,
     table_quantile,
 )
-from wellcal.predictions.base import Predictions
+from wellcal.predictions.base import CAPABILITIES, Predictions
 from wellcal.predictions.fields import family, parameter
 
 _labels = Domain("labels", discrete=True)
@@ -200,7 +201,7 @@ class Categorical(Predictions):
         """`y` as an array: of NumPy where labels are looked up, else of the predictions' library."""
         if is_traced(y):
             return y
-        y = label_array(self.align(y, name), name)
+        y = np.asarray(y) if isinstance(y, (str, bytes)) else label_array(self.align(y, name), name)
         if self.classes is None and self.support is None:
             if namespace(y) is namespace() and y.dtype.kind not in "biuf":
                 raise TypeError(
@@ -233,6 +234,7 @@ class Categorical(Predictions):
 
     def missing(self, what: str) -> str | None:
         """Why these predictions lack a method: names have no moments, and vectors no quantiles."""
+        one_of(what, "method of predictions", CAPABILITIES)
         if what in ("mean", "variance", "interquartile_range", "cdf", "quantile"):
             if self.classes is not None:
                 name = what.replace("_", " ")
@@ -313,7 +315,7 @@ def _checked_labels(classes: Any, count: int) -> NDArray:
             f"classes must have one label for each of the {count} columns of probs, found {len(array)}"
         )
     items = array.tolist()
-    if missing := [k for k, label in enumerate(items) if is_missing(label)]:
+    if missing := [k for k, label in enumerate(items) if label is not None and is_missing(label)]:
         raise ValueError(
             f"classes has no label in position {missing[0]}: found {items[missing[0]]!r}, which no target "
             "equals; give the class a name"

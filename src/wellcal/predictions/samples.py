@@ -12,7 +12,7 @@ from wellcal._arrays.domains import simplex
 from wellcal._arrays.namespaces import Array, NDArray, is_array, namespace, to_numpy
 from wellcal._arrays.parameters import common_library
 from wellcal._arrays.special import draw_index, table_quantile
-from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.base import CAPABILITIES, Predictions, nonempty
 from wellcal.predictions.fields import family, parameter
 
 
@@ -112,6 +112,7 @@ class Samples(Predictions):
 
     def missing(self, what: str) -> str | None:
         """Why these predictions lack a method: objects can only be sampled, and vectors have no quantiles."""
+        one_of(what, "method of predictions", CAPABILITIES)
         if self.holds_objects and what != "sample":
             return f"Samples of objects have no {what.replace('_', ' ')}"
         if self.event_shape != () and what in ("cdf", "quantile"):
@@ -168,8 +169,10 @@ def _values(values: Any, like: Array | None) -> Array:
             check_ndim(values, "values", (2,))
             return values.astype(object)
         return real_array(values, "values", ndim=(2, 3), like=like)
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable) or isinstance(values, dict):
-        raise TypeError(f"values must be an array or rows of samples, found {type(values).__name__}")
+    if not isinstance(values, Iterable) or isinstance(values, (str, bytes, dict, set, frozenset)):
+        kind = cast("Any", values).__class__.__name__
+        raise TypeError(f"values must be an array or rows of samples, found {kind}")
+    values = cast("Any", values)
     try:
         numeric = np.asarray(values).dtype.kind not in "OUS"
     except ValueError:

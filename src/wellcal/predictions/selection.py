@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
-from wellcal._arrays.checks import check_same_length
+from wellcal._arrays.checks import check_same_length, described, plain_array
 from wellcal._arrays.labels import labels_of
 from wellcal._arrays.namespaces import Array, is_array, is_traced, namespace
 
@@ -18,7 +17,14 @@ def is_mask(index: Any) -> bool:
 
 def checked_index(index: Any, n: int) -> Array:
     """A list, integer array or mask as an array without negative entries."""
-    index = index if is_array(index) else np.asarray(index, dtype=None if len(index) else int)
+    if not is_array(index):
+        if not isinstance(index, Iterable) or isinstance(index, (str, bytes)):
+            raise TypeError(
+                f"predictions are indexed by numbers, a slice, a mask or a list, found {described(index)}"
+            )
+        index = plain_array(index, "index of predictions")
+        index = index if index.size else index.astype(int)
+    index = plain_array(index, "index of predictions")
     if index.ndim != 1:
         raise IndexError("predictions are indexed along one axis: give a slice, a mask or a list")
     xp = namespace(index)

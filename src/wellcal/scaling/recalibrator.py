@@ -16,7 +16,7 @@ from wellcal.expectations.lowering import Lowering, in_numpy
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
 from wellcal.predictions import Mixture
-from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_inputs
 from wellcal.scaling.fitting import Fitted, fit_calibration, fit_likelihood
 from wellcal.scaling.temperature import apply_temperature, check_supported, family_name
@@ -176,12 +176,12 @@ class TemperatureScaling:
         Predictions
         """
         self._check_fitted("transform")
-        predictions = as_predictions(pred)
+        predictions = converted_argument(pred, "pred")
         check_supported(predictions)
         if family_name(predictions) != self.family_:
             raise TypeError(
-                f"the temperature was fitted to {self.family_}, found {family_name(predictions)}; fit a "
-                "TemperatureScaling for each family"
+                f"pred must be {self.family_}, as the temperature was fitted to, found "
+                f"{family_name(predictions)}; fit a TemperatureScaling for each family"
             )
         return apply_temperature(predictions, self.temperature_)
 

@@ -16,7 +16,7 @@ from wellcal.expectations.decompose import is_objects
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.progress import Progress
 from wellcal.hypotests.resampling.targets import check_resampled, target_sets, users_form
-from wellcal.hypotests.setup import Setup, make_setup
+from wellcal.hypotests.setup import Setup, check_resamples, make_setup
 from wellcal.kernels.base import Kernel
 from wellcal.measures.by_case import Contributions, contributions
 from wellcal.measures.quantiles.checks import check_levels
@@ -207,7 +207,7 @@ def witness(
 
 def _enough_resamples(n_resamples: object, alpha: float) -> int:
     """Number of resamples, with which something can be shown at the error rate `alpha`."""
-    count = whole_number(n_resamples, "n_resamples", least=1)
+    count = check_resamples(n_resamples)
     if 1.0 / (count + 1.0) > alpha:
         raise ValueError(
             f"with n_resamples={count} no p-value is below {1.0 / (count + 1.0):.2g}, and nothing can be "

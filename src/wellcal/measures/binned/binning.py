@@ -25,6 +25,9 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.special import integer_dtype
 
+MOST_BINS = 10**7
+"""Bins of a rule, at most."""
+
 
 class Binning:
     """A rule that puts predictions into bins: derive from it for bins of your own.
@@ -82,7 +85,7 @@ class UniformBins(Binning):
     of_probabilities: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n_bins", whole_number(self.n_bins, "n_bins", least=1))
+        object.__setattr__(self, "n_bins", whole_number(self.n_bins, "n_bins", least=1, most=MOST_BINS))
 
     @classmethod
     def with_bins(cls, n_bins: int) -> UniformBins:
@@ -133,7 +136,7 @@ class EqualMassBins(Binning):
     n_bins: int = 10
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n_bins", whole_number(self.n_bins, "n_bins", least=1))
+        object.__setattr__(self, "n_bins", whole_number(self.n_bins, "n_bins", least=1, most=MOST_BINS))
 
     @classmethod
     def with_bins(cls, n_bins: int) -> EqualMassBins:
@@ -230,7 +233,7 @@ def as_binning(binning: object, n_bins: int | None, default: Binning, n: int) ->
         rule = type(default)
         if isinstance(binning, str):
             rule = BINNINGS[one_of(binning, "binning", BINNINGS)]
-        return rule() if n_bins is None else rule.with_bins(n_bins)
+        return rule() if n_bins is None else rule.with_bins(whole_number(n_bins, "n_bins", least=1))
     if n_bins is not None:
         raise ValueError(f"n_bins is for a binning that is given by name, found binning={binning!r}")
     return binning if isinstance(binning, Binning) else _given_bins(binning, n)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.checks import flag, real_number
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import (
     Array,
@@ -86,6 +87,7 @@ def energy_score(
     >>> float(energy_score(np.array([[0.0, 0.0]]), pred, fair=False))
     2.5
     """
+    power, fair = real_number(power, "power"), flag(fair, "fair", or_none=True)
     if not 0.1 <= power <= 1.9:
         raise ValueError(f"power must be between 0.1 and 1.9, found {power}")
     targets, predictions = check_inputs(y, pred)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import namespace, widen
 from wellcal._arrays.special import gather
 from wellcal.expectations.decompose import targets_are_indices
@@ -49,6 +50,7 @@ def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights
     >>> round(float(brier([2], np.array([[0.2, 0.2, 0.6]]))), 6)
     0.24
     """
+    scale_by_half = flag(scale_by_half, "scale_by_half", or_none=True)
     targets, predictions = check_inputs(y, pred)
     if targets_are_indices(predictions):
         probs = widen(predictions.class_probs())

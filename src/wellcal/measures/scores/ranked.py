@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import Array, from_numpy, is_traced, namespace, take_rows, to_numpy, widen
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.lowering import in_numpy
@@ -59,6 +60,7 @@ def crps(y: object, pred: object, *, fair: bool | None = None, weights: object =
     >>> round(float(crps(np.array([0.0]), (np.zeros(1), np.ones(1)))), 6)
     0.233695
     """
+    fair = flag(fair, "fair", or_none=True)
     targets, predictions = check_inputs(y, pred)
     if fair is not None and not isinstance(predictions, Samples):
         raise ValueError(f"fair is for Samples, found {type(predictions).__name__}")
