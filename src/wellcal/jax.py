@@ -71,7 +71,7 @@ def skce_loss(
     """
     check_training_options(estimator, block_size)
     check_truth_first(y)
-    factor = weight if is_array(weight) else real_number(weight, "weight")
+    factor: Any = weight if is_array(weight) else real_number(weight, "weight")
     if is_array(factor) and factor.ndim != 0:
         raise TypeError(f"weight must be a number, found an array of shape {tuple(factor.shape)}")
     estimate = skce(

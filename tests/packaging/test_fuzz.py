@@ -133,7 +133,7 @@ def test_distributions_that_hold_another() -> None:
     found = wc.as_predictions(Forecast(stats.norm(np.arange(3.0), 2.0)))
     assert isinstance(found, wc.Normal)
     np.testing.assert_array_equal(found.scale, [2.0, 2.0, 2.0])
-    with pytest.raises(TypeError, match="predictions of the scipy.stats distribution Forecast"):
+    with pytest.raises(TypeError, match=r"predictions of the scipy\.stats distribution Forecast"):
         wc.as_predictions(Forecast(type("Odd", (), {"rvs": None})()))
 
 

@@ -320,7 +320,7 @@ def flag(x: Any, name: str, *, or_none: bool = False) -> Any:
     TypeError: keep_null must be True or False, found 'yes'
     """
     if isinstance(x, (bool, np.bool_)):
-        return bool(x)
+        return bool(cast("Any", x))
     if x is None and or_none:
         return None
     wanted = "True, False or None" if or_none else "True or False"

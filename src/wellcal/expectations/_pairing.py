@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def _is_targets(Q: object) -> bool:
 
 def _check_targets(predictions: Predictions, targets: Any) -> Array:
     """Any number of targets, checked against the family rather than row by row."""
-    targets = plain_array(targets, "Q") if not isinstance(targets, list) else targets
+    targets = cast("Any", targets) if isinstance(targets, list) else plain_array(targets, "Q")
     if is_array(targets) and targets.ndim == 0:
         raise ValueError("Q must be several targets or predictions, found a single value; give a list of it")
     count = targets.shape[0] if is_array(targets) else len(targets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -62,7 +62,7 @@ def _listed(x: Any, name: str) -> Any:
     several = x.ndim > 0 if is_array(x) else hasattr(x, "__len__") and not isinstance(x, (str, bytes, dict))
     if not several:
         raise TypeError(f"{name} must be a list or array of targets, found {described(x)}")
-    return x
+    return cast("Any", x)
 
 
 def _is_ragged(x: object) -> bool:
