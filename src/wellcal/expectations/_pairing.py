@@ -12,7 +12,7 @@ from wellcal._arrays.ops import ops_for
 from wellcal.expectations.decompose import Side, Targets
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.plans import plan
-from wellcal.kernels.base import Kernel
+from wellcal.kernels.base import Kernel, check_kernel
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.spaces import check_one_space
@@ -46,6 +46,7 @@ def pairing(kernel: Kernel, P: object, Q: object, *, expectations: str | Lowerin
     array([[0.7071],
            [0.7071]])
     """
+    check_kernel(kernel, "kernel")
     left = converted_argument(P, "P")
     right: Side
     if _is_targets(Q):

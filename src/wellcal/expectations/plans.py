@@ -33,7 +33,7 @@ from wellcal.expectations.gaussian_features import FeatureGrid, feature_grid, me
 from wellcal.expectations.grids import common_grid, grid_probabilities, one_hot, support_gram
 from wellcal.expectations.lowering import Lowering, is_scalar_rule, lower
 from wellcal.expectations.rules.elements import Normals, Points
-from wellcal.kernels.base import Kernel, TargetKernel, check_kernel
+from wellcal.kernels.base import Kernel, TargetKernel
 from wellcal.kernels.parts import walk
 from wellcal.kernels.targets import Delta, Gaussian
 from wellcal.predictions import Predictions, Samples
@@ -236,7 +236,7 @@ def plan(
     many
         The same predictions will meet many sets of targets, for which features are cheaper than pairs.
     """
-    if check_kernel(kernel, "kernel").space != "targets":
+    if kernel.space != "targets":
         raise TypeError(f"kernel: a kernel on targets is needed here, found {kernel!r}")
     if not isinstance(expectations, Lowering):
         one_of(expectations, "expectations", ("auto", "closed"), or_else="or a Lowering")

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import flag, one_of
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
