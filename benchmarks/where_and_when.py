@@ -86,8 +86,8 @@ def comparison(settings: Settings) -> Section:
                 failures.append(f"compare, {kind}, n = {n}: {rates[0]}")
     body = (
         f"Rejection rates at alpha = {ALPHA} of equal calibration errors, {settings.power_sets:,} data sets "
-        "a cell. In the first two\nsettings the errors are equal. *Unpaired* takes the standard errors of both "
-        "models as independent.\n\n"
+        "a cell. In the first two\nsettings the errors are equal. *Unpaired* takes the standard errors of "
+        "both models as independent.\n\n"
         f"{table(('models', 'n', *names), rows)}\n\n{_verdict(failures)}\n\n{environment.describe(load)}"
     )
     return Section("compare", "Comparison of two models", body, tuple(failures))
