@@ -13,7 +13,7 @@ from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
 from wellcal.kernels.plain import kernel_from_dict
 from wellcal.measures.estimate import Estimate, estimate_text
-from wellcal.measures.presentation import Presentable, Row, pvalue_text
+from wellcal.measures.presentation import Presentable, Row, at_floor, pvalue_phrase, pvalue_text
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,6 +45,11 @@ class TestResult(Presentable):
         Values of the statistic under calibration, where they were drawn and asked for.
     provenance
         What was chosen, and why.
+    pvalue_floor
+        The smallest p-value that the resamples of the test could have given, or None where it is not a matter
+        of resampling: ``1 / (n_resamples + 1)`` for one statistic. The smallest p-value of several statistics
+        has a higher one, since each of them has a set of targets that is the first in it: it is the p-value
+        that the observed targets would have if the deciding statistic were beyond all resamples.
 
     Examples
     --------
@@ -53,6 +58,8 @@ class TestResult(Presentable):
     >>> result = wc.calibration_test(mu + 0.9, wc.Normal(mu, np.ones(50)), rng=0)
     >>> result.pvalue, result.method
     (0.001, 'omnibus')
+    >>> result.at_floor, result.pvalue_statement
+    (True, 'p <= 0.001, the smallest that 999 resamples can give')
     >>> TestResult.from_json(result.to_json()).pvalue
     0.001
     """
@@ -70,12 +77,23 @@ class TestResult(Presentable):
     guarantees: Guarantees | None = None
     null: NDArray | None = None
     provenance: dict[str, Any] = field(default_factory=lambda: {})
+    pvalue_floor: float | None = None
+
+    @property
+    def at_floor(self) -> bool:
+        """Whether the p-value is the smallest that its resamples can give: a bound, not a value."""
+        return at_floor(self.pvalue, self.pvalue_floor)
+
+    @property
+    def pvalue_statement(self) -> str:
+        """The p-value as a phrase: "p = 0.02", or "p <= 0.001, the smallest that 999 resamples can give"."""
+        return pvalue_phrase(self.pvalue, self.pvalue_floor, self.provenance.get("n_resamples"))
 
     # -- for machines ------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON."""
-        return {"method": self.method, **super().to_dict()}
+        return {"method": self.method, **super().to_dict(), "at_floor": self.at_floor}
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> TestResult:
@@ -95,6 +113,7 @@ class TestResult(Presentable):
             guarantees=None if proven is None else Guarantees(**cast("Any", proven)),
             null=None if plain["null"] is None else np.asarray(plain["null"], dtype=np.float64),
             provenance=plain["provenance"],
+            pvalue_floor=plain.get("pvalue_floor"),
         )
 
     @classmethod
@@ -105,7 +124,7 @@ class TestResult(Presentable):
     # -- for people --------------------------------------------------------------------------
 
     def _headline(self) -> str:
-        return f"Calibration test: p = {pvalue_text(self.pvalue)} ({self.n_samples:,} cases, {self.method})"
+        return f"Calibration test: {self.pvalue_statement} ({self.n_samples:,} cases, {self.method})"
 
     def _rows(self) -> list[Row]:
         effect = "not known: too few draws for each prediction"
@@ -123,8 +142,7 @@ class TestResult(Presentable):
         if self.guarantees is not None:
             rows.append(("proven", _proven_text(self.guarantees)))
         if "pvalues" in self.provenance:
-            parts = self.provenance["pvalues"]
-            rows.append(("parts", ", ".join(f"{name} {value:.3g}" for name, value in parts.items())))
+            rows.append(("parts", _parts_text(self.provenance)))
         told = [name for name in ("chosen", "alternatives") if name in self.provenance]
         rows.extend((name, str(self.provenance[name])) for name in told)
         if "n_resamples" in self.provenance:
@@ -140,6 +158,16 @@ def _estimator_text(estimate: Estimate) -> str:
         return estimate.estimator
     order = " in random order" if found.get("shuffled") else ""
     return f"unbiased, {found['blocks']:,} blocks of {found['block_size']:,} cases{order}"
+
+
+def _parts_text(provenance: dict[str, Any]) -> str:
+    """p-values of the parts of a test; those at their floor as bounds."""
+    floors = provenance.get("pvalue_floors", {})
+    signs = {True: " <= ", False: " "}
+    return ", ".join(
+        f"{name}{signs[at_floor(value, floors.get(name))]}{pvalue_text(value)}"
+        for name, value in provenance["pvalues"].items()
+    )
 
 
 def _proven_text(found: Guarantees) -> str:

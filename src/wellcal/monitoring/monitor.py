@@ -19,6 +19,7 @@ from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.resampling.targets import draw_targets, why_not_resampled
 from wellcal.hypotests.setup import numpy_batch, pool_draws
+from wellcal.hypotests.tails import SMALLEST
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import text_rows
 from wellcal.monitoring.bets import ETAS, log_bets, past_witness
@@ -197,7 +198,7 @@ class Monitor:
             n_samples=state.n_samples,
             e_value=self.e_value,
             log_e_value=self.log_e_value,
-            pvalue=min(1.0, _exp(-state.largest)),
+            pvalue=min(1.0, max(_exp(-state.largest), SMALLEST)),
             alarm=self.alarm,
             alarm_at=state.alarm_at,
         )

@@ -11,7 +11,7 @@ from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate, estimate_text
-from wellcal.measures.presentation import Presentable, Row, plain, pvalue_text
+from wellcal.measures.presentation import Presentable, Row, at_floor, plain, pvalue_phrase, pvalue_text
 from wellcal.predictions import Predictions
 
 _MOST_LISTED = 10  # groups and segments in a printed result
@@ -40,6 +40,8 @@ class Group(Presentable):
         Their positions, in order.
     kind
         "all", "split" or "segment".
+    n_resamples
+        Resamples that the p-value is from, which is never below ``1 / (n_resamples + 1)``.
     """
 
     statement: str
@@ -52,6 +54,7 @@ class Group(Presentable):
     contribution: float
     cases: NDArray
     kind: str
+    n_resamples: int | None = None
 
     @property
     def n_samples(self) -> int:
@@ -64,10 +67,20 @@ class Group(Presentable):
         """All of it as plain values, but for which cases they are."""
         found = super().to_dict()
         del found["cases"]
-        return {**found, "n_samples": self.n_samples}
+        return {**found, "n_samples": self.n_samples, "at_floor": self.at_floor}
+
+    @property
+    def at_floor(self) -> bool:
+        """Whether the p-value is the smallest that its resamples can give."""
+        return at_floor(self.pvalue, _floor(self.n_resamples))
 
     def _headline(self) -> str:
-        return f"{self.statement}; p = {pvalue_text(self.pvalue)}"
+        return f"{self.statement}; {pvalue_phrase(self.pvalue, _floor(self.n_resamples), self.n_resamples)}"
+
+
+def _floor(n_resamples: int | None) -> float | None:
+    """The smallest p-value of so many resamples."""
+    return None if n_resamples is None else 1.0 / (n_resamples + 1.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,6 +155,7 @@ class Witness(Presentable):
         return {
             "statements": list(self.statements),
             **found,
+            "at_floor": at_floor(self.pvalue, _floor(self.n_resamples)),
             "location_targets": plain(np.asarray(to_numpy(self.locations[1]))),
         }
 
