@@ -109,4 +109,4 @@ def _one_thread() -> None:
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(1)
-    warnings.filterwarnings("ignore", message="with n_resamples")
+    warnings.filterwarnings("ignore", message="with n_resamples|p = .* is the smallest")
