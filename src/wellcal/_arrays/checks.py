@@ -139,7 +139,12 @@ def probability_tolerance(array: Array) -> float:
 
 
 def positive_number(x: Any, name: str) -> Any:
-    """A positive finite number, or a zero-dimensional array of one (kept, for its gradient)."""
+    """A positive finite number, or a zero-dimensional array of one (kept, for its gradient).
+
+    NumPy's arrays have none, and become numbers.
+    """
+    if is_array(x) and is_numpy(namespace(x)) and x.ndim == 0:
+        x = x.item()
     if is_array(x):
         if x.ndim != 0:
             raise ValueError(f"{name} must be a number, found an array of shape {tuple(x.shape)}")
@@ -151,6 +156,8 @@ def positive_number(x: Any, name: str) -> Any:
             x = value = float(x)
         except (TypeError, ValueError):
             raise TypeError(f"{name} must be a number, found {x!r}") from None
+        except OverflowError:  # a whole number beyond the largest float
+            value = np.inf
     if not (np.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be positive and finite, found {value}")
     return x
@@ -198,6 +205,8 @@ def probability(x: Any, name: str) -> float:
         value = float(x)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number between 0 and 1, found {x!r}") from None
+    except OverflowError:  # a whole number beyond the largest float
+        value = np.inf
     if not 0.0 < value < 1.0:
         raise ValueError(f"{name} must be between 0 and 1, found {x}")
     return value

@@ -28,6 +28,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import special, stats
 
+from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -88,7 +89,7 @@ class Lowering:
 
 
 @dataclass(frozen=True)
-class Atoms:
+class Atoms(ByValue):
     """Weighted atoms in place of predictions.
 
     Attributes
