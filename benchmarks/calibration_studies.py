@@ -12,7 +12,7 @@ from benchmarks import environment
 from benchmarks.data_sets import CALIBRATED, DISCRETE, SAMPLES, calibrated, synthetic
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
-from benchmarks.studies import LEVEL, Rate, rejection_rates
+from benchmarks.studies import ALPHA, Rate, rejection_rates
 from reproduction.published import DATA_SETS, decision_errors
 from wellcal.engines import Tiled
 from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
@@ -55,11 +55,11 @@ def type_one(settings: Settings) -> Section:
         f"{method} on {family}, n = {n}: {rate} over {rate.total} data sets"
         for family, n, rates, discrete in cells
         for method, rate in rates.items()
-        if not rate.within(LEVEL, 0.01 / count, upper_only=discrete)
+        if not rate.within(ALPHA, 0.01 / count, upper_only=discrete)
     ]
     rows = [(family, str(n), *(str(rates[m]) for m in EXACT_METHODS)) for family, n, rates, _ in cells]
     body = (
-        f"Rejection rates at level {LEVEL} of calibrated models, {settings.null_sets:,} data sets a cell, "
+        f"Rejection rates at alpha = {ALPHA} of calibrated models, {settings.null_sets:,} data sets a cell, "
         f"{RESAMPLES} resamples.\nBounds: binomial, 1% over all {count} cells together, for discrete targets "
         f"from above only.\n\n{table(('predictions', 'n', *EXACT_METHODS), rows)}\n\n"
         f"{_verdict(failures)}\n\n{environment.describe(load)}"
@@ -121,7 +121,7 @@ def power(settings: Settings) -> Section:
             failures.append(f"auto on {model}, d = {d}: power {rates['auto']}, wanted {least}")
     header = ("alternative", "n", *tests, "published (bootstrap)", "wanted", "limit")
     body = (
-        f"Rejection rates at level {LEVEL} of miscalibrated models, {settings.power_sets:,} data sets a "
+        f"Rejection rates at alpha = {ALPHA} of miscalibrated models, {settings.power_sets:,} data sets a "
         f"cell, {RESAMPLES} resamples;\ndefault kernels but where another is named. *Wanted* is the least "
         "power that `auto` must have, *limit*\nthat of the best test that knows the kind of error but not "
         "its direction.\n\n"
@@ -159,7 +159,7 @@ def paper_tests(settings: Settings) -> Section:
     pearson = _pearson(settings, failures)
     header = ("test", "d", "n", "ours", "published", "")
     body = (
-        f"Rejection rates at level {LEVEL} of the paper's calibrated models with the paper's kernel, "
+        f"Rejection rates at alpha = {ALPHA} of the paper's calibrated models with the paper's kernel, "
         f"{settings.paper_sets:,} data sets a cell;\npublished: 500. Two-sample bounds, 1% over all cells "
         "together. CME, whose\nerrors depend on the locations that are drawn, is in docs/reproduction.md.\n\n"
         f"{table(header, rows)}\n\n{_verdict(failures)}\n\n### Three cumulants\n\n{pearson}\n\n"

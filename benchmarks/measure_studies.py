@@ -13,7 +13,7 @@ from benchmarks import environment
 from benchmarks.data_sets import CALIBRATED, SAMPLES, calibrated
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
-from benchmarks.studies import LEVEL, generators, rejection_rates
+from benchmarks.studies import ALPHA, generators, rejection_rates
 from wellcal import ece, pit, quantile_calibration, smooth_ece
 from wellcal.measures.quantiles.bands import KINDS
 
@@ -41,10 +41,11 @@ def _transforms(settings: Settings) -> tuple[str, list[str]]:
         draw = partial(calibrated, family)
         rate = rejection_rates(("pit", family), draw, 64, {"pit": uniformity}, settings.null_sets)["pit"]
         rows.append((family, str(rate)))
-        if not rate.within(LEVEL, 0.01 / len(families)):
+        if not rate.within(ALPHA, 0.01 / len(families)):
             failures.append(f"pit of {family}: {rate} over {rate.total} data sets")
     head = (
-        f"Rejection rates of uniformity of `pit` at level {LEVEL}, n = 64, {settings.null_sets:,} data sets."
+        f"Rejection rates of uniformity of `pit` at alpha = {ALPHA}, n = 64, "
+        f"{settings.null_sets:,} data sets."
     )
     return f"{head}\n\n{table(('predictions', 'rate'), rows)}", failures
 
@@ -61,9 +62,9 @@ def uniformity(y: Any, pred: Any, *, rng: np.random.Generator) -> float:
 
 
 def left_band(y: Any, pred: Any, *, rng: np.random.Generator, kind: str) -> float:
-    """0 where the curve leaves its band of level 0.95 somewhere, else 1: a p-value at level 0.05."""
+    """0 where the curve leaves its band of level 0.95 somewhere, else 1: a p-value at alpha = 0.05."""
     found = quantile_calibration(y, pred, levels=CURVE)
-    low, high = found.band(1.0 - LEVEL, kind=kind)
+    low, high = found.band(1.0 - ALPHA, kind=kind)
     return float(np.all((found.frequencies >= low - 1e-12) & (found.frequencies <= high + 1e-12)))
 
 
@@ -82,10 +83,10 @@ def _bands(settings: Settings) -> tuple[str, list[str]]:
         failures += [
             f"{kind} band, n = {n}: {rate} of curves outside"
             for kind, rate in rates.items()
-            if not rate.within(LEVEL, 0.01 / 6, upper_only=True)
+            if not rate.within(ALPHA, 0.01 / 6, upper_only=True)
         ]
     head = (
-        f"Share of curves of calibrated normals that leave a band of level {1 - LEVEL} at any of 19 levels."
+        f"Share of curves of calibrated normals that leave a band of level {1 - ALPHA} at any of 19 levels."
     )
     return f"{head}\n\n{table(('n', *KINDS), rows)}", failures
 

@@ -11,7 +11,7 @@ import wellcal as wc
 from benchmarks import environment
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
-from benchmarks.studies import LEVEL, Rate, rejection_rates
+from benchmarks.studies import ALPHA, Rate, rejection_rates
 from wellcal.scaling import CrossFitted, TemperatureScaling, apply_temperature, cross_fit
 
 RESAMPLES = 99
@@ -77,10 +77,10 @@ def recalibrated(settings: Settings) -> Section:
         f"{name} on {family}, n = {n}: {rates[name]}"
         for family, n, rates in cells
         for name in ("pooled", "bound")
-        if not rates[name].within(LEVEL, 0.01 / (2 * len(cells)), upper_only=True)
+        if not rates[name].within(ALPHA, 0.01 / (2 * len(cells)), upper_only=True)
     ]
     body = (
-        f"Rejection rates at level {LEVEL} after temperature scaling of models that are too certain by the "
+        f"Rejection rates at alpha = {ALPHA} after temperature scaling of models that are too certain by the "
         f"same temperature everywhere, {sets:,} data sets a cell, 5 folds.\n\n"
         f"{table(('predictions', 'n', *TESTS), rows)}\n\n{environment.describe(load)}"
     )

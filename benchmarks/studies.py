@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-LEVEL = 0.05
+ALPHA = 0.05
 SEED = 20261115  # fixed before the first run
 
 Draw = Callable[[int, np.random.Generator], Any]
@@ -31,7 +31,7 @@ class Rate:
         return self.rejected / self.total
 
     def within(self, probability: float, alpha: float, *, upper_only: bool = False) -> bool:
-        """Whether a binomial of this probability gives such a number of rejections, at level `alpha`."""
+        """Whether a binomial of this probability gives such a number of rejections, at `alpha`."""
         above = stats.binom.sf(self.rejected - 1, self.total, probability)
         if upper_only:
             return above >= alpha
@@ -44,7 +44,7 @@ class Rate:
 def rejection_rates(
     key: tuple[Any, ...], draw: Draw, n: int, tests: Tests, repetitions: int, workers: int | None = None
 ) -> dict[str, Rate]:
-    """Share of data sets on which each test rejects at level 0.05.
+    """Share of data sets on which each test rejects at alpha = 0.05.
 
     Data set r of a study has a generator of its own, made from the seed, the `key` and r: results do not
     depend on the number of workers or on the other tests.
@@ -54,7 +54,7 @@ def rejection_rates(
     count = workers or len(os.sched_getaffinity(0))
     with ProcessPoolExecutor(count, initializer=_one_thread) as pool:
         found = list(pool.map(run, jobs, chunksize=max(1, repetitions // (count * 16))))
-    return {name: Rate(sum(p[k] <= LEVEL for p in found), repetitions) for k, name in enumerate(tests)}
+    return {name: Rate(sum(p[k] <= ALPHA for p in found), repetitions) for k, name in enumerate(tests)}
 
 
 def generators(key: Iterable[Any], r: int) -> tuple[np.random.Generator, np.random.Generator]:

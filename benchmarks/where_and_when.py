@@ -16,7 +16,7 @@ from benchmarks import environment
 from benchmarks.data_sets import CALIBRATED, SAMPLES, calibrated
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
-from benchmarks.studies import LEVEL, Rate, _one_thread, generators
+from benchmarks.studies import ALPHA, Rate, _one_thread, generators
 from wellcal.comparison import compare
 from wellcal.engines import Tiled
 from wellcal.monitoring.monitor import Monitor
@@ -34,12 +34,12 @@ def rates_of(
     pvalues: Callable[..., Sequence[float]],
     repetitions: int,
 ) -> list[Rate]:
-    """Share of data sets on which each of several p-values of one run is at most the level."""
+    """Share of data sets on which each of several p-values of one run is at most alpha."""
     run = partial(_one_set, key=key, draw=draw, n=n, pvalues=pvalues)
     count = len(os.sched_getaffinity(0))
     with ProcessPoolExecutor(count, initializer=_one_thread) as pool:
         found = list(pool.map(run, range(repetitions), chunksize=max(1, repetitions // (count * 16))))
-    return [Rate(sum(p[k] <= LEVEL for p in found), repetitions) for k in range(len(found[0]))]
+    return [Rate(sum(p[k] <= ALPHA for p in found), repetitions) for k in range(len(found[0]))]
 
 
 def _one_set(r: int, *, key: Any, draw: Any, n: int, pvalues: Any) -> Sequence[float]:
@@ -82,11 +82,11 @@ def comparison(settings: Settings) -> Section:
             draw = partial(_models, kind)
             rates = rates_of(("compare", kind, n), draw, n, _compared, settings.power_sets)
             rows.append((kind, str(n), *map(str, rates)))
-            if kind in NULL and not rates[0].within(LEVEL, 0.01 / 4, upper_only=True):
+            if kind in NULL and not rates[0].within(ALPHA, 0.01 / 4, upper_only=True):
                 failures.append(f"compare, {kind}, n = {n}: {rates[0]}")
     body = (
-        f"Rejection rates at level {LEVEL} of equal calibration errors, {settings.power_sets:,} data sets a "
-        "cell. In the first two\nsettings the errors are equal. *Unpaired* takes the standard errors of both "
+        f"Rejection rates at alpha = {ALPHA} of equal calibration errors, {settings.power_sets:,} data sets "
+        "a cell. In the first two\nsettings the errors are equal. *Unpaired* takes the standard errors of both "
         "models as independent.\n\n"
         f"{table(('models', 'n', *names), rows)}\n\n{_verdict(failures)}\n\n{environment.describe(load)}"
     )
@@ -116,11 +116,11 @@ def groups(settings: Settings) -> Section:
         failures.extend(
             f"{what} on {family}: {rate}"
             for what, rate in zip(("groups", "band"), rates, strict=True)
-            if not rate.within(LEVEL, 0.01 / (2 * len(families)), upper_only=True)
+            if not rate.within(ALPHA, 0.01 / (2 * len(families)), upper_only=True)
         )
     body = (
         f"Share of data sets from calibrated models, {settings.power_sets:,} for each family, 64 cases, "
-        f"about which anything false\nis stated at level {LEVEL}: that any of all groups and segments is "
+        f"about which anything false\nis stated at alpha = {ALPHA}: that any of all groups and segments is "
         "miscalibrated, or that the witness leaves its\nband anywhere.\n\n"
         f"{table(('predictions', 'groups', 'band'), rows)}\n\n{_verdict(failures)}\n\n"
         f"{environment.describe(load)}"
@@ -159,7 +159,7 @@ SHIFTS = ((1.0, 0), (0.5, 0), (0.25, 0), (0.5, 200))
 
 def _monitored(y: Any, pred: Any, *, rng: np.random.Generator) -> tuple[float]:
     """Anytime-valid p-value at the end: at most alpha where there was an alarm, ever."""
-    return (Monitor(rng=rng, draws=19, alpha=LEVEL).update(y, pred).pvalue,)
+    return (Monitor(rng=rng, draws=19, alpha=ALPHA).update(y, pred).pvalue,)
 
 
 def monitor(settings: Settings) -> Section:
@@ -170,13 +170,13 @@ def monitor(settings: Settings) -> Section:
     for name, stream in STREAMS.items():
         (rate,) = rates_of(("monitor", name), stream, STEPS, _monitored, settings.monitor_streams)
         rows.append((name, str(rate)))
-        if not rate.within(LEVEL, 0.01 / len(STREAMS), upper_only=True):
+        if not rate.within(ALPHA, 0.01 / len(STREAMS), upper_only=True):
             failures.append(f"{name}: {rate} over {rate.total} streams")
     delays = [_delay(shift, start, settings.monitor_streams // 5) for shift, start in SHIFTS]
     header = ("shift", "begins at", "found", "median delay", "90% within")
     body = (
         f"Share of {settings.monitor_streams:,} streams of {STEPS:,} cases from calibrated models with an "
-        f"alarm at alpha = {LEVEL}, ever;\n19 draws for each case, the kernel from the first 20 "
+        f"alarm at alpha = {ALPHA}, ever;\n19 draws for each case, the kernel from the first 20 "
         "predictions.\n\n"
         f"{table(('predictions', 'false alarms'), rows)}\n\n{_verdict(failures)}\n\n"
         f"Cases from the beginning of a shift of normal targets, in predicted standard deviations, to the "
@@ -192,7 +192,7 @@ def _delay(shift: float, start: int, streams: int) -> tuple[str, ...]:
         for_data, for_monitor = generators(("delay", shift, start), r)
         y, pred = _independent(STEPS, for_data)
         y = y + np.where(np.arange(STEPS) >= start, shift, 0.0) * pred.scale
-        alarm = Monitor(rng=for_monitor, draws=19, alpha=LEVEL).update(y, pred).alarm_at
+        alarm = Monitor(rng=for_monitor, draws=19, alpha=ALPHA).update(y, pred).alarm_at
         found.append(np.inf if alarm is None else alarm - start)
     rate = Rate(int(np.isfinite(found).sum()), len(found))
     half, most = (np.quantile(found, q, method="higher") for q in (0.5, 0.9))

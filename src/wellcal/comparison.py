@@ -22,7 +22,7 @@ from wellcal.hypotests.setup import Setup, make_setup, numpy_batch
 from wellcal.kernels.base import Kernel
 from wellcal.measures.by_case import contributions
 from wellcal.measures.estimate import Estimate, Interval, estimate_text
-from wellcal.measures.presentation import KERNEL, Presentable, Row, plain, pvalue_text, within
+from wellcal.measures.presentation import KERNEL, Presentable, Row, plain, pvalue_phrase, within
 from wellcal.predictions import Bernoulli, Categorical, Mixture, Predictions
 from wellcal.predictions.base import as_generator, check_inputs
 from wellcal.predictions.batches import concatenate
@@ -133,12 +133,12 @@ class Comparison(Presentable):
         }
 
     def _headline(self) -> str:
-        return f"Comparison: {self.verdict}; p = {pvalue_text(self.pvalue)} ({self.n_samples:,} cases)"
+        return f"Comparison: {self.verdict}; {pvalue_phrase(self.pvalue)} ({self.n_samples:,} cases)"
 
     def _rows(self) -> list[Row]:
         rows: list[Row] = []
         for name, estimate, test in zip("AB", (self.a, self.b), self.tests, strict=True):
-            tested = f"calibration test: p = {pvalue_text(test.pvalue)} ({test.method})"
+            tested = f"calibration test: {test.pvalue_statement} ({test.method})"
             rows.append((f"SKCE of {name}", f"{estimate_text(estimate)}; {tested}"))
         text = estimate_text(self.estimate)
         if not self.degenerate:

@@ -31,6 +31,7 @@ NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 short = reprlib.repr
 """A value for a message, however large it is and however deeply nested."""
 
+_COUNTABLE = 2**53
 _LONGEST = 400  # of a message: what was found may be a whole file
 
 
@@ -156,8 +157,15 @@ def word(*known: str) -> Check:
 
 
 def whole(least: int | None = None, most: int | None = None) -> Check:
-    """A whole number within limits."""
-    return lambda plain, name: whole_number(plain, name, least=least, most=most)
+    """A whole number within limits, which floats can count to."""
+
+    def check(plain: Any, name: str) -> int:
+        found = whole_number(plain, name, least=least, most=most)
+        if abs(found) > _COUNTABLE:
+            raise ValueError(f"{name} is too large for a number of things: found {short(plain)}")
+        return found
+
+    return check
 
 
 def number(

@@ -35,6 +35,9 @@ class Outcome(ByValue):
         Values of the statistic under calibration, where they were drawn.
     provenance
         Choices that were made.
+    floor
+        The smallest p-value that so many resamples could have given; None takes ``1 / (n_resamples + 1)``
+        for a method that resamples.
 
     Examples
     --------
@@ -48,6 +51,7 @@ class Outcome(ByValue):
     estimate: Estimate | None = None
     null: NDArray | None = None
     provenance: dict[str, Any] = field(default_factory=lambda: {})
+    floor: float | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,6 +119,14 @@ class Method(ByValue, ABC):
             _register(cls)
         else:
             cls.name = cls.__name__
+
+    def floor_of_one_part(self, n_resamples: int) -> float:
+        """The p-value of an error that is beyond all resamples in one statistic of the test only.
+
+        ``1 / (n_resamples + 1)`` for a test with one statistic. In the smallest p-value of several, it ties
+        with the drawn sets that are the first in the others, as many as their weights say.
+        """
+        return 1.0 / (n_resamples + 1.0)
 
     @abstractmethod
     def run(self, setup: Setup) -> Outcome:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.schema import (
@@ -23,7 +23,15 @@ from wellcal._arrays.schema import (
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
 from wellcal.measures.estimate import Estimate, estimate_text
-from wellcal.measures.presentation import KERNEL, Presentable, Row, pvalue_text, within
+from wellcal.measures.presentation import (
+    KERNEL,
+    Presentable,
+    Row,
+    at_floor,
+    pvalue_phrase,
+    pvalue_text,
+    within,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,6 +63,11 @@ class TestResult(Presentable):
         Values of the statistic under calibration, where they were drawn and asked for.
     provenance
         What was chosen, and why.
+    pvalue_floor
+        The smallest p-value that the resamples of the test could have given, or None where it is not a matter
+        of resampling: ``1 / (n_resamples + 1)`` for one statistic. The smallest p-value of several statistics
+        has a higher one, since each of them has a set of targets that is the first in it: it is the p-value
+        that the observed targets would have if the deciding statistic were beyond all resamples.
 
     Examples
     --------
@@ -63,6 +76,8 @@ class TestResult(Presentable):
     >>> result = wc.calibration_test(mu + 0.9, wc.Normal(mu, np.ones(50)), rng=0)
     >>> result.pvalue, result.method
     (0.001, 'omnibus')
+    >>> result.at_floor, result.pvalue_statement
+    (True, 'p <= 0.001, the smallest that 999 resamples can give')
     >>> TestResult.from_json(result.to_json()).pvalue
     0.001
     """
@@ -80,17 +95,35 @@ class TestResult(Presentable):
     guarantees: Guarantees | None = None
     null: NDArray | None = None
     provenance: dict[str, Any] = field(default_factory=lambda: {})
+    pvalue_floor: float | None = None
+
+    not_read: ClassVar[tuple[str, ...]] = ("at_floor",)
+    added: ClassVar[Mapping[str, Any]] = {"pvalue_floor": None}
+
+    @property
+    def at_floor(self) -> bool:
+        """Whether the p-value is the smallest that its resamples can give: a bound, not a value."""
+        return at_floor(self.pvalue, self.pvalue_floor)
+
+    @property
+    def pvalue_statement(self) -> str:
+        """The p-value as a phrase: "p = 0.02", or "p <= 0.001, the smallest that 999 resamples can give"."""
+        return pvalue_phrase(self.pvalue, self.pvalue_floor, self.provenance.get("n_resamples"))
 
     # -- for machines ------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON."""
-        return {"method": self.method, **super().to_dict()}
+        return {"method": self.method, **super().to_dict(), "at_floor": self.at_floor}
 
     @classmethod
     def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
         """What is stored of a result."""
-        shown: dict[str, Check] = {"pvalues": _numbers_by_name, "n_resamples": whole(least=0)}
+        shown: dict[str, Check] = {
+            "pvalues": _numbers_by_name,
+            "pvalue_floors": _numbers_by_name,
+            "n_resamples": whole(least=0),
+        }
         return {
             "method": text,
             "statistic": number(infinite=True),
@@ -103,12 +136,13 @@ class TestResult(Presentable):
             "guarantees": optional(_guarantees),
             "null": optional(numbers()),
             "provenance": described(shown),
+            "pvalue_floor": optional(number(least=0.0, most=1.0)),
         }
 
     # -- for people --------------------------------------------------------------------------
 
     def _headline(self) -> str:
-        return f"Calibration test: p = {pvalue_text(self.pvalue)} ({self.n_samples:,} cases, {self.method})"
+        return f"Calibration test: {self.pvalue_statement} ({self.n_samples:,} cases, {self.method})"
 
     def _rows(self) -> list[Row]:
         effect = "not known: too few draws for each prediction"
@@ -126,8 +160,7 @@ class TestResult(Presentable):
         if self.guarantees is not None:
             rows.append(("proven", _proven_text(self.guarantees)))
         if "pvalues" in self.provenance:
-            parts = self.provenance["pvalues"]
-            rows.append(("parts", ", ".join(f"{name} {value:.3g}" for name, value in parts.items())))
+            rows.append(("parts", _parts_text(self.provenance)))
         told = [name for name in ("chosen", "alternatives") if name in self.provenance]
         rows.extend((name, str(self.provenance[name])) for name in told)
         if "n_resamples" in self.provenance:
@@ -163,6 +196,16 @@ def _guarantees(plain: Any, name: str) -> Guarantees:
 def _numbers_by_name(plain: Any, name: str) -> dict[str, float]:
     check = number(infinite=True, nan=True)
     return {key: check(value, f"{name}.{key}") for key, value in mapping(plain, name).items()}
+
+
+def _parts_text(provenance: dict[str, Any]) -> str:
+    """p-values of the parts of a test; those at their floor as bounds."""
+    floors = provenance.get("pvalue_floors", {})
+    signs = {True: " <= ", False: " "}
+    return ", ".join(
+        f"{name}{signs[at_floor(value, floors.get(name))]}{pvalue_text(value)}"
+        for name, value in provenance["pvalues"].items()
+    )
 
 
 def _proven_text(found: Guarantees) -> str:

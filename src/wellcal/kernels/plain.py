@@ -129,10 +129,12 @@ def _restore(plain: Any, name: str) -> Any:
 
 def _check_parts(value: Any, name: str, wanted: str) -> None:
     """Constructors take what they are given for a kernel or a metric."""
-    several = wanted.startswith("tuple")
-    items = cast("tuple[Any, ...]", value if several and isinstance(value, tuple) else (value,))
-    if several != isinstance(value, tuple) or not items or not all(isinstance(item, Part) for item in items):
-        raise ValueError(f"{name} must be {_MADE_OF_PARTS[wanted]}, found {short(value)}")
+    several = isinstance(value, tuple)
+    items = list(cast("tuple[Any, ...]", value)) if several else [value]
+    fits = several == wanted.startswith("tuple") and bool(items)
+    fits = fits and all(isinstance(item, Part) for item in items)
+    if not fits:
+        raise ValueError(f"{name} must be {_MADE_OF_PARTS[wanted]}, found {short(items)}")
 
 
 def _is_needed(field: Field[Any]) -> bool:

@@ -31,6 +31,8 @@ from wellcal.kernels.plain import kernel_to_dict, read_kernel
 
 Row = tuple[str, str]
 
+_TINY = float(np.finfo(float).tiny)
+
 
 class Presentable(ByValue):
     """A result: a dataclass that says in a few methods what it found, and is shown like all others.
@@ -64,6 +66,8 @@ class Presentable(ByValue):
     """
 
     not_read: ClassVar[tuple[str, ...]] = ()
+    added: ClassVar[Mapping[str, Any]] = {}
+    """Keys that earlier versions did not write, and what their fields were."""
     called: ClassVar[Mapping[str, str]] = {}
     """Fields by the key that stands for them, where it is not their name."""
 
@@ -145,7 +149,8 @@ class Presentable(ByValue):
     def read(cls, plain: Any, name: str = "", *, kernel: Kernel | None = None) -> Self:
         """The same for results within others; errors name the key alone."""
         aside = dict.fromkeys(cls.not_read, anything)
-        values = Schema({**cls.checks(kernel), **aside}, dict.fromkeys(cls.not_read))(plain, name)
+        may_be_missing = {**dict.fromkeys(cls.not_read), **cls.added}
+        values = Schema({**cls.checks(kernel), **aside}, may_be_missing)(plain, name)
         if "kernel" in values:
             path = f"{name}.kernel" if name else "kernel"
             values["kernel"] = read_kernel(values["kernel"], values.pop("kernel_text"), kernel, path)
@@ -207,6 +212,36 @@ def pvalue_text(pvalue: float) -> str:
     ('0.0457', '3.0e-07')
     """
     return f"{pvalue:.3g}" if pvalue >= 1e-4 else f"{pvalue:.1e}"
+
+
+def pvalue_phrase(pvalue: float, floor: float | None = None, n_resamples: int | None = None) -> str:
+    """A p-value as a phrase; one at its floor is a bound, and says what bounds it.
+
+    Examples
+    --------
+    >>> pvalue_phrase(0.04567, 0.001, 999), pvalue_phrase(0.0)
+    ('p = 0.0457', 'p <= 2.3e-308, the smallest number')
+    >>> pvalue_phrase(0.001, 0.001, 999)
+    'p <= 0.001, the smallest that 999 resamples can give'
+    """
+    if pvalue <= _TINY:
+        return f"p <= {_rounded_up(_TINY)}, the smallest number"
+    if not at_floor(pvalue, floor):
+        return f"p = {pvalue_text(pvalue)}"
+    given = "resampling can" if n_resamples is None else f"{n_resamples:,} resamples can"
+    return f"p <= {_rounded_up(pvalue)}, the smallest that {given} give"
+
+
+def at_floor(pvalue: float, floor: float | None) -> bool:
+    """Whether a p-value is the smallest that its resamples can give."""
+    return floor is not None and pvalue <= floor * (1.0 + 1e-9)
+
+
+def _rounded_up(pvalue: float) -> str:
+    """As `pvalue_text`, but never below the value."""
+    text = pvalue_text(pvalue)
+    step = 10.0 ** (math.floor(math.log10(pvalue)) - (2 if pvalue >= 1e-4 else 1))
+    return text if float(text) >= pvalue * (1.0 - 1e-9) else pvalue_text(pvalue + 0.5 * step)
 
 
 def text_rows(rows: Sequence[Row]) -> list[str]:

@@ -11,20 +11,21 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.checks import positive_number, probability, whole_number
+from wellcal._arrays.checks import probability, whole_number
 from wellcal._arrays.chunks import rows_within
 from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.files import InUseError, locked, write_whole
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal._arrays.schema import Schema, mapping, optional, parse_json, reading, short, whole, word
+from wellcal._arrays.schema import parse_json, reading
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.resampling.targets import draw_targets, why_not_resampled
 from wellcal.hypotests.setup import numpy_batch, pool_draws
+from wellcal.hypotests.tails import SMALLEST
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import text_rows
 from wellcal.monitoring.bets import ETAS, log_bets, past_witness
-from wellcal.monitoring.state import STORED, State, generator_from_dict, generator_to_dict
+from wellcal.monitoring.state import FORMAT, State, generator_to_dict, read_state
 from wellcal.monitoring.status import MonitorStatus
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters import as_predictions
@@ -37,8 +38,6 @@ from wellcal.problem.problem import check_pair_kernel, outline
 MEMORY = 1000
 """Past cases that the witness is made of at most."""
 
-_FORMAT = "wellcal monitor 2"
-_EARLIER = "wellcal monitor 1"  # said n_cases
 _WHAT = "the state of a monitor"
 _WAIT = 10.0  # seconds for another process that saves; it takes milliseconds
 _TOGETHER = 64  # cases that are handled at a time, at most
@@ -202,7 +201,7 @@ class Monitor:
             n_samples=state.n_samples,
             e_value=self.e_value,
             log_e_value=self.log_e_value,
-            pvalue=min(1.0, _exp(-state.largest)),
+            pvalue=min(1.0, max(_exp(-state.largest), SMALLEST)),
             alarm=self.alarm,
             alarm_at=state.alarm_at,
         )
@@ -328,7 +327,7 @@ class Monitor:
         """All of it as plain values, ready for JSON: `from_dict` continues exactly from here."""
         options = self.expectations
         return {
-            "format": _FORMAT,
+            "format": FORMAT,
             "alpha": self.alpha,
             "warmup": self.warmup,
             "draws": self.draws,
@@ -355,13 +354,7 @@ class Monitor:
 
     @classmethod
     def _read(cls, plain: Any, kernel: Kernel | None) -> Monitor:
-        given = mapping(plain, "it")
-        if given.get("format") == _EARLIER and "n_cases" in given:
-            given = {**given, "format": _FORMAT, "n_samples": given["n_cases"]}
-            del given["n_cases"]
-        if given.get("format") != _FORMAT:
-            raise ValueError(f"format must be {_FORMAT!r}, found {short(given.get('format'))}")
-        found = _STATE(given)
+        found = read_state(plain)
         names = ("alpha", "warmup", "memory", "history_size")
         monitor = cls(
             alpha=found["alpha"],
@@ -411,32 +404,6 @@ def _digest(path: str) -> str | None:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except FileNotFoundError:
         return None
-
-
-def _expectations(plain: Any, name: str) -> str | Lowering:
-    if not isinstance(plain, dict):
-        return word("auto", "closed")(plain, name)
-    check = {
-        "nodes": optional(whole(least=4)),
-        "tolerance": positive_number,
-        "points": whole(least=4),
-    }
-    return Lowering(**Schema(check)(plain, name))
-
-
-_STATE = Schema(
-    {
-        "format": word(_FORMAT),
-        "alpha": probability,
-        "warmup": whole(least=2),
-        "draws": whole(least=1),
-        "memory": whole(least=1),
-        "history_size": whole(least=0),
-        "expectations": _expectations,
-        **STORED,
-        "generator": generator_from_dict,
-    }
-)
 
 
 def _log_mean(logs: NDArray) -> float:

@@ -10,10 +10,21 @@ from typing import Any, cast
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.checks import one_of, whole_number
+from wellcal._arrays.checks import one_of, positive_number, probability, whole_number
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.schema import Check, listed, mapping, number, optional, whole
+from wellcal._arrays.schema import (
+    Check,
+    Schema,
+    listed,
+    mapping,
+    number,
+    optional,
+    short,
+    whole,
+    word,
+)
 from wellcal.expectations.decompose import targets_are_indices
+from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_to_dict, read_kernel
 from wellcal.measures.presentation import KERNEL
@@ -27,6 +38,8 @@ from wellcal.predictions.plain import (
 )
 from wellcal.problem.problem import check_pair_kernel
 
+FORMAT = "wellcal monitor 2"
+_EARLIER = "wellcal monitor 1"  # said n_cases
 _ROUNDING = 1e-9  # of logarithms of e-values
 
 
@@ -77,7 +90,7 @@ class State:
 
     @classmethod
     def of(cls, found: dict[str, Any], kernel: Kernel | None) -> State:
-        """The state from the values that `STORED` found; `kernel` where plain values cannot hold it."""
+        """The state from the values that `read_state` found; `kernel` where plain values cannot hold it."""
         values = {field.name: found[field.name] for field in fields(cls) if field.name != "kernel"}
         return cls(**values, kernel=_restored_kernel(found, kernel))
 
@@ -130,7 +143,7 @@ def _array(plain: Any, name: str) -> NDArray:
 
 _number = number()
 
-STORED: Mapping[str, Check] = {
+_STORED: Mapping[str, Check] = {
     **KERNEL,
     "n_samples": whole(least=0),
     "predictions": optional(predictions_from_dict),
@@ -198,3 +211,43 @@ def generator_from_dict(plain: Any, name: str = "generator") -> np.random.Genera
         inner = state["state"] if key in state["state"] else state
         whole_number(inner[key], f"{name}.{key}", least=0, most=last)
     return np.random.Generator(bits)
+
+
+# -- a file ------------------------------------------------------------------------------------------
+
+
+def _expectations(plain: Any, name: str) -> str | Lowering:
+    if not isinstance(plain, dict):
+        return word("auto", "closed")(plain, name)
+    check = {
+        "nodes": optional(whole(least=4)),
+        "tolerance": positive_number,
+        "points": whole(least=4),
+    }
+    return Lowering(**Schema(check)(plain, name))
+
+
+_STATE = Schema(
+    {
+        "format": word(FORMAT),
+        "alpha": probability,
+        "warmup": whole(least=2),
+        "draws": whole(least=1),
+        "memory": whole(least=1),
+        "history_size": whole(least=0),
+        "expectations": _expectations,
+        **_STORED,
+        "generator": generator_from_dict,
+    }
+)
+
+
+def read_state(plain: Any) -> dict[str, Any]:
+    """The options and the state of a monitor, by name, from what `Monitor.to_dict` wrote."""
+    given = mapping(plain, "it")
+    if given.get("format") == _EARLIER and "n_cases" in given:
+        given = {**given, "format": FORMAT, "n_samples": given["n_cases"]}
+        del given["n_cases"]
+    if given.get("format") != FORMAT:
+        raise ValueError(f"format must be {FORMAT!r}, found {short(given.get('format'))}")
+    return _STATE(given)

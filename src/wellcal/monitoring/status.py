@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.schema import Check, flag, number, optional, whole
 from wellcal.kernels.base import Kernel
-from wellcal.measures.presentation import Presentable, pvalue_text
+from wellcal.measures.presentation import Presentable, pvalue_phrase
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,4 +58,4 @@ class MonitorStatus(Presentable):
     def _headline(self) -> str:
         found = "no alarm" if self.alarm_at is None else f"alarm after {self.alarm_at:,} cases"
         now = f"e-value {self.e_value:.3g} after {self.n_samples:,} cases"
-        return f"Monitor: {found}; {now}, p = {pvalue_text(self.pvalue)}"
+        return f"Monitor: {found}; {now}, {pvalue_phrase(self.pvalue)}"

@@ -260,6 +260,7 @@ def _groups(
             contribution=float(parts[inside].sum()),
             cases=inside,
             kind=cases.kind,
+            n_resamples=setup.n_resamples,
         )
 
     best: dict[str, int] = {}

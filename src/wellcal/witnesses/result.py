@@ -18,13 +18,23 @@ from wellcal._arrays.schema import (
     listed,
     number,
     numbers,
+    optional,
     text,
     whole,
     word,
 )
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate, estimate_text
-from wellcal.measures.presentation import KERNEL, Presentable, Row, plain, pvalue_text, within
+from wellcal.measures.presentation import (
+    KERNEL,
+    Presentable,
+    Row,
+    at_floor,
+    plain,
+    pvalue_phrase,
+    pvalue_text,
+    within,
+)
 from wellcal.predictions import Predictions
 from wellcal.predictions.plain import (
     array_from_dict,
@@ -59,6 +69,8 @@ class Group(Presentable):
         Their positions, in order.
     kind
         "all", "split" or "segment".
+    n_resamples
+        Resamples that the p-value is from, which is never below ``1 / (n_resamples + 1)``.
     """
 
     statement: str
@@ -71,6 +83,7 @@ class Group(Presentable):
     contribution: float
     cases: NDArray
     kind: str
+    n_resamples: int | None = None
 
     @property
     def n_samples(self) -> int:
@@ -78,11 +91,11 @@ class Group(Presentable):
         return len(self.cases)
 
     n_cases = renamed_attribute("n_cases", "n_samples")
-    not_read: ClassVar[tuple[str, ...]] = ("n_samples",)
+    not_read: ClassVar[tuple[str, ...]] = ("n_samples", "at_floor")
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON."""
-        return {**super().to_dict(), "n_samples": self.n_samples}
+        return {**super().to_dict(), "n_samples": self.n_samples, "at_floor": self.at_floor}
 
     @classmethod
     def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
@@ -93,11 +106,22 @@ class Group(Presentable):
             **dict.fromkeys(("observed", "expected", "statistic", "contribution"), any_number),
             "pvalue": number(least=0.0, most=1.0),
             "cases": numbers(whole_ones=True),
+            "n_resamples": optional(whole(least=1)),
             "kind": word("all", "split", "segment"),
         }
 
+    @property
+    def at_floor(self) -> bool:
+        """Whether the p-value is the smallest that its resamples can give."""
+        return at_floor(self.pvalue, _floor(self.n_resamples))
+
     def _headline(self) -> str:
-        return f"{self.statement}; p = {pvalue_text(self.pvalue)}"
+        return f"{self.statement}; {pvalue_phrase(self.pvalue, _floor(self.n_resamples), self.n_resamples)}"
+
+
+def _floor(n_resamples: int | None) -> float | None:
+    """The smallest p-value of so many resamples."""
+    return None if n_resamples is None else 1.0 / (n_resamples + 1.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,7 +176,7 @@ class Witness(Presentable):
     kernel: Kernel | None = None
     provenance: dict[str, Any] = field(default_factory=lambda: {})
 
-    not_read: ClassVar[tuple[str, ...]] = ("statements", "location_targets")
+    not_read: ClassVar[tuple[str, ...]] = ("statements", "location_targets", "at_floor")
     at = renamed_attribute("at", "locations")
     level = renamed_attribute("level", "alpha")
 
@@ -172,6 +196,7 @@ class Witness(Presentable):
             "statements": list(self.statements),
             **super().to_dict(),
             "locations": _locations_to_dict(*self.locations),
+            "at_floor": at_floor(self.pvalue, _floor(self.n_resamples)),
             "location_targets": plain(np.asarray(to_numpy(self.locations[1]))),
         }
 
