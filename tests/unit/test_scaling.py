@@ -370,7 +370,7 @@ def test_a_crash_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("[]", "not a stored TemperatureScaling"),
         ('{"kind": "wellcal.Monitor"}', "not a stored TemperatureScaling"),
         ('{"kind": "wellcal.TemperatureScaling", "version": 2}', "stored in version 2"),
-        ('{"kind": "wellcal.TemperatureScaling", "version": 1, "bounds": [1, 2]}', "has no temperature"),
+        ('{"kind": "wellcal.TemperatureScaling", "version": 1, "bounds": [1, 2]}', "temperature is missing"),
     ],
 )
 def test_bad_files_are_named(tmp_path: Path, text: str, message: str) -> None:

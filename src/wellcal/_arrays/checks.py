@@ -7,6 +7,7 @@ shapes and dtypes always run.
 from __future__ import annotations
 
 import difflib
+import math
 import numbers
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
@@ -272,10 +273,8 @@ def real_number(x: Any, name: str, wanted: str = "a number") -> float:
     if not isinstance(x, (str, bytes)):
         try:
             return float(x)
-        except OverflowError:
-            raise ValueError(
-                f"{name} must be {wanted}, found one beyond the largest of double precision"
-            ) from None
+        except OverflowError:  # a whole number beyond the largest float
+            return math.inf if x > 0 else -math.inf
         except Exception:
             pass
     raise TypeError(f"{name} must be {wanted}, found {described(x)}")

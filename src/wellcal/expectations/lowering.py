@@ -29,6 +29,7 @@ import numpy as np
 from scipy import special, stats
 
 from wellcal._arrays.checks import positive_number, whole_number
+from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -95,7 +96,7 @@ class Lowering:
 
 
 @dataclass(frozen=True)
-class Atoms:
+class Atoms(ByValue):
     """Weighted atoms in place of predictions.
 
     Attributes
