@@ -9,12 +9,14 @@ may move, and `regression_data` where the data come from.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from wellcal._arrays.commands import run_module
+
+    run_module("benchmarks.regression")
+
 import argparse
 import csv
 import io
-import os
-import sys
-import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ import numpy as np
 
 from benchmarks import regression_measures, regression_tests
 from benchmarks.regression_rows import Row, SectionFunction
+from wellcal._arrays.files import write_whole
 
 TABLE = Path(__file__).with_name("regression.csv")
 HEADER = ["section", "name", "value", "tolerance", "scale"]
@@ -66,15 +69,7 @@ def write(table: Table, path: Path = TABLE) -> None:
         for row in rows.values():
             # repr is the shortest text that gives the same double again.
             lines.writerow([section, row.name, repr(row.value), repr(row.tolerance), repr(row.scale)])
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text.getvalue())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_whole(path, text.getvalue())
 
 
 # -- comparison ----------------------------------------------------------------------------------
@@ -158,7 +153,3 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{rows} rows, largest relative deviation {largest:.1e}, {len(problems)} beyond tolerance")
     print(*problems, sep="\n", end="\n" if problems else "")
     return 1 if problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

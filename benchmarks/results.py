@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from wellcal._arrays.files import locked, write_whole
+
+_WAIT = 10.0  # seconds for another run that writes; each takes milliseconds
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEADER = """# Benchmark results
 
@@ -48,17 +49,13 @@ def with_section(document: str, section: Section) -> str:
 
 
 def save(section: Section, path: Path = RESULTS) -> None:
-    """Put `section` into the file at `path`; a reader sees the old file or the new one, never a part."""
-    document = path.read_text() if path.exists() else HEADER
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(with_section(document, section))
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    """Put `section` into the file at `path`; a reader sees the old file or the new one, never a part.
+
+    Two runs at a time lose none of each other's sections: one waits for the other.
+    """
+    with locked(path, wait=_WAIT):
+        document = path.read_text(encoding="utf-8") if path.exists() else HEADER
+        write_whole(path, with_section(document, section))
 
 
 def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from wellcal._arrays.commands import run_module
+
+    run_module("reproduction.__main__")
+
 import functools
 from pathlib import Path
 from typing import Annotated
@@ -99,5 +104,6 @@ def _progress(console: rich.console.Console) -> rich.progress.Progress:
     )
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run the command line."""
     app(prog_name="python -m reproduction")

@@ -75,6 +75,6 @@ class Run:
             run_stages(self.stages, store, pool, advance=advance)
             records = {task.key: store.records[task.key] for stage in self.stages for task in stage}
             seconds = sum(store.seconds.values())
+            shutil.rmtree(self._kept, ignore_errors=True)  # while nobody else can be running the experiment
         summary = self.experiment.summarise(records, self.sizes, self.settings.seed)
-        shutil.rmtree(self._kept, ignore_errors=True)
         return Finished(self.experiment, summary, seconds)

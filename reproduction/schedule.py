@@ -101,7 +101,7 @@ def worker_pool(workers: int | None = None) -> Generator[ProcessPoolExecutor]:
     before = {name: os.environ.get(name) for name in _ONE_THREAD}
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))  # inherited by the processes that are started
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(
+    pool = _Workers(
         workers or available_cores(),
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_follow_parent,
@@ -123,6 +123,27 @@ def worker_pool(workers: int | None = None) -> Generator[ProcessPoolExecutor]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+class _Workers(ProcessPoolExecutor):
+    """Processes that are not interrupted, not even before `_follow_parent` runs: imports take seconds."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        with _interruptions_later():
+            return super().submit(fn, *args, **kwargs)
+
+
+@contextmanager
+def _interruptions_later() -> Generator[None]:
+    """Hold back interruptions; processes that are started in here inherit it for good."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _follow_parent() -> None:

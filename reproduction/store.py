@@ -1,17 +1,20 @@
 """Results on disk, written as they come: one line of JSON for each record.
 
 A line is appended and flushed to the disk in one go. A process that is killed can leave an incomplete
-last line and nothing worse; it is cut off when the file is opened again, and that record is made anew.
+last line and nothing worse; it is cut off when the file is opened again, and that record is made anew. One
+process at a time has a file open.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
 from typing import Any
 
 from reproduction.tasks import Record
+from wellcal._arrays.files import locked, naming, write_whole
 
 
 class StoreError(ValueError):
@@ -49,12 +52,15 @@ class Store:
         self.records: dict[str, Record] = {}
         self.seconds: dict[str, float] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
-        complete = self._read(settings)
-        self._file = open(path, "r+b" if path.exists() else "w+b")  # noqa: SIM115  # closed by close()
-        self._file.truncate(complete)
-        self._file.seek(complete)
-        if complete == 0:
-            self._append({"settings": settings})
+        with contextlib.ExitStack() as opened:
+            opened.enter_context(locked(path))  # before anything is read: another process may be adding to it
+            complete = self._read(settings)
+            self._file = opened.enter_context(open(path, "r+b" if path.exists() else "w+b"))
+            self._file.truncate(complete)
+            self._file.seek(complete)
+            if complete == 0:
+                self._append({"settings": settings})
+            self._opened = opened.pop_all()
 
     def _read(self, settings: dict[str, Any]) -> int:
         """Fill `records`; the number of bytes that hold complete lines."""
@@ -85,9 +91,11 @@ class Store:
             )
 
     def _append(self, entry: dict[str, Any]) -> None:
-        self._file.write(json.dumps(entry, ensure_ascii=False, allow_nan=False).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        line = json.dumps(entry, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        with naming(self.path):
+            self._file.write(line)
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
     def __contains__(self, key: str) -> bool:
         return key in self.records
@@ -99,8 +107,8 @@ class Store:
         self.seconds[key] = seconds
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file, and let others have it."""
+        self._opened.close()
 
     def __enter__(self) -> Store:
         return self
@@ -110,11 +118,6 @@ class Store:
 
 
 def write_through(path: Path, content: bytes) -> None:
-    """Write a file under a temporary name and move it into place: it is there in full or not at all."""
+    """Write a file that is there in full or not at all, and its folder if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(temporary, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    write_whole(path, content)

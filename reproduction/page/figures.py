@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from reproduction import published
 from reproduction.experiments import decisions, estimators, friedman, ols
 from reproduction.page.displays import Curve, CurvesDisplay, DensityDisplay, ProportionsDisplay
+from reproduction.store import write_through
 from wellcal.displays import COLOURS, CYCLE, MARKERS, QuantileCalibrationDisplay, style
 
 _PUBLISHED = "published"
@@ -17,10 +19,11 @@ _PUBLISHED = "published"
 
 def save(figure: Any, folder: Path, name: str) -> None:
     """Write a figure as SVG and PNG, the same bytes for the same figure, and close it."""
-    folder.mkdir(parents=True, exist_ok=True)
     with style() as pyplot:
-        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-        figure.savefig(folder / f"{name}.png")
+        for kind, options in (("svg", {"metadata": {"Date": None}}), ("png", {})):
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format=kind, **options)
+            write_through(folder / f"{name}.{kind}", drawn.getvalue())
         pyplot.close(figure)
 
 

@@ -5,6 +5,8 @@ import importlib
 from pathlib import Path
 
 PUBLIC = {"wellcal", *(f"wellcal.{name}" for name in ("displays", "engines", "hypotests", "kernels"))}
+TOOLS = {"wellcal._arrays.commands", "wellcal._arrays.files"}
+"""How every command of this repository ends and writes files: no part of the experiments."""
 SOURCES = sorted(Path(__file__).parents[1].rglob("*.py"))
 
 
@@ -21,5 +23,7 @@ def test_only_public_names_are_imported():
     found = [(path, *entry) for path in SOURCES for entry in imported_names(path)]
     assert len(found) > 10
     for path, module, names in found:
+        if module in TOOLS and path.parent.name != "experiments":
+            continue
         assert module in PUBLIC, path
         assert set(names) <= set(importlib.import_module(module).__all__), path

@@ -1,6 +1,11 @@
 """Results on disk: complete lines survive, incomplete ones are made anew."""
 
+import errno
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -82,3 +87,50 @@ def test_write_through_leaves_no_temporary_file(tmp_path):
     write_through(path, b"two")
     assert path.read_bytes() == b"two"
     assert [p.name for p in path.parent.iterdir()] == ["file"]
+
+
+ANOTHER = """
+import sys
+from pathlib import Path
+from reproduction.store import Store
+
+with Store(Path(sys.argv[1]), {"experiment": "x", "seed": 0}) as store:
+    store.add("theirs", {"value": 1})
+    print("open", flush=True)
+    sys.stdin.read()
+    store.add("last", {"value": 2})
+"""
+
+
+def test_two_processes_do_not_write_one_store(tmp_path):
+    """Pipes keep the order: ours is refused while theirs is open, and loses nothing of what it wrote."""
+    path = tmp_path / "x.jsonl"
+    command = [sys.executable, "-c", ANOTHER, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2], **pipes) as other:
+        assert other.stdout.readline() == "open\n"
+        with pytest.raises(OSError, match=rf"x\.jsonl is being written by process {other.pid} on "):
+            Store(path, SETTINGS)
+        other.communicate()
+    with Store(path, SETTINGS) as store:
+        assert store.records == {"theirs": {"value": 1}, "last": {"value": 2}}
+    assert [found.name for found in tmp_path.iterdir()] == ["x.jsonl"]
+
+
+def test_a_store_that_was_refused_can_be_opened_later(tmp_path):
+    path = tmp_path / "x.jsonl"
+    Store(path, SETTINGS).close()
+    with pytest.raises(StoreError, match="other settings"):
+        Store(path, {**SETTINGS, "seed": 1})
+    Store(path, SETTINGS).close()
+
+
+def test_a_full_disk_is_told_with_the_file(tmp_path, monkeypatch):
+    def full(handle):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with Store(tmp_path / "x.jsonl", SETTINGS) as store:
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match=r"No space left on device: '.*x\.jsonl'"):
+            store.add("a", {})
+        assert "a" not in store

@@ -1,6 +1,12 @@
-"""``python -m wellcal``: the command line."""
+"""``python -m wellcal``, and the command ``wellcal``."""
 
-from wellcal.cli import main
+from wellcal._arrays.commands import run_module
+
+
+def main() -> None:
+    """Run the command line."""
+    run_module("wellcal.cli")
+
 
 if __name__ == "__main__":
     main()

@@ -5,6 +5,11 @@ The data are bundled with scikit-learn and all seeds are fixed, so the numbers a
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from wellcal._arrays.commands import run_module
+
+    run_module("wellcal.demo")
+
 import sys
 import textwrap
 from collections.abc import Callable
@@ -107,8 +112,10 @@ def table(task: Task) -> list[str]:
     for name, pred in task.models.items():
         estimate = wc.skce(task.y, pred, kernel=kernel)
         kernel = estimate.kernel
-        pvalue = wc.calibration_test(task.y, pred, rng=_SEED).pvalue
-        lines.append(f"  {name:<20}  {estimate.value:>9.5f}  {pvalue:>7.3f}  {_verdict(pvalue)}:")
+        tested = wc.calibration_test(task.y, pred, rng=_SEED)
+        pvalue = tested.pvalue
+        shown = f"{'<=' * tested.at_floor}{pvalue:.3f}"
+        lines.append(f"  {name:<20}  {estimate.value:>9.5f}  {shown:>7}  {_verdict(pvalue)}:")
         said = [task.plain(task.y, pred)]
         if pvalue <= _ALPHA:
             worst = wc.witness(task.y, pred, rng=_SEED).groups[0]
@@ -139,7 +146,3 @@ def main() -> int:
         "The p-value is that of an exact test of the hypothesis that the model is calibrated."
     )
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -135,6 +136,24 @@ def test_sections_are_replaced_one_by_one(tmp_path: Path):
     assert text.startswith("# Benchmark results")
     assert "first" not in text
     assert text.index("again") < text.index("second")
+    assert [file.name for file in tmp_path.iterdir()] == ["RESULTS.md"]
+
+
+def test_two_runs_lose_none_of_each_others_sections(tmp_path: Path):
+    """Each waits for the other between reading the file and writing it."""
+    path, together = tmp_path / "RESULTS.md", threading.Barrier(4)
+
+    def run(name: str) -> None:
+        together.wait()
+        for _ in range(5):
+            results.save(Section(name, f"Title {name}", "body"), path)
+
+    runs = [threading.Thread(target=run, args=(name,)) for name in ("one", "two", "three", "four")]
+    for each in runs:
+        each.start()
+    for each in runs:
+        each.join()
+    assert path.read_text().count("## Title") == 4
     assert [file.name for file in tmp_path.iterdir()] == ["RESULTS.md"]
 
 

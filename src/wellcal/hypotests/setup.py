@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering, in_numpy
@@ -17,13 +18,26 @@ from wellcal.measures._skce import estimate_blocks, estimate_unbiased
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import as_generator, check_inputs
+from wellcal.predictions.cases import per_case
 from wellcal.problem.at_locations import LocationKernel, location_kernel
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked
 
+MOST_RESAMPLES = 10**8
+"""Resamples that a test may draw: more would take days, and no p-value needs them."""
+
 ESTIMATE_BUDGET = 4e9
 """Elementary evaluations up to which the estimate reported with a p-value is taken over all pairs."""
+
+ESTIMATE_ROOM = 4096
+"""Elementary evaluations for each case, up to which blocks grow where that estimate must be linear in n."""
+
+SMALLEST_BLOCK, LARGEST_BLOCK = 4, 256
+FEWEST_BLOCKS = 8
+"""Blocks from which a standard error is taken: fewer cases than that have all their pairs visited."""
+
+_ORDER = 0  # seed of the order in which cases are cut into blocks: neighbours in the data may be alike
 
 
 @dataclass(frozen=True)
@@ -56,6 +70,8 @@ class Setup:
         Number of the cluster of each case, or None.
     progress
         To be called as ``progress(what, done, total)`` now and then.
+    linear
+        Whether the test is linear in the number of cases, so that the estimate beside it must be, too.
 
     Examples
     --------
@@ -78,6 +94,7 @@ class Setup:
     pooled: int | None = None
     groups: NDArray | None = None
     progress: Progress = field(default_factory=Progress)
+    linear: bool = False
 
     @property
     def n_samples(self) -> int:
@@ -86,13 +103,20 @@ class Setup:
 
     @cached_property
     def estimate(self) -> Estimate:
-        """Unbiased SKCE over all pairs, or over blocks where these are too many."""
-        n = self.n_samples
-        if 0.5 * n * (n - 1.0) * self.problem.width <= ESTIMATE_BUDGET:
-            found = estimate_unbiased(self.problem, self.engine)
-        else:
-            found = estimate_blocks(self.problem, self.engine, None, None)
-        return self.reported(found)
+        """Unbiased SKCE over all pairs, or over blocks where these are too many.
+
+        They are too many where they exceed a budget, and for tests that are linear in n wherever there are
+        blocks enough for a standard error. Blocks are of a fixed size, so that the cost is linear in n, and
+        cut from the cases in an order that has nothing to do with the data: each pair is as likely as any
+        other to be within a block, and the estimate is unbiased for sorted cases too. Of a calibrated model
+        its standard deviation is ``sqrt((n - 1) / (B - 1))`` times that of the estimate over all pairs; of
+        a model that is far off, both have nearly the same.
+        """
+        n, size = self.n_samples, block_size_within(ESTIMATE_ROOM, self.problem.width)
+        many = 0.5 * n * (n - 1.0) * self.problem.width > ESTIMATE_BUDGET
+        if n >= FEWEST_BLOCKS * size and (many or self.linear):
+            return self.reported(estimate_blocks(self.problem, self.engine, size, _ORDER))
+        return self.reported(estimate_unbiased(self.problem, self.engine))
 
     def reported(self, estimate: Estimate) -> Estimate:
         """An estimate from `problem`, with the kernel as it was given and a note where draws were pooled."""
@@ -120,6 +144,18 @@ class Setup:
         return location_kernel(
             kernel, self.predictions, locations, engine=self.engine, expectations=self.expectations
         )
+
+
+def check_resamples(n_resamples: object) -> int:
+    """A number of resamples.
+
+    Examples
+    --------
+    >>> check_resamples(0)
+    Traceback (most recent call last):
+    ValueError: n_resamples must be a whole number between 1 and 100000000, found 0
+    """
+    return whole_number(n_resamples, "n_resamples", least=1, most=MOST_RESAMPLES)
 
 
 def make_setup(
@@ -159,12 +195,23 @@ def make_setup(
         problem=problem,
         engine=choose_engine(engine, problem),
         rng=as_generator(rng),
-        n_resamples=n_resamples,
+        n_resamples=check_resamples(n_resamples),
         expectations=expectations,
         pooled=draws,
-        groups=number_clusters(groups, len(predictions)),
+        groups=number_clusters(per_case(groups, "groups", y, pred), len(predictions)),
         progress=Progress() if progress is None else progress,
     )
+
+
+def block_size_within(room: float, width: int) -> int:
+    """Cases in a block, so that each case meets about `room` elementary evaluations, `width` for a pair.
+
+    Examples
+    --------
+    >>> block_size_within(4096, 5), block_size_within(4096, 100), block_size_within(4096, 10**6)
+    (256, 40, 4)
+    """
+    return int(min(max(room // max(width, 1), SMALLEST_BLOCK), LARGEST_BLOCK))
 
 
 def _stretch(draws: int) -> float:

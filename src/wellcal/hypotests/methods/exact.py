@@ -84,6 +84,7 @@ class Exact(Method):
                 raise ValueError(
                     f'{option} is for statistic="{taker}", found it with statistic={self.statistic!r}'
                 )
+        object.__setattr__(self, "linear", self.statistic in ("block", "cme"))
         if self.stop_after is not None:
             object.__setattr__(self, "stop_after", whole_number(self.stop_after, "stop_after", least=1))
 

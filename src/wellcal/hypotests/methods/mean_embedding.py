@@ -68,6 +68,7 @@ class MeanEmbedding(Method):
     reference: str = "f"
 
     name: ClassVar[str] = "cme"
+    linear: ClassVar[bool] = True
     resamples: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

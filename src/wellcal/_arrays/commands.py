@@ -1,0 +1,105 @@
+"""How commands end: with a status, and a sentence where something outside of them went wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+INTERRUPTED = 130
+"""Status of a command that was stopped with Ctrl-C, as shells have it."""
+
+CANNOT = 2
+"""Status of a command that cannot read or write what it should, as of one that was called wrongly."""
+
+_REMEDIES = {
+    errno.ENOSPC: "free some space, or write somewhere else",
+    errno.EDQUOT: "free some space, or write somewhere else",
+    errno.EACCES: "change its permissions, or write somewhere else",
+    errno.EPERM: "change its permissions, or write somewhere else",
+    errno.EROFS: "write somewhere else",
+    errno.ENOTDIR: "write somewhere else",
+    errno.EISDIR: "write somewhere else",
+}
+
+
+def run_module(name: str) -> NoReturn:
+    """Import a module and end with what its ``main()`` returns; for the first lines of the module itself.
+
+    Imports take seconds, in which an interruption would end in a traceback: they happen in here.
+    """
+    run_command(lambda: importlib.import_module(name).main())
+
+
+def run_command(command: Callable[[], int | None]) -> NoReturn:
+    """End the process with what `command` returns.
+
+    Interrupted, it ends with status 130; where a file or the standard output cannot be read or written,
+    with a sentence and status 2. All other exceptions are faults of the program, and shown in full.
+
+    Examples
+    --------
+    >>> def full():
+    ...     raise OSError(errno.ENOSPC, "No space left on device", "results.jsonl")
+    >>> with contextlib.redirect_stderr(sys.stdout):
+    ...     run_command(full)
+    Traceback (most recent call last):
+    SystemExit: 2
+    """
+    try:
+        status = _finished(command)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would interrupt the last words
+        _say("Stopped.")
+        status = INTERRUPTED
+    except BrokenPipeError:  # whoever read it has seen enough, as `head` does
+        status = CANNOT
+    except OSError as error:
+        _say(sentence(error))
+        status = CANNOT
+    if status in (INTERRUPTED, CANNOT):
+        _discard_output()
+    sys.exit(status)
+
+
+def _finished(command: Callable[[], int | None]) -> int | str | None:
+    try:
+        status = command()
+    except SystemExit as end:
+        status = end.code
+    print(end="", flush=True)  # at the end of the process it would be too late to notice a full disk
+    return status
+
+
+def sentence(error: OSError) -> str:
+    """What the system said, and what to do about it.
+
+    Examples
+    --------
+    >>> sentence(OSError(errno.ENOSPC, "No space left on device", "docs/a.jsonl"))
+    'docs/a.jsonl: No space left on device; free some space, or write somewhere else'
+    """
+    if error.errno is None:
+        return str(error)
+    what = "standard output" if error.filename is None else str(error.filename)
+    remedy = _REMEDIES.get(error.errno, "")
+    return f"{what}: {error.strerror}{remedy and '; ' + remedy}"
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def _discard_output() -> None:
+    """What is still to be written cannot be: without this the interpreter tries again, and complains."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        return
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,141 @@
+"""Commands end with a status and a sentence, not with a traceback, where the fault is not theirs."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from wellcal._arrays.commands import run_command, sentence
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = ["wellcal", "wellcal.demo", "reproduction", "benchmarks", "benchmarks.regression"]
+"""Everything that is run with ``python -m``."""
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+full_disk = pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a disk that is always full")
+
+
+def started(*arguments: str, path: Path | None = None, **options: object) -> subprocess.CompletedProcess[str]:
+    """A command at its end; `path` is searched for modules first."""
+    found = ENVIRONMENT.get("PYTHONPATH")
+    search = os.pathsep.join(str(part) for part in (path, found) if part)
+    given = {"stdout": subprocess.PIPE, "cwd": ROOT, **options}
+    environment = {**ENVIRONMENT, "PYTHONPATH": search}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        check=False,
+        **given,  # type: ignore[call-overload]
+    )
+
+
+def test_all_commands_are_here() -> None:
+    """A module of the repository that is run calls its ``main`` through `run_module`."""
+    roots = [ROOT / "src" / "wellcal", ROOT / "reproduction", ROOT / "benchmarks"]
+    ends = {
+        ".".join(path.relative_to(ROOT / "src" if "src" in path.parts else ROOT).with_suffix("").parts)
+        for root in roots
+        for path in root.rglob("*.py")
+        if 'if __name__ == "__main__":' in path.read_text() and "tests" not in path.parts
+    }
+    known = {name.removesuffix(".__main__") for name in ends} - {
+        "benchmarks.peak"
+    }  # a process of a benchmark
+    assert known == set(COMMANDS)
+
+
+@pytest.mark.parametrize("module", COMMANDS)
+def test_an_interruption_while_it_starts(module: str, tmp_path: Path) -> None:
+    """It comes from within, while the first large library is imported: no signal has to hit the moment."""
+    for library in ("numpy", "typer"):
+        (tmp_path / f"{library}.py").write_text("raise KeyboardInterrupt")
+    done = started("-m", module, path=tmp_path)
+    assert done.returncode == 130
+    assert done.stderr == "Stopped.\n"
+
+
+@full_disk
+@pytest.mark.parametrize("module", ["wellcal", "reproduction"])
+def test_output_that_is_full(module: str) -> None:
+    with open("/dev/full", "w") as full:
+        done = started("-m", module, "--help", stdout=full)
+    assert done.returncode == 2
+    assert done.stderr.startswith("standard output: No space left on device; free some space")
+    assert done.stderr.count("\n") == 1
+
+
+def test_nobody_reads_the_output() -> None:
+    """As in ``... | head -0``: nothing is said about it."""
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as closed:
+        code = "from wellcal._arrays.commands import run_command; run_command(lambda: print('first line'))"
+        done = started("-c", code, stdout=closed)
+    assert done.returncode == 2
+    assert not done.stderr
+
+
+def test_folders_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    out = tmp_path / "file" / "below"
+    done = started("-m", "reproduction", "ols", "--quick", "--out", str(out), "--workers", "1")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{out}")
+    assert "Not a directory; write somewhere else" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_installed_command_starts_in_the_same_way() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["scripts"] == {"wellcal": "wellcal.__main__:main"}
+
+
+# -- how they end ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [None, 0, 1, 2])
+def test_the_status_is_handed_on(status: int | None) -> None:
+    with pytest.raises(SystemExit) as end:
+        run_command(lambda: status)
+    assert end.value.code == status
+
+    def leaves() -> None:
+        sys.exit(status)
+
+    with pytest.raises(SystemExit) as end:
+        run_command(leaves)
+    assert end.value.code == status
+
+
+def test_faults_of_the_program_are_shown() -> None:
+    with pytest.raises(ZeroDivisionError):
+        run_command(lambda: 1 // 0)
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        (errno.ENOSPC, "free some space"),
+        (errno.EACCES, "change its permissions"),
+        (errno.EROFS, "write somewhere else"),
+    ],
+)
+def test_sentences_have_a_remedy(code: int, remedy: str, capsys: pytest.CaptureFixture[str]) -> None:
+    error = OSError(code, os.strerror(code), "results.jsonl")
+    assert sentence(error).startswith(f"results.jsonl: {os.strerror(code)}; {remedy}")
+
+    def fails() -> None:
+        raise error
+
+    with pytest.raises(SystemExit) as end:
+        run_command(fails)
+    assert end.value.code == 2
+    assert capsys.readouterr().err == sentence(error) + "\n"
