@@ -56,7 +56,7 @@ def judge(
     >>> repeats = np.random.default_rng(0).normal(size=199)
     >>> numbers = {"a": Repeated(0.1, repeats), "b": Repeated(50.0, repeats[::-1])}
     >>> judge("x", numbers, str, quick=False).problems[0]
-    'x: b is not matched: published 50, ours 0.00214, p = 0.005 after correction'
+    'x: b is not matched: published 50, ours 0.0124, p = 0.005 after correction'
     >>> judge("x", numbers, str, quick=False, known=[Known("x", "b", "a slip of the pen")]).problems
     []
     >>> judge("x", numbers, str, quick=False, known=[Known("x", "a", "no reason")]).problems[-1]
