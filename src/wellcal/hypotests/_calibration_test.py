@@ -282,7 +282,7 @@ def _result(
 def _floor(method: Method, setup: Setup, outcome: Outcome) -> float | None:
     """The smallest p-value that resampling could have given; None where it did not decide."""
     if outcome.floor is not None:
-        return float(outcome.floor)
+        return float(outcome.floor) or None
     least = 1.0 / (setup.n_resamples + 1.0)
     # A method of a user's that says nothing of resamples is taken to draw them, unless it evidently did not.
     return least if method.resamples and outcome.pvalue >= least * (1.0 - 1e-9) else None
