@@ -1,4 +1,4 @@
-"""The statistic of the CME test: deviations at locations, in units of their spread over sets or over cases."""
+"""The statistic of the CME test: deviations at locations in units of their spread, over sets or cases."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def embedding_sums(setup: Setup, at: LocationKernel) -> NDArray:
 def embedding_statistics(sums: NDArray, rounding: NDArray | float = 0.0) -> NDArray:
     """Q of each of R + 1 sets of targets ``(R + 1,)``, in units of their spread over all of them.
 
-    ``Q_r = z_r' C^- z_r`` for the sums z_r less their mean, C their covariance over all sets. In that, all
-    sets are alike, so that ranks of Q are exact under calibration. The covariance within one set, Hotelling's,
-    would not do: sets in which nothing unlikely happens hardly vary within themselves, and rank first.
+    ``Q_r = z_r' C^- z_r`` for the sums z_r less their mean, C their covariance over all sets. In that all
+    sets are alike, so that ranks of Q are exact under calibration. The covariance over the cases of one set,
+    Hotelling's, would not do: sets in which nothing unlikely happens hardly vary within, and rank first.
 
     Sums are brought to unit variance. Of the correlations, eigenvalues count as at least 0.01: directions
     in which locations hardly differ, or not at all, are not magnified. Locations at which sums vary by

@@ -45,9 +45,9 @@ class Exact(Method):
     Parameters
     ----------
     statistic
-        "skce" (n times the unbiased SKCE), "block" (the same over blocks), "cme" (that of
-        :class:`MeanEmbedding`, whose default this is) or a function ``f(y, pred)`` that returns a number, large
-        where the model is miscalibrated.
+        "skce" (n times the unbiased SKCE), "block" (the same over blocks), "cme" (Q of
+        :class:`MeanEmbedding`) or a function ``f(y, pred)`` that returns a number, large where the model is
+        miscalibrated.
     block_size
         For "block", as in :func:`wellcal.skce`.
     locations

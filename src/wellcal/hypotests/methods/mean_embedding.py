@@ -9,7 +9,6 @@ import numpy as np
 
 from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import one_of
-from wellcal._arrays.deprecation import warn_renamed
 from wellcal.hypotests.few_cases import directions_of
 from wellcal.hypotests.hotellings_statistic import (
     embedding_statistics,
@@ -108,8 +107,7 @@ class MeanEmbedding(Method):
     linear: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.reference == "f":
-            warn_renamed('MeanEmbedding(reference="f")', 'reference="F"', stacklevel=4)
+        if self.reference == "f":  # its name in the first version
             object.__setattr__(self, "reference", "F")
         one_of(self.reference, "reference", REFERENCES)
         object.__setattr__(self, "resamples", self.reference in ("auto", "exact"))
@@ -171,10 +169,10 @@ class MeanEmbedding(Method):
         provenance["cases_in_a_direction"] = directions.cases
         if directions.few or directions.smallest < NEARLY_SINGULAR:
             advise(
-                f'reference="{self._limit}": of {n} cases about {directions.cases:.2g} make up each direction of '
-                f"the deviations at {count} locations, whose covariance is nearly singular or known from too "
-                'few of them; the p-value may be far too small: take reference="exact", fewer locations, or '
-                "more cases"
+                f'reference="{self._limit}": of {n} cases about {directions.cases:.2g} make up each '
+                f"direction of the deviations at {count} locations, whose covariance is nearly singular or "
+                "known from too few of them; the p-value may be far too small: take "
+                'reference="exact", fewer locations, or more cases'
             )
         return Outcome(statistic, self._pvalue(statistic, rank, n), "Q", provenance=provenance, floor=0.0)
 

@@ -41,11 +41,12 @@ class Pearson(Method):
     With the skewness g = k3 / k2^1.5 and a = 4 / g^2, ``a + sqrt(a) T / sqrt(k2)`` is taken as a gamma
     variate of shape a, and as normal for k3 <= 0. Where h_ij = 0 for all pairs, p = 1.
 
-    The cumulants are those of the cases that were seen, and the curve is for many of them. Where few carry the
-    statistic it is wrong, and a warning is given: at alpha = 0.05 and 30 cases, calibrated binary predictions
-    within 0.01 of 0 or 1 were rejected in @P1@ of data sets, since as long as nothing unlikely happens the cases
-    vary far less than they could. How many cases carry it is asked of the predictions, ``(sum E h_ii)^2 / sum
-    E h_ii^2``: from 5 on the error was below 0.10, from 10 on below 0.08. ``method="exact"`` has no such limit.
+    The cumulants are those of the cases that were seen, and the curve is for many of them. Where few carry
+    the statistic it is wrong, and a warning is given: at alpha = 0.05 and 30 cases, calibrated binary
+    predictions within 0.01 of 0 or 1 were rejected in @P1@ of data sets, since as long as nothing unlikely
+    happens the cases vary far less than they could. How many cases carry it is asked of the predictions,
+    ``(sum E h_ii)^2 / sum E h_ii^2``: with more than 5 no error rate above 0.10 was found.
+    ``method="exact"`` has no such limit.
 
     The sum over pairs is exact in any case. The sum over triples is the trace of the cube of H0, the
     matrix of h with a zero diagonal. Half of the random vectors V find a subspace Q in which H0 V lies
