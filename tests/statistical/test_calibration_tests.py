@@ -27,7 +27,7 @@ from benchmarks.studies import ALPHA, generators
 
 from .designs import CHECKS, check_rate, check_rates, rate_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:with n_resamples")
+pytestmark = pytest.mark.filterwarnings("ignore:with n_resamples", "ignore:p = .* is the smallest")
 ENGINE = Tiled(threads=1)
 HIGH = 0.2  # an error rate at which few data sets say much
 
