@@ -68,9 +68,9 @@ def hard(settings: Settings) -> Section:
             rows.append((f"the paper's, d = {d}", str(size), *_cells(rates)))
     body = (
         f"Rejection rates at alpha = {ALPHA} of calibrated models, {sets:,} data sets a cell, "
-        f"{settings.hard_resamples} resamples;\nrefusals count as no rejection. In brackets the share of data "
-        "sets on which the method warned, or refused.\nBounds for `cme`, which is exact: binomial, 1% over "
-        "its cells of few cases together, for discrete\ntargets from above only.\n\n"
+        f"{settings.hard_resamples} resamples;\nrefusals count as no rejection. In brackets the share of "
+        "data sets on which the method warned, or refused.\nBounds for `cme`, which is exact: binomial, 1% "
+        "over its cells of few cases together, for discrete\ntargets from above only.\n\n"
         f"{table(('calibrated predictions', 'n', *METHODS), rows)}\n\n{_verdict(failures)}\n\n"
         f"{environment.describe(load)}"
     )

@@ -22,7 +22,8 @@ from wellcal.hypotests import Bootstrap, MeanEmbedding
 sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are not part of the installed package
 
 from benchmarks.calibration_studies import PAPER_KERNEL, POWER_CELLS
-from benchmarks.data_sets import SAMPLES, calibrated, synthetic
+from benchmarks.data_sets import HARD, QUANTILES, SAMPLES, calibrated, hard, synthetic
+from benchmarks.settings import FULL
 from benchmarks.studies import ALPHA, generators
 
 from .designs import CHECKS, check_rate, check_rates, rate_of
@@ -99,6 +100,41 @@ def test_draws_that_are_taken_for_the_distribution_are_found() -> None:
         )
 
     assert rate_of("exact tests, all families").run(map(rejected, count())).alarm
+
+
+# -- where few cases carry a statistic ------------------------------------------------------------------
+
+SETTINGS = (*HARD, QUANTILES)
+HARD_N = FULL.hard_cases
+
+
+@cache
+def hard_pvalue(setting: str, r: int) -> float:
+    """p-value of `cme` on data set r of a calibrated model."""
+    test = {"cme": {"method": "cme", "n_resamples": 99}}
+    return pvalues(("hard", setting), r, lambda rng: hard(setting, HARD_N, rng), test)["cme"]
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_cme_keeps_its_error_rate_where_few_cases_carry_it(setting: str) -> None:
+    check_rate("cme of few effective cases, each", (hard_pvalue(setting, r) <= HIGH for r in count()))
+
+
+def test_cme_keeps_its_error_rate_where_few_cases_carry_it_at_alpha() -> None:
+    found = (hard_pvalue(setting, r) <= ALPHA for r in count() for setting in SETTINGS)
+    check_rate("cme of few effective cases, all", found)
+
+
+@pytest.mark.filterwarnings("ignore:reference=")
+@pytest.mark.parametrize("setting", ["100 classes", QUANTILES])
+def test_the_limit_of_cme_is_found_to_be_wrong_there(setting: str) -> None:
+    """The check can fail: F in place of resamples rejects far too often."""
+    test = {"cme": {"method": MeanEmbedding(reference="F")}}
+
+    def rejected(r: int) -> bool:
+        return pvalues(("hard", setting), r, lambda rng: hard(setting, HARD_N, rng), test)["cme"] <= HIGH
+
+    assert rate_of("cme of few effective cases, each").run(map(rejected, count())).alarm
 
 
 # -- power ----------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def calibration_test(
         "spectrum"           asymptotic; eigenvalues of the matrix of h
         "gamma"              asymptotic; two moments
         "block"              asymptotic; means of blocks, linear in n for fixed block size
-        "cme"                asymptotic; Hotelling's statistic at a few locations
+        "cme"                exact; deviations at a few locations, linear in n
         "distribution_free"  a bound that holds at every n, and is hardly ever small
         "consistency"        consistency resampling of predictions and targets
         ===================  ==========================================================================

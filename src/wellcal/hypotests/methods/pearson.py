@@ -43,7 +43,7 @@ class Pearson(Method):
 
     The cumulants are those of the cases that were seen, and the curve is for many of them. Where few carry
     the statistic it is wrong, and a warning is given: at alpha = 0.05 and 30 cases, calibrated binary
-    predictions within 0.01 of 0 or 1 were rejected in @P1@ of data sets, since as long as nothing unlikely
+    predictions within 0.01 of 0 or 1 were rejected in 0.84 of data sets, since as long as nothing unlikely
     happens the cases vary far less than they could. How many cases carry it is asked of the predictions,
     ``(sum E h_ii)^2 / sum E h_ii^2``: with more than 5 no error rate above 0.10 was found.
     ``method="exact"`` has no such limit.
