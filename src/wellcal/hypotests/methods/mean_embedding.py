@@ -73,12 +73,13 @@ class MeanEmbedding(Method):
     the paper's setting, d = 10, n = 64              0.05        0.15
     ==============================================  =====  ==========
 
-    where the exact test rejects 0.05 (``benchmarks/hard_settings.py``). They hold where many cases vary in each direction: a warning is
-    given where S is nearly singular, or a few cases make up a direction of it. There must be more cases than
-    locations. Where S is singular because locations coincide or predictions do not tell them apart, the q <
-    J directions are taken in which deviations vary, with q in place of J, and the result reports q as
-    `rank`. If deviations do not vary between cases and yet are not zero, no asymptotic test exists, and
-    these forms refuse.
+    where the exact test rejects 0.05 (``benchmarks/hard_settings.py``). They hold where many cases vary in
+    each direction: a warning is given where S is nearly singular, or few cases make up a direction of it.
+
+    There must be more cases than locations. Where S is singular because locations coincide or predictions do
+    not tell them apart, the q < J directions are taken in which deviations vary, with q in place of J, and
+    the result reports q as `rank`. If deviations do not vary between cases and yet are not zero, no limit
+    exists, and these forms refuse.
 
     Predictions that are draws (``Samples``) are pooled with their target, so that deviations have mean
     zero under calibration.
