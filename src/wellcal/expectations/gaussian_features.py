@@ -36,6 +36,7 @@ _PER_SCALE = 2.5  # features in one length scale
 _REACH = 15  # features to either side of a point: exp(-6^2) = 2e-16 remains beyond
 _NORM = math.sqrt(1.0 / (_PER_SCALE * math.sqrt(0.5 * math.pi)))
 _NEGLIGIBLE = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)  # weight that may go without features, least first
+_WORTHWHILE = 1e-7
 MAX_FEATURES = 4096
 _MAX_ENTRIES = 200_000_000  # of the array of all features: 1.6 GB
 _MANY_FEATURES = 65_536  # where the array of all features stays small
@@ -150,36 +151,62 @@ def feature_grid(
     d = points[0][0].shape[2]
     if d > 2:
         return None
-    cases = max(values.shape[0] for values, _ in points)
-    most = min(MAX_FEATURES, max(256, _MAX_ENTRIES // cases))
-    if d == 1:
-        most = max(most, min(_MANY_FEATURES, _FEW_ENTRIES // cases))
+    most = _most_features(max(values.shape[0] for values, _ in points), d)
     origin = tuple(float(np.median(to_numpy(points[0][0][:, :, c]))) for c in range(d))
+    extents = [(to_numpy(x), None if w is None else to_numpy(w)) for x, w in points]
     for negligible in (0.0,) if exact else _NEGLIGIBLE:
-        centres = [_centres(lengthscale, points, c, negligible, origin[c], most) for c in range(d)]
-        if math.prod(map(len, centres)) <= most:
-            return FeatureGrid(lengthscale, tuple(centres), origin), negligible
+        cells = [
+            _cells(lengthscale, [(x[:, :, c], w) for x, w in extents], negligible, origin[c], most)
+            for c in range(d)
+        ]
+        if math.prod(map(len, cells)) <= most:
+            step = step_of(lengthscale)
+            return FeatureGrid(lengthscale, tuple(c * step for c in cells), origin), negligible
     return None
 
 
-def _centres(
+def _most_features(cases: int, dimension: int) -> int:
+    most = min(MAX_FEATURES, max(256, _MAX_ENTRIES // cases))
+    return most if dimension > 1 else max(most, min(_MANY_FEATURES, _FEW_ENTRIES // cases))
+
+
+def step_of(lengthscale: float) -> float:
+    """Distance of features."""
+    return lengthscale / _PER_SCALE
+
+
+def occupied_cells(
+    lengthscale: float, points: list[tuple[NDArray, NDArray | None]], cases: int, origin: float
+) -> tuple[NDArray, float] | None:
+    """Cells of features near scalars ``(n, S)`` that carry weight, and the weight of those left out."""
+    few, most = min(MAX_FEATURES, _most_features(cases, 1)), _most_features(cases, 1)
+    for negligible in _NEGLIGIBLE:
+        cells = _cells(lengthscale, points, negligible, origin, most)
+        # Many features are worth their cost only for weight that would show in results.
+        if len(cells) <= (few if negligible < _WORTHWHILE else most):
+            return cells, negligible
+    return None
+
+
+def _cells(
     lengthscale: float,
-    points: list[tuple[Array, Array | None]],
-    coordinate: int,
+    points: list[tuple[NDArray, NDArray | None]],
     negligible: float,
     origin: float,
     most: int,
 ) -> NDArray:
-    step = lengthscale / _PER_SCALE
-    cells: list[NDArray] = []
+    step = step_of(lengthscale)
+    found: list[NDArray] = []
     for values, weights in points:
-        x = to_numpy(values[:, :, coordinate]) - origin
-        x = x.reshape(-1) if weights is None else x[_weighty(to_numpy(weights), negligible)]
-        cells.append(np.unique(np.rint(x / step)))
-    occupied = np.unique(np.concatenate(cells))
-    if len(occupied) > most:
-        return occupied
-    return np.unique(occupied[:, None] + np.arange(-_REACH, _REACH + 1)[None, :]) * step
+        x = values.reshape(-1) if weights is None else values[_weighty(weights, negligible)]
+        found.append(np.unique(np.rint((x - origin) / step)))
+    occupied = np.unique(np.concatenate(found))
+    return occupied if len(occupied) > most else around(occupied)
+
+
+def around(cells: NDArray) -> NDArray:
+    """Cells and all that features reach from them."""
+    return np.unique(cells[:, None] + np.arange(-_REACH, _REACH + 1)[None, :])
 
 
 def _weighty(weights: NDArray, negligible: float) -> NDArray:

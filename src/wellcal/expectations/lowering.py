@@ -269,7 +269,7 @@ def _quantiles(predictions: Predictions, scores: NDArray) -> Array:
 
 
 def quantiles_at(batch: Predictions, scores: NDArray) -> NDArray:
-    """Quantiles ``(n, S)`` of a batch in NumPy at normal scores ``(n, S)``, each from the tail that is nearer."""
+    """Quantiles of a batch in NumPy at normal scores ``(n, S)``, each from the tail that is nearer."""
     if not batch.supports("upper_quantile"):
         return np.ascontiguousarray(batch.quantile(special.ndtr(scores.T)).T)
     lower_half, level = scores <= 0.0, special.ndtr(-np.abs(scores))

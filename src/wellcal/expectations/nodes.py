@@ -24,6 +24,7 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal.expectations import panels
 from wellcal.expectations.lowering import (
+    LOWERINGS,
     Atoms,
     Lowering,
     at_scores,
@@ -110,7 +111,7 @@ def choose(
     predictions: Predictions, kernel: Kernel, options: Lowering, points: int, effort: Effort
 ) -> Chosen:
     """Atoms of a batch without a closed form, remembered as long as a batch in NumPy lives."""
-    key = (kernel, options, points, effort)
+    key = (kernel, options, points, effort, LOWERINGS.find(type(predictions)))
     try:
         known = None if predictions.ops.differentiable else _remembered.setdefault(predictions, {})
         if known is not None and key in known:
@@ -173,7 +174,8 @@ def halving_errors(probe: Probe, atoms: Atoms) -> NDArray:
 
 _LOCAL = 14  # atoms of a row at which pairings with points are tried
 _FAR = 5.0  # normal scores beyond which no point is tried
-_SHARED_SCORES = np.array([0.0, -2.1, -0.8, 0.7, 1.9])
+_SHARED_SCORES = np.array([0.0, -0.8, 0.7, -2.1, 1.9])
+_WATCHED = 3  # of the points that all nodes of a row share: how many its panels are watched at
 
 
 class _Rule(NamedTuple):
@@ -276,7 +278,8 @@ class _Search:
             return quantiles_at(self.batch[rows[index]], scores)
 
         most = int(np.clip(_MAX_NODES // len(rows), 256, self.effort.most))
-        leaves, errors = panels.refine(quantile, self.probe, self.shared[rows], self.tolerance, most)
+        watched = self.shared[rows][:, :_WATCHED]
+        leaves, errors = panels.refine(quantile, self.probe, watched, self.tolerance, most)
         better = errors < self.errors[rows]
         self.errors[rows[better]] = errors[better]
         kept = np.flatnonzero(better)
@@ -291,7 +294,7 @@ class _Search:
 
 
 def _in_groups(leaves: panels.Leaves, rows: NDArray, kept: NDArray, centre: NDArray) -> list[_Rule]:
-    """Panels of rows side by side; rows with about as many panels form a group, filled up with weight zero."""
+    """Panels of rows side by side, rows with about as many in a group that is filled up with weight zero."""
     first = np.searchsorted(leaves.row, kept, side="left")
     count = np.searchsorted(leaves.row, kept, side="right") - first
     classes = 2.0 ** (np.ceil(2.0 * np.log2(np.maximum(count, 1))) / 2.0)

@@ -1,4 +1,4 @@
-"""Quadrature that refines itself: Gauss-Legendre panels in the normal score, halved where a kernel asks for it.
+"""Quadrature that refines itself: panels in the normal score, halved where a kernel asks for it.
 
 A prediction that is much wider than the kernel, or whose mass sits at two ends with a thin bridge between,
 has a quantile function in which few evenly spaced scores see almost nothing. Panels are halved until the
@@ -23,7 +23,7 @@ ORDER = 16
 """Nodes of a panel."""
 
 _DEPTH = 24  # halvings, at most
-# Ends lie at irregular places: a jump of a symmetric prediction must not be hidden by the symmetry of the rule.
+# Ends lie at irregular places: symmetry of the rule must not hide a jump of a symmetric prediction.
 _ENDS = np.array([-8.25, -4.87, -3.13, -1.71, -0.57, 0.46, 1.49, 2.93, 4.69, 8.25])
 _SHARE = 0.25  # of the tolerance for one panel; those beside it add theirs
 _SMOOTH = 0.01  # of that, for quantiles by interpolation

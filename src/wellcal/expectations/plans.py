@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias, cast
 import numpy as np
 
 from wellcal._arrays.checks import one_of
-from wellcal._arrays.namespaces import Array, NDArray, is_traced, namespace
+from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_traced, namespace
 from wellcal._arrays.rows import Rows
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, has_closed_form
 from wellcal.expectations.decompose import (
@@ -28,9 +28,10 @@ from wellcal.expectations.decompose import (
     points,
     target_components,
 )
+from wellcal.expectations.feature_cells import Cells, cells_of, common_cells
 from wellcal.expectations.gaussian_features import FeatureGrid, feature_grid, mean_features, normal_extent
 from wellcal.expectations.grids import common_grid, grid_probabilities, one_hot, support_gram
-from wellcal.expectations.lowering import Lowering
+from wellcal.expectations.lowering import LOWERINGS, Lowering
 from wellcal.expectations.nodes import FOR_FEATURES, FOR_PAIRS, Chosen, Effort, choose, in_order
 from wellcal.expectations.rules.elements import Normals, Points
 from wellcal.kernels.base import Kernel, TargetKernel
@@ -60,6 +61,12 @@ class Notes:
         if text not in self.lowered:
             self.lowered.append(text)
         self.error = error if np.isnan(error) else max(self.error, error)
+
+    def add(self, other: Notes) -> None:
+        """Take over what was recorded elsewhere."""
+        self.rules += other.rules
+        for text in other.lowered:
+            self.add_lowering(text, other.error)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for `Estimate.provenance`."""
@@ -203,10 +210,19 @@ class GridPlan:
 
 @dataclass(frozen=True)
 class FeaturePlan:
-    """Mean features of a Gaussian kernel: a matrix product, however many components there are."""
+    """Mean features of a Gaussian kernel: a matrix product, however many components there are.
+
+    Attributes
+    ----------
+    elements, features
+        What predictions consist of, and the features.
+    known
+        Mean features of batches that have them already.
+    """
 
     elements: ElementPlan
     features: FeatureGrid
+    known: tuple[tuple[Predictions, Cells], ...] = ()
 
     def rows(self, measure: SignedSum) -> Rows:
         """Mean features of a measure."""
@@ -225,11 +241,17 @@ class FeaturePlan:
             return mean_features(self.features, target_components(side))
         total: Array = None
         for family, weight in components_of(side):
-            parts = self.elements.of_family(family)
-            own = in_order([(rows, mean_features(self.features, part)) for rows, part in parts])
+            own = self._of_family(family)
             own = own if weight is None else own * weight[:, None]
             total = own if total is None else total + own
         return total
+
+    def _of_family(self, family: Predictions) -> Array:
+        for batch, cells in self.known:
+            if batch is family:
+                return cells.on(self.features)
+        parts = self.elements.of_family(family)
+        return in_order([(rows, mean_features(self.features, part)) for rows, part in parts])
 
 
 def _signed_sum(measure: SignedSum, values_of: Callable[[Side], Array]) -> Array:
@@ -277,6 +299,10 @@ def plan(
     notes = Notes() if notes is None else notes
     batches = [side.predictions if isinstance(side, Targets) else side for side in sides]
     families = [component for batch in batches for component, _ in components_of(batch)]
+    # Of targets only the values meet anything, not the predictions that they belong to.
+    present = [
+        component for side in sides if not isinstance(side, Targets) for component, _ in components_of(side)
+    ]
     dimension = dimension_of(families[0])
     # Numbers and vectors fill the line or the space: only classes, counts and bins have a grid.
     discrete = families[0].target_kind not in ("real", "simplex")
@@ -290,7 +316,7 @@ def plan(
     if lowered:
         _check_allowed(kernel, lowered, expectations)
     if lowered or not relative:
-        by_features = _feature_plan(kernel, sides, families, lowered, options, notes, many)
+        by_features = _feature_plan(kernel, sides, families, present, lowered, options, notes, many)
         if by_features is not None:
             return by_features
     for family in dict.fromkeys(type(f) for f in families if type(f) not in lowered):
@@ -298,7 +324,7 @@ def plan(
     if not lowered:
         return ElementPlan(kernel, dimension)
     chosen = ElementPlan(kernel, dimension, lowered, AtomChoice(options, options.points, FOR_PAIRS))
-    _note_atoms(chosen, [f for f in families if type(f) in lowered], notes)
+    _note_atoms(chosen, [f for f in present if type(f) in lowered], notes)
     return chosen
 
 
@@ -330,6 +356,7 @@ def _feature_plan(
     kernel: Kernel,
     sides: list[Side],
     families: list[Predictions],
+    present: list[Predictions],
     lowered: frozenset[Family],
     options: Lowering,
     notes: Notes,
@@ -348,16 +375,49 @@ def _feature_plan(
     rest = {type(f) for f in families if kind_of(f) not in (Points, Normals)}
     if rest and not lowered:
         return None  # what has a closed form is not lowered for speed alone
-    affected = [f for f in families if type(f) in lowered | rest]
+    affected = [f for f in present if type(f) in lowered | rest]
     atoms = max(options.points, 1024) if options == _DEFAULT else options.points
     chosen = ElementPlan(kernel, dimension, lowered | rest, AtomChoice(options, atoms, FOR_FEATURES))
-    found = feature_grid(kernel.lengthscale, _extents(chosen, sides), exact=not lowered)
+    found = _in_cells(chosen, kernel.lengthscale, sides, present) if lowered and present else None
     if found is None:
-        return None
-    grid, left_out = found
+        other = feature_grid(kernel.lengthscale, _extents(chosen, sides), exact=not lowered)
+        if other is None:
+            return None
+        found = FeaturePlan(chosen, other[0]), other[1]
+    features, left_out = found
     _note_atoms(chosen, affected, notes, left_out)
-    notes.add_rule(kernel, f" by {grid.size} features, exact to 1e-13")
-    return FeaturePlan(chosen, grid)
+    notes.add_rule(kernel, f" by {features.features.size} features, exact to 1e-13")
+    return features
+
+
+def _in_cells(
+    chosen: ElementPlan, lengthscale: float, sides: list[Side], families: list[Predictions]
+) -> tuple[FeaturePlan, float] | None:
+    """Features that batches of scalars in NumPy remember, and the weight of what has none."""
+    assert chosen.atoms is not None
+    if chosen.dimension > 1 or any(f.ops.differentiable or not is_numpy(f.xp) for f in families):
+        return None
+    known: list[tuple[Predictions, Cells]] = []
+    for family in families:
+        if any(batch is family for batch, _ in known):
+            continue
+        parts = chosen.of_family(family)
+        extents = [_extent(part, lengthscale) for _, part in parts]
+        on_line = [(values[:, :, 0], weights) for values, weights in extents]
+        key = (chosen.lowered, chosen.atoms, LOWERINGS.find(type(family)))
+        cells = cells_of(family, key, parts, on_line, lengthscale)
+        if cells is None:
+            return None
+        known.append((family, cells))
+    targets = [_as_column(side) for side in sides if isinstance(side, Targets)]
+    grid = common_cells(lengthscale, [cells for _, cells in known], targets)
+    if grid is None:
+        return None
+    return FeaturePlan(chosen, grid, tuple(known)), max(cells.left_out for _, cells in known)
+
+
+def _as_column(side: Targets) -> NDArray:
+    return target_components(side).leaf
 
 
 def _component_count(predictions: Predictions) -> int:

@@ -53,7 +53,7 @@ class Probe:
         return tuple(dict.fromkeys((min(numbers), max(numbers)))) if numbers else ()
 
     def expected(self, weights: NDArray, atoms: NDArray, at: NDArray) -> NDArray:
-        """Weighted sums ``(p, b)`` of k(atom, point) over atoms ``(p, a)``, for points ``(p, b)`` of each row.
+        """Weighted sums of k(atom, point) over atoms ``(p, a)``, for points ``(p, b)`` of each row.
 
         Vectors have a third axis of coordinates.
         """

@@ -202,12 +202,12 @@ class TableTerm(_LargeProducts):
     def tile(self, kps: NDArray, i: Chunk, j: Chunk, encoded: tuple[NDArray, NDArray, NDArray]) -> NDArray:
         targets, position, features = encoded
         left, right = self.mean[i], self.mean[j]
-        both = left @ right.T
         columns: list[NDArray] = []
         for kp in kps:
             # The tables hold sum_i kp_ij E psi(Z_i) for each j, and the same the other way round.
-            total = np.full(len(targets), float(np.einsum("ij,ij->", kp, both)))
-            for table, cases in ((kp.T @ left, j), (kp @ right, i)):
+            to_left = kp @ right
+            total = np.full(len(targets), float(np.vdot(left, to_left)))
+            for table, cases in ((kp.T @ left, j), (to_left, i)):
                 rows = np.arange(len(table))[None, :, None]
                 total -= np.einsum("rnm,rnm->r", table[rows, position[:, cases]], features[:, cases])
             columns.append(total)
