@@ -37,6 +37,7 @@ _REACH = 15  # features to either side of a point: exp(-6^2) = 2e-16 remains bey
 _NORM = math.sqrt(1.0 / (_PER_SCALE * math.sqrt(0.5 * math.pi)))
 _NEGLIGIBLE = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)  # weight that may go without features, least first
 _WORTHWHILE = 1e-7
+_BLOCK = 6.0  # length scales: a point sees nothing beyond
 MAX_FEATURES = 4096
 _MAX_ENTRIES = 200_000_000  # of the array of all features: 1.6 GB
 _MANY_FEATURES = 65_536  # where the array of all features stays small
@@ -151,7 +152,9 @@ def feature_grid(
     d = points[0][0].shape[2]
     if d > 2:
         return None
-    most = _most_features(max(values.shape[0] for values, _ in points), d)
+    cases = max(values.shape[0] for values, _ in points)
+    # Far from the origin centres are rounded: what must be exact may not be spread too far.
+    most = _most_features(cases, 2 if exact else d)
     origin = tuple(float(np.median(to_numpy(points[0][0][:, :, c]))) for c in range(d))
     extents = [(to_numpy(x), None if w is None else to_numpy(w)) for x, w in points]
     for negligible in (0.0,) if exact else _NEGLIGIBLE:
@@ -178,14 +181,39 @@ def step_of(lengthscale: float) -> float:
 def occupied_cells(
     lengthscale: float, points: list[tuple[NDArray, NDArray | None]], cases: int, origin: float
 ) -> tuple[NDArray, float] | None:
-    """Cells of features near scalars ``(n, S)`` that carry weight, and the weight of those left out."""
-    few, most = min(MAX_FEATURES, _most_features(cases, 1)), _most_features(cases, 1)
+    """Cells of features near scalars ``(n, S)`` that carry weight, and what a point misses of those left out.
+
+    Atoms are left out where few others lie near: however many such places there are, a point sees one.
+    """
+    most = _most_features(cases, 1)
+    few = min(MAX_FEATURES, most)
+    blocks = [None if w is None else _mass_nearby(x, w, _BLOCK * lengthscale) for x, w in points]
     for negligible in _NEGLIGIBLE:
-        cells = _cells(lengthscale, points, negligible, origin, most)
+        # A point sees three blocks at most.
+        kept = [
+            (x if mass is None else x[mass > negligible / 3.0], None)
+            for (x, _), mass in zip(points, blocks, strict=True)
+        ]
+        cells = _cells(lengthscale, kept, 0.0, origin, most)
         # Many features are worth their cost only for weight that would show in results.
         if len(cells) <= (few if negligible < _WORTHWHILE else most):
             return cells, negligible
     return None
+
+
+def _mass_nearby(x: NDArray, weights: NDArray, width: float) -> NDArray:
+    """Weight of all atoms ``(n, S)`` of a row in the block of this width that an atom lies in."""
+    order = np.argsort(x, axis=1, kind="stable")
+    with np.errstate(over="ignore"):
+        block = np.floor(np.take_along_axis(x, order, axis=1) / width)
+    starts = np.ones(x.shape, dtype=bool)
+    starts[:, 1:] = block[:, 1:] != block[:, :-1]
+    number = np.cumsum(starts.reshape(-1)) - 1
+    ordered = np.take_along_axis(np.broadcast_to(np.abs(weights), x.shape), order, axis=1)
+    mass = np.bincount(number, ordered.reshape(-1))[number].reshape(x.shape)
+    out = np.empty(x.shape)
+    np.put_along_axis(out, order, mass, axis=1)
+    return out
 
 
 def _cells(

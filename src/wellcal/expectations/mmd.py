@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -72,8 +72,10 @@ def _prepared(
     scheme = plan(kernel, [predictions], expectations=expectations, notes=notes)
     rows = scheme.rows([(1.0, predictions)])
     form = scheme.form(rows, rows)
-    if isinstance(form, FiniteForm) and form.gram is None and is_numpy(namespace(rows.weights)):
-        form, rows = _in_fewer_coordinates(form, rows)
+    if isinstance(form, FiniteForm) and form.gram is None and is_numpy(predictions.xp):
+        finite, weights = _in_fewer_coordinates(form, cast("WeightRows", rows))
+        norms = finite.paired(predictions.ops, weights, weights)
+        return MeanDiscrepancy(finite, movable=False), NormedRows(norms, weights)
     movable = isinstance(form, ElementForm) and is_movable(form.kernel, rows)
     return MeanDiscrepancy(form, movable), NormedRows(form.paired(predictions.ops, rows, rows), rows)
 
@@ -83,7 +85,7 @@ def _in_fewer_coordinates(form: FiniteForm, rows: WeightRows) -> tuple[FiniteFor
     n, features = rows.weights.shape
     if 2 * n > features:
         return form, rows
-    triangle = np.linalg.qr(rows.weights.T, mode="r")
+    triangle = np.asarray(cast("Any", np.linalg.qr(rows.weights.T, mode="r")))
     return FiniteForm(None, n), WeightRows(np.ascontiguousarray(triangle.T))
 
 

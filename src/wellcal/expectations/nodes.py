@@ -188,8 +188,8 @@ class _Rule(NamedTuple):
 
     def only(self, keep: NDArray) -> _Rule:
         """The rule of some of its rows."""
-        own = (array if array.ndim == 1 else array[keep] for array in (self.scores, self.weights))
-        return _Rule(self.rows[keep], *own, self.values[keep])
+        scores, weights = (array if array.ndim == 1 else array[keep] for array in (self.scores, self.weights))
+        return _Rule(self.rows[keep], scores, weights, self.values[keep])
 
 
 class _Search:
@@ -207,10 +207,10 @@ class _Search:
     def _shared_points(self, own: NDArray) -> NDArray:
         """Points at which all nodes of a row count: some of its quantiles, and where others lie."""
         centre = own[:, 0]
-        others = np.quantile(centre[np.isfinite(centre)], [0.0, 0.25, 0.75, 1.0]) if self.n > 1 else []
+        others = np.quantile(finite_points(centre[:, None], centre), [0.0, 0.25, 0.75, 1.0])
         away = [centre + sign * radius for radius in self.probe.radii() for sign in (-1.0, 1.0)]
         columns = [own, *(column[:, None] for column in away)]
-        columns += [np.broadcast_to(other, (self.n, 1)) for other in others]
+        columns.append(np.broadcast_to(others, (self.n, len(others))))
         return finite_points(np.concatenate(columns, axis=1), centre)
 
     def run(self) -> Chosen:

@@ -7,7 +7,6 @@ latter cannot be found among the former.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -65,27 +64,22 @@ class Probe:
         return out
 
     def _values(self, x: NDArray, y: NDArray) -> NDArray:
-        native = self._is_native()
-        ops, place = self._place(native)
-        left, right = place(x), place(y)
+        ops, left, right = self._placed(x, y)
         if isinstance(self.kernel, TargetKernel) and not self.kernel.elementwise:
             rows = (values_matrix(ops, self.kernel, left[p], right[p]) for p in range(len(x)))
             return np.stack([to_numpy(row) for row in rows])
         a, b = (Points(_coordinates(z, axis)) for z, axis in ((left, 2), (right, 1)))
         return to_numpy(evaluate(ops, self.kernel, a, b, 1 if x.ndim == 2 else x.shape[2]))
 
-    def _is_native(self) -> bool:
+    def _placed(self, x: NDArray, y: NDArray) -> tuple[Ops, Array, Array]:
         parts = [*walk(self.kernel)]
-        if any(part.calls_user_function for part in parts):
-            return True
-        return any(is_array(value) for part in parts for _, value in own_values(part))
-
-    def _place(self, native: bool) -> tuple[Ops, Any]:
-        if not native:
-            return ops_for(namespace()), lambda values: values
+        given = any(is_array(value) for part in parts for _, value in own_values(part))
+        if not given and not any(part.calls_user_function for part in parts):
+            return ops_for(namespace()), x, y
         like = widen(self.like)
         xp, device = namespace(like), device_of(like)
-        return ops_for(xp), lambda values: asarray(values, xp=xp, device=device, dtype=like.dtype)
+        left, right = (asarray(z, xp=xp, device=device, dtype=like.dtype) for z in (x, y))
+        return ops_for(xp), left, right
 
 
 def _coordinates(x: Array, axis: int) -> tuple[Array, ...]:

@@ -206,7 +206,7 @@ class TableTerm(_LargeProducts):
         for kp in kps:
             # The tables hold sum_i kp_ij E psi(Z_i) for each j, and the same the other way round.
             to_left = kp @ right
-            total = np.full(len(targets), float(np.vdot(left, to_left)))
+            total = np.full(len(targets), float(np.einsum("im,im->", left, to_left)))
             for table, cases in ((kp.T @ left, j), (to_left, i)):
                 rows = np.arange(len(table))[None, :, None]
                 total -= np.einsum("rnm,rnm->r", table[rows, position[:, cases]], features[:, cases])
