@@ -171,7 +171,7 @@ LOWERED_BY_MATERN = {
 
 
 def errors_of(batch: Batch, case: KernelCase, rng: np.random.Generator) -> tuple[float, float]:
-    """The reported error, and the largest true one over unlike rows: at quantiles, and at and between atoms."""
+    """The reported error, and the largest true one: at quantiles of unlike rows, at and between atoms."""
     predictions = batch.predictions
     n = len(predictions)
     _, unlike_rows = np.unique(predictions.interquartile_range(), return_index=True)

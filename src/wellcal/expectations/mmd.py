@@ -83,10 +83,17 @@ def _prepared(
 def _in_fewer_coordinates(form: FiniteForm, rows: WeightRows) -> tuple[FiniteForm, WeightRows]:
     """The same inner products and differences, of n vectors in n coordinates: those of a rotation."""
     n, features = rows.weights.shape
-    if 2 * n > features:
+    if max(_FEW_FEATURES, 2 * n) > features:
         return form, rows
     triangle = np.asarray(cast("Any", np.linalg.qr(rows.weights.T, mode="r")))
-    return FiniteForm(None, n), WeightRows(np.ascontiguousarray(triangle.T))
+    rotated = np.ascontiguousarray(triangle.T)
+    # Predictions that are equal stay so, to the last digit.
+    first: dict[bytes, int] = {}
+    index = [first.setdefault(row.tobytes(), k) for k, row in enumerate(rows.weights)]
+    return FiniteForm(None, n), WeightRows(rotated[index])
+
+
+_FEW_FEATURES = 256  # up to here a rotation gains nothing
 
 
 @dataclass(frozen=True)
