@@ -1,4 +1,4 @@
-"""Command line: ``python -m benchmarks [--quick] [--only NAME ...]``."""
+"""Command line: ``python -m benchmarks [--quick] [--studies] [--only NAME ...]``."""
 
 from __future__ import annotations
 
@@ -46,6 +46,19 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "recalibration": recalibration_studies.recalibrated,
 }
 
+STUDIES = (
+    "estimators",
+    "type1",
+    "power",
+    "paper-tests",
+    "measures",
+    "compare",
+    "witness",
+    "monitor",
+    "recalibration",
+)
+"""Those of simulated data sets, by as many processes as there are cores."""
+
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
@@ -57,14 +70,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--only", nargs="+", choices=sorted(BENCHMARKS), metavar="NAME", help=", ".join(BENCHMARKS)
     )
+    parser.add_argument(
+        "--studies", action="store_true", help="only what simulates data sets: " + ", ".join(STUDIES)
+    )
     options = parser.parse_args(arguments)
     started = time.perf_counter()
     failures: list[str] = []
-    for name in options.only or BENCHMARKS:
+    for name in options.only or (STUDIES if options.studies else BENCHMARKS):
         section = BENCHMARKS[name](QUICK if options.quick else FULL)
         print(f"\n## {section.title}\n\n{section.body}\n", flush=True)
         if not options.quick:
             results.save(section)  # at once: a later benchmark that fails costs nothing
+        print(f"{name}: done at {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
         failures.extend(section.failures)
     print(f"{time.perf_counter() - started:.0f} s in all", *failures, sep="\n", file=sys.stderr)
     return 1 if failures else 0

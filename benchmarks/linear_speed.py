@@ -51,10 +51,10 @@ def linear(settings: Settings) -> Section:
         for name, found in times.items()
     ]
     body = (
-        "Normal predictions and the default kernel, whose scales come from a sample of the predictions. All "
-        "of\n`calibration_test` is in the time; the estimate and effect size that it reports come from blocks "
-        f"of {', '.join(sorted(blocks))} cases.\nA case may cost at most {GROWTH:g} times as much in the largest "
-        "data set as in the one before it.\n\n"
+        "Normal predictions and the default kernel, whose scales come from a sample of the predictions.\n"
+        "The time is that of all of `calibration_test`; the estimate and effect size that it reports come\n"
+        f"from blocks of {', '.join(sorted(blocks))} cases. A case may cost at most {GROWTH:g} times as\n"
+        "much in the largest data set as in the one before it.\n\n"
         f"{table(header, rows)}\n\n{_verdict(failures)}\n\n{environment.describe(load)}"
     )
     return Section("linear", "Tests that are linear in the number of cases", body, tuple(failures))

@@ -112,8 +112,10 @@ def table(task: Task) -> list[str]:
     for name, pred in task.models.items():
         estimate = wc.skce(task.y, pred, kernel=kernel)
         kernel = estimate.kernel
-        pvalue = wc.calibration_test(task.y, pred, rng=_SEED).pvalue
-        lines.append(f"  {name:<20}  {estimate.value:>9.5f}  {pvalue:>7.3f}  {_verdict(pvalue)}:")
+        tested = wc.calibration_test(task.y, pred, rng=_SEED)
+        pvalue = tested.pvalue
+        shown = f"{'<=' * tested.at_floor}{pvalue:.3f}"
+        lines.append(f"  {name:<20}  {estimate.value:>9.5f}  {shown:>7}  {_verdict(pvalue)}:")
         said = [task.plain(task.y, pred)]
         if pvalue <= _ALPHA:
             worst = wc.witness(task.y, pred, rng=_SEED).groups[0]

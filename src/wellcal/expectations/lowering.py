@@ -28,6 +28,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import special, stats
 
+from wellcal._arrays.checks import positive_number, whole_number
+from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -56,6 +58,10 @@ _RANGE = 8.25  # in normal scores: the mass beyond is 1.6e-16
 _SEED = 20210101  # of the Sobol' scramble and of Monte Carlo: results are reproducible
 
 
+_MOST_ATOMS = 2**20
+"""Atoms of one prediction, at most."""
+
+
 @dataclass(frozen=True)
 class Lowering:
     """How to replace predictions by atoms, where no closed form exists.
@@ -81,14 +87,16 @@ class Lowering:
     points: int = 64
 
     def __post_init__(self) -> None:
-        if self.nodes is not None and (self.nodes < 4 or self.nodes % 2):
+        if self.nodes is not None and whole_number(self.nodes, "nodes", least=4, most=_MOST_ATOMS) % 2:
             raise ValueError(f"nodes must be an even number of at least 4, found {self.nodes}")
-        if self.points < 4 or self.points & (self.points - 1):
+        positive_number(self.tolerance, "tolerance")
+        points = whole_number(self.points, "points", least=4, most=_MOST_ATOMS)
+        if points & (points - 1):
             raise ValueError(f"points must be a power of two of at least 4, found {self.points}")
 
 
 @dataclass(frozen=True)
-class Atoms:
+class Atoms(ByValue):
     """Weighted atoms in place of predictions.
 
     Attributes

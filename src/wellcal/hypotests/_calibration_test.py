@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import one_of, whole_number
+from wellcal._arrays.advice import advise
+from wellcal._arrays.checks import flag, one_of
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.automatic import choose
@@ -17,7 +17,7 @@ from wellcal.hypotests.method import AUTO, METHODS, Method, Outcome
 from wellcal.hypotests.methods.exact import Statistic
 from wellcal.hypotests.progress import Progress
 from wellcal.hypotests.result import TestResult
-from wellcal.hypotests.setup import Setup, make_setup
+from wellcal.hypotests.setup import Setup, check_resamples, make_setup
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import BlockSize
 from wellcal.measures.estimate import Estimate
@@ -129,7 +129,8 @@ def calibration_test(
     >>> bool(wc.calibration_test(y, wc.Normal(mu, 0.6 * np.ones(100)), rng=1).pvalue < 0.01)
     True
     """
-    count = whole_number(n_resamples, "n_resamples", least=1)
+    count = check_resamples(n_resamples)
+    keep_null = flag(keep_null, "keep_null")
     one, several = _split_kernels(kernel)
     options = {"block_size": block_size, "locations": locations, "statistic": statistic, "kernels": several}
     chosen = _resolve(method, {name: value for name, value in options.items() if value is not None})
@@ -157,7 +158,9 @@ def calibration_test(
     setup = replace(setup, linear=chosen.linear)
     _check_enough(chosen, setup)
     _warn_of_few_resamples(chosen, setup.n_resamples)
-    return _result(chosen, setup, chosen.run(setup), reasons, keep_null)
+    result = _result(chosen, setup, chosen.run(setup), reasons, keep_null)
+    _warn_of_high_floor(result)
+    return result
 
 
 # -- the method and its options --------------------------------------------------------------
@@ -209,13 +212,30 @@ def _split_kernels(kernel: object) -> tuple[Kernel | None, tuple[Kernel, ...] | 
 
 
 def _warn_of_few_resamples(method: Method, count: int) -> None:
-    out_of_reach = [alpha for alpha in _ERROR_RATES if 1.0 / (count + 1.0) > alpha]
-    if method.resamples and out_of_reach:
-        warnings.warn(
-            f"with n_resamples={count} no p-value is below {1.0 / (count + 1.0):.2g}: the test cannot "
-            f"reject at alpha = {' or '.join(map(str, out_of_reach))}; take n_resamples=999",
-            UserWarning,
-            stacklevel=3,
+    if not method.resamples:
+        return
+    least, alone = 1.0 / (count + 1.0), method.floor_of_one_part(count)
+    out_of_reach = [alpha for alpha in _ERROR_RATES if least > alpha]
+    if out_of_reach:
+        advise(
+            f"with n_resamples={count} no p-value is below {least:.2g}: the test cannot "
+            f"reject at alpha = {' or '.join(map(str, out_of_reach))}; take n_resamples=999"
+        )
+    if least <= max(_ERROR_RATES) < alone:
+        advise(
+            f"with n_resamples={count} an error that only one part of method={method.name!r} sees may have a "
+            f"p-value of {min(alone, 1.0):.2g}, however large it is, and not be found at "
+            f"alpha = {max(_ERROR_RATES)}; take n_resamples=999"
+        )
+
+
+def _warn_of_high_floor(result: TestResult) -> None:
+    """The smallest p-value of several statistics stops above that of one: say so where it decides."""
+    floor, count, alpha = result.pvalue_floor, result.provenance.get("n_resamples"), max(_ERROR_RATES)
+    if floor is not None and count is not None and result.at_floor and 1.0 / (count + 1.0) <= alpha < floor:
+        advise(
+            f"p = {floor:.3g} is the smallest that {count:,} resamples can give here: a part of the test is "
+            f"beyond all of them, and yet it cannot reject at alpha = {alpha}; take n_resamples=999 or more"
         )
 
 
@@ -256,7 +276,17 @@ def _result(
         guarantees=setup.kernel.guarantees(setup.predictions),
         null=outcome.null if keep_null else None,
         provenance={**reasons, **outcome.provenance, **setup.problem.notes.as_dict()},
+        pvalue_floor=_floor(method, setup, outcome),
     )
+
+
+def _floor(method: Method, setup: Setup, outcome: Outcome) -> float | None:
+    """The smallest p-value that resampling could have given; None where it did not decide."""
+    if outcome.floor is not None:
+        return float(outcome.floor)
+    least = 1.0 / (setup.n_resamples + 1.0)
+    # A method of a user's that says nothing of resamples is taken to draw them, unless it evidently did not.
+    return least if method.resamples and outcome.pvalue >= least * (1.0 - 1e-9) else None
 
 
 def _effect_size(setup: Setup, estimate: Estimate) -> float | None:

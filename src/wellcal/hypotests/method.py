@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.setup import Setup
 from wellcal.measures.estimate import Estimate
@@ -19,7 +20,7 @@ _methods: dict[str, type[Method]] = {}
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(ByValue):
     """What a method found.
 
     Attributes
@@ -34,6 +35,9 @@ class Outcome:
         Values of the statistic under calibration, where they were drawn.
     provenance
         Choices that were made.
+    floor
+        The smallest p-value that so many resamples could have given; None takes ``1 / (n_resamples + 1)``
+        for a method that resamples.
 
     Examples
     --------
@@ -47,10 +51,11 @@ class Outcome:
     estimate: Estimate | None = None
     null: NDArray | None = None
     provenance: dict[str, Any] = field(default_factory=lambda: {})
+    floor: float | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Method(ABC):
+class Method(ByValue, ABC):
     """A way to a p-value. Derive from it, as a frozen dataclass, to add a test of your own.
 
     Options of a method are its fields: ``calibration_test(..., locations=5)`` sets the field `locations` of
@@ -114,6 +119,14 @@ class Method(ABC):
             _register(cls)
         else:
             cls.name = cls.__name__
+
+    def floor_of_one_part(self, n_resamples: int) -> float:
+        """The p-value of an error that is beyond all resamples in one statistic of the test only.
+
+        ``1 / (n_resamples + 1)`` for a test with one statistic. In the smallest p-value of several, it ties
+        with the drawn sets that are the first in the others, as many as their weights say.
+        """
+        return 1.0 / (n_resamples + 1.0)
 
     @abstractmethod
     def run(self, setup: Setup) -> Outcome:

@@ -8,11 +8,29 @@ it treats all sets alike.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.checks import check_ndim, numeric_array, real_number
+from wellcal._arrays.namespaces import NDArray, to_numpy
+
+
+class Ranks(NamedTuple):
+    """p-values ``(R + 1,)`` of all sets, and the smallest that the observed one could have had.
+
+    Attributes
+    ----------
+    pvalues
+        The observed set first.
+    floor
+        p-value of the observed set if the statistic that decides over it were beyond those of all drawn
+        sets: what R resamples can give at best. 1 / (R + 1) for one statistic; more for the smallest of
+        several, each of which has a set that is the first in it.
+    """
+
+    pvalues: NDArray
+    floor: float
 
 
 def monte_carlo_pvalue(statistic: float, null: NDArray) -> float:
@@ -32,9 +50,12 @@ def monte_carlo_pvalue(statistic: float, null: NDArray) -> float:
     >>> monte_carlo_pvalue(2.0, np.array([1.0, 2.0, 3.0]))
     0.75
     """
-    check_numbers(np.append(null, statistic))
-    exceed = int(np.count_nonzero(null >= statistic - tie_width(statistic, null)))
-    return (1.0 + exceed) / (1.0 + len(null))
+    drawn = to_numpy(numeric_array(null, "null"))
+    check_ndim(drawn, "null", (1,))
+    observed = real_number(statistic, "statistic")
+    check_numbers(np.append(drawn, observed))
+    exceed = int(np.count_nonzero(drawn >= observed - tie_width(observed, drawn)))
+    return (1.0 + exceed) / (1.0 + len(drawn))
 
 
 def rank_pvalues(values: NDArray) -> NDArray:
@@ -68,6 +89,36 @@ def smallest_pvalue(parts: Sequence[tuple[float, NDArray]]) -> NDArray:
 def combined_pvalues(parts: Sequence[tuple[float, NDArray]]) -> NDArray:
     """p-values of the smallest p-value: exact by exchangeability, without a correction for their number."""
     return rank_pvalues(-smallest_pvalue(parts))
+
+
+def ranked(values: NDArray) -> Ranks:
+    """`rank_pvalues` of one statistic, with the floor.
+
+    Examples
+    --------
+    >>> ranked(np.array([3.0, 1.0, 2.0, 0.0])).floor
+    0.25
+    """
+    return Ranks(rank_pvalues(values), 1.0 / len(values))
+
+
+def combined(parts: Sequence[tuple[float, Ranks]]) -> Ranks:
+    """`combined_pvalues` of weights and p-values, with the floor.
+
+    Examples
+    --------
+    The first set is beyond all others in one statistic, and the second one in the other: they tie.
+
+    >>> parts = [(1.0, ranked(np.array([9.0, 1.0, 2.0, 3.0]))), (1.0, ranked(np.array([1.0, 9.0, 2.0, 3.0])))]
+    >>> found = combined(parts)
+    >>> found.pvalues[0], found.floor
+    (np.float64(0.5), 0.5)
+    """
+    least = smallest_pvalue([(weight, part.pvalues) for weight, part in parts])
+    # What decides over the observed set, and how small it could have been.
+    _, best = min((part.pvalues[0] / weight, part.floor / weight) for weight, part in parts)
+    as_small = np.count_nonzero(least[1:] <= best + tie_width(least))
+    return Ranks(rank_pvalues(-least), (1.0 + float(as_small)) / len(least))
 
 
 def sequential_pvalue(values: NDArray, stop_after: int) -> tuple[float, int] | None:

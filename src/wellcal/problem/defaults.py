@@ -50,7 +50,7 @@ from wellcal.predictions import (
     Predictions,
     Quantiles,
 )
-from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.adapters import converted_argument
 
 SUBSAMPLE = 2000
 """Predictions from which scales are taken: all of them up to this number."""
@@ -84,7 +84,7 @@ def default_kernel(pred: object, *, expectations: str | Lowering = "auto") -> Ke
     >>> default_kernel(wc.Categorical(np.array([[0.2, 0.8], [0.4, 0.6]])))
     ExpDistance(TotalVariation(), lengthscale=0.2, power=1) @ Delta()
     """
-    sample = subsample(as_predictions(pred))
+    sample = subsample(converted_argument(pred, "pred"))
     on_targets = _target_kernel(sample)
     metric, power = _metric(sample, on_targets)
     lengthscale = median_distance(metric, sample, expectations=expectations)

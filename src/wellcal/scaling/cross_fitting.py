@@ -100,8 +100,8 @@ class CrossFitted:
                 f"of {before.n_samples} cases",
                 f"  SKCE         {float(before.estimate):.4g} before, {float(after.estimate):.4g} after",
                 f"  NLL          {float(self.nll_before):.4g} before, {float(self.nll_after):.4g} after",
-                f"  p-value      {before.pvalue:.3g} before ({before.method}), "
-                f"{after.pvalue:.3g} after (approximate: folds share fitting data)",
+                f"  before       {before.pvalue_statement} ({before.method})",
+                f"  after        {after.pvalue_statement} (approximate: folds share fitting data)",
                 f"  by folds     at most {self.pvalue_bound:.3g} after (twice the median of folds)",
                 f"  temperature  {each}; {self.scaling.temperature_:.3g} on all cases",
             ]

@@ -202,7 +202,7 @@ def test_kernels_that_do_not_separate_are_served_otherwise(method: str) -> None:
 
 @pytest.mark.parametrize("wrong", [0, -3, 9.5, True, "99", None])
 def test_resamples_are_a_whole_number(wrong: Any) -> None:
-    with pytest.raises(ValueError, match="n_resamples must be a whole number of at least 1, found"):
+    with pytest.raises(ValueError, match="n_resamples must be a whole number between 1 and 100000000, found"):
         run(n_resamples=wrong)
 
 
@@ -215,8 +215,9 @@ def test_too_few_resamples_for_a_level_are_told(count: int, levels: str, method:
         UserWarning, match=f"n_resamples={count} no p-value is below .*alpha = {levels}; take"
     ) as told:
         found = run(method=method, n_resamples=count)
-    assert len(told) == 1
-    assert told[0].filename == __file__  # the caller's line, not ours
+    assert len([w for w in told if "no p-value is below" in str(w.message)]) == 1
+    assert len(told) == 1 or method == "auto"  # whose smallest p-value has a floor of its own
+    assert {w.filename for w in told} == {__file__}  # the caller's line, not ours
     assert found.pvalue >= 1.0 / (count + 1.0)
 
 
@@ -231,7 +232,7 @@ def test_methods_without_resamples_do_not_warn_of_them(method: str) -> None:
 def test_enough_resamples_are_silent(method: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        run(method=method, n_resamples=99)
+        run(method=method, n_resamples=239)
 
 
 # -- clusters -------------------------------------------------------------------------------------

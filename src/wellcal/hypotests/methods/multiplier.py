@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import one_of
 from wellcal._arrays.chunks import Chunk
 from wellcal._arrays.namespaces import NDArray
@@ -97,16 +97,12 @@ class Multiplier(Method):
                 f"groups must name at least 2 clusters, found {units}: pairs within a cluster are not used"
             )
         if units < _FEW and self.signs == "rademacher":
-            warnings.warn(
+            advise(
                 f"{units} {what} have {2 ** (units - 1)} different patterns of signs, so that p does not "
-                f"fall below about {2.0 ** (1 - units):.2g}; more {what} are needed to reject at 0.05",
-                stacklevel=4,
+                f"fall below about {2.0 ** (1 - units):.2g}; more {what} are needed to reject at 0.05"
             )
         elif units < _FEW and what == "clusters":
-            warnings.warn(
-                f"{units} clusters are few: the test is valid for many of them only, and rarely rejects",
-                stacklevel=4,
-            )
+            advise(f"{units} clusters are few: the test is valid for many of them only, and rarely rejects")
 
     def _draws(self, setup: Setup, units: int) -> Iterator[tuple[Chunk, NDArray]]:
         """Multipliers ``(r, units)`` for all resamples, in parts that one pass handles."""

@@ -8,6 +8,7 @@ from typing import ClassVar
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.resampling.components import (
     LOCATIONS,
+    MOMENT_WEIGHTS,
     choose_locations,
     evaluate_components,
     location_component,
@@ -63,6 +64,11 @@ class Omnibus(Method):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "linear", not self.pairs)
+
+    def floor_of_one_part(self, n_resamples: int) -> float:
+        """The p-value of an error that is beyond all resamples in one part, the least weighted one, only."""
+        weights = [_PAIRS_WEIGHT] * self.pairs + [_LOCATIONS_WEIGHT, *MOMENT_WEIGHTS.values()]
+        return sum(weights) / min(weights) / (n_resamples + 1.0)
 
     def run(self, setup: Setup) -> Outcome:
         """The exact p-value of the smallest weighted p-value."""

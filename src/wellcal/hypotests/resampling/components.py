@@ -15,7 +15,7 @@ from scipy import linalg
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.method import Outcome
-from wellcal.hypotests.pvalues import combined_pvalues, rank_pvalues, smallest_pvalue
+from wellcal.hypotests.pvalues import Ranks, combined, ranked, smallest_pvalue
 from wellcal.hypotests.resampling.moments import centre_pvalues, moments_of, surprise_pvalues
 from wellcal.hypotests.resampling.statistics import skce_statistic
 from wellcal.hypotests.resampling.targets import target_sets
@@ -24,6 +24,9 @@ from wellcal.problem.locations import Locations, as_locations
 
 LOCATIONS = 40
 """Locations that are drawn where none are given."""
+
+MOMENT_WEIGHTS = {"centre": 1.0, "surprise": 1.0}
+"""Weights of the parts that need no kernel."""
 
 ETAS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Strengths of regularisation, relative to the largest eigenvalue."""
@@ -42,21 +45,21 @@ class Component:
     remember
         From a block of sets of targets ``(r, n, ...)`` to an array ``(r, ...)``.
     pvalues
-        From what is remembered of all sets to their p-values ``(R + 1,)``.
+        From what is remembered of all sets to their p-values.
     """
 
     name: str
     weight: float
     remember: Callable[[NDArray], NDArray]
-    pvalues: Callable[[NDArray], NDArray]
+    pvalues: Callable[[NDArray], Ranks]
 
 
 class Evaluated(NamedTuple):
-    """Name, weight and p-values ``(R + 1,)`` of a component, the observed set first."""
+    """Name, weight and p-values of a component."""
 
     name: str
     weight: float
-    pvalues: NDArray
+    ranks: Ranks
 
 
 def evaluate_components(setup: Setup, components: Sequence[Component]) -> list[Evaluated]:
@@ -73,24 +76,27 @@ def evaluate_components(setup: Setup, components: Sequence[Component]) -> list[E
 
 def smallest_outcome(setup: Setup, parts: Sequence[Evaluated]) -> Outcome:
     """The smallest p-value of several statistics, and its own exact p-value."""
-    least = smallest_pvalue([(part.weight, part.pvalues) for part in parts])
+    least = smallest_pvalue([(part.weight, part.ranks.pvalues) for part in parts])
+    together = combined([(part.weight, part.ranks) for part in parts])
     provenance: dict[str, Any] = {
         "n_resamples": setup.n_resamples,
-        "pvalues": {part.name: float(part.pvalues[0]) for part in parts},
+        "pvalues": {part.name: float(part.ranks.pvalues[0]) for part in parts},
+        "pvalue_floors": {part.name: part.ranks.floor for part in parts},
         "weights": {part.name: part.weight for part in parts},
     }
     return Outcome(
         statistic=float(least[0]),
-        pvalue=float(rank_pvalues(-least)[0]),
+        pvalue=float(together.pvalues[0]),
         label="smallest weighted p-value",
         null=least[1:],
         provenance=provenance,
+        floor=together.floor,
     )
 
 
 def skce_component(setup: Setup, weight: float = 1.0) -> Component:
     """The SKCE."""
-    return Component("SKCE", weight, skce_statistic(setup), rank_pvalues)
+    return Component("SKCE", weight, skce_statistic(setup), ranked)
 
 
 def location_component(setup: Setup, locations: Locations, weight: float = 1.0) -> Component:
@@ -109,12 +115,12 @@ def moment_components(setup: Setup) -> list[Component]:
     if moments is None:
         return []
     return [
-        Component("centre", 1.0, moments.residuals, centre_pvalues),
-        Component("surprise", 1.0, moments.surprise, surprise_pvalues),
+        Component("centre", MOMENT_WEIGHTS["centre"], moments.residuals, centre_pvalues),
+        Component("surprise", MOMENT_WEIGHTS["surprise"], moments.surprise, surprise_pvalues),
     ]
 
 
-def regularised_pvalues(z: NDArray, etas: Sequence[float] = ETAS) -> NDArray:
+def regularised_pvalues(z: NDArray, etas: Sequence[float] = ETAS) -> Ranks:
     """p-values of sets from deviations ``(R + 1, J)`` at J locations.
 
     ``t_r = z_r' (C + eta lmax I)^-1 z_r`` with C the covariance of the deviations over all sets and lmax
@@ -126,7 +132,7 @@ def regularised_pvalues(z: NDArray, etas: Sequence[float] = ETAS) -> NDArray:
     values = np.maximum(values, 0.0)
     largest = values[-1]
     if largest == 0.0:
-        return np.ones(len(z))
+        return Ranks(np.ones(len(z)), 1.0 / len(z))
     squares = (z @ vectors) ** 2
-    parts = [(1.0, rank_pvalues(squares @ (1.0 / (values + eta * largest)))) for eta in etas]
-    return combined_pvalues([*parts, (1.0, rank_pvalues(squares.sum(axis=1)))])
+    parts = [(1.0, ranked(squares @ (1.0 / (values + eta * largest)))) for eta in etas]
+    return combined([*parts, (1.0, ranked(squares.sum(axis=1)))])

@@ -20,7 +20,7 @@ from scipy import linalg, special
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.decompose import targets_are_indices
-from wellcal.hypotests.pvalues import combined_pvalues, rank_pvalues
+from wellcal.hypotests.pvalues import Ranks, combined, ranked
 from wellcal.predictions import MultivariateNormal, Predictions, Quantiles, Samples
 
 _UNDERCONFIDENCE = 1.0 / 3.0  # weight of too little surprise, compared with too much
@@ -146,7 +146,7 @@ def _surprise(predictions: Predictions) -> SumOverCases | None:
 # -- p-values --------------------------------------------------------------------------------
 
 
-def centre_pvalues(sums: NDArray) -> NDArray:
+def centre_pvalues(sums: NDArray) -> Ranks:
     """p-values over sets from sums of residuals ``(R + 1, q)``.
 
     The statistic is their squared Mahalanobis length under the covariance over all sets; with too few
@@ -156,14 +156,14 @@ def centre_pvalues(sums: NDArray) -> NDArray:
     scale = z.std(axis=0)
     z = z[:, scale > 0] / scale[scale > 0]
     if z.shape[1] * _SETS_PER_COORDINATE > len(z):
-        return rank_pvalues((z**2).sum(axis=1))
+        return ranked((z**2).sum(axis=1))
     values, vectors = cast("tuple[NDArray, NDArray]", linalg.eigh(z.T @ z / len(z)))
     keep = values > _LEAST_EIGENVALUE * max(values.max(initial=0.0), 1e-300)
-    return rank_pvalues(((z @ vectors[:, keep]) ** 2 / values[keep]).sum(axis=1))
+    return ranked(((z @ vectors[:, keep]) ** 2 / values[keep]).sum(axis=1))
 
 
-def surprise_pvalues(sums: NDArray) -> NDArray:
+def surprise_pvalues(sums: NDArray) -> Ranks:
     """p-values over sets from total surprise ``(R + 1,)``; too much counts three times too little."""
     finite = sums[np.isfinite(sums)]
     sums = sums - (np.median(finite) if len(finite) else 0.0)  # the unit of targets is an additive constant
-    return combined_pvalues([(1.0, rank_pvalues(sums)), (_UNDERCONFIDENCE, rank_pvalues(-sums))])
+    return combined([(1.0, ranked(sums)), (_UNDERCONFIDENCE, ranked(-sums))])
