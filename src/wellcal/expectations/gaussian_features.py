@@ -190,7 +190,7 @@ def occupied_cells(
     blocks = [None if w is None else _mass_nearby(x, w, _BLOCK * lengthscale) for x, w in points]
     for negligible in _NEGLIGIBLE:
         # A point sees three blocks at most.
-        kept = [
+        kept: list[tuple[NDArray, NDArray | None]] = [
             (x if mass is None else x[mass > negligible / 3.0], None)
             for (x, _), mass in zip(points, blocks, strict=True)
         ]
