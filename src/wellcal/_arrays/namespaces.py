@@ -185,6 +185,7 @@ def through_numpy(function: Callable[..., Any], *arrays: Array) -> Array:
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
         dtype = xp.result_type(*arrays)
 
+        @np.errstate(over="ignore")  # results in double precision may be infinite in single
         def on_numpy(*values: Any) -> Any:
             return np.asarray(function(*values), dtype=np.result_type(*values))
 

@@ -12,10 +12,8 @@ Four schemes, each stated in the provenance of a result:
 - vectors with a transform from the unit cube: a Sobol' sequence with a fixed scramble.
 - anything that can only be sampled: Monte Carlo with a fixed seed.
 
-Gradients. Atoms of families whose quantile function is differentiable move with the parameters.
-Elsewhere atoms are constants and the parameters act on the weights, through the likelihood ratio
-p(x; theta) / p(x; theta_0): its value is 1 and its derivative the score, so that sums over atoms
-have the right derivative.
+Gradients. Atoms move with locations and scales; other parameters act on the weights, through the likelihood
+ratio (see `likelihood_ratios`).
 """
 
 from __future__ import annotations
@@ -43,6 +41,12 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.registry import Rules
+from wellcal.expectations.likelihood_ratios import (
+    differentiable_atoms,
+    dirichlet_atoms,
+    times_likelihood_ratio,
+    within_reach,
+)
 from wellcal.predictions import (
     DiagonalNormal,
     Dirichlet,
@@ -221,7 +225,8 @@ def at_scores(
     if isinstance(predictions, (Normal, LogNormal)) and _has_moving_atoms(predictions):
         return Atoms(_moving_atoms(predictions, scores), shared, scheme, nested=True)
     assert values is not None
-    return _with_likelihood_ratio(predictions, Atoms(asarray(values, **here), shared, scheme, nested=True))
+    atoms = Atoms(asarray(values, **here), shared, scheme, nested=True)
+    return _with_derivatives(predictions, atoms, scores)
 
 
 def _has_moving_atoms(predictions: Predictions) -> bool:
@@ -242,7 +247,7 @@ def _moving_atoms(predictions: Normal | LogNormal, scores: NDArray) -> Array:
     if isinstance(predictions, Normal):
         return values
     with np.errstate(over="ignore", under="ignore"):
-        return xp.exp(values)
+        return within_reach(xp.exp(values))
 
 
 def in_numpy(predictions: Predictions) -> Predictions:
@@ -296,16 +301,10 @@ def quantiles_at(batch: Predictions, scores: NDArray) -> NDArray:
     return out
 
 
-def _with_likelihood_ratio(predictions: Predictions, atoms: Atoms) -> Atoms:
-    """Let the parameters act on the weights, where a gradient may be wanted."""
-    if not predictions.ops.differentiable or not predictions.supports("log_prob"):
-        return atoms
-    xp, values = predictions.xp, atoms.values
-    moved = (1, 0) if values.ndim == 2 else (1, 0, 2)
-    log_density = xp.permute_dims(widen(predictions.log_prob(xp.permute_dims(values, moved))), (1, 0))
-    usable = xp.isfinite(log_density)
-    log_density = xp.where(usable, log_density, xp.zeros_like(log_density))
-    return replace(atoms, weights=atoms.weights * xp.exp(log_density - stop_gradient(log_density)))
+def _with_derivatives(predictions: Predictions, atoms: Atoms, scores: NDArray | None = None) -> Atoms:
+    """Let the parameters act on atoms and weights; quantiles are given with their normal `scores`."""
+    values, weights = differentiable_atoms(predictions, atoms.values, atoms.weights, scores)
+    return replace(atoms, values=values, weights=weights)
 
 
 _LATTICE = 1024  # atoms of a count, at most; under tracing their number must not depend on the counts
@@ -373,8 +372,9 @@ def _by_affine_map(predictions: DiagonalNormal | MultivariateNormal, nodes: int,
 
 @LOWERINGS.register(Dirichlet)
 def _by_gammas(predictions: Dirichlet, nodes: int, points: int) -> Atoms:
-    values = _dirichlet_atoms(predictions, _sobol(points, predictions.event_shape[0]))
-    return _with_likelihood_ratio(predictions, _of_equal_weight(predictions, values))
+    values, log_density = dirichlet_atoms(predictions, _sobol(points, predictions.event_shape[0]))
+    atoms = _of_equal_weight(predictions, values)
+    return replace(atoms, weights=times_likelihood_ratio(atoms.weights, log_density))
 
 
 @LOWERINGS.register(PowerExponential)
@@ -382,7 +382,7 @@ def _by_radius(predictions: PowerExponential, nodes: int, points: int) -> Atoms:
     if predictions.event_shape == ():
         return _by_quantiles(predictions, nodes)
     values = _elliptical_atoms(predictions, _sobol(points, predictions.event_shape[0] + 1))
-    return _with_likelihood_ratio(predictions, _of_equal_weight(predictions, values))
+    return _with_derivatives(predictions, _of_equal_weight(predictions, values))
 
 
 def _affine(predictions: DiagonalNormal | MultivariateNormal, z: Array) -> Array:
@@ -391,15 +391,6 @@ def _affine(predictions: DiagonalNormal | MultivariateNormal, z: Array) -> Array
     if isinstance(predictions, DiagonalNormal):
         return loc[:, None, :] + widen(predictions.scale)[:, None, :] * z[None, :, :]
     return loc[:, None, :] + xp.matmul(z[None, :, :], xp.matrix_transpose(widen(predictions.chol)))
-
-
-def _dirichlet_atoms(predictions: Dirichlet, uniform: NDArray) -> Array:
-    concentration = stop_gradient(widen(predictions.concentration))
-    xp = namespace(concentration)
-    u = asarray(uniform, xp=xp, device=device_of(concentration), dtype=concentration.dtype)
-    gammas = through_numpy(special.gammaincinv, concentration[:, None, :], u[None, :, :])
-    gammas = xp.maximum(gammas, xp.full_like(gammas, 1e-300))
-    return gammas / xp.sum(gammas, axis=2, keepdims=True)
 
 
 def _elliptical_atoms(predictions: PowerExponential, uniform: NDArray) -> Array:
@@ -428,7 +419,7 @@ def _by_sampling(predictions: Predictions, points: int) -> Atoms:
     values = widen(xp.permute_dims(draws, (1, 0, *range(2, draws.ndim))))
     weights = xp.full((len(predictions), points), 1.0 / points, dtype=values.dtype, device=device_of(values))
     scheme = f"Monte Carlo, {points} draws with a fixed seed"
-    return _with_likelihood_ratio(predictions, Atoms(values, weights, scheme))
+    return _with_derivatives(predictions, Atoms(values, weights, scheme))
 
 
 # -- counts ----------------------------------------------------------------------------------
