@@ -124,7 +124,7 @@ def run_fast(
     refused = None
     if n > LOCATIONS:
         methods["CME"] = {"method": MeanEmbedding(reference="chi2"), "locations": locations}
-        methods["CME (F)"] = {"method": MeanEmbedding(reference="f"), "locations": locations}
+        methods["CME (F)"] = {"method": MeanEmbedding(reference="F"), "locations": locations}
     else:
         refused = _refusal(seed, model_index, d, n, locations)
     record = run_tests(seed, model_index, d, n, range(start, stop), methods)
@@ -189,7 +189,8 @@ def _refusal(seed: int, model_index: int, d: int, n: int, locations: Any) -> str
     """What the library answers where there are no more cases than locations."""
     y, pred = _data(seed, model_index, d, n, 0)
     try:
-        calibration_test(y, pred, kernel=paper_kernel, method="cme", locations=locations)
+        method = MeanEmbedding(reference="chi2")
+        calibration_test(y, pred, kernel=paper_kernel, method=method, locations=locations)
     except ValueError as error:
         return str(error)
     raise RuntimeError(f"the CME test accepted {n} cases for {LOCATIONS} locations")

@@ -24,8 +24,9 @@ from wellcal.measures.by_case import contributions
 from wellcal.measures.estimate import Estimate, Interval, estimate_text
 from wellcal.measures.presentation import KERNEL, Presentable, Row, plain, pvalue_phrase, within
 from wellcal.predictions import Bernoulli, Categorical, Mixture, Predictions
-from wellcal.predictions.base import as_generator, check_inputs
+from wellcal.predictions.base import as_generator, check_inputs, check_truth_first
 from wellcal.predictions.batches import concatenate
+from wellcal.predictions.cases import per_case, same_cases
 from wellcal.predictions.spaces import check_one_space
 from wellcal.problem.defaults import SUBSAMPLE, default_kernel
 from wellcal.problem.weights import check_weights, effective_size
@@ -247,6 +248,9 @@ def compare(
     level = probability(level, "level")
     seeds = _seeds(rng)
     options: dict[str, Any] = {"expectations": expectations, "engine": engine, "n_resamples": n_resamples}
+    check_truth_first(y, ", ".join(_NAMES))
+    pred_a, pred_b = same_cases(y, {"pred_a": pred_a, "pred_b": pred_b})
+    weights = per_case(weights, "weights", y, pred_a)
     common = kernel
     if common is None:
         common = pooled_kernel(*_checked_pair(y, pred_a, pred_b), expectations=expectations)

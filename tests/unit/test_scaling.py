@@ -388,7 +388,7 @@ def test_results_live_where_predictions_lived(name: str) -> None:
     pred = CASES[name][1]
     expected = apply_temperature(pred, 2.5)
     strict = type(array_api_strict.asarray(0.0))
-    for convert, kind in ((torch.as_tensor, torch.Tensor), (array_api_strict.asarray, strict)):
+    for convert, kind in ((torch.tensor, torch.Tensor), (array_api_strict.asarray, strict)):
         found = apply_temperature(pred.map_arrays(convert), 2.5)
         assert isinstance(found.like, kind)
         np.testing.assert_allclose(to_numpy(found.like), expected.like, rtol=1e-12)

@@ -20,7 +20,7 @@ from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.base import Kernel, Tensor
 from wellcal.measures.presentation import KERNEL, Presentable, Row
 from wellcal.predictions import Predictions
-from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate
 from wellcal.predictions.plain import predictions_from_dict, predictions_to_dict
@@ -185,7 +185,11 @@ def local_discrepancy(
             "weights cases, the kernel on targets compares distributions"
         )
     ridge = n**-0.25 if regularisation is None else float(positive_number(regularisation, "regularisation"))
-    where = predictions if locations is None else in_library_of(predictions, as_predictions(locations))
+    where = (
+        predictions
+        if locations is None
+        else in_library_of(predictions, converted_argument(locations, "locations"))
+    )
     notes = Notes()
     engine = choose_engine("auto", outline(targets.values, predictions, chosen))
     weights = _weights(factors.predictions, predictions, where, n * ridge, engine, expectations, notes)

@@ -12,10 +12,11 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.checks import probability, whole_number
-from wellcal._arrays.chunks import rows_within
+from wellcal._arrays.chunks import check_size, rows_within
 from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.files import InUseError, locked, write_whole
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.ownership import own_copy
 from wellcal._arrays.schema import parse_json, reading
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
@@ -28,7 +29,7 @@ from wellcal.monitoring.bets import ETAS, log_bets, past_witness
 from wellcal.monitoring.state import FORMAT, State, generator_to_dict, read_state
 from wellcal.monitoring.status import MonitorStatus
 from wellcal.predictions import Predictions, Samples
-from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import as_generator, check_inputs
 from wellcal.predictions.batches import concatenate
 from wellcal.predictions.spaces import check_one_space
@@ -145,6 +146,7 @@ class Monitor:
         self.warmup = whole_number(warmup, "warmup", least=2)
         self.draws = whole_number(draws, "draws", least=1)
         self.memory = whole_number(memory, "memory", least=1)
+        check_size((self.memory + 1) * (self.draws + 1), "draws", self.draws)
         self.history_size = whole_number(history, "history", least=0)
         if self.warmup > self.memory:
             raise ValueError(f"warmup must be at most memory, {self.memory}, found {self.warmup}")
@@ -153,7 +155,7 @@ class Monitor:
         chosen = None if kernel is None else check_pair_kernel(kernel)
         self._reference: Predictions | None = None
         if reference is not None:
-            known = numpy_batch(as_predictions(reference))
+            known = numpy_batch(converted_argument(reference, "reference"))
             self._reference = known[:1]
             chosen = default_kernel(known, expectations=self.expectations)
         self._state = State(kernel=chosen)
@@ -232,7 +234,7 @@ class Monitor:
             Where the monitor stands then. After an error it stands where it stood before.
         """
         checked, given = check_inputs(y, pred)
-        targets, batch = to_numpy(checked), numpy_batch(given)
+        targets, batch = own_copy(to_numpy(checked)), numpy_batch(given).with_index(None)
         reason = why_not_resampled(batch)
         if reason is not None:
             raise TypeError(f"a monitor draws from the predictions: {reason}")

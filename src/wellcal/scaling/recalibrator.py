@@ -30,7 +30,7 @@ from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
 from wellcal.measures import presentation
 from wellcal.predictions import Mixture
-from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_inputs
 from wellcal.scaling.fitting import Fitted, fit_calibration, fit_likelihood
 from wellcal.scaling.temperature import apply_temperature, check_supported, family_name
@@ -199,12 +199,12 @@ class TemperatureScaling:
         Predictions
         """
         self._check_fitted("transform")
-        predictions = as_predictions(pred)
+        predictions = converted_argument(pred, "pred")
         check_supported(predictions)
         if family_name(predictions) != self.family_:
             raise TypeError(
-                f"the temperature was fitted to {self.family_}, found {family_name(predictions)}; fit a "
-                "TemperatureScaling for each family"
+                f"pred must be {self.family_}, as the temperature was fitted to, found "
+                f"{family_name(predictions)}; fit a TemperatureScaling for each family"
             )
         return apply_temperature(predictions, self.temperature_)
 
@@ -326,7 +326,7 @@ def numpy_data(y: object, pred: object) -> tuple[Any, Any]:
     check_supported(predictions)
     if is_traced(y, predictions.like):
         raise TypeError("fit looks at values and cannot be traced: call it outside of jax.jit and jax.grad")
-    return to_numpy(y), in_numpy(predictions)
+    return to_numpy(predictions.align(y)), in_numpy(predictions)
 
 
 def _warn_at_bound(found: Fitted, objective: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from wellcal._arrays.checks import one_of
+from wellcal._arrays.checks import one_of, real_number
 from wellcal._arrays.schema import reading
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
@@ -84,7 +84,7 @@ class SKCELoss(nn.Module):
             one_of(kernel, "kernel", ("first",), or_else="or a kernel, or None")
         elif kernel is not None:
             check_pair_kernel(kernel)
-        self.weight = float(weight)
+        self.weight = real_number(weight, "weight")
         self.kernel = kernel
         self.estimator = estimator
         self.block_size = block_size
