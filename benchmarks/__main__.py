@@ -1,4 +1,4 @@
-"""Command line: ``python -m benchmarks [--quick] [--only NAME ...]``."""
+"""Command line: ``python -m benchmarks [--quick] [--studies] [--only NAME ...]``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from benchmarks import (
     calibration_studies,
     estimator_studies,
+    hard_settings,
     linear_speed,
     measure_studies,
     memory_limits,
@@ -38,6 +39,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "power": calibration_studies.power,
     "paper-tests": calibration_studies.paper_tests,
     "test-speed": test_speed.test_speed,
+    "hard": hard_settings.hard,
     "linear": linear_speed.linear,
     "measures": measure_studies.measures,
     "compare": where_and_when.comparison,
@@ -45,6 +47,19 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "monitor": where_and_when.monitor,
     "recalibration": recalibration_studies.recalibrated,
 }
+
+STUDIES = (
+    "estimators",
+    "type1",
+    "power",
+    "paper-tests",
+    "measures",
+    "compare",
+    "witness",
+    "monitor",
+    "recalibration",
+)
+"""Those of simulated data sets, by as many processes as there are cores."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -57,14 +72,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--only", nargs="+", choices=sorted(BENCHMARKS), metavar="NAME", help=", ".join(BENCHMARKS)
     )
+    parser.add_argument(
+        "--studies", action="store_true", help="only what simulates data sets: " + ", ".join(STUDIES)
+    )
     options = parser.parse_args(arguments)
     started = time.perf_counter()
     failures: list[str] = []
-    for name in options.only or BENCHMARKS:
+    for name in options.only or (STUDIES if options.studies else BENCHMARKS):
         section = BENCHMARKS[name](QUICK if options.quick else FULL)
         print(f"\n## {section.title}\n\n{section.body}\n", flush=True)
         if not options.quick:
             results.save(section)  # at once: a later benchmark that fails costs nothing
+        print(f"{name}: done at {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
         failures.extend(section.failures)
     print(f"{time.perf_counter() - started:.0f} s in all", *failures, sep="\n", file=sys.stderr)
     return 1 if failures else 0

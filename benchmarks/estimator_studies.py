@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from benchmarks import environment
 from benchmarks.data_sets import PREDICTED_SCALE, Data, synthetic
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
-from benchmarks.studies import generators
+from benchmarks.studies import generators, simulate
 from wellcal.engines import Tiled
 from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
 
@@ -38,16 +39,18 @@ def expectations(family: str) -> Any:
     return wc.Lowering(nodes=32) if family == "StudentT" else "auto"
 
 
-def unbiased_values(family: str, n: int, repeats: int) -> np.ndarray:
+def unbiased_values(family: str, n: int, repeats: int, workers: int = 0) -> np.ndarray:
     """Unbiased estimates over data sets of a calibrated model: their mean is zero."""
-    rng, _ = generators(("unbiased", family, n), 0)
+    some = FAMILIES[family](generators(("kernel", family), 0)[0], 200)
+    kernel = wc.default_kernel(some, expectations=expectations(family))
+    run = partial(_unbiased, family=family, n=n, kernel=kernel)
+    return np.array(simulate(("unbiased", family, n), run, repeats, workers))
+
+
+def _unbiased(rng: np.random.Generator, _: object, *, family: str, n: int, kernel: Any) -> float:
     options: dict[str, Any] = {"expectations": expectations(family), "engine": ONE_THREAD}
-    kernel = wc.default_kernel(FAMILIES[family](rng, 200), expectations=options["expectations"])
-    values = np.empty(repeats)
-    for r in range(repeats):
-        pred = FAMILIES[family](rng, n)
-        values[r] = wc.skce(pred.sample(rng), pred, kernel=kernel, **options).value
-    return values
+    pred = FAMILIES[family](rng, n)
+    return wc.skce(pred.sample(rng), pred, kernel=kernel, **options).value
 
 
 def uncalibrated(n: int, rng: np.random.Generator) -> Data:
@@ -74,10 +77,13 @@ def truth() -> float:
     return 2.0 * half
 
 
-def under_the_alternative(n: int, repeats: int) -> list[wc.Estimate]:
+def under_the_alternative(n: int, repeats: int, workers: int = 0) -> list[wc.Estimate]:
     """Estimates over data sets of the uncalibrated model."""
-    rng, _ = generators(("alternative", n), 0)
-    return [wc.skce(*uncalibrated(n, rng), kernel=PAPER_KERNEL, engine=ONE_THREAD) for _ in range(repeats)]
+    return simulate(("alternative", n), partial(_alternative, n=n), repeats, workers)
+
+
+def _alternative(rng: np.random.Generator, _: object, *, n: int) -> wc.Estimate:
+    return wc.skce(*uncalibrated(n, rng), kernel=PAPER_KERNEL, engine=ONE_THREAD)
 
 
 def share_covered(found: list[wc.Estimate], at: float) -> float:
@@ -98,7 +104,7 @@ def estimators(settings: Settings) -> Section:
     failures: list[str] = []
     rows: list[tuple[str, ...]] = []
     for family in FAMILIES:
-        values = unbiased_values(family, 20, settings.estimate_sets)
+        values = unbiased_values(family, 20, settings.data_sets)
         error = values.std(ddof=1) / math.sqrt(len(values))
         rows.append((family, f"{values.mean():.2e}", f"{error:.1e}"))
         if abs(values.mean()) > 4.0 * error:
@@ -106,7 +112,7 @@ def estimators(settings: Settings) -> Section:
     exact = truth()
     alternative: list[tuple[str, ...]] = []
     for n in SIZES:
-        found = under_the_alternative(n, settings.estimate_sets)
+        found = under_the_alternative(n, settings.data_sets)
         covered, (stated, spread) = share_covered(found, exact), stated_and_found(found)
         mean = float(np.mean([estimate.value for estimate in found]))
         alternative.append((str(n), f"{mean:.5f}", f"{spread:.5f}", f"{stated:.5f}", f"{covered:.3f}"))
@@ -117,10 +123,10 @@ def estimators(settings: Settings) -> Section:
     header = ("n", "mean", "spread", "stated", "95% interval covers")
     body = (
         "Mean of unbiased estimates of calibrated models, 20 cases, "
-        f"{settings.estimate_sets:,} data sets.\n\n"
+        f"{settings.data_sets:,} data sets.\n\n"
         f"{table(('predictions', 'mean', 'standard error'), rows)}\n\n"
         f"The paper's uncalibrated model in one dimension, whose SKCE is {exact:.5f}: mean, spread and "
-        f"stated standard\nerrors of {settings.estimate_sets:,} estimates.\n\n"
+        f"stated standard\nerrors of {settings.data_sets:,} estimates.\n\n"
         f"{table(header, alternative)}\n\n{environment.describe(load)}"
     )
     return Section("estimators", "Estimators", body, tuple(failures))

@@ -13,7 +13,7 @@ from benchmarks import environment
 from benchmarks.data_sets import CALIBRATED, SAMPLES, calibrated
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
-from benchmarks.studies import ALPHA, generators, rejection_rates
+from benchmarks.studies import ALPHA, rejection_rates, simulate
 from wellcal import ece, pit, quantile_calibration, smooth_ece
 from wellcal.measures.quantiles.bands import KINDS
 
@@ -39,13 +39,13 @@ def _transforms(settings: Settings) -> tuple[str, list[str]]:
     families = [family for family in (*CALIBRATED, SAMPLES) if _has_transform(family)]
     for family in families:
         draw = partial(calibrated, family)
-        rate = rejection_rates(("pit", family), draw, 64, {"pit": uniformity}, settings.null_sets)["pit"]
+        rate = rejection_rates(("pit", family), draw, 64, {"pit": uniformity}, settings.data_sets)["pit"]
         rows.append((family, str(rate)))
         if not rate.within(ALPHA, 0.01 / len(families)):
             failures.append(f"pit of {family}: {rate} over {rate.total} data sets")
     head = (
         f"Rejection rates of uniformity of `pit` at alpha = {ALPHA}, n = 64, "
-        f"{settings.null_sets:,} data sets."
+        f"{settings.data_sets:,} data sets."
     )
     return f"{head}\n\n{table(('predictions', 'rate'), rows)}", failures
 
@@ -78,7 +78,7 @@ def _bands(settings: Settings) -> tuple[str, list[str]]:
     failures: list[str] = []
     tests = {kind: partial(left_band, kind=kind) for kind in KINDS}
     for n in (16, 64, 256):
-        rates = rejection_rates(("band", n), _normals, n, tests, settings.null_sets)
+        rates = rejection_rates(("band", n), _normals, n, tests, settings.data_sets)
         rows.append((str(n), *(str(rates[kind]) for kind in KINDS)))
         failures += [
             f"{kind} band, n = {n}: {rate} of curves outside"
@@ -86,7 +86,8 @@ def _bands(settings: Settings) -> tuple[str, list[str]]:
             if not rate.within(ALPHA, 0.01 / 6, upper_only=True)
         ]
     head = (
-        f"Share of curves of calibrated normals that leave a band of level {1 - ALPHA} at any of 19 levels."
+        f"Share of {settings.data_sets:,} data sets of calibrated normals whose curve leaves a band of level "
+        f"{1 - ALPHA} at any of 19 levels."
     )
     return f"{head}\n\n{table(('n', *KINDS), rows)}", failures
 
@@ -99,20 +100,23 @@ def _errors(settings: Settings) -> str:
     rows: list[tuple[str, ...]] = []
     for wrong in (0.0, 0.1):
         for n in (100, 1000):
-            values: list[list[float]] = []
-            for r in range(max(20, settings.null_sets // 4)):
-                rng, _ = generators(("errors", wrong, n), r)
-                p = rng.random(n)
-                truth = np.clip(p + wrong * np.sin(2 * np.pi * p), 0.0, 1.0)
-                y = (rng.random(n) < truth).astype(int)
-                values.append([float(measure(y, p)) for measure in ERRORS.values()])
-            means = np.mean(values, axis=0)
+            run = partial(binary_errors, wrong=wrong, n=n)
+            means = np.mean(simulate(("errors", wrong, n), run, settings.data_sets), axis=0)
             rows.append((f"{wrong:g}", str(n), *(f"{mean:.4f}" for mean in means)))
     head = (
-        "Mean binary errors (ten uniform bins) of a model that is calibrated (0), or wrong by "
-        "0.1 sin(2 pi p): true total variation 0 and 0.0637, true squares 0 and 0.0100."
+        f"Mean binary errors (ten uniform bins) over {settings.data_sets:,} data sets of a model that is "
+        "calibrated (0), or wrong by\n0.1 sin(2 pi p): true total variation 0 and 0.0637, true squares 0 and "
+        "0.0100."
     )
     return f"{head}\n\n{table(('wrong by', 'n', *ERRORS), rows)}"
+
+
+def binary_errors(for_data: np.random.Generator, _: object, *, wrong: float, n: int) -> list[float]:
+    """All errors of one data set."""
+    p = for_data.random(n)
+    truth = np.clip(p + wrong * np.sin(2 * np.pi * p), 0.0, 1.0)
+    y = (for_data.random(n) < truth).astype(int)
+    return [float(measure(y, p)) for measure in ERRORS.values()]
 
 
 ERRORS: dict[str, Any] = {

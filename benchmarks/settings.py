@@ -21,14 +21,14 @@ class Settings:
         Seconds after which a competitor is not run again on a case; it always runs at least once.
     rounds
         Most runs of a competitor on a case.
-    null_sets, power_sets, paper_sets, pearson_sets
-        Simulated data sets for each cell of the studies of tests.
-    estimate_sets
-        Simulated data sets for bias and coverage of the estimators.
-    monitor_streams
-        Simulated streams for the false alarms of the monitor.
+    data_sets
+        Simulated data sets, or streams, for each cell of every study.
+    pearson_sets
+        The same for `pearson`, which is quick, and whose error rate is known only from simulation.
     test_cases, auto_cases
         Numbers of cases for the speed of tests, and of `auto`.
+    hard_sets, hard_cases, hard_resamples
+        Simulated data sets, cases and resamples where few cases carry a statistic.
     linear_cases, linear_resamples
         Numbers of cases, and resamples, for the speed of tests that are linear in the number of cases.
     """
@@ -38,14 +38,13 @@ class Settings:
     memory: int = 20_000
     budget: float = 30.0
     rounds: int = 25
-    null_sets: int = 2000
-    power_sets: int = 1000
-    paper_sets: int = 1000
+    data_sets: int = 2_000
     pearson_sets: int = 10_000
-    estimate_sets: int = 2000
-    monitor_streams: int = 1000
     test_cases: int = 1_024
     auto_cases: tuple[int, ...] = (100, 1_000, 10_000, 100_000)
+    hard_sets: int = 2000
+    hard_cases: int = 30
+    hard_resamples: int = 199
     linear_cases: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     linear_resamples: int = 199
 
@@ -57,14 +56,11 @@ QUICK = Settings(
     memory=4_000,
     budget=1.5,
     rounds=5,
-    null_sets=20,
-    power_sets=20,
-    paper_sets=20,
+    data_sets=10,
     pearson_sets=20,
-    estimate_sets=20,
-    monitor_streams=10,
     test_cases=256,
     auto_cases=(100, 1_000),
+    hard_sets=20,
     linear_cases=(10_000, 20_000),
     linear_resamples=19,
 )

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -37,24 +37,41 @@ class Rate:
             return above >= alpha
         return min(above, stats.binom.cdf(self.rejected, self.total, probability)) >= 0.5 * alpha
 
+    def between(self, least: float, most: float, alpha: float) -> bool:
+        """Whether some probability between two gives such a number of rejections, at `alpha`."""
+        above = stats.binom.sf(self.rejected - 1, self.total, most)
+        return min(above, stats.binom.cdf(self.rejected, self.total, least)) >= 0.5 * alpha
+
     def __str__(self) -> str:
         return f"{self.value:.3f}"
 
 
-def rejection_rates(
-    key: tuple[Any, ...], draw: Draw, n: int, tests: Tests, repetitions: int, workers: int | None = None
-) -> dict[str, Rate]:
-    """Share of data sets on which each test rejects at alpha = 0.05.
+def simulate(key: tuple[Any, ...], one: Callable[..., Any], repetitions: int, workers: int = 0) -> list[Any]:
+    """``one(for_data, for_tests)`` for each of many data sets, by processes.
 
-    Data set r of a study has a generator of its own, made from the seed, the `key` and r: results do not
-    depend on the number of workers or on the other tests.
+    Data set r of a study has generators of its own, made from the seed, the `key` and r: results do not
+    depend on the number of workers (0: one for each core; 1: this process) or on other studies.
     """
-    jobs = [(key, r) for r in range(repetitions)]
-    run = partial(_one, draw=draw, n=n, tests=tests)
+    run = partial(_one, key=key, one=one)
+    if workers == 1:
+        return [run(r) for r in range(repetitions)]
     count = workers or len(os.sched_getaffinity(0))
-    with ProcessPoolExecutor(count, initializer=_one_thread) as pool:
-        found = list(pool.map(run, jobs, chunksize=max(1, repetitions // (count * 16))))
-    return {name: Rate(sum(p[k] <= ALPHA for p in found), repetitions) for k, name in enumerate(tests)}
+    return list(_pool(count).map(run, range(repetitions), chunksize=max(1, repetitions // (count * 16))))
+
+
+def rates(
+    key: tuple[Any, ...], draw: Draw, n: int, pvalues: Callable[..., dict[str, float]], repetitions: int
+) -> dict[str, Rate]:
+    """Share of data sets on which each of the p-values of ``pvalues(y, pred, rng=...)`` is at most alpha."""
+    found = simulate(key, partial(_pvalues, draw=draw, n=n, pvalues=pvalues), repetitions)
+    return {name: Rate(sum(p[name] <= ALPHA for p in found), repetitions) for name in found[0]}
+
+
+def rejection_rates(
+    key: tuple[Any, ...], draw: Draw, n: int, tests: Tests, repetitions: int
+) -> dict[str, Rate]:
+    """The same for tests that give one p-value each, with a generator of its own for each test."""
+    return rates(key, draw, n, partial(_each, tests=tests), repetitions)
 
 
 def generators(key: Iterable[Any], r: int) -> tuple[np.random.Generator, np.random.Generator]:
@@ -64,17 +81,32 @@ def generators(key: Iterable[Any], r: int) -> tuple[np.random.Generator, np.rand
     return np.random.default_rng(data), np.random.default_rng(tests)
 
 
-def _one(job: tuple[tuple[Any, ...], int], *, draw: Draw, n: int, tests: Tests) -> list[float]:
-    for_data, for_tests = generators(*job)
+def _one(r: int, *, key: tuple[Any, ...], one: Callable[..., Any]) -> Any:
+    return one(*generators(key, r))
+
+
+def _pvalues(for_data: Any, for_tests: Any, *, draw: Draw, n: int, pvalues: Any) -> dict[str, float]:
     y, pred = draw(n, for_data)
-    return [
-        test(y, pred, rng=child)
-        for test, child in zip(tests.values(), for_tests.spawn(len(tests)), strict=True)
-    ]
+    return pvalues(y, pred, rng=for_tests)
+
+
+def _each(y: Any, pred: Any, *, rng: np.random.Generator, tests: Tests) -> dict[str, float]:
+    children = rng.spawn(len(tests))
+    return {
+        name: test(y, pred, rng=child) for (name, test), child in zip(tests.items(), children, strict=True)
+    }
+
+
+@cache
+def _pool(count: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(count, initializer=_one_thread)
 
 
 def _one_thread() -> None:
-    """Each process keeps to one core."""
+    """Each process keeps to one core, and says nothing of few resamples."""
+    import warnings
+
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(1)
+    warnings.filterwarnings("ignore", message="with n_resamples|p = .* is the smallest")

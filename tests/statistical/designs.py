@@ -65,11 +65,11 @@ class Exact:
 class Rate:
     """Sequential check that errors come at a rate of at most `null`, and not at `doubled`.
 
-    Wald's test of the two rates: it alarms when their likelihood ratio reaches ``1 / SHARE``. That happens
-    with probability `SHARE` at most at every rate up to `null`, however long one goes on (Ville's inequality),
-    and also where data sets depend on each other, as long as the rate given the earlier ones stays below. It
-    passes when the ratio falls to 0.075, or after `most` trials, the least number with which `doubled` is
-    found with probability `POWER`.
+    Wald's test of the two rates: it alarms when their likelihood ratio reaches ``1 / SHARE``. That
+    happens with probability `SHARE` at most at every rate up to `null`, however long one goes on (Ville's
+    inequality), and also where data sets depend on each other, as long as the rate given the earlier ones
+    stays below. It passes when the ratio falls to 0.075, or after `most` trials, the least number with
+    which `doubled` is found with probability `POWER`.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class Rate:
     >>> design.exact(0.1).alarm >= 0.9 and design.exact(0.05).alarm <= 5e-6
     True
     >>> round(design.exact(0.05).trials)
-    155
+    157
     """
 
     null: float
@@ -165,6 +165,8 @@ CHECKS: dict[str, Line] = {
     "exact tests, each family": Line(24, Rate(0.2)),
     "exact tests, all families": Line(4, Rate(0.05)),
     "exact tests are not cautious": Line(4, Rate(0.56, 0.75)),
+    "cme of few effective cases, each": Line(6, Rate(0.2)),
+    "cme of few effective cases, all": Line(1, Rate(0.05)),
     # The largest rate of misses that is wanted, and twice that or half the way to none found.
     "power of auto: uncalibrated, d = 1": Line(1, Rate(0.03)),
     "power of auto: uncalibrated, d = 10": Line(1, Rate(0.1)),

@@ -12,7 +12,7 @@ from wellcal.engines import Tiled
 
 from .designs import check_rate
 
-pytestmark = pytest.mark.filterwarnings("ignore:with n_resamples")
+pytestmark = pytest.mark.filterwarnings("ignore:with n_resamples", "ignore:p = .* is the smallest")
 ONE_THREAD = Tiled(threads=1)
 
 

@@ -76,7 +76,7 @@ def test_published_errors_of_a_calibrated_model(d, n):
 @pytest.mark.parametrize("family", studies.FAMILIES)
 def test_unbiased_under_calibration_for_other_families(family):
     repeats = 200 if family != "StudentT" else 60  # lowered, so slower
-    values = studies.unbiased_values(family, 20, repeats)
+    values = studies.unbiased_values(family, 20, repeats, workers=1)
     check_mean("unbiased estimates", values, 0.0, find=0.9 * values.std())
 
 
@@ -90,7 +90,7 @@ def test_estimates_under_a_fixed_alternative(n):
     exact = studies.truth()
     mean_error, variance = UNCALIBRATED[n]
     both = 1 / REPEATS + 1 / PUBLISHED_SETS
-    found = studies.under_the_alternative(n, REPEATS)
+    found = studies.under_the_alternative(n, REPEATS, workers=1)
     values = np.array([estimate.value for estimate in found])
     error = np.abs(values - exact)
     options = {"size": REPEATS, "error": math.sqrt(error.var(ddof=1) * both), "find": 0.5 * mean_error}

@@ -14,7 +14,7 @@ from wellcal._arrays.namespaces import Array, namespace
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, first_array, map_rows
 from wellcal.expectations.decompose import Components, flat_points, is_objects, point_array
-from wellcal.expectations.rules.elements import CLOSED_FORMS, Element, Points
+from wellcal.expectations.rules.elements import CLOSED_FORMS, COSTS, Element, Points
 from wellcal.kernels.base import Kernel, Scaled, Sum, TargetKernel
 from wellcal.kernels.matrix import as_objects, values_matrix
 
@@ -39,6 +39,14 @@ class Form(Protocol):
     def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
         """Matching rows: ``(len(a),)``."""
         ...
+
+
+def cost_of(form: Form) -> float:
+    """What one pair takes, in evaluations of about 1.5 nanoseconds: for choices between methods.
+
+    As many as there are elementary evaluations, unless a form knows what its own cost.
+    """
+    return float(getattr(form, "cost", form.width))
 
 
 def room_of(form: Form) -> int:
@@ -103,6 +111,8 @@ def has_closed_form(kernel: Kernel, left: type, right: type, dimension: int) -> 
 Measure: TypeAlias = tuple[Components, ...]
 """Rows of a signed sum of elementary distributions, one entry for each kind."""
 
+_USUAL = 8.0  # what a closed form of a user's own kind costs
+
 Evaluation: TypeAlias = Callable[[Ops, Element, Element], Array]
 
 
@@ -121,21 +131,31 @@ class ElementForm:
         Kernel on targets, and how many coordinates these have.
     pairs
         Pairs of elementary distributions for one pair of cases.
+    each
+        What the dearest of them costs, in evaluations.
     """
 
     kernel: TargetKernel
     dimension: int
     pairs: int
+    each: float = COSTS[Points]
 
     @classmethod
     def between(cls, kernel: Kernel, dimension: int, left: Measure, right: Measure) -> ElementForm:
         """The form between measures like these."""
-        return cls(cast("TargetKernel", kernel), dimension, measure_size(left) * measure_size(right))
+        dearest = max((COSTS.get(part.kind, _USUAL) for part in (*left, *right)), default=0.0)
+        pairs = measure_size(left) * measure_size(right)
+        return cls(cast("TargetKernel", kernel), dimension, pairs, dearest)
 
     @property
     def width(self) -> int:
         """Elementary evaluations for one pair."""
         return self.pairs * max(1, self.dimension // 4)
+
+    @property
+    def cost(self) -> float:
+        """What one pair takes, in evaluations."""
+        return self.each * self.width
 
     @property
     def calls_user(self) -> bool:

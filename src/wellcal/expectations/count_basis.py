@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy import fft
@@ -53,7 +53,10 @@ ONE_PARAMETER: Rules[Callable[[Any], OneParameter | None]] = Rules(
 
 @ONE_PARAMETER.register(Poisson)
 def _poisson(predictions: Poisson) -> OneParameter:
-    return OneParameter(np.sqrt(np.asarray(predictions.rate)), (), lambda s: Poisson(s**2))
+    def at(s: NDArray) -> Predictions:
+        return Poisson(s**2)
+
+    return OneParameter(np.sqrt(np.asarray(predictions.rate)), (), at)
 
 
 @ONE_PARAMETER.register(NegativeBinomial)
@@ -63,9 +66,11 @@ def _negative_binomial(predictions: NegativeBinomial) -> OneParameter | None:
         return None
     d, root = float(dispersion[0]), float(np.sqrt(dispersion[0]))
     scores = np.arcsinh(root * np.sqrt(np.asarray(predictions.mean()))) / root
-    return OneParameter(
-        scores, (d,), lambda s: NegativeBinomial(np.sinh(root * s) ** 2 / d, np.full(len(s), d))
-    )
+
+    def at(s: NDArray) -> Predictions:
+        return NegativeBinomial(np.sinh(root * s) ** 2 / d, np.full(len(s), d))
+
+    return OneParameter(scores, (d,), at)
 
 
 @dataclass(frozen=True)
@@ -94,9 +99,9 @@ class CountBasis:
         signs[[0, -1]] *= 0.5
         gap = found.scores[:, None] - self.points[None, :]
         exact = gap == 0.0
-        terms = signs / np.where(exact, 1.0, gap)
+        terms: NDArray = signs / np.where(exact, 1.0, gap)
         terms /= terms.sum(axis=1, keepdims=True)
-        return np.where(exact.any(axis=1, keepdims=True), exact, terms)
+        return np.asarray(np.where(exact.any(axis=1, keepdims=True), exact, terms), dtype=np.float64)
 
 
 def one_parameter(predictions: Predictions) -> OneParameter | None:
@@ -156,7 +161,7 @@ def _representatives(
 
 def _at_some_counts(predictions: Predictions) -> NDArray:
     """Probabilities ``(n, m)`` of counts here and there, for a first look."""
-    counts = np.unique(np.rint(np.geomspace(1.0, windows(predictions)[1].max() + 2.0, 48)) - 1.0)
+    counts: NDArray = np.unique(np.rint(np.geomspace(1.0, windows(predictions)[1].max() + 2.0, 48)) - 1.0)
     with np.errstate(all="ignore"):
         found = predictions.log_prob(np.repeat(counts[:, None], len(predictions), axis=1))
         return np.exp(np.asarray(found)).T
@@ -164,5 +169,6 @@ def _at_some_counts(predictions: Predictions) -> NDArray:
 
 def _resolved(masses: NDArray) -> bool:
     """Whether the last coefficients of probabilities at Chebyshev points, ``(r, G)``, vanish."""
-    last = fft.dct(masses, type=1, axis=0)[-3:] / (len(masses) - 1)
+    coefficients: NDArray = np.asarray(cast("Any", fft.dct(masses, type=1, axis=0)))
+    last = coefficients[-3:] / (len(masses) - 1)
     return float(np.abs(last).sum(axis=1).max()) <= _RESOLVED

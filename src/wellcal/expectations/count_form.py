@@ -52,6 +52,11 @@ class CountForm:
         return self.size // 8 + self.points.width
 
     @property
+    def cost(self) -> float:
+        """Two products, and the kernel between targets."""
+        return self.size / 8.0 + self.points.cost
+
+    @property
     def room(self) -> int:
         """The products, and the targets."""
         return 1 + self.points.width
@@ -78,14 +83,14 @@ class CountForm:
     def _factors(self, a: CountRows | WeightRows, b: CountRows | WeightRows) -> tuple[Array, Array] | None:
         """Arrays whose products are all but the kernel between targets; None where that is all."""
         size = self.size
-        if isinstance(a, CountRows) and isinstance(b, CountRows):
+        if not isinstance(a, CountRows):
+            assert isinstance(b, CountRows)  # without targets there is a FiniteForm
+            return a.weights, b.left[:, :size]
+        if isinstance(b, CountRows):
             full = a.left.shape[1] > size, b.left.shape[1] > size
             if full == (True, True):
                 return a.left, b.right
             if full == (False, False):
                 return None
             return (a.left[:, size:], b.right) if full[0] else (a.right, b.right[:, :size])
-        if isinstance(a, CountRows):
-            return a.left[:, :size], b.weights
-        assert isinstance(b, CountRows)  # without targets there is a FiniteForm
-        return a.weights, b.left[:, :size]
+        return a.left[:, :size], b.weights

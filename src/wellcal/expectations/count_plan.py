@@ -33,7 +33,7 @@ from wellcal.expectations.bilinear import ElementForm, FiniteForm, WeightRows
 from wellcal.expectations.count_basis import CountBasis, count_basis
 from wellcal.expectations.count_form import CountForm, CountRows
 from wellcal.expectations.decompose import Components, Side, Targets, components_of, merged, target_components
-from wellcal.expectations.gaussian_features import PER_SCALE, REACH
+from wellcal.expectations.gaussian_features import NORM, around, step_of
 from wellcal.expectations.lattice import Lattice, Nodes, lattice_of
 from wellcal.expectations.lowering import in_numpy
 from wellcal.kernels.base import Kernel, Scaled, Sum
@@ -41,8 +41,6 @@ from wellcal.kernels.targets import Delta, Gaussian
 from wellcal.predictions import Predictions
 
 _PAIRS = 64  # features that cost as much as a kernel between two targets
-_MOST_COUNTS = 1_000_000
-_NORM = math.sqrt(1.0 / (PER_SCALE * math.sqrt(0.5 * math.pi)))
 
 Summand: TypeAlias = tuple[float, Gaussian | Delta]
 
@@ -76,6 +74,7 @@ class _Memory:
     nodes: Nodes | None
     basis: CountBasis | None
     tables: dict[tuple[Kernel | None, bool], NDArray] = field(default_factory=lambda: {})
+    grams: dict[Kernel, NDArray] = field(default_factory=lambda: {})
 
     @property
     def size(self) -> int:
@@ -150,7 +149,7 @@ class CountPlan:
         if isinstance(left, CountRows) or isinstance(right, CountRows):
             sides = [rows.targets if isinstance(rows, CountRows) else () for rows in (left, right)]
             return CountForm(ElementForm.between(self.kernel, 1, *sides), self.size)
-        return FiniteForm(None, self.size)
+        return FiniteForm(self.gram() if self.centres is None else None, self.size)
 
     def _by_nodes(self, measure: list[tuple[float, Side]]) -> WeightRows | CountRows:
         mean: Array = None
@@ -232,7 +231,7 @@ class CountPlan:
 
     def _image(self, predictions: Predictions) -> Array:
         if predictions.ops.differentiable or self.centres is None or self.memory.basis is not None:
-            table = self._gram() if self.centres is None else self._features()
+            table = self.gram() if self.centres is None else self._features()
             if not predictions.ops.differentiable:
                 batches = self._in_chunks(predictions)
                 return concat_rows([self.probabilities(batch) @ table for batch in batches])
@@ -240,7 +239,7 @@ class CountPlan:
             return namespace(probabilities).matmul(probabilities, widen(from_numpy(table, probabilities)))
         scale, at = self._feature_scale()
         batches = self._in_chunks(predictions)
-        return _NORM * concat_rows([self.lattice.averaged(self.probabilities(b), scale, at) for b in batches])
+        return NORM * concat_rows([self.lattice.averaged(self.probabilities(b), scale, at) for b in batches])
 
     def _in_chunks(self, predictions: Predictions) -> list[Predictions]:
         """The predictions, or parts of them whose probabilities fit the memory."""
@@ -258,7 +257,7 @@ class CountPlan:
 
     def _features(self) -> NDArray:
         """Features of the measures that nodes, or representatives, stand for: ``(G, M)``."""
-        return _NORM * self._smoothed(*self._feature_scale()).T
+        return NORM * self._smoothed(*self._feature_scale()).T
 
     def _smoothed(self, lengthscale: float, at: NDArray) -> NDArray:
         """Expectations of a Gaussian kernel under nodes or representatives, ``(len(at), G)``."""
@@ -269,10 +268,15 @@ class CountPlan:
     def _feature_scale(self) -> tuple[float, NDArray]:
         """Length scale of features, and where they are centred."""
         scale = float(self._gaussian.lengthscale)
-        return scale / math.sqrt(2.0), self._own_centres() * (scale / PER_SCALE)
+        return scale / math.sqrt(2.0), self._own_centres() * step_of(scale)
+
+    def gram(self) -> NDArray:
+        """The kernel between nodes, or between representatives."""
+        if self.kernel not in self.memory.grams:
+            self.memory.grams[self.kernel] = self._gram()
+        return self.memory.grams[self.kernel]
 
     def _gram(self) -> NDArray:
-        """The kernel between nodes, or between representatives."""
         total = np.zeros((self.lattice.size, self.lattice.size))
         for factor, kernel in self.summands:
             if isinstance(kernel, Gaussian):
@@ -295,9 +299,9 @@ class CountPlan:
         """The same for counts in ascending order, in NumPy."""
         if self.centres is not None:
             scale = float(self._gaussian.lengthscale)
-            gap = (counts[:, None] - self.centres[None, :] * (scale / PER_SCALE)) / scale
+            gap = (counts[:, None] - self.centres[None, :] * step_of(scale)) / scale
             with np.errstate(under="ignore"):
-                return _NORM * np.exp(-gap * gap)
+                return NORM * np.exp(-gap * gap)
         total = np.zeros((len(counts), self.memory.size))
         for factor, kernel in self.summands:
             if isinstance(kernel, Gaussian):
@@ -319,16 +323,15 @@ class CountPlan:
 
 def centres_of(lattice: Lattice, lengthscale: float, targets: Sequence[NDArray] = ()) -> NDArray:
     """Numbers of the features that counts of a lattice, and targets, reach."""
-    step = lengthscale / PER_SCALE
-    cells = [np.arange(np.rint(p.start / step), np.rint(p.stop / step) + 1.0) for p in lattice.panels]
+    step = step_of(lengthscale)
+    cells: list[NDArray] = [
+        np.arange(np.rint(p.start / step), np.rint(p.stop / step) + 1.0) for p in lattice.panels
+    ]
     cells += [np.unique(np.rint(counts / step)) for counts in targets]
-    occupied = np.unique(np.concatenate(cells))
+    occupied: NDArray = np.unique(np.concatenate(cells))
     # Long runs reach beyond their two ends only.
-    lone = (
-        np.append(np.diff(occupied) > 1.0, True) | np.append(True, np.diff(occupied) > 1.0)[: len(occupied)]
-    )
-    beside = occupied[lone][:, None] + np.arange(-REACH, REACH + 1.0)[None, :]
-    return np.unique(np.concatenate([occupied, beside.reshape(-1)]))
+    gap = np.concatenate([[True], np.diff(occupied) > 1.0, [True]])
+    return np.union1d(occupied, around(occupied[gap[:-1] | gap[1:]]))
 
 
 def count_plan(kernel: Kernel, sides: Sequence[Side]) -> CountPlan | None:
@@ -344,14 +347,11 @@ def count_plan(kernel: Kernel, sides: Sequence[Side]) -> CountPlan | None:
     if memory.nodes is None:
         return None
     lattice = memory.nodes.lattice
-    scales = [float(kernel.lengthscale) for _, kernel in summands if isinstance(kernel, Gaussian)]
-    if lattice.count > _MOST_COUNTS and min(scales, default=math.inf) < 2.0:
-        return None  # products would have to be summed count by count
-    by_nodes = 2 * memory.size + _PAIRS
+    by_nodes = 2 * memory.size + _PAIRS if targets else memory.size
     by_grid = lattice.count if lattice.dense else math.inf
     if len(summands) == 1 and isinstance(summands[0][1], Gaussian) and summands[0][0] == 1.0:
         scale = float(summands[0][1].lengthscale)
-        if lattice.count * PER_SCALE / scale < 4 * by_nodes:
+        if lattice.count / step_of(scale) < 4 * by_nodes:
             centres = centres_of(lattice, scale, [to_numpy(y).astype(np.float64) for y in targets])
             if len(centres) <= min(by_nodes, by_grid):
                 return CountPlan(kernel, tuple(summands), memory, centres)

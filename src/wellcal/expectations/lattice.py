@@ -22,7 +22,6 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 from scipy import linalg
 
-from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import Array, NDArray, widen
 from wellcal._arrays.registry import Rules
 from wellcal._arrays.special import negative_binomial_log_prob, poisson_log_prob, quiet
@@ -41,7 +40,6 @@ _RESOLVED = 1e-13  # size of the last coefficients, as a probability
 _RUN = 64  # counts from one logarithm to the next; between, probabilities follow from their neighbours
 _QUADRATURE = 48  # nodes for a kernel on a part of a long panel
 _PART = 5.0  # length of such a part, in length scales
-_SMOOTH_FROM = 1.4  # length scale from which sums over counts and integrals agree: exp(-2 (pi l)^2) = 2e-17
 _REACH = 9.0  # length scales beyond which a Gaussian kernel is zero to rounding
 
 
@@ -86,6 +84,10 @@ def _negative_binomial(predictions: NegativeBinomial, t: Array) -> Array:
     return ops.where(certain & (t > 0), -np.inf * ops.one(found), found)
 
 
+def _poisson_ratio(predictions: Poisson, k: NDArray) -> NDArray:
+    return np.asarray(predictions.rate)[:, None] / (k + 1.0)
+
+
 def _negative_binomial_ratio(predictions: NegativeBinomial, k: NDArray) -> NDArray:
     mean, dispersion = np.asarray(predictions.mean()), np.asarray(predictions.dispersion)
     return (mean / (1.0 + dispersion * mean))[:, None] * (1.0 + dispersion[:, None] * k) / (k + 1.0)
@@ -104,9 +106,7 @@ def _negative_binomial_exponent(predictions: NegativeBinomial, k: NDArray) -> ND
     return np.where(k > 0, k * np.log(k / mean), 0.0) - rest
 
 
-CONTINUATIONS.register(Poisson)(
-    Continuation(_poisson, lambda p, k: np.asarray(p.rate)[:, None] / (k + 1.0), _poisson_exponent)
-)
+CONTINUATIONS.register(Poisson)(Continuation(_poisson, _poisson_ratio, _poisson_exponent))
 CONTINUATIONS.register(NegativeBinomial)(
     Continuation(_negative_binomial, _negative_binomial_ratio, _negative_binomial_exponent)
 )
@@ -267,8 +267,7 @@ class Lattice:
         """Points on which a Gaussian kernel times a polynomial is summed exactly, near arguments `at`."""
         reach = _REACH * lengthscale
         for panel, columns in zip(self.panels, self.columns(), strict=True):
-            pieces = int(np.ceil(panel.count / max(2.0 * _QUADRATURE, np.floor(_PART * lengthscale))))
-            edges = panel.start + np.floor(np.arange(pieces + 1) * (panel.count / pieces))
+            edges = _edges(panel.start, panel.stop, lengthscale)
             first = np.searchsorted(at, edges[:-1] - reach)
             last = np.searchsorted(at, edges[1:] + reach)
             near = np.flatnonzero(first < last)
@@ -281,7 +280,7 @@ class Lattice:
                     yield Part(points[a:b], measures[a:b], columns, slice(int(first[k]), int(last[k])))
             elif rules:
                 for k in near:
-                    counts = np.arange(edges[k], edges[k + 1])
+                    counts = np.arange(float(edges[k]), float(edges[k + 1]))
                     start = columns.start + int(edges[k] - panel.start)
                     into = slice(start, start + len(counts))
                     yield Part(counts, None, into, slice(int(first[k]), int(last[k])))
@@ -306,19 +305,27 @@ class Lattice:
     def gram(self, lengthscale: float) -> NDArray:
         """The kernel between nodes, ``(size, size)``: ``p Q p'`` is E exp(-(Z - Z')^2 / (2 l^2)).
 
-        Probabilities that are smooth on a panel are smooth once averaged by the kernel, and the rule of the
-        panel sums their products. A kernel that tells neighbours apart is no average: its products are
-        summed count by count.
+        Sums over counts k of L_g(k) times what the kernel makes of the measures. Near the ends of a panel
+        that reaches over from the next one and changes with the length scale: short parts. Between them it is
+        a polynomial, too, and a single rule sums it.
         """
-        if lengthscale >= _SMOOTH_FROM:
-            half = 0.5 * self.weights()[:, None] * self.smoothed(lengthscale, self.nodes)
-            return half + half.T
         out = np.zeros((self.size, self.size))
+        reach = float(np.ceil(_REACH * lengthscale))
         for panel, columns in zip(self.panels, self.columns(), strict=True):
-            for some in in_chunks(panel.count, self.size):
-                counts = panel.start + np.arange(some.start, some.stop)
-                out[columns] += panel.basis(counts).T @ self.smoothed(lengthscale, counts)
-        return out
+            ends, middle = [(panel.start, panel.stop)], None
+            if panel.long and panel.count > 3.0 * reach + 2.0 * _QUADRATURE:
+                middle = panel.start + reach, panel.stop - reach
+                ends = [(panel.start, middle[0]), (middle[1], panel.stop)]
+            for first, last in ends:
+                for counts, weights in _pieces(first, last, lengthscale):
+                    measure = panel.basis(counts) * weights[:, None]
+                    out[columns] += measure.T @ self.smoothed(lengthscale, counts)
+            if middle is not None:
+                at, weights = gauss_rule(int(middle[1] - middle[0]), len(panel.nodes))
+                at = at + middle[0]
+                measure = panel.basis(at) * weights[:, None]
+                out[columns, columns] += measure.T @ _averaged_polynomials(panel, lengthscale, at)
+        return 0.5 * (out + out.T)
 
     def positions(self, counts: NDArray) -> NDArray:
         """L_g(k), ``(len(counts), size)``: zero for counts that no prediction expects."""
@@ -364,6 +371,29 @@ class Lattice:
             else:
                 _fill(out[:, columns], predictions, bounds, panel.nodes)
         return out
+
+
+def _pieces(start: float, stop: float, lengthscale: float) -> Iterator[tuple[NDArray, NDArray]]:
+    """Points and weights, piece by piece, that sum a Gaussian kernel times a polynomial over counts."""
+    edges = _edges(start, stop, lengthscale)
+    yield from (_sum_rule(a, b) for a, b in pairwise(edges.tolist()))
+
+
+def _edges(start: float, stop: float, lengthscale: float) -> NDArray:
+    """Ends of pieces, in whole numbers: no count may be lost to rounding."""
+    count = int(stop - start)
+    pieces = -(-count // max(2 * _QUADRATURE, int(_PART * lengthscale)))
+    return start + np.arange(pieces + 1) * count // pieces
+
+
+def _averaged_polynomials(panel: Panel, lengthscale: float, at: NDArray) -> NDArray:
+    """``sum_d exp(-d^2 / (2 l^2)) L_g(t + d)`` over whole numbers d, ``(len(at), m)``, far from both ends."""
+    reach = np.ceil(_REACH * lengthscale)
+    pieces = list(_pieces(-reach, reach + 1.0, lengthscale))
+    offsets, weights = (np.concatenate([piece[k] for piece in pieces]) for k in (0, 1))
+    weights = weights * np.exp(-0.5 * (offsets / lengthscale) ** 2)
+    values = panel.basis((at[:, None] + offsets[None, :]).reshape(-1)).reshape(len(at), len(offsets), -1)
+    return np.einsum("d,tdm->tm", weights, values)
 
 
 def _values(part: Part, lengthscale: float, at: NDArray) -> NDArray:
@@ -416,7 +446,8 @@ def lattice_of(batches: Sequence[Predictions]) -> Nodes | None:
         a, b = open_.pop()
         long = a >= dense_until and b - a >= _RULES[-1][0]
         panel = Panel.thinned(a, b) if long else Panel.over(a, b)
-        blocks = _as_polynomials(panel, batches, bounds) if long else [None for _ in batches]
+        dense: list[Block | None] = [None for _ in batches]
+        blocks = _as_polynomials(panel, batches, bounds) if long else dense
         if blocks is None:
             # Far from zero probabilities change with the logarithm of the count, or with its root.
             middle = float(np.floor(np.sqrt(a * b) if b > 2.0 * a else 0.5 * (a + b)))

@@ -11,7 +11,7 @@ from wellcal import kernels
 from wellcal._arrays.namespaces import Array, asarray, device_of, namespace
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, slice_rows
-from wellcal.expectations.bilinear import Distance, Form, Prepared, room_of
+from wellcal.expectations.bilinear import Distance, Form, Prepared, cost_of, room_of
 from wellcal.expectations.distances import distance
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.mmd import MeanDiscrepancy
@@ -31,6 +31,11 @@ class _FunctionOfDistance:
     def width(self) -> int:
         """That of the distance."""
         return self.inner.width
+
+    @property
+    def cost(self) -> float:
+        """That of the distance, and of an exponential."""
+        return 2.0 + cost_of(self.inner)
 
     @property
     def room(self) -> int:
@@ -92,6 +97,11 @@ class CombinedForm:
     def width(self) -> int:
         """All parts together."""
         return sum(part.width for part in self.parts)
+
+    @property
+    def cost(self) -> float:
+        """All parts together."""
+        return sum(cost_of(part) for part in self.parts)
 
     @property
     def room(self) -> int:

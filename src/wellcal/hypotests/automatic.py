@@ -20,7 +20,11 @@ from wellcal.hypotests.setup import Setup
 from wellcal.problem.locations import centre_of
 
 PAIRS_BUDGET = 5e9
-"""Evaluations for exact tests over all pairs: some ten seconds on two cores."""
+"""Evaluations for exact tests over all pairs: some ten seconds on two cores.
+
+What a pair takes is asked from whoever evaluates it (:func:`~wellcal.expectations.bilinear.cost_of`): a
+covariance matrix or a Laplace distribution takes ten times what a normal one does.
+"""
 
 LINEAR_BUDGET = 2e10
 """Evaluations for exact tests that are linear in the number of cases."""
@@ -57,7 +61,7 @@ def choose(setup: Setup) -> Choice:
         if exact is not None:
             return exact
         obstacle = f"{setup.n_samples:,} cases are too many for exact tests"
-    triangle = 0.5 * setup.n_samples**2 * _width(setup)
+    triangle = 0.5 * setup.n_samples**2 * _cost(setup)
     if triangle <= TRIANGLE_BUDGET:
         return Choice(
             Pearson(),
@@ -113,12 +117,12 @@ def pairs_cost(setup: Setup) -> float:
         return least
     if has_terms(setup.kernel):
         return ResampledSKCE(replace(setup, targets=_typical_targets(setup)), [setup.kernel]).cost
-    return least * _width(setup)
+    return least * _cost(setup)
 
 
-def _width(setup: Setup) -> int:
+def _cost(setup: Setup) -> float:
     """Evaluations for one pair."""
-    return setup.problem_of(_typical_targets(setup)).width
+    return setup.problem_of(_typical_targets(setup)).cost
 
 
 def _typical_targets(setup: Setup) -> NDArray:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast, final
 
-from wellcal._arrays.checks import positive_number
+from wellcal._arrays.checks import described, positive_number
 from wellcal._arrays.namespaces import Array, shown, to_numpy
 from wellcal._arrays.ops import Ops
 from wellcal.kernels.parts import Part, field_names
@@ -51,6 +51,15 @@ class Kernel(Part):
     -----
     `proof`, `supremum` and `pure` hold for the very class in whose body they stand: a class derived from
     it is another function, about which nothing is known until it says so.
+
+    Examples
+    --------
+    >>> from wellcal.kernels import Delta, ExpDistance, Gaussian, TotalVariation
+    >>> kernel = ExpDistance(TotalVariation()) @ (0.5 * Gaussian() + 0.5 * Delta())
+    >>> kernel.space, kernel.supremum
+    ('pairs', 1.0)
+    >>> kernel == ExpDistance(TotalVariation()) @ (0.5 * Gaussian() + 0.5 * Delta())
+    True
     """
 
     space: ClassVar[str] = "targets"
@@ -115,9 +124,9 @@ class Kernel(Part):
             False: refuted, None: not known), and what proves it.
         """
         from wellcal.kernels.guarantees import guarantees_of
-        from wellcal.predictions.adapters import as_predictions
+        from wellcal.predictions.adapters import converted_argument
 
-        return guarantees_of(self, as_predictions(predictions))
+        return guarantees_of(self, converted_argument(predictions, "predictions"))
 
 
 class TargetKernel(Kernel):
@@ -131,6 +140,16 @@ class TargetKernel(Kernel):
         Whether targets must be numbers, not labels or objects.
     tests_equality
         Whether equality of targets takes part: atoms that stand for a density equal no target.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Product(TargetKernel):
+    ...     def at(self, ops, x, y):
+    ...         return x[0] * y[0]
+    >>> Product()([1.0, 2.0], [3.0])
+    array([[3.],
+           [6.]])
     """
 
     elementwise: ClassVar[bool] = True
@@ -145,7 +164,8 @@ class TargetKernel(Kernel):
         """Values k(x_i, y_j) for arrays ``(n,)`` or ``(n, d)`` of one library, or object arrays ``(n,)``."""
         if not is_real(x):
             raise TypeError(
-                f"{self!r} needs numeric targets; take Delta() or Callable(function) for labels or objects"
+                f"x and y: {self!r} needs numeric targets; take Delta() or Callable(function) for labels or "
+                "objects"
             )
         return self.at(ops, coordinates(x, first=True), coordinates(y, first=False))
 
@@ -157,7 +177,17 @@ class TargetKernel(Kernel):
 
 
 class Radial(TargetKernel):
-    """A function of the Euclidean distance that is 1 at distance 0."""
+    """A function of the Euclidean distance that is 1 at distance 0.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Cauchy(Radial):
+    ...     def radial(self, ops, squared):
+    ...         return 1.0 / (1.0 + squared)
+    >>> Cauchy()([0.0], [0.0, 1.0, 3.0])
+    array([[1. , 0.5, 0.1]])
+    """
 
     def radial(self, ops: Ops, squared: Array) -> Array:
         """Value at a squared distance."""
@@ -231,9 +261,19 @@ class Combination(TargetKernel):
 @final
 @dataclass(frozen=True)
 class Sum(Combination):
-    """Sum of kernels on the same space."""
+    """Sum of kernels on the same space.
+
+    Examples
+    --------
+    >>> from wellcal.kernels import Delta, Gaussian
+    >>> (Gaussian() + Delta()).kernels
+    (Gaussian(lengthscale=1), Delta())
+    """
 
     kernels: tuple[Kernel, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kernels", _check_kernels(self.kernels))
 
     @property
     def parts(self) -> tuple[Kernel, ...]:
@@ -253,13 +293,21 @@ class Sum(Combination):
 @final
 @dataclass(frozen=True)
 class Scaled(Combination):
-    """A positive multiple of a kernel."""
+    """A positive multiple of a kernel.
+
+    Examples
+    --------
+    >>> from wellcal.kernels import Gaussian
+    >>> 2.0 * (3.0 * Gaussian())
+    6 * Gaussian(lengthscale=1)
+    """
 
     factor: Scale
     kernel: Kernel
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factor", positive_number(self.factor, "the factor of a kernel"))
+        check_kernel(self.kernel, "kernel")
 
     @property
     def parts(self) -> tuple[Kernel, ...]:
@@ -280,9 +328,21 @@ class Scaled(Combination):
 @final
 @dataclass(frozen=True)
 class Product(Combination):
-    """Product of kernels on the same space."""
+    """Product of kernels on the same space.
+
+    Examples
+    --------
+    >>> from wellcal.kernels import Gaussian, Laplacian
+    >>> Gaussian() * Laplacian()
+    Gaussian(lengthscale=1) * Laplacian(lengthscale=1)
+    >>> (Gaussian(3.0) * Gaussian(4.0)).lengthscale  # one kernel, so that closed forms survive
+    2.4
+    """
 
     kernels: tuple[Kernel, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kernels", _check_kernels(self.kernels))
 
     @property
     def parts(self) -> tuple[Kernel, ...]:
@@ -308,6 +368,13 @@ class Tensor(Kernel):
     ----------
     predictions, targets
         The two factors: k((p, y), (p', y')) = predictions(p, p') * targets(y, y').
+
+    Examples
+    --------
+    >>> from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
+    >>> kernel = ExpDistance(Wasserstein()) @ Gaussian(2.0)
+    >>> kernel.targets
+    Gaussian(lengthscale=2)
     """
 
     predictions: Kernel
@@ -320,9 +387,14 @@ class Tensor(Kernel):
         raise TypeError(f"{cls.__name__} cannot be derived from Tensor: derive your own kernel from Kernel")
 
     def __post_init__(self) -> None:
-        for role, kernel in (("left", self.predictions), ("right", self.targets)):
+        check_kernel(self.predictions, "predictions, the left side of @,")
+        check_kernel(self.targets, "targets, the right side of @,")
+        for name, role, kernel in (
+            ("predictions", "left", self.predictions),
+            ("targets", "right", self.targets),
+        ):
             if space_of(kernel) == "pairs":
-                raise TypeError(f"the {role} side of @ is already a kernel on pairs: {kernel!r}")
+                raise TypeError(f"{name}: the {role} side of @ is already a kernel on pairs: {kernel!r}")
         if space_of(self.targets) == "predictions":
             raise TypeError(
                 f"the right side of @ must be a kernel on targets, found {self.targets!r}; "
@@ -387,6 +459,19 @@ def on_targets(kernel: Kernel) -> TargetKernel:
 def space_of(kernel: Kernel) -> str:
     """Where a kernel lives: "targets" (or parameters), "predictions" or "pairs"."""
     return kernel.space
+
+
+def check_kernel(kernel: Any, name: str) -> Kernel:
+    """`kernel` if it is one, else an error."""
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"{name} must be a kernel such as Gaussian(), found {described(kernel)}")
+    return kernel
+
+
+def _check_kernels(kernels: Any) -> tuple[Kernel, ...]:
+    if not isinstance(kernels, (tuple, list)) or not kernels:
+        raise TypeError(f"kernels must be a tuple of at least one kernel, found {described(kernels)}")
+    return tuple(check_kernel(kernel, f"kernels[{k}]") for k, kernel in enumerate(cast("list[Any]", kernels)))
 
 
 def _check_same_space(left: Kernel, right: Kernel, operation: str) -> None:

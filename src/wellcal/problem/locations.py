@@ -7,11 +7,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from wellcal._arrays.chunks import check_size
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     asarray,
     device_of,
+    is_numpy,
     is_traced,
     namespace,
     stop_gradient,
@@ -21,7 +23,7 @@ from wellcal._arrays.special import draw_index, integer_dtype
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.lowering import in_numpy
 from wellcal.predictions import Predictions, Quantiles, Samples
-from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import as_generator
 from wellcal.predictions.spaces import check_one_space
 
@@ -41,10 +43,13 @@ class Locations:
         J predictions of the family of the data.
     targets
         J targets as `check_targets` of the predictions returns them.
+    drawn
+        Where the predictions were drawn from a batch in NumPy: that, and their positions ``(J,)`` in it.
     """
 
     predictions: Predictions
     targets: Array
+    drawn: tuple[Predictions, NDArray] | None = None
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -67,7 +72,7 @@ def as_locations(given: object, predictions: Predictions, rng: int | np.random.G
     where, targets = cast("tuple[Any, Any]", given)
     if isinstance(targets, Predictions):
         raise TypeError("locations must be (predictions, targets), found predictions as the second entry")
-    batch = in_library_of(predictions, as_predictions(where))
+    batch = in_library_of(predictions, converted_argument(where, "locations"))
     check_one_space([predictions, batch], ["pred", "the predictions of locations"])
     return Locations(batch, batch.check_targets(targets, "the targets of locations"))
 
@@ -94,6 +99,7 @@ def draw_locations(
     """
     if count < 1:
         raise ValueError(f"locations must be at least one, found {count}")
+    check_size(count * len(predictions), "locations", count)
     if is_traced(predictions.like):
         raise TypeError(
             "locations cannot be drawn from predictions that jax.jit traces; draw them outside, or give "
@@ -116,7 +122,8 @@ def draw_locations(
         found = (
             _draw_in_bin(plain, generator) if isinstance(plain, Quantiles) else _draw_wide(plain, generator)
         )
-    return Locations(chosen, asarray(found, xp=xp, device=device_of(like), dtype=dtype))
+    drawn = (predictions, index) if is_numpy(xp) else None
+    return Locations(chosen, asarray(found, xp=xp, device=device_of(like), dtype=dtype), drawn)
 
 
 def _draw_class(probs: NDArray, rng: np.random.Generator) -> NDArray:

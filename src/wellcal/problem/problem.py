@@ -15,7 +15,7 @@ import numpy as np
 from wellcal._arrays.namespaces import Array, Namespace, NDArray, is_array, namespace, take_rows
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.rows import Rows, arrays_of, slice_rows
-from wellcal.expectations.bilinear import ElementForm, Form, room_of
+from wellcal.expectations.bilinear import ElementForm, Form, cost_of, room_of
 from wellcal.expectations.decompose import (
     Targets,
     components_of,
@@ -58,6 +58,12 @@ class Term:
         """Elementary evaluations for one pair."""
         own = 0 if self.on_predictions is None else self.on_predictions.width
         return own + self.on_targets.width
+
+    @property
+    def cost(self) -> float:
+        """What one pair takes, in evaluations."""
+        own = 0.0 if self.on_predictions is None else cost_of(self.on_predictions)
+        return own + cost_of(self.on_targets)
 
     @property
     def room(self) -> int:
@@ -105,6 +111,15 @@ class Problem:
         Array library.
     self_correction
         What leaving out pairs of a draw with itself adds to h_ii, ``(n,)``, where there are draws.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> pred = wc.Normal(np.zeros(3), np.ones(3))
+    >>> problem = prepare([0.1, 0.2, 0.9], pred, wc.default_kernel(pred))
+    >>> h = problem.values(slice(0, 3), slice(0, 3))
+    >>> bool(np.allclose(h, h.T)), problem.n
+    (True, 3)
     """
 
     n: int
@@ -124,6 +139,11 @@ class Problem:
     def width(self) -> int:
         """Elementary evaluations for one pair."""
         return sum(term.width for term in self.terms)
+
+    @property
+    def cost(self) -> float:
+        """What one pair takes, in evaluations: for choices between methods."""
+        return sum(term.cost for term in self.terms)
 
     @property
     def room(self) -> int:

@@ -17,6 +17,7 @@ from wellcal._arrays.rows import Rows, map_rows, slice_rows
 from wellcal.engines import Tiled
 from wellcal.expectations.bilinear import ElementForm
 from wellcal.hypotests.resampling import resampled
+from wellcal.hypotests.resampling.count_term import CountTerm
 from wellcal.hypotests.resampling.gaussian_term import GaussianTerm
 from wellcal.hypotests.resampling.kernel_families import kernel_family
 from wellcal.hypotests.resampling.resampled import (
@@ -389,3 +390,43 @@ def test_families_of_kernels() -> None:
     on_predictions = inside.predictions.rescaled(2.0)
     assert on_predictions == ExpDistance(MaximumMeanDiscrepancy(Gaussian(3.0)), 4.0)  # the metric stays
     assert inside.targets.rescaled(2.0) == Gaussian(2.0) + 2.0 * Laplacian(10.0)
+
+
+# -- counts ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["nodes", "representatives", "features", "grid", "delta"])
+def test_counts_are_looked_up(name: str) -> None:
+    """Whichever way their expectations are found, sets of counts have the SKCE of problems of their own."""
+    rng = np.random.default_rng(0)
+    n = 300 if name == "representatives" else 40
+    means = np.exp(rng.uniform(0.0, 6.5, n))
+    pred: Any = wc.NegativeBinomial(means, 0.7 if name == "representatives" else rng.uniform(0.1, 5.0, n))
+    on_targets: Any = Gaussian(9.0)
+    if name == "features":
+        pred, on_targets = wc.Poisson(means), Gaussian(40.0)
+    elif name == "grid":
+        pred, on_targets = wc.Poisson(np.minimum(means, 20.0)), Laplacian(3.0)
+    elif name == "delta":
+        on_targets = Delta()
+    kernel = ExpDistance(MaximumMeanDiscrepancy(Gaussian(30.0)), 0.5, 2.0) @ on_targets
+    setup = make_setup(pred.sample(rng=1), pred, kernel, rng=2)
+    assert isinstance(make_term(setup, on_targets), CountTerm)
+    for sizes in ({}, {"work": 1, "cache": 64}):
+        with limited(**sizes):
+            agree(setup, [kernel], sets_of(setup, 3))
+
+
+def test_evaluations_are_worth_the_same_everywhere() -> None:
+    """The budget of "auto" counts in them: a family may not be ten times as dear as it says."""
+    per_pair: dict[str, float] = {}
+    for name in ("Normal", "Laplace", "MultivariateNormal", "Poisson", "NegativeBinomial", "Categorical"):
+        setup = setup_of(EXAMPLES[name])
+        cost = ResampledSKCE(setup, [setup.problem.kernel]).cost
+        per_pair[name] = cost / (0.5 * setup.n_samples**2)
+    # Nanoseconds for a pair, measured on one core, over 1.5: within a factor of two.
+    assert 13.0 < per_pair["Laplace"] < 52.0
+    assert 20.0 < per_pair["MultivariateNormal"] < 90.0
+    assert 2.0 < per_pair["Poisson"] < 10.0
+    assert 2.0 < per_pair["NegativeBinomial"] < 10.0
+    assert per_pair["Categorical"] < 4.0

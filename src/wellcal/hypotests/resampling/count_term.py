@@ -106,7 +106,7 @@ class CountTerm:
     @property
     def cost(self) -> float:
         """The kernel between two targets, and its product with that on predictions."""
-        return 1.0 + self.form.width
+        return 2.0 + self.form.cost
 
     def tile_shape(self, n: int) -> tuple[int, int]:
         """Tiles that fit the cache."""

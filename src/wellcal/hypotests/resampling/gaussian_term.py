@@ -70,8 +70,8 @@ class GaussianTerm:
 
     @property
     def cost(self) -> float:
-        """Elementary evaluations for one pair and one set of targets."""
-        return 2.0
+        """Three exponentials for one pair and one set of targets."""
+        return 6.0
 
     def tile_shape(self, n: int) -> tuple[int, int]:
         """Tiles of which two arrays fit the cache."""

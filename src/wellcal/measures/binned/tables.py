@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.chunks import in_chunks
+from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -32,7 +33,7 @@ _WIDEST = 2_000_000  # counts that a bin may span
 
 
 @dataclass(frozen=True)
-class BinTable:
+class BinTable(ByValue):
     """Bins of similar predictions.
 
     Attributes
@@ -45,6 +46,12 @@ class BinTable:
         Frequencies of the C targets, ``(m, C)``.
     squares
         Means of ``(1{y = c} - p_c) ** 2``, ``(m, C)``, where asked for.
+
+    Examples
+    --------
+    >>> table = BinTable(np.array([2.0]), np.array([[0.4, 0.6]]), np.array([[0.5, 0.5]]))
+    >>> table.observed - table.predicted
+    array([[ 0.1, -0.1]])
     """
 
     sizes: Array

@@ -1,0 +1,193 @@
+"""Wide predictions of counts, on a few nodes and by a few representatives, beside plain sums."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import signal, stats
+
+import wellcal as wc
+from wellcal import kernels as k
+from wellcal.expectations import count_plan, lattice
+from wellcal.expectations.count_basis import count_basis
+from wellcal.expectations.lattice import gauss_rule, lattice_of, polynomials, windows
+from wellcal.problem.problem import prepare
+
+MEANS = np.array([0.0, 0.3, 7.0, 150.0, 1000.0])
+DISPERSIONS = np.array([1.0, 4.0, 0.01, 1.0, 0.5])
+BATCHES = {
+    "Poisson": wc.Poisson(MEANS),
+    "NegativeBinomial": wc.NegativeBinomial(MEANS, DISPERSIONS),
+}
+TARGETS = np.array([0.0, 2.0, 9.0, 21_000.0, 777.0])
+GAUSSIANS = [0.1, 1.3, 1.5, 6.0, 40.0, 900.0]
+
+
+def table(predictions: Any, top: int = 26_000) -> np.ndarray:
+    """Probabilities of all counts up to `top`, by scipy."""
+    mean, counts = np.asarray(predictions.mean())[:, None], np.arange(top)
+    if isinstance(predictions, wc.Poisson):
+        return stats.poisson.pmf(counts, mean)
+    dispersion = np.asarray(predictions.dispersion)[:, None]
+    return stats.nbinom.pmf(counts, 1.0 / dispersion, 1.0 / (1.0 + dispersion * mean))
+
+
+def by_sums(kernel: Any, p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``E k(Z, Z')``, ``E k(Z, y)`` and ``k(y, y')`` for a kernel of differences."""
+    lags = np.arange(-p.shape[1] + 1, p.shape[1])
+    smooth = signal.fftconvolve(p, kernel(lags)[None, :], mode="valid", axes=1)
+    return smooth @ p.T, smooth[:, y.astype(int)], kernel(y[:, None] - y[None, :])
+
+
+def gaussian(scale: float) -> Any:
+    return lambda x: np.exp(-0.5 * (x / scale) ** 2)
+
+
+# -- rules -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("count", "size"), [(64, 16), (160, 24), (5000, 24), (97, 48), (10**6, 48)])
+def test_a_rule_sums_polynomials_over_counts(count: int, size: int) -> None:
+    nodes, weights = gauss_rule(count, size)
+    x = 2.0 * nodes / (count - 1) - 1.0
+    for degree in (0, 1, 2, size, 2 * size - 2, 2 * size - 1):
+        if count <= 5000:
+            exact = float(sum(Fraction(2 * j - count + 1, count - 1) ** degree for j in range(count)))
+        else:
+            exact = float(np.sum((2.0 * np.arange(count) / (count - 1) - 1.0) ** degree))
+        assert weights @ x**degree == pytest.approx(exact, rel=1e-11, abs=1e-11 * count)
+
+
+def test_polynomials_are_orthonormal() -> None:
+    values = polynomials(200, 24, np.arange(200.0))
+    np.testing.assert_allclose(values @ values.T, np.eye(24), atol=1e-13)
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_windows_hold_the_mass(name: str) -> None:
+    low, high = windows(BATCHES[name])
+    upper = BATCHES[name].cdf(high)
+    below = np.where(low > 0, BATCHES[name].cdf(low - 1.0), 0.0)
+    assert (upper >= 1.0 - 1e-13).all()
+    assert (below <= 1e-13).all()
+
+
+# -- expectations ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", GAUSSIANS)
+@pytest.mark.parametrize("name", BATCHES)
+def test_gaussian(name: str, scale: float) -> None:
+    P = BATCHES[name]
+    both, cross, observed = by_sums(gaussian(scale), table(P), TARGETS)
+    kernel = k.Gaussian(scale)
+    np.testing.assert_allclose(wc.pairing(kernel, P, P, expectations="closed"), both, rtol=0, atol=1e-12)
+    found = wc.pairing(kernel, P, TARGETS, expectations="closed")
+    np.testing.assert_allclose(found, cross, rtol=0, atol=1e-12)
+    problem = prepare(TARGETS, P, k.ExpDistance(k.MaximumMeanDiscrepancy(kernel), 1e9, 2.0) @ kernel)
+    h = both - cross - cross.T + observed
+    np.testing.assert_allclose(problem.values(slice(None), slice(None)), h, rtol=0, atol=2e-12)
+    np.testing.assert_allclose(problem.diagonal(), np.diag(h), rtol=0, atol=2e-12)
+
+
+def test_delta_and_sums_of_kernels_with_wide_counts() -> None:
+    """Refused once, with a reason that was false."""
+    P = BATCHES["NegativeBinomial"]
+    p = table(P)
+    np.testing.assert_allclose(wc.pairing(k.Delta(), P, P), p @ p.T, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(wc.pairing(k.Delta(), P, TARGETS), p[:, TARGETS.astype(int)], atol=1e-13)
+    mixed = 2.0 * k.Delta() + k.Gaussian(5.0) * 0.5
+    both, cross, _ = by_sums(lambda x: 2.0 * (x == 0) + 0.5 * gaussian(5.0)(x), p, TARGETS)
+    np.testing.assert_allclose(wc.pairing(mixed, P, P), both, rtol=0, atol=3e-12)
+    np.testing.assert_allclose(wc.pairing(mixed, P, TARGETS), cross, rtol=0, atol=3e-12)
+
+
+def test_what_is_refused_is_said() -> None:
+    far = wc.NegativeBinomial(np.geomspace(1.0, 1e15, 500), np.full(500, 1e-9))
+    with pytest.raises(ValueError, match="single counts, and these NegativeBinomial predictions lie so far"):
+        wc.pairing(k.Delta(), far, far)
+
+
+def test_mixtures_of_wide_counts() -> None:
+    parts = [BATCHES["Poisson"], BATCHES["NegativeBinomial"]]
+    weights = np.linspace(0.1, 0.9, 10).reshape(5, 2)
+    weights /= weights.sum(axis=1, keepdims=True)
+    p = sum(w[:, None] * table(part) for w, part in zip(weights.T, parts, strict=True))
+    both, cross, _ = by_sums(gaussian(8.0), p, TARGETS)
+    P = wc.Mixture(parts, weights)
+    np.testing.assert_allclose(wc.pairing(k.Gaussian(8.0), P, P), both, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(wc.pairing(k.Gaussian(8.0), P, TARGETS), cross, rtol=0, atol=1e-12)
+
+
+# -- representatives -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", ["Poisson", "dispersion 0.01", "dispersion 0.5", "dispersion 3"])
+def test_representatives_stand_for_all(family: str) -> None:
+    means = np.concatenate([[0.0], np.geomspace(0.01, 500.0, 1199)])
+    P: Any = wc.Poisson(means)
+    if family != "Poisson":
+        P = wc.NegativeBinomial(means, float(family.split()[1]))
+    assert count_basis(P) is not None
+    some = np.linspace(0, 1199, 12).astype(int)
+    p = table(P[some], 60_000)
+    for scale in (0.7, 4.0, 200.0):
+        kernel = k.Gaussian(scale)
+        scheme = count_plan.count_plan(kernel, [P])
+        assert scheme is not None
+        rows = scheme.rows([(1.0, P)])
+        found = scheme.form(rows, rows).tile(P.ops, rows, rows)[np.ix_(some, some)]
+        y = np.array([0.0, 3.0, 480.0, 5000.0])
+        both, cross, _ = by_sums(gaussian(scale), p, y)
+        np.testing.assert_allclose(found, both, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(wc.pairing(kernel, P, y)[some], cross, rtol=0, atol=1e-12)
+
+
+def test_a_family_of_ones_own_has_neither_nodes_between_counts_nor_representatives() -> None:
+    class Doubled(wc.Poisson):
+        def log_prob(self, y: Any) -> Any:
+            return 2.0 * super().log_prob(y)
+
+    batch = Doubled(np.linspace(1.0, 900.0, 300))
+    assert lattice.CONTINUATIONS.find(Doubled) is None
+    assert count_basis(batch) is None
+    found = lattice_of([batch])
+    assert found is not None
+    assert found.lattice.dense
+
+
+# -- how much is done ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("dispersion", "longest"), [(None, 300), (0.01, 200), (0.5, 120), (5.0, 120)], ids=str
+)
+def test_products_are_short_for_means_up_to_a_thousand(dispersion: float | None, longest: int) -> None:
+    """The work for a pair is a product of this length, whatever the number of counts."""
+    rng = np.random.default_rng(0)
+    means = np.exp(rng.uniform(np.log(0.5), np.log(1000.0), 2000))
+    P = wc.Poisson(means) if dispersion is None else wc.NegativeBinomial(means, dispersion)
+    scheme = count_plan.count_plan(k.Gaussian(10.0), [P])
+    assert scheme is not None
+    assert scheme.size <= longest
+
+
+def test_wide_counts_of_any_dispersion_take_few_nodes() -> None:
+    rng = np.random.default_rng(0)
+    P = wc.NegativeBinomial(np.exp(rng.uniform(0.0, 7.0, 200)), np.exp(rng.normal(size=200)))
+    found = lattice_of([P])
+    assert found is not None
+    assert found.lattice.count > 20_000
+    assert found.lattice.size < 600
+
+
+def test_nodes_are_chosen_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    original = count_plan.lattice_of
+    monkeypatch.setattr(count_plan, "lattice_of", lambda batches: made.append(1) or original(batches))
+    P = wc.NegativeBinomial(np.geomspace(1.0, 1e3, 60), np.linspace(0.1, 5.0, 60))
+    wc.skce(P.sample(rng=0), P)
+    assert len(made) == 1
