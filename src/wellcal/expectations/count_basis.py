@@ -161,7 +161,9 @@ def _representatives(
 
 def _at_some_counts(predictions: Predictions) -> NDArray:
     """Probabilities ``(n, m)`` of counts here and there, for a first look."""
-    counts: NDArray = np.unique(np.rint(np.geomspace(1.0, windows(predictions)[1].max() + 2.0, 48)) - 1.0)
+    highest = float(np.max(windows(predictions)[1]))
+    spaced: NDArray = np.geomspace(1.0, highest + 2.0, 48)
+    counts = np.unique(np.rint(spaced) - 1.0)
     with np.errstate(all="ignore"):
         found = predictions.log_prob(np.repeat(counts[:, None], len(predictions), axis=1))
         return np.exp(np.asarray(found)).T
