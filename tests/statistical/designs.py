@@ -29,7 +29,7 @@ from scipy import stats
 BUDGET = 1e-3
 """Probability of a false alarm in one run of all tests."""
 
-SHARE = 5e-6
+SHARE = 4e-6
 """That of each check."""
 
 POWER = 0.9
@@ -179,11 +179,11 @@ CHECKS: dict[str, Line] = {
     "three cumulants are not cautious": Line(2, Rate(0.83, 0.9)),
     "comparison, equal errors": Line(1, Rate(0.06, 0.1)),
     "comparison is not cautious": Line(1, Rate(0.56, 0.75)),
-    "comparison, both calibrated": Line(1, Rate(0.1)),
+    "comparison, both calibrated": Line(1, Rate(0.4, 0.6)),
     "comparison, missed differences": Line(1, Rate(0.1)),
     "witness, false statements": Line(8, Rate(0.1)),
     "witness is not cautious": Line(8, Rate(0.92, 0.97)),
-    "witness, false beside true": Line(1, Rate(0.1)),
+    "witness, false beside true": Line(1, Rate(0.13, 0.3)),
     "witness, missed segments": Line(1, Rate(0.1)),
     "monitor, false alarms": Line(3, Rate(0.2)),
     "monitor, fair bets over many steps": Line(3),
@@ -199,13 +199,25 @@ CHECKS: dict[str, Line] = {
     "coverage": Line(12),
     "bands: kolmogorov": Line(1, Rate(0.06, 0.12)),
     "bands: equal_precision": Line(1, Rate(0.1, 0.19)),
-    "intervals miss, n = 64": Line(1, Rate(0.0665, 0.127)),
-    "intervals miss, n = 256": Line(1, Rate(0.06, 0.114)),
+    "intervals miss, n = 64": Line(1, Rate(0.0665, 0.115)),
+    "intervals miss, n = 256": Line(1, Rate(0.06, 0.105)),
     "debiased errors": Line(1),
     "fair scores": Line(1),
     "published errors": Line(12),
     "unbiased estimates": Line(13),
     "stated errors": Line(2),
+    # Elsewhere in the suite.
+    "counts of draws with replacement": Line(1),
+    "moments of sums of chi-squares": Line(6),
+    "spectrum by simulation": Line(1),
+    "random traces": Line(1),
+    "Hotelling's statistic": Line(1),
+    "widened locations": Line(2),
+    "sampling of scipy's families": Line(10),
+    "exchanged draws": Line(2),
+    "all sets of targets": Line(4),
+    "estimates from draws": Line(3),
+    "vectors by simulation": Line(64),
 }
 """All checks in the suite."""
 
@@ -344,6 +356,17 @@ def check_uniform(name: str, values: Any, *, find: float) -> None:
     distance = float(stats.kstest(values, "uniform").statistic)
     bound = uniform_bound(len(values))
     assert distance <= bound, f"{name}: off by {distance:.3g}, at most {bound:.3g} is chance"
+
+
+def check_same(name: str, a: Any, b: Any, *, find: float) -> None:
+    """Two samples of one size have one distribution; functions that are `find` apart are found."""
+    spend(name)
+    size = len(a) // 2  # as of one sample whose distribution is known
+    assert len(a) == len(b)
+    power = uniform_power(size, find)
+    assert power >= POWER, f"{name}: 2 x {len(a)} values find a departure of {find:.3g} at {power:.2f} only"
+    found = stats.ks_2samp(a, b)
+    assert found.pvalue >= SHARE, f"{name}: {found.statistic:.3g} apart, p = {found.pvalue:.1e}"
 
 
 def counts_power(expected: Any, find: float) -> float:
