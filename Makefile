@@ -5,6 +5,7 @@
 #   make lint       ruff, pyright, import layers
 #   make docs       HTML pages in docs/_build/html, examples checked
 #   make bench      timings against simple implementations
+#   make fuzz       10,000 calls with wrong arguments: each ends with a result or an error that helps
 #   make reproduce  the paper's experiments beside its published numbers: docs/reproduction.md
 #   make clean      remove .venv and everything built
 
@@ -21,7 +22,7 @@ DOCS := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/.installed-docs)
 # One thread for each test process: the processes already fill the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1
 
-.PHONY: help demo test lint docs bench reproduce clean
+.PHONY: help demo test lint docs bench fuzz reproduce clean
 .DELETE_ON_ERROR:
 
 help:
@@ -49,6 +50,9 @@ docs: $(DOCS)
 # it stopped.
 reproduce: $(DEV)
 	$(BIN)/python -m reproduction $(ARGS)
+
+fuzz: $(DEV)
+	$(ONE_THREAD) $(BIN)/python -m fuzz $(ARGS)
 
 bench: $(VENV)/.tried-keops
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
 
 from wellcal._arrays.checks import probability
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.schema import Check, described, flag, listed, number, whole
 from wellcal.engines import Engine
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.lowering import Lowering
@@ -21,10 +22,11 @@ from wellcal.hypotests.setup import Setup, make_setup, numpy_batch
 from wellcal.kernels.base import Kernel
 from wellcal.measures.by_case import contributions
 from wellcal.measures.estimate import Estimate, Interval, estimate_text
-from wellcal.measures.presentation import Presentable, Row, pvalue_phrase
+from wellcal.measures.presentation import KERNEL, Presentable, Row, plain, pvalue_phrase, within
 from wellcal.predictions import Bernoulli, Categorical, Mixture, Predictions
-from wellcal.predictions.base import as_generator, check_inputs
+from wellcal.predictions.base import as_generator, check_inputs, check_truth_first
 from wellcal.predictions.batches import concatenate
+from wellcal.predictions.cases import per_case, same_cases
 from wellcal.predictions.spaces import check_one_space
 from wellcal.problem.defaults import SUBSAMPLE, default_kernel
 from wellcal.problem.weights import check_weights, effective_size
@@ -77,6 +79,9 @@ class Comparison(Presentable):
     kernel: Kernel | None = None
     provenance: dict[str, Any] = field(default_factory=lambda: {})
 
+    not_read: ClassVar[tuple[str, ...]] = ("verdict", "interval")
+    called: ClassVar[Mapping[str, str]] = {"difference": "estimate"}
+
     def confidence_interval(self, level: float | None = None) -> Interval:
         """t interval of SKCE_A - SKCE_B; it does not hold where the comparison is `degenerate`."""
         level = self.level if level is None else probability(level, "level")
@@ -100,8 +105,32 @@ class Comparison(Presentable):
         return {
             "verdict": self.verdict,
             "difference": found.pop("estimate"),
-            "interval": [interval.low, interval.high],
+            "interval": plain([interval.low, interval.high]),
             **found,
+        }
+
+    def check_stored(self, name: str) -> None:
+        if self.estimate.standard_error is None:
+            raise ValueError(f"{name and name + '.'}difference.standard_error must be a number, found None")
+
+    @classmethod
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """What is stored of a comparison."""
+        estimate, rate = within(Estimate, kernel), number(least=0.0, most=1.0)
+        return {
+            "difference": estimate,
+            "a": estimate,
+            "b": estimate,
+            "statistic": number(infinite=True, nan=True),
+            "pvalue": rate,
+            "difference_pvalue": rate,
+            "degrees_of_freedom": number(least=0.0, infinite=True),
+            "tests": listed(within(TestResult, kernel), length=2),
+            "degenerate": flag,
+            "level": probability,
+            "n_samples": whole(least=1),
+            **KERNEL,
+            "provenance": described({}),
         }
 
     def _headline(self) -> str:
@@ -207,6 +236,9 @@ def compare(
     level = probability(level, "level")
     seeds = _seeds(rng)
     options: dict[str, Any] = {"expectations": expectations, "engine": engine, "n_resamples": n_resamples}
+    check_truth_first(y, ", ".join(_NAMES))
+    pred_a, pred_b = same_cases(y, {"pred_a": pred_a, "pred_b": pred_b})
+    weights = per_case(weights, "weights", y, pred_a)
     common = kernel
     if common is None:
         common = pooled_kernel(*_checked_pair(y, pred_a, pred_b), expectations=expectations)

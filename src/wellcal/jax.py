@@ -12,13 +12,14 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 
-from wellcal._arrays.namespaces import run_jax_hooks
+from wellcal._arrays.checks import real_number
+from wellcal._arrays.namespaces import is_array, run_jax_hooks
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import BlockSize, check_training_options, kce, skce
 from wellcal.measures._ucme import ucme
 from wellcal.predictions import Predictions
-from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_truth_first
 
 __all__ = ["kce", "skce", "skce_loss", "ucme"]
@@ -70,6 +71,9 @@ def skce_loss(
     """
     check_training_options(estimator, block_size)
     check_truth_first(y)
+    factor: Any = weight if is_array(weight) else real_number(weight, "weight")
+    if is_array(factor) and factor.ndim != 0:
+        raise TypeError(f"weight must be a number, found an array of shape {tuple(factor.shape)}")
     estimate = skce(
         _wide(y),
         _wide_predictions(pred),
@@ -78,7 +82,7 @@ def skce_loss(
         block_size=block_size,
         expectations=expectations,
     )
-    return weight * jnp.asarray(estimate.value)  # pyright: ignore[reportUnknownMemberType]  # JAX leaves it open
+    return factor * jnp.asarray(estimate.value)  # pyright: ignore[reportUnknownMemberType]  # JAX leaves it open
 
 
 def _wide(x: Any) -> Any:
@@ -93,7 +97,7 @@ def _wide_predictions(pred: object) -> Predictions:
         wide = _wide(pred)
         if wide is not pred and wide.ndim == 2:
             wide = wide / wide.sum(axis=1, keepdims=True)
-        return as_predictions(wide)
+        return converted_argument(wide, "pred")
     if isinstance(pred, tuple):
-        return as_predictions(tuple(_wide(part) for part in cast("tuple[Any, ...]", pred)))
-    return as_predictions(pred).map_arrays(_wide)
+        return converted_argument(tuple(_wide(part) for part in cast("tuple[Any, ...]", pred)), "pred")
+    return converted_argument(pred, "pred").map_arrays(_wide)

@@ -99,10 +99,13 @@ def test_square_pairs_are_told_apart_by_dimension(n: int) -> None:
 
 def test_arrays_stay_in_their_library() -> None:
     tensor = torch.tensor(CLASS_PROBS, requires_grad=True)
-    assert as_predictions(tensor).probs is tensor
+    probs = as_predictions(tensor).probs
+    assert torch.equal(probs, tensor)
+    probs.sum().backward()
+    assert tensor.grad is not None
     assert isinstance(as_predictions((jnp.asarray(LOC), 1.0)).loc, jax.Array)
     strict = array_api_strict.asarray(PROBS)
-    assert as_predictions(strict).probs is strict
+    assert type(as_predictions(strict).probs) is type(strict)
 
     def likelihood(mu: Any, sigma: Any) -> Any:
         return jnp.sum(as_predictions((mu, sigma)).log_prob(jnp.zeros(N)))

@@ -424,7 +424,11 @@ REFUSED: dict[str, tuple[Function[[], Any], type[Exception], str]] = {
     ),
     "infinity": (lambda: wc.skce(spoiled(np.inf, 5), NORMAL), ValueError, "y is not finite in row 5"),
     "complex": (lambda: wc.skce(Y + 1j, NORMAL), TypeError, "y must be real, found dtype complex128"),
-    "words": (lambda: wc.skce(list("abcdefghi"), NORMAL), TypeError, "y must be numeric, found dtype <U1"),
+    "words": (
+        lambda: wc.skce(list("abcdefghi"), NORMAL),
+        TypeError,
+        "y must be numeric, not texts, found dtype <U1",
+    ),
     "an unknown class": (
         lambda: wc.skce(np.where(np.arange(N) == 2, 3, LABELS), PROBS),
         ValueError,

@@ -546,9 +546,12 @@ def test_a_class_that_is_defined_again_is_the_latest() -> None:
 def test_what_is_not_imported_is_not_restored() -> None:
     plain = kernel_to_dict(k.paper_kernel)
     assert kernel_from_dict(plain) == k.paper_kernel
-    for kind in ("elsewhere.Gaussian", "Kernels", "paper_kernel", "Guarantees", "__name__"):
+    plain["targets"] = {"kind": "elsewhere.Gaussian"}
+    assert kernel_from_dict(plain) is None
+    for kind in ("Kernels", "paper_kernel", "Guarantees", "__name__"):
         plain["targets"] = {"kind": kind}
-        assert kernel_from_dict(plain) is None
+        with pytest.raises(ValueError, match=r"kernel\.targets\.kind"):
+            kernel_from_dict(plain)
 
 
 def test_what_plain_values_cannot_tell_is_not_restored() -> None:

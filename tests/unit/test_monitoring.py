@@ -186,9 +186,11 @@ def test_alarm():
 
 def test_evidence_without_end_stays_finite_in_its_logarithm(tmp_path):
     monitor = Monitor(kernel=KERNEL, rng=0, draws=9)
+    monitor.update(Y[:3], PRED[:3])
     state = monitor.to_dict()
     state["logs"] = [2000.0] * 4
     state["largest"] = 2000.0
+    state["alarm_at"] = 3
     huge = Monitor.from_dict(state)
     huge.update(Y[:3], PRED[:3])
     assert huge.e_value == np.inf
@@ -331,7 +333,7 @@ def test_bad_states(tmp_path):
     for text, message in (
         ("{", "is not the state of a monitor"),
         ("[]", "not the state"),
-        ("{}", "format is None"),
+        ("{}", "format must be 'wellcal monitor 2', found None"),
     ):
         (tmp_path / "state.json").write_text(text)
         with pytest.raises(ValueError, match=message):

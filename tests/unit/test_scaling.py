@@ -370,7 +370,7 @@ def test_a_crash_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("[]", "not a stored TemperatureScaling"),
         ('{"kind": "wellcal.Monitor"}', "not a stored TemperatureScaling"),
         ('{"kind": "wellcal.TemperatureScaling", "version": 2}', "stored in version 2"),
-        ('{"kind": "wellcal.TemperatureScaling", "version": 1, "bounds": [1, 2]}', "has no temperature"),
+        ('{"kind": "wellcal.TemperatureScaling", "version": 1, "bounds": [1, 2]}', "temperature is missing"),
     ],
 )
 def test_bad_files_are_named(tmp_path: Path, text: str, message: str) -> None:
@@ -388,7 +388,7 @@ def test_results_live_where_predictions_lived(name: str) -> None:
     pred = CASES[name][1]
     expected = apply_temperature(pred, 2.5)
     strict = type(array_api_strict.asarray(0.0))
-    for convert, kind in ((torch.as_tensor, torch.Tensor), (array_api_strict.asarray, strict)):
+    for convert, kind in ((torch.tensor, torch.Tensor), (array_api_strict.asarray, strict)):
         found = apply_temperature(pred.map_arrays(convert), 2.5)
         assert isinstance(found.like, kind)
         np.testing.assert_allclose(to_numpy(found.like), expected.like, rtol=1e-12)

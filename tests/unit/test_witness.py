@@ -389,7 +389,7 @@ def test_results_live_where_the_input_lived():
         ({"alpha": 0.0}, "alpha must be between 0 and 1, found 0.0"),
         ({"quantile_levels": [0.5, 1.0]}, "quantile_levels must be numbers strictly between 0 and 1"),
         ({"min_cases": 0}, "min_cases must be a whole number of at least 1"),
-        ({"n_resamples": 0}, "n_resamples must be a whole number of at least 1"),
+        ({"n_resamples": 0}, "n_resamples must be a whole number between 1 and 100000000"),
         ({"n_resamples": 9}, "nothing can be shown at alpha=0.05; take n_resamples=399"),
         ({"weights": -np.ones(N)}, "weights must not be negative in row 0"),
     ],

@@ -7,13 +7,17 @@ shapes and dtypes always run.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import math
+import numbers
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from typing import Any, cast
 
 import numpy as np
 
 from wellcal._arrays.namespaces import (
     Array,
+    NDArray,
     asarray,
     device_of,
     is_array,
@@ -37,13 +41,28 @@ def real_array(x: object, name: str, *, ndim: tuple[int, ...] = (1,), like: Arra
     return array
 
 
-def _floating(x: object, name: str, like: Array | None) -> Array:
-    given: Array = x if is_array(x) else _numeric(x, name)
-    if is_numpy(namespace(given)) and given.dtype.kind in "OUS":
-        given = _numeric(given, name)
+def numeric_array(x: Any, name: str) -> Array:
+    """`x` as an array of real numbers, of its own library or of NumPy; values and shape are not looked at."""
+    given: Array = x if type(x) is np.ndarray else plain_array(x, name)
     xp = namespace(given)
+    if is_numpy(xp):
+        if given.dtype.kind not in "fiub":
+            return _numeric(given, name)
+        # Special functions know neither longer numbers than these nor those of other machines.
+        usable = given.dtype.itemsize <= 8 and given.dtype.isnative
+        return (
+            given
+            if usable
+            else given.astype(np.float64 if given.dtype.kind == "f" else given.dtype.newbyteorder("="))
+        )
     if not is_floating(given) and xp.isdtype(given.dtype, "complex floating"):
-        raise TypeError(f"{name} must be real, found dtype {given.dtype}")
+        raise TypeError(f"{name} must be real, found dtype {given.dtype}; give the part that is meant")
+    return given
+
+
+def _floating(x: object, name: str, like: Array | None) -> Array:
+    given = numeric_array(x, name)
+    xp = namespace(given)
     dtype = like.dtype if like is not None and not is_array(x) and is_floating(like) else None
     if like is not None and is_numpy(xp):
         xp = namespace(like)
@@ -51,18 +70,117 @@ def _floating(x: object, name: str, like: Array | None) -> Array:
     return given if is_floating(given) else xp.astype(given, default_float(xp))
 
 
-def _numeric(x: object, name: str) -> Array:
-    """A list, a column of a data frame or an array of objects as a NumPy array of numbers."""
+_NO_NUMBERS = {
+    "c": ("real", "give the part that is meant"),
+    "M": ("numbers, not dates", "give the time since a date in a unit of your choice"),
+    "m": ("numbers, not durations", "divide by a unit of time, as in x / np.timedelta64(1, 's')"),
+    "V": ("numbers, not records", "give one field, as in x['name']"),
+    "U": ("numeric, not texts", "convert them to numbers"),
+    "S": ("numeric, not texts", "convert them to numbers"),
+}
+"""Kinds of NumPy's arrays that are no numbers: what is wanted instead, and the remedy."""
+
+
+def plain_array(x: Any, name: str) -> Array:
+    """`x` as an array of its own library, or as NumPy's where it is none: a list, a column of a data frame.
+
+    Masked arrays, whose masks nothing here would respect, and tensors without values in memory are refused.
+
+    Examples
+    --------
+    >>> plain_array(np.ma.masked_greater([1.0, 5.0, 9.0], 4.0), "y")
+    Traceback (most recent call last):
+    TypeError: y is a masked array, and 2 of its 3 entries are masked; drop or impute these
+    """
+    if type(x) is np.ndarray:
+        return x
+    if isinstance(x, np.ndarray):
+        return _plain_numpy(x, name)
+    if is_array(x):
+        _check_in_memory(x, name)
+        return x
+    if isinstance(x, (str, bytes)):
+        raise TypeError(f"{name} must be an array or a list, found the one string {x!r}")
+    if isinstance(x, (set, frozenset, dict)):
+        kind = cast("Any", x).__class__.__name__
+        raise TypeError(f"{name} must be an array or a list, found a {kind}, which has no order")
+    if isinstance(x, Iterator):
+        raise TypeError(f"{name} must be an array or a list, found an iterator; give list({name})")
     try:
-        array: Array = np.asarray(x)
+        return np.asarray(x)
     except ValueError:
         raise ValueError(f"{name} is ragged: its rows have different lengths") from None
-    if array.dtype.kind in "OUS":
-        try:
-            return array.astype(np.float64)
-        except (TypeError, ValueError):
-            raise TypeError(f"{name} must be numeric, found dtype {array.dtype}") from None
+    except Exception as error:
+        raise TypeError(
+            f"{name} cannot be read as an array, found {type(x).__name__}: {error}; give an array or a list"
+        ) from error
+
+
+def _plain_numpy(x: Any, name: str) -> NDArray:
+    """An array of a class derived from NumPy's, as NumPy's."""
+    if isinstance(x, np.ma.MaskedArray):
+        masked = int(cast("Any", np.ma).count_masked(x))
+        remedy = "drop or impute these" if masked else f"give {name}.data"
+        total = cast("Any", x).size
+        raise TypeError(f"{name} is a masked array, and {masked} of its {total} entries are masked; {remedy}")
+    return np.asarray(x)
+
+
+def _check_in_memory(x: Any, name: str) -> None:
+    """Reject tensors whose values are not there, or not one after the other."""
+    if getattr(x, "is_meta", False) is True:
+        raise TypeError(f"{name} is a tensor on the device 'meta', which has no values; give one that has")
+    layout = getattr(x, "layout", None)
+    if (layout is not None and str(layout).startswith("torch.") and str(layout) != "torch.strided") or (
+        getattr(x, "is_nested", False) is True
+    ):
+        raise TypeError(f"{name} is a tensor of layout {layout}; give a dense one, as in {name}.to_dense()")
+    if getattr(x, "is_quantized", False) is True:
+        raise TypeError(f"{name} is a quantised tensor; give {name}.dequantize()")
+
+
+def _numeric(array: Array, name: str) -> Array:
+    """An array of NumPy that holds numbers of another kind: objects that are numbers become floats."""
+    kind = array.dtype.kind
+    if kind != "O":
+        wanted, remedy = _NO_NUMBERS.get(kind, ("numeric", "convert it"))
+        raise TypeError(f"{name} must be {wanted}, found dtype {array.dtype}; {remedy}")
+    for position, item in enumerate(array.ravel().tolist()):
+        if not isinstance(item, (numbers.Real, Decimal, np.bool_)):
+            row = int(np.unravel_index(position, array.shape)[0]) if array.ndim else 0
+            raise TypeError(
+                f"{name} must be numeric, found dtype object with {described(item)} in row {row}; "
+                "convert it to numbers, and drop or impute missing ones"
+            )
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be numeric, found dtype {array.dtype}") from None
+
+
+def label_array(x: Any, name: str) -> Array:
+    """`x` as an array of labels: numbers, texts, dates or objects, not complex numbers or records."""
+    array = plain_array(x, name)
+    if is_numpy(namespace(array)) and array.dtype.kind in "cV":
+        raise TypeError(
+            f"{name} must be labels, found dtype {array.dtype}; {_NO_NUMBERS[array.dtype.kind][1]}"
+        )
     return array
+
+
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, or one of the values that do not equal themselves."""
+    same = label == label
+    return label is None or not (isinstance(same, (bool, np.bool_)) and bool(cast("bool", same)))
+
+
+def described(item: Any) -> str:
+    """A value for an error, or its type where it is long to write."""
+    try:
+        text = repr(item)
+    except Exception:
+        text = ""
+    return text if 0 < len(text) <= 40 else f"an object of type {type(item).__name__}"
 
 
 def default_float(xp: Any) -> Any:
@@ -138,25 +256,74 @@ def probability_tolerance(array: Array) -> float:
     return 1e-6 if array.dtype == xp.float64 else 1e-3
 
 
+def real_number(x: Any, name: str, wanted: str = "a number") -> float:
+    """A number, from anything that stands for one: 2, ``np.float32(2)``, ``Decimal(2)``, not "2" or 2j.
+
+    Examples
+    --------
+    >>> real_number("2", "power")
+    Traceback (most recent call last):
+    TypeError: power must be a number, found '2'
+    """
+    if isinstance(x, np.ma.MaskedArray) or is_array(x):
+        x = numeric_array(x, name)
+        if x.ndim != 0:
+            raise TypeError(f"{name} must be {wanted}, found an array of shape {tuple(x.shape)}")
+        return float(to_numpy(x))
+    if not isinstance(x, (str, bytes)):
+        try:
+            return float(x)
+        except OverflowError:  # a whole number beyond the largest float
+            return math.inf if x > 0 else -math.inf
+        except Exception:
+            pass
+    raise TypeError(f"{name} must be {wanted}, found {described(x)}")
+
+
 def positive_number(x: Any, name: str) -> Any:
-    """A positive finite number, or a zero-dimensional array of one (kept, for its gradient)."""
-    if is_array(x):
+    """A positive finite number, or a zero-dimensional array of one, kept for its gradient.
+
+    Arrays of NumPy, which have none, become numbers. A tensor that requires a gradient is a parameter that
+    training changes: it is kept itself, any other is copied.
+    """
+    if isinstance(x, np.ndarray) or is_array(x):
+        x = numeric_array(x, name)
         if x.ndim != 0:
             raise ValueError(f"{name} must be a number, found an array of shape {tuple(x.shape)}")
         if is_traced(x):
             return x
         value = float(to_numpy(x))
+        if isinstance(x, np.ndarray):
+            x = value
+        elif getattr(x, "requires_grad", None) is False:
+            x = x.clone()
     else:
-        try:
-            x = value = float(x)
-        except (TypeError, ValueError):
-            raise TypeError(f"{name} must be a number, found {x!r}") from None
+        x = value = real_number(x, name)
     if not (np.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be positive and finite, found {value}")
     return x
 
 
 # -- options -----------------------------------------------------------------------------------
+
+
+def flag(x: Any, name: str, *, or_none: bool = False) -> Any:
+    """True or False, and None where that has a meaning.
+
+    Examples
+    --------
+    >>> flag(True, "keep_null")
+    True
+    >>> flag("yes", "keep_null")
+    Traceback (most recent call last):
+    TypeError: keep_null must be True or False, found 'yes'
+    """
+    if isinstance(x, (bool, np.bool_)):
+        return bool(cast("Any", x))
+    if x is None and or_none:
+        return None
+    wanted = "True, False or None" if or_none else "True or False"
+    raise TypeError(f"{name} must be {wanted}, found {described(x)}")
 
 
 def whole_number(x: Any, name: str, *, least: int | None = None, most: int | None = None) -> int:
@@ -170,7 +337,9 @@ def whole_number(x: Any, name: str, *, least: int | None = None, most: int | Non
     Traceback (most recent call last):
     ValueError: n_resamples must be a whole number of at least 1, found 0
     """
-    whole = isinstance(x, (int, np.integer)) or (isinstance(x, (float, np.floating)) and x.is_integer())
+    whole = (isinstance(x, (int, np.integer)) and not isinstance(x, np.timedelta64)) or (
+        isinstance(x, (float, np.floating)) and x.is_integer()
+    )
     fits = whole and not isinstance(x, bool) and (least is None or x >= least) and (most is None or x <= most)
     if fits:
         return int(cast("int", x))
@@ -180,7 +349,7 @@ def whole_number(x: Any, name: str, *, least: int | None = None, most: int | Non
         (False, True): f" of at most {most}",
         (True, True): f" between {least} and {most}",
     }[least is not None, most is not None]
-    raise ValueError(f"{name} must be a whole number{limits}, found {x!r}")
+    raise ValueError(f"{name} must be a whole number{limits}, found {described(x)}")
 
 
 def probability(x: Any, name: str) -> float:
@@ -194,10 +363,7 @@ def probability(x: Any, name: str) -> float:
     Traceback (most recent call last):
     ValueError: level must be between 0 and 1, found 95
     """
-    try:
-        value = float(x)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number between 0 and 1, found {x!r}") from None
+    value = real_number(x, name, "a number between 0 and 1")
     if not 0.0 < value < 1.0:
         raise ValueError(f"{name} must be between 0 and 1, found {x}")
     return value
@@ -219,4 +385,6 @@ def one_of(x: Any, name: str, known: Iterable[str], *, or_else: str = "") -> str
         return x
     close = difflib.get_close_matches(x, words, n=1) if isinstance(x, str) else []
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise ValueError(f"unknown {name} {x!r}; known are {', '.join(words)}{or_else and ' ' + or_else}{hint}")
+    raise ValueError(
+        f"unknown {name} {described(x)}; known are {', '.join(words)}{or_else and ' ' + or_else}{hint}"
+    )

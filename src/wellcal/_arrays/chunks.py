@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import NDArray
 
 Chunk: TypeAlias = "slice[int, int]"
@@ -32,10 +33,13 @@ class Budget:
     cache
         Of an array that is read several times, or combined with another: 1 MiB stays in a core's cache,
         and less would make threads wait for the interpreter's lock.
+    most
+        Of an array that a user's options ask for and that cannot be cut: 8 GiB of float64.
     """
 
     work: int = 2_000_000
     cache: int = 131_072
+    most: int = 2**30
 
 
 budget = Budget()
@@ -59,6 +63,24 @@ def limited(*, work: int | None = None, cache: int | None = None) -> Generator[B
         yield budget
     finally:
         budget.work, budget.cache = before
+
+
+def check_size(entries: int, name: str, value: object) -> None:
+    """Reject an option that asks for more memory than there may be, with how much that is.
+
+    Examples
+    --------
+    >>> check_size(10**12, "locations", 10**9)
+    Traceback (most recent call last):
+    ValueError: locations = 1000000000 would need arrays of 7,450 GiB, and 8 GiB are the most; take fewer
+    """
+    if entries > budget.most:
+        size = entries * 8 // 2**30
+        shown = f"{size:,}" if size < 10**15 else "more than 10^15"
+        raise ValueError(
+            f"{name} = {described(value)} would need arrays of {shown} GiB, and "
+            f"{budget.most * 8 // 2**30} GiB are the most; take fewer"
+        )
 
 
 def in_chunks(n: int, entries: float = 1, *, within: int | None = None, multiple: int = 1) -> Iterator[Chunk]:

@@ -116,7 +116,10 @@ def to_numpy(x: object) -> NDArray:
     """Values of `x` as a NumPy array, off any device and out of any gradient tape."""
     if compat.is_torch_array(x):
         tensor: Array = x
-        return tensor.detach().cpu().resolve_conj().resolve_neg().numpy()
+        plain = tensor.detach().cpu().resolve_conj().resolve_neg()
+        return (
+            plain.float() if str(plain.dtype) == "torch.bfloat16" else plain
+        ).numpy()  # NumPy has no such type
     if is_array(x) and not isinstance(x, np.ndarray) and not compat.is_jax_array(x):
         return np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)  # pyright: ignore[reportArgumentType]
     return np.asarray(x)
@@ -133,7 +136,7 @@ def from_numpy(x: NDArray, like: Array) -> Array:
 def asarray(x: object, *, xp: Namespace, device: Any = None, dtype: Any = None) -> Array:
     """`x` as an array of `xp`. JAX arrays under tracing pass through unharmed."""
     if is_numpy(xp):
-        return np.asarray(x, dtype=dtype)
+        return np.asarray(x if isinstance(x, np.ndarray) or not is_array(x) else to_numpy(x), dtype=dtype)
     if is_array(x) and namespace(x) is xp:
         return x if dtype is None else xp.astype(x, dtype)
     if is_array(x) and not isinstance(x, np.ndarray):
@@ -182,6 +185,7 @@ def through_numpy(function: Callable[..., Any], *arrays: Array) -> Array:
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
         dtype = xp.result_type(*arrays)
 
+        @np.errstate(over="ignore")  # results in double precision may be infinite in single
         def on_numpy(*values: Any) -> Any:
             return np.asarray(function(*values), dtype=np.result_type(*values))
 

@@ -6,19 +6,30 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.checks import real_number
 from wellcal._arrays.namespaces import Array, asarray, device_of, is_array, is_floating, namespace
 
 
 def is_number(x: object) -> bool:
     """Whether `x` is a plain number, which stands for the same value in every row."""
-    return isinstance(x, (int, float, np.integer, np.floating)) and not isinstance(x, bool)
+    numbers = (int, float, np.integer, np.floating)
+    return isinstance(x, numbers) and not isinstance(x, (bool, np.timedelta64))
 
 
 def repeated(number: Any, name: str, like: Array) -> Array:
     """`number` in every entry of an array like `like`: its shape, library, device and precision."""
-    if not np.isfinite(number):
+    value = real_number(number, name)
+    if not np.isfinite(value):
         raise ValueError(f"{name} must be finite, found {number}")
-    return namespace(like).full_like(like, float(number))
+    return namespace(like).full_like(like, value)
+
+
+def same_library(**named: object) -> Any:
+    """The library that arrays share, or an error with the names of the arguments."""
+    try:
+        return namespace(*named.values())
+    except TypeError as error:
+        raise TypeError(f"{' and '.join(named)}: {error}") from None
 
 
 def common_library(*given: object) -> Array | None:

@@ -163,9 +163,9 @@ def negative_binomial_log_prob(ops: Ops, k: Array, mean: Array, size: Array) -> 
     function are large those cancel it, and the difference of two deviances replaces them.
     """
     odds = mean / size
-    even = ops.maximum(odds, ops.one(odds))
-    long_odds = ops.log1p(odds) - ops.log(ops.minimum(odds, ops.one(odds)))
-    minus_log_odds = ops.where(odds < 1.0, long_odds, ops.log1p(1.0 / even))
+    small = odds < 1.0  # not by minimum and maximum: each would take half of the derivative at 1
+    long_odds = ops.log1p(odds) - ops.log(ops.where(small, odds, ops.one(odds)))
+    minus_log_odds = ops.where(small, long_odds, ops.log1p(1.0 / ops.where(small, ops.one(odds), odds)))
     direct = -betaln(ops, size + 0.0 * k, k + 0.0 * size) - ops.log(k)
     direct = direct - k * minus_log_odds - size * ops.log1p(odds)
     central = (k >= _STIRLING_FROM) & (size >= _SADDLE_FROM)

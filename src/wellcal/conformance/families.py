@@ -23,7 +23,7 @@ from wellcal.conformance.spaces import simulated
 from wellcal.kernels.base import Kernel, Tensor
 from wellcal.measures._skce import skce
 from wellcal.predictions import Predictions, Samples
-from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import as_generator
 from wellcal.problem.defaults import default_kernel
 
@@ -131,8 +131,8 @@ def check_predictions(
     Traceback (most recent call last):
     wellcal.conformance.report.ConformanceError: probability integral transform: cdf at 4000 draws of ...
     """
-    batch = as_predictions(predictions)
-    size = whole_number(draws, "draws", least=2)
+    batch = converted_argument(predictions, "predictions")
+    size = whole_number(draws, "draws", least=2, most=10**7)
     return run(type(batch).__name__, _laws(batch, kernel, as_generator(rng), size))
 
 

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from wellcal._arrays.checks import whole_number
 from wellcal.conformance.pairs import pair_laws
 from wellcal.conformance.report import Check, Report, run
 from wellcal.conformance.sample import Sample
 from wellcal.conformance.spaces import prediction_laws, target_laws
 from wellcal.kernels.base import Kernel, Scaled, Sum, Tensor, space_of
-from wellcal.predictions.adapters import as_predictions
+from wellcal.kernels.base import check_kernel as check_kernel_type
+from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import as_generator
 
 
@@ -107,9 +109,14 @@ def check_kernel(
     Traceback (most recent call last):
     wellcal.conformance.report.ConformanceError: positive definiteness of the targets: the matrix of 40 ...
     """
-    batch = as_predictions(predictions)
+    check_kernel_type(kernel, "kernel")
+    batch = converted_argument(predictions, "predictions")
+    sizes = (
+        whole_number(points, "points", least=2, most=10_000),
+        whole_number(draws, "draws", least=2, most=10**7),
+    )
     subject = f"{kernel!r} with {type(batch).__name__}"
-    return run(subject, _laws(kernel, Sample.of(batch, as_generator(rng), points, draws)))
+    return run(subject, _laws(kernel, Sample.of(batch, as_generator(rng), *sizes)))
 
 
 def _laws(kernel: Kernel, sample: Sample) -> Iterator[tuple[str, Check]]:

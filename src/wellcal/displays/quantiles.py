@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import Array, to_numpy
 from wellcal.displays._style import COLOURS, axes_or_new, style
 from wellcal.measures.quantiles import quantile_calibration
@@ -14,7 +15,7 @@ from wellcal.predictions import Predictions
 
 
 @dataclass
-class QuantileCalibrationDisplay:
+class QuantileCalibrationDisplay(ByValue):
     """Proportion of targets below predicted quantiles against the level of the quantiles.
 
     Parameters

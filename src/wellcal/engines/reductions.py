@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from wellcal._arrays.chunks import Chunk
+from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import Array
 
 Place: TypeAlias = "Chunk | tuple[Chunk, Chunk]"
@@ -15,7 +16,7 @@ Place: TypeAlias = "Chunk | tuple[Chunk, Chunk]"
 
 
 @dataclass(frozen=True)
-class Sums:
+class Sums(ByValue):
     """Sums of h over the visited pairs i < j.
 
     Attributes

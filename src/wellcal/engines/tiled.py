@@ -22,7 +22,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from wellcal._arrays.checks import whole_number
+from wellcal._arrays.checks import described, whole_number
 from wellcal._arrays.chunks import Chunk, Span, above_diagonal, budget, in_chunks, tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import (
     Array,
@@ -85,8 +85,12 @@ class Tiled(Engine):
     name: ClassVar[str] = "tiled"
 
     def __post_init__(self) -> None:
-        if self.tile is not None and (len(self.tile) != 2 or min(self.tile) < 1):
-            raise ValueError(f"tile must be two positive numbers, found {self.tile}")
+        if self.tile is not None:
+            if not isinstance(self.tile, (tuple, list)) or len(self.tile) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TypeError(
+                    f"tile must be two positive numbers, height and width, found {described(self.tile)}"
+                )
+            object.__setattr__(self, "tile", tuple(whole_number(size, "tile", least=1) for size in self.tile))
         if self.threads is not None:
             whole_number(self.threads, "threads", least=1)
 

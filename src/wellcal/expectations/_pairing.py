@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from wellcal._arrays.checks import plain_array
 from wellcal._arrays.namespaces import Array, is_array
 from wellcal._arrays.ops import ops_for
 from wellcal.expectations.decompose import Side, Targets
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.plans import plan
-from wellcal.kernels.base import Kernel
+from wellcal.kernels.base import Kernel, check_kernel
 from wellcal.predictions import Predictions
-from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.spaces import check_one_space
 
 
@@ -45,12 +46,13 @@ def pairing(kernel: Kernel, P: object, Q: object, *, expectations: str | Lowerin
     array([[0.7071],
            [0.7071]])
     """
-    left = as_predictions(P)
+    check_kernel(kernel, "kernel")
+    left = converted_argument(P, "P")
     right: Side
     if _is_targets(Q):
         right = Targets(_check_targets(left, Q), left)
     else:
-        right = as_predictions(Q)
+        right = converted_argument(Q, "Q")
         check_one_space([left, right], ["P", "Q"])
     scheme = plan(kernel, [left, right], expectations=expectations, relative=True)
     a, b = scheme.rows([(1.0, left)]), scheme.rows([(1.0, right)])
@@ -64,5 +66,8 @@ def _is_targets(Q: object) -> bool:
 
 def _check_targets(predictions: Predictions, targets: Any) -> Array:
     """Any number of targets, checked against the family rather than row by row."""
+    targets = cast("Any", targets) if isinstance(targets, list) else plain_array(targets, "Q")
+    if is_array(targets) and targets.ndim == 0:
+        raise ValueError("Q must be several targets or predictions, found a single value; give a list of it")
     count = targets.shape[0] if is_array(targets) else len(targets)
     return predictions[np.zeros(count, dtype=int)].check_targets(targets, "Q")

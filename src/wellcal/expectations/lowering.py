@@ -12,10 +12,8 @@ Four schemes, each stated in the provenance of a result:
 - vectors with a transform from the unit cube: a Sobol' sequence with a fixed scramble.
 - anything that can only be sampled: Monte Carlo with a fixed seed.
 
-Gradients. Atoms of families whose quantile function is differentiable move with the parameters.
-Elsewhere atoms are constants and the parameters act on the weights, through the likelihood ratio
-p(x; theta) / p(x; theta_0): its value is 1 and its derivative the score, so that sums over atoms
-have the right derivative.
+Gradients. Atoms move with locations and scales; other parameters act on the weights, through the likelihood
+ratio (see `likelihood_ratios`).
 """
 
 from __future__ import annotations
@@ -28,6 +26,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import special, stats
 
+from wellcal._arrays.checks import positive_number, whole_number
+from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -41,6 +41,12 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.registry import Rules
+from wellcal.expectations.likelihood_ratios import (
+    differentiable_atoms,
+    dirichlet_atoms,
+    times_likelihood_ratio,
+    within_reach,
+)
 from wellcal.predictions import (
     DiagonalNormal,
     Dirichlet,
@@ -54,6 +60,10 @@ from wellcal.predictions.base import keeps_distribution
 
 _RANGE = 8.25  # in normal scores: the mass beyond is 1.6e-16
 _SEED = 20210101  # of the Sobol' scramble and of Monte Carlo: results are reproducible
+
+
+_MOST_ATOMS = 2**20
+"""Atoms of one prediction, at most."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +91,16 @@ class Lowering:
     points: int = 64
 
     def __post_init__(self) -> None:
-        if self.nodes is not None and (self.nodes < 4 or self.nodes % 2):
+        if self.nodes is not None and whole_number(self.nodes, "nodes", least=4, most=_MOST_ATOMS) % 2:
             raise ValueError(f"nodes must be an even number of at least 4, found {self.nodes}")
-        if self.points < 4 or self.points & (self.points - 1):
+        positive_number(self.tolerance, "tolerance")
+        points = whole_number(self.points, "points", least=4, most=_MOST_ATOMS)
+        if points & (points - 1):
             raise ValueError(f"points must be a power of two of at least 4, found {self.points}")
 
 
 @dataclass(frozen=True)
-class Atoms:
+class Atoms(ByValue):
     """Weighted atoms in place of predictions.
 
     Attributes
@@ -188,7 +200,7 @@ def _by_quantiles(predictions: Predictions, nodes: int) -> Atoms:
         values = _moving_atoms(predictions, scores)
         return Atoms(values, weights, scheme, nested=True)
     values = xp.permute_dims(_quantiles(predictions, scores), (1, 0))
-    return _with_likelihood_ratio(predictions, Atoms(values, weights, scheme, nested=True))
+    return _with_derivatives(predictions, Atoms(values, weights, scheme, nested=True), scores)
 
 
 def _moving_atoms(predictions: Normal | LogNormal, scores: NDArray) -> Array:
@@ -201,7 +213,7 @@ def _moving_atoms(predictions: Normal | LogNormal, scores: NDArray) -> Array:
     loc, scale = widen(loc), widen(scale)
     t = asarray(scores, xp=xp, device=device_of(loc), dtype=loc.dtype)
     values = loc[:, None] + scale[:, None] * t[None, :]
-    return values if isinstance(predictions, Normal) else xp.exp(values)
+    return values if isinstance(predictions, Normal) else within_reach(xp.exp(values))
 
 
 def in_numpy(predictions: Predictions) -> Predictions:
@@ -235,16 +247,10 @@ def _quantiles(predictions: Predictions, scores: NDArray) -> Array:
     return asarray(np.concatenate(parts, axis=0), xp=xp, device=device_of(like), dtype=like.dtype)
 
 
-def _with_likelihood_ratio(predictions: Predictions, atoms: Atoms) -> Atoms:
-    """Let the parameters act on the weights, where a gradient may be wanted."""
-    if not predictions.ops.differentiable or not predictions.supports("log_prob"):
-        return atoms
-    xp, values = predictions.xp, atoms.values
-    moved = (1, 0) if values.ndim == 2 else (1, 0, 2)
-    log_density = xp.permute_dims(widen(predictions.log_prob(xp.permute_dims(values, moved))), (1, 0))
-    usable = xp.isfinite(log_density)
-    log_density = xp.where(usable, log_density, xp.zeros_like(log_density))
-    return replace(atoms, weights=atoms.weights * xp.exp(log_density - stop_gradient(log_density)))
+def _with_derivatives(predictions: Predictions, atoms: Atoms, scores: NDArray | None = None) -> Atoms:
+    """Let the parameters act on atoms and weights; quantiles are given with their normal `scores`."""
+    values, weights = differentiable_atoms(predictions, atoms.values, atoms.weights, scores)
+    return replace(atoms, values=values, weights=weights)
 
 
 _LATTICE = 1024  # atoms of a count, at most; under tracing their number must not depend on the counts
@@ -312,8 +318,9 @@ def _by_affine_map(predictions: DiagonalNormal | MultivariateNormal, nodes: int,
 
 @LOWERINGS.register(Dirichlet)
 def _by_gammas(predictions: Dirichlet, nodes: int, points: int) -> Atoms:
-    values = _dirichlet_atoms(predictions, _sobol(points, predictions.event_shape[0]))
-    return _with_likelihood_ratio(predictions, _of_equal_weight(predictions, values))
+    values, log_density = dirichlet_atoms(predictions, _sobol(points, predictions.event_shape[0]))
+    atoms = _of_equal_weight(predictions, values)
+    return replace(atoms, weights=times_likelihood_ratio(atoms.weights, log_density))
 
 
 @LOWERINGS.register(PowerExponential)
@@ -321,7 +328,7 @@ def _by_radius(predictions: PowerExponential, nodes: int, points: int) -> Atoms:
     if predictions.event_shape == ():
         return _by_quantiles(predictions, nodes)
     values = _elliptical_atoms(predictions, _sobol(points, predictions.event_shape[0] + 1))
-    return _with_likelihood_ratio(predictions, _of_equal_weight(predictions, values))
+    return _with_derivatives(predictions, _of_equal_weight(predictions, values))
 
 
 def _affine(predictions: DiagonalNormal | MultivariateNormal, z: Array) -> Array:
@@ -330,15 +337,6 @@ def _affine(predictions: DiagonalNormal | MultivariateNormal, z: Array) -> Array
     if isinstance(predictions, DiagonalNormal):
         return loc[:, None, :] + widen(predictions.scale)[:, None, :] * z[None, :, :]
     return loc[:, None, :] + xp.matmul(z[None, :, :], xp.matrix_transpose(widen(predictions.chol)))
-
-
-def _dirichlet_atoms(predictions: Dirichlet, uniform: NDArray) -> Array:
-    concentration = stop_gradient(widen(predictions.concentration))
-    xp = namespace(concentration)
-    u = asarray(uniform, xp=xp, device=device_of(concentration), dtype=concentration.dtype)
-    gammas = through_numpy(special.gammaincinv, concentration[:, None, :], u[None, :, :])
-    gammas = xp.maximum(gammas, xp.full_like(gammas, 1e-300))
-    return gammas / xp.sum(gammas, axis=2, keepdims=True)
 
 
 def _elliptical_atoms(predictions: PowerExponential, uniform: NDArray) -> Array:
@@ -367,7 +365,7 @@ def _by_sampling(predictions: Predictions, points: int) -> Atoms:
     values = widen(xp.permute_dims(draws, (1, 0, *range(2, draws.ndim))))
     weights = xp.full((len(predictions), points), 1.0 / points, dtype=values.dtype, device=device_of(values))
     scheme = f"Monte Carlo, {points} draws with a fixed seed"
-    return _with_likelihood_ratio(predictions, Atoms(values, weights, scheme))
+    return _with_derivatives(predictions, Atoms(values, weights, scheme))
 
 
 # -- counts ----------------------------------------------------------------------------------

@@ -237,7 +237,7 @@ def plan(
         The same predictions will meet many sets of targets, for which features are cheaper than pairs.
     """
     if kernel.space != "targets":
-        raise TypeError(f"a kernel on targets is needed here, found {kernel!r}")
+        raise TypeError(f"kernel: a kernel on targets is needed here, found {kernel!r}")
     if not isinstance(expectations, Lowering):
         one_of(expectations, "expectations", ("auto", "closed"), or_else="or a Lowering")
     notes = Notes() if notes is None else notes

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.advice import advise
-from wellcal._arrays.checks import one_of, whole_number
+from wellcal._arrays.checks import flag, one_of
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.automatic import choose
@@ -17,7 +17,7 @@ from wellcal.hypotests.method import AUTO, METHODS, Method, Outcome
 from wellcal.hypotests.methods.exact import Statistic
 from wellcal.hypotests.progress import Progress
 from wellcal.hypotests.result import TestResult
-from wellcal.hypotests.setup import Setup, make_setup
+from wellcal.hypotests.setup import Setup, check_resamples, make_setup
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import BlockSize
 from wellcal.measures.estimate import Estimate
@@ -129,7 +129,8 @@ def calibration_test(
     >>> bool(wc.calibration_test(y, wc.Normal(mu, 0.6 * np.ones(100)), rng=1).pvalue < 0.01)
     True
     """
-    count = whole_number(n_resamples, "n_resamples", least=1)
+    count = check_resamples(n_resamples)
+    keep_null = flag(keep_null, "keep_null")
     one, several = _split_kernels(kernel)
     options = {"block_size": block_size, "locations": locations, "statistic": statistic, "kernels": several}
     chosen = _resolve(method, {name: value for name, value in options.items() if value is not None})

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.checks import check_same_length
+from wellcal._arrays.checks import check_same_length, is_missing, label_array
 from wellcal._arrays.namespaces import NDArray, is_array, to_numpy
 
 
@@ -20,13 +20,13 @@ def number_clusters(groups: Any, n_samples: int) -> NDArray | None:
     """
     if groups is None:
         return None
-    labels = to_numpy(groups) if is_array(groups) else np.asarray(groups)
+    labels = to_numpy(label_array(groups, "groups"))
     if labels.dtype.kind in "US" and not is_array(groups):
         labels = np.asarray(groups, dtype=object)  # a list of texts may have gaps, which are not texts
     if labels.ndim != 1:
         raise ValueError(f"groups must be 1-dimensional, one label for each case, found shape {labels.shape}")
     check_same_length(len(labels), "groups", n_samples, "predictions")
-    absent = labels != labels if labels.dtype.kind != "O" else np.array([_is_missing(x) for x in labels])
+    absent = labels != labels if labels.dtype.kind != "O" else np.array([is_missing(x) for x in labels])
     missing = np.flatnonzero(absent)
     if len(missing):
         raise ValueError(
@@ -37,9 +37,3 @@ def number_clusters(groups: Any, n_samples: int) -> NDArray | None:
     except TypeError:  # labels of several types have no order
         numbers: dict[Any, int] = {}
         return np.array([numbers.setdefault(label, len(numbers)) for label in labels])
-
-
-def _is_missing(label: Any) -> bool:
-    """Whether a label is None, or one of the values that do not equal themselves."""
-    same = label == label
-    return label is None or not (isinstance(same, (bool, np.bool_)) and bool(cast("bool", same)))

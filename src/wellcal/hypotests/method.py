@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.setup import Setup
 from wellcal.measures.estimate import Estimate
@@ -19,7 +20,7 @@ _methods: dict[str, type[Method]] = {}
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(ByValue):
     """What a method found.
 
     Attributes
@@ -54,7 +55,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Method(ABC):
+class Method(ByValue, ABC):
     """A way to a p-value. Derive from it, as a frozen dataclass, to add a test of your own.
 
     Options of a method are its fields: ``calibration_test(..., locations=5)`` sets the field `locations` of

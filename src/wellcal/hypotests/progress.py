@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from wellcal._arrays.checks import flag
+
 
 @dataclass
 class Progress:
@@ -37,6 +39,7 @@ class Progress:
     _width: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        self.shown = flag(self.shown, "progress", or_none=True)
         self._started = self.clock()
 
     def __call__(self, what: str, done: float, total: float) -> None:

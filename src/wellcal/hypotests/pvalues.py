@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.checks import check_ndim, numeric_array, real_number
+from wellcal._arrays.namespaces import NDArray, to_numpy
 
 
 class Ranks(NamedTuple):
@@ -49,9 +50,12 @@ def monte_carlo_pvalue(statistic: float, null: NDArray) -> float:
     >>> monte_carlo_pvalue(2.0, np.array([1.0, 2.0, 3.0]))
     0.75
     """
-    check_numbers(np.append(null, statistic))
-    exceed = int(np.count_nonzero(null >= statistic - tie_width(statistic, null)))
-    return (1.0 + exceed) / (1.0 + len(null))
+    drawn = to_numpy(numeric_array(null, "null"))
+    check_ndim(drawn, "null", (1,))
+    observed = real_number(statistic, "statistic")
+    check_numbers(np.append(drawn, observed))
+    exceed = int(np.count_nonzero(drawn >= observed - tie_width(observed, drawn)))
+    return (1.0 + exceed) / (1.0 + len(drawn))
 
 
 def rank_pvalues(values: NDArray) -> NDArray:

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
-
-import numpy as np
+from typing import Any, ClassVar, cast
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.schema import (
+    Check,
+    Schema,
+    described,
+    flag,
+    listed,
+    mapping,
+    number,
+    numbers,
+    optional,
+    text,
+    whole,
+)
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
-from wellcal.kernels.plain import kernel_from_dict
 from wellcal.measures.estimate import Estimate, estimate_text
-from wellcal.measures.presentation import Presentable, Row, at_floor, pvalue_phrase, pvalue_text
+from wellcal.measures.presentation import (
+    KERNEL,
+    Presentable,
+    Row,
+    at_floor,
+    pvalue_phrase,
+    pvalue_text,
+    within,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,6 +97,9 @@ class TestResult(Presentable):
     provenance: dict[str, Any] = field(default_factory=lambda: {})
     pvalue_floor: float | None = None
 
+    not_read: ClassVar[tuple[str, ...]] = ("at_floor",)
+    added: ClassVar[Mapping[str, Any]] = {"pvalue_floor": None}
+
     @property
     def at_floor(self) -> bool:
         """Whether the p-value is the smallest that its resamples can give: a bound, not a value."""
@@ -96,30 +117,27 @@ class TestResult(Presentable):
         return {"method": self.method, **super().to_dict(), "at_floor": self.at_floor}
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> TestResult:
-        """The result again. A kernel that holds a function comes back as None."""
-        kernel = None if plain["kernel"] is None else kernel_from_dict(plain["kernel"])
-        given: dict[str, Any] | None = plain["guarantees"]
-        proven = None if given is None else {**given, "reasons": tuple(given["reasons"])}
-        return cls(
-            statistic=float(plain["statistic"]),
-            pvalue=plain["pvalue"],
-            method=plain["method"],
-            statistic_label=plain["statistic_label"],
-            estimate=Estimate.from_dict(plain["estimate"], kernel=kernel),
-            effect_size=plain["effect_size"],
-            n_samples=plain["n_samples"],
-            kernel=kernel,
-            guarantees=None if proven is None else Guarantees(**cast("Any", proven)),
-            null=None if plain["null"] is None else np.asarray(plain["null"], dtype=np.float64),
-            provenance=plain["provenance"],
-            pvalue_floor=plain.get("pvalue_floor"),
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> TestResult:
-        """The result that `to_json` wrote."""
-        return cls.from_dict(json.loads(text))
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """What is stored of a result."""
+        shown: dict[str, Check] = {
+            "pvalues": _numbers_by_name,
+            "pvalue_floors": _numbers_by_name,
+            "n_resamples": whole(least=0),
+        }
+        return {
+            "method": text,
+            "statistic": number(infinite=True),
+            "pvalue": number(least=0.0, most=1.0),
+            "statistic_label": text,
+            "estimate": within(Estimate, kernel),
+            "effect_size": optional(number(infinite=True, nan=True)),
+            "n_samples": whole(least=1),
+            **KERNEL,
+            "guarantees": optional(_guarantees),
+            "null": optional(numbers()),
+            "provenance": described(shown),
+            "pvalue_floor": optional(number(least=0.0, most=1.0)),
+        }
 
     # -- for people --------------------------------------------------------------------------
 
@@ -158,6 +176,26 @@ def _estimator_text(estimate: Estimate) -> str:
         return estimate.estimator
     order = " in random order" if found.get("shuffled") else ""
     return f"unbiased, {found['blocks']:,} blocks of {found['block_size']:,} cases{order}"
+
+
+_PROVEN = Schema(
+    {
+        "positive_definite": optional(flag),
+        "characteristic": optional(flag),
+        "bounded": optional(flag),
+        "universal": optional(flag),
+        "reasons": listed(text),
+    },
+)
+
+
+def _guarantees(plain: Any, name: str) -> Guarantees:
+    return Guarantees(**_PROVEN(plain, name))
+
+
+def _numbers_by_name(plain: Any, name: str) -> dict[str, float]:
+    check = number(infinite=True, nan=True)
+    return {key: check(value, f"{name}.{key}") for key, value in mapping(plain, name).items()}
 
 
 def _parts_text(provenance: dict[str, Any]) -> str:

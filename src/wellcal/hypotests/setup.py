@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering, in_numpy
@@ -17,10 +18,14 @@ from wellcal.measures._skce import estimate_blocks, estimate_unbiased
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import as_generator, check_inputs
+from wellcal.predictions.cases import per_case
 from wellcal.problem.at_locations import LocationKernel, location_kernel
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked
+
+MOST_RESAMPLES = 10**8
+"""Resamples that a test may draw: more would take days, and no p-value needs them."""
 
 ESTIMATE_BUDGET = 4e9
 """Elementary evaluations up to which the estimate reported with a p-value is taken over all pairs."""
@@ -141,6 +146,18 @@ class Setup:
         )
 
 
+def check_resamples(n_resamples: object) -> int:
+    """A number of resamples.
+
+    Examples
+    --------
+    >>> check_resamples(0)
+    Traceback (most recent call last):
+    ValueError: n_resamples must be a whole number between 1 and 100000000, found 0
+    """
+    return whole_number(n_resamples, "n_resamples", least=1, most=MOST_RESAMPLES)
+
+
 def make_setup(
     y: object,
     pred: object,
@@ -178,10 +195,10 @@ def make_setup(
         problem=problem,
         engine=choose_engine(engine, problem),
         rng=as_generator(rng),
-        n_resamples=n_resamples,
+        n_resamples=check_resamples(n_resamples),
         expectations=expectations,
         pooled=draws,
-        groups=number_clusters(groups, len(predictions)),
+        groups=number_clusters(per_case(groups, "groups", y, pred), len(predictions)),
         progress=Progress() if progress is None else progress,
     )
 

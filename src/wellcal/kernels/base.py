@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast, final
 
-from wellcal._arrays.checks import positive_number
+from wellcal._arrays.checks import described, positive_number
 from wellcal._arrays.namespaces import Array, shown, to_numpy
 from wellcal._arrays.ops import Ops
 from wellcal.kernels.parts import Part, field_names
@@ -115,9 +115,9 @@ class Kernel(Part):
             False: refuted, None: not known), and what proves it.
         """
         from wellcal.kernels.guarantees import guarantees_of
-        from wellcal.predictions.adapters import as_predictions
+        from wellcal.predictions.adapters import converted_argument
 
-        return guarantees_of(self, as_predictions(predictions))
+        return guarantees_of(self, converted_argument(predictions, "predictions"))
 
 
 class TargetKernel(Kernel):
@@ -145,7 +145,8 @@ class TargetKernel(Kernel):
         """Values k(x_i, y_j) for arrays ``(n,)`` or ``(n, d)`` of one library, or object arrays ``(n,)``."""
         if not is_real(x):
             raise TypeError(
-                f"{self!r} needs numeric targets; take Delta() or Callable(function) for labels or objects"
+                f"x and y: {self!r} needs numeric targets; take Delta() or Callable(function) for labels or "
+                "objects"
             )
         return self.at(ops, coordinates(x, first=True), coordinates(y, first=False))
 
@@ -235,6 +236,9 @@ class Sum(Combination):
 
     kernels: tuple[Kernel, ...]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kernels", _check_kernels(self.kernels))
+
     @property
     def parts(self) -> tuple[Kernel, ...]:
         """The summands."""
@@ -260,6 +264,7 @@ class Scaled(Combination):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factor", positive_number(self.factor, "the factor of a kernel"))
+        check_kernel(self.kernel, "kernel")
 
     @property
     def parts(self) -> tuple[Kernel, ...]:
@@ -283,6 +288,9 @@ class Product(Combination):
     """Product of kernels on the same space."""
 
     kernels: tuple[Kernel, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kernels", _check_kernels(self.kernels))
 
     @property
     def parts(self) -> tuple[Kernel, ...]:
@@ -320,9 +328,14 @@ class Tensor(Kernel):
         raise TypeError(f"{cls.__name__} cannot be derived from Tensor: derive your own kernel from Kernel")
 
     def __post_init__(self) -> None:
-        for role, kernel in (("left", self.predictions), ("right", self.targets)):
+        check_kernel(self.predictions, "predictions, the left side of @,")
+        check_kernel(self.targets, "targets, the right side of @,")
+        for name, role, kernel in (
+            ("predictions", "left", self.predictions),
+            ("targets", "right", self.targets),
+        ):
             if space_of(kernel) == "pairs":
-                raise TypeError(f"the {role} side of @ is already a kernel on pairs: {kernel!r}")
+                raise TypeError(f"{name}: the {role} side of @ is already a kernel on pairs: {kernel!r}")
         if space_of(self.targets) == "predictions":
             raise TypeError(
                 f"the right side of @ must be a kernel on targets, found {self.targets!r}; "
@@ -387,6 +400,19 @@ def on_targets(kernel: Kernel) -> TargetKernel:
 def space_of(kernel: Kernel) -> str:
     """Where a kernel lives: "targets" (or parameters), "predictions" or "pairs"."""
     return kernel.space
+
+
+def check_kernel(kernel: Any, name: str) -> Kernel:
+    """`kernel` if it is one, else an error."""
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"{name} must be a kernel such as Gaussian(), found {described(kernel)}")
+    return kernel
+
+
+def _check_kernels(kernels: Any) -> tuple[Kernel, ...]:
+    if not isinstance(kernels, (tuple, list)) or not kernels:
+        raise TypeError(f"kernels must be a tuple of at least one kernel, found {described(kernels)}")
+    return tuple(check_kernel(kernel, f"kernels[{k}]") for k, kernel in enumerate(cast("list[Any]", kernels)))
 
 
 def _check_same_space(left: Kernel, right: Kernel, operation: str) -> None:

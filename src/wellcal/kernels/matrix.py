@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 
-from wellcal._arrays.checks import real_array
+from wellcal._arrays.checks import described, real_array
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array, namespace
 from wellcal._arrays.ops import Ops, ops_for
+from wellcal._arrays.parameters import same_library
 from wellcal.kernels.base import Kernel, TargetKernel, on_targets
 from wellcal.kernels.points import as_objects, is_real
 
@@ -15,10 +18,12 @@ __all__ = ["as_objects", "contains_callable", "kernel_matrix", "label_matrix", "
 
 def kernel_matrix(kernel: Kernel, x: object, y: object) -> Array:
     """``(n, m)`` array of k(x_i, y_j) for targets given as arrays, or as lists of objects."""
+    x, y = _listed(x, "x"), _listed(y, "y")
     if _are_objects(kernel, x):
         return values_matrix(ops_for(namespace()), kernel, as_objects(x), as_objects(y))
     left = real_array(x, "x", ndim=(1, 2))
     right = real_array(y, "y", ndim=(1, 2), like=left)
+    same_library(x=left, y=right)
     if left.ndim != right.ndim or tuple(left.shape[1:]) != tuple(right.shape[1:]):
         raise ValueError(
             "x and y must have targets of one shape, "
@@ -50,6 +55,14 @@ def _are_objects(kernel: Kernel, x: object) -> bool:
     if is_array(x):
         return not is_real(x)
     return contains_callable(kernel) and not is_real(np.asarray(x, dtype=object if _is_ragged(x) else None))
+
+
+def _listed(x: Any, name: str) -> Any:
+    """Targets as a list or array, of which there are several."""
+    several = x.ndim > 0 if is_array(x) else hasattr(x, "__len__") and not isinstance(x, (str, bytes, dict))
+    if not several:
+        raise TypeError(f"{name} must be a list or array of targets, found {described(x)}")
+    return cast("Any", x)
 
 
 def _is_ragged(x: object) -> bool:

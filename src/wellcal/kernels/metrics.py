@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from wellcal._arrays.checks import one_of, positive_number
+from wellcal._arrays.checks import one_of, positive_number, whole_number
 from wellcal._arrays.namespaces import shown
 from wellcal._arrays.registry import Rules
-from wellcal.kernels.base import Kernel, Scale
+from wellcal.kernels.base import Kernel, Scale, check_kernel
 from wellcal.kernels.parts import Part
 from wellcal.kernels.proofs import Hilbertian, NegativeType, Proof
 from wellcal.predictions.base import keeps_distribution
@@ -98,9 +98,7 @@ class Wasserstein(Metric):
     pure: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.order not in (1, 2):
-            raise ValueError(f"order must be 1 or 2, found {self.order!r}")
-        object.__setattr__(self, "order", int(self.order))
+        object.__setattr__(self, "order", whole_number(self.order, "order", least=1, most=2))
 
     # A property, since it follows from the order: it is a constant of other metrics.
     @property
@@ -150,6 +148,8 @@ class MixtureWasserstein(Metric):
     def __post_init__(self) -> None:
         if not positive_number(self.order, "order") >= 1:
             raise ValueError(f"order must be at least 1, found {self.order}")
+        if not isinstance(self.components, Metric):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"components must be a metric such as Wasserstein(), found {self.components!r}")
         one_of(self.solver, "solver", ("exact", "sinkhorn"))
         positive_number(self.regularisation, "regularisation")
 
@@ -161,6 +161,9 @@ class MaximumMeanDiscrepancy(Metric):
     kernel: Kernel
 
     pure: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_kernel(self.kernel, "kernel")
 
 
 @dataclass(frozen=True)

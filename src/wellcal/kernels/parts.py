@@ -8,10 +8,11 @@ from functools import lru_cache
 from typing import Any, ClassVar, cast
 from weakref import WeakValueDictionary
 
+from wellcal._arrays.equality import ByValue
 from wellcal.kernels.proofs import Proof
 
 
-class Part:
+class Part(ByValue):
     """A kernel or a metric: a frozen value that may be made of others.
 
     Attributes
@@ -28,6 +29,9 @@ class Part:
     -----
     `proof` and `pure` (and `supremum` of kernels) hold for the very class in whose body they stand. A class
     derived from it is another function: it declares its own, or nothing is known about it.
+
+    Parts of one class are equal where their fields are. One that holds an array, such as a length scale that
+    is learned, has no hash.
     """
 
     proof: ClassVar[Proof | None] = None

@@ -62,4 +62,4 @@ def confidence(y: object, pred: object) -> tuple[Array, Bernoulli]:
     # Probabilities that sum to one up to rounding may leave one of them just above it.
     largest = xp.where(largest > 1.0, xp.ones_like(largest), largest)
     correct = xp.astype(xp.astype(top, index.dtype) == index, index.dtype)
-    return correct, Bernoulli(largest)
+    return correct, Bernoulli(largest).with_index(predictions.case_index)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,17 +11,19 @@ from wellcal._arrays.deprecation import renamed_arguments, renamed_attribute
 from wellcal._arrays.namespaces import Array, is_traced, namespace, to_numpy
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import slice_rows
+from wellcal._arrays.schema import Check, described, numbers, whole
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.decompose import Targets
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
 from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.base import Kernel, Tensor
-from wellcal.measures.presentation import Presentable, Row
+from wellcal.measures.presentation import KERNEL, Presentable, Row
 from wellcal.predictions import Predictions
-from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate
+from wellcal.predictions.plain import predictions_from_dict, predictions_to_dict
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.locations import in_library_of
 from wellcal.problem.problem import check_pair_kernel, outline
@@ -29,7 +32,7 @@ LARGEST = 8192
 """Cases whose n x n matrices are still stored: 512 MiB each."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LocalDiscrepancy(Presentable):
     """Discrepancies at predictions.
 
@@ -62,10 +65,23 @@ class LocalDiscrepancy(Presentable):
         return len(self.locations)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, ready for JSON, but for the predictions themselves."""
-        found = super().to_dict()
-        del found["locations"]
-        return found
+        """All of it as plain values, ready for JSON."""
+        return {**super().to_dict(), "locations": predictions_to_dict(self.locations)}
+
+    def check_stored(self, name: str) -> None:
+        self._check_lengths(name, "locations", len(self.locations), "values")
+
+    @classmethod
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """What is stored of it."""
+        return {
+            "values": numbers(),
+            "locations": predictions_from_dict,
+            "regularisation": positive_number,
+            "n_samples": whole(least=1),
+            **KERNEL,
+            "provenance": described({}),
+        }
 
     def _headline(self) -> str:
         text = f"local discrepancy at {len(self)} predictions"
@@ -169,7 +185,11 @@ def local_discrepancy(
             "weights cases, the kernel on targets compares distributions"
         )
     ridge = n**-0.25 if regularisation is None else float(positive_number(regularisation, "regularisation"))
-    where = predictions if locations is None else in_library_of(predictions, as_predictions(locations))
+    where = (
+        predictions
+        if locations is None
+        else in_library_of(predictions, converted_argument(locations, "locations"))
+    )
     notes = Notes()
     engine = choose_engine("auto", outline(targets.values, predictions, chosen))
     weights = _weights(factors.predictions, predictions, where, n * ridge, engine, expectations, notes)

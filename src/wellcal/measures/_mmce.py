@@ -9,6 +9,7 @@ from wellcal.kernels import Delta, ExpDistance, Kernel, TotalVariation
 from wellcal.measures._confidence import confidence
 from wellcal.measures._skce import kce
 from wellcal.measures.estimate import Estimate
+from wellcal.predictions.cases import per_case
 
 LENGTHSCALE = 0.4
 """Of the Laplacian kernel on confidences.
@@ -65,4 +66,5 @@ def mmce(
     correct, top = confidence(y, pred)
     if kernel is None:
         kernel = 0.5 * (ExpDistance(TotalVariation(), lengthscale=LENGTHSCALE) @ Delta())
-    return replace(kce(correct, top, kernel=kernel, weights=weights, engine=engine), name="MMCE")
+    counted = per_case(weights, "weights", y, pred)
+    return replace(kce(correct, top, kernel=kernel, weights=counted, engine=engine), name="MMCE")

@@ -17,6 +17,7 @@ from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions.base import as_generator
+from wellcal.predictions.cases import per_case
 from wellcal.problem.problem import Problem, prepare, some_cases
 from wellcal.problem.weights import WeightSums, check_weights, effective_size, weighted_problem
 
@@ -107,6 +108,7 @@ def skce(
     problem = prepare(y, pred, kernel, expectations=expectations)
     runner = choose_engine(engine, problem)
     if weights is not None:
+        weights = per_case(weights, "weights", y, pred)
         return estimate_weighted(problem, runner, weights, estimator)
     if estimator == "block":
         return estimate_blocks(problem, runner, block_size, rng)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Self, cast
+from typing import Any
 
-import numpy as np
 from scipy import special
 
 from wellcal._arrays.checks import probability
 from wellcal._arrays.namespaces import Array, is_array, is_traced, on_first_jax_array, shown, to_numpy
+from wellcal._arrays.schema import Check, described, listed, number, optional, text, whole
 from wellcal.kernels.base import Kernel
-from wellcal.kernels.plain import kernel_from_dict
-from wellcal.measures.presentation import Presentable, Row
+from wellcal.measures.presentation import KERNEL, Presentable, Row
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class WhenAsked:
         owner.__dict__["provenance"] = value
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Estimate(Presentable):
     """An estimate of a calibration error.
 
@@ -81,6 +81,8 @@ class Estimate(Presentable):
     0.25
     >>> round(estimate.confidence_interval().low, 6)
     0.152002
+    >>> Estimate.from_json(estimate.to_json()) == estimate
+    True
     """
 
     value: Array
@@ -110,30 +112,23 @@ class Estimate(Presentable):
         return Interval(float(self) - half, float(self) + half, level)
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any], *, kernel: Kernel | None = None) -> Self:
-        """The estimate that `to_dict` described, its numbers as floats and its arrays as NumPy's.
-
-        Parameters
-        ----------
-        plain
-            What `to_dict` returned.
-        kernel
-            The kernel, where `plain` does not have it: one that holds a function is only described there.
-
-        Examples
-        --------
-        >>> estimate = Estimate(0.25, 0.05, "SKCE", "unbiased", 100)
-        >>> Estimate.from_dict(estimate.to_dict()) == estimate
-        True
-        """
-        values: dict[str, Any] = {}
-        for name, item in plain.items():
-            if name in ("value", "standard_error"):
-                values[name] = None if item is None else float(item)
-            elif name not in ("kernel", "kernel_text"):
-                values[name] = np.asarray(cast("list[Any]", item)) if isinstance(item, list) else item
-        known = None if plain.get("kernel") is None else kernel_from_dict(plain["kernel"])
-        return cls(kernel=kernel if known is None else known, **values)
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """What is stored of an estimate."""
+        any_number = number(infinite=True, nan=True)
+        shown = {
+            "lowered": listed(text),
+            "expectation_error": any_number,
+            "dropped": whole(least=0),
+        }
+        return {
+            "value": any_number,
+            "standard_error": optional(any_number),
+            "name": text,
+            "estimator": text,
+            "n_samples": whole(least=0),
+            **KERNEL,
+            "provenance": described(shown),
+        }
 
     # -- for people --------------------------------------------------------------------------
 
@@ -150,7 +145,7 @@ class Estimate(Presentable):
         if self.kernel is not None:
             rows.append(("kernel", repr(self.kernel)))
         if "lowered" in self.provenance:
-            error = self.provenance["expectation_error"]
+            error = self.provenance.get("expectation_error", math.nan)
             known = "no error estimate" if math.isnan(error) else f"estimated error {error:.1e}"
             rows.append(("expectations", f"numerical, {known}; {'; '.join(self.provenance['lowered'])}"))
         if self.provenance.get("dropped"):

@@ -5,26 +5,46 @@ from __future__ import annotations
 import html
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from wellcal._arrays.namespaces import is_array, to_numpy
+from wellcal._arrays.equality import ByValue, same
+from wellcal._arrays.files import write_whole
+from wellcal._arrays.namespaces import is_array, is_traced, to_numpy
+from wellcal._arrays.schema import (
+    Check,
+    Schema,
+    anything,
+    as_it_is,
+    optional,
+    parse_json,
+    read_json,
+    reading,
+    text,
+)
 from wellcal.kernels.base import Kernel
-from wellcal.kernels.plain import kernel_to_dict
+from wellcal.kernels.plain import kernel_to_dict, read_kernel
 
 Row = tuple[str, str]
 
 _TINY = float(np.finfo(float).tiny)
 
 
-class Presentable:
+class Presentable(ByValue):
     """A result: a dataclass that says in a few methods what it found, and is shown like all others.
 
     `_headline` is its first line; `_points` are sentences below it, where there are any; `_rows` are names
     and what belongs to them. Dataclasses that derive from it are made with ``repr=False``.
+
+    Two results of one class are equal where they say the same: where all that `to_dict` writes is, and the
+    kernels are. So a result that was stored as JSON is equal to the one that is read from it.
+
+    `checks` has a check for each key that `to_dict` writes, with which `from_dict` reads it; without them a
+    result cannot be read again. `not_read` are the keys that say what other keys say too.
 
     Examples
     --------
@@ -44,6 +64,12 @@ class Presentable:
     >>> Found(3.0).to_dict()
     {'value': 3.0}
     """
+
+    not_read: ClassVar[tuple[str, ...]] = ()
+    added: ClassVar[Mapping[str, Any]] = {}
+    """Keys that earlier versions did not write, and what their fields were."""
+    called: ClassVar[Mapping[str, str]] = {}
+    """Fields by the key that stands for them, where it is not their name."""
 
     def _headline(self) -> str:
         raise NotImplementedError
@@ -80,6 +106,101 @@ class Presentable:
     def to_json(self, **options: Any) -> str:
         """`to_dict` as JSON; `options` are those of ``json.dumps``."""
         return json.dumps(self.to_dict(), **options)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_json` to a file, which is there in full or not at all."""
+        write_whole(path, self.to_json(allow_nan=False, indent=2) + "\n")
+
+    # -- read again --------------------------------------------------------------------------
+
+    @classmethod
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """Checks of the keys that are read; `kernel` is handed on to results within this one."""
+        raise TypeError(f"{cls.__name__} is written for others to read, and cannot be read again")
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any], *, kernel: Kernel | None = None) -> Self:
+        """The result that `to_dict` described: numbers as floats, arrays as NumPy's.
+
+        Parameters
+        ----------
+        plain
+            What `to_dict` returned. Everything in it is checked; errors name the key.
+        kernel
+            The kernel, where plain values cannot hold it because there is a function in it; None leaves it
+            out.
+        """
+        with reading(f"a stored {cls.__name__}"):
+            return cls.read(plain, kernel=kernel)
+
+    @classmethod
+    def from_json(cls, given: str | bytes, *, kernel: Kernel | None = None) -> Self:
+        """The result that `to_json` wrote; `kernel` as in `from_dict`."""
+        with reading(f"a stored {cls.__name__}"):
+            return cls.read(parse_json(given), kernel=kernel)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, kernel: Kernel | None = None) -> Self:
+        """The result that `save` wrote; `kernel` as in `from_dict`."""
+        with reading(f"a stored {cls.__name__}", os.fspath(path)):
+            return cls.read(read_json(path), kernel=kernel)
+
+    @classmethod
+    def read(cls, plain: Any, name: str = "", *, kernel: Kernel | None = None) -> Self:
+        """The same for results within others; errors name the key alone."""
+        aside = dict.fromkeys(cls.not_read, anything)
+        may_be_missing = {**dict.fromkeys(cls.not_read), **cls.added}
+        values = Schema({**cls.checks(kernel), **aside}, may_be_missing)(plain, name)
+        if "kernel" in values:
+            path = f"{name}.kernel" if name else "kernel"
+            values["kernel"] = read_kernel(values["kernel"], values.pop("kernel_text"), kernel, path)
+        result = cls(**{cls.called.get(key, key): values[key] for key in values if key not in cls.not_read})
+        result.check_stored(name)
+        return result
+
+    def check_stored(self, name: str) -> None:
+        """Refuse fields that do not go together."""
+
+    def _check_lengths(self, name: str, as_many_as: str, length: int, *keys: str) -> None:
+        for key in keys:
+            found = len(getattr(self, key))
+            if found != length:
+                path = f"{name}.{key}" if name else key
+                raise ValueError(f"{path} must have as many entries as {as_many_as}, {length}, found {found}")
+
+    # -- compared ----------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(other) is not type(self):
+            return False if is_array(other) else NotImplemented
+        names = [field.name for field in fields(cast("Any", self)) if field.compare]
+        return all(same(_compared(getattr(self, name)), _compared(getattr(other, name))) for name in names)
+
+    def __hash__(self) -> int:
+        """From texts and whole numbers: equal results have the same, arrays and dictionaries none."""
+        values = [getattr(self, field.name) for field in fields(cast("Any", self)) if field.compare]
+        return hash((type(self), *(value for value in values if isinstance(value, (str, int)))))
+
+
+def within(cls: type[Presentable], kernel: Kernel | None) -> Check:
+    """The check of a result inside of another one, which may have the same kernel."""
+    return lambda plain, name: cls.read(plain, name, kernel=kernel)
+
+
+KERNEL: Mapping[str, Check] = {"kernel": as_it_is, "kernel_text": optional(text)}
+"""Checks of what `to_dict` writes about a kernel."""
+
+
+def _compared(value: Any) -> Any:
+    """What of a field takes part in a comparison: kernels themselves, the rest as it is written."""
+    if isinstance(value, Kernel) or is_traced(value):
+        return value
+    try:
+        return plain(value)
+    except Exception:  # values that cannot be looked at are compared as objects
+        return value
 
 
 def pvalue_text(pvalue: float) -> str:

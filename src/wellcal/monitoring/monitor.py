@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from wellcal._arrays.checks import probability, whole_number
-from wellcal._arrays.chunks import rows_within
+from wellcal._arrays.chunks import check_size, rows_within
 from wellcal._arrays.deprecation import renamed_attribute
-from wellcal._arrays.files import write_whole
+from wellcal._arrays.files import InUseError, locked, write_whole
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.ownership import own_copy
+from wellcal._arrays.schema import parse_json, reading
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.resampling.targets import draw_targets, why_not_resampled
@@ -23,10 +26,10 @@ from wellcal.hypotests.tails import SMALLEST
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import text_rows
 from wellcal.monitoring.bets import ETAS, log_bets, past_witness
-from wellcal.monitoring.state import State, generator_from_dict, generator_to_dict
+from wellcal.monitoring.state import FORMAT, State, generator_to_dict, read_state
 from wellcal.monitoring.status import MonitorStatus
 from wellcal.predictions import Predictions, Samples
-from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import as_generator, check_inputs
 from wellcal.predictions.batches import concatenate
 from wellcal.predictions.spaces import check_one_space
@@ -36,8 +39,8 @@ from wellcal.problem.problem import check_pair_kernel, outline
 MEMORY = 1000
 """Past cases that the witness is made of at most."""
 
-_FORMAT = "wellcal monitor 2"
-_EARLIER = "wellcal monitor 1"  # said n_cases
+_WHAT = "the state of a monitor"
+_WAIT = 10.0  # seconds for another process that saves; it takes milliseconds
 _TOGETHER = 64  # cases that are handled at a time, at most
 
 
@@ -143,6 +146,7 @@ class Monitor:
         self.warmup = whole_number(warmup, "warmup", least=2)
         self.draws = whole_number(draws, "draws", least=1)
         self.memory = whole_number(memory, "memory", least=1)
+        check_size((self.memory + 1) * (self.draws + 1), "draws", self.draws)
         self.history_size = whole_number(history, "history", least=0)
         if self.warmup > self.memory:
             raise ValueError(f"warmup must be at most memory, {self.memory}, found {self.warmup}")
@@ -151,10 +155,11 @@ class Monitor:
         chosen = None if kernel is None else check_pair_kernel(kernel)
         self._reference: Predictions | None = None
         if reference is not None:
-            known = numpy_batch(as_predictions(reference))
+            known = numpy_batch(converted_argument(reference, "reference"))
             self._reference = known[:1]
             chosen = default_kernel(known, expectations=self.expectations)
         self._state = State(kernel=chosen)
+        self._files: dict[str, str] = {}  # what files held when this monitor last read or wrote them
 
     # -- where it stands ---------------------------------------------------------------------
 
@@ -229,7 +234,7 @@ class Monitor:
             Where the monitor stands then. After an error it stands where it stood before.
         """
         checked, given = check_inputs(y, pred)
-        targets, batch = to_numpy(checked), numpy_batch(given)
+        targets, batch = own_copy(to_numpy(checked)), numpy_batch(given).with_index(None)
         reason = why_not_resampled(batch)
         if reason is not None:
             raise TypeError(f"a monitor draws from the predictions: {reason}")
@@ -324,7 +329,7 @@ class Monitor:
         """All of it as plain values, ready for JSON: `from_dict` continues exactly from here."""
         options = self.expectations
         return {
-            "format": _FORMAT,
+            "format": FORMAT,
             "alpha": self.alpha,
             "warmup": self.warmup,
             "draws": self.draws,
@@ -346,39 +351,61 @@ class Monitor:
         kernel
             Only for a kernel that holds a function, which plain values cannot: the same kernel again.
         """
-        if plain.get("format") == _EARLIER:
-            plain = {**plain, "format": _FORMAT, "n_samples": plain["n_cases"]}
-        if plain.get("format") != _FORMAT:
-            raise ValueError(f"this is not the state of a monitor: format is {plain.get('format')!r}")
-        options = plain["expectations"]
-        if isinstance(options, dict):
-            options = Lowering(**cast("dict[str, Any]", options))
+        with reading(_WHAT):
+            return cls._read(plain, kernel)
+
+    @classmethod
+    def _read(cls, plain: Any, kernel: Kernel | None) -> Monitor:
+        found = read_state(plain)
+        names = ("alpha", "warmup", "memory", "history_size")
         monitor = cls(
-            alpha=plain["alpha"],
-            warmup=plain["warmup"],
-            draws=plain["draws"],
-            memory=plain["memory"],
-            history=plain["history_size"],
-            rng=generator_from_dict(plain["generator"]),
-            expectations=options,
+            alpha=found["alpha"],
+            warmup=found["warmup"],
+            draws=found["draws"],
+            memory=found["memory"],
+            history=found["history_size"],
+            rng=found["generator"],
+            expectations=found["expectations"],
         )
-        monitor._state = State.from_dict(plain, kernel)
+        monitor._state = State.of(found, kernel)
+        monitor._state.check(**{name: found[name] for name in names})
         return monitor
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a JSON file; whoever reads it sees the old state or the new one."""
-        write_whole(path, json.dumps(self.to_dict(), allow_nan=False))
+        """Write the state to a JSON file; whoever reads it sees the old state or the new one.
+
+        Two processes that monitor the same cases must not share a file: each would undo what the other has
+        seen. A file that this monitor has loaded or saved before, and that somebody else has changed since,
+        is left as it is, with an error.
+        """
+        content = json.dumps(self.to_dict(), allow_nan=False).encode()
+        where = os.path.realpath(path)
+        with locked(path, wait=_WAIT):
+            expected = self._files.get(where)
+            if expected is not None and _digest(where) not in (expected, None):
+                raise InUseError(
+                    f"{os.fspath(path)} was changed by another process since this monitor last read or wrote "
+                    "it: load it again, or save to another file"
+                )
+            write_whole(path, content)
+            self._files[where] = hashlib.sha256(content).hexdigest()
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, kernel: Kernel | None = None) -> Monitor:
         """The monitor whose state `save` wrote; `kernel` as in `from_dict`."""
-        try:
-            plain = json.loads(Path(path).read_text(encoding="utf-8"))
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path} is not the state of a monitor: {error}") from error
-        if not isinstance(plain, dict):
-            raise ValueError(f"{path} is not the state of a monitor")
-        return cls.from_dict(cast("dict[str, Any]", plain), kernel=kernel)
+        content = Path(path).read_bytes()
+        with reading(_WHAT, os.fspath(path)):
+            monitor = cls._read(parse_json(content), kernel)
+        monitor._files[os.path.realpath(path)] = hashlib.sha256(content).hexdigest()
+        return monitor
+
+
+def _digest(path: str) -> str | None:
+    """What a file holds, in short; None where it is gone."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return None
 
 
 def _log_mean(logs: NDArray) -> float:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wellcal._arrays.deprecation import renamed_attribute
+from wellcal._arrays.schema import Check, flag, number, optional, whole
+from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import Presentable, pvalue_phrase
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MonitorStatus(Presentable):
     """Where a monitor stands.
 
@@ -39,6 +42,18 @@ class MonitorStatus(Presentable):
     alarm_at: int | None
 
     n_cases = renamed_attribute("n_cases", "n_samples")
+
+    @classmethod
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """What is stored of it."""
+        return {
+            "n_samples": whole(least=0),
+            "e_value": number(least=0.0, infinite=True),
+            "log_e_value": number(),
+            "pvalue": number(least=0.0, most=1.0),
+            "alarm": flag,
+            "alarm_at": optional(whole(least=1)),
+        }
 
     def _headline(self) -> str:
         found = "no alarm" if self.alarm_at is None else f"alarm after {self.alarm_at:,} cases"

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import check_nonempty, check_same_length, one_of, real_array, whole_number
+from wellcal._arrays.checks import (
+    check_same_length,
+    described,
+    numeric_array,
+    one_of,
+    plain_array,
+    real_array,
+    whole_number,
+)
+from wellcal._arrays.chunks import check_size
 from wellcal._arrays.deprecation import warn_renamed
 from wellcal._arrays.domains import Domain, real
+from wellcal._arrays.labels import Labels, in_order_of
 from wellcal._arrays.namespaces import (
     Array,
     Namespace,
@@ -25,16 +36,34 @@ from wellcal._arrays.namespaces import (
     to_numpy,
 )
 from wellcal._arrays.ops import Ops, ops_for
+from wellcal._arrays.ownership import freeze, read_only
 from wellcal._arrays.parameters import as_library
 from wellcal.predictions import pytrees
+from wellcal.predictions.construction import keeping
 from wellcal.predictions.fields import Parameter, checked_parameters, declared_in
+from wellcal.predictions.selection import checked_index, is_mask
 
 FAMILIES: list[type[Predictions]] = []
 
 
+_GENERATORS = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, np.random.RandomState)
+
+
+def _is_seed(x: Any) -> bool:
+    whole = isinstance(x, (int, np.integer)) and not isinstance(x, (bool, np.timedelta64))
+    return whole and cast("int", x) >= 0
+
+
 def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
     """A NumPy generator from a seed, a generator (shared, not copied) or None (fresh entropy)."""
-    return np.random.default_rng(rng)
+    if rng is None or isinstance(rng, _GENERATORS) or _is_seed(rng):
+        return np.random.default_rng(rng)
+    if isinstance(rng, (list, tuple)) and rng and all(map(_is_seed, cast("list[Any]", rng))):
+        return np.random.default_rng(rng)
+    raise TypeError(
+        "rng must be a seed (a whole number, not negative), a Generator of NumPy or None, "
+        f"found {described(rng)}"
+    )
 
 
 CAPABILITIES = (
@@ -61,6 +90,14 @@ _RENAMED = {
 
 class Predictions:
     """A frozen batch of n predicted distributions of one family.
+
+    A batch is a snapshot. Parameters are copied when it is made, so that changing an array afterwards
+    changes no batch, and NumPy's copies are read-only. A tensor of PyTorch is cloned, which keeps its
+    gradients; in a training loop make predictions anew in each step.
+
+    Parameters that are columns or data frames of pandas bring their index along, and the batch remembers it:
+    what belongs to its cases and has an index too (targets, weights, groups) is matched by labels, whatever
+    its order, and an error where the labels differ. Anything without an index is taken by position.
 
     Parameters may be arrays of any supported library, and results live where the parameters do. Methods that
     take targets (`log_prob`, `cdf`) or levels (`quantile`) accept a number, or an array whose batch axis has
@@ -119,6 +156,8 @@ class Predictions:
     """Whether `log_prob` is a density; otherwise it is a probability."""
     parameter_fields: ClassVar[Mapping[str, Parameter]] = {}
     """What the fields were declared with, by name."""
+    case_index: ClassVar[Labels | None] = None
+    """Labels of the cases, an index of pandas, of a batch whose parameters had one; else None."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -133,9 +172,12 @@ class Predictions:
                 cls.array_fields = tuple(cls.parameter_fields)
         if "target_domain" in own and "continuous" not in own:
             cls.continuous = not cls.target_domain.discrete
+        if "__post_init__" in own:
+            cls.__post_init__ = keeping(own["__post_init__"])
         FAMILIES.append(cls)
         pytrees.register(cls)
 
+    @keeping
     def __post_init__(self) -> None:
         if self.parameter_fields:
             self.check_parameters(*self.parameter_fields)
@@ -148,7 +190,42 @@ class Predictions:
         given = {name: x for name, x in given.items() if x is not None or not known[name].optional}
         self.store(**checked_parameters(given, known))
 
+    # -- cases -------------------------------------------------------------------------------
+
+    def align(self, x: Any, name: str = "y") -> Any:
+        """`x` with its rows in the order of these predictions, where both have an index.
+
+        Parameters
+        ----------
+        x
+            Targets, weights, or anything else with a row for each prediction.
+        name
+            What errors call it.
+
+        Examples
+        --------
+        >>> import numpy as np, wellcal as wc
+        >>> wc.Bernoulli(np.array([0.2, 0.7])).align([0, 1])
+        [0, 1]
+        """
+        index = self.case_index
+        return x if index is None else in_order_of(index, x, name, "predictions")
+
+    def with_index(self, index: Labels | None) -> Self:
+        """The same predictions with these labels of cases, an index of pandas, or with none."""
+        same = self.with_fields()
+        object.__setattr__(same, "case_index", None)
+        if index is not None:
+            check_same_length(len(index), "index", len(same), "predictions")
+            object.__setattr__(same, "case_index", index)
+        return same
+
     # -- batch behaviour ---------------------------------------------------------------------
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)  # NumPy does not pickle that an array is read-only
+        for value in state.values():
+            freeze(value)
 
     def __len__(self) -> int:
         return int(getattr(self, self.array_fields[0]).shape[0])
@@ -156,21 +233,25 @@ class Predictions:
     def __getitem__(self, index: Any) -> Self:
         """Sub-batch by slice, integer array or boolean mask; an integer gives a batch of one."""
         n = len(self)
-        if isinstance(index, (int, np.integer)):
+        if isinstance(index, (int, np.integer)) and not isinstance(index, np.timedelta64):
             given = int(cast("int", index))
             position = given + n if given < 0 else given
             if not 0 <= position < n:
                 raise IndexError(f"prediction {given} of a batch of {n}")
             index = slice(position, position + 1)
         elif not isinstance(index, slice):
-            index = _checked_index(index, n)
+            index = checked_index(self.align(index, "mask") if is_mask(index) else index, n)
         elif (step := cast("slice[Any, Any, Any]", index).step) is not None and step < 0:
             index = np.arange(n)[index]  # not every library can step backwards
 
         def rows(array: Array) -> Array:
             return take_rows(array, index)
 
-        return self.map_arrays(rows)
+        chosen = self.map_arrays(rows)
+        if self.case_index is not None:
+            positions: Any = cast("Any", index) if isinstance(index, slice) else to_numpy(index)
+            object.__setattr__(chosen, "case_index", self.case_index[positions])
+        return chosen
 
     def __iter__(self) -> Iterator[Self]:
         return (self[i] for i in range(len(self)))
@@ -187,11 +268,13 @@ class Predictions:
         return self.with_fields(**changed)
 
     def with_fields(self, **changed: Any) -> Self:
-        """The same batch with some of its fields replaced; values are not checked again."""
+        """The same batch with some of its fields replaced; values are neither checked again nor copied."""
         clone = object.__new__(type(self))
         for field in fields(self):  # pyright: ignore[reportArgumentType]  # subclasses are dataclasses
             value = changed[field.name] if field.name in changed else getattr(self, field.name)
-            object.__setattr__(clone, field.name, value)
+            object.__setattr__(clone, field.name, read_only(value))
+        if self.case_index is not None:
+            object.__setattr__(clone, "case_index", self.case_index)
         return clone
 
     def store(self, **values: Any) -> None:
@@ -286,10 +369,11 @@ class Predictions:
         Targets become a floating array ``(n,)`` or ``(n, d)``, in the library and on the device of the
         predictions, with values in their `target_domain`.
         """
+        y = self.align(y, name)
         if is_array(y) and namespace(y) is not self.xp:
             if is_traced(y):
                 namespace(y, self.like)  # raises: values that are not known yet cannot be moved
-            y = to_numpy(y)
+            y = to_numpy(plain_array(y, name))
         array = real_array(y, name, ndim=(1 + len(self.event_shape),), like=self.like)
         check_same_length(array.shape[0], name, len(self), "predictions")
         if tuple(array.shape[1:]) != self.event_shape:
@@ -316,7 +400,9 @@ class Predictions:
         array
             ``(n,) + event_shape``, or ``(size, n) + event_shape``.
         """
-        drawn = self.draw(as_generator(rng), 1 if size is None else whole_number(size, "size", least=0))
+        count = 1 if size is None else whole_number(size, "size", least=0)
+        check_size(count * len(self) * math.prod(self.event_shape), "size", count)
+        drawn = self.draw(as_generator(rng), count)
         return self._out(drawn if size is not None else drawn[0])
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:
@@ -345,11 +431,14 @@ class Predictions:
         """Argument of `log_prob`, `cdf` or `quantile`: a number, or an array that ends in the batch shape."""
         like = self.like
         xp = namespace(like)
+        k = len(self.event_shape) if event_ndim is None else event_ndim
+        if self.case_index is not None and getattr(x, "ndim", 0) == 1 + k:
+            x = self.align(x, name)
+        given = numeric_array(x, name)
         # A number or list has no precision of its own: it takes that of the parameters.
-        array = asarray(x, xp=xp, device=device_of(like), dtype=None if is_array(x) else like.dtype)
+        array = asarray(given, xp=xp, device=device_of(like), dtype=None if is_array(x) else like.dtype)
         if not xp.isdtype(array.dtype, "real floating"):
             array = xp.astype(array, like.dtype)
-        k = len(self.event_shape) if event_ndim is None else event_ndim
         wanted = (len(self), *self.event_shape[:k])
         if array.ndim == k == 0:
             return array
@@ -359,27 +448,12 @@ class Predictions:
         return array
 
 
-def _checked_index(index: Any, n: int) -> Array:
-    """A list, integer array or mask as an array without negative entries."""
-    index = index if is_array(index) else np.asarray(index, dtype=None if len(index) else int)
-    if index.ndim != 1:
-        raise IndexError("predictions are indexed along one axis: give a slice, a mask or a list")
-    xp = namespace(index)
-    if xp.isdtype(index.dtype, "bool"):
-        check_same_length(index.shape[0], "mask", n, "predictions")
-        return index
-    if not xp.isdtype(index.dtype, "integral"):
-        raise IndexError(f"predictions are indexed by whole numbers or a mask, found dtype {index.dtype}")
-    index = xp.where(index < 0, index + n, index)
-    # Not every library notices: JAX returns the last row for an index beyond it.
-    if not is_traced(index) and not bool(xp.all((index >= 0) & (index < n))):
-        raise IndexError(f"an index is outside of a batch of {n} predictions")
-    return index
-
-
 def nonempty(batch: Predictions) -> None:
     """Reject a batch without predictions."""
-    check_nonempty(len(batch), type(batch).__name__)
+    if len(batch) == 0:
+        fields = (*batch.batch_fields, *batch.parameter_fields)
+        name = batch.parameter_fields[fields[0]].called or fields[0] if not batch.batch_fields else fields[0]
+        raise ValueError(f"{type(batch).__name__} is empty: at least one row is needed in {name}")
 
 
 def keeps_distribution(derived: type, base: type) -> bool:
@@ -431,11 +505,11 @@ def check_inputs(y: object, pred: object, name: str = "pred") -> tuple[Array, Pr
     check_truth_first(y, name)
     if isinstance(pred, Predictions):
         nonempty(pred)
-        return pred.check_targets(y), pred
-    from wellcal.predictions.adapters import as_predictions  # it needs all families, which are made here
+        return pred.check_targets(pred.align(y)), pred
+    from wellcal.predictions.adapters import converted_argument  # it needs all families, which are made here
 
-    predictions = as_predictions(pred)
-    return predictions.check_targets(y), predictions
+    predictions = converted_argument(pred, name)
+    return predictions.check_targets(predictions.align(y)), predictions
 
 
 def check_truth_first(y: object, name: str = "pred") -> None:

@@ -65,7 +65,16 @@ def concatenate(batches: Sequence[Predictions], names: Sequence[str], what: str)
         if arrays[0] is not None:
             _check_rows_alike(arrays, names, what, field)
             changed[field] = concat_rows(same_dtype(arrays))
-    return first.with_fields(**changed)
+    return _with_labels(first.with_fields(**changed), batches)
+
+
+def _with_labels(joined: Predictions, batches: Sequence[Predictions]) -> Predictions:
+    """The labels of all cases, where all have some; labels of a part of them say nothing of the rest."""
+    indexes: list[Any] = [batch.case_index for batch in batches]
+    if all(index is None for index in indexes):
+        return joined
+    known = all(index is not None for index in indexes)
+    return joined.with_index(indexes[0].append(indexes[1:]) if known else None)
 
 
 def _check_shared(batches: Sequence[Predictions], names: Sequence[str], what: str) -> None:

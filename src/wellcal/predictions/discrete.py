@@ -6,9 +6,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import check_ndim, check_rows, check_same_length, real_array
+from wellcal._arrays.checks import (
+    check_ndim,
+    check_rows,
+    check_same_length,
+    is_missing,
+    label_array,
+    one_of,
+    plain_array,
+    real_array,
+)
 from wellcal._arrays.domains import Domain, simplex, unit_interval
-from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array, is_traced, namespace, to_numpy
+from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_traced, namespace, to_numpy
+from wellcal._arrays.ownership import own_copy
 from wellcal._arrays.parameters import as_library
 from wellcal._arrays.special import (
     draw_index,
@@ -18,7 +28,7 @@ from wellcal._arrays.special import (
     quiet,
     table_quantile,
 )
-from wellcal.predictions.base import Predictions
+from wellcal.predictions.base import CAPABILITIES, Predictions
 from wellcal.predictions.fields import family, parameter
 
 _labels = Domain("labels", discrete=True)
@@ -191,11 +201,7 @@ class Categorical(Predictions):
         """`y` as an array: of NumPy where labels are looked up, else of the predictions' library."""
         if is_traced(y):
             return y
-        if not is_array(y):
-            try:
-                y = np.asarray(y)
-            except ValueError:
-                raise ValueError(f"{name} is ragged: its rows have different lengths") from None
+        y = np.asarray(y) if isinstance(y, (str, bytes)) else label_array(self.align(y, name), name)
         if self.classes is None and self.support is None:
             if namespace(y) is namespace() and y.dtype.kind not in "biuf":
                 raise TypeError(
@@ -203,7 +209,10 @@ class Categorical(Predictions):
                     "give the labels to Categorical as classes="
                 )
             return as_library(y, self.like)
-        return to_numpy(y)
+        found = to_numpy(y)
+        if found.dtype.kind in "mM" and found.dtype.kind != self.labels().dtype.kind:
+            raise TypeError(f"{name} must be labels as the classes are, found dtype {found.dtype}")
+        return found
 
     def _find(self, targets: Array, name: str) -> Array:
         """Indices of classes, -1 where there is no such class; leading axes are allowed."""
@@ -225,6 +234,7 @@ class Categorical(Predictions):
 
     def missing(self, what: str) -> str | None:
         """Why these predictions lack a method: names have no moments, and vectors no quantiles."""
+        one_of(what, "method of predictions", CAPABILITIES)
         if what in ("mean", "variance", "interquartile_range", "cdf", "quantile"):
             if self.classes is not None:
                 name = what.replace("_", " ")
@@ -295,9 +305,7 @@ class Categorical(Predictions):
 
 
 def _checked_labels(classes: Any, count: int) -> NDArray:
-    if isinstance(classes, str):
-        raise TypeError(f"classes must be a sequence of labels, found the one string {classes!r}")
-    array = to_numpy(classes) if is_array(classes) else np.asarray(list(classes))
+    array = own_copy(to_numpy(label_array(classes, "classes")))
     if array.ndim != 1:
         raise ValueError(
             f"classes must be 1-dimensional, found shape {array.shape}; vectors are given as support"
@@ -306,13 +314,25 @@ def _checked_labels(classes: Any, count: int) -> NDArray:
         raise ValueError(
             f"classes must have one label for each of the {count} columns of probs, found {len(array)}"
         )
-    if len(set(array.tolist())) < count:
+    items = array.tolist()
+    if missing := [k for k, label in enumerate(items) if label is not None and is_missing(label)]:
+        raise ValueError(
+            f"classes has no label in position {missing[0]}: found {items[missing[0]]!r}, which no target "
+            "equals; give the class a name"
+        )
+    try:
+        distinct = len(set(items))
+    except TypeError:
+        raise TypeError(
+            "classes must be labels such as numbers or texts: one of them cannot be hashed"
+        ) from None
+    if distinct < count:
         raise ValueError("classes must be distinct: a label occurs twice")
     return array
 
 
 def _checked_support(support: Any, count: int) -> NDArray:
-    array = real_array(to_numpy(support) if is_array(support) else support, "support", ndim=(1, 2))
+    array = real_array(to_numpy(plain_array(support, "support")), "support", ndim=(1, 2))
     if len(array) != count:
         raise ValueError(
             f"support must have one value for each of the {count} columns of probs, found {len(array)}"

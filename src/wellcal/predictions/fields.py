@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field
 from typing import Any, Literal, TypeVar, cast, dataclass_transform
 
-from wellcal._arrays.checks import check_same_length, check_same_shape, real_array
+import numpy as np
+
+from wellcal._arrays.checks import check_same_length, check_same_shape, plain_array, real_array
 from wellcal._arrays.domains import Domain, real
-from wellcal._arrays.namespaces import Array
-from wellcal._arrays.parameters import common_library, is_number, repeated, same_dtype
+from wellcal._arrays.namespaces import Array, is_array
+from wellcal._arrays.parameters import common_library, is_number, repeated, same_dtype, same_library
 
 _KEY = "wellcal parameter"
 
@@ -28,6 +30,11 @@ class Parameter:
     own_length: bool = False
     optional: bool = False
     computed: bool = False
+
+    def has_rows(self, x: object) -> bool:
+        """Whether `x` has a row for each prediction, rather than one that all of them share."""
+        shape = getattr(x, "shape", None)
+        return isinstance(shape, tuple) and len(cast("tuple[Any, ...]", shape)) >= self.ndim
 
     def check(self, array: Array, name: str) -> None:
         """Reject vectors that are too short, and values outside of the domain."""
@@ -131,6 +138,8 @@ def checked_parameters(
     of `like`, if there is one.
     """
     called = {name: specs[name].called or name for name in given}
+    given = {name: plain_array(x, called[name]) if is_array(x) else x for name, x in given.items()}
+    same_library(**{called[name]: x for name, x in given.items() if not isinstance(x, np.ndarray)})
     like = common_library(*given.values()) if like is None else like
     arrays = {
         name: real_array(x, called[name], ndim=(specs[name].ndim,), like=like)

@@ -7,11 +7,12 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import real_array
+from wellcal._arrays.checks import one_of, real_array
 from wellcal._arrays.domains import simplex
 from wellcal._arrays.namespaces import Array, NDArray, is_array, is_numpy, namespace, stop_gradient, to_numpy
+from wellcal._arrays.parameters import same_library
 from wellcal._arrays.special import bisect_quantile, draw_index, log_or_minus_infinity, on_numpy, quiet
-from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.base import CAPABILITIES, Predictions, nonempty
 from wellcal.predictions.fields import family, parameter
 from wellcal.predictions.normal import NORMAL_INTERQUARTILE_RANGE
 
@@ -117,6 +118,7 @@ class Mixture(Predictions):
 
     def missing(self, what: str) -> str | None:
         """Why this mixture lacks a method: most often because one of its components does."""
+        one_of(what, "method of predictions", CAPABILITIES)
         if what == "class_probs":
             alike = "this Mixture has no classes: its components do not predict the same ones"
             return None if self.shares_labels else alike
@@ -223,7 +225,7 @@ def _batches(components: Any) -> tuple[Predictions, ...]:
 
 def _check_compatible(components: tuple[Any, ...]) -> None:
     first = components[0]
-    namespace(*(component.like for component in components))  # two libraries are an error
+    same_library(**{f"components[{k}]": component.like for k, component in enumerate(components)})
     for k, component in enumerate(components):
         if len(component) != len(first):
             raise ValueError(
@@ -267,7 +269,7 @@ def _full_weights(weights: Any, components: tuple[Any, ...]) -> Array:
         return xp.stack([xp.full_like(row, 1.0 / count)] * count, axis=1)
     given = real_array(weights, "weights", ndim=(1, 2), like=like)
     if is_array(weights) and not is_numpy(namespace(weights)):
-        namespace(like, given)
+        same_library(components=like, weights=given)
     if tuple(given.shape) not in ((count,), (n, count)):
         raise ValueError(
             f"weights must have shape ({count},) or ({n}, {count}) for {count} components of {n} "

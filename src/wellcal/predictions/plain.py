@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
 from typing import Any, cast
 
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, is_array, to_numpy
+from wellcal._arrays.schema import Schema, as_it_is, listed, mapping, optional, text, whole
 from wellcal.predictions.base import FAMILIES, Predictions
 
 
@@ -31,20 +33,50 @@ def predictions_to_dict(batch: Predictions) -> dict[str, Any]:
     }
 
 
-def predictions_from_dict(plain: dict[str, Any]) -> Predictions:
-    """The batch again, to the last digit. Values were checked when the batch was made."""
-    batch: Any = object.__new__(_family(plain["family"], plain.get("module")))
-    for field in fields(batch):
-        object.__setattr__(batch, field.name, _restore(plain["fields"][field.name]))
+_LONGEST_TEXT = 1 << 20  # bytes of one entry of an array
+_BATCH = Schema({"family": text, "module": optional(text), "fields": mapping}, {"module": None})
+_ARRAY = Schema(
+    {"dtype": text, "shape": listed(whole(least=0)), "values": listed(as_it_is)},
+)
+
+
+def predictions_from_dict(plain: Any, name: str = "predictions") -> Predictions:
+    """The batch again, to the last digit, and checked as when it was made."""
+    found = _BATCH(plain, name)
+    cls = _family(found["family"], found["module"], name)
+    known = fields(cast("Any", cls))
+    declared = cls.parameter_fields
+    schema = Schema({field.name: _array if field.name in declared else _restore for field in known})
+    given = schema(found["fields"], f"{name}.fields")
+    batch: Any = object.__new__(cls)
+    for field in known:
+        object.__setattr__(batch, field.name, given[field.name] if field.init else None)
+    try:
+        batch.__post_init__()
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise ValueError(f"{name}.fields are not those of a {cls.__name__}: {error}") from error
+    # Checks may round: what was stored is kept where it is what they return.
+    for field in known:
+        if field.init and _nearly(given[field.name], getattr(batch, field.name)):
+            object.__setattr__(batch, field.name, given[field.name])
     return batch
 
 
-def _family(name: str, module: str | None) -> type[Predictions]:
+def _nearly(stored: Any, made: Any) -> bool:
+    if not (is_array(stored) and is_array(made)) or made.dtype.kind != "f":
+        return False
+    alike = stored.dtype == made.dtype and stored.shape == made.shape
+    return alike and np.allclose(stored, made, rtol=1e-12, atol=0.0)
+
+
+def _family(family: str, module: str | None, name: str) -> type[Predictions]:
     """The family of that name, defined last; of those in the same module, where there are some."""
-    found = [family for family in FAMILIES if family.__name__ == name]
+    found = [each for each in FAMILIES if each.__name__ == family]
     if not found:
-        raise ValueError(f"there is no family {name!r}; import the module that defines it first")
-    return ([family for family in found if family.__module__ == module] or found)[-1]
+        raise ValueError(
+            f"{name}.family: there is no family {family!r}; import the module that defines it first"
+        )
+    return ([each for each in found if each.__module__ == module] or found)[-1]
 
 
 def array_to_dict(array: Any) -> dict[str, Any]:
@@ -61,9 +93,35 @@ def array_to_dict(array: Any) -> dict[str, Any]:
     return {"dtype": dtype, "shape": list(values.shape), "values": values.ravel().tolist()}
 
 
-def array_from_dict(plain: dict[str, Any]) -> NDArray:
-    """The array again, as NumPy's."""
-    return np.array(plain["values"], dtype=np.dtype(plain["dtype"])).reshape(plain["shape"])
+def array_from_dict(plain: Any, name: str = "array") -> NDArray:
+    """The array again, as NumPy's.
+
+    Examples
+    --------
+    >>> array_from_dict({"dtype": "<f8", "shape": [3], "values": [1.0, 2.0]}, "targets")
+    Traceback (most recent call last):
+    ValueError: targets.values must have 3 entries, as its shape has, found 2
+    """
+    found = _ARRAY(plain, name)
+    values, size = found["values"], math.prod(found["shape"])
+    if len(values) != size:
+        raise ValueError(f"{name}.values must have {size} entries, as its shape has, found {len(values)}")
+    try:
+        dtype = np.dtype(found["dtype"])
+        if dtype.kind not in "biufUO" or dtype.itemsize > _LONGEST_TEXT:
+            raise TypeError("it must be a type of numbers, of texts or of both")
+        allowed = (str, int, float) if dtype.kind in "UO" else (int, float)
+        if not all(isinstance(item, allowed) for item in values):
+            raise TypeError("some of them are of another type")
+        array: Any = np.empty(size, dtype=dtype)
+        array[:] = values
+        if dtype.kind != "f" and array.tolist() != list(values):
+            raise ValueError("some of them are too long or too large")
+        if any(isinstance(item, float) and not math.isfinite(item) for item in array.tolist()):
+            raise ValueError("some of them are not finite")
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name}.values do not fit {name}.dtype, {found['dtype']!r}: {error}") from None
+    return array.reshape(found["shape"])
 
 
 def _plain(value: Any) -> Any:
@@ -80,10 +138,13 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a parameter of type {type(value).__name__} cannot be written as JSON")
 
 
-def _restore(value: Any) -> Any:
+_array = optional(array_from_dict)
+
+
+def _restore(value: Any, name: str) -> Any:
     if isinstance(value, list):
-        return tuple(_restore(item) for item in cast("list[Any]", value))
+        return tuple(_restore(item, f"{name}[{i}]") for i, item in enumerate(cast("list[Any]", value)))
     if not isinstance(value, dict):
         return value
-    members = cast("dict[str, Any]", value)
-    return predictions_from_dict(members) if "family" in members else array_from_dict(members)
+    members = mapping(value, name)
+    return predictions_from_dict(members, name) if "family" in members else array_from_dict(members, name)

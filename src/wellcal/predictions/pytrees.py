@@ -41,7 +41,7 @@ def _register(jax: Any, family: Any) -> None:
         dynamic = family.array_fields + family.batch_fields
         children = tuple(getattr(batch, name) for name in names() if name in dynamic)
         static = tuple(_Static(getattr(batch, name)) for name in names() if name not in dynamic)
-        return children, static
+        return children, (*static, _Static(batch.case_index))
 
     def unflatten(static: tuple[Any, ...], children: tuple[Any, ...]) -> Any:
         batch = object.__new__(family)
@@ -49,6 +49,8 @@ def _register(jax: Any, family: Any) -> None:
         rest, leaves = iter(static), iter(children)
         for name in names():
             object.__setattr__(batch, name, next(leaves) if name in dynamic else next(rest).value)
+        if (index := next(rest).value) is not None:
+            object.__setattr__(batch, "case_index", index)
         return batch
 
     jax.tree_util.register_pytree_node(family, flatten, unflatten)
@@ -61,8 +63,8 @@ class _Static:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Static) and bool(
-            np.array_equal(np.asarray(self.value), np.asarray(other.value))
+        return isinstance(other, _Static) and (
+            self.value is other.value or bool(np.array_equal(np.asarray(self.value), np.asarray(other.value)))
         )
 
     def __hash__(self) -> int:

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import check_rows, real_array
+from wellcal._arrays.checks import check_rows, one_of, plain_array, real_array
 from wellcal._arrays.domains import Domain
-from wellcal._arrays.namespaces import Array, NDArray, is_array, is_traced, to_numpy
+from wellcal._arrays.namespaces import Array, NDArray, is_traced, to_numpy
 from wellcal._arrays.special import draw_index, gather, integer_dtype
-from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.base import CAPABILITIES, Predictions, nonempty
 from wellcal.predictions.fields import family, parameter
 
 
@@ -47,7 +47,7 @@ class Quantiles(Predictions):
     target_domain: ClassVar[Domain] = Domain("bins")
 
     def __post_init__(self) -> None:
-        levels = real_array(to_numpy(self.levels) if is_array(self.levels) else self.levels, "levels")
+        levels = real_array(to_numpy(plain_array(self.levels, "levels")), "levels")
         levels = levels.astype(np.float64)
         if len(levels) == 0:
             raise ValueError("levels is empty: at least one level is needed")
@@ -140,6 +140,7 @@ class Quantiles(Predictions):
 
     def missing(self, what: str) -> str | None:
         """Why these predictions lack a method: their levels may not reach the middle."""
+        one_of(what, "method of predictions", CAPABILITIES)
         low, high = self._middle()
         if what == "interquartile_range" and low >= high:
             return "these Quantiles have no interquartile range: no two levels span the middle half"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -11,7 +12,7 @@ from wellcal._arrays.domains import simplex
 from wellcal._arrays.namespaces import Array, NDArray, is_array, namespace, to_numpy
 from wellcal._arrays.parameters import common_library
 from wellcal._arrays.special import draw_index, table_quantile
-from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.base import CAPABILITIES, Predictions, nonempty
 from wellcal.predictions.fields import family, parameter
 
 
@@ -85,7 +86,10 @@ class Samples(Predictions):
         """Targets as a floating array ``(n,)`` or ``(n, d)``, or as an array ``(n,)`` of objects."""
         if not self.holds_objects:
             return super().check_targets(y, name)
-        items: list[Any] = list(cast("Any", y))
+        y = self.align(y, name)
+        if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
+            raise TypeError(f"{name} must be one object for each prediction, found {type(y).__name__}")
+        items: list[Any] = list(cast("Iterable[Any]", y))
         check_same_length(len(items), name, len(self), "predictions")
         array = np.empty(len(items), dtype=object)
         for i, item in enumerate(items):
@@ -108,6 +112,7 @@ class Samples(Predictions):
 
     def missing(self, what: str) -> str | None:
         """Why these predictions lack a method: objects can only be sampled, and vectors have no quantiles."""
+        one_of(what, "method of predictions", CAPABILITIES)
         if self.holds_objects and what != "sample":
             return f"Samples of objects have no {what.replace('_', ' ')}"
         if self.event_shape != () and what in ("cdf", "quantile"):
@@ -164,15 +169,26 @@ def _values(values: Any, like: Array | None) -> Array:
             check_ndim(values, "values", (2,))
             return values.astype(object)
         return real_array(values, "values", ndim=(2, 3), like=like)
+    if not isinstance(values, Iterable) or isinstance(values, (str, bytes, dict, set, frozenset)):
+        kind = cast("Any", values).__class__.__name__
+        raise TypeError(f"values must be an array or rows of samples, found {kind}")
+    values = cast("Any", values)
     try:
-        numeric = np.asarray(values).dtype.kind in "biufc"
+        numeric = np.asarray(values).dtype.kind not in "OUS"
     except ValueError:
         numeric = False  # rows of different lengths, or objects that are sequences themselves
     return real_array(values, "values", ndim=(2, 3), like=like) if numeric else _object_table(values)
 
 
 def _object_table(values: Any) -> NDArray:
-    rows: list[list[Any]] = [list(row) for row in values]
+    rows: list[list[Any]] = []
+    for i, row in enumerate(values):
+        if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):
+            raise TypeError(
+                f"values must hold a row of samples for each prediction, found {row!r} as row {i}; "
+                "one sample each is [[sample], ...]"
+            )
+        rows.append(list(cast("Iterable[Any]", row)))
     sizes = {len(row) for row in rows}
     if len(sizes) > 1:
         short = next(i for i, row in enumerate(rows) if len(row) != len(rows[0]))

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from wellcal._arrays.chunks import check_size
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -21,7 +22,7 @@ from wellcal._arrays.special import draw_index, integer_dtype
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.lowering import in_numpy
 from wellcal.predictions import Predictions, Quantiles, Samples
-from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import as_generator
 from wellcal.predictions.spaces import check_one_space
 
@@ -67,7 +68,7 @@ def as_locations(given: object, predictions: Predictions, rng: int | np.random.G
     where, targets = cast("tuple[Any, Any]", given)
     if isinstance(targets, Predictions):
         raise TypeError("locations must be (predictions, targets), found predictions as the second entry")
-    batch = in_library_of(predictions, as_predictions(where))
+    batch = in_library_of(predictions, converted_argument(where, "locations"))
     check_one_space([predictions, batch], ["pred", "the predictions of locations"])
     return Locations(batch, batch.check_targets(targets, "the targets of locations"))
 
@@ -94,6 +95,7 @@ def draw_locations(
     """
     if count < 1:
         raise ValueError(f"locations must be at least one, found {count}")
+    check_size(count * len(predictions), "locations", count)
     if is_traced(predictions.like):
         raise TypeError(
             "locations cannot be drawn from predictions that jax.jit traces; draw them outside, or give "

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from wellcal._arrays.checks import check_rows, check_same_length, real_array
+from wellcal._arrays.checks import check_rows, check_same_length, plain_array, real_array
 from wellcal._arrays.namespaces import (
     Array,
     asarray,
@@ -53,7 +53,7 @@ def check_weights(weights: object, n: int, like: Array, *, at_least: int = 1) ->
     if is_array(weights) and model is not None and namespace(weights) is not namespace(model):
         if is_traced(weights):
             namespace(weights, model)  # an error: values that are not known yet cannot be moved
-        weights = to_numpy(weights)
+        weights = to_numpy(plain_array(weights, "weights"))
     array = widen(real_array(weights, "weights", like=model))
     check_same_length(int(array.shape[0]), "weights", n, "predictions")
     check_rows(

@@ -5,24 +5,39 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from wellcal._arrays.checks import one_of, positive_number
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.namespaces import is_traced, to_numpy
+from wellcal._arrays.schema import (
+    Schema,
+    flag,
+    listed,
+    mapping,
+    number,
+    optional,
+    read_json,
+    reading,
+    short,
+    text,
+    whole,
+    word,
+)
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering, in_numpy
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
+from wellcal.measures import presentation
 from wellcal.predictions import Mixture
-from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_inputs
 from wellcal.scaling.fitting import Fitted, fit_calibration, fit_likelihood
 from wellcal.scaling.temperature import apply_temperature, check_supported, family_name
 
 OBJECTIVES = ("nll", "skce")
 _KIND, _VERSION = "wellcal.TemperatureScaling", 1
+_WHAT = "a stored TemperatureScaling"
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -176,12 +191,12 @@ class TemperatureScaling:
         Predictions
         """
         self._check_fitted("transform")
-        predictions = as_predictions(pred)
+        predictions = converted_argument(pred, "pred")
         check_supported(predictions)
         if family_name(predictions) != self.family_:
             raise TypeError(
-                f"the temperature was fitted to {self.family_}, found {family_name(predictions)}; fit a "
-                "TemperatureScaling for each family"
+                f"pred must be {self.family_}, as the temperature was fitted to, found "
+                f"{family_name(predictions)}; fit a TemperatureScaling for each family"
             )
         return apply_temperature(predictions, self.temperature_)
 
@@ -219,8 +234,8 @@ class TemperatureScaling:
             "bounds": list(self.bounds),
             "temperature": self.temperature_,
             "objective": self.objective_,
-            "before": self.before_,
-            "after": self.after_,
+            "before": presentation.plain(self.before_),
+            "after": presentation.plain(self.after_),
             "family": self.family_,
             "by_component": self.by_component_,
             "n_samples": self.n_samples_,
@@ -230,14 +245,27 @@ class TemperatureScaling:
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Self:
         """The scaling again. A kernel that holds a function comes back as None."""
-        _check_stored(plain)
-        scaling = cls(bounds=cast("tuple[float, float]", tuple(plain["bounds"])))
-        scaling.temperature_ = float(positive_number(plain["temperature"], "temperature"))
-        scaling.objective_ = plain["objective"]
-        scaling.before_, scaling.after_ = plain["before"], plain["after"]
-        scaling.family_, scaling.n_samples_ = plain["family"], plain["n_samples"]
-        scaling.by_component_ = bool(plain.get("by_component", False))
-        scaling.kernel_ = None if plain["kernel"] is None else kernel_from_dict(plain["kernel"])
+        with reading(_WHAT):
+            return cls._read(plain)
+
+    @classmethod
+    def _read(cls, plain: Any) -> Self:
+        given = mapping(plain, "it")
+        if given.get("kind") != _KIND:
+            raise ValueError(f"kind must be {_KIND!r}, found {short(given.get('kind'))}")
+        if given.get("version") != _VERSION:
+            raise ValueError(
+                f"it was stored in version {short(given.get('version'))} of the format, and this wellcal "
+                f"reads version {_VERSION}"
+            )
+        found = _STORED(given)
+        scaling = cls(bounds=_checked_bounds(found["bounds"]))
+        scaling.temperature_ = float(found["temperature"])
+        scaling.objective_ = found["objective"]
+        scaling.before_, scaling.after_ = found["before"], found["after"]
+        scaling.family_, scaling.n_samples_ = found["family"], found["n_samples"]
+        scaling.by_component_ = found["by_component"]
+        scaling.kernel_ = found["kernel"]
         return scaling
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -247,14 +275,8 @@ class TemperatureScaling:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote."""
-        try:
-            plain = json.loads(Path(path).read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{path} is not JSON: {error}") from None
-        try:
-            return cls.from_dict(plain)
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+        with reading(_WHAT, os.fspath(path)):
+            return cls._read(read_json(path))
 
     # -- for people --------------------------------------------------------------------------
 
@@ -296,7 +318,7 @@ def numpy_data(y: object, pred: object) -> tuple[Any, Any]:
     check_supported(predictions)
     if is_traced(y, predictions.like):
         raise TypeError("fit looks at values and cannot be traced: call it outside of jax.jit and jax.grad")
-    return to_numpy(y), in_numpy(predictions)
+    return to_numpy(predictions.align(y)), in_numpy(predictions)
 
 
 def _warn_at_bound(found: Fitted, objective: str) -> None:
@@ -309,16 +331,19 @@ def _warn_at_bound(found: Fitted, objective: str) -> None:
         )
 
 
-def _check_stored(plain: Any) -> None:
-    if not isinstance(plain, dict) or cast("dict[str, Any]", plain).get("kind") != _KIND:
-        raise ValueError("this is not a stored TemperatureScaling")
-    given = cast("dict[str, Any]", plain)
-    if given.get("version") != _VERSION:
-        raise ValueError(
-            f"this TemperatureScaling was stored in version {given.get('version')!r} of the format, and "
-            f"this wellcal reads version {_VERSION}"
-        )
-    needed = ("bounds", "temperature", "objective", "before", "after", "family", "n_samples", "kernel")
-    missing = [name for name in needed if name not in given]
-    if missing:
-        raise ValueError(f"this stored TemperatureScaling has no {missing[0]}")
+_STORED = Schema(
+    {
+        "kind": text,
+        "version": whole(),
+        "bounds": listed(positive_number, length=2),
+        "temperature": positive_number,
+        "objective": word(*OBJECTIVES),
+        "before": number(infinite=True),
+        "after": number(infinite=True),
+        "family": text,
+        "by_component": flag,
+        "n_samples": whole(least=1),
+        "kernel": optional(kernel_from_dict),
+    },
+    {"by_component": False},
+)

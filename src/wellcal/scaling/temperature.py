@@ -27,7 +27,7 @@ from wellcal.predictions import (
     PowerExponential,
     Predictions,
 )
-from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.adapters import converted_argument
 
 Temperature: TypeAlias = Any
 """A positive number, or an array of one number through which gradients flow."""
@@ -99,7 +99,7 @@ def apply_temperature(pred: object, temperature: Temperature) -> Any:
     >>> apply_temperature(wc.Categorical(np.array([[0.9, 0.1]])), 2.0).probs
     array([[0.75, 0.25]])
     """
-    predictions = as_predictions(pred)
+    predictions = converted_argument(pred, "pred")
     check_supported(predictions)
     return _scaled(predictions, positive_number(temperature, "temperature"))
 
@@ -131,7 +131,8 @@ def _scaled(predictions: Predictions, T: Temperature) -> Predictions:
         return predictions.with_fields(components=tuple(_scaled(part, T) for part in predictions.components))
     rule = TEMPERATURES.find(type(predictions))
     assert rule is not None
-    return rule(predictions, T)
+    found = rule(predictions, T)
+    return found if predictions.case_index is None else found.with_index(predictions.case_index)
 
 
 @TEMPERATURES.register(Bernoulli)

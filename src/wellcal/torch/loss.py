@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from wellcal._arrays.checks import one_of
+from wellcal._arrays.checks import one_of, real_number
+from wellcal._arrays.schema import reading
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
@@ -83,7 +84,7 @@ class SKCELoss(nn.Module):
             one_of(kernel, "kernel", ("first",), or_else="or a kernel, or None")
         elif kernel is not None:
             check_pair_kernel(kernel)
-        self.weight = float(weight)
+        self.weight = real_number(weight, "weight")
         self.kernel = kernel
         self.estimator = estimator
         self.block_size = block_size
@@ -140,7 +141,8 @@ class SKCELoss(nn.Module):
 
     def set_extra_state(self, state: Any) -> None:
         """Take over what `get_extra_state` returned."""
-        self._first = None if state is None else kernel_from_dict(state)
+        with reading("the state of an SKCELoss"):
+            self._first = None if state is None else kernel_from_dict(state)
 
     def extra_repr(self) -> str:
         """Options, for the representation of a model."""

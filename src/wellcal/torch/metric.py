@@ -125,7 +125,7 @@ class CalibrationMetric(_Metric):
                 "target must be observed targets, found predictions; the order of this metric is "
                 "update(preds, target), as in torchmetrics"
             )
-        predictions = wide_predictions(preds if self.family is None else self.family(preds))
+        predictions = wide_predictions(preds if self.family is None else self.family(preds), "preds")
         checked = predictions.check_targets(widen_half(target), "target")
         check_same_length(len(predictions), "preds", int(checked.shape[0]), "target")
         device = predictions.like.device if isinstance(predictions.like, torch.Tensor) else None

@@ -8,12 +8,12 @@ from typing import Any, cast
 import torch
 
 from wellcal.predictions import Predictions
-from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.adapters import converted_argument
 
 _HALF = (torch.float16, torch.bfloat16)
 
 
-def wide_predictions(pred: object) -> Predictions:
+def wide_predictions(pred: object, name: str = "pred") -> Predictions:
     """`pred` as predictions whose parameters have at least 32 bits, with gradients.
 
     Tensors are widened before a family is made of them: its checks would refuse probabilities of 16 bits,
@@ -21,10 +21,10 @@ def wide_predictions(pred: object) -> Predictions:
     probabilities are divided by their sum.
     """
     if isinstance(pred, torch.Tensor):
-        return as_predictions(_wide_probabilities(pred))
+        return converted_argument(_wide_probabilities(pred), name)
     if isinstance(pred, tuple):
-        return as_predictions(tuple(widen_half(part) for part in cast("tuple[Any, ...]", pred)))
-    predictions = as_predictions(pred)
+        return converted_argument(tuple(widen_half(part) for part in cast("tuple[Any, ...]", pred)), name)
+    predictions = converted_argument(pred, name)
     return predictions.map_arrays(widen_half) if _is_half(predictions) else predictions
 
 

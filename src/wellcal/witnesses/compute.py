@@ -10,17 +10,19 @@ import numpy as np
 from wellcal._arrays.checks import probability, whole_number
 from wellcal._arrays.deprecation import renamed_arguments
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array
+from wellcal._arrays.ownership import own_copy
 from wellcal.engines import Engine
 from wellcal.expectations.decompose import is_objects
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.progress import Progress
 from wellcal.hypotests.resampling.targets import check_resampled, target_sets, users_form
-from wellcal.hypotests.setup import Setup, make_setup
+from wellcal.hypotests.setup import Setup, check_resamples, make_setup
 from wellcal.kernels.base import Kernel
 from wellcal.measures.by_case import Contributions, contributions
 from wellcal.measures.quantiles.checks import check_levels
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import as_predictions
+from wellcal.predictions.cases import per_case
 from wellcal.problem.at_locations import LocationKernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import Problem, prepare_checked
@@ -158,8 +160,9 @@ def witness(
         raise ValueError(f"a witness needs at least 2 cases, found {setup.n_samples}; collect more")
     check_resampled(setup.predictions)
     n = setup.n_samples
+    weights = per_case(weights, "weights", y, pred)
     w: NDArray = np.ones(n) if weights is None else check_weights(weights, n, np.ones(n), at_least=2)
-    given = segments_of(segments, n)
+    given = segments_of(segments, n, lambda column, name: per_case(column, name, y, pred))
     by_case = _by_case(setup, None if weights is None else w)
     where = witness_locations(locations, setup)
     prepared = setup.at(where).weighted(w)
@@ -204,7 +207,7 @@ def witness(
 
 def _enough_resamples(n_resamples: object, alpha: float) -> int:
     """Number of resamples, with which something can be shown at the error rate `alpha`."""
-    count = whole_number(n_resamples, "n_resamples", least=1)
+    count = check_resamples(n_resamples)
     if 1.0 / (count + 1.0) > alpha:
         raise ValueError(
             f"with n_resamples={count} no p-value is below {1.0 / (count + 1.0):.2g}, and nothing can be "
@@ -217,7 +220,7 @@ def _shown(given: object, setup: Setup, locations: Locations) -> tuple[Predictio
     """Locations as the user gave them, or would have."""
     if isinstance(given, tuple):
         predictions, targets = cast("tuple[Any, Any]", given)
-        return as_predictions(predictions), targets
+        return as_predictions(predictions), own_copy(targets)
     return locations.predictions, users_form(setup.predictions, np.asarray(locations.targets))
 
 

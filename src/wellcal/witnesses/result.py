@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from wellcal._arrays.checks import probability
 from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
+from wellcal._arrays.schema import (
+    Check,
+    Schema,
+    described,
+    listed,
+    number,
+    numbers,
+    optional,
+    text,
+    whole,
+    word,
+)
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate, estimate_text
-from wellcal.measures.presentation import Presentable, Row, at_floor, plain, pvalue_phrase, pvalue_text
+from wellcal.measures.presentation import (
+    KERNEL,
+    Presentable,
+    Row,
+    at_floor,
+    plain,
+    pvalue_phrase,
+    pvalue_text,
+    within,
+)
 from wellcal.predictions import Predictions
+from wellcal.predictions.plain import (
+    array_from_dict,
+    array_to_dict,
+    predictions_from_dict,
+    predictions_to_dict,
+)
 
 _MOST_LISTED = 10  # groups and segments in a printed result
 
@@ -62,12 +91,24 @@ class Group(Presentable):
         return len(self.cases)
 
     n_cases = renamed_attribute("n_cases", "n_samples")
+    not_read: ClassVar[tuple[str, ...]] = ("n_samples", "at_floor")
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, but for which cases they are."""
-        found = super().to_dict()
-        del found["cases"]
-        return {**found, "n_samples": self.n_samples, "at_floor": self.at_floor}
+        """All of it as plain values, ready for JSON."""
+        return {**super().to_dict(), "n_samples": self.n_samples, "at_floor": self.at_floor}
+
+    @classmethod
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """What is stored of a group."""
+        any_number = number(infinite=True, nan=True)
+        return {
+            **dict.fromkeys(("statement", "where", "direction"), text),
+            **dict.fromkeys(("observed", "expected", "statistic", "contribution"), any_number),
+            "pvalue": number(least=0.0, most=1.0),
+            "cases": numbers(whole_ones=True),
+            "n_resamples": optional(whole(least=1)),
+            "kind": word("all", "split", "segment"),
+        }
 
     @property
     def at_floor(self) -> bool:
@@ -135,6 +176,7 @@ class Witness(Presentable):
     kernel: Kernel | None = None
     provenance: dict[str, Any] = field(default_factory=lambda: {})
 
+    not_read: ClassVar[tuple[str, ...]] = ("statements", "location_targets", "at_floor")
     at = renamed_attribute("at", "locations")
     level = renamed_attribute("level", "alpha")
 
@@ -149,15 +191,39 @@ class Witness(Presentable):
         return {group.statement: group for group in groups if group.pvalue <= self.alpha}
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, ready for JSON, but for the predictions of `locations`."""
-        found = super().to_dict()
-        del found["locations"]
+        """All of it as plain values, ready for JSON; locations that are objects only as text."""
         return {
             "statements": list(self.statements),
-            **found,
+            **super().to_dict(),
+            "locations": _locations_to_dict(*self.locations),
             "at_floor": at_floor(self.pvalue, _floor(self.n_resamples)),
             "location_targets": plain(np.asarray(to_numpy(self.locations[1]))),
         }
+
+    @classmethod
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """What is stored of a witness."""
+        curves = ("scores", "contributions", "values", "low", "high", "pvalues")
+        groups = listed(within(Group, None))
+        return {
+            "estimate": within(Estimate, kernel),
+            **dict.fromkeys(curves, numbers()),
+            "locations": _locations_from_dict,
+            "groups": groups,
+            "segments": groups,
+            "pvalue": number(least=0.0, most=1.0),
+            "alpha": probability,
+            "n_samples": whole(least=1),
+            "n_resamples": whole(least=0),
+            **KERNEL,
+            "provenance": described({"candidates": whole(least=0)}),
+        }
+
+    def check_stored(self, name: str) -> None:
+        self._check_lengths(name, "n_samples", self.n_samples, "scores", "contributions")
+        self._check_lengths(name, "locations", len(self.locations[0]), "values", "low", "high", "pvalues")
+        if len(self.locations[1]) != len(self.locations[0]):
+            raise ValueError(f"{name and name + '.'}locations must have as many targets as predictions")
 
     # -- for people --------------------------------------------------------------------------
 
@@ -193,3 +259,18 @@ class Witness(Presentable):
         if "weights" in self.provenance:
             rows.append(("weights", str(self.provenance["weights"])))
         return rows
+
+
+_LOCATIONS = Schema({"predictions": predictions_from_dict, "targets": array_from_dict})
+
+
+def _locations_to_dict(predictions: Predictions, targets: Any) -> Any:
+    try:
+        return {"predictions": predictions_to_dict(predictions), "targets": array_to_dict(targets)}
+    except TypeError:  # objects: to be looked at, and not to be read again
+        return repr(predictions)
+
+
+def _locations_from_dict(plain: Any, name: str) -> tuple[Predictions, Any]:
+    found = _LOCATIONS(plain, name)
+    return found["predictions"], found["targets"]

@@ -6,14 +6,14 @@ them by chance is found as often in targets that are drawn from the predictions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import check_same_length
-from wellcal._arrays.namespaces import NDArray, is_array, to_numpy
+from wellcal._arrays.checks import check_same_length, is_missing, label_array
+from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.predictions import Predictions, Quantiles, Samples
 from wellcal.witnesses.wording import round_between
@@ -135,10 +135,13 @@ def _large(where: str, mask: NDArray, fewest: int) -> Iterator[Cases]:
 # -- segments --------------------------------------------------------------------------------
 
 
-def segments_of(segments: Any, n: int) -> list[Cases]:
+def segments_of(
+    segments: Any, n: int, in_order: Callable[[Any, str], Any] = lambda column, name: column
+) -> list[Cases]:
     """Segments that a user gave, as groups of cases.
 
     A list, array or column of labels; or a dictionary, or a data frame, of several such columns by name.
+    `in_order` brings a column, with its name in errors, into the order of the cases.
     """
     if segments is None:
         return []
@@ -146,7 +149,7 @@ def segments_of(segments: Any, n: int) -> list[Cases]:
     found: list[Cases] = []
     for name, column in named:
         argument = "segments" if name is None else f"segments[{name!r}]"
-        labels = _labels(column, argument, n)
+        labels = _labels(in_order(column, argument), argument, n)
         distinct, first, codes = np.unique(labels, return_index=True, return_inverse=True)
         if len(distinct) > _MOST_SEGMENTS:
             raise ValueError(
@@ -173,16 +176,13 @@ def _columns(segments: Any) -> list[tuple[Any, Any]]:
 
 def _labels(column: Any, argument: str, n: int) -> NDArray:
     """Labels ``(n,)`` that can be sorted, texts where they are of several types."""
-    try:
-        labels: NDArray = to_numpy(column) if is_array(column) else np.asarray(column)
-    except ValueError:
-        raise ValueError(f"{argument} is ragged: give one label for each case") from None
+    labels: NDArray = to_numpy(label_array(column, argument))
     if labels.ndim != 1:
         raise ValueError(
             f"{argument} must be 1-dimensional, one label for each case, found shape {labels.shape}"
         )
     check_same_length(len(labels), argument, n, "predictions")
-    missing = np.array([label is None or label != label for label in labels.tolist()], dtype=bool)
+    missing = np.array([is_missing(label) for label in labels.tolist()], dtype=bool)
     if missing.any():
         row = int(np.flatnonzero(missing)[0])
         raise ValueError(

@@ -12,12 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import check_ndim, check_same_length, one_of, whole_number
+from wellcal._arrays.checks import check_ndim, check_same_length, one_of, plain_array, whole_number
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     from_numpy,
-    is_array,
     is_traced,
     namespace,
     stop_gradient,
@@ -25,6 +24,9 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.special import integer_dtype
+
+MOST_BINS = 10**7
+"""Bins of a rule, at most."""
 
 
 class Binning:
@@ -83,7 +85,7 @@ class UniformBins(Binning):
     of_probabilities: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n_bins", whole_number(self.n_bins, "n_bins", least=1))
+        object.__setattr__(self, "n_bins", whole_number(self.n_bins, "n_bins", least=1, most=MOST_BINS))
 
     @classmethod
     def with_bins(cls, n_bins: int) -> UniformBins:
@@ -134,7 +136,7 @@ class EqualMassBins(Binning):
     n_bins: int = 10
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n_bins", whole_number(self.n_bins, "n_bins", least=1))
+        object.__setattr__(self, "n_bins", whole_number(self.n_bins, "n_bins", least=1, most=MOST_BINS))
 
     @classmethod
     def with_bins(cls, n_bins: int) -> EqualMassBins:
@@ -231,7 +233,7 @@ def as_binning(binning: object, n_bins: int | None, default: Binning, n: int) ->
         rule = type(default)
         if isinstance(binning, str):
             rule = BINNINGS[one_of(binning, "binning", BINNINGS)]
-        return rule() if n_bins is None else rule.with_bins(n_bins)
+        return rule() if n_bins is None else rule.with_bins(whole_number(n_bins, "n_bins", least=1))
     if n_bins is not None:
         raise ValueError(f"n_bins is for a binning that is given by name, found binning={binning!r}")
     return binning if isinstance(binning, Binning) else _given_bins(binning, n)
@@ -240,7 +242,7 @@ def as_binning(binning: object, n_bins: int | None, default: Binning, n: int) ->
 def _given_bins(bins: Any, n: int) -> NDArray:
     if is_traced(bins):
         raise TypeError("binning must be known outside of jax.jit: the number of bins decides shapes")
-    array = to_numpy(bins) if is_array(bins) else np.asarray(bins)
+    array = to_numpy(plain_array(bins, "binning"))
     if array.dtype.kind not in "biu":
         raise TypeError(
             f"binning must be one of {', '.join(map(repr, BINNINGS))}, a rule such as UniformBins(15), or "

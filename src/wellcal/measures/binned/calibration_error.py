@@ -25,6 +25,7 @@ from wellcal.measures.binned.tables import BinTable, class_table, count_tables
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Poisson, Quantiles
 from wellcal.predictions.base import check_inputs
+from wellcal.predictions.cases import per_case
 
 ESTIMATORS = ("plug-in", "debiased")
 
@@ -192,6 +193,8 @@ def _binned(
 ) -> list[_Binned]:
     check_reduction(reduce)
     targets, predictions = confidence(y, pred) if reduce == "confidence" else check_inputs(y, pred)
+    if not (binning is None or isinstance(binning, (str, Binning))):
+        binning = per_case(binning, "binning", y, pred)
     cells: list[_Binned] = []
     for part in _parts(targets, predictions, reduce):
         rule = as_binning(binning, n_bins, part.default, len(predictions))

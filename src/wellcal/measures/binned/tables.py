@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.chunks import in_chunks
+from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -32,7 +33,7 @@ _WIDEST = 2_000_000  # counts that a bin may span
 
 
 @dataclass(frozen=True)
-class BinTable:
+class BinTable(ByValue):
     """Bins of similar predictions.
 
     Attributes

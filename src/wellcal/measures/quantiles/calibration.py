@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from wellcal._arrays.namespaces import Array, stop_gradient, to_numpy
+from wellcal._arrays.schema import Check, numbers
+from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.quantiles.bands import calibration_band
 from wellcal.measures.quantiles.checks import check_levels, check_scalar
 from wellcal.predictions.base import check_inputs
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class QuantileCalibration(Estimate):
     """How often targets fall below predicted quantiles.
 
@@ -30,6 +32,15 @@ class QuantileCalibration(Estimate):
 
     levels: Array = None
     frequencies: Array = None
+
+    def check_stored(self, name: str) -> None:
+        self._check_lengths(name, "levels", len(self.levels), "frequencies")
+
+    @classmethod
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """What is stored of it."""
+        curves = ("levels", "frequencies")
+        return {**super().checks(kernel), **dict.fromkeys(curves, numbers())}
 
     def band(self, level: float = 0.95, *, kind: str = "kolmogorov") -> tuple[Array, Array]:
         """Where the whole curve of a calibrated model lies with probability `level` or more.

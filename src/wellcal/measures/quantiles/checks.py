@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.checks import check_ndim
+from wellcal._arrays.checks import check_ndim, numeric_array
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.predictions import Predictions
 
@@ -22,7 +22,7 @@ def check_levels(levels: Any, name: str = "levels", *, open_interval: bool = Fal
     Traceback (most recent call last):
     ValueError: levels must be numbers strictly between 0 and 1, found 1.0
     """
-    array = np.asarray(to_numpy(levels), dtype=np.float64)
+    array = np.asarray(to_numpy(numeric_array(levels, name)), dtype=np.float64)
     check_ndim(array, name, (1,))
     inside = (array > 0) & (array < 1) if open_interval else (array >= 0) & (array <= 1)
     if len(array) == 0 or not inside.all():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,9 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, take_rows, to_numpy, widen
+from wellcal._arrays.schema import Check, numbers
 from wellcal.expectations.decompose import components_of, targets_are_indices
+from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.quantiles._pit import distribution_at
 from wellcal.measures.quantiles.checks import check_levels, check_scalar
@@ -20,7 +22,7 @@ from wellcal.predictions.base import check_inputs
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class IntervalCoverage(Estimate):
     """How often targets fall into central prediction intervals.
 
@@ -48,6 +50,15 @@ class IntervalCoverage(Estimate):
     widths: Array = None
     low: Array = None
     high: Array = None
+
+    def check_stored(self, name: str) -> None:
+        self._check_lengths(name, "levels", len(self.levels), "coverage", "expected", "widths", "low", "high")
+
+    @classmethod
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """What is stored of it."""
+        curves = ("levels", "coverage", "expected", "widths", "low", "high")
+        return {**super().checks(kernel), **dict.fromkeys(curves, numbers())}
 
 
 def interval_coverage(

@@ -24,6 +24,7 @@ from wellcal.measures.quantiles.checks import check_levels
 from wellcal.measures.scores._common import names_only
 from wellcal.predictions import Predictions
 from wellcal.predictions.base import check_inputs
+from wellcal.predictions.cases import per_case
 from wellcal.problem.weights import check_weights
 
 PINBALL_LEVELS = tuple(round(0.05 * i, 2) for i in range(1, 20))
@@ -55,7 +56,7 @@ def nll(y: object, pred: object, *, weights: object = None) -> Estimate:
     1.168939
     """
     predictions, targets = _checked(y, pred, "log_prob", "nll")
-    return mean_score(-predictions.log_prob(targets), "NLL", weights=weights)
+    return mean_score(-predictions.log_prob(targets), "NLL", weights=per_case(weights, "weights", y, pred))
 
 
 def mse(y: object, pred: object, *, weights: object = None) -> Estimate:
@@ -86,7 +87,11 @@ def mse(y: object, pred: object, *, weights: object = None) -> Estimate:
         targets = _label_values(predictions, y)
     squares = (widen(targets) - widen(predictions.mean())) ** 2
     xp = namespace(squares)
-    return mean_score(xp.mean(squares, axis=1) if squares.ndim == 2 else squares, "MSE", weights=weights)
+    return mean_score(
+        xp.mean(squares, axis=1) if squares.ndim == 2 else squares,
+        "MSE",
+        weights=per_case(weights, "weights", y, pred),
+    )
 
 
 def pinball_loss(
@@ -133,7 +138,7 @@ def pinball_loss(
     gap = widen(targets)[None, :] - widen(predictions.quantile(grid))
     xp = namespace(gap)
     losses = xp.where(gap > 0, grid * gap, (grid - 1.0) * gap)
-    return mean_score(xp.mean(losses, axis=0), "pinball loss", weights=weights)
+    return mean_score(xp.mean(losses, axis=0), "pinball loss", weights=per_case(weights, "weights", y, pred))
 
 
 # -- shared ----------------------------------------------------------------------------------
@@ -149,7 +154,7 @@ def _checked(y: object, pred: object, method: str, score: str) -> tuple[Predicti
         )
     if not predictions.supports(method):
         raise TypeError(f"{score} needs predictions with {method}: {predictions.missing(method)}")
-    return predictions, y if predictions.target_kind == "labels" else targets
+    return predictions, predictions.align(y) if predictions.target_kind == "labels" else targets
 
 
 def _label_values(predictions: Any, y: object) -> Array:

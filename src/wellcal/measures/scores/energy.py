@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.checks import flag, real_number
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import (
     Array,
@@ -36,6 +37,7 @@ from wellcal.measures.scores.ranked import crps_of_cases
 from wellcal.measures.scores.rules import ENERGY_RULES, shared_rule
 from wellcal.predictions import DiagonalNormal, Mixture, MultivariateNormal, Normal, Predictions, Samples
 from wellcal.predictions.base import check_inputs
+from wellcal.predictions.cases import per_case
 
 _POINTS = 256  # atoms for families without another form
 
@@ -85,6 +87,7 @@ def energy_score(
     >>> float(energy_score(np.array([[0.0, 0.0]]), pred, fair=False))
     2.5
     """
+    power, fair = real_number(power, "power"), flag(fair, "fair", or_none=True)
     if not 0.1 <= power <= 1.9:
         raise ValueError(f"power must be between 0.1 and 1.9, found {power}")
     targets, predictions = check_inputs(y, pred)
@@ -98,7 +101,7 @@ def energy_score(
         scores, provenance = crps_of_cases(targets, predictions, fair)
     else:
         scores, provenance = _scores(targets, predictions, power, fair)
-    return mean_score(scores, "energy score", provenance, weights=weights)
+    return mean_score(scores, "energy score", provenance, weights=per_case(weights, "weights", y, pred))
 
 
 def _scores(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import namespace, widen
 from wellcal._arrays.special import gather
 from wellcal.expectations.decompose import targets_are_indices
@@ -11,6 +12,7 @@ from wellcal.measures.estimate import Estimate
 from wellcal.measures.scores._common import are_counts
 from wellcal.measures.scores.casewise import mean_score
 from wellcal.predictions.base import check_inputs
+from wellcal.predictions.cases import per_case
 
 
 def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights: object = None) -> Estimate:
@@ -48,6 +50,7 @@ def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights
     >>> round(float(brier([2], np.array([[0.2, 0.2, 0.6]]))), 6)
     0.24
     """
+    scale_by_half = flag(scale_by_half, "scale_by_half", or_none=True)
     targets, predictions = check_inputs(y, pred)
     if targets_are_indices(predictions):
         probs = widen(predictions.class_probs())
@@ -68,4 +71,6 @@ def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights
             f"brier needs predictions of classes or counts, found {type(predictions).__name__}; "
             "wc.crps is the score for numbers"
         )
-    return mean_score(0.5 * scores if half else scores, "Brier score", weights=weights)
+    return mean_score(
+        0.5 * scores if half else scores, "Brier score", weights=per_case(weights, "weights", y, pred)
+    )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import Array, from_numpy, is_traced, namespace, take_rows, to_numpy, widen
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.lowering import in_numpy
@@ -17,6 +18,7 @@ from wellcal.measures.scores.row_functions import by_rows
 from wellcal.measures.scores.rules import CRPS_RULES, MIXTURE_CRPS_RULES, CrpsRule, shared_rule
 from wellcal.predictions import Mixture, Predictions, Samples
 from wellcal.predictions.base import check_inputs
+from wellcal.predictions.cases import per_case
 
 
 def crps(y: object, pred: object, *, fair: bool | None = None, weights: object = None) -> Estimate:
@@ -58,11 +60,12 @@ def crps(y: object, pred: object, *, fair: bool | None = None, weights: object =
     >>> round(float(crps(np.array([0.0]), (np.zeros(1), np.ones(1)))), 6)
     0.233695
     """
+    fair = flag(fair, "fair", or_none=True)
     targets, predictions = check_inputs(y, pred)
     if fair is not None and not isinstance(predictions, Samples):
         raise ValueError(f"fair is for Samples, found {type(predictions).__name__}")
     scores, provenance = crps_of_cases(targets, predictions, fair)
-    return mean_score(scores, "CRPS", provenance, weights=weights)
+    return mean_score(scores, "CRPS", provenance, weights=per_case(weights, "weights", y, pred))
 
 
 def crps_of_cases(

@@ -11,9 +11,9 @@ from wellcal.predictions.adapters._lists import from_list, is_list_of_objects
 from wellcal.predictions.adapters._scipy import from_scipy, is_scipy
 from wellcal.predictions.adapters._scipy_continuous import ScipyContinuous
 from wellcal.predictions.adapters._torch import from_torch, is_torch
-from wellcal.predictions.adapters.registry import ADAPTERS, converted
+from wellcal.predictions.adapters.registry import ADAPTERS, converted, converted_argument
 
-__all__ = ["ADAPTERS", "ScipyContinuous", "as_predictions"]
+__all__ = ["ADAPTERS", "ScipyContinuous", "as_predictions", "converted_argument"]
 
 # The last is asked first: an array is what remains.
 ADAPTERS.register(is_table, kind="probabilities of shape (n,) or (n, C)", in_lists=False)(from_probabilities)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from wellcal._arrays.namespaces import Array, is_array, namespace
+from wellcal._arrays.checks import plain_array
+from wellcal._arrays.labels import labels_of
+from wellcal._arrays.namespaces import is_array, namespace
 from wellcal.predictions import (
     Bernoulli,
     Categorical,
@@ -25,11 +25,12 @@ def is_table(obj: object) -> bool:
 
 def from_probabilities(obj: object) -> Predictions:
     """Probabilities of one of two classes, ``(n,)``, or of all classes, ``(n, C)``."""
-    array = _array(obj, "predictions")
+    array = plain_array(obj, "predictions")
+    given = array if labels_of(obj) is None else obj
     if array.ndim == 1:
-        return Bernoulli(array)
+        return Bernoulli(given)
     if array.ndim == 2:
-        return Categorical(array)
+        return Categorical(given)
     raise ValueError(
         "an array of predictions holds probabilities of shape (n,) or (n, C), "
         f"found shape {tuple(array.shape)}; draws from a model are wc.Samples(values)"
@@ -48,13 +49,16 @@ def from_pair(pair: tuple[Any, ...]) -> Predictions:
             "a tuple of predictions is (mu, sigma), found distributions in it; an ensemble is "
             "wc.Mixture([wc.as_predictions(member) for member in members])"
         )
-    mu, sigma = _array(pair[0], "mu"), _array(pair[1], "sigma")
+    mu, sigma = plain_array(pair[0], "mu"), plain_array(pair[1], "sigma")
     shapes = tuple(mu.shape), tuple(sigma.shape)
     if mu.ndim == 0 and sigma.ndim in (1, 2):
         mu = namespace(mu).broadcast_to(mu, shapes[1])
     elif sigma.ndim == 0 and mu.ndim in (1, 2):
         sigma = namespace(sigma).broadcast_to(sigma, shapes[0])
     found = tuple(mu.shape), tuple(sigma.shape)
+    mu, sigma = (
+        part if labels_of(part) is not None else array for part, array in zip(pair, (mu, sigma), strict=True)
+    )
     if found[0] == found[1] and mu.ndim in (1, 2):
         return Normal(mu, sigma) if mu.ndim == 1 else DiagonalNormal(mu, sigma)
     if mu.ndim == 2 and found[1] == (*found[0], found[0][1]):
@@ -68,13 +72,3 @@ def from_pair(pair: tuple[Any, ...]) -> Predictions:
 def _is_distribution(x: object) -> bool:
     adapter = ADAPTERS.find(x)
     return adapter is not None and adapter.in_lists
-
-
-def _array(x: object, name: str) -> Array:
-    """`x` as an array of its own library; what only has ``__array__``, such as a data frame, is NumPy's."""
-    if is_array(x):
-        return x
-    try:
-        return np.asarray(x)
-    except ValueError:
-        raise ValueError(f"{name} is ragged: its rows have different lengths") from None

@@ -30,6 +30,7 @@ from wellcal.predictions import (
 from wellcal.predictions.adapters._scipy_continuous import (
     ScipyContinuous,
     check_batch_shape,
+    frozen_labels,
     frozen_parameters,
 )
 from wellcal.predictions.adapters.registry import converted
@@ -54,10 +55,16 @@ def from_scipy(obj: Any) -> Predictions:
     if isinstance(obj, (stats.rv_continuous, stats.rv_discrete)):
         name = str(obj.name)
         raise TypeError(
-            f"stats.{name} is a family without parameters; give them, as in stats.{name}(loc=..., scale=...)"
+            f"predictions must have parameters, and stats.{name} has none; give them, as in "
+            f"stats.{name}(loc=..., scale=...)"
         )
+    if hasattr(getattr(obj, "dist", None), "args"):
+        return from_scipy(obj.dist)  # an object that holds one: NGBoost's distributions
     if hasattr(obj, "dist") and hasattr(obj, "args"):
-        return _from_frozen(obj, frozen_parameters(obj))
+        columns, labels = frozen_parameters(obj), frozen_labels(obj)
+        if labels is not None:  # parameters in one order
+            return _from_frozen(obj.dist(**columns), columns).with_index(labels)
+        return _from_frozen(obj, columns)
     if hasattr(obj, "icdf"):
         return _from_variable(obj)
     rule = _vector_families().get(cast("type[Any]", type(obj)))
@@ -81,7 +88,7 @@ def _vector_families() -> dict[type, Callable[[Any], Predictions]]:
 
 def _no_family(name: str) -> TypeError:
     return TypeError(
-        f"the scipy.stats distribution {name} has no family here: draw from it and give "
+        f"predictions of the scipy.stats distribution {name} have no family here: draw from it and give "
         "wc.Samples(values) with values of shape (n, S), or (n, S, d) for vectors"
     )
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.checks import check_rows
+from wellcal._arrays.checks import check_rows, numeric_array
+from wellcal._arrays.labels import Labels, common_labels, labels_of
 from wellcal._arrays.namespaces import Array, NDArray
+from wellcal._arrays.ownership import freeze
 from wellcal._arrays.special import quiet
 from wellcal.predictions.base import Predictions, nonempty
 from wellcal.predictions.fields import derived, family
@@ -78,7 +80,8 @@ class ScipyContinuous(Predictions):
             "does not exist",
             "its parameters are out of range: check the model's output",
         )
-        self.store(medians=medians)
+        self.store(medians=medians, case_index=frozen_labels(distribution))
+        freeze((self.medians, self.rows, self.parameters))
 
     def mean(self) -> Array:
         """Means, ``(n,)``; infinite or NaN where it does not exist."""
@@ -168,13 +171,20 @@ def frozen_parameters(frozen: Any) -> dict[str, NDArray]:
     order = [*names, *given]
     given.update(zip(order, frozen.args, strict=False))
     given.update(frozen.kwds)
-    values = [x if isinstance(x, (int, float)) else np.asarray(x) for x in (given[name] for name in order)]
+    _, given = common_labels({name: given[name] for name in order})
+    values = [x if isinstance(x, (int, float)) else numeric_array(x, name) for name, x in given.items()]
     dtype = np.result_type(*values)  # a plain number takes the precision of the arrays it comes with
     if dtype.kind != "f":
         dtype = np.dtype(np.float64)
     columns = np.broadcast_arrays(*(np.asarray(x, dtype=dtype) for x in values))
     check_batch_shape(columns[0].shape, _name_of(frozen))
-    return {name: np.atleast_1d(column) for name, column in zip(order, columns, strict=True)}
+    return {name: np.array(column, ndmin=1) for name, column in zip(order, columns, strict=True)}
+
+
+def frozen_labels(frozen: Any) -> Labels | None:
+    """Labels of the cases, where parameters of a frozen distribution are columns that have an index."""
+    given = (*getattr(frozen, "args", ()), *getattr(frozen, "kwds", {}).values())
+    return next((labels for labels in map(labels_of, given) if labels is not None), None)
 
 
 def check_batch_shape(shape: tuple[int, ...], name: str) -> None:

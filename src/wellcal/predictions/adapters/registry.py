@@ -100,4 +100,32 @@ def converted(obj: object) -> Predictions:
             f"predictions of type {type(obj).__name__} are not understood; give {ADAPTERS.understood()}. "
             "A model that only gives samples is wc.Samples(values)"
         )
-    return converted(adapter.convert(obj))
+    try:
+        made = adapter.convert(obj)
+    except (TypeError, ValueError):
+        raise
+    except Exception as error:  # it looks like something that it is not
+        raise TypeError(
+            f"predictions of type {type(obj).__name__} look like {adapter.kind}, but cannot be read as such "
+            f"({type(error).__name__}: {error}); give {ADAPTERS.understood()}"
+        ) from error
+    return converted(made)
+
+
+def converted_argument(obj: object, name: str) -> Predictions:
+    """What a user gave as the argument `name`, as predictions; errors say which argument it was.
+
+    Examples
+    --------
+    >>> from wellcal.predictions.adapters import as_predictions
+    >>> converted_argument([0.5, 1.5], "pred")
+    Traceback (most recent call last):
+    ValueError: pred: probs must lie in [0, 1] in row 1: found 1.5; check its values and units
+    """
+    if isinstance(obj, Predictions):
+        return obj
+    try:
+        return converted(obj)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name}: {error}") from error

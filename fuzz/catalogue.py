@@ -1,0 +1,28 @@
+"""All of the public interface: what is tried, and what is not, and why."""
+
+from __future__ import annotations
+
+from fuzz.functions import MEASURES, MODELS, TESTS
+from fuzz.objects import FAMILIES, FRAMEWORKS, METHODS, VALUES
+from fuzz.subjects import Subject
+
+CATALOGUE: list[Subject] = [*MEASURES, *TESTS, *MODELS, *FAMILIES, *METHODS, *VALUES, *FRAMEWORKS]
+
+OTHERS: dict[str, str] = {
+    "records of results, made by the functions above": (
+        "BinTable Comparison Estimate MonitorStatus TestResult Witness CrossFitted Outcome Setup Guarantees "
+        "Report Support"
+    ),
+    "classes to derive from": "Binning Engine Kernel Method Metric Predictions Radial TargetKernel",
+    "nothing to give them": (
+        "Delta Euclidean Hellinger RootCovariance TotalVariation GammaMoments Spectrum style"
+    ),
+    "errors": "ConformanceError NotFittedError",
+    "methods that calibration_test makes by their names": (
+        "Aggregated Bootstrap Consistency DistributionFree MeanEmbedding Multiplier Omnibus Pearson "
+        "Regularised"
+    ),
+    "for authors of engines, tests and kernels": "register_engine target_sets Proof",
+    "tried as methods": "Monitor TemperatureScaling CalibrationMetric",
+}
+"""Public names that are not in the catalogue, and why."""
