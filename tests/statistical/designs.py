@@ -161,9 +161,9 @@ class Line(NamedTuple):
 
 CHECKS: dict[str, Line] = {
     "the tool": Line(4),
-    # The rate of an exact test is at most alpha, and 2 alpha is found.
-    "exact tests, each family": Line(24, Rate(0.2)),
-    "exact tests, all families": Line(4, Rate(0.05)),
+    # The rate of an exact test is at most alpha. Found is what twice alpha gives where p-values tie: less.
+    "exact tests, each family": Line(24, Rate(0.2, 0.375)),
+    "exact tests, all families": Line(4, Rate(0.05, 0.088)),
     "exact tests are not cautious": Line(4, Rate(0.56, 0.75)),
     # The largest rate of misses that is wanted, and twice that or half the way to none found.
     "power of auto: uncalibrated, d = 1": Line(1, Rate(0.03)),
@@ -173,15 +173,15 @@ CHECKS: dict[str, Line] = {
     "power of auto: shift, d = 1": Line(1, Rate(0.12)),
     "power of auto: shift, d = 10": Line(1, Rate(0.5, 0.75)),
     # What is known of tests that are not exact, with the error of knowing it, and 2 alpha.
-    "asymptotic tests": Line(7, Rate(0.065, 0.1)),
-    "asymptotic tests, others": Line(2, Rate(0.21, 0.33)),
-    "three cumulants": Line(2, Rate(0.065, 0.1)),
+    "asymptotic tests": Line(7, Rate(0.062, 0.09)),
+    "asymptotic tests, at 0.2": Line(9, Rate(0.23, 0.365)),
+    "three cumulants": Line(2, Rate(0.065, 0.095)),
     "three cumulants are not cautious": Line(2, Rate(0.83, 0.9)),
-    "comparison, equal errors": Line(1, Rate(0.06, 0.1)),
+    "comparison, equal errors": Line(1, Rate(0.06, 0.095)),
     "comparison is not cautious": Line(1, Rate(0.56, 0.75)),
     "comparison, both calibrated": Line(1, Rate(0.4, 0.6)),
     "comparison, missed differences": Line(1, Rate(0.1)),
-    "witness, false statements": Line(8, Rate(0.1)),
+    "witness, false statements": Line(8, Rate(0.1, 0.19)),
     "witness is not cautious": Line(8, Rate(0.92, 0.97)),
     "witness, false beside true": Line(1, Rate(0.13, 0.3)),
     "witness, missed segments": Line(1, Rate(0.1)),
@@ -190,7 +190,7 @@ CHECKS: dict[str, Line] = {
     "monitor, e-value at a fixed time": Line(3),
     "monitor, fair bets": Line(3),
     "monitor, missed shifts": Line(2, Rate(0.1)),
-    "recalibration, all folds": Line(1, Rate(0.2, 0.36)),
+    "recalibration, all folds": Line(1, Rate(0.2, 0.34)),
     "recalibration, one fold": Line(1, Rate(0.24, 0.4)),
     "recalibration, missed before": Line(1, Rate(0.1)),
     "recalibration, missed after": Line(1, Rate(0.2)),
@@ -199,8 +199,8 @@ CHECKS: dict[str, Line] = {
     "coverage": Line(12),
     "bands: kolmogorov": Line(1, Rate(0.06, 0.12)),
     "bands: equal_precision": Line(1, Rate(0.1, 0.19)),
-    "intervals miss, n = 64": Line(1, Rate(0.0665, 0.115)),
-    "intervals miss, n = 256": Line(1, Rate(0.06, 0.105)),
+    "intervals miss, n = 64": Line(1, Rate(0.065, 0.11)),
+    "intervals miss, n = 256": Line(1, Rate(0.055, 0.097)),
     "debiased errors": Line(1),
     "fair scores": Line(1),
     "published errors": Line(12),
