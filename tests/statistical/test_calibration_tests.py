@@ -28,7 +28,9 @@ from benchmarks.studies import ALPHA, generators
 
 from .designs import CHECKS, check_rate, check_rates, rate_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:with n_resamples", "ignore:p = .* is the smallest")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:with n_resamples", "ignore:p = .* is the smallest", "ignore:n SKCE_u is carried"
+)
 ENGINE = Tiled(threads=1)
 HIGH = 0.2  # an error rate at which few data sets say much
 
@@ -47,7 +49,8 @@ def pvalues(key: tuple[Any, ...], r: int, draw: Any, tests: dict[str, dict[str, 
 
 # With fewer resamples the smallest of several p-values has many ties, which make its test cautious.
 EXACT = {
-    name: {"method": name, "n_resamples": 199} for name in ("exact", "aggregated", "regularised", "auto")
+    name: {"method": name, "n_resamples": 199}
+    for name in ("exact", "aggregated", "regularised", "auto", "cme")
 }
 CONTINUOUS = ("normals, d = 1", "normals, d = 10", SAMPLES)
 FAMILIES = (*CONTINUOUS, "Bernoulli", "Categorical, 10 classes", "Poisson")
