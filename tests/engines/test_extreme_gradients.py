@@ -104,7 +104,7 @@ UNIT = (1e-6, 1.0, 1e6)
 RESOLVED: dict[str, tuple[Callable[[float], Grid], tuple[float, ...]]] = {
     "Normal": (lambda s: product((-0.4 * s, 0.6 * s), (0.5 * s, s)), UNIT),
     "Laplace": (lambda s: product((-0.4 * s, 0.6 * s), (0.5 * s, s)), UNIT),
-    "StudentT": (lambda s: product((2.0, 5.0, 1e3), (0.3 * s,), (0.2 * s,)), UNIT),
+    "StudentT": (lambda s: product((3.0, 5.0, 1e3), (0.3 * s,), (0.2 * s,)), UNIT),
     "Gamma": (lambda s: product((0.005, 0.02, 0.5, 1.0, 3.0), (s,)), UNIT),
     "LogNormal": (lambda s: product((-0.4, 0.2), (1e-3, 0.5)), (1.0,)),
     "Beta": (lambda s: product((0.02, 0.5, 1.0, 8.0), (0.7, 3.0)), (1.0,)),

@@ -118,6 +118,12 @@ class Atoms(ByValue):
         Whether the atoms are the whole distribution, so that there is no error.
     merged
         Where, ``(n,)``, weights are masses of cells, which a coarser rule merges.
+
+    Examples
+    --------
+    >>> coin = Atoms(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]]), "both sides", exact=True)
+    >>> float((coin.values * coin.weights).sum())
+    0.5
     """
 
     values: Array
@@ -184,23 +190,54 @@ def is_scalar_rule(predictions: Predictions) -> bool:
     return predictions.event_shape == () and predictions.supports("quantile")
 
 
+def has_own_lowering(predictions: Predictions) -> bool:
+    """Whether somebody registered how the family becomes atoms."""
+    own = LOWERINGS.find(type(predictions))
+    return own is not None and own is not _by_radius
+
+
 # -- scalar targets --------------------------------------------------------------------------
 
 
-def _by_quantiles(predictions: Predictions, nodes: int) -> Atoms:
-    xp, like = predictions.xp, widen(predictions.like)
-    # Nodes lie symmetrically about 0 and never on it, so that halving keeps a rule of equal spacing.
+def even_scores(nodes: int) -> tuple[NDArray, NDArray]:
+    """Scores and weights of the trapezoidal rule.
+
+    Nodes lie symmetrically about 0 and never on it, so that halving keeps a rule of equal spacing.
+    """
     step = 2.0 * _RANGE / nodes
     scores = -_RANGE + step * (np.arange(nodes) + 0.5)
     mass = np.exp(-0.5 * scores**2)
-    weights = asarray(mass / mass.sum(), xp=xp, device=device_of(like), dtype=like.dtype)
-    weights = xp.broadcast_to(weights[None, :], (len(predictions), nodes))
+    return scores, mass / mass.sum()
+
+
+def _by_quantiles(predictions: Predictions, nodes: int) -> Atoms:
+    scores, weights = even_scores(nodes)
     scheme = f"trapezoidal rule in the normal score, {nodes} nodes"
-    if isinstance(predictions, (Normal, LogNormal)) and type(predictions) in (Normal, LogNormal):
-        values = _moving_atoms(predictions, scores)
-        return Atoms(values, weights, scheme, nested=True)
-    values = xp.permute_dims(_quantiles(predictions, scores), (1, 0))
-    return _with_derivatives(predictions, Atoms(values, weights, scheme, nested=True), scores)
+    values = None if _has_moving_atoms(predictions) else _quantiles(predictions, scores)
+    return at_scores(predictions, scores, weights, values, scheme)
+
+
+def at_scores(
+    predictions: Predictions, scores: NDArray, weights: NDArray, values: Array | None, scheme: str
+) -> Atoms:
+    """Atoms at normal scores ``(S,)`` or ``(n, S)`` with weights of the same shape, which sum to one.
+
+    `values` are the quantiles there, ``(n, S)``; where atoms move with the parameters they are not needed.
+    """
+    xp, like = predictions.xp, widen(predictions.like)
+    here: Any = {"xp": xp, "device": device_of(like), "dtype": like.dtype}
+    size = (len(predictions), scores.shape[-1])
+    shared = xp.broadcast_to(asarray(weights, **here), size)
+    if isinstance(predictions, (Normal, LogNormal)) and _has_moving_atoms(predictions):
+        return Atoms(_moving_atoms(predictions, scores), shared, scheme, nested=True)
+    assert values is not None
+    atoms = Atoms(asarray(values, **here), shared, scheme, nested=True)
+    return _with_derivatives(predictions, atoms, scores)
+
+
+def _has_moving_atoms(predictions: Predictions) -> bool:
+    """Whether the quantile function is differentiable in the parameters."""
+    return type(predictions) in (Normal, LogNormal)
 
 
 def _moving_atoms(predictions: Normal | LogNormal, scores: NDArray) -> Array:
@@ -212,8 +249,11 @@ def _moving_atoms(predictions: Normal | LogNormal, scores: NDArray) -> Array:
     )
     loc, scale = widen(loc), widen(scale)
     t = asarray(scores, xp=xp, device=device_of(loc), dtype=loc.dtype)
-    values = loc[:, None] + scale[:, None] * t[None, :]
-    return values if isinstance(predictions, Normal) else within_reach(xp.exp(values))
+    values = loc[:, None] + scale[:, None] * t
+    if isinstance(predictions, Normal):
+        return values
+    with np.errstate(over="ignore", under="ignore"):
+        return within_reach(xp.exp(values))
 
 
 def in_numpy(predictions: Predictions) -> Predictions:
@@ -229,22 +269,42 @@ def in_numpy(predictions: Predictions) -> Predictions:
 
 
 def _quantiles(predictions: Predictions, scores: NDArray) -> Array:
-    """Quantiles ``(S, n)`` at the levels of increasing normal scores, each from the tail that is nearer."""
-    xp, like = predictions.xp, widen(predictions.like)
-    traced = is_traced(like)
-    batch = predictions if traced else in_numpy(predictions)
-    split = int((scores <= 0).sum()) if batch.supports("upper_quantile") else len(scores)
+    """Quantiles ``(n, S)`` at the levels of normal scores ``(S,)``."""
+    like = widen(predictions.like)
+    if not is_traced(like):
+        table = np.broadcast_to(scores, (len(predictions), len(scores)))
+        return quantiles_at(in_numpy(predictions), table)
+    xp = predictions.xp
 
     def levels(of: NDArray) -> Array:
         level = np.repeat(special.ndtr(of)[:, None], len(predictions), axis=1)
-        return asarray(level, xp=xp, device=device_of(like), dtype=like.dtype) if traced else level
+        return asarray(level, xp=xp, device=device_of(like), dtype=like.dtype)
 
-    parts = [batch.quantile(levels(scores[:split]))]
+    split = int((scores <= 0).sum()) if predictions.supports("upper_quantile") else len(scores)
+    parts = [predictions.quantile(levels(scores[:split]))]
     if split < len(scores):
-        parts.append(batch.upper_quantile(levels(-scores[split:])))
-    if traced:
-        return stop_gradient(widen(xp.concat(parts, axis=0)))
-    return asarray(np.concatenate(parts, axis=0), xp=xp, device=device_of(like), dtype=like.dtype)
+        parts.append(predictions.upper_quantile(levels(-scores[split:])))
+    return stop_gradient(widen(xp.permute_dims(xp.concat(parts, axis=0), (1, 0))))
+
+
+def quantiles_at(batch: Predictions, scores: NDArray) -> NDArray:
+    """Quantiles of a batch in NumPy at normal scores ``(n, S)``, each from the tail that is nearer."""
+    if not batch.supports("upper_quantile"):
+        return np.ascontiguousarray(batch.quantile(special.ndtr(scores.T)).T)
+    lower_half, level = scores <= 0.0, special.ndtr(-np.abs(scores))
+    out = np.empty(scores.shape)
+    # Rows or columns are nearly always on one side as a whole; the few that are not are evaluated on both.
+    by_column = len(scores) > 0 and bool((scores == scores[:1]).all())
+    axis = 0 if by_column else 1
+    for side, method in ((lower_half, batch.quantile), (~lower_half, batch.upper_quantile)):
+        some = np.flatnonzero(side.any(axis=axis))
+        if by_column:
+            found = method(level[:, some].T).T
+            out[:, some] = np.where(side[:, some], found, out[:, some])
+        elif len(some):
+            method = getattr(batch[some], method.__name__)
+            out[some] = np.where(side[some], method(level[some].T).T, out[some])
+    return out
 
 
 def _with_derivatives(predictions: Predictions, atoms: Atoms, scores: NDArray | None = None) -> Atoms:
