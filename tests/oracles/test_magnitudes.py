@@ -186,3 +186,67 @@ def test_one_point_far_away_counts_for_nothing(kernel: Any, far: float) -> None:
         found = wc.pairing(kernel, pred, np.array([0.3, far, 1.0]))
         np.testing.assert_array_equal(found[:, [0, 2]], near)
         np.testing.assert_array_equal(found[:, 1], 0.0)
+
+
+# -- estimates ---------------------------------------------------------------------------------
+
+Z = np.array([0.3, -1.2, 0.7, 0.1, 2.0, -0.4])
+Y = np.array([0.5, -0.3, 0.2, 1.4, 0.9, -2.2])
+SHAPES = np.array([1.0, 2.0, 3.0, 0.5, 0.7, 1.0])
+
+
+def last(values: Any, size: float) -> Any:
+    """The same with one entry of another size."""
+    return np.concatenate([values[:-1], [size]])
+
+
+ESTIMATES: dict[str, Callable[[float], tuple[Any, Any]]] = {
+    "Normal in a unit": lambda s: (s * Y, wc.Normal(s * Z, np.full(6, s))),
+    "Laplace in a unit": lambda s: (s * Y, wc.Laplace(s * Z, np.full(6, s))),
+    "StudentT in a unit": lambda s: (s * Y, wc.StudentT(3.0, s * Z, np.full(6, s))),
+    "Gamma in a unit": lambda s: (s * np.abs(Y), wc.Gamma(SHAPES, np.full(6, s))),
+    "PowerExponential in a unit": lambda s: (s * Y, wc.PowerExponential(s * Z, np.full(6, s), 1.3)),
+    "Samples in a unit": lambda s: (s * Y, wc.Samples(s * np.stack([Z, Y, -Z], axis=1), kind="atoms")),
+    "Normal far from zero": lambda s: (s + Y, wc.Normal(s + Z, 1.0)),
+    "a target, Normal": lambda s: (last(Y, s), wc.Normal(Z, 1.0)),
+    "a target, Laplace": lambda s: (last(Y, s), wc.Laplace(Z, 1.0)),
+    "a target, Gamma": lambda s: (last(np.abs(Y), s), wc.Gamma(SHAPES, 1.0)),
+    "a location, Normal": lambda s: (Y, wc.Normal(last(Z, s), 1.0)),
+    "a location, Laplace": lambda s: (Y, wc.Laplace(last(Z, s), 1.0)),
+    "a sample": lambda s: (Y, wc.Samples(np.stack([Z, Y, np.full(6, s)], axis=1), kind="atoms")),
+    "a scale, Normal": lambda s: (Y, wc.Normal(Z, last(np.ones(6), s))),
+    "a scale, Laplace": lambda s: (Y, wc.Laplace(Z, last(np.ones(6), s))),
+    "a shape, Gamma": lambda s: (np.abs(Y), wc.Gamma(last(SHAPES, s), 1.0)),
+    "a shape, Beta": lambda s: (np.full(6, 0.3), wc.Beta(last(SHAPES, s), 1.0)),
+    "a shape, PowerExponential": lambda s: (Y, wc.PowerExponential(Z, 1.0, last(SHAPES, s))),
+    "df": lambda s: (Y, wc.StudentT(last(SHAPES, s), Z, 1.0)),
+    "mu": lambda s: (np.abs(Y), wc.LogNormal(last(Z, s), 1.0)),
+    "sigma": lambda s: (np.abs(Y), wc.LogNormal(Z, last(np.ones(6), s))),
+    "rate": lambda s: (np.arange(6.0), wc.Poisson(last(SHAPES, s))),
+    "concentration": lambda s: (np.full((6, 2), 0.5), wc.Dirichlet(np.full((6, 2), s))),
+}
+
+
+def ending(name: str, size: float) -> Any:
+    """The estimate, or what was said against its parameters."""
+    try:
+        y, pred = ESTIMATES[name](size)
+        return wc.skce(y, pred, expectations=wc.Lowering(nodes=32, points=16))
+    except ValueError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("name", ESTIMATES)
+def test_estimates_are_finite_or_refused(name: str) -> None:
+    accepted = 0
+    for exponent in (-300, -160, -150, -60, 60, 150, 160, 300):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = ending(name, 10.0**exponent)
+        if isinstance(found, str):
+            assert "change the unit" in found, exponent
+        else:
+            assert np.isfinite(float(found)), exponent
+            assert np.isfinite(found.standard_error), exponent
+            accepted += 1
+    assert accepted >= 4

@@ -80,9 +80,19 @@ def _whole(x: Array) -> Array:
     return (x >= 0) & (namespace(x).floor(x) == x)
 
 
+LARGEST_LOGARITHM = 347.0
+
 real = Domain("real")
 positive = _Scale("positive", lambda x: x > 0, "must be positive")
 nonnegative = Domain("nonnegative", lambda x: x >= 0, "must not be negative")
+logarithm = Domain(
+    "real",
+    lambda x: abs(x) <= LARGEST_LOGARITHM,
+    f"must lie between {-LARGEST_LOGARITHM:g} and {LARGEST_LOGARITHM:g}",
+    "it is the logarithm of a scale; change the unit",
+)
+"""Numbers whose exponentials can be squared."""
+
 spread = _Scale("nonnegative", lambda x: x >= 0, "must not be negative")
 """Scales that may be zero."""
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.domains import Domain, nonnegative, positive, unit_interval
+from wellcal._arrays.domains import Domain, logarithm, nonnegative, positive, unit_interval
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.special import (
@@ -229,7 +229,7 @@ class LogNormal(Predictions):
     array([1., 1.])
     """
 
-    mu: Array = parameter(unit="sigma")
+    mu: Array = parameter(logarithm, unit="sigma")
     sigma: Array = parameter(positive)
 
     target_domain: ClassVar[Domain] = nonnegative

@@ -200,6 +200,7 @@ def _as_scale(value: Array) -> Scale:
     return stop_gradient(value) if is_traced(value) else float(to_numpy(value))
 
 
+@np.errstate(over="ignore")  # a distance may be infinite, as long as the median is not
 def median_distance(
     metric: Metric, predictions: Predictions, *, expectations: str | Lowering = "auto"
 ) -> Scale:
