@@ -69,11 +69,12 @@ class _Scale(Domain):
 
     def check(self, array: Array, name: str, remedy: str = "") -> None:
         super().check(array, name, remedy)
+        most = min(MOST, float(namespace(array).finfo(array.dtype).max))
         if self.name == "positive":
-            inside = (array >= LEAST) & (array <= MOST)
+            inside = (array >= LEAST) & (array <= most)
             check_rows(name, array, inside, f"must lie between {LEAST:g} and {MOST:g}", "change the unit")
         else:  # what is too small has a square of zero, and is zero
-            check_rows(name, array, array <= MOST, f"must lie between 0 and {MOST:g}", "change the unit")
+            check_rows(name, array, array <= most, f"must lie between 0 and {MOST:g}", "change the unit")
 
 
 def _whole(x: Array) -> Array:

@@ -40,6 +40,7 @@ def checked_cholesky(cov: object, name: str, loc: Array) -> tuple[Array, Array]:
     )
     variances = xp.linalg.diagonal(matrix)
     low, high = _VARIANCES
+    high = min(high, float(xp.finfo(matrix.dtype).max))
     inside = (variances <= 0) | ((variances >= low) & (variances <= high))  # others are not positive definite
     check_rows(
         name, variances, inside, f"must have variances between {low:g} and {high:g}", "change the unit"
