@@ -25,13 +25,15 @@ from wellcal.expectations.decompose import (
     elementary_components,
     kind_of,
     merged,
+    point_array,
     points,
     target_components,
 )
 from wellcal.expectations.feature_cells import Cells, cells_of, common_cells
 from wellcal.expectations.gaussian_features import FeatureGrid, feature_grid, mean_features, normal_extent
 from wellcal.expectations.grids import common_grid, grid_probabilities, one_hot, support_gram
-from wellcal.expectations.lowering import LOWERINGS, Lowering
+from wellcal.expectations.low_rank import LowRank, spanned
+from wellcal.expectations.lowering import LOWERINGS, Atoms, Lowering, lower
 from wellcal.expectations.nodes import FOR_FEATURES, FOR_PAIRS, Chosen, Effort, choose, in_order
 from wellcal.expectations.rules.elements import Normals, Points
 from wellcal.kernels.base import Kernel, TargetKernel
@@ -221,8 +223,8 @@ class FeaturePlan:
     """
 
     elements: ElementPlan
-    features: FeatureGrid
-    known: tuple[tuple[Predictions, Cells], ...] = ()
+    features: FeatureGrid | LowRank
+    known: tuple[tuple[Predictions, Cells | NDArray], ...] = ()
 
     def rows(self, measure: SignedSum) -> Rows:
         """Mean features of a measure."""
@@ -249,7 +251,7 @@ class FeaturePlan:
     def _of_family(self, family: Predictions) -> Array:
         for batch, cells in self.known:
             if batch is family:
-                return cells.on(self.features)
+                return cells.on(cast("FeatureGrid", self.features)) if isinstance(cells, Cells) else cells
         parts = self.elements.of_family(family)
         return in_order([(rows, mean_features(self.features, part)) for rows, part in parts])
 
@@ -364,7 +366,9 @@ def _feature_plan(
 ) -> FeaturePlan | None:
     """Expand all that has many components into features of a Gaussian kernel, where few are enough."""
     dimension = dimension_of(families[0])
-    if type(kernel) is not Gaussian or not isinstance(kernel.lengthscale, float) or dimension > 2:
+    if type(kernel) is not Gaussian or not isinstance(kernel.lengthscale, float):
+        return None
+    if dimension > (_MAX_DIMENSION if lowered else 2):
         return None
     sizes = [_component_count(side) for side in sides if not isinstance(side, Targets)]
     if not lowered and not many and max(sizes, default=1) < _MANY_COMPONENTS:
@@ -378,8 +382,13 @@ def _feature_plan(
     affected = [f for f in present if type(f) in lowered | rest]
     atoms = max(options.points, 1024) if options == _DEFAULT else options.points
     chosen = ElementPlan(kernel, dimension, lowered | rest, AtomChoice(options, atoms, FOR_FEATURES))
-    found = _in_cells(chosen, kernel.lengthscale, sides, present) if lowered and present else None
+    found = None
+    if lowered and present and not any(f.ops.differentiable or not is_numpy(f.xp) for f in present):
+        way = _in_cells if dimension == 1 else _in_span
+        found = way(chosen, kernel.lengthscale, sides, present)
     if found is None:
+        if dimension > 2:
+            return None
         other = feature_grid(kernel.lengthscale, _extents(chosen, sides), exact=not lowered)
         if other is None:
             return None
@@ -395,8 +404,6 @@ def _in_cells(
 ) -> tuple[FeaturePlan, float] | None:
     """Features that batches of scalars in NumPy remember, and the weight of what has none."""
     assert chosen.atoms is not None
-    if chosen.dimension > 1 or any(f.ops.differentiable or not is_numpy(f.xp) for f in families):
-        return None
     known: list[tuple[Predictions, Cells]] = []
     for family in families:
         if any(batch is family for batch, _ in known):
@@ -414,6 +421,42 @@ def _in_cells(
     if grid is None:
         return None
     return FeaturePlan(chosen, grid, tuple(known)), max(cells.left_out for _, cells in known)
+
+
+def _in_span(
+    chosen: ElementPlan, lengthscale: float, sides: list[Side], families: list[Predictions]
+) -> tuple[FeaturePlan, float] | None:
+    """Features of vectors of one batch in NumPy, spanned by a few of its atoms and by targets."""
+    choice, family = chosen.atoms, families[0]
+    assert choice is not None
+    if any(f is not family for f in families) or type(family) not in chosen.lowered:
+        return None
+    rows = np.unique(np.linspace(0, len(family) - 1, _SPANNING_ROWS).astype(int))
+    some = np.asarray(lower(family[rows], choice.options.nodes or 32, _SPANNING_POINTS).values)
+
+    def atoms() -> Atoms:
+        return choice.of(chosen.kernel, family).single
+
+    key = (choice, LOWERINGS.find(type(family)))
+    found = spanned(family, key, some.reshape(-1, chosen.dimension), lengthscale, atoms)
+    if found is None:
+        return None
+    targets = [
+        point_array(cast("Points", target_components(s).element)) for s in sides if isinstance(s, Targets)
+    ]
+    features, mean = found.features, found.mean
+    for values in targets:
+        wider = features.extended(np.asarray(values)[:, 0, :])
+        if wider is None:
+            return None
+        features = wider
+    if features is not found.features:
+        mean = features.more_of_points(np.asarray(atoms().values), np.asarray(atoms().weights), mean)
+    return FeaturePlan(chosen, features, ((family, mean),)), 0.0
+
+
+_MAX_DIMENSION = 4  # of vectors for which features are tried
+_SPANNING_ROWS, _SPANNING_POINTS = 64, 64
 
 
 def _as_column(side: Targets) -> NDArray:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from wellcal._arrays.rows import Rows, first_array, map_rows, slice_rows
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import ElementForm, Prepared
 from wellcal.expectations.decompose import Side, Targets
+from wellcal.expectations.gaussian_features import FeatureGrid
 from wellcal.expectations.grids import grid_positions
 from wellcal.expectations.on_predictions import prediction_kernel
 from wellcal.expectations.plans import ElementPlan, FeaturePlan, GridPlan, Plan, plan
@@ -179,50 +180,85 @@ class ProductTerm(_LargeProducts):
 # -- many features on a line ------------------------------------------------------------------
 
 
+class _Tables(NamedTuple):
+    """Sums over a tile: kp_ij <P_i, P_j>; kp_ij E psi(Z_j) for each i; kp_ij E psi(Z_i) for each j."""
+
+    constant: float
+    for_left: NDArray
+    for_right: NDArray
+
+
 @dataclass(frozen=True)
 class TableTerm(_LargeProducts):
-    """Many features on a line: cross terms are looked up in tables of them, and targets are compared."""
+    """Features whose products with all targets are looked up in tables; targets are compared directly."""
 
     scheme: FeaturePlan
     mean: NDArray
+    kept: dict[tuple[int, int], list[_Tables]] = field(default_factory=lambda: {}, compare=False)
 
     @property
     def entries(self) -> int:
-        return 64  # a target, its features that are not negligible, and where they stand
+        features = self.scheme.features
+        return 64 if isinstance(features, FeatureGrid) else features.size + 4
 
     @property
     def cost(self) -> float:
         """Targets with targets, and what the tables cost beside."""
         return 2.0
 
-    def encode(self, targets: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-        """Targets ``(r, n)``, and their features with the positions of these, ``(r, n, m)`` each."""
-        return (targets, *self.scheme.features.near(targets))
+    def encode(self, targets: NDArray) -> tuple[NDArray, NDArray | None, NDArray]:
+        """Targets, and their features ``(r, n, m)`` with the positions of these; None for all features."""
+        features = self.scheme.features
+        if isinstance(features, FeatureGrid):
+            return (targets, *features.near(targets))
+        flat = features.of_points(targets.reshape(-1, 1, targets.shape[-1]), None)
+        return targets, None, flat.reshape(*targets.shape[:2], -1)
 
-    def tile(self, kps: NDArray, i: Chunk, j: Chunk, encoded: tuple[NDArray, NDArray, NDArray]) -> NDArray:
+    def tile(
+        self, kps: NDArray, i: Chunk, j: Chunk, encoded: tuple[NDArray, NDArray | None, NDArray]
+    ) -> NDArray:
         targets, position, features = encoded
-        left, right = self.mean[i], self.mean[j]
         columns: list[NDArray] = []
-        for kp in kps:
-            # The tables hold sum_i kp_ij E psi(Z_i) for each j, and the same the other way round.
-            to_left = kp @ right
-            total = np.full(len(targets), float(np.einsum("im,im->", left, to_left)))
-            for table, cases in ((kp.T @ left, j), (to_left, i)):
-                rows = np.arange(len(table))[None, :, None]
-                total -= np.einsum("rnm,rnm->r", table[rows, position[:, cases]], features[:, cases])
+        for constant, for_left, for_right in self._tables(kps, i, j):
+            total = np.full(len(targets), constant)
+            for table, cases in ((for_left, i), (for_right, j)):
+                if position is None:
+                    total -= np.einsum("nm,rnm->r", table, features[:, cases])
+                else:
+                    rows = np.arange(len(table))[None, :, None]
+                    total -= np.einsum("rnm,rnm->r", table[rows, position[:, cases]], features[:, cases])
             columns.append(total)
         return np.stack(columns, axis=1) + self._between(kps, targets[:, i], targets[:, j])
+
+    def _tables(self, kps: NDArray, i: Chunk, j: Chunk) -> list[_Tables]:
+        """Tables of a tile for each kernel on predictions, kept for other sets where they are small."""
+        known = self.kept.get((i.start, j.start))
+        if known is not None:
+            return known
+        left, right = self.mean[i], self.mean[j]
+        found: list[_Tables] = []
+        for kp in kps:
+            for_left = kp @ right
+            constant = float(np.einsum("im,im->", left, for_left))
+            found.append(_Tables(constant, for_left, kp.T @ left))
+        if 2 * len(kps) * self.mean.size <= _ENCODED * budget.work and len(left) == len(self.mean):
+            self.kept[i.start, j.start] = found
+        return found
 
     def _between(self, kps: NDArray, left: NDArray, right: NDArray) -> NDArray:
         """Targets with targets, for each set and each kernel on predictions."""
         weights = kps.reshape(len(kps), -1).T
         scale = -0.5 / self.scheme.features.lengthscale**2
+        left, right = (side.reshape(*side.shape[:2], -1) for side in (left, right))
         parts: list[NDArray] = []
         for sets in in_chunks(len(left), len(weights), within=budget.cache):
-            values = left[sets, :, None] - right[sets, None, :]
-            values *= values
-            values *= scale
-            parts.append(np.exp(values, out=values).reshape(len(values), -1) @ weights)
+            total = np.zeros((len(left[sets]), left.shape[1], right.shape[1]))
+            for c in range(left.shape[2]):
+                values = left[sets, :, None, c] - right[sets, None, :, c]
+                values *= values
+                total += values
+            total *= scale
+            parts.append(np.exp(total, out=total).reshape(len(total), -1) @ weights)
         return np.concatenate(parts)
 
 
@@ -453,8 +489,11 @@ def _upper(kp: NDArray, i: Chunk, j: Chunk) -> NDArray:
     return np.where(np.arange(i.start, i.stop)[:, None] < np.arange(j.start, j.stop)[None, :], kp, 0.0)
 
 
-def _on_a_line(scheme: FeaturePlan) -> bool:
-    return len(scheme.features.centres) == 1
+def _by_tables(scheme: FeaturePlan, ways: Ways) -> bool:
+    features = scheme.features
+    if not isinstance(features, FeatureGrid):
+        return True
+    return len(features.centres) == 1 and features.size > ways.most_products
 
 
 def make_term(setup: Setup, on_targets: Kernel, ways: Ways = MEASURED) -> ResampledTerm[Any]:
@@ -465,7 +504,7 @@ def make_term(setup: Setup, on_targets: Kernel, ways: Ways = MEASURED) -> Resamp
     scheme = plan(on_targets, sides, expectations=setup.expectations, many=many)
     if isinstance(scheme, FeaturePlan) and scheme.features.size > ways.most_features:
         scheme = plan(on_targets, sides, expectations=setup.expectations)
-    if isinstance(scheme, FeaturePlan) and _on_a_line(scheme) and scheme.features.size > ways.most_products:
+    if isinstance(scheme, FeaturePlan) and _by_tables(scheme, ways):
         return TableTerm(ways.rows, scheme, scheme.rows([(1.0, predictions)]).weights)
     if isinstance(scheme, (FeaturePlan, GridPlan)):
         weights, image = rows = scheme.rows([(1.0, predictions)])
