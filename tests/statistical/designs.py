@@ -165,6 +165,8 @@ CHECKS: dict[str, Line] = {
     "exact tests, each family": Line(24, Rate(0.2)),
     "exact tests, all families": Line(4, Rate(0.05)),
     "exact tests are not cautious": Line(4, Rate(0.56, 0.75)),
+    "cme of few effective cases, each": Line(6, Rate(0.2)),
+    "cme of few effective cases, all": Line(1, Rate(0.05)),
     # The largest rate of misses that is wanted, and twice that or half the way to none found.
     "power of auto: uncalibrated, d = 1": Line(1, Rate(0.03)),
     "power of auto: uncalibrated, d = 10": Line(1, Rate(0.1)),

@@ -17,12 +17,13 @@ import pytest
 
 import wellcal as wc
 from wellcal.engines import Tiled
-from wellcal.hypotests import Bootstrap
+from wellcal.hypotests import Bootstrap, MeanEmbedding
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are not part of the installed package
 
 from benchmarks.calibration_studies import PAPER_KERNEL, POWER_CELLS
-from benchmarks.data_sets import SAMPLES, calibrated, synthetic
+from benchmarks.data_sets import HARD, QUANTILES, SAMPLES, calibrated, hard, synthetic
+from benchmarks.settings import FULL
 from benchmarks.studies import ALPHA, generators
 
 from .designs import CHECKS, check_rate, check_rates, rate_of
@@ -101,6 +102,41 @@ def test_draws_that_are_taken_for_the_distribution_are_found() -> None:
     assert rate_of("exact tests, all families").run(map(rejected, count())).alarm
 
 
+# -- where few cases carry a statistic ------------------------------------------------------------------
+
+SETTINGS = (*HARD, QUANTILES)
+HARD_N = FULL.hard_cases
+
+
+@cache
+def hard_pvalue(setting: str, r: int) -> float:
+    """p-value of `cme` on data set r of a calibrated model."""
+    test = {"cme": {"method": "cme", "n_resamples": 99}}
+    return pvalues(("hard", setting), r, lambda rng: hard(setting, HARD_N, rng), test)["cme"]
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_cme_keeps_its_error_rate_where_few_cases_carry_it(setting: str) -> None:
+    check_rate("cme of few effective cases, each", (hard_pvalue(setting, r) <= HIGH for r in count()))
+
+
+def test_cme_keeps_its_error_rate_where_few_cases_carry_it_at_alpha() -> None:
+    found = (hard_pvalue(setting, r) <= ALPHA for r in count() for setting in SETTINGS)
+    check_rate("cme of few effective cases, all", found)
+
+
+@pytest.mark.filterwarnings("ignore:reference=")
+@pytest.mark.parametrize("setting", ["100 classes", QUANTILES])
+def test_the_limit_of_cme_is_found_to_be_wrong_there(setting: str) -> None:
+    """The check can fail: F in place of resamples rejects far too often."""
+    test = {"cme": {"method": MeanEmbedding(reference="F")}}
+
+    def rejected(r: int) -> bool:
+        return pvalues(("hard", setting), r, lambda rng: hard(setting, HARD_N, rng), test)["cme"] <= HIGH
+
+    assert rate_of("cme of few effective cases, each").run(map(rejected, count())).alarm
+
+
 # -- power ----------------------------------------------------------------------------------------------
 
 
@@ -167,10 +203,10 @@ def test_three_cumulants_keep_near_their_error_rate(d: int) -> None:
     check_rate("three cumulants are not cautious", (pvalue(r) > HIGH for r in count()))
 
 
-def test_the_mean_embedding_refuses_four_cases() -> None:
+def test_the_paper_s_mean_embedding_refuses_four_cases() -> None:
     y, pred = synthetic("calibrated", 1, 4, generators(("refused",), 0)[0])
     with pytest.raises(ValueError, match="needs more cases than locations, found 4 cases and 10 locations"):
-        wc.calibration_test(y, pred, method="cme", kernel=PAPER_KERNEL, rng=0)
+        wc.calibration_test(y, pred, method=MeanEmbedding(reference="chi2"), kernel=PAPER_KERNEL, rng=0)
 
 
 def test_all_power_cells_have_a_design() -> None:

@@ -75,10 +75,9 @@ def test_blocks_in_pieces() -> None:
 
 def test_locations() -> None:
     few, many = run(statistic="cme", locations=4), run(statistic="cme", locations=30)
-    assert few.statistic_label == "Q"
     assert few.statistic == pytest.approx(run("cme", locations=4).statistic, rel=1e-9)
-    assert many.statistic_label == "n UCME^2"
     for found in (few, many):
+        assert found.statistic_label == "Q"
         assert found.pvalue == (1 + np.sum(found.null >= found.statistic)) / 200
 
 
