@@ -6,84 +6,32 @@ expanded. The plan then gives the rows of each measure and the form that evaluat
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, cast
-
-import numpy as np
+from dataclasses import dataclass
+from typing import Protocol
 
 from wellcal._arrays.checks import one_of
-from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_traced, namespace
+from wellcal._arrays.namespaces import Array, NDArray
 from wellcal._arrays.rows import Rows
-from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, has_closed_form
-from wellcal.expectations.decompose import (
-    Components,
-    Side,
-    Targets,
-    components_of,
-    dimension_of,
-    elementary_components,
-    kind_of,
-    merged,
-    point_array,
-    points,
-    target_components,
+from wellcal.expectations.bilinear import FiniteForm, Form, has_closed_form
+from wellcal.expectations.decompose import Side, Targets, components_of, dimension_of, kind_of
+from wellcal.expectations.element_plan import (
+    AtomChoice,
+    ElementPlan,
+    Family,
+    Notes,
+    SignedSum,
+    note_atoms,
+    signed_sum,
 )
-from wellcal.expectations.feature_cells import Cells, cells_of, common_cells
-from wellcal.expectations.gaussian_features import FeatureGrid, feature_grid, mean_features, normal_extent
+from wellcal.expectations.feature_plan import DEFAULT, feature_plan
 from wellcal.expectations.grids import common_grid, grid_probabilities, one_hot, support_gram
-from wellcal.expectations.low_rank import LowRank, spanned
-from wellcal.expectations.lowering import LOWERINGS, Atoms, Lowering, lower
-from wellcal.expectations.nodes import FOR_FEATURES, FOR_PAIRS, Chosen, Effort, choose, in_order
-from wellcal.expectations.rules.elements import Normals, Points
+from wellcal.expectations.lowering import Lowering
+from wellcal.expectations.nodes import FOR_PAIRS
+from wellcal.expectations.rules.elements import Points
 from wellcal.kernels.base import Kernel, TargetKernel
 from wellcal.kernels.parts import walk
-from wellcal.kernels.targets import Delta, Gaussian
-from wellcal.predictions import Predictions, Samples
-
-Family: TypeAlias = type[Predictions]
-
-_DEFAULT = Lowering()
-
-
-@dataclass
-class Notes:
-    """How expectations were obtained, for the provenance of a result."""
-
-    rules: list[tuple[Kernel, str]] = field(default_factory=lambda: [])
-    lowered: list[str] = field(default_factory=lambda: [])
-    error: float = 0.0
-
-    def add_rule(self, kernel: Kernel, text: str) -> None:
-        """Record a closed form of a kernel. Kernels are put into words when somebody asks for them."""
-        self.rules.append((kernel, text))
-
-    def add_lowering(self, text: str, error: float) -> None:
-        """Record a numerical scheme once, and the largest error estimate."""
-        if text not in self.lowered:
-            self.lowered.append(text)
-        self.error = error if np.isnan(error) else max(self.error, error)
-
-    def add(self, other: Notes) -> None:
-        """Take over what was recorded elsewhere."""
-        self.rules += other.rules
-        for text in other.lowered:
-            self.add_lowering(text, other.error)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for `Estimate.provenance`."""
-        out: dict[str, Any] = {
-            "expectations": "lowered" if self.lowered else "closed",
-            "rules": list(dict.fromkeys(f"{kernel!r}{text}" for kernel, text in self.rules)),
-        }
-        if self.lowered:
-            out["lowered"] = list(self.lowered)
-            out["expectation_error"] = self.error
-        return out
-
-
-SignedSum: TypeAlias = list[tuple[float, Side]]
-"""A signed sum of predictions and targets, such as P - d(y)."""
+from wellcal.kernels.targets import Delta
+from wellcal.predictions import Predictions
 
 
 class Plan(Protocol):
@@ -96,80 +44,6 @@ class Plan(Protocol):
     def form(self, left: Rows, right: Rows) -> Form:
         """The bilinear form between measures with rows like these."""
         ...
-
-
-@dataclass(frozen=True)
-class AtomChoice:
-    """How atoms are chosen, and those of the batches that a plan was made for.
-
-    Attributes
-    ----------
-    options, points, effort
-        Options of a user; atoms of a vector; what may be spent.
-    made
-        What was chosen for which batch.
-    """
-
-    options: Lowering
-    points: int
-    effort: Effort
-    made: list[tuple[Predictions, Chosen]] = field(default_factory=lambda: [], compare=False)
-
-    def of(self, kernel: Kernel, family: Predictions) -> Chosen:
-        """The atoms of a batch, chosen once."""
-        for batch, chosen in self.made:
-            if batch is family:
-                return chosen
-        chosen = choose(family, kernel, self.options, self.points, self.effort)
-        self.made.append((family, chosen))
-        return chosen
-
-
-@dataclass(frozen=True)
-class ElementPlan:
-    """Elementary distributions, pair by pair; what has no closed form is lowered to atoms.
-
-    Attributes
-    ----------
-    lowered
-        Families that become atoms.
-    atoms
-        How these are chosen.
-    """
-
-    kernel: Kernel
-    dimension: int
-    lowered: frozenset[Family] = frozenset()
-    atoms: AtomChoice | None = None
-
-    def rows(self, measure: SignedSum) -> tuple[Components, ...]:
-        """Components of a measure by kind."""
-        parts = [(sign, part) for sign, side in measure for part in self.components(side)]
-        return merged([part if sign == 1.0 else part.scaled(sign) for sign, part in parts])
-
-    def form(self, left: Rows, right: Rows) -> ElementForm:
-        """The bilinear form between measures with components like these."""
-        return ElementForm.between(self.kernel, self.dimension, left, right)
-
-    def components(self, side: Side) -> list[Components]:
-        """Predictions or targets as elementary distributions."""
-        if isinstance(side, Targets):
-            return [target_components(side)]
-        out: list[Components] = []
-        for family, weight in components_of(side):
-            (part,) = (part for _, part in self.of_family(family))
-            out.append(part if weight is None else part.scaled(weight[:, None]))
-        return out
-
-    def of_family(self, family: Predictions) -> list[tuple[NDArray | None, Components]]:
-        """One family as elementary distributions, rows with equally many of them together.
-
-        Each entry has the positions of its rows in the batch, None for all.
-        """
-        if self.atoms is None or type(family) not in self.lowered:
-            return [(None, elementary_components(family))]
-        parts = self.atoms.of(self.kernel, family).parts
-        return [(rows, points(atoms.values, atoms.weights)) for rows, atoms in parts]
 
 
 @dataclass(frozen=True)
@@ -189,7 +63,7 @@ class GridPlan:
 
     def rows(self, measure: SignedSum) -> Rows:
         """Weights of a measure on the grid."""
-        return self._form.rows(_signed_sum(measure, self._weights))
+        return self._form.rows(signed_sum(measure, self._weights))
 
     def form(self, left: Rows, right: Rows) -> FiniteForm:
         """The matrix product."""
@@ -208,63 +82,6 @@ class GridPlan:
             part = part if weight is None else part * weight[:, None]
             total = part if total is None else total + part
         return total
-
-
-@dataclass(frozen=True)
-class FeaturePlan:
-    """Mean features of a Gaussian kernel: a matrix product, however many components there are.
-
-    Attributes
-    ----------
-    elements, features
-        What predictions consist of, and the features.
-    known
-        Mean features of batches that have them already.
-    """
-
-    elements: ElementPlan
-    features: FeatureGrid | LowRank
-    known: tuple[tuple[Predictions, Cells | NDArray], ...] = ()
-
-    def rows(self, measure: SignedSum) -> Rows:
-        """Mean features of a measure."""
-        return self._form.rows(_signed_sum(measure, self._features))
-
-    def form(self, left: Rows, right: Rows) -> FiniteForm:
-        """The matrix product."""
-        return self._form
-
-    @property
-    def _form(self) -> FiniteForm:
-        return FiniteForm(None, self.features.size)
-
-    def _features(self, side: Side) -> Array:
-        if isinstance(side, Targets):
-            return mean_features(self.features, target_components(side))
-        total: Array = None
-        for family, weight in components_of(side):
-            own = self._of_family(family)
-            own = own if weight is None else own * weight[:, None]
-            total = own if total is None else total + own
-        return total
-
-    def _of_family(self, family: Predictions) -> Array:
-        for batch, cells in self.known:
-            if batch is family:
-                return cells.on(cast("FeatureGrid", self.features)) if isinstance(cells, Cells) else cells
-        parts = self.elements.of_family(family)
-        return in_order([(rows, mean_features(self.features, part)) for rows, part in parts])
-
-
-def _signed_sum(measure: SignedSum, values_of: Callable[[Side], Array]) -> Array:
-    total: Array = None
-    for sign, side in measure:
-        part = values_of(side)
-        if total is None:
-            total = part if sign == 1.0 else sign * part
-        else:
-            total = total + sign * part
-    return total
 
 
 def plan(
@@ -314,11 +131,11 @@ def plan(
         notes.add_rule(kernel, f" on a finite support of {len(grid)} values: matrix product")
         return GridPlan(grid, gram)
     lowered = _families_to_lower(kernel, families, dimension)
-    options = expectations if isinstance(expectations, Lowering) else _DEFAULT
+    options = expectations if isinstance(expectations, Lowering) else DEFAULT
     if lowered:
         _check_allowed(kernel, lowered, expectations)
     if lowered or not relative:
-        by_features = _feature_plan(kernel, sides, families, present, lowered, options, notes, many)
+        by_features = feature_plan(kernel, sides, families, present, lowered, options, notes, many)
         if by_features is not None:
             return by_features
     for family in dict.fromkeys(type(f) for f in families if type(f) not in lowered):
@@ -326,7 +143,7 @@ def plan(
     if not lowered:
         return ElementPlan(kernel, dimension)
     chosen = ElementPlan(kernel, dimension, lowered, AtomChoice(options, options.points, FOR_PAIRS))
-    _note_atoms(chosen, [f for f in present if type(f) in lowered], notes)
+    note_atoms(chosen, [f for f in present if type(f) in lowered], notes)
     return chosen
 
 
@@ -349,148 +166,6 @@ def _contains_delta(kernel: Kernel) -> bool:
     return any(isinstance(part, TargetKernel) and part.tests_equality for part in walk(kernel))
 
 
-# -- features --------------------------------------------------------------------------------
-
-_MANY_COMPONENTS = 4  # for each case: from here on features are cheaper than pairs of components
-
-
-def _feature_plan(
-    kernel: Kernel,
-    sides: list[Side],
-    families: list[Predictions],
-    present: list[Predictions],
-    lowered: frozenset[Family],
-    options: Lowering,
-    notes: Notes,
-    many: bool,
-) -> FeaturePlan | None:
-    """Expand all that has many components into features of a Gaussian kernel, where few are enough."""
-    dimension = dimension_of(families[0])
-    if type(kernel) is not Gaussian or not isinstance(kernel.lengthscale, float):
-        return None
-    if dimension > (_MAX_DIMENSION if lowered else 2):
-        return None
-    sizes = [_component_count(side) for side in sides if not isinstance(side, Targets)]
-    if not lowered and not many and max(sizes, default=1) < _MANY_COMPONENTS:
-        return None
-    if any(is_traced(f.like) for f in families):
-        return None
-    # Only points and independent normals have features in closed form.
-    rest = {type(f) for f in families if kind_of(f) not in (Points, Normals)}
-    if rest and not lowered:
-        return None  # what has a closed form is not lowered for speed alone
-    affected = [f for f in present if type(f) in lowered | rest]
-    atoms = max(options.points, 1024) if options == _DEFAULT else options.points
-    chosen = ElementPlan(kernel, dimension, lowered | rest, AtomChoice(options, atoms, FOR_FEATURES))
-    found = None
-    if lowered and present and not any(f.ops.differentiable or not is_numpy(f.xp) for f in present):
-        way = _in_cells if dimension == 1 else _in_span
-        found = way(chosen, kernel.lengthscale, sides, present)
-    if found is None:
-        if dimension > 2:
-            return None
-        other = feature_grid(kernel.lengthscale, _extents(chosen, sides), exact=not lowered)
-        if other is None:
-            return None
-        found = FeaturePlan(chosen, other[0]), other[1]
-    features, left_out = found
-    _note_atoms(chosen, affected, notes, left_out)
-    notes.add_rule(kernel, f" by {features.features.size} features, exact to 1e-13")
-    return features
-
-
-def _in_cells(
-    chosen: ElementPlan, lengthscale: float, sides: list[Side], families: list[Predictions]
-) -> tuple[FeaturePlan, float] | None:
-    """Features that batches of scalars in NumPy remember, and the weight of what has none."""
-    assert chosen.atoms is not None
-    known: list[tuple[Predictions, Cells]] = []
-    for family in families:
-        if any(batch is family for batch, _ in known):
-            continue
-        parts = chosen.of_family(family)
-        extents = [_extent(part, lengthscale) for _, part in parts]
-        on_line = [(values[:, :, 0], weights) for values, weights in extents]
-        key = (chosen.lowered, chosen.atoms, LOWERINGS.find(type(family)))
-        cells = cells_of(family, key, parts, on_line, lengthscale)
-        if cells is None:
-            return None
-        known.append((family, cells))
-    targets = [_as_column(side) for side in sides if isinstance(side, Targets)]
-    grid = common_cells(lengthscale, [cells for _, cells in known], targets)
-    if grid is None:
-        return None
-    return FeaturePlan(chosen, grid, tuple(known)), max(cells.left_out for _, cells in known)
-
-
-def _in_span(
-    chosen: ElementPlan, lengthscale: float, sides: list[Side], families: list[Predictions]
-) -> tuple[FeaturePlan, float] | None:
-    """Features of vectors of one batch in NumPy, spanned by a few of its atoms and by targets."""
-    choice, family = chosen.atoms, families[0]
-    assert choice is not None
-    if any(f is not family for f in families) or type(family) not in chosen.lowered:
-        return None
-    rows = np.unique(np.linspace(0, len(family) - 1, _SPANNING_ROWS).astype(int))
-    some = np.asarray(lower(family[rows], choice.options.nodes or 32, _SPANNING_POINTS).values)
-
-    def atoms() -> Atoms:
-        return choice.of(chosen.kernel, family).single
-
-    key = (choice, LOWERINGS.find(type(family)))
-    found = spanned(family, key, some.reshape(-1, chosen.dimension), lengthscale, atoms)
-    if found is None:
-        return None
-    targets = [
-        point_array(cast("Points", target_components(s).element)) for s in sides if isinstance(s, Targets)
-    ]
-    features, mean = found.features, found.mean
-    for values in targets:
-        wider = features.extended(np.asarray(values)[:, 0, :])
-        if wider is None:
-            return None
-        features = wider
-    if features is not found.features:
-        mean = features.more_of_points(np.asarray(atoms().values), np.asarray(atoms().weights), mean)
-    return FeaturePlan(chosen, features, ((family, mean),)), 0.0
-
-
-_MAX_DIMENSION = 4  # of vectors for which features are tried
-_SPANNING_ROWS, _SPANNING_POINTS = 64, 64
-
-
-def _as_column(side: Targets) -> NDArray:
-    return target_components(side).leaf
-
-
-def _component_count(predictions: Predictions) -> int:
-    """Elementary distributions for each case."""
-    parts = [component for component, _ in components_of(predictions)]
-    return sum(p.values.shape[1] if isinstance(p, Samples) else 1 for p in parts)
-
-
-def _extents(chosen: ElementPlan, sides: list[Side]) -> list[tuple[Array, Array | None]]:
-    """Points ``(n, S, d)`` that mark where measures have mass, with the weights they carry."""
-    parts: list[Components] = []
-    for side in sides:
-        if isinstance(side, Targets):
-            parts.append(target_components(side))
-        else:
-            parts += [part for family, _ in components_of(side) for _, part in chosen.of_family(family)]
-    lengthscale = cast("Gaussian", chosen.kernel).lengthscale
-    return [_extent(part, cast("float", lengthscale)) for part in parts]
-
-
-def _extent(part: Components, lengthscale: float) -> tuple[Array, Array | None]:
-    """Points ``(n, S, d)`` that mark where components have mass, with the weights they carry."""
-    element: Any = part.element
-    xp = namespace(*element.x)
-    if isinstance(element, Points):
-        return xp.stack(element.x, axis=-1), None if isinstance(part.weights, float) else part.weights
-    x, v = (xp.stack([xp.reshape(c, (-1,)) for c in of], axis=-1) for of in (element.x, element.v))
-    return normal_extent(x, v, lengthscale), None
-
-
 # -- lowering --------------------------------------------------------------------------------
 
 
@@ -511,14 +186,3 @@ def _families_to_lower(kernel: Kernel, families: list[Predictions], dimension: i
         ):
             lowered.add(family)
     return frozenset(lowered)
-
-
-def _note_atoms(
-    chosen: ElementPlan, affected: list[Predictions], notes: Notes, left_out: float = 0.0
-) -> None:
-    """Choose the atoms of all families that need them, and note how and with which error."""
-    assert chosen.atoms is not None
-    for family in affected:
-        found = chosen.atoms.of(chosen.kernel, family)
-        error = found.error + left_out
-        notes.add_lowering(f"{chosen.kernel!r} with {type(family).__name__}: {found.scheme}", error)
