@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_traced, namespace
+from wellcal._arrays.namespaces import Array, NDArray, is_numpy, namespace
 from wellcal._arrays.rows import Rows
 from wellcal.expectations.bilinear import FiniteForm
 from wellcal.expectations.decompose import (
     Components,
     Side,
+    SignedSum,
     Targets,
     components_of,
     dimension_of,
-    kind_of,
     point_array,
-    target_components,
-)
-from wellcal.expectations.element_plan import (
-    AtomChoice,
-    ElementPlan,
-    Family,
-    Notes,
-    SignedSum,
-    note_atoms,
     signed_sum,
+    target_components,
 )
 from wellcal.expectations.feature_cells import Cells, cells_of, common_cells
 from wellcal.expectations.gaussian_features import FeatureGrid, feature_grid, mean_features, normal_extent
 from wellcal.expectations.low_rank import LowRank, spanned
 from wellcal.expectations.lowering import LOWERINGS, Atoms, Lowering, lower
-from wellcal.expectations.nodes import FOR_FEATURES, in_order
-from wellcal.expectations.rules.elements import Normals, Points
-from wellcal.kernels.base import Kernel
+from wellcal.expectations.nodes import in_order
+from wellcal.expectations.rules.elements import Points
 from wellcal.kernels.targets import Gaussian
-from wellcal.predictions import Predictions, Samples
+from wellcal.predictions import Predictions
 
-DEFAULT = Lowering()
+if TYPE_CHECKING:
+    from wellcal.expectations.plans import ElementPlan
 
 
 @dataclass(frozen=True)
@@ -88,52 +81,43 @@ class FeaturePlan:
         return in_order([(rows, mean_features(self.features, part)) for rows, part in parts])
 
 
-_MANY_COMPONENTS = 4  # for each case: from here on features are cheaper than pairs of components
-
-
-def feature_plan(
-    kernel: Kernel,
+def by_features(
+    draft: Callable[[int], ElementPlan],
+    lengthscale: float,
     sides: list[Side],
-    families: list[Predictions],
     present: list[Predictions],
-    lowered: frozenset[Family],
     options: Lowering,
-    notes: Notes,
-    many: bool,
-) -> FeaturePlan | None:
-    """Expand all that has many components into features of a Gaussian kernel, where few are enough."""
-    dimension = dimension_of(families[0])
-    if type(kernel) is not Gaussian or not isinstance(kernel.lengthscale, float):
-        return None
-    if dimension > (_MAX_DIMENSION if lowered else 2):
-        return None
-    sizes = [_component_count(side) for side in sides if not isinstance(side, Targets)]
-    if not lowered and not many and max(sizes, default=1) < _MANY_COMPONENTS:
-        return None
-    if any(is_traced(f.like) for f in families):
-        return None
-    # Only points and independent normals have features in closed form.
-    rest = {type(f) for f in families if kind_of(f) not in (Points, Normals)}
-    if rest and not lowered:
-        return None  # what has a closed form is not lowered for speed alone
-    affected = [f for f in present if type(f) in lowered | rest]
-    atoms = max(options.points, 1024) if options == DEFAULT else options.points
-    chosen = ElementPlan(kernel, dimension, lowered | rest, AtomChoice(options, atoms, FOR_FEATURES))
-    found = None
-    if lowered and present and not any(f.ops.differentiable or not is_numpy(f.xp) for f in present):
-        way = _in_cells if dimension == 1 else _in_span
-        found = way(chosen, kernel.lengthscale, sides, present)
-    if found is None:
-        if dimension > 2:
-            return None
-        other = feature_grid(kernel.lengthscale, _extents(chosen, sides), exact=not lowered)
-        if other is None:
-            return None
-        found = FeaturePlan(chosen, other[0]), other[1]
-    features, left_out = found
-    note_atoms(chosen, affected, notes, left_out)
-    notes.add_rule(kernel, f" by {features.features.size} features, exact to 1e-13")
-    return features
+    *,
+    exact: bool,
+) -> tuple[FeaturePlan, float] | None:
+    """Expand measures into features, where few are enough; and the weight of what has none.
+
+    Parameters
+    ----------
+    draft
+        Predictions as elementary distributions, given the number of atoms of a vector.
+    lengthscale
+        Of the Gaussian kernel.
+    sides, present
+        What meets, and the batches of predictions among it.
+    options
+        Options of a user.
+    exact
+        Whether nothing is lowered, and nothing may be left out.
+    """
+    dimension = dimension_of(present[0]) if present else 0
+    # More atoms where they only make features; all libraries must decide alike, so that they have the same.
+    atoms = max(options.points, 1024) if options == Lowering() and dimension < 3 else options.points
+    chosen = draft(atoms)
+    plain = not exact and not any(f.ops.differentiable or not is_numpy(f.xp) for f in present)
+    found = _in_cells(chosen, lengthscale, sides, present) if plain and dimension == 1 else None
+    if found is None and dimension < 3:
+        grid = feature_grid(lengthscale, _extents(chosen, sides), exact=exact)
+        found = None if grid is None else (FeaturePlan(chosen, grid[0]), grid[1])
+    if plain and dimension > 1:
+        chosen = draft(options.points) if found is None else chosen
+        found = _in_span(chosen, lengthscale, sides, present) or found
+    return found
 
 
 def _in_cells(
@@ -192,18 +176,14 @@ def _in_span(
     return FeaturePlan(chosen, features, ((family, mean),)), 0.0
 
 
-_MAX_DIMENSION = 4  # of vectors for which features are tried
+MAX_DIMENSION = 4
+"""Coordinates of vectors for which features are tried."""
+
 _SPANNING_ROWS, _SPANNING_POINTS = 64, 64
 
 
 def _as_column(side: Targets) -> NDArray:
     return target_components(side).leaf
-
-
-def _component_count(predictions: Predictions) -> int:
-    """Elementary distributions for each case."""
-    parts = [component for component, _ in components_of(predictions)]
-    return sum(p.values.shape[1] if isinstance(p, Samples) else 1 for p in parts)
 
 
 def _extents(chosen: ElementPlan, sides: list[Side]) -> list[tuple[Array, Array | None]]:

@@ -22,7 +22,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.expectations.lowering import Atoms
 from wellcal.predictions import Predictions
 
-_ROUNDING = 1e-10  # squared distance from the span at which it is complete
+_ROUNDING = 1e-13  # squared distance from the span at which it is complete
 _MOST = 800  # points that span it, at most
 _EARLY = 256  # after so many the mean squared distance must have fallen
 _EARLY_SHARE = 0.05

@@ -6,32 +6,78 @@ expanded. The plan then gives the rows of each measure and the form that evaluat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
 
 from wellcal._arrays.checks import one_of
-from wellcal._arrays.namespaces import Array, NDArray
+from wellcal._arrays.namespaces import Array, NDArray, is_traced
 from wellcal._arrays.rows import Rows
-from wellcal.expectations.bilinear import FiniteForm, Form, has_closed_form
-from wellcal.expectations.decompose import Side, Targets, components_of, dimension_of, kind_of
-from wellcal.expectations.element_plan import (
-    AtomChoice,
-    ElementPlan,
-    Family,
-    Notes,
+from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, has_closed_form
+from wellcal.expectations.decompose import (
+    Components,
+    Side,
     SignedSum,
-    note_atoms,
+    Targets,
+    components_of,
+    dimension_of,
+    elementary_components,
+    kind_of,
+    merged,
+    points,
     signed_sum,
+    target_components,
 )
-from wellcal.expectations.feature_plan import DEFAULT, feature_plan
+from wellcal.expectations.feature_plan import MAX_DIMENSION, by_features
 from wellcal.expectations.grids import common_grid, grid_probabilities, one_hot, support_gram
 from wellcal.expectations.lowering import Lowering
-from wellcal.expectations.nodes import FOR_PAIRS
-from wellcal.expectations.rules.elements import Points
+from wellcal.expectations.nodes import FOR_FEATURES, FOR_PAIRS, Chosen, Effort, choose
+from wellcal.expectations.rules.elements import Normals, Points
 from wellcal.kernels.base import Kernel, TargetKernel
 from wellcal.kernels.parts import walk
-from wellcal.kernels.targets import Delta
-from wellcal.predictions import Predictions
+from wellcal.kernels.targets import Delta, Gaussian
+from wellcal.predictions import Predictions, Samples
+
+Family: TypeAlias = type[Predictions]
+
+_DEFAULT = Lowering()
+
+
+@dataclass
+class Notes:
+    """How expectations were obtained, for the provenance of a result."""
+
+    rules: list[tuple[Kernel, str]] = field(default_factory=lambda: [])
+    lowered: list[str] = field(default_factory=lambda: [])
+    error: float = 0.0
+
+    def add_rule(self, kernel: Kernel, text: str) -> None:
+        """Record a closed form of a kernel. Kernels are put into words when somebody asks for them."""
+        self.rules.append((kernel, text))
+
+    def add_lowering(self, text: str, error: float) -> None:
+        """Record a numerical scheme once, and the largest error estimate."""
+        if text not in self.lowered:
+            self.lowered.append(text)
+        self.error = error if np.isnan(error) else max(self.error, error)
+
+    def add(self, other: Notes) -> None:
+        """Take over what was recorded elsewhere."""
+        self.rules += other.rules
+        for text in other.lowered:
+            self.add_lowering(text, other.error)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for `Estimate.provenance`."""
+        out: dict[str, Any] = {
+            "expectations": "lowered" if self.lowered else "closed",
+            "rules": list(dict.fromkeys(f"{kernel!r}{text}" for kernel, text in self.rules)),
+        }
+        if self.lowered:
+            out["lowered"] = list(self.lowered)
+            out["expectation_error"] = self.error
+        return out
 
 
 class Plan(Protocol):
@@ -44,6 +90,88 @@ class Plan(Protocol):
     def form(self, left: Rows, right: Rows) -> Form:
         """The bilinear form between measures with rows like these."""
         ...
+
+
+@dataclass(frozen=True)
+class AtomChoice:
+    """How atoms are chosen, and those of the batches that a plan was made for.
+
+    Attributes
+    ----------
+    options, points, effort
+        Options of a user; atoms of a vector; what may be spent.
+    made
+        What was chosen for which batch.
+    """
+
+    options: Lowering
+    points: int
+    effort: Effort
+    made: list[tuple[Predictions, Chosen]] = field(default_factory=lambda: [], compare=False)
+
+    def of(self, kernel: Kernel, family: Predictions) -> Chosen:
+        """The atoms of a batch, chosen once."""
+        for batch, chosen in self.made:
+            if batch is family:
+                return chosen
+        chosen = choose(family, kernel, self.options, self.points, self.effort)
+        self.made.append((family, chosen))
+        return chosen
+
+
+@dataclass(frozen=True)
+class ElementPlan:
+    """Elementary distributions, pair by pair; what has no closed form is lowered to atoms.
+
+    Attributes
+    ----------
+    lowered
+        Families that become atoms.
+    atoms
+        How these are chosen.
+    """
+
+    kernel: Kernel
+    dimension: int
+    lowered: frozenset[Family] = frozenset()
+    atoms: AtomChoice | None = None
+
+    def rows(self, measure: SignedSum) -> tuple[Components, ...]:
+        """Components of a measure by kind."""
+        parts = [(sign, part) for sign, side in measure for part in self.components(side)]
+        return merged([part if sign == 1.0 else part.scaled(sign) for sign, part in parts])
+
+    def form(self, left: Rows, right: Rows) -> ElementForm:
+        """The bilinear form between measures with components like these."""
+        return ElementForm.between(self.kernel, self.dimension, left, right)
+
+    def components(self, side: Side) -> list[Components]:
+        """Predictions or targets as elementary distributions."""
+        if isinstance(side, Targets):
+            return [target_components(side)]
+        out: list[Components] = []
+        for family, weight in components_of(side):
+            (part,) = (part for _, part in self.of_family(family))
+            out.append(part if weight is None else part.scaled(weight[:, None]))
+        return out
+
+    def of_family(self, family: Predictions) -> list[tuple[NDArray | None, Components]]:
+        """One family as elementary distributions, rows with equally many of them together.
+
+        Each entry has the positions of its rows in the batch, None for all.
+        """
+        if self.atoms is None or type(family) not in self.lowered:
+            return [(None, elementary_components(family))]
+        parts = self.atoms.of(self.kernel, family).parts
+        return [(rows, points(atoms.values, atoms.weights)) for rows, atoms in parts]
+
+    def note(self, affected: list[Predictions], notes: Notes, left_out: float = 0.0) -> None:
+        """Choose the atoms of families that need them, and note how and with which error."""
+        assert self.atoms is not None
+        for family in affected:
+            found = self.atoms.of(self.kernel, family)
+            error = found.error + left_out
+            notes.add_lowering(f"{self.kernel!r} with {type(family).__name__}: {found.scheme}", error)
 
 
 @dataclass(frozen=True)
@@ -131,19 +259,19 @@ def plan(
         notes.add_rule(kernel, f" on a finite support of {len(grid)} values: matrix product")
         return GridPlan(grid, gram)
     lowered = _families_to_lower(kernel, families, dimension)
-    options = expectations if isinstance(expectations, Lowering) else DEFAULT
+    options = expectations if isinstance(expectations, Lowering) else _DEFAULT
     if lowered:
         _check_allowed(kernel, lowered, expectations)
     if lowered or not relative:
-        by_features = feature_plan(kernel, sides, families, present, lowered, options, notes, many)
-        if by_features is not None:
-            return by_features
+        features = _feature_plan(kernel, sides, families, present, lowered, options, notes, many)
+        if features is not None:
+            return features
     for family in dict.fromkeys(type(f) for f in families if type(f) not in lowered):
         notes.add_rule(kernel, f" with {family.__name__}: closed form")
     if not lowered:
         return ElementPlan(kernel, dimension)
     chosen = ElementPlan(kernel, dimension, lowered, AtomChoice(options, options.points, FOR_PAIRS))
-    note_atoms(chosen, [f for f in present if type(f) in lowered], notes)
+    chosen.note([f for f in present if type(f) in lowered], notes)
     return chosen
 
 
@@ -164,6 +292,55 @@ def _check_allowed(kernel: Kernel, lowered: frozenset[Family], expectations: str
 def _contains_delta(kernel: Kernel) -> bool:
     """Whether equality takes part: atoms that stand for a density would be found equal to themselves."""
     return any(isinstance(part, TargetKernel) and part.tests_equality for part in walk(kernel))
+
+
+# -- features --------------------------------------------------------------------------------
+
+_MANY_COMPONENTS = 4  # for each case: from here on features are cheaper than pairs of components
+
+
+def _feature_plan(
+    kernel: Kernel,
+    sides: list[Side],
+    families: list[Predictions],
+    present: list[Predictions],
+    lowered: frozenset[Family],
+    options: Lowering,
+    notes: Notes,
+    many: bool,
+) -> Plan | None:
+    """Expand all that has many components into features of a Gaussian kernel, where few are enough."""
+    dimension = dimension_of(families[0])
+    if type(kernel) is not Gaussian or not isinstance(kernel.lengthscale, float) or not present:
+        return None
+    if dimension > (MAX_DIMENSION if lowered else 2):
+        return None
+    sizes = [_component_count(side) for side in sides if not isinstance(side, Targets)]
+    if not lowered and not many and max(sizes, default=1) < _MANY_COMPONENTS:
+        return None
+    if any(is_traced(f.like) for f in families):
+        return None
+    # Only points and independent normals have features in closed form.
+    rest = {type(f) for f in families if kind_of(f) not in (Points, Normals)}
+    if rest and not lowered:
+        return None  # what has a closed form is not lowered for speed alone
+
+    def draft(atoms: int) -> ElementPlan:
+        return ElementPlan(kernel, dimension, lowered | rest, AtomChoice(options, atoms, FOR_FEATURES))
+
+    found = by_features(draft, kernel.lengthscale, sides, present, options, exact=not lowered)
+    if found is None:
+        return None
+    features, left_out = found
+    features.elements.note([f for f in present if type(f) in lowered | rest], notes, left_out)
+    notes.add_rule(kernel, f" by {features.features.size} features, exact to 1e-13")
+    return features
+
+
+def _component_count(predictions: Predictions) -> int:
+    """Elementary distributions for each case."""
+    parts = [component for component, _ in components_of(predictions)]
+    return sum(p.values.shape[1] if isinstance(p, Samples) else 1 for p in parts)
 
 
 # -- lowering --------------------------------------------------------------------------------

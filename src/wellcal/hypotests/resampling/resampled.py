@@ -25,11 +25,10 @@ from wellcal._arrays.rows import Rows, first_array, map_rows, slice_rows
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import ElementForm, Prepared
 from wellcal.expectations.decompose import Side, Targets
-from wellcal.expectations.element_plan import ElementPlan
 from wellcal.expectations.feature_plan import FeaturePlan
 from wellcal.expectations.gaussian_features import FeatureGrid
 from wellcal.expectations.on_predictions import prediction_kernel
-from wellcal.expectations.plans import GridPlan, Plan, plan
+from wellcal.expectations.plans import ElementPlan, GridPlan, Plan, plan
 from wellcal.hypotests.resampling.feature_terms import (
     ENCODED,
     KEPT,
