@@ -86,7 +86,8 @@ def _overview(found: list[Finished]) -> list[str]:
             their correlations S, among repeats. Distances are measured on the scales of the paper's figures:
             logarithms for errors, variances, MSE, pinball loss and biased SKCE, inverse hyperbolic sines for
             NLL and unbiased SKCE, and Anscombe's angle for proportions and p-values. Seeds, numbers of
-            repeats, scales and statistics were fixed before the first full run.
+            repeats, scales and statistics were fixed before the first full run, after small runs in which the
+            planted errors of the last section had to be caught.
             """
         ),
         *table(
