@@ -82,6 +82,8 @@ def skce_loss(
         block_size=block_size,
         expectations=expectations,
     )
+    if not isinstance(estimate.value, (float, jax.Array)):
+        raise TypeError(f"pred must be made of JAX's arrays, found {type(estimate.value).__name__}")
     return factor * jnp.asarray(estimate.value)  # pyright: ignore[reportUnknownMemberType]  # JAX leaves it open
 
 

@@ -66,7 +66,10 @@ def _floating(x: object, name: str, like: Array | None) -> Array:
     dtype = like.dtype if like is not None and not is_array(x) and is_floating(like) else None
     if like is not None and is_numpy(xp):
         xp = namespace(like)
-        given = asarray(given, xp=xp, device=device_of(like), dtype=dtype)
+        try:
+            given = asarray(given, xp=xp, device=device_of(like), dtype=dtype)
+        except TypeError as error:
+            raise TypeError(f"{name} cannot be carried into another array library: {error}") from error
     return given if is_floating(given) else xp.astype(given, default_float(xp))
 
 

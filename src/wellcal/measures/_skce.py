@@ -195,7 +195,12 @@ def resolve_block_size(block_size: BlockSize, n: int) -> int:
     if isinstance(block_size, str):
         one_of(block_size, "block_size", ("sqrt",), or_else="or a whole number, or a function of n")
         return max(2, math.isqrt(n))
-    size = block_size(n) if callable(block_size) else block_size
+    size: Any = block_size
+    if callable(block_size):
+        try:
+            size = block_size(n)
+        except TypeError as error:
+            raise TypeError(f"block_size must be a function of the number of cases: {error}") from error
     return whole_number(size, f"block_size of {n} cases", least=2, most=n)
 
 
