@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import Any, cast
 
@@ -308,6 +308,25 @@ def positive_number(x: Any, name: str) -> Any:
 
 
 # -- options -----------------------------------------------------------------------------------
+
+
+def call_given(function: Callable[..., Any], name: str, *arguments: Any) -> Any:
+    """What a user's function returns; where it does not take these arguments, the error says which one it is.
+
+    Errors from inside of the function are the user's own and pass.
+
+    Examples
+    --------
+    >>> call_given(int, "statistic", [1], [2])
+    Traceback (most recent call last):
+    TypeError: statistic is not a function of what it is given: 'list' object ...
+    """
+    try:
+        return function(*arguments)
+    except TypeError as error:
+        if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+            raise TypeError(f"{name} is not a function of what it is given: {error}") from error
+        raise
 
 
 def flag(x: Any, name: str, *, or_none: bool = False) -> Any:

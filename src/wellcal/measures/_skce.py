@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.checks import one_of, whole_number
+from wellcal._arrays.checks import call_given, one_of, whole_number
 from wellcal._arrays.namespaces import Array, float64, is_numpy, is_traced, namespace, stop_gradient, to_numpy
 from wellcal._arrays.rows import first_array
 from wellcal.engines import Engine, choose_engine
@@ -197,10 +197,7 @@ def resolve_block_size(block_size: BlockSize, n: int) -> int:
         return max(2, math.isqrt(n))
     size: Any = block_size
     if callable(block_size):
-        try:
-            size = block_size(n)
-        except TypeError as error:
-            raise TypeError(f"block_size must be a function of the number of cases: {error}") from error
+        size = call_given(block_size, "block_size", n)
     return whole_number(size, f"block_size of {n} cases", least=2, most=n)
 
 

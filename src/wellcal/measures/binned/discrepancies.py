@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from wellcal._arrays.checks import one_of, real_number
+from wellcal._arrays.checks import call_given, one_of, real_number
 from wellcal._arrays.namespaces import Array, is_traced, namespace
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal.measures.binned.tables import BinTable
@@ -90,7 +90,7 @@ def as_discrepancy(distance: Any) -> Discrepancy:
 
 
 def _called(function: Callable[[Array, Array], Array], table: BinTable) -> Array:
-    values = function(table.observed, table.predicted)
+    values = call_given(function, "distance", table.observed, table.predicted)
     shape = (int(table.predicted.shape[0]),)
     found = tuple(getattr(values, "shape", ()))
     if found != shape:
