@@ -15,6 +15,7 @@ from collections.abc import Callable
 from benchmarks import (
     calibration_studies,
     estimator_studies,
+    hard_settings,
     linear_speed,
     measure_studies,
     memory_limits,
@@ -38,6 +39,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "power": calibration_studies.power,
     "paper-tests": calibration_studies.paper_tests,
     "test-speed": test_speed.test_speed,
+    "hard": hard_settings.hard,
     "linear": linear_speed.linear,
     "measures": measure_studies.measures,
     "compare": where_and_when.comparison,
@@ -51,6 +53,7 @@ STUDIES = (
     "type1",
     "power",
     "paper-tests",
+    "hard",
     "measures",
     "compare",
     "witness",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 import wellcal as wc
 
@@ -66,6 +67,45 @@ CALIBRATED: dict[str, Callable[[int, np.random.Generator], Any]] = {
 }
 SAMPLES = "Samples of 5 draws"
 DISCRETE = ("Bernoulli", "Categorical, 10 classes", "Poisson")
+
+
+def _nearly_sure(within: float) -> Callable[[int, np.random.Generator], Any]:
+    def batch(n: int, rng: np.random.Generator) -> Any:
+        off = within * rng.uniform(size=n)
+        return wc.Bernoulli(np.where(rng.uniform(size=n) < 0.5, off, 1.0 - off))
+
+    return batch
+
+
+def _hundred_classes(n: int, rng: np.random.Generator) -> Any:
+    return wc.Categorical(rng.dirichlet(np.full(100, 0.3), size=n))
+
+
+def _rare_counts(n: int, rng: np.random.Generator) -> Any:
+    return wc.Poisson(0.01 * np.exp(0.5 * rng.normal(size=n)))
+
+
+def _three_times(n: int, rng: np.random.Generator) -> Any:
+    return wc.Normal(np.resize(rng.normal(size=-(-n // 3)), n), np.ones(n))
+
+
+HARD: dict[str, Callable[[int, np.random.Generator], Any]] = {
+    "Bernoulli within 0.01 of 0 or 1": _nearly_sure(0.01),
+    "Bernoulli within 0.0001 of 0 or 1": _nearly_sure(1e-4),
+    "100 classes": _hundred_classes,
+    "Poisson of mean about 0.01": _rare_counts,
+    "normals, each prediction three times": _three_times,
+}
+QUANTILES = "quantiles at five levels"
+
+
+def hard(setting: str, n: int, rng: np.random.Generator) -> Data:
+    """Calibrated predictions of which few cases carry a statistic."""
+    if setting == QUANTILES:
+        levels, loc = np.array([0.1, 0.25, 0.5, 0.75, 0.9]), rng.normal(size=n)
+        return loc + rng.normal(size=n), wc.Quantiles(levels, loc[:, None] + special.ndtri(levels))
+    pred = HARD[setting](n, rng)
+    return pred.sample(rng), pred
 
 
 def calibrated(family: str, n: int, rng: np.random.Generator) -> Data:

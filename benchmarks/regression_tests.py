@@ -109,6 +109,7 @@ def tests_with_options() -> Rows:
         "Block, pairs": hypotests.Block(4, variance="pairs"),
         "Block, t": hypotests.Block(4, quantiles="t", shuffle=True),
         "Block, weighted chi2": hypotests.Block(n_blocks=3, null="weighted_chi2"),
+        "MeanEmbedding, F": hypotests.MeanEmbedding(LOCATIONS, reference="F"),
         "MeanEmbedding, chi2": hypotests.MeanEmbedding(LOCATIONS, reference="chi2"),
         "Exact, block": hypotests.Exact("block", block_size=4),
         "Exact, cme": hypotests.Exact("cme", locations=LOCATIONS),

@@ -27,6 +27,8 @@ class Settings:
         The same for `pearson`, which is quick, and whose error rate is known only from simulation.
     test_cases, auto_cases
         Numbers of cases for the speed of tests, and of `auto`.
+    hard_sets, hard_cases, hard_resamples
+        Simulated data sets, cases and resamples where few cases carry a statistic.
     linear_cases, linear_resamples
         Numbers of cases, and resamples, for the speed of tests that are linear in the number of cases.
     """
@@ -40,6 +42,9 @@ class Settings:
     pearson_sets: int = 10_000
     test_cases: int = 1_024
     auto_cases: tuple[int, ...] = (100, 1_000, 10_000, 100_000)
+    hard_sets: int = 2000
+    hard_cases: int = 30
+    hard_resamples: int = 199
     linear_cases: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     linear_resamples: int = 199
 
@@ -55,6 +60,7 @@ QUICK = Settings(
     pearson_sets=20,
     test_cases=256,
     auto_cases=(100, 1_000),
+    hard_sets=20,
     linear_cases=(10_000, 20_000),
     linear_resamples=19,
 )

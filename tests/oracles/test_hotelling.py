@@ -10,12 +10,14 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import wellcal as wc
-from wellcal.hypotests.hotellings_statistic import cme_statistics, hotelling
+from wellcal.hypotests.hotellings_statistic import embedding_statistics, hotelling
 from wellcal.hypotests.methods import MeanEmbedding
 from wellcal.hypotests.setup import make_setup
 from wellcal.kernels import ExpDistance, Gaussian, TotalVariation, Wasserstein
 from wellcal.problem.at_locations import deviations
 from wellcal.problem.locations import as_locations
+
+from ..statistical.designs import check_uniform
 
 RNG = np.random.default_rng(5)
 N = 25
@@ -41,7 +43,7 @@ def reference(locations: Any, y: Any = Y, pred: Any = PRED, kernel: Any = KERNEL
 
 
 def test_statistic_is_that_of_the_definition() -> None:
-    assert run(MeanEmbedding(AT)).statistic == pytest.approx(reference(AT), rel=1e-9)
+    assert run(MeanEmbedding(AT, "F")).statistic == pytest.approx(reference(AT), rel=1e-9)
 
 
 def test_classes() -> None:
@@ -49,13 +51,13 @@ def test_classes() -> None:
     pred, y = wc.Categorical(probs), RNG.integers(3, size=N)
     at = wc.Categorical(RNG.dirichlet(np.ones(3), 2)), np.array([0, 2])
     kernel = ExpDistance(TotalVariation()) @ wc.kernels.Delta()
-    found = run(MeanEmbedding(at), y, pred, kernel)
+    found = run(MeanEmbedding(at, "F"), y, pred, kernel)
     assert found.statistic == pytest.approx(reference(at, y, pred, kernel), rel=1e-9)
 
 
 def test_p_values() -> None:
     q, n, j = reference(AT), N, 3
-    f = run(MeanEmbedding(AT))
+    f = run(MeanEmbedding(AT, "F"))
     assert f.pvalue == pytest.approx(1.0 - stats.f(j, n - j).cdf(q * (n - j) / (j * (n - 1))), rel=1e-8)
     chi2 = run(MeanEmbedding(AT, reference="chi2"))
     assert chi2.pvalue == pytest.approx(1.0 - stats.chi2(j).cdf(q), rel=1e-8)
@@ -66,7 +68,7 @@ def test_one_location_is_a_t_test() -> None:
     at = AT[0][:1], AT[1][:1]
     where = as_locations(at, PRED, None)
     D = np.asarray(deviations(KERNEL, PRED, Y, where))[:, 0]
-    found, expected = run(MeanEmbedding(at)), stats.ttest_1samp(D, 0.0)
+    found, expected = run(MeanEmbedding(at, "F")), stats.ttest_1samp(D, 0.0)
     assert found.statistic == pytest.approx(expected.statistic**2, rel=1e-9)
     assert found.pvalue == pytest.approx(expected.pvalue, rel=1e-9)
 
@@ -82,7 +84,7 @@ def test_p_values_of_normal_deviations_are_uniform() -> None:
     found = hotelling(means, covariances, n)
     assert np.all(found.rank == j)
     q = found.statistic
-    assert stats.kstest(stats.f.sf(q * (n - j) / (j * (n - 1)), j, n - j), "uniform").pvalue > 0.01
+    check_uniform("Hotelling's statistic", stats.f.sf(q * (n - j) / (j * (n - 1)), j, n - j), find=0.06)
     assert np.mean(stats.chi2.sf(q, j) < 0.05) > 0.15
 
 
@@ -109,14 +111,14 @@ def test_locations_below_the_error_of_expectations_are_left_out() -> None:
 
 
 def test_kernels_may_be_multiplied() -> None:
-    plain, tiny = (run(MeanEmbedding(AT), kernel=factor * KERNEL) for factor in (1.0, 1e-25))
+    plain, tiny = (run(MeanEmbedding(AT, "F"), kernel=factor * KERNEL) for factor in (1.0, 1e-25))
     assert tiny.pvalue == pytest.approx(plain.pvalue, rel=1e-8)
 
 
 def test_coinciding_locations_are_left_out() -> None:
     twice = wc.Normal(np.append(AT[0].loc, AT[0].loc[:2]), np.append(AT[0].scale, AT[0].scale[:2]))
-    doubled = run(MeanEmbedding((twice, np.append(AT[1], AT[1][:2]))))
-    single = run(MeanEmbedding(AT))
+    doubled = run(MeanEmbedding((twice, np.append(AT[1], AT[1][:2])), "F"))
+    single = run(MeanEmbedding(AT, "F"))
     assert doubled.statistic == pytest.approx(single.statistic, rel=1e-6)
     assert doubled.pvalue == pytest.approx(single.pvalue, rel=1e-6)
     assert doubled.provenance["rank"] == 3
@@ -128,7 +130,7 @@ def test_constant_binary_predictions_have_one_direction() -> None:
     """Two classes and one prediction: whatever the locations, only the share of ones can deviate."""
     y = np.array([1] * 14 + [0] * 6)
     found = run(
-        MeanEmbedding(4),
+        MeanEmbedding(4, "F"),
         y,
         wc.Bernoulli(np.full(20, 0.5)),
         ExpDistance(TotalVariation()) @ wc.kernels.Delta(),
@@ -157,24 +159,45 @@ def test_errors_of_expectations_are_not_magnified() -> None:
 # -- for exact tests --------------------------------------------------------------------------------------
 
 
+def by_definition(sums: Any) -> list[float]:
+    """Q from an explicit inverse of the covariance over sets."""
+    z = sums - sums.mean(axis=0)
+    inverse = np.linalg.inv(sum(np.outer(row, row) for row in z) / len(z))
+    return [float(row @ inverse @ row) for row in z]
+
+
 def test_statistics_of_sets() -> None:
-    setup = make_setup(Y, PRED, KERNEL, rng=0)
-    sets = np.concatenate([Y[None], PRED.sample(1, 6)])
-    statistic = cme_statistics(setup, AT)
-    assert statistic.label == "Q"
-    found = statistic(sets)
-    assert_allclose(found, [reference(AT, y) for y in sets], rtol=1e-9)
+    """Deviations of some size in all directions: no eigenvalue is at its least."""
+    sums = RNG.normal(size=(40, 3)) @ np.array([[1.0, 0.2, 0.0], [0.0, 3.0, 0.1], [0.0, 0.0, 0.2]]) + 5.0
+    assert_allclose(embedding_statistics(sums), by_definition(sums), rtol=1e-9)
 
 
-def test_statistics_with_more_locations_than_cases() -> None:
-    few = PRED[:3]
-    setup = make_setup(Y[:3], few, KERNEL, rng=0)
-    sets = np.concatenate([Y[None, :3], few.sample(1, 4)])
-    where = as_locations(AT, few, None)
-    expected = [3 * np.mean(np.mean(deviations(KERNEL, few, y, where), axis=0) ** 2) for y in sets]
-    statistic = cme_statistics(setup, AT)
-    assert statistic.label == "n UCME^2"
-    assert_allclose(statistic(sets), expected, rtol=1e-12)
+def test_the_exact_test_is_made_of_sums_of_deviations() -> None:
+    setup = make_setup(Y, PRED, KERNEL, rng=0, n_resamples=19)
+    found = MeanEmbedding(AT).run(setup)
+    again = np.random.default_rng(0)
+    sets = np.concatenate([Y[None], PRED.draw(again, 19)])
+    where = as_locations(AT, PRED, None)
+    sums = np.array([np.asarray(deviations(KERNEL, PRED, y, where)).sum(axis=0) for y in sets])
+    z = (sums - sums.mean(axis=0)) / sums.std(axis=0)
+    values, vectors = np.linalg.eigh(z.T @ z / len(z))
+    expected = ((z @ vectors) ** 2 / np.maximum(values, 0.01)).sum(axis=1)
+    assert found.null is not None
+    assert_allclose([found.statistic, *found.null], expected, rtol=1e-9)
+    assert found.pvalue == np.mean(expected >= expected[0] - 1e-9)
+    assert found.provenance["UCME^2"] == pytest.approx(np.mean((sums[0] / N) ** 2), rel=1e-9)
+
+
+def test_units_and_copies_of_locations_do_not_matter_to_sets() -> None:
+    sums = RNG.normal(size=(50, 4))
+    plain = embedding_statistics(sums)
+    for changed in (1e-200 * sums, sums * np.array([1e-150, 1.0, 1e5, 1e150]), sums - 1e3):
+        assert_allclose(embedding_statistics(changed), plain, rtol=1e-9)
+    wider = np.concatenate([sums, np.zeros((50, 2))], axis=1)
+    assert_allclose(embedding_statistics(wider), plain, rtol=1e-12)
+    assert_allclose(embedding_statistics(np.full((50, 3), 2.0)), np.zeros(50))
+    one = sums[:, :1]
+    assert_allclose(embedding_statistics(np.repeat(one, 5, axis=1)), embedding_statistics(one), rtol=1e-9)
 
 
 def test_pooled_draws() -> None:
@@ -183,7 +206,7 @@ def test_pooled_draws() -> None:
     pred = wc.Samples(draws)
     at = wc.Samples(draws[:2]), np.array([0.0, 1.0])
     setup = make_setup(Y, pred, rng=0, pool=True)
-    found = MeanEmbedding(at).run(setup)
+    found = MeanEmbedding(at, "F").run(setup)
     pooled = np.concatenate([draws, Y[:, None]], axis=1)
     l_p, on_targets = setup.kernel.predictions.lengthscale, setup.kernel.targets
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from typing import Any, cast
 
 import numpy as np
@@ -41,17 +41,17 @@ class ByValue:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if type(other) is not type(self) or not is_dataclass(self):
-            return (
-                False if is_array(other) else NotImplemented
-            )  # an array would answer for each of its entries
-        names = (field.name for field in fields(self) if field.compare)
+        if type(other) is not type(self) or not _has_fields(self):
+            # An array would answer for each of its entries.
+            return False if is_array(other) else NotImplemented
+        names = (field.name for field in fields(cast("Any", self)) if field.compare)
         return all(same(getattr(self, name), getattr(other, name)) for name in names)
 
     def __hash__(self) -> int:
-        if not is_dataclass(self):
+        if not _has_fields(self):
             return object.__hash__(self)
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.compare}
+        compared = (field.name for field in fields(cast("Any", self)) if field.compare)
+        values = {name: getattr(self, name) for name in compared}
         for name, value in values.items():
             if is_array(value):
                 raise TypeError(
@@ -59,6 +59,11 @@ class ByValue:
                     "give a number"
                 )
         return hash((type(self), *values.values()))
+
+
+def _has_fields(x: object) -> bool:
+    """Whether the class itself is a dataclass; what a plain one derived from it holds is not known."""
+    return "__dataclass_fields__" in vars(type(x))
 
 
 def same(a: Any, b: Any) -> bool:

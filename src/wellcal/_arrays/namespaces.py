@@ -113,7 +113,14 @@ def stop_gradient(x: Array) -> Array:
 
 
 def to_numpy(x: object) -> NDArray:
-    """Values of `x` as a NumPy array, off any device and out of any gradient tape."""
+    """Values of `x` as a NumPy array, off any device and out of any gradient tape.
+
+    Examples
+    --------
+    >>> import torch
+    >>> to_numpy(torch.tensor([1.0, 2.0], requires_grad=True))
+    array([1., 2.], dtype=float32)
+    """
     if compat.is_torch_array(x):
         tensor: Array = x
         plain = tensor.detach().cpu().resolve_conj().resolve_neg()
@@ -185,6 +192,7 @@ def through_numpy(function: Callable[..., Any], *arrays: Array) -> Array:
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
         dtype = xp.result_type(*arrays)
 
+        @np.errstate(over="ignore")  # results in double precision may be infinite in single
         def on_numpy(*values: Any) -> Any:
             return np.asarray(function(*values), dtype=np.result_type(*values))
 

@@ -53,7 +53,14 @@ def integer_dtype(xp: Namespace) -> Any:
 
 
 def elementwise(function: Callable[..., Any], *arrays: Array) -> Array:
-    """A NumPy function of broadcast `arrays` of any library, without warnings and without derivative."""
+    """A NumPy function of broadcast `arrays` of any library, without warnings and without derivative.
+
+    Examples
+    --------
+    >>> from scipy import special
+    >>> elementwise(special.erfcx, np.array([0.0, 1.0])).round(6)
+    array([1.      , 0.427584])
+    """
     arrays = tuple(same_dtype(list(arrays)))
     result = through_numpy(quiet(function), *arrays)
     return namespace(result).astype(result, arrays[0].dtype, copy=False)
@@ -163,9 +170,9 @@ def negative_binomial_log_prob(ops: Ops, k: Array, mean: Array, size: Array) -> 
     function are large those cancel it, and the difference of two deviances replaces them.
     """
     odds = mean / size
-    even = ops.maximum(odds, ops.one(odds))
-    long_odds = ops.log1p(odds) - ops.log(ops.minimum(odds, ops.one(odds)))
-    minus_log_odds = ops.where(odds < 1.0, long_odds, ops.log1p(1.0 / even))
+    small = odds < 1.0  # not by minimum and maximum: each would take half of the derivative at 1
+    long_odds = ops.log1p(odds) - ops.log(ops.where(small, odds, ops.one(odds)))
+    minus_log_odds = ops.where(small, long_odds, ops.log1p(1.0 / ops.where(small, ops.one(odds), odds)))
     direct = -betaln(ops, size + 0.0 * k, k + 0.0 * size) - ops.log(k)
     direct = direct - k * minus_log_odds - size * ops.log1p(odds)
     central = (k >= _STIRLING_FROM) & (size >= _SADDLE_FROM)

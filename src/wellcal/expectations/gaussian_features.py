@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.chunks import in_chunks
+from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import (
     Array,
     Namespace,
@@ -34,9 +34,14 @@ from wellcal.expectations.rules.elements import Points
 
 _PER_SCALE = 2.5  # features in one length scale
 _REACH = 15  # features to either side of a point: exp(-6^2) = 2e-16 remains beyond
-_NEGLIGIBLE = (1e-9, 1e-7, 1e-5, 1e-4, 1e-3)  # weight that may go without features, least first
+_NORM = math.sqrt(1.0 / (_PER_SCALE * math.sqrt(0.5 * math.pi)))
+_NEGLIGIBLE = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)  # weight that may go without features, least first
+_WORTHWHILE = 1e-7
+_BLOCK = 6.0  # length scales: a point sees nothing beyond
 MAX_FEATURES = 4096
 _MAX_ENTRIES = 200_000_000  # of the array of all features: 1.6 GB
+_MANY_FEATURES = 65_536  # where the array of all features stays small
+_FEW_ENTRIES = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ class FeatureGrid:
         xp = namespace(values)
         sparse = values.shape[1] * len(self.centres[0]) > _REACH * (values.shape[1] + len(self.centres[0]))
         if is_numpy(xp) and len(self.centres) == 1 and sparse:
-            return self._of_points_on_a_line(values[:, :, 0] - self.origin[0], weights)
+            return self._of_points_on_a_line(values[:, :, 0], weights)
         n, count = values.shape[0], values.shape[1]
         parts: list[Array] = []
         for rows in in_chunks(n, count * max(len(c) for c in self.centres) + self.size):
@@ -76,28 +81,33 @@ class FeatureGrid:
         product = xp.matmul(xp.permute_dims(first, (0, 2, 1)), factors[1])
         return xp.reshape(product, (values.shape[0], -1))
 
+    def near(self, x: NDArray) -> tuple[NDArray, NDArray]:
+        """Features of scalars in NumPy that are not negligible: positions and values, with one axis more."""
+        centres = self.centres[0]
+        x = x - self.origin[0]
+        nearest = np.searchsorted(centres, x - 0.5 * self.lengthscale / _PER_SCALE)
+        position = np.minimum(nearest, len(centres) - 1)[..., None] + np.arange(-_REACH, _REACH + 1)
+        inside = (position >= 0) & (position < len(centres))
+        position = np.where(inside, position, 0)
+        values = np.exp(-(((x[..., None] - centres[position]) / self.lengthscale) ** 2))
+        return position, values * (_NORM * inside)
+
     def _of_points_on_a_line(self, x: NDArray, weights: NDArray | None) -> NDArray:
         """The same for scalars in NumPy, each atom reaching only the features near it."""
         n, count = x.shape
-        centres = self.centres[0]
-        step = self.lengthscale / _PER_SCALE
-        nearest = np.searchsorted(centres, x - 0.5 * step)
-        nearest = np.minimum(nearest, len(centres) - 1)
-        norm = math.sqrt(1.0 / (_PER_SCALE * math.sqrt(0.5 * math.pi)))
-        scaled = np.full(x.shape, norm / count) if weights is None else norm * np.asarray(weights)
-        out = np.zeros(n * len(centres))
-        row = np.arange(n)[:, None] * len(centres)
-        for offset in range(-_REACH, _REACH + 1):
-            position = np.clip(nearest + offset, 0, len(centres) - 1)
-            inside = position == nearest + offset
-            value = np.exp(-(((x - centres[position]) / self.lengthscale) ** 2)) * scaled * inside
-            out += np.bincount((row + position).reshape(-1), value.reshape(-1), len(out))
-        return out.reshape(n, len(centres))
+        size = len(self.centres[0])
+        out = np.empty((n, size))
+        for rows in in_chunks(n, max(count * (2 * _REACH + 1), size), within=4 * budget.cache):
+            position, values = self.near(x[rows])
+            values *= 1.0 / count if weights is None else np.asarray(weights)[rows, :, None]
+            position += (np.arange(len(values)) * size)[:, None, None]
+            sums = np.bincount(position.reshape(-1), values.reshape(-1), len(values) * size)
+            out[rows] = sums.reshape(-1, size)
+        return out
 
     def _along(self, xp: Namespace, x: Array, coordinate: int) -> Array:
         centres = asarray(self.centres[coordinate], xp=xp, device=device_of(x), dtype=x.dtype)
-        norm = math.sqrt(1.0 / (_PER_SCALE * math.sqrt(0.5 * math.pi)))
-        return norm * xp.exp(-(((x[:, :, None] - centres[None, None, :]) / self.lengthscale) ** 2))
+        return _NORM * xp.exp(-(((x[:, :, None] - centres[None, None, :]) / self.lengthscale) ** 2))
 
     def of_normals(self, loc: Array, variance: Array) -> Array:
         """Expected features of normals with independent coordinates, ``(n, d)`` each."""
@@ -105,11 +115,10 @@ class FeatureGrid:
         product: Array = None
         for c, line in enumerate(self.centres):
             centres = asarray(line, xp=xp, device=device_of(loc), dtype=loc.dtype)
-            norm = math.sqrt(1.0 / (_PER_SCALE * math.sqrt(0.5 * math.pi)))
             spread = 1.0 + 2.0 * variance[:, c, None] / self.lengthscale**2
             from_origin = loc[:, c, None] - self.origin[c]
             squared = ((from_origin - centres[None, :]) / self.lengthscale) ** 2
-            factor = norm * xp.exp(-squared / spread) / xp.sqrt(spread)
+            factor = _NORM * xp.exp(-squared / spread) / xp.sqrt(spread)
             product = factor if product is None else product[:, :, None] * factor[:, None, :]
         return xp.reshape(product, (loc.shape[0], -1))
 
@@ -144,32 +153,88 @@ def feature_grid(
     if d > 2:
         return None
     cases = max(values.shape[0] for values, _ in points)
-    most = min(MAX_FEATURES, max(256, _MAX_ENTRIES // cases))
+    # Far from the origin centres are rounded: what must be exact may not be spread too far.
+    most = _most_features(cases, 2 if exact else d)
     origin = tuple(float(np.median(to_numpy(points[0][0][:, :, c]))) for c in range(d))
+    extents = [(to_numpy(x), None if w is None else to_numpy(w)) for x, w in points]
     for negligible in (0.0,) if exact else _NEGLIGIBLE:
-        centres = [_centres(lengthscale, points, c, negligible, origin[c]) for c in range(d)]
-        if math.prod(map(len, centres)) <= most:
-            return FeatureGrid(lengthscale, tuple(centres), origin), negligible
+        cells = [
+            _cells(lengthscale, [(x[:, :, c], w) for x, w in extents], negligible, origin[c], most)
+            for c in range(d)
+        ]
+        if math.prod(map(len, cells)) <= most:
+            step = step_of(lengthscale)
+            return FeatureGrid(lengthscale, tuple(c * step for c in cells), origin), negligible
     return None
 
 
-def _centres(
+def _most_features(cases: int, dimension: int) -> int:
+    most = min(MAX_FEATURES, max(256, _MAX_ENTRIES // cases))
+    return most if dimension > 1 else max(most, min(_MANY_FEATURES, _FEW_ENTRIES // cases))
+
+
+def step_of(lengthscale: float) -> float:
+    """Distance of features."""
+    return lengthscale / _PER_SCALE
+
+
+def occupied_cells(
+    lengthscale: float, points: list[tuple[NDArray, NDArray | None]], cases: int, origin: float
+) -> tuple[NDArray, float] | None:
+    """Cells of features near scalars ``(n, S)`` that carry weight, and what a point misses of those left out.
+
+    Atoms are left out where few others lie near: however many such places there are, a point sees one.
+    """
+    most = _most_features(cases, 1)
+    few = min(MAX_FEATURES, most)
+    blocks = [None if w is None else _mass_nearby(x, w, _BLOCK * lengthscale) for x, w in points]
+    for negligible in _NEGLIGIBLE:
+        # A point sees three blocks at most.
+        kept: list[tuple[NDArray, NDArray | None]] = [
+            (x if mass is None else x[mass > negligible / 3.0], None)
+            for (x, _), mass in zip(points, blocks, strict=True)
+        ]
+        cells = _cells(lengthscale, kept, 0.0, origin, most)
+        # Many features are worth their cost only for weight that would show in results.
+        if len(cells) <= (few if negligible < _WORTHWHILE else most):
+            return cells, negligible
+    return None
+
+
+def _mass_nearby(x: NDArray, weights: NDArray, width: float) -> NDArray:
+    """Weight of all atoms ``(n, S)`` of a row in the block of this width that an atom lies in."""
+    order = np.argsort(x, axis=1, kind="stable")
+    with np.errstate(over="ignore"):
+        block = np.floor(np.take_along_axis(x, order, axis=1) / width)
+    starts = np.ones(x.shape, dtype=bool)
+    starts[:, 1:] = block[:, 1:] != block[:, :-1]
+    number = np.cumsum(starts.reshape(-1)) - 1
+    ordered = np.take_along_axis(np.broadcast_to(np.abs(weights), x.shape), order, axis=1)
+    mass = np.bincount(number, ordered.reshape(-1))[number].reshape(x.shape)
+    out = np.empty(x.shape)
+    np.put_along_axis(out, order, mass, axis=1)
+    return out
+
+
+def _cells(
     lengthscale: float,
-    points: list[tuple[Array, Array | None]],
-    coordinate: int,
+    points: list[tuple[NDArray, NDArray | None]],
     negligible: float,
     origin: float,
+    most: int,
 ) -> NDArray:
-    step = lengthscale / _PER_SCALE
-    cells: list[NDArray] = []
+    step = step_of(lengthscale)
+    found: list[NDArray] = []
     for values, weights in points:
-        x = to_numpy(values[:, :, coordinate]) - origin
-        x = x.reshape(-1) if weights is None else x[_weighty(to_numpy(weights), negligible)]
-        cells.append(np.unique(np.rint(x / step)))
-    occupied = np.unique(np.concatenate(cells))
-    if len(occupied) > MAX_FEATURES:
-        return occupied
-    return np.unique(occupied[:, None] + np.arange(-_REACH, _REACH + 1)[None, :]) * step
+        x = values.reshape(-1) if weights is None else values[_weighty(weights, negligible)]
+        found.append(np.unique(np.rint((x - origin) / step)))
+    occupied = np.unique(np.concatenate(found))
+    return occupied if len(occupied) > most else around(occupied)
+
+
+def around(cells: NDArray) -> NDArray:
+    """Cells and all that features reach from them."""
+    return np.unique(cells[:, None] + np.arange(-_REACH, _REACH + 1)[None, :])
 
 
 def _weighty(weights: NDArray, negligible: float) -> NDArray:

@@ -12,10 +12,8 @@ Four schemes, each stated in the provenance of a result:
 - vectors with a transform from the unit cube: a Sobol' sequence with a fixed scramble.
 - anything that can only be sampled: Monte Carlo with a fixed seed.
 
-Gradients. Atoms of families whose quantile function is differentiable move with the parameters.
-Elsewhere atoms are constants and the parameters act on the weights, through the likelihood ratio
-p(x; theta) / p(x; theta_0): its value is 1 and its derivative the score, so that sums over atoms
-have the right derivative.
+Gradients. Atoms move with locations and scales; other parameters act on the weights, through the likelihood
+ratio (see `likelihood_ratios`).
 """
 
 from __future__ import annotations
@@ -43,6 +41,12 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.registry import Rules
+from wellcal.expectations.likelihood_ratios import (
+    differentiable_atoms,
+    dirichlet_atoms,
+    times_likelihood_ratio,
+    within_reach,
+)
 from wellcal.predictions import (
     DiagonalNormal,
     Dirichlet,
@@ -114,6 +118,12 @@ class Atoms(ByValue):
         Whether the atoms are the whole distribution, so that there is no error.
     merged
         Where, ``(n,)``, weights are masses of cells, which a coarser rule merges.
+
+    Examples
+    --------
+    >>> coin = Atoms(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]]), "both sides", exact=True)
+    >>> float((coin.values * coin.weights).sum())
+    0.5
     """
 
     values: Array
@@ -180,23 +190,54 @@ def is_scalar_rule(predictions: Predictions) -> bool:
     return predictions.event_shape == () and predictions.supports("quantile")
 
 
+def has_own_lowering(predictions: Predictions) -> bool:
+    """Whether somebody registered how the family becomes atoms."""
+    own = LOWERINGS.find(type(predictions))
+    return own is not None and own is not _by_radius
+
+
 # -- scalar targets --------------------------------------------------------------------------
 
 
-def _by_quantiles(predictions: Predictions, nodes: int) -> Atoms:
-    xp, like = predictions.xp, widen(predictions.like)
-    # Nodes lie symmetrically about 0 and never on it, so that halving keeps a rule of equal spacing.
+def even_scores(nodes: int) -> tuple[NDArray, NDArray]:
+    """Scores and weights of the trapezoidal rule.
+
+    Nodes lie symmetrically about 0 and never on it, so that halving keeps a rule of equal spacing.
+    """
     step = 2.0 * _RANGE / nodes
     scores = -_RANGE + step * (np.arange(nodes) + 0.5)
     mass = np.exp(-0.5 * scores**2)
-    weights = asarray(mass / mass.sum(), xp=xp, device=device_of(like), dtype=like.dtype)
-    weights = xp.broadcast_to(weights[None, :], (len(predictions), nodes))
+    return scores, mass / mass.sum()
+
+
+def _by_quantiles(predictions: Predictions, nodes: int) -> Atoms:
+    scores, weights = even_scores(nodes)
     scheme = f"trapezoidal rule in the normal score, {nodes} nodes"
-    if isinstance(predictions, (Normal, LogNormal)) and type(predictions) in (Normal, LogNormal):
-        values = _moving_atoms(predictions, scores)
-        return Atoms(values, weights, scheme, nested=True)
-    values = xp.permute_dims(_quantiles(predictions, scores), (1, 0))
-    return _with_likelihood_ratio(predictions, Atoms(values, weights, scheme, nested=True))
+    values = None if _has_moving_atoms(predictions) else _quantiles(predictions, scores)
+    return at_scores(predictions, scores, weights, values, scheme)
+
+
+def at_scores(
+    predictions: Predictions, scores: NDArray, weights: NDArray, values: Array | None, scheme: str
+) -> Atoms:
+    """Atoms at normal scores ``(S,)`` or ``(n, S)`` with weights of the same shape, which sum to one.
+
+    `values` are the quantiles there, ``(n, S)``; where atoms move with the parameters they are not needed.
+    """
+    xp, like = predictions.xp, widen(predictions.like)
+    here: Any = {"xp": xp, "device": device_of(like), "dtype": like.dtype}
+    size = (len(predictions), scores.shape[-1])
+    shared = xp.broadcast_to(asarray(weights, **here), size)
+    if isinstance(predictions, (Normal, LogNormal)) and _has_moving_atoms(predictions):
+        return Atoms(_moving_atoms(predictions, scores), shared, scheme, nested=True)
+    assert values is not None
+    atoms = Atoms(asarray(values, **here), shared, scheme, nested=True)
+    return _with_derivatives(predictions, atoms, scores)
+
+
+def _has_moving_atoms(predictions: Predictions) -> bool:
+    """Whether the quantile function is differentiable in the parameters."""
+    return type(predictions) in (Normal, LogNormal)
 
 
 def _moving_atoms(predictions: Normal | LogNormal, scores: NDArray) -> Array:
@@ -208,8 +249,11 @@ def _moving_atoms(predictions: Normal | LogNormal, scores: NDArray) -> Array:
     )
     loc, scale = widen(loc), widen(scale)
     t = asarray(scores, xp=xp, device=device_of(loc), dtype=loc.dtype)
-    values = loc[:, None] + scale[:, None] * t[None, :]
-    return values if isinstance(predictions, Normal) else xp.exp(values)
+    values = loc[:, None] + scale[:, None] * t
+    if isinstance(predictions, Normal):
+        return values
+    with np.errstate(over="ignore", under="ignore"):
+        return within_reach(xp.exp(values))
 
 
 def in_numpy(predictions: Predictions) -> Predictions:
@@ -225,34 +269,48 @@ def in_numpy(predictions: Predictions) -> Predictions:
 
 
 def _quantiles(predictions: Predictions, scores: NDArray) -> Array:
-    """Quantiles ``(S, n)`` at the levels of increasing normal scores, each from the tail that is nearer."""
-    xp, like = predictions.xp, widen(predictions.like)
-    traced = is_traced(like)
-    batch = predictions if traced else in_numpy(predictions)
-    split = int((scores <= 0).sum()) if batch.supports("upper_quantile") else len(scores)
+    """Quantiles ``(n, S)`` at the levels of normal scores ``(S,)``."""
+    like = widen(predictions.like)
+    if not is_traced(like):
+        table = np.broadcast_to(scores, (len(predictions), len(scores)))
+        return quantiles_at(in_numpy(predictions), table)
+    xp = predictions.xp
 
     def levels(of: NDArray) -> Array:
         level = np.repeat(special.ndtr(of)[:, None], len(predictions), axis=1)
-        return asarray(level, xp=xp, device=device_of(like), dtype=like.dtype) if traced else level
+        return asarray(level, xp=xp, device=device_of(like), dtype=like.dtype)
 
-    parts = [batch.quantile(levels(scores[:split]))]
+    split = int((scores <= 0).sum()) if predictions.supports("upper_quantile") else len(scores)
+    parts = [predictions.quantile(levels(scores[:split]))]
     if split < len(scores):
-        parts.append(batch.upper_quantile(levels(-scores[split:])))
-    if traced:
-        return stop_gradient(widen(xp.concat(parts, axis=0)))
-    return asarray(np.concatenate(parts, axis=0), xp=xp, device=device_of(like), dtype=like.dtype)
+        parts.append(predictions.upper_quantile(levels(-scores[split:])))
+    return stop_gradient(widen(xp.permute_dims(xp.concat(parts, axis=0), (1, 0))))
 
 
-def _with_likelihood_ratio(predictions: Predictions, atoms: Atoms) -> Atoms:
-    """Let the parameters act on the weights, where a gradient may be wanted."""
-    if not predictions.ops.differentiable or not predictions.supports("log_prob"):
-        return atoms
-    xp, values = predictions.xp, atoms.values
-    moved = (1, 0) if values.ndim == 2 else (1, 0, 2)
-    log_density = xp.permute_dims(widen(predictions.log_prob(xp.permute_dims(values, moved))), (1, 0))
-    usable = xp.isfinite(log_density)
-    log_density = xp.where(usable, log_density, xp.zeros_like(log_density))
-    return replace(atoms, weights=atoms.weights * xp.exp(log_density - stop_gradient(log_density)))
+def quantiles_at(batch: Predictions, scores: NDArray) -> NDArray:
+    """Quantiles of a batch in NumPy at normal scores ``(n, S)``, each from the tail that is nearer."""
+    if not batch.supports("upper_quantile"):
+        return np.ascontiguousarray(batch.quantile(special.ndtr(scores.T)).T)
+    lower_half, level = scores <= 0.0, special.ndtr(-np.abs(scores))
+    out = np.empty(scores.shape)
+    # Rows or columns are nearly always on one side as a whole; the few that are not are evaluated on both.
+    by_column = len(scores) > 0 and bool((scores == scores[:1]).all())
+    axis = 0 if by_column else 1
+    for side, method in ((lower_half, batch.quantile), (~lower_half, batch.upper_quantile)):
+        some = np.flatnonzero(side.any(axis=axis))
+        if by_column:
+            found = method(level[:, some].T).T
+            out[:, some] = np.where(side[:, some], found, out[:, some])
+        elif len(some):
+            method = getattr(batch[some], method.__name__)
+            out[some] = np.where(side[some], method(level[some].T).T, out[some])
+    return out
+
+
+def _with_derivatives(predictions: Predictions, atoms: Atoms, scores: NDArray | None = None) -> Atoms:
+    """Let the parameters act on atoms and weights; quantiles are given with their normal `scores`."""
+    values, weights = differentiable_atoms(predictions, atoms.values, atoms.weights, scores)
+    return replace(atoms, values=values, weights=weights)
 
 
 _LATTICE = 1024  # atoms of a count, at most; under tracing their number must not depend on the counts
@@ -320,8 +378,9 @@ def _by_affine_map(predictions: DiagonalNormal | MultivariateNormal, nodes: int,
 
 @LOWERINGS.register(Dirichlet)
 def _by_gammas(predictions: Dirichlet, nodes: int, points: int) -> Atoms:
-    values = _dirichlet_atoms(predictions, _sobol(points, predictions.event_shape[0]))
-    return _with_likelihood_ratio(predictions, _of_equal_weight(predictions, values))
+    values, log_density = dirichlet_atoms(predictions, _sobol(points, predictions.event_shape[0]))
+    atoms = _of_equal_weight(predictions, values)
+    return replace(atoms, weights=times_likelihood_ratio(atoms.weights, log_density))
 
 
 @LOWERINGS.register(PowerExponential)
@@ -329,7 +388,7 @@ def _by_radius(predictions: PowerExponential, nodes: int, points: int) -> Atoms:
     if predictions.event_shape == ():
         return _by_quantiles(predictions, nodes)
     values = _elliptical_atoms(predictions, _sobol(points, predictions.event_shape[0] + 1))
-    return _with_likelihood_ratio(predictions, _of_equal_weight(predictions, values))
+    return _with_derivatives(predictions, _of_equal_weight(predictions, values))
 
 
 def _affine(predictions: DiagonalNormal | MultivariateNormal, z: Array) -> Array:
@@ -338,15 +397,6 @@ def _affine(predictions: DiagonalNormal | MultivariateNormal, z: Array) -> Array
     if isinstance(predictions, DiagonalNormal):
         return loc[:, None, :] + widen(predictions.scale)[:, None, :] * z[None, :, :]
     return loc[:, None, :] + xp.matmul(z[None, :, :], xp.matrix_transpose(widen(predictions.chol)))
-
-
-def _dirichlet_atoms(predictions: Dirichlet, uniform: NDArray) -> Array:
-    concentration = stop_gradient(widen(predictions.concentration))
-    xp = namespace(concentration)
-    u = asarray(uniform, xp=xp, device=device_of(concentration), dtype=concentration.dtype)
-    gammas = through_numpy(special.gammaincinv, concentration[:, None, :], u[None, :, :])
-    gammas = xp.maximum(gammas, xp.full_like(gammas, 1e-300))
-    return gammas / xp.sum(gammas, axis=2, keepdims=True)
 
 
 def _elliptical_atoms(predictions: PowerExponential, uniform: NDArray) -> Array:
@@ -375,7 +425,7 @@ def _by_sampling(predictions: Predictions, points: int) -> Atoms:
     values = widen(xp.permute_dims(draws, (1, 0, *range(2, draws.ndim))))
     weights = xp.full((len(predictions), points), 1.0 / points, dtype=values.dtype, device=device_of(values))
     scheme = f"Monte Carlo, {points} draws with a fixed seed"
-    return _with_likelihood_ratio(predictions, Atoms(values, weights, scheme))
+    return _with_derivatives(predictions, Atoms(values, weights, scheme))
 
 
 # -- counts ----------------------------------------------------------------------------------

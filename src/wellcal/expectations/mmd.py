@@ -11,16 +11,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from wellcal._arrays.chunks import in_chunks
-from wellcal._arrays.namespaces import Array, device_of, is_jax, namespace, stop_gradient
+from wellcal._arrays.namespaces import Array, device_of, is_jax, is_numpy, namespace, stop_gradient
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, arrays_of, map_both, map_rows
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, Measure, WeightRows
-from wellcal.expectations.lowering import Lowering
+from wellcal.expectations.lowering import LOWERINGS, Lowering
 from wellcal.expectations.moves import MOVE, is_movable, is_smooth, largest_move, summands
 from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.base import Kernel
@@ -37,12 +38,62 @@ class NormedRows(NamedTuple):
 def mean_discrepancy(
     kernel: Kernel, predictions: Predictions, expectations: str | Lowering, notes: Notes
 ) -> tuple[MeanDiscrepancy, NormedRows]:
-    """Prepare the squared MMD for a batch: the distance, and the rows it reads."""
+    """Prepare the squared MMD for a batch: the distance, and the rows it reads.
+
+    A batch in NumPy remembers what was lowered: the default length scale, a measure and the parts of a test
+    all ask for it.
+    """
+    if predictions.ops.differentiable:
+        return _prepared(kernel, predictions, expectations, notes)
+    key = (kernel, expectations, LOWERINGS.find(type(predictions)))
+    try:
+        known = _remembered.setdefault(predictions, {}).get(key)
+    except TypeError:  # a kernel that holds arrays has no hash
+        return _prepared(kernel, predictions, expectations, notes)
+    if known is not None:
+        notes.add(known[1])
+        return known[0]
+    own = Notes()
+    found = _prepared(kernel, predictions, expectations, own)
+    notes.add(own)
+    if own.lowered and sum(array.size for array in arrays_of(found[1])) <= _MAX_REMEMBERED:
+        _remembered[predictions][key] = found, own
+    return found
+
+
+_MAX_REMEMBERED = 8_000_000  # entries: 64 MB
+_Prepared: TypeAlias = "tuple[MeanDiscrepancy, NormedRows]"
+_remembered: WeakKeyDictionary[Predictions, dict[Any, tuple[_Prepared, Notes]]] = WeakKeyDictionary()
+
+
+def _prepared(
+    kernel: Kernel, predictions: Predictions, expectations: str | Lowering, notes: Notes
+) -> tuple[MeanDiscrepancy, NormedRows]:
     scheme = plan(kernel, [predictions], expectations=expectations, notes=notes)
     rows = scheme.rows([(1.0, predictions)])
     form = scheme.form(rows, rows)
+    if isinstance(form, FiniteForm) and form.gram is None and is_numpy(predictions.xp):
+        finite, weights = _in_fewer_coordinates(form, cast("WeightRows", rows))
+        norms = finite.paired(predictions.ops, weights, weights)
+        return MeanDiscrepancy(finite, movable=False), NormedRows(norms, weights)
     movable = isinstance(form, ElementForm) and is_movable(form.kernel, rows)
     return MeanDiscrepancy(form, movable), NormedRows(form.paired(predictions.ops, rows, rows), rows)
+
+
+def _in_fewer_coordinates(form: FiniteForm, rows: WeightRows) -> tuple[FiniteForm, WeightRows]:
+    """The same inner products and differences, of n vectors in n coordinates: those of a rotation."""
+    n, features = rows.weights.shape
+    if max(_FEW_FEATURES, 2 * n) > features:
+        return form, rows
+    triangle = np.asarray(cast("Any", np.linalg.qr(rows.weights.T, mode="r")))
+    rotated = np.ascontiguousarray(triangle.T)
+    # Predictions that are equal stay so, to the last digit.
+    first: dict[bytes, int] = {}
+    index = [first.setdefault(row.tobytes(), k) for k, row in enumerate(rows.weights)]
+    return FiniteForm(None, n), WeightRows(rotated[index])
+
+
+_FEW_FEATURES = 256  # up to here a rotation gains nothing
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,13 @@ expanded. The plan then gives the rows of each measure and the form that evaluat
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
 from wellcal._arrays.checks import one_of
-from wellcal._arrays.namespaces import Array, NDArray, is_traced, namespace, to_numpy
-from wellcal._arrays.ops import ops_for
+from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_traced, namespace
 from wellcal._arrays.rows import Rows
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, has_closed_form
 from wellcal.expectations.decompose import (
@@ -29,9 +28,11 @@ from wellcal.expectations.decompose import (
     points,
     target_components,
 )
+from wellcal.expectations.feature_cells import Cells, cells_of, common_cells
 from wellcal.expectations.gaussian_features import FeatureGrid, feature_grid, mean_features, normal_extent
 from wellcal.expectations.grids import common_grid, grid_probabilities, one_hot, support_gram
-from wellcal.expectations.lowering import Lowering, is_scalar_rule, lower
+from wellcal.expectations.lowering import LOWERINGS, Lowering
+from wellcal.expectations.nodes import FOR_FEATURES, FOR_PAIRS, Chosen, Effort, choose, in_order
 from wellcal.expectations.rules.elements import Normals, Points
 from wellcal.kernels.base import Kernel, TargetKernel
 from wellcal.kernels.parts import walk
@@ -60,6 +61,12 @@ class Notes:
         if text not in self.lowered:
             self.lowered.append(text)
         self.error = error if np.isnan(error) else max(self.error, error)
+
+    def add(self, other: Notes) -> None:
+        """Take over what was recorded elsewhere."""
+        self.rules += other.rules
+        for text in other.lowered:
+            self.add_lowering(text, other.error)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for `Estimate.provenance`."""
@@ -90,6 +97,33 @@ class Plan(Protocol):
 
 
 @dataclass(frozen=True)
+class AtomChoice:
+    """How atoms are chosen, and those of the batches that a plan was made for.
+
+    Attributes
+    ----------
+    options, points, effort
+        Options of a user; atoms of a vector; what may be spent.
+    made
+        What was chosen for which batch.
+    """
+
+    options: Lowering
+    points: int
+    effort: Effort
+    made: list[tuple[Predictions, Chosen]] = field(default_factory=lambda: [], compare=False)
+
+    def of(self, kernel: Kernel, family: Predictions) -> Chosen:
+        """The atoms of a batch, chosen once."""
+        for batch, chosen in self.made:
+            if batch is family:
+                return chosen
+        chosen = choose(family, kernel, self.options, self.points, self.effort)
+        self.made.append((family, chosen))
+        return chosen
+
+
+@dataclass(frozen=True)
 class ElementPlan:
     """Elementary distributions, pair by pair; what has no closed form is lowered to atoms.
 
@@ -97,15 +131,14 @@ class ElementPlan:
     ----------
     lowered
         Families that become atoms.
-    nodes, points
-        Atoms for each scalar, and for each vector.
+    atoms
+        How these are chosen.
     """
 
     kernel: Kernel
     dimension: int
     lowered: frozenset[Family] = frozenset()
-    nodes: int = 0
-    points: int = 0
+    atoms: AtomChoice | None = None
 
     def rows(self, measure: SignedSum) -> tuple[Components, ...]:
         """Components of a measure by kind."""
@@ -122,15 +155,19 @@ class ElementPlan:
             return [target_components(side)]
         out: list[Components] = []
         for family, weight in components_of(side):
-            part = self._of_family(family)
+            (part,) = (part for _, part in self.of_family(family))
             out.append(part if weight is None else part.scaled(weight[:, None]))
         return out
 
-    def _of_family(self, family: Predictions) -> Components:
-        if type(family) in self.lowered:
-            atoms = lower(family, self.nodes, self.points)
-            return points(atoms.values, atoms.weights)
-        return elementary_components(family)
+    def of_family(self, family: Predictions) -> list[tuple[NDArray | None, Components]]:
+        """One family as elementary distributions, rows with equally many of them together.
+
+        Each entry has the positions of its rows in the batch, None for all.
+        """
+        if self.atoms is None or type(family) not in self.lowered:
+            return [(None, elementary_components(family))]
+        parts = self.atoms.of(self.kernel, family).parts
+        return [(rows, points(atoms.values, atoms.weights)) for rows, atoms in parts]
 
 
 @dataclass(frozen=True)
@@ -173,10 +210,19 @@ class GridPlan:
 
 @dataclass(frozen=True)
 class FeaturePlan:
-    """Mean features of a Gaussian kernel: a matrix product, however many components there are."""
+    """Mean features of a Gaussian kernel: a matrix product, however many components there are.
+
+    Attributes
+    ----------
+    elements, features
+        What predictions consist of, and the features.
+    known
+        Mean features of batches that have them already.
+    """
 
     elements: ElementPlan
     features: FeatureGrid
+    known: tuple[tuple[Predictions, Cells], ...] = ()
 
     def rows(self, measure: SignedSum) -> Rows:
         """Mean features of a measure."""
@@ -191,11 +237,21 @@ class FeaturePlan:
         return FiniteForm(None, self.features.size)
 
     def _features(self, side: Side) -> Array:
+        if isinstance(side, Targets):
+            return mean_features(self.features, target_components(side))
         total: Array = None
-        for part in self.elements.components(side):
-            own = mean_features(self.features, part)
+        for family, weight in components_of(side):
+            own = self._of_family(family)
+            own = own if weight is None else own * weight[:, None]
             total = own if total is None else total + own
         return total
+
+    def _of_family(self, family: Predictions) -> Array:
+        for batch, cells in self.known:
+            if batch is family:
+                return cells.on(self.features)
+        parts = self.elements.of_family(family)
+        return in_order([(rows, mean_features(self.features, part)) for rows, part in parts])
 
 
 def _signed_sum(measure: SignedSum, values_of: Callable[[Side], Array]) -> Array:
@@ -243,6 +299,10 @@ def plan(
     notes = Notes() if notes is None else notes
     batches = [side.predictions if isinstance(side, Targets) else side for side in sides]
     families = [component for batch in batches for component, _ in components_of(batch)]
+    # Of targets only the values meet anything, not the predictions that they belong to.
+    present = [
+        component for side in sides if not isinstance(side, Targets) for component, _ in components_of(side)
+    ]
     dimension = dimension_of(families[0])
     # Numbers and vectors fill the line or the space: only classes, counts and bins have a grid.
     discrete = families[0].target_kind not in ("real", "simplex")
@@ -256,15 +316,16 @@ def plan(
     if lowered:
         _check_allowed(kernel, lowered, expectations)
     if lowered or not relative:
-        by_features = _feature_plan(kernel, sides, families, lowered, options, notes, many)
+        by_features = _feature_plan(kernel, sides, families, present, lowered, options, notes, many)
         if by_features is not None:
             return by_features
     for family in dict.fromkeys(type(f) for f in families if type(f) not in lowered):
         notes.add_rule(kernel, f" with {family.__name__}: closed form")
     if not lowered:
         return ElementPlan(kernel, dimension)
-    draft = ElementPlan(kernel, dimension, lowered, options.nodes or 32, options.points)
-    return _choose_nodes(draft, [f for f in families if type(f) in lowered], options, notes)
+    chosen = ElementPlan(kernel, dimension, lowered, AtomChoice(options, options.points, FOR_PAIRS))
+    _note_atoms(chosen, [f for f in present if type(f) in lowered], notes)
+    return chosen
 
 
 def _check_allowed(kernel: Kernel, lowered: frozenset[Family], expectations: str | Lowering) -> None:
@@ -289,13 +350,13 @@ def _contains_delta(kernel: Kernel) -> bool:
 # -- features --------------------------------------------------------------------------------
 
 _MANY_COMPONENTS = 4  # for each case: from here on features are cheaper than pairs of components
-_FEATURE_NODES = (32, 64, 128, 256, 512)
 
 
 def _feature_plan(
     kernel: Kernel,
     sides: list[Side],
     families: list[Predictions],
+    present: list[Predictions],
     lowered: frozenset[Family],
     options: Lowering,
     notes: Notes,
@@ -314,37 +375,67 @@ def _feature_plan(
     rest = {type(f) for f in families if kind_of(f) not in (Points, Normals)}
     if rest and not lowered:
         return None  # what has a closed form is not lowered for speed alone
-    affected = [f for f in families if type(f) in lowered | rest]
-    scalar = all(is_scalar_rule(f) for f in affected)
+    affected = [f for f in present if type(f) in lowered | rest]
     atoms = max(options.points, 1024) if options == _DEFAULT else options.points
-    draft = ElementPlan(kernel, dimension, lowered | rest, options.nodes or _FEATURE_NODES[0], atoms)
-    candidates = _FEATURE_NODES if options.nodes is None and scalar and affected else (draft.nodes,)
-    chosen, error = draft, 0.0
-    for nodes in candidates:
-        chosen = replace(draft, nodes=nodes)
-        error = max((_estimate_error(chosen, f) for f in affected), default=0.0)
-        if error <= _FEATURE_TOLERANCE:
-            break
-    extents = [_extent(part, kernel.lengthscale) for side in sides for part in chosen.components(side)]
-    found = feature_grid(kernel.lengthscale, extents, exact=not lowered)
+    chosen = ElementPlan(kernel, dimension, lowered | rest, AtomChoice(options, atoms, FOR_FEATURES))
+    found = _in_cells(chosen, kernel.lengthscale, sides, present) if lowered and present else None
     if found is None:
+        other = feature_grid(kernel.lengthscale, _extents(chosen, sides), exact=not lowered)
+        if other is None:
+            return None
+        found = FeaturePlan(chosen, other[0]), other[1]
+    features, left_out = found
+    _note_atoms(chosen, affected, notes, left_out)
+    notes.add_rule(kernel, f" by {features.features.size} features, exact to 1e-13")
+    return features
+
+
+def _in_cells(
+    chosen: ElementPlan, lengthscale: float, sides: list[Side], families: list[Predictions]
+) -> tuple[FeaturePlan, float] | None:
+    """Features that batches of scalars in NumPy remember, and the weight of what has none."""
+    assert chosen.atoms is not None
+    if chosen.dimension > 1 or any(f.ops.differentiable or not is_numpy(f.xp) for f in families):
         return None
-    grid, left_out = found
-    error = max(error, left_out)
-    for family in affected:
-        scheme = lower(family[:1], chosen.nodes, chosen.points).scheme
-        notes.add_lowering(f"{kernel!r} with {type(family).__name__}: {scheme}", error)
-    notes.add_rule(kernel, f" by {grid.size} features, exact to 1e-13")
-    return FeaturePlan(chosen, grid)
+    known: list[tuple[Predictions, Cells]] = []
+    for family in families:
+        if any(batch is family for batch, _ in known):
+            continue
+        parts = chosen.of_family(family)
+        extents = [_extent(part, lengthscale) for _, part in parts]
+        on_line = [(values[:, :, 0], weights) for values, weights in extents]
+        key = (chosen.lowered, chosen.atoms, LOWERINGS.find(type(family)))
+        cells = cells_of(family, key, parts, on_line, lengthscale)
+        if cells is None:
+            return None
+        known.append((family, cells))
+    targets = [_as_column(side) for side in sides if isinstance(side, Targets)]
+    grid = common_cells(lengthscale, [cells for _, cells in known], targets)
+    if grid is None:
+        return None
+    return FeaturePlan(chosen, grid, tuple(known)), max(cells.left_out for _, cells in known)
 
 
-_FEATURE_TOLERANCE = 1e-7
+def _as_column(side: Targets) -> NDArray:
+    return target_components(side).leaf
 
 
 def _component_count(predictions: Predictions) -> int:
     """Elementary distributions for each case."""
     parts = [component for component, _ in components_of(predictions)]
     return sum(p.values.shape[1] if isinstance(p, Samples) else 1 for p in parts)
+
+
+def _extents(chosen: ElementPlan, sides: list[Side]) -> list[tuple[Array, Array | None]]:
+    """Points ``(n, S, d)`` that mark where measures have mass, with the weights they carry."""
+    parts: list[Components] = []
+    for side in sides:
+        if isinstance(side, Targets):
+            parts.append(target_components(side))
+        else:
+            parts += [part for family, _ in components_of(side) for _, part in chosen.of_family(family)]
+    lengthscale = cast("Gaussian", chosen.kernel).lengthscale
+    return [_extent(part, cast("float", lengthscale)) for part in parts]
 
 
 def _extent(part: Components, lengthscale: float) -> tuple[Array, Array | None]:
@@ -379,49 +470,12 @@ def _families_to_lower(kernel: Kernel, families: list[Predictions], dimension: i
     return frozenset(lowered)
 
 
-def _choose_nodes(
-    draft: ElementPlan, affected: list[Predictions], options: Lowering, notes: Notes
-) -> ElementPlan:
-    """Take the smallest rule whose estimated error is small enough, and note that estimate."""
-    adaptive = options.nodes is None and all(is_scalar_rule(f) for f in affected)
-    candidates = [16, 24, 32, 48, 64, 96, 128, 192, 256] if adaptive else [draft.nodes]
-    chosen, error = draft, float("nan")
-    if any(is_traced(f.like) for f in affected):
-        # Under tracing values cannot be looked at: a middling rule, and no estimate of its error.
-        chosen = replace(draft, nodes=options.nodes or 64)
-    else:
-        for nodes in candidates:
-            chosen = replace(draft, nodes=nodes)
-            error = max(_estimate_error(chosen, f) for f in affected)
-            if error <= options.tolerance:
-                break
+def _note_atoms(
+    chosen: ElementPlan, affected: list[Predictions], notes: Notes, left_out: float = 0.0
+) -> None:
+    """Choose the atoms of all families that need them, and note how and with which error."""
+    assert chosen.atoms is not None
     for family in affected:
-        scheme = lower(family[:1], chosen.nodes, chosen.points).scheme
-        notes.add_lowering(f"{draft.kernel!r} with {type(family).__name__}: {scheme}", error)
-    return chosen
-
-
-_PROBE = 8  # predictions on which the error of lowering is estimated
-
-
-def _estimate_error(candidate: ElementPlan, predictions: Predictions) -> float:
-    """Largest change of a pairing when half of the atoms are left out, over a few predictions.
-
-    Pairings with points are tried too, at three atoms of each prediction: they are less smooth.
-    """
-    probes = _PROBE if is_scalar_rule(predictions) else 3  # vectors have many more atoms
-    index = np.unique(np.linspace(0, len(predictions) - 1, probes).astype(int))
-    atoms = lower(predictions[index], candidate.nodes, candidate.points)
-    if atoms.exact:
-        return 1e-13
-    size = atoms.values.shape[1]
-    some = atoms.values[:, 7 * size // 16 : 9 * size // 16 + 1 : max(1, size // 16), ...]  # near the middle
-    single = namespace(some).reshape(some, (some.shape[0] * some.shape[1], 1, *some.shape[2:]))
-    at = (points(single),)
-    values: list[tuple[NDArray, ...]] = []
-    for version in (atoms, atoms.coarser()):
-        ops = ops_for(namespace(version.weights))
-        rows = (points(version.values, version.weights),)
-        found = [candidate.form(rows, other).tile(ops, rows, other) for other in (rows, at)]
-        values.append(tuple(map(to_numpy, found)))
-    return max(float(np.abs(fine - coarse).max()) for fine, coarse in zip(*values, strict=True))
+        found = chosen.atoms.of(chosen.kernel, family)
+        error = found.error + left_out
+        notes.add_lowering(f"{chosen.kernel!r} with {type(family).__name__}: {found.scheme}", error)

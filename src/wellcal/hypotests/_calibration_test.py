@@ -67,7 +67,7 @@ def calibration_test(
         "spectrum"           asymptotic; eigenvalues of the matrix of h
         "gamma"              asymptotic; two moments
         "block"              asymptotic; means of blocks, linear in n for fixed block size
-        "cme"                asymptotic; Hotelling's statistic at a few locations
+        "cme"                exact; deviations at a few locations, linear in n
         "distribution_free"  a bound that holds at every n, and is hardly ever small
         "consistency"        consistency resampling of predictions and targets
         ===================  ==========================================================================
@@ -283,7 +283,7 @@ def _result(
 def _floor(method: Method, setup: Setup, outcome: Outcome) -> float | None:
     """The smallest p-value that resampling could have given; None where it did not decide."""
     if outcome.floor is not None:
-        return float(outcome.floor)
+        return float(outcome.floor) or None
     least = 1.0 / (setup.n_resamples + 1.0)
     # A method of a user's that says nothing of resamples is taken to draw them, unless it evidently did not.
     return least if method.resamples and outcome.pvalue >= least * (1.0 - 1e-9) else None

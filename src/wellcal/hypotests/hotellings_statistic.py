@@ -1,4 +1,4 @@
-"""Hotelling's statistic of deviations at locations, for one or many sets of targets."""
+"""The statistic of the CME test: deviations at locations in units of their spread, over sets or cases."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal.hypotests.resampling.targets import target_sets
 from wellcal.hypotests.setup import Setup
 from wellcal.problem.at_locations import LocationKernel
 from wellcal.problem.locations import as_locations
@@ -15,8 +16,12 @@ DEFAULT_LOCATIONS = 10
 """Locations that are drawn where none are given: the paper's number."""
 
 _ROUNDING = 1e-13  # of eigenvalues of correlations
+_SMALLEST_EIGENVALUE = 1e-2  # of correlations between sums, which have a mean of 1
 _NEGLIGIBLE = 0.1  # standard errors that errors of expectations may amount to
 _CERTAIN = 5.0  # the same, from which on a deviation that does not vary is no rounding error
+_NOT_FINITE = (
+    "deviations at the locations are not finite for some targets; check the values that the kernel returns"
+)
 
 
 def prepare_locations(setup: Setup, locations: object = None) -> LocationKernel:
@@ -25,33 +30,50 @@ def prepare_locations(setup: Setup, locations: object = None) -> LocationKernel:
     return setup.at(as_locations(wanted, setup.predictions, setup.rng))
 
 
-@dataclass(frozen=True)
-class EmbeddingStatistic:
-    """The statistic of the CME test for sets of targets, in pieces of bounded memory.
+# -- with the covariance over sets of targets --------------------------------------------------
 
-    With as many locations as cases, or more, the covariance within one set of targets says nothing; the
-    statistic then is n UCME^2, which needs none.
+
+def embedding_sums(setup: Setup, at: LocationKernel) -> NDArray:
+    """Sums of deviations ``(R + 1, J)`` of the observed set of targets, the first, and of all drawn ones."""
+    return np.concatenate([at.sums(targets) for targets in target_sets(setup)])
+
+
+def embedding_statistics(sums: NDArray, rounding: NDArray | float = 0.0) -> NDArray:
+    """Q of each of R + 1 sets of targets ``(R + 1,)``, in units of their spread over all of them.
+
+    ``Q_r = z_r' C^- z_r`` for the sums z_r less their mean, C their covariance over all sets. In that all
+    sets are alike, so that ranks of Q are exact under calibration. The covariance over the cases of one set,
+    Hotelling's, would not do: sets in which nothing unlikely happens hardly vary within, and rank first.
+
+    Sums are brought to unit variance. Of the correlations, eigenvalues count as at least 0.01: directions
+    in which locations hardly differ, or not at all, are not magnified. Locations at which sums vary by
+    `rounding` only, a number or ``(J,)``, do not count.
+
+    Examples
+    --------
+    >>> sums = np.array([[3.0, 3.0], [1.0, 1.0], [-1.0, -1.0], [-3.0, -3.0]])
+    >>> embedding_statistics(sums).round(6), embedding_statistics(sums[:, :1]).round(6)
+    (array([1.8, 0.2, 0.2, 1.8]), array([1.8, 0.2, 0.2, 1.8]))
     """
-
-    at: LocationKernel
-
-    @property
-    def label(self) -> str:
-        """What the statistic is."""
-        return "n UCME^2" if self.at.n <= len(self.at.locations) else "Q"
-
-    def __call__(self, targets: NDArray) -> NDArray:
-        """Values ``(r,)`` for sets of targets ``(r, n, ...)``; observed and drawn sets go the same way."""
-        at = self.at
-        if at.n <= len(at.locations):
-            return np.mean(at.sums(targets) ** 2, axis=1) / at.n
-        means, covariances = at.moments(targets)
-        return hotelling(means, covariances, at.n, at.precision).statistic
+    if not np.isfinite(sums).all():
+        raise ValueError(_NOT_FINITE)
+    z = sums - sums.mean(axis=0)
+    scales = np.max(np.abs(z), axis=0)  # squares of the smallest numbers are zero
+    keep = scales > rounding
+    if not keep.any():
+        return np.zeros(len(z))
+    z = z[:, keep] / scales[keep]
+    z = z / np.sqrt(np.mean(z**2, axis=0))
+    values, vectors = np.linalg.eigh(z.T @ z / len(z))
+    return ((z @ vectors) ** 2) @ (1.0 / np.maximum(values, _SMALLEST_EIGENVALUE))
 
 
-def cme_statistics(setup: Setup, locations: object = None) -> EmbeddingStatistic:
-    """The statistic of the CME test for sets of targets of a prepared case."""
-    return EmbeddingStatistic(prepare_locations(setup, locations))
+def rounding_of(at: LocationKernel) -> NDArray:
+    """Differences between sums of deviations at each location that rounding makes, ``(J,)``."""
+    return _ROUNDING * np.sum(np.abs(at.expected), axis=0)
+
+
+# -- with the covariance over cases -------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -82,6 +104,8 @@ def hotelling(means: NDArray, covariances: NDArray, n: int, error: NDArray | flo
     directions add nothing to Q, unless the mean there is beyond doubt.
     """
     noise = np.broadcast_to(error, means.shape[1:]) * (np.sqrt(n) / _NEGLIGIBLE)
+    if not (np.isfinite(means).all() and np.isfinite(covariances).all()):
+        raise ValueError(_NOT_FINITE)
     scales = np.maximum(np.sqrt(np.einsum("rjj->rj", covariances)), noise)
     scales = np.where(scales > 0.0, scales, 1.0)
     values, vectors = np.linalg.eigh(covariances / (scales[:, :, None] * scales[:, None, :]))

@@ -37,7 +37,7 @@ class Outcome(ByValue):
         Choices that were made.
     floor
         The smallest p-value that so many resamples could have given; None takes ``1 / (n_resamples + 1)``
-        for a method that resamples.
+        for a method that resamples; 0 where resampling did not decide.
 
     Examples
     --------

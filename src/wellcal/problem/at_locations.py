@@ -308,9 +308,13 @@ def _tensor_term(
 ) -> tuple[_TensorTerm, Array]:
     """The term, and its expectations ``(n, J)``."""
     n, ops = len(predictions), predictions.ops
-    both = concatenate((predictions, locations.predictions), ("pred", "locations"), "pred and locations")
-    k_P, rows = prediction_kernel(kernel.predictions, both, expectations=expectations, notes=notes)
-    own, other = slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))
+    if locations.drawn is not None and locations.drawn[0] is predictions:
+        k_P, own = prediction_kernel(kernel.predictions, predictions, expectations=expectations, notes=notes)
+        other = slice_rows(own, locations.drawn[1])
+    else:
+        both = concatenate((predictions, locations.predictions), ("pred", "locations"), "pred and locations")
+        k_P, rows = prediction_kernel(kernel.predictions, both, expectations=expectations, notes=notes)
+        own, other = slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))
     weights = factor * engine.rectangle(k_P, ops, own, other)
     at = Targets(locations.targets, locations.predictions)
     # The cost is linear in n: closed forms are taken to full relative precision, also in far tails.

@@ -23,7 +23,7 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.registry import Rules
-from wellcal._arrays.rows import slice_rows
+from wellcal._arrays.rows import map_rows, slice_rows
 from wellcal.expectations.decompose import components_of
 from wellcal.expectations.distances import distance
 from wellcal.expectations.lowering import Lowering
@@ -164,10 +164,17 @@ def _metric(predictions: Predictions, on_targets: Kernel) -> MetricAndPower:
 def target_scale(predictions: Predictions) -> Scale:
     """Median over cases of the interquartile range, times sqrt(d); from spreads where that is zero."""
     scale = _median_over_cases(predictions.interquartile_range())
-    if not is_traced(scale) and float(scale) == 0.0:
+    traced = is_traced(scale)
+    if traced or float(scale) == 0.0:
         # Counts with small rates have quartiles that coincide: 1.349 standard deviations is their stand-in.
-        scale = 1.349 * _median_over_cases(predictions.variance() ** 0.5)
-        scale = 1.0 if float(scale) == 0.0 else scale
+        spread = 1.0
+        if predictions.supports("variance"):
+            spread = 1.349 * _median_over_cases(predictions.variance() ** 0.5)
+        if not traced:
+            return _as_scale(spread if float(spread) > 0.0 else 1.0)
+        xp = namespace(scale)
+        spread = spread * xp.ones_like(scale)
+        scale = xp.where(scale > 0, scale, xp.where(spread > 0, spread, xp.ones_like(spread)))
     return _as_scale(scale)
 
 
@@ -195,7 +202,7 @@ def _as_scale(value: Array) -> Scale:
 def median_distance(
     metric: Metric, predictions: Predictions, *, expectations: str | Lowering = "auto"
 ) -> Scale:
-    """Median of d(P_i, P_j) over i < j; 1 where it is zero or there is one prediction only."""
+    """Median of d(P_i, P_j) over i < j; 1 where it is zero up to rounding, or for one prediction only."""
     n = len(predictions)
     if n < 2:
         return 1.0
@@ -210,7 +217,20 @@ def median_distance(
             block = take_rows(block, np.flatnonzero(pairs_above(i, j)))
         parts.append(block)
     median = _median(xp.concat(parts) if len(parts) > 1 else parts[0])
+    # Predictions that agree to rounding count as equal: a scale made of rounding errors would magnify them.
+    least = _median(prepared.paired(ops, rows, map_rows(_rounded_otherwise, rows)))
     if is_traced(median):
-        return xp.where(median > 0, median, xp.ones_like(median)) ** (1.0 / prepared.degree)
-    value = float(to_numpy(median)) ** (1.0 / prepared.degree)
-    return value if value > 0.0 else 1.0
+        return xp.where(median > least, median, xp.ones_like(median)) ** (1.0 / prepared.degree)
+    value, rounding = (float(to_numpy(found)) for found in (median, least))
+    return value ** (1.0 / prepared.degree) if value > rounding else 1.0
+
+
+def _rounded_otherwise(array: Array) -> Array:
+    """Numbers that differ from those of `array` by a few units in their last place; others as they are."""
+    xp = namespace(array)
+    if not xp.isdtype(array.dtype, "real floating"):
+        return array
+    return array * (1.0 + _ROUNDING * float(xp.finfo(array.dtype).eps))
+
+
+_ROUNDING = 16.0  # units in the last place

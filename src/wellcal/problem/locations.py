@@ -14,6 +14,7 @@ from wellcal._arrays.namespaces import (
     NDArray,
     asarray,
     device_of,
+    is_numpy,
     is_traced,
     namespace,
     stop_gradient,
@@ -43,10 +44,13 @@ class Locations:
         J predictions of the family of the data.
     targets
         J targets as `check_targets` of the predictions returns them.
+    drawn
+        Where the predictions were drawn from a batch in NumPy: that, and their positions ``(J,)`` in it.
     """
 
     predictions: Predictions
     targets: Array
+    drawn: tuple[Predictions, NDArray] | None = None
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -119,7 +123,8 @@ def draw_locations(
         found = (
             _draw_in_bin(plain, generator) if isinstance(plain, Quantiles) else _draw_wide(plain, generator)
         )
-    return Locations(chosen, asarray(found, xp=xp, device=device_of(like), dtype=dtype))
+    drawn = (predictions, index) if is_numpy(xp) else None
+    return Locations(chosen, asarray(found, xp=xp, device=device_of(like), dtype=dtype), drawn)
 
 
 def _draw_class(probs: NDArray, rng: np.random.Generator) -> NDArray:

@@ -19,6 +19,7 @@ from wellcal.hypotests import (
     Aggregated,
     Block,
     Exact,
+    MeanEmbedding,
     Multiplier,
     Omnibus,
     Pearson,
@@ -221,7 +222,7 @@ def test_too_few_resamples_for_a_level_are_told(count: int, levels: str, method:
     assert found.pvalue >= 1.0 / (count + 1.0)
 
 
-@pytest.mark.parametrize("method", ["pearson", "gamma", "block", "cme", "distribution_free"])
+@pytest.mark.parametrize("method", ["pearson", "gamma", "block", "distribution_free"])
 def test_methods_without_resamples_do_not_warn_of_them(method: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -350,19 +351,19 @@ def test_one_case_is_too_few(method: str) -> None:
 
 def test_two_cases_are_enough_or_refused_with_a_remedy() -> None:
     y, pred = [0.3, 0.2], wc.Normal([0.0, 1.0], [1.0, 1.0])
-    for method in ("auto", "exact", "aggregated", "regularised", "bootstrap", "spectrum", "gamma"):
+    for method in ("auto", "exact", "aggregated", "regularised", "cme", "bootstrap", "spectrum", "gamma"):
         assert 0.0 < run(y, pred, method=method).pvalue <= 1.0
     with pytest.raises(ValueError, match="method='pearson' needs at least 3 cases, found 2"):
         run(y, pred, method="pearson")
     with pytest.raises(ValueError, match=r'one block of 2 of 2 cases .*; take variance="pairs" or null='):
         run(y, pred, method="block")
-    with pytest.raises(ValueError, match=r'cme" needs more cases than locations.*take locations=1'):
-        run(y, pred, method="cme")
+    with pytest.raises(ValueError, match=r'"F" needs more cases than locations.*take locations=1'):
+        run(y, pred, method=MeanEmbedding(reference="F"))
     with pytest.raises(ValueError, match=r"one block of 15 of 20 cases .*block_size of at most 10"):
         run(method="block", block_size=15)
 
 
-@pytest.mark.parametrize("method", [m for m in ALL if m != "cme"])
+@pytest.mark.parametrize("method", ALL)
 def test_constant_predictions(method: str) -> None:
     y = np.random.default_rng(2).normal(size=30)
     pred = wc.Normal(np.zeros(30), np.ones(30))

@@ -22,6 +22,7 @@ Y = RNG.normal(MU, SIGMA)
 PRED = wc.Normal(MU, SIGMA)
 DRAWN = (
     "exact",
+    "cme",
     "bootstrap",
     "multiplier",
     "spectrum",

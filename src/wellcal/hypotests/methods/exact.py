@@ -10,7 +10,12 @@ import numpy as np
 
 from wellcal._arrays.checks import call_given, one_of, whole_number
 from wellcal._arrays.namespaces import NDArray
-from wellcal.hypotests.hotellings_statistic import cme_statistics
+from wellcal.hypotests.hotellings_statistic import (
+    embedding_statistics,
+    embedding_sums,
+    prepare_locations,
+    rounding_of,
+)
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.pvalues import monte_carlo_pvalue, sequential_pvalue
 from wellcal.hypotests.resampling.statistics import BlockStatistic, skce_statistic
@@ -40,16 +45,17 @@ class Exact(Method):
     Parameters
     ----------
     statistic
-        "skce" (n times the unbiased SKCE), "block" (the same over blocks), "cme" (Hotelling's statistic
-        of the calibration mean embedding) or a function ``f(y, pred)`` that returns a number, large
-        where the model is miscalibrated.
+        "skce" (n times the unbiased SKCE), "block" (the same over blocks), "cme" (Q of
+        :class:`MeanEmbedding`) or a function ``f(y, pred)`` that returns a number, large where the model is
+        miscalibrated.
     block_size
         For "block", as in :func:`wellcal.skce`.
     locations
         For "cme": their number, or ``(predictions, targets)``.
     stop_after
         Stop once so many drawn sets have a statistic as large as the observed one. The p-value stays
-        valid (Besag and Clifford, 1991), and hopeless cases end early; None draws all sets.
+        valid (Besag and Clifford, 1991), and hopeless cases end early; None draws all sets. "cme" looks
+        at all sets together, and ends no earlier.
 
     Notes
     -----
@@ -127,8 +133,8 @@ class Exact(Method):
         if self.statistic == "block":
             statistic = BlockStatistic(setup, resolve_block_size(self.block_size, setup.n_samples))
             return statistic.label, map(statistic, target_sets(setup))
-        embedding = cme_statistics(setup, self.locations)
-        return embedding.label, map(embedding, target_sets(setup))
+        at = prepare_locations(setup, self.locations)
+        return "Q", iter([embedding_statistics(embedding_sums(setup, at), rounding_of(at))])
 
 
 def _of_function(setup: Setup, function: Callable[[Any, Any], Any]) -> Iterator[NDArray]:

@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import one_of, whole_number
+from wellcal.hypotests.few_cases import FEWEST_EFFECTIVE, effective_cases
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.passes import estimate_from
 from wellcal.hypotests.setup import Setup
@@ -38,6 +40,13 @@ class Pearson(Method):
 
     With the skewness g = k3 / k2^1.5 and a = 4 / g^2, ``a + sqrt(a) T / sqrt(k2)`` is taken as a gamma
     variate of shape a, and as normal for k3 <= 0. Where h_ij = 0 for all pairs, p = 1.
+
+    The cumulants are those of the cases that were seen, and the curve is for many of them. Where few carry
+    the statistic it is wrong, and a warning is given: at alpha = 0.05 and 30 cases, calibrated binary
+    predictions within 0.01 of 0 or 1 were rejected in 0.84 of data sets, since as long as nothing unlikely
+    happens the cases vary far less than they could. How many cases carry it is asked of the predictions,
+    ``(sum E h_ii)^2 / sum E h_ii^2``: with more than 5 no error rate above 0.10 was found.
+    ``method="exact"`` has no such limit.
 
     The sum over pairs is exact in any case. The sum over triples is the trace of the cube of H0, the
     matrix of h with a zero diagonal. Half of the random vectors V find a subspace Q in which H0 V lies
@@ -85,7 +94,15 @@ class Pearson(Method):
         k2 = 2.0 * trace.squares / (n * (n - 1.0))
         share = 8.0 / (n * (n - 1.0) * (n - 2.0))
         k3 = share * trace.triples
+        effective = effective_cases(setup)
+        if effective < FEWEST_EFFECTIVE:
+            advise(
+                f"n SKCE_u is carried by few cases: it varies as that of {effective:.2g} cases of {n} would, "
+                'and the curve of method="pearson" is for many; the p-value may be far too small: take '
+                'method="exact", or more cases'
+            )
         provenance: dict[str, Any] = {
+            "effective_cases": effective,
             "traces": "exact" if exact else "hutchinson",
             "standard_deviation": math.sqrt(k2),
             "skewness": k3 / k2**1.5 if k2 > 0 else 0.0,

@@ -48,6 +48,8 @@ class Ways:
     ----------
     most_features
         Features beyond which evaluating pairs is cheaper.
+    most_products
+        Features of scalars beyond which tables of them are cheaper than products.
     most_classes
         Classes up to which a matrix product beats a comparison of labels.
     few_cases
@@ -59,6 +61,7 @@ class Ways:
     """
 
     most_features: int = 256
+    most_products: int = 96
     most_classes: int = 32
     few_cases: int = 64
     rows: int = 256
@@ -171,6 +174,56 @@ class ProductTerm(_LargeProducts):
         flat = right.reshape(len(right), -1)
         sums = [np.einsum("irm,irm->r", left, (kp @ flat).reshape(left.shape)) for kp in kps]
         return np.stack(sums, axis=1)
+
+
+# -- many features on a line ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TableTerm(_LargeProducts):
+    """Many features on a line: cross terms are looked up in tables of them, and targets are compared."""
+
+    scheme: FeaturePlan
+    mean: NDArray
+
+    @property
+    def entries(self) -> int:
+        return 64  # a target, its features that are not negligible, and where they stand
+
+    @property
+    def cost(self) -> float:
+        """Targets with targets, and what the tables cost beside."""
+        return 2.0
+
+    def encode(self, targets: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        """Targets ``(r, n)``, and their features with the positions of these, ``(r, n, m)`` each."""
+        return (targets, *self.scheme.features.near(targets))
+
+    def tile(self, kps: NDArray, i: Chunk, j: Chunk, encoded: tuple[NDArray, NDArray, NDArray]) -> NDArray:
+        targets, position, features = encoded
+        left, right = self.mean[i], self.mean[j]
+        columns: list[NDArray] = []
+        for kp in kps:
+            # The tables hold sum_i kp_ij E psi(Z_i) for each j, and the same the other way round.
+            to_left = kp @ right
+            total = np.full(len(targets), float(np.einsum("im,im->", left, to_left)))
+            for table, cases in ((kp.T @ left, j), (to_left, i)):
+                rows = np.arange(len(table))[None, :, None]
+                total -= np.einsum("rnm,rnm->r", table[rows, position[:, cases]], features[:, cases])
+            columns.append(total)
+        return np.stack(columns, axis=1) + self._between(kps, targets[:, i], targets[:, j])
+
+    def _between(self, kps: NDArray, left: NDArray, right: NDArray) -> NDArray:
+        """Targets with targets, for each set and each kernel on predictions."""
+        weights = kps.reshape(len(kps), -1).T
+        scale = -0.5 / self.scheme.features.lengthscale**2
+        parts: list[NDArray] = []
+        for sets in in_chunks(len(left), len(weights), within=budget.cache):
+            values = left[sets, :, None] - right[sets, None, :]
+            values *= values
+            values *= scale
+            parts.append(np.exp(values, out=values).reshape(len(values), -1) @ weights)
+        return np.concatenate(parts)
 
 
 # -- many classes ----------------------------------------------------------------------------
@@ -400,6 +453,10 @@ def _upper(kp: NDArray, i: Chunk, j: Chunk) -> NDArray:
     return np.where(np.arange(i.start, i.stop)[:, None] < np.arange(j.start, j.stop)[None, :], kp, 0.0)
 
 
+def _on_a_line(scheme: FeaturePlan) -> bool:
+    return len(scheme.features.centres) == 1
+
+
 def make_term(setup: Setup, on_targets: Kernel, ways: Ways = MEASURED) -> ResampledTerm[Any]:
     """The cheapest way to evaluate a kernel on targets over many sets of them."""
     predictions = setup.predictions
@@ -408,6 +465,8 @@ def make_term(setup: Setup, on_targets: Kernel, ways: Ways = MEASURED) -> Resamp
     scheme = plan(on_targets, sides, expectations=setup.expectations, many=many)
     if isinstance(scheme, FeaturePlan) and scheme.features.size > ways.most_features:
         scheme = plan(on_targets, sides, expectations=setup.expectations)
+    if isinstance(scheme, FeaturePlan) and _on_a_line(scheme) and scheme.features.size > ways.most_products:
+        return TableTerm(ways.rows, scheme, scheme.rows([(1.0, predictions)]).weights)
     if isinstance(scheme, (FeaturePlan, GridPlan)):
         weights, image = rows = scheme.rows([(1.0, predictions)])
         gram = scheme.form(rows, rows).gram

@@ -1,0 +1,127 @@
+"""Mean features of a batch of scalars, made once and kept where they are not negligible.
+
+Features stand at whole multiples of a step, so that those of all batches and targets of a problem fit on one
+grid: a batch has its own cells on it, and is zero in all others.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray
+from wellcal.expectations.decompose import Components
+from wellcal.expectations.gaussian_features import (
+    FeatureGrid,
+    around,
+    mean_features,
+    occupied_cells,
+    step_of,
+)
+from wellcal.predictions import Predictions
+
+_BLOCK = 1024.0  # cells: origins are multiples of it, so that batches in one place share theirs
+_MAX_REMEMBERED = 8_000_000  # entries: 64 MB
+
+
+class Cells(NamedTuple):
+    """Mean features of a batch.
+
+    Attributes
+    ----------
+    origin
+        From where cells are counted, in cells.
+    centres
+        Centres of the features relative to the origin, ``(M,)``, increasing.
+    mean
+        Mean features, ``(n, M)``.
+    left_out
+        Weight of atoms, in one row, that go without features.
+    """
+
+    origin: float
+    centres: NDArray
+    mean: NDArray
+    left_out: float
+
+    def on(self, grid: FeatureGrid) -> NDArray:
+        """Mean features on a grid that has all of these cells, ``(n, M')``."""
+        if len(grid.centres[0]) == len(self.centres):
+            return self.mean
+        out = np.zeros((len(self.mean), len(grid.centres[0])))
+        out[:, np.searchsorted(grid.centres[0], self.centres)] = self.mean
+        return out
+
+
+_remembered: WeakKeyDictionary[Predictions, dict[Any, Cells | None]] = WeakKeyDictionary()
+
+
+def cells_of(
+    family: Predictions,
+    key: Any,
+    parts: list[tuple[NDArray | None, Components]],
+    extents: list[tuple[NDArray, NDArray | None]],
+    lengthscale: float,
+) -> Cells | None:
+    """Mean features of a batch in NumPy; None where they are too many.
+
+    Parameters
+    ----------
+    family
+        The batch, which remembers them.
+    key
+        What else they depend on.
+    parts
+        Its elementary distributions, with the rows that they belong to.
+    extents
+        Points that mark where these have mass, and their weights.
+    lengthscale
+        Of the Gaussian kernel.
+    """
+    known = _remembered.setdefault(family, {})
+    if (key, lengthscale) not in known:
+        found = _cells(len(family), parts, extents, lengthscale)
+        if found is not None and found.mean.size > _MAX_REMEMBERED:
+            return found
+        known[key, lengthscale] = found
+    return known[key, lengthscale]
+
+
+def _cells(
+    n: int,
+    parts: list[tuple[NDArray | None, Components]],
+    extents: list[tuple[NDArray, NDArray | None]],
+    lengthscale: float,
+) -> Cells | None:
+    step = step_of(lengthscale)
+    middle = float(np.median(np.concatenate([points.reshape(-1) for points, _ in extents])))
+    origin = float(np.rint(middle / step / _BLOCK)) * _BLOCK
+    found = occupied_cells(lengthscale, extents, n, origin * step)
+    if found is None:
+        return None
+    cells, left_out = found
+    grid = FeatureGrid(lengthscale, (cells * step,), (origin * step,))
+    mean = np.empty((n, len(cells)))
+    for rows, part in parts:
+        mean[slice(None) if rows is None else rows] = mean_features(grid, part)
+    return Cells(origin, grid.centres[0], mean, left_out)
+
+
+def common_cells(lengthscale: float, batches: list[Cells], targets: list[NDArray]) -> FeatureGrid | None:
+    """The grid of batches and targets that meet; None where batches count from different origins."""
+    origin = batches[0].origin
+    if any(batch.origin != origin for batch in batches):
+        return None
+    step = step_of(lengthscale)
+    centres = batches[0].centres
+    for batch in batches[1:]:
+        if batch.centres is not centres:
+            centres = np.union1d(centres, batch.centres)
+    for values in targets:
+        wanted = around(np.unique(np.rint((values.reshape(-1) - origin * step) / step))) * step
+        missing = wanted[centres[np.minimum(np.searchsorted(centres, wanted), len(centres) - 1)] != wanted]
+        if len(missing):
+            centres = np.union1d(centres, missing)
+    return FeatureGrid(lengthscale, (centres,), (origin * step,))

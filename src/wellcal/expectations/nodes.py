@@ -1,0 +1,342 @@
+"""How many atoms each prediction gets, and how large the error of its expectations then is.
+
+Scalars are tried on ever finer trapezoidal rules in the normal score, row by row, and rows that stay too
+coarse are handed to panels that refine themselves. The error is measured on all rows: it is the largest
+change of a pairing with a point when half of the nodes are left out. Choices are made once for a batch, a
+kernel and its options.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from wellcal._arrays.namespaces import (
+    Array,
+    NDArray,
+    is_traced,
+    namespace,
+    take_rows,
+    to_numpy,
+)
+from wellcal.expectations import panels
+from wellcal.expectations.lowering import (
+    LOWERINGS,
+    Atoms,
+    Lowering,
+    at_scores,
+    even_scores,
+    has_own_lowering,
+    in_numpy,
+    is_scalar_rule,
+    lower,
+    quantiles_at,
+)
+from wellcal.expectations.probes import Probe, finite_points
+from wellcal.kernels.base import Kernel
+from wellcal.predictions import Predictions
+
+
+class Part(NamedTuple):
+    """Atoms of some rows of a batch, all of them where `rows` is None."""
+
+    rows: NDArray | None
+    atoms: Atoms
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Atoms in place of predictions, rows with equally many of them together.
+
+    Attributes
+    ----------
+    parts
+        The atoms.
+    error
+        Largest error of a pairing; NaN where values cannot be looked at.
+    scheme
+        How they were chosen, for the provenance of results.
+    """
+
+    parts: tuple[Part, ...]
+    error: float
+    scheme: str
+
+    @property
+    def single(self) -> Atoms:
+        """The atoms of all rows, where these have equally many."""
+        (part,) = self.parts
+        return part.atoms
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What may be spent on a batch.
+
+    Attributes
+    ----------
+    ladder
+        Nodes of the trapezoidal rules that are tried, one after the other.
+    accept
+        Error at which a rule is taken at once.
+    most
+        Nodes for a row whose panels refine themselves.
+    even
+        Whether all rows get equally many nodes, as sums over pairs of nodes need.
+    """
+
+    ladder: tuple[int, ...]
+    accept: float
+    most: int
+    even: bool
+
+
+FOR_PAIRS = Effort((16, 24, 32, 48, 64, 96, 128, 192, 256), 1e-6, 256, even=True)
+"""Where pairs of nodes meet, whose number is squared."""
+
+FOR_FEATURES = Effort((32, 64, 128), 1e-7, 8192, even=False)
+"""Where nodes only make features, and many cost little."""
+
+_MAX_NODES = 4_000_000  # of all rows that are refined: 32 MB
+_MAX_REMEMBERED = 4_000_000
+_TRACED_NODES = 64  # under tracing values cannot be looked at: a middling rule, and no estimate of its error
+
+_remembered: WeakKeyDictionary[Predictions, dict[Any, Chosen]] = WeakKeyDictionary()
+
+
+def choose(
+    predictions: Predictions, kernel: Kernel, options: Lowering, points: int, effort: Effort
+) -> Chosen:
+    """Atoms of a batch without a closed form, remembered as long as a batch in NumPy lives."""
+    key = (kernel, options, points, effort, LOWERINGS.find(type(predictions)))
+    try:
+        known = None if predictions.ops.differentiable else _remembered.setdefault(predictions, {})
+        if known is not None and key in known:
+            return known[key]
+    except TypeError:  # a kernel that holds arrays has no hash
+        known = None
+    found = _choose(predictions, kernel, options, points, effort)
+    if known is not None and sum(part.atoms.weights.size for part in found.parts) <= _MAX_REMEMBERED:
+        known[key] = found
+    return found
+
+
+def _choose(
+    predictions: Predictions, kernel: Kernel, options: Lowering, points: int, effort: Effort
+) -> Chosen:
+    if is_traced(predictions.like):
+        atoms = lower(predictions, options.nodes or _TRACED_NODES, points)
+        return Chosen((Part(None, atoms),), float("nan"), atoms.scheme)
+    probe = Probe(kernel, predictions.like)
+    if not is_scalar_rule(predictions):
+        return _as_they_come(predictions, probe, options.nodes or effort.ladder[0], points)
+    if has_own_lowering(predictions):
+        for nodes in effort.ladder if options.nodes is None else (options.nodes,):
+            found = _as_they_come(predictions, probe, nodes, points)
+            if found.error <= effort.accept:
+                break
+        return found  # pyright: ignore[reportPossiblyUnboundVariable]
+    if options.nodes is not None:
+        effort = replace(effort, ladder=(options.nodes,), most=0)
+    accept = min(effort.accept, options.tolerance) if not effort.even else options.tolerance
+    return _Search(predictions, probe, replace(effort, accept=accept), options.tolerance).run()
+
+
+# -- rules that are given -------------------------------------------------------------------------
+
+
+def _as_they_come(predictions: Predictions, probe: Probe, nodes: int, points: int) -> Chosen:
+    """Atoms of a rule whose nodes cannot be chosen row by row."""
+    atoms = lower(predictions, nodes, points)
+    error = 1e-13 if atoms.exact else float(np.max(halving_errors(probe, atoms)))
+    return Chosen((Part(None, atoms),), error, atoms.scheme)
+
+
+_SOME = 5  # atoms of each prediction at which pairings with points are tried
+
+
+def halving_errors(probe: Probe, atoms: Atoms) -> NDArray:
+    """Largest change of each row's pairing with some of its own atoms when half of them are left out."""
+    values, coarse = to_numpy(atoms.values), atoms.coarser()
+    size = values.shape[1]
+    index = np.unique(np.linspace(size // 4, size - 1 - size // 4, _SOME).astype(int))
+    at = values[:, index, ...]
+    if values.ndim == 2:
+        at = finite_points(at, values[:, size // 2])
+    fine, rough = (probe.expected(to_numpy(of.weights), to_numpy(of.values), at) for of in (atoms, coarse))
+    return np.abs(fine - rough).max(axis=1)
+
+
+# -- scalars ----------------------------------------------------------------------------------------
+
+_LOCAL = 14  # atoms of a row at which pairings with points are tried
+_FAR = 5.0  # normal scores beyond which no point is tried
+_SHARED_SCORES = np.array([0.0, -0.8, 0.7, -2.1, 1.9])
+_WATCHED = 3  # of the points that all nodes of a row share: how many its panels are watched at
+
+
+class _Rule(NamedTuple):
+    """Nodes of some rows: scores and weights ``(S,)`` or ``(r, S)``, quantiles ``(r, S)``."""
+
+    rows: NDArray
+    scores: NDArray
+    weights: NDArray
+    values: NDArray
+
+    def only(self, keep: NDArray) -> _Rule:
+        """The rule of some of its rows."""
+        scores, weights = (array if array.ndim == 1 else array[keep] for array in (self.scores, self.weights))
+        return _Rule(self.rows[keep], scores, weights, self.values[keep])
+
+
+class _Search:
+    """The search for the nodes of a batch of scalars."""
+
+    def __init__(self, predictions: Predictions, probe: Probe, effort: Effort, tolerance: float) -> None:
+        self.predictions = predictions
+        self.batch = in_numpy(predictions)
+        self.probe, self.effort, self.tolerance = probe, effort, tolerance
+        self.n = len(predictions)
+        self.errors = np.full(self.n, np.inf)
+        own = quantiles_at(self.batch, np.broadcast_to(_SHARED_SCORES, (self.n, len(_SHARED_SCORES))))
+        self.shared = self._shared_points(own)
+
+    def _shared_points(self, own: NDArray) -> NDArray:
+        """Points at which all nodes of a row count: some of its quantiles, and where others lie."""
+        centre = own[:, 0]
+        others = np.quantile(finite_points(centre[:, None], centre), [0.0, 0.25, 0.75, 1.0])
+        away = [centre + sign * radius for radius in self.probe.radii() for sign in (-1.0, 1.0)]
+        columns = [own, *(column[:, None] for column in away)]
+        columns.append(np.broadcast_to(others, (self.n, len(others))))
+        return finite_points(np.concatenate(columns, axis=1), centre)
+
+    def run(self) -> Chosen:
+        rules, words = self._climb()
+        hard = np.flatnonzero(~(self.errors <= self.tolerance))
+        if len(hard) and self.effort.most:
+            refined, kept = self._refine(hard)
+            if len(kept):
+                left = np.setdiff1d(np.arange(self.n), kept)
+                rules = [rule.only(np.isin(rule.rows, left)) for rule in rules]
+                rules = [rule for rule in rules if len(rule.rows)] + refined
+                size = max(rule.values.shape[1] for rule in refined)
+                words += f"; {len(kept)} of {self.n} rows by panels of up to {size} nodes"
+        if self.effort.even:
+            rules = [_padded(rules, self.n)]
+        parts = tuple(self._part(rule, words) for rule in rules)
+        return Chosen(parts, float(self.errors.max()), words)
+
+    def _climb(self) -> tuple[list[_Rule], str]:
+        """Trapezoidal rules: each row takes the first that is good enough."""
+        pending = np.arange(self.n)
+        found: dict[int, list[_Rule]] = {}
+        for nodes in self.effort.ladder:
+            rule, errors = self._trapezoidal(pending, nodes)
+            self.errors[pending] = errors
+            enough = errors <= self.effort.accept
+            last = nodes == self.effort.ladder[-1]
+            if last or enough.any():
+                found[nodes] = [rule if last else rule.only(enough)]
+            pending = pending[~enough]
+            if not len(pending):
+                break
+        sizes = list(found)
+        if self.effort.even and len(sizes) > 1:
+            scores, weights = even_scores(sizes[-1])
+            every = np.arange(self.n)
+            found = {sizes[-1]: [_Rule(every, scores, weights, self._quantiles(every, scores))]}
+            sizes = sizes[-1:]
+        text = f"{sizes[0]} nodes" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} nodes"
+        return [rule for rules in found.values() for rule in rules], (
+            f"trapezoidal rule in the normal score, {text}"
+        )
+
+    def _trapezoidal(self, rows: NDArray, nodes: int) -> tuple[_Rule, NDArray]:
+        scores, weights = even_scores(nodes)
+        values = self._quantiles(rows, scores)
+        near = np.flatnonzero(np.abs(scores) < _FAR)
+        columns = near[np.unique(np.linspace(0, len(near) - 1, _LOCAL).astype(int))]
+        at = np.concatenate([values[:, columns], self.shared[rows]], axis=1)
+        at = finite_points(at, self.shared[rows, 0])
+        fine, coarse = (
+            self.probe.expected(np.broadcast_to(w, x.shape), x, at)
+            for w, x in ((weights, values), (weights[1::2] / weights[1::2].sum(), values[:, 1::2]))
+        )
+        return _Rule(rows, scores, weights, values), np.abs(fine - coarse).max(axis=1)
+
+    def _quantiles(self, rows: NDArray, scores: NDArray) -> NDArray:
+        batch = self.batch if len(rows) == self.n else self.batch[rows]
+        return quantiles_at(batch, np.broadcast_to(scores, (len(rows), scores.shape[-1])))
+
+    def _refine(self, rows: NDArray) -> tuple[list[_Rule], NDArray]:
+        """Panels for rows that are too coarse, and which of them gained by it."""
+
+        def quantile(index: NDArray, scores: NDArray) -> NDArray:
+            return quantiles_at(self.batch[rows[index]], scores)
+
+        most = int(np.clip(_MAX_NODES // len(rows), 256, self.effort.most))
+        watched = self.shared[rows][:, :_WATCHED]
+        leaves, errors = panels.refine(quantile, self.probe, watched, self.tolerance, most)
+        better = errors < self.errors[rows]
+        self.errors[rows[better]] = errors[better]
+        kept = np.flatnonzero(better)
+        return _in_groups(leaves, rows, kept, self.shared[rows, 0]), rows[kept]
+
+    def _part(self, rule: _Rule, words: str) -> Part:
+        """The atoms of a rule in the library of the predictions, with their gradients."""
+        every = len(rule.rows) == self.n
+        predictions = self.predictions if every else self.predictions[rule.rows]
+        atoms = at_scores(predictions, rule.scores, rule.weights, rule.values, words)
+        return Part(None if every else rule.rows, atoms)
+
+
+def _in_groups(leaves: panels.Leaves, rows: NDArray, kept: NDArray, centre: NDArray) -> list[_Rule]:
+    """Panels of rows side by side, rows with about as many in a group that is filled up with weight zero."""
+    first = np.searchsorted(leaves.row, kept, side="left")
+    count = np.searchsorted(leaves.row, kept, side="right") - first
+    classes = 2.0 ** (np.ceil(2.0 * np.log2(np.maximum(count, 1))) / 2.0)
+    out: list[_Rule] = []
+    for size in np.unique(classes):
+        group = np.flatnonzero(classes == size)
+        width = int(count[group].max())
+        index = first[group, None] + np.arange(width)[None, :]
+        real = np.arange(width)[None, :] < count[group, None]
+        index = np.where(real, index, 0)
+        low, high = leaves.low[index].reshape(-1), leaves.high[index].reshape(-1)
+        shape = (len(group), width * panels.ORDER)
+        filler = np.repeat(~real, panels.ORDER, axis=1)
+        weights = np.where(filler, 0.0, panels.weights_in(low, high).reshape(shape))
+        scores = np.where(filler, 0.0, panels.scores_in(low, high).reshape(shape))
+        values = leaves.atoms[index].reshape(shape)
+        values = np.where(filler, centre[kept[group], None], values)
+        out.append(_Rule(rows[kept[group]], scores, weights / weights.sum(axis=1, keepdims=True), values))
+    return out
+
+
+def _padded(rules: list[_Rule], n: int) -> _Rule:
+    """One rule for all rows, with nodes of weight zero where there are fewer."""
+    if len(rules) == 1 and len(rules[0].rows) == n:
+        return rules[0]
+    width = max(rule.values.shape[1] for rule in rules)
+    scores, weights = np.zeros((n, width)), np.zeros((n, width))
+    values = np.empty((n, width))
+    for rule in rules:
+        size = rule.values.shape[1]
+        values[rule.rows] = rule.values[:, size // 2, None]
+        for into, part in ((scores, rule.scores), (weights, rule.weights), (values, rule.values)):
+            into[rule.rows, :size] = part
+    # Nodes that fill up stand where the middle one does.
+    return _Rule(np.arange(n), scores, weights, values)
+
+
+def in_order(parts: list[tuple[NDArray | None, Array]]) -> Array:
+    """Rows of parts ``(rows, array)`` together in the order of the batch."""
+    if len(parts) == 1 and parts[0][0] is None:
+        return parts[0][1]
+    xp = namespace(*(array for _, array in parts))
+    order = np.argsort(np.concatenate([rows for rows, _ in parts if rows is not None]))
+    together = xp.concat([array for _, array in parts], axis=0)
+    return take_rows(together, order)
