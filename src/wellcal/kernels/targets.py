@@ -273,8 +273,8 @@ def check_returned(kernel: Kernel, values: Any, shape: tuple[int, int]) -> Array
     array = numeric_array(values, f"what the function of the kernel {kernel!r} returns")
     if tuple(array.shape) != shape:
         raise ValueError(
-            f"kernel {kernel!r} returned shape {tuple(array.shape)} for batches of {shape[0]} and {shape[1]}, "
-            f"expected {shape}"
+            f"kernel {kernel!r} returned shape {tuple(array.shape)} for batches of {shape[0]} and "
+            f"{shape[1]}, expected {shape}"
         )
     return array
 
