@@ -114,9 +114,8 @@ def by_features(
     if found is None and dimension < 3:
         grid = feature_grid(lengthscale, _extents(chosen, sides), exact=exact)
         found = None if grid is None else (FeaturePlan(chosen, grid[0]), grid[1])
-    if plain and dimension > 1:
-        chosen = draft(options.points) if found is None else chosen
-        found = _in_span(chosen, lengthscale, sides, present) or found
+    if found is None and plain and dimension > 1:
+        return _in_span(draft(options.points), lengthscale, sides, present)
     return found
 
 
