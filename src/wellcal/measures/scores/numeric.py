@@ -110,8 +110,9 @@ def power_exponential_crps(batch: PowerExponential, y: NDArray) -> NDArray:
     z = np.abs((y - batch.loc) / batch.scale)
     power = z**batch.shape
     mean = np.exp(log_gamma_ratio(_NUMPY, order, order))  # of |Z|
-    within = cast("NDArray", special.betainc(2.0 * order, order, 0.5) - special.gammainc(2.0 * order, power))
-    return batch.scale * (z * special.gammainc(order, power) + mean * within)
+    inside = cast("NDArray", special.gammainc(order, power))
+    rest = cast("NDArray", special.betainc(2.0 * order, order, 0.5) - special.gammainc(2.0 * order, power))
+    return batch.scale * (z * inside + mean * rest)
 
 
 @CRPS_RULES.register(Beta)
