@@ -316,6 +316,8 @@ def _tensor_term(
         k_P, rows = prediction_kernel(kernel.predictions, both, expectations=expectations, notes=notes)
         own, other = slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))
     weights = factor * engine.rectangle(k_P, ops, own, other)
+    if isinstance(weights, np.ndarray):
+        weights = np.asfortranarray(weights)  # sums over cases go location by location
     at = Targets(locations.targets, locations.predictions)
     # The cost is linear in n: closed forms are taken to full relative precision, also in far tails.
     scheme = plan(kernel.targets, [predictions, at], expectations=expectations, notes=notes, relative=True)
