@@ -16,8 +16,8 @@ import rich.progress
 import typer
 
 from reproduction.catalogue import EXPERIMENTS
-from reproduction.page.write import matches, write_page
-from reproduction.run import Finished, Run
+from reproduction.page.write import write_page
+from reproduction.run import Finished, Run, machine_of, results_folder
 from reproduction.schedule import worker_pool
 from reproduction.store import StoreError
 from reproduction.tasks import Settings
@@ -57,7 +57,8 @@ def reproduce(
     """Run the paper's experiments, draw its figures, and set our numbers beside the published ones.
 
     Results are written as they come. A run that was interrupted goes on where it stopped when the same
-    command is given again. Results depend on the seed, and on nothing else.
+    command is given again. Results depend on the seed, and on nothing else. The command ends with 1 if a
+    published number is not matched, or a planted error is not caught.
     """
     console = rich.console.Console()
     folder = out or Path("build/reproduction" if quick else "docs")
@@ -65,6 +66,7 @@ def reproduce(
     chosen = [each for name, each in EXPERIMENTS.items() if experiment in (name, ALL)]
     runs = [Run(each, settings, folder) for each in chosen]
     try:
+        machine = machine_of(results_folder(settings, folder))
         found = _finish(runs, workers, console)
     except KeyboardInterrupt:
         console.print("Stopped. What was done is kept: give the same command again to go on.")
@@ -73,10 +75,21 @@ def reproduce(
         console.print(str(error), style="red", soft_wrap=True, markup=False)
         raise typer.Exit(1) from None
     console.print("Drawing figures.")
-    page = write_page(settings, found, folder)
-    for name, (matched, total) in matches(found).items():
-        console.print(f"{name}: {matched} of {total} published numbers matched", highlight=False)
+    page = write_page(settings, found, folder, machine)
+    for each in found:
+        if each.verdict is not None:
+            ranking = each.verdict.ranking
+            console.print(
+                f"{each.experiment.name}: {len(ranking.compared) - len(ranking.missed)} of "
+                f"{len(ranking.compared)} published numbers matched, all together p = {ranking.pooled:.3f}",
+                highlight=False,
+            )
     console.print(f"Page: {page}", soft_wrap=True, highlight=False)
+    problems = [problem for each in found for problem in each.problems]
+    for problem in problems:
+        console.print(problem, style="red", soft_wrap=True, markup=False, highlight=False)
+    if problems:
+        raise typer.Exit(1)
 
 
 def _finish(runs: list[Run], workers: int | None, console: rich.console.Console) -> list[Finished]:

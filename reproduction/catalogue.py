@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from reproduction.experiments import decisions, estimators, friedman, ols
-from reproduction.page import figures, section_friedman, sections
+from reproduction.experiments import decisions, estimators, friedman, ols, planted
+from reproduction.page import figures, section_friedman, section_planted, sections
 from reproduction.tasks import Record, Task
+from reproduction.verdict import Verdict
 
 Sizes = TypeVar("Sizes")
 Summary = TypeVar("Summary")
@@ -24,29 +25,32 @@ class Experiment(Generic[Sizes, Summary]):
     name, title
         On the command line, and on the page.
     full, quick
-        The paper's sizes, and small ones.
-    stages
-        Tasks for sizes, a seed, and a folder in which they may keep what later ones need: lists of tasks that
-        may run side by side, each of which waits for the lists before it.
+        Full sizes, and small ones.
+    tasks
+        What there is to do, for sizes and a seed.
     summarise
-        What was found, from the records of all tasks by key.
+        What was found, from the records of all tasks by key. Where numbers are published, it has `numbers`.
     draw
         Draws its figures into a folder, and returns their names.
     section
-        Lines of the page, from what was found and the names of the figures.
-    count
-        How many published numbers are matched, of how many; None where none are published.
+        Lines of the page, from what was found, the names of the figures, and the verdict on published
+        numbers.
+    label
+        How the page names a published number; None where there are none.
+    problems
+        What is wrong apart from published numbers, in sentences.
     """
 
     name: str
     title: str
     full: Sizes
     quick: Sizes
-    stages: Callable[[Sizes, int, Path], list[list[Task]]]
+    tasks: Callable[[Sizes, int], list[Task]]
     summarise: Callable[[dict[str, Record], Sizes, int], Summary]
     draw: Callable[[Summary, Path], list[str]]
-    section: Callable[[Summary, list[str]], list[str]]
-    count: Callable[[Summary], tuple[int, int]] | None = None
+    section: Callable[[Summary, list[str], Verdict | None], list[str]]
+    label: Callable[[Any], str] | None = None
+    problems: Callable[[Summary], list[str]] | None = None
 
 
 _EXPERIMENTS: list[Experiment[Any, Any]] = [
@@ -55,43 +59,55 @@ _EXPERIMENTS: list[Experiment[Any, Any]] = [
         "Ordinary least squares",
         ols.FULL,
         ols.QUICK,
-        ols.stages,
+        ols.tasks,
         ols.summarise,
         figures.draw_ols,
         sections.ols_section,
+        problems=ols.problems,
     ),
     Experiment(
         "estimators",
         "Estimators of SKCE",
         estimators.FULL,
         estimators.QUICK,
-        estimators.stages,
+        estimators.tasks,
         estimators.summarise,
         figures.draw_estimators,
         sections.estimators_section,
-        sections.estimators_count,
+        sections.estimator_label,
     ),
     Experiment(
         "tests",
         "Calibration tests",
         decisions.FULL,
         decisions.QUICK,
-        decisions.stages,
+        decisions.tasks,
         decisions.summarise,
         figures.draw_tests,
         sections.tests_section,
-        sections.tests_count,
+        sections.cell_label,
     ),
     Experiment(
         "friedman",
         "Friedman 1: ten networks and their ensemble",
         friedman.FULL,
         friedman.QUICK,
-        friedman.stages,
+        friedman.tasks,
         friedman.summarise,
         figures.draw_friedman,
         section_friedman.friedman_section,
-        section_friedman.friedman_count,
+        section_friedman.friedman_label,
+    ),
+    Experiment(
+        "planted",
+        "Planted errors",
+        planted.FULL,
+        planted.QUICK,
+        planted.tasks,
+        planted.summarise,
+        section_planted.draw_nothing,
+        section_planted.planted_section,
+        problems=planted.problems,
     ),
 ]
 

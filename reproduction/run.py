@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import json
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,21 +10,37 @@ from typing import Any
 
 import wellcal
 from reproduction.catalogue import Experiment
-from reproduction.schedule import Advance, run_stages, total_cost
-from reproduction.store import Store
+from reproduction.page.machine import describe_machine
+from reproduction.schedule import Advance, run_tasks, total_cost
+from reproduction.store import Store, write_through
 from reproduction.tasks import Settings, Task
+from reproduction.verdict import Verdict, judge
 
-_FORMAT = 1
+_FORMAT = 2
 """Number of the form of records: files of another form are refused."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """An experiment, what it found, and the seconds that it took on one core."""
+    """An experiment that was run.
+
+    Attributes
+    ----------
+    experiment, summary
+        Which one, and what it found.
+    seconds
+        What it took on one core.
+    verdict
+        The published numbers among ours, if it has any.
+    problems
+        What is wrong, in sentences.
+    """
 
     experiment: Experiment[Any, Any]
     summary: Any
     seconds: float
+    verdict: Verdict | None
+    problems: list[str]
 
 
 class Run:
@@ -44,8 +60,8 @@ class Run:
         self.experiment = experiment
         self.settings = settings
         self.sizes: Any = experiment.quick if settings.quick else experiment.full
-        self.folder = out / "reproduction" / ("results-quick" if settings.quick else "results")
-        self.stages: list[list[Task]] = experiment.stages(self.sizes, settings.seed, self._kept)
+        self.folder = results_folder(settings, out)
+        self.tasks: list[Task] = experiment.tasks(self.sizes, settings.seed)
 
     @property
     def path(self) -> Path:
@@ -53,17 +69,12 @@ class Run:
         return self.folder / f"{self.experiment.name}.jsonl"
 
     @property
-    def _kept(self) -> Path:
-        """Where tasks keep what later ones need."""
-        return self.folder / f"{self.experiment.name}-kept"
-
-    @property
     def cost(self) -> float:
         """Expected seconds on one core."""
-        return total_cost(self.stages)
+        return total_cost(self.tasks)
 
-    def finish(self, pool: Executor, *, advance: Advance | None = None) -> Finished:
-        """Run the tasks that are left, and sum up the records of all."""
+    def compute(self, pool: Executor, *, advance: Advance | None = None) -> tuple[dict[str, Any], float]:
+        """Run the tasks that are left; the records of all, and the seconds they took on one core."""
         settings = {
             "experiment": self.experiment.name,
             "seed": self.settings.seed,
@@ -72,9 +83,30 @@ class Run:
             "format": _FORMAT,
         }
         with Store(self.path, settings) as store:
-            run_stages(self.stages, store, pool, advance=advance)
-            records = {task.key: store.records[task.key] for stage in self.stages for task in stage}
-            seconds = sum(store.seconds.values())
-            shutil.rmtree(self._kept, ignore_errors=True)  # while nobody else can be running the experiment
+            run_tasks(self.tasks, store, pool, advance=advance)
+            records = {task.key: store.records[task.key] for task in self.tasks}
+            return records, sum(store.seconds.values())
+
+    def finish(self, pool: Executor, *, advance: Advance | None = None) -> Finished:
+        """Run the tasks that are left, sum up the records of all, and compare with what was published."""
+        records, seconds = self.compute(pool, advance=advance)
         summary = self.experiment.summarise(records, self.sizes, self.settings.seed)
-        return Finished(self.experiment, summary, seconds)
+        verdict, problems = None, self.experiment.problems(summary) if self.experiment.problems else []
+        if self.experiment.label is not None:
+            name, quick = self.experiment.name, self.settings.quick
+            verdict = judge(name, summary.numbers, self.experiment.label, quick=quick)
+            problems = [*problems, *verdict.problems]
+        return Finished(self.experiment, summary, seconds, verdict, problems)
+
+
+def results_folder(settings: Settings, out: Path) -> Path:
+    """Where results are kept, next to a page in `out`."""
+    return out / "reproduction" / ("results-quick" if settings.quick else "results")
+
+
+def machine_of(folder: Path) -> dict[str, str]:
+    """What the results in a folder were made on: this machine, if they are made now."""
+    path = folder / "machine.json"
+    if not path.exists():
+        write_through(path, json.dumps(describe_machine(), indent=1).encode())
+    return json.loads(path.read_text(encoding="utf-8"))

@@ -36,28 +36,22 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def total_cost(stages: Iterable[Sequence[Task]]) -> float:
+def total_cost(tasks: Iterable[Task]) -> float:
     """Expected seconds of all tasks, on one core."""
-    return sum(task.cost for stage in stages for task in stage)
+    return sum(task.cost for task in tasks)
 
 
 def _silent(cost: float) -> None:
     """Nobody wants to know how far it is."""
 
 
-def run_stages(
-    stages: Sequence[Sequence[Task]],
-    store: Store,
-    pool: Executor,
-    *,
-    advance: Advance | None = None,
-) -> None:
+def run_tasks(tasks: Sequence[Task], store: Store, pool: Executor, *, advance: Advance | None = None) -> None:
     """Run the tasks whose records are not yet in `store`, and store each as soon as it is known.
 
     Parameters
     ----------
-    stages
-        Lists of tasks; those of a list may run side by side, and wait for the lists before it.
+    tasks
+        In any order: the longest is started first, so that the last one to finish is short.
     store
         Where records go.
     pool
@@ -66,14 +60,11 @@ def run_stages(
         Called with the cost of each task that is done, those found in the store included.
     """
     report = advance or _silent
-    for stage in stages:
-        report(sum(task.cost for task in stage if task.key in store))
-    for stage in stages:
-        # Longest first: the last task to finish is then a short one.
-        waiting = sorted((task for task in stage if task.key not in store), key=lambda task: -task.cost)
-        for task, record, seconds in _completed(pool, waiting):
-            store.add(task.key, record, seconds)
-            report(task.cost)
+    report(sum(task.cost for task in tasks if task.key in store))
+    waiting = sorted((task for task in tasks if task.key not in store), key=lambda task: -task.cost)
+    for task, record, seconds in _completed(pool, waiting):
+        store.add(task.key, record, seconds)
+        report(task.cost)
 
 
 def _completed(pool: Executor, tasks: Iterable[Task]) -> Iterator[tuple[Task, Record, float]]:

@@ -1,7 +1,7 @@
-"""The paper's CME test for many sets of locations at once.
+"""The paper's CME test on many data sets at once.
 
-:func:`wellcal.calibration_test` has it too, for one set at a time and with all that belongs to a result. Here
-only decisions are wanted, for hundreds of data sets and dozens of sets of locations.
+:func:`wellcal.calibration_test` has it too, for one data set at a time and with all that belongs to a
+result. Here only decisions are wanted, for hundreds of data sets and hundreds of sets of locations.
 """
 
 from __future__ import annotations
@@ -12,43 +12,45 @@ import numpy as np
 from scipy import stats
 from scipy.spatial.distance import cdist
 
-import wellcal as wc
+from reproduction.experiments.synthetic import DataSets
 from reproduction.tasks import FloatArray
-from wellcal.kernels import Gaussian
+from wellcal import DiagonalNormal
 
 _ROUNDING = 1e-13  # of eigenvalues of correlations
 
 
 def cme_pvalues(
-    y: FloatArray, pred: wc.DiagonalNormal, sets: list[tuple[wc.DiagonalNormal, FloatArray]]
+    data: DataSets, locations: tuple[DiagonalNormal, FloatArray], lengthscale: float = 1.0
 ) -> FloatArray:
-    """p-values ``(S,)`` of the paper's CME test, chi-square form, for S sets of J locations each."""
-    predictions = np.concatenate([_parameters(at) for at, _ in sets])
-    targets = np.concatenate([points for _, points in sets])
-    kernel, observed = Gaussian(), wc.Samples(y[:, None], kind="atoms")
-    deviations = wc.pairing(kernel, observed, targets) - wc.pairing(kernel, pred, targets)
-    deviations *= np.exp(-cdist(_parameters(pred), predictions))
-    return _hotelling_pvalues(deviations.reshape(len(y), len(sets), -1))
-
-
-def _parameters(pred: wc.DiagonalNormal) -> FloatArray:
-    """Means and standard deviations, ``(n, 2 d)``: W_2 of diagonal normals is their Euclidean distance."""
-    return np.hstack([np.asarray(pred.loc), np.asarray(pred.scale)])
+    """p-values ``(B,)`` of the paper's CME test, chi-square form, at J locations."""
+    at, targets = locations
+    count, n, d = data.y.shape
+    centre = np.repeat(data.centres.reshape(-1, 1), d, axis=1)
+    wide = 1.0 + data.spread**2
+    deviations = np.exp(-0.5 * cdist(data.y.reshape(-1, d), targets, "sqeuclidean"))
+    deviations -= wide ** (-0.5 * d) * np.exp(-0.5 * cdist(centre, targets, "sqeuclidean") / wide)
+    # W_2 of normal distributions with independent coordinates is the Euclidean distance of their parameters.
+    ours, theirs = (
+        np.hstack([mean, np.broadcast_to(spread, mean.shape)])
+        for mean, spread in ((centre, data.spread), (np.asarray(at.loc), np.asarray(at.scale)))
+    )
+    deviations *= np.exp(-cdist(ours, theirs) / lengthscale)
+    return _hotelling_pvalues(deviations.reshape(count, n, -1))
 
 
 def _hotelling_pvalues(deviations: FloatArray) -> FloatArray:
-    """Hotelling's Q of deviations ``(n, S, J)``, against chi-square.
+    """Hotelling's Q of deviations ``(B, n, J)``, against chi-square.
 
     The kernel is smooth, and deviations at ten close locations vary in fewer than ten directions, up to
     rounding. There Q is not defined; what is within rounding counts as rounding, and adds nothing to the
     degrees of freedom.
     """
-    n = len(deviations)
-    means = np.mean(deviations, axis=0)
-    centred = deviations - means
-    covariances = np.einsum("nsj,nsk->sjk", centred, centred) / (n - 1)
-    scales = np.sqrt(np.einsum("sjj->sj", covariances))
+    n = deviations.shape[1]
+    means = np.mean(deviations, axis=1)
+    centred = deviations - means[:, None]
+    covariances = np.swapaxes(centred, 1, 2) @ centred / (n - 1)
+    scales = np.sqrt(np.einsum("bjj->bj", covariances))
     values, vectors = np.linalg.eigh(covariances / (scales[:, :, None] * scales[:, None, :]))
-    along = np.einsum("sjk,sj->sk", vectors, means / scales)
+    along = np.einsum("bjk,bj->bk", vectors, means / scales)
     statistic = n * np.sum(along**2 / np.maximum(values, _ROUNDING), axis=1)
     return cast("FloatArray", stats.chi2.sf(statistic, np.count_nonzero(values > _ROUNDING, axis=1)))

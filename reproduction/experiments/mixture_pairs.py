@@ -5,14 +5,15 @@ For mixtures P = mean_i p_i and Q = mean_j q_j of K members each, the bilinear f
     < P - d(y), Q - d(z) > = sum_ij < p_i - d(y), q_j - d(z) > / K^2.
 
 The code behind the published values leaves out the pairs (i >= 2, j = 1). By linearity the part left out is
-(< P - d(y), q_1 - d(z) > - < p_1 - d(y), q_1 - d(z) > / K) / K. It is not symmetric: the sum there is over
-pairs of cases in which P belongs to the later one.
+(< P - d(y), q_1 - d(z) > - < p_1 - d(y), q_1 - d(z) > / K) / K. It is not symmetric: P belongs to the later
+of two cases in estimates, and to the later of two draws in the bootstrap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -27,31 +28,61 @@ ENSEMBLE_KERNEL = ExpDistance(MixtureWasserstein()) @ TARGET_KERNEL
 
 
 @dataclass(frozen=True)
-class Values:
-    """Biased and unbiased SKCE."""
+class EnsembleForms:
+    """h for all pairs of cases, ``(n, n)``, by both formulas.
 
-    biased: float
-    unbiased: float
+    Attributes
+    ----------
+    full
+        All pairs of members.
+    left_out
+        Without the pairs (i >= 2, j = 1); rows are the cases of P.
+    """
+
+    full: FloatArray
+    left_out: FloatArray
 
 
-def skce_of_ensemble(y: FloatArray, members: Sequence[wc.Normal], *, leave_out: bool) -> Values:
-    """SKCE of normals in equal shares, from full matrices: all pairs of members, or not (i >= 2, j = 1)."""
+def ensemble_forms(y: FloatArray, members: Sequence[wc.Normal], lengthscale: float = 1.0) -> EnsembleForms:
+    """h of normals in equal shares under the paper's kernel for ensembles."""
     pred, first, share = wc.Mixture(list(members)), members[0], 1.0 / len(members)
     form = _form(TARGET_KERNEL, y, pred, pred)
-    if leave_out:
-        left_out = _form(TARGET_KERNEL, y, pred, first) - share * _form(TARGET_KERNEL, y, first, first)
-        form = form - share * left_out
-    h = form * np.exp(-mixture_wasserstein(members))
-    n = len(y)
-    below, trace = float(np.sum(np.tril(h, -1))), float(np.trace(h))
-    return Values((2.0 * below + trace) / n**2, 2.0 * below / (n * (n - 1.0)))
+    missing = _form(TARGET_KERNEL, y, pred, first) - share * _form(TARGET_KERNEL, y, first, first)
+    weight = np.exp(-mixture_wasserstein(members) / lengthscale)
+    return EnsembleForms(form * weight, (form - share * missing) * weight)
+
+
+def biased_skce(h: FloatArray) -> float:
+    """Biased SKCE from pairs (later case, earlier case), which is how the published values were summed."""
+    return (2.0 * float(np.sum(np.tril(h, -1))) + float(np.trace(h))) / len(h) ** 2
+
+
+def unbiased_skce(h: FloatArray) -> float:
+    """Unbiased SKCE, likewise."""
+    return 2.0 * float(np.sum(np.tril(h, -1))) / (len(h) * (len(h) - 1.0))
+
+
+def authors_pvalue(h: FloatArray, resamples: int, rng: np.random.Generator) -> float:
+    """p-value of the authors' bootstrap, count / resamples, for a form that need not be symmetric.
+
+    The draws are ordered: h of two of them has the later one as its first argument.
+    """
+    n = len(h)
+    statistic = n / (n - 1.0) * unbiased_skce(h) - biased_skce(h)
+    rows = h.sum(axis=1)
+    lower = np.tril(np.ones((n, n)), -1)
+    reached = 0
+    for drawn in rng.integers(n, size=(resamples, n)):
+        between = 2.0 * float(np.einsum("ij,ij->", h[drawn][:, drawn], lower)) / (n * (n - 1.0))
+        reached += between >= statistic + 2.0 * float(rows[drawn].sum()) / n**2
+    return reached / resamples
 
 
 def _form(kernel: Kernel, y: FloatArray, p: wc.Predictions, q: wc.Predictions) -> FloatArray:
     """< P_a - d(y_a), Q_b - d(y_b) > for all cases a, b."""
     observed = wc.Samples(y[:, None], kind="atoms")
     left, right = wc.pairing(kernel, p, y), wc.pairing(kernel, q, y)
-    return wc.pairing(kernel, p, q) - left - right.T + wc.pairing(kernel, observed, y)
+    return cast("FloatArray", wc.pairing(kernel, p, q) - left - right.T + wc.pairing(kernel, observed, y))
 
 
 def mixture_wasserstein(members: Sequence[wc.Normal]) -> FloatArray:

@@ -14,7 +14,8 @@ from reproduction.page.displays import Curve, CurvesDisplay, DensityDisplay, Pro
 from reproduction.store import write_through
 from wellcal.displays import COLOURS, CYCLE, MARKERS, QuantileCalibrationDisplay, style
 
-_PUBLISHED = "published"
+_PUBLISHED = {"published": "o"}
+_PUBLISHED_BOTH = {"published mean": "o", "published ensemble": "s"}
 
 
 def save(figure: Any, folder: Path, name: str) -> None:
@@ -32,21 +33,21 @@ def _subplots(rows: int, columns: int, size: tuple[float, float], **options: Any
         return pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, **options)
 
 
-def _legend(figure: Any, ax: Any, *, columns: int = 1, open_markers: bool = False, where: str) -> None:
-    """One legend for the whole figure, from the curves of `ax`."""
+def _legend(
+    figure: Any, ax: Any, *, columns: int = 1, open_markers: dict[str, str] = _PUBLISHED, where: str
+) -> None:
+    """One legend for the whole figure, from the curves of `ax`, and open markers by name."""
     with style():
         handles, labels = ax.get_legend_handles_labels()
-        if open_markers:
-            handles.append(_open_marker())
-            labels.append(_PUBLISHED)
-        figure.legend(handles, labels, loc=where, ncols=columns)
+        handles += [_open_marker(marker) for marker in open_markers.values()]
+        figure.legend(handles, [*labels, *open_markers], loc=where, ncols=columns)
 
 
-def _open_marker() -> Any:
+def _open_marker(marker: str) -> Any:
     from matplotlib.lines import Line2D
 
     grey = COLOURS["grey"]
-    return Line2D([], [], linestyle="", marker="o", color=grey, markersize=9, markerfacecolor="none")
+    return Line2D([], [], linestyle="", marker=marker, color=grey, markersize=9, markerfacecolor="none")
 
 
 def _cases_axis(ax: Any, sizes: list[int]) -> None:
@@ -94,7 +95,12 @@ def draw_ols(summary: ols.Summary, folder: Path) -> list[str]:
     )
     save(display.figure_, folder, "ols-quantiles")
 
-    names = {"bootstrap": "bootstrap test", "exact": "exact test", "quantiles": "quantile check"}
+    names = {
+        "bootstrap": "bootstrap, authors",
+        "bootstrap, n SKCE_u": "bootstrap, n SKCE_u",
+        "exact": "exact test",
+        "quantiles": "quantile check",
+    }
     display = ProportionsDisplay(
         list(names.values()),
         {model: [summary.rejections[model, check] for check in names] for model in ols.MODELS},
@@ -123,17 +129,17 @@ def draw_estimators(summary: estimators.Summary, folder: Path) -> list[str]:
 
 
 def _estimators_figure(summary: estimators.Summary, model: str, d: int) -> Any:
-    sizes = sorted({n for _, _, n, _ in summary.cells})
+    sizes = list(summary.sizes.cases)
     figure, axes = _subplots(2, 2, (8.0, 5.6), sharex="col", sharey="row")
-    for row, (what, label) in enumerate((("mean_error", "mean absolute error"), ("variance", "variance"))):
+    labels = ("mean absolute error", "variance")
+    for row, (what, label) in enumerate(zip(estimators.NUMBERS, labels, strict=True)):
         by_cases: list[Curve] = []
         by_time: list[Curve] = []
         for name in estimators.ESTIMATORS:
-            cells = [summary.cells[model, d, n, name] for n in sizes]
-            found = [getattr(cell, what) for cell in cells]
-            values, theirs = [c.ours for c in found], [c.published for c in found]
+            found = [summary.numbers[model, d, n, name, what] for n in sizes]
+            values, theirs = [float(np.mean(c.repeats)) for c in found], [c.published for c in found]
             by_cases.append(Curve(sizes, values, _estimator_label(name), published=theirs))
-            by_time.append(Curve([cell.seconds for cell in cells], values))
+            by_time.append(Curve([summary.seconds[model, d, n, name] for n in sizes], values))
         CurvesDisplay(by_cases, ylabel=label, xscale="log", yscale="log").plot(axes[row, 0])
         CurvesDisplay(by_time, xscale="log", yscale="log").plot(axes[row, 1])
         _log_axis(axes[row, 0].yaxis)
@@ -142,7 +148,7 @@ def _estimators_figure(summary: estimators.Summary, model: str, d: int) -> Any:
     _log_axis(axes[1, 1].xaxis, "s")
     with style():
         figure.suptitle(f"{model} model, d = {d}", fontsize=11)
-    _legend(figure, axes[0, 0], columns=5, open_markers=True, where="outside lower center")
+    _legend(figure, axes[0, 0], columns=5, where="outside lower center")
     return figure
 
 
@@ -155,8 +161,9 @@ def _estimator_label(name: str) -> str:
 _TEST_LABELS = {
     "SKCE (B = 2)": "block, B = 2",
     "SKCE (B = √n)": "block, B = √n",
-    "SKCE (B = n)": "bootstrap",
+    "SKCE (B = n)": "bootstrap, authors",
     "CME": "CME, chi-square",
+    "bootstrap, n SKCE_u": "bootstrap, n SKCE_u",
     "pearson": "pearson",
     "exact": "exact",
     "auto": "auto",
@@ -186,8 +193,12 @@ def _tests_figure(summary: decisions.Summary, d: int) -> Any:
                 for n in summary.sizes.cases
                 if (model, d, n, name) in summary.cells
             }
-            look: Any = {"colour": CYCLE[index], "marker": MARKERS[index], "line": "-" if index < 4 else ":"}
-            by_cases.append(_test_curve(cells, text, look))
+            look: Any = {
+                "colour": (*CYCLE, COLOURS["grey"])[index],
+                "marker": (*MARKERS, "*")[index],
+                "line": "-" if index < len(published.TESTS) else ":",
+            }
+            by_cases.append(_test_curve(summary, model, d, name, text, look))
             seconds, rates = [c.seconds for c in cells.values()], [c.rate for c in cells.values()]
             by_time.append(Curve(seconds, rates, **look))
         reference = decisions.ALPHA if model == "calibrated" else None
@@ -200,7 +211,7 @@ def _tests_figure(summary: decisions.Summary, d: int) -> Any:
     _log_axis(axes[1, 1].xaxis, "s")
     with style():
         figure.suptitle(f"d = {d}", fontsize=11)
-    _legend(figure, axes[0, 0], open_markers=True, where="outside right center")
+    _legend(figure, axes[0, 0], where="outside right center")
     return figure
 
 
@@ -217,14 +228,17 @@ def _mark_refused(summary: decisions.Summary, model: str, d: int, ax: Any) -> No
         ax.annotate("CME: refused", (n, rate), (9, -3), textcoords="offset points", fontsize=8, bbox=box)
 
 
-def _test_curve(cells: dict[int, decisions.CellSummary], label: str, look: Any) -> Curve:
-    rates = [cell.rate for cell in cells.values()]
-    theirs = [np.nan if c.comparison is None else c.comparison.published for c in cells.values()]
+def _test_curve(summary: decisions.Summary, model: str, d: int, name: str, label: str, look: Any) -> Curve:
+    """Error rates beside the published ones; for CME with the range of repeats."""
+    sizes = [n for n in summary.sizes.cases if (model, d, n, name) in summary.cells]
+    rates = [summary.cells[model, d, n, name].rate for n in sizes]
+    known = [summary.numbers.get((model, d, n, name)) for n in sizes]
+    theirs = [np.nan if found is None else found.published for found in known]
     drawn: Any = {}
-    if any(cell.spread for cell in cells.values()):
-        spreads = [[rate for rate, _ in cell.spread] for cell in cells.values()]
-        drawn = {"low": [min(s) for s in spreads], "high": [max(s) for s in spreads]}
-    return Curve(list(cells), rates, label, published=theirs, **drawn, **look)
+    if name == decisions.CME:
+        ranges = [(found.repeats.min(), found.repeats.max()) for found in known if found is not None]
+        drawn = {"low": [low for low, _ in ranges], "high": [high for _, high in ranges]}
+    return Curve(sizes, rates, label, published=theirs, **drawn, **look)
 
 
 # -- Friedman --------------------------------------------------------------------------------
@@ -238,6 +252,9 @@ _ENSEMBLE_LINES = {"ensemble": "-", "published formula": ":", "proven kernel": "
 def draw_friedman(summary: friedman.Summary, folder: Path) -> list[str]:
     """All statistics along training, the same enlarged, and the formulas and kernels for the ensemble."""
     last = summary.sizes.iterations
+    if summary.sizes.scores:
+        save(_friedman_figure(summary, friedman.SCORES[:2], (0, last), (8.6, 3.2)), folder, "friedman")
+        return ["friedman"]
     full = ("MSE", "SKCE (unbiased)", "NLL", "SKCE (biased)", "pinball", "p-value")
     save(_friedman_figure(summary, full, (0, last), (8.6, 7.2)), folder, "friedman")
     zoomed = ("MSE", "NLL", "SKCE (biased)", "p-value")
@@ -257,26 +274,34 @@ def _friedman_figure(
             found = summary.trajectories[data, statistic]
             kept = (found.iterations >= span[0]) & (found.iterations <= span[1])
             x, values = found.iterations[kept], found.models[kept]
-            known = _published_means(data, statistic, x)
+            means, ensembles = _published(data, statistic, x)
             name = _DATA_NAMES[data]
             band = values.min(axis=1), values.max(axis=1)
-            ensemble = found.ensembles["ensemble"][kept]
+            # By the published formula, where there are two: markers belong to it.
+            ensemble = found.ensembles.get("published formula", found.ensembles["ensemble"])[kept]
+            look: Any = {"colour": _ENSEMBLE_COLOURS[data], "marker": "", "published": ensembles}
+            look["open_marker"] = _PUBLISHED_BOTH["published ensemble"]
             curves += [
-                Curve(x, values.mean(axis=1), f"models, {name}", *band, known, _MODEL_COLOURS[data], ""),
-                Curve(x, ensemble, f"ensemble, {name}", colour=_ENSEMBLE_COLOURS[data], marker=""),
+                Curve(x, values.mean(axis=1), f"models, {name}", *band, means, _MODEL_COLOURS[data], ""),
+                Curve(x, ensemble, f"ensemble, {name}", **look),
             ]
         CurvesDisplay(curves, title=statistic).plot(ax)
         _rescale(ax, statistic)
         ax.set_xlim(*span)
     for ax in axes[-1]:
         ax.set_xlabel("iteration")
-    _legend(figure, axes[0, 0], columns=5, open_markers=True, where="outside lower center")
+    _legend(figure, axes[0, 0], columns=3, open_markers=_PUBLISHED_BOTH, where="outside lower center")
     return figure
 
 
-def _published_means(data: str, statistic: str, iterations: Any) -> Any:
-    known = {i: cell.mean for (d, i, s), cell in published.friedman().items() if (d, s) == (data, statistic)}
-    return [known.get(i, np.nan) for i in iterations.tolist()]
+def _published(data: str, statistic: str, iterations: Any) -> tuple[list[float], list[float]]:
+    """Published means over the models, and published ensembles; not-a-number where there are none."""
+    known = {i: cell for (d, i, s), cell in published.friedman().items() if (d, s) == (data, statistic)}
+    cells = [known.get(i) for i in iterations.tolist()]
+    return (
+        [np.nan if cell is None else cell.mean for cell in cells],
+        [np.nan if cell is None else cell.ensemble for cell in cells],
+    )
 
 
 def _rescale(ax: Any, statistic: str) -> None:
@@ -314,19 +339,16 @@ def _ensembles_figure(summary: friedman.Summary) -> Any:
         found = summary.trajectories[data, statistic]
         kept = found.iterations > 0
         x, grey = found.iterations[kept], COLOURS["grey"]
-        theirs = {
-            i: cell.ensemble
-            for (d, i, s), cell in published.friedman().items()
-            if (d, s) == (data, statistic)
-        }
-        known = [theirs.get(i, np.nan) for i in x.tolist()]
-        curves = [Curve(x, found.models[kept].mean(axis=1), "mean of models", colour=grey, marker="")]
+        means, known = _published(data, statistic, x)
+        mean = found.models[kept].mean(axis=1)
+        curves = [Curve(x, mean, "mean of models", published=means, colour=grey, marker="")]
         for index, (name, text) in enumerate(texts.items()):
             look: Any = {"colour": CYCLE[index], "marker": "", "line": _ENSEMBLE_LINES[name]}
             compared = known if name == "published formula" else None
+            look["open_marker"] = _PUBLISHED_BOTH["published ensemble"]
             curves.append(Curve(x, found.ensembles[name][kept], text, published=compared, **look))
         title = f"{statistic}, {_DATA_NAMES[data]} data"
         CurvesDisplay(curves, xlabel="iteration", title=title, xscale="log", yscale="log").plot(ax)
         _log_axis(ax.yaxis)
-    _legend(figure, axes[0, 0], columns=5, open_markers=True, where="outside lower center")
+    _legend(figure, axes[0, 0], columns=3, open_markers=_PUBLISHED_BOTH, where="outside lower center")
     return figure

@@ -5,93 +5,90 @@ from __future__ import annotations
 import numpy as np
 
 from reproduction import published
-from reproduction.compare import Agreement
 from reproduction.experiments import friedman
-from reproduction.page.markdown import image, mark, number, paragraph, table
+from reproduction.page import placed
+from reproduction.page.markdown import image, number, paragraph, table
+from reproduction.verdict import Verdict
 
 _DATA_NAMES = {"train": "training", "test": "test"}
 
 
-def friedman_count(summary: friedman.Summary) -> tuple[int, int]:
-    """Matched and all published numbers."""
-    found = [c.matched for c in (*summary.models.values(), *summary.ensembles.values())]
-    return sum(found), len(found)
+_OWNERS = {"models": "mean over models", "ensemble": "ensemble"}
 
 
-def friedman_section(summary: friedman.Summary, figures: list[str]) -> list[str]:
+def friedman_label(place: friedman.Place) -> str:
+    """A published number by name."""
+    owner, data, iteration, statistic = place
+    return f"{statistic}, {_OWNERS[owner]}, {_DATA_NAMES[data]} data, iteration {iteration}"
+
+
+def friedman_section(summary: friedman.Summary, figures: list[str], verdict: Verdict | None) -> list[str]:
     """Figures, means over models, the ensemble and its formulas."""
-    full, zoom, ensembles = figures
+    assert verdict is not None
     sizes = summary.sizes
-    return [
+    lines = [
         *paragraph(
             f"""
-            Ten networks (10-200-50-1, ReLU) are trained for {sizes.iterations} iterations of Adam, all at
-            once; the whole experiment, data included, is repeated {sizes.repeats} times. Figures show the
-            first repeat: mean and range of the ten models, and their ensemble.
+            Ten networks (10-200-50-1, ReLU) are trained for {max(sizes.compared)} iterations of Adam, as the
+            authors' code does in 64 bits; the whole experiment, data included, is repeated {sizes.repeats}
+            times. Figures show the first repeat: mean and range of the ten models, and their ensemble. Open
+            markers are the published means and the published ensemble.
             """
         ),
-        *image("All statistics along training", full),
-        *image("The first iterations, enlarged", zoom),
-        "### Means over the ten models",
-        "",
-        *paragraph(
+        *placed.overview(verdict),
+    ]
+    for text, figure in zip(_FIGURES, figures, strict=False):
+        lines += image(text, figure)
+    lines += ["### Means over the ten models", ""]
+    if summary.ours:
+        lines += paragraph(
             f"""
-            Ours is the mean over {sizes.repeats} repeats, with their standard deviation and range. Bounds
-            are Student's prediction interval for one more repeat, which the published experiment is, on the
-            scales of the figure: logarithmic for MSE, pinball loss and SKCE (biased), inverse hyperbolic
-            sine for NLL and SKCE (unbiased). These scales were chosen after a look at two repeats, whose
-            test NLL differs by orders of magnitude, and the number of repeats was raised from 10 after
-            a look at ten. p-values are count / resamples here, as the published ones; wellcal's own are
-            (1 + count) / (1 + resamples).
+            Ours is the mean over {sizes.repeats} repeats. p-values are those of the authors' statistic, as
+            counts by resamples, like the published ones; `{friedman.OUR_PVALUE}` is the same for the
+            statistic that wellcal takes if nothing else is said.
             """
-        ),
-        *_missed(summary.models),
-        *_models_table(summary),
-        "### The ensemble",
-        "",
-        *_ensembles_text(summary),
-        *image("SKCE of the ensemble under both formulas and the proven kernel", ensembles),
-        *_ensembles_table(summary),
-        *_formulas_table(summary),
-    ]
-
-
-def _missed(found: dict[tuple[str, int, str], Agreement]) -> list[str]:
-    names = [
-        f"{statistic}, {_DATA_NAMES[data]} data, iteration {iteration}"
-        for (data, iteration, statistic), comparison in found.items()
-        if not comparison.matched
-    ]
-    if not names:
-        return ["All published numbers are within the bounds.", ""]
-    return ["Outside of the bounds:", "", *(f"- {name}" for name in names), ""]
-
-
-def _models_table(summary: friedman.Summary) -> list[str]:
-    head = ["statistic", "data", "iteration", "ours", "sd", "range", "published", "bounds", "matched"]
-    rows: list[list[str]] = []
-    for place in sorted(summary.models, key=_order):
-        data, iteration, statistic = place
-        found = summary.models[place]
-        repeats = summary.repeats[data, iteration, statistic]
-        rows.append(
-            [
-                statistic,
-                _DATA_NAMES[data],
-                str(iteration),
-                number(found.ours),
-                number(float(np.std(repeats, ddof=1))),
-                f"{number(repeats.min())} .. {number(repeats.max())}",
-                number(found.published),
-                f"{number(found.low)} .. {number(found.high)}",
-                mark(found.matched),
-            ]
         )
+    lines += _table(summary, verdict, "models")
+    lines += ["### The ensemble", ""]
+    if summary.ours:
+        lines += _ensembles_text(summary)
+    lines += [
+        *paragraph(
+            """
+            The ensemble by the published formula, over the repeats (MSE, NLL and pinball loss do not depend
+            on the formula; p-values have ordered pairs of draws, as the authors' code has):
+            """
+        ),
+        *_table(summary, verdict, "ensemble"),
+    ]
+    return lines + (_formulas_table(summary) if summary.ours else [])
+
+
+_FIGURES = (
+    "All statistics along training",
+    "The first iterations, enlarged",
+    "SKCE of the ensemble under both formulas and the proven kernel",
+)
+
+
+def _table(summary: friedman.Summary, verdict: Verdict, owner: str) -> list[str]:
+    head = ["statistic", "data", "iteration", "ours", *placed.HEAD]
+    rows: list[list[str]] = []
+    for place in sorted(summary.numbers, key=_order):
+        if place[0] != owner:
+            continue
+        _, data, iteration, statistic = place
+        found = verdict.ranking.cells[place]
+        rows.append([statistic, _DATA_NAMES[data], str(iteration), number(found.ours), *placed.cells(found)])
+    if owner == "models":
+        for (data, iteration), values in summary.ours.items():
+            ours = [friedman.OUR_PVALUE, _DATA_NAMES[data], str(iteration), number(float(values.mean()))]
+            rows.append([*ours, *[""] * len(placed.HEAD)])
     return table(head, rows)
 
 
-def _order(place: tuple[str, int, str]) -> tuple[int, int, int]:
-    data, iteration, statistic = place
+def _order(place: friedman.Place) -> tuple[int, int, int]:
+    _, data, iteration, statistic = place
     return published.STATISTICS.index(statistic), list(friedman.CASES).index(data), iteration
 
 
@@ -101,7 +98,7 @@ def _ensembles_text(summary: friedman.Summary) -> list[str]:
         data: f"{middle:.2f} times (5 to 95 % of evaluations: {low:.2f} to {high:.2f})"
         for data, (low, middle, high) in ratio.items()
     }
-    shared = len(summary.sizes.shared)
+    shared = len(summary.sizes.compared)
     share = {place: f"{value:.0%}" for place, value in summary.better.items()}
     return [
         *paragraph(
@@ -132,34 +129,6 @@ def _ensembles_text(summary: friedman.Summary) -> list[str]:
             training: its p-values are to be compared.
             """
         ),
-        *_missed(summary.ensembles),
-    ]
-
-
-def _ensembles_table(summary: friedman.Summary) -> list[str]:
-    head = ["statistic", "data", "iteration", "ours, pairs left out", "published", "bounds", "matched"]
-    rows = [
-        [
-            statistic,
-            _DATA_NAMES[data],
-            str(iteration),
-            number(found.ours),
-            number(found.published),
-            f"{number(found.low)} .. {number(found.high)}",
-            mark(found.matched),
-        ]
-        for (data, iteration, statistic), found in sorted(
-            summary.ensembles.items(), key=lambda item: _order(item[0])
-        )
-    ]
-    return [
-        *paragraph(
-            """
-            The ensemble by the published formula, over the repeats (MSE, NLL and pinball loss do not depend
-            on the formula):
-            """
-        ),
-        *table(head, rows),
     ]
 
 

@@ -6,6 +6,9 @@ import pytest
 from matplotlib import pyplot
 
 import wellcal as wc
+from reproduction import published
+from reproduction.experiments import friedman
+from reproduction.page import figures
 from reproduction.page.displays import Curve, CurvesDisplay, DensityDisplay, ProportionsDisplay
 from reproduction.page.figures import save
 
@@ -58,3 +61,23 @@ def test_the_same_figure_is_the_same_file(tmp_path):
     for suffix in ("svg", "png"):
         first, second = (tmp_path / folder / f"figure.{suffix}" for folder in ("a", "b"))
         assert first.read_bytes() == second.read_bytes()
+
+
+def test_published_markers_of_models_and_ensembles():
+    """At iterations with published numbers, for means over the models and for their ensemble."""
+    x = np.array([0, 3, 10])
+    trajectories = {
+        (data, "MSE"): friedman.Trajectory(x, np.ones((3, 10)), {"ensemble": np.ones(3)})
+        for data in friedman.CASES
+    }
+    summary = friedman.Summary({}, {}, trajectories, {}, {}, friedman.Sizes(1, (0, 10)))
+    figure = figures._friedman_figure(summary, ("MSE", "MSE"), (0, 10), (8.0, 3.0))
+    markers = [line for line in figure.axes[0].get_lines() if line.get_markerfacecolor() == "none"]
+    known = published.friedman()
+    expected = [
+        value
+        for data in friedman.CASES
+        for value in (known[data, 10, "MSE"].mean, known[data, 10, "MSE"].ensemble)
+    ]
+    assert [line.get_ydata()[2] for line in markers] == expected
+    assert all(np.isnan(line.get_ydata()[1]) for line in markers)

@@ -9,26 +9,34 @@ from reproduction import published
 from reproduction.catalogue import EXPERIMENTS
 from reproduction.experiments import decisions, estimators, friedman, ols, synthetic
 from reproduction.experiments.locations import cme_pvalues
+from reproduction.experiments.plant import NOTHING, Plant
 from wellcal.hypotests import MeanEmbedding, calibration_test
 from wellcal.kernels import paper_kernel
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=EXPERIMENTS)
-def test_keys_are_unique_and_costs_positive(experiment, tmp_path):
+def test_keys_are_unique_and_costs_positive(experiment):
     for sizes in (experiment.quick, experiment.full):
-        tasks = [task for stage in experiment.stages(sizes, 0, tmp_path) for task in stage]
+        tasks = experiment.tasks(sizes, 0)
         assert len({task.key for task in tasks}) == len(tasks)
         assert min(task.cost for task in tasks) > 0
 
 
-def test_full_sizes_are_the_papers():
-    assert estimators.Sizes((4, 16, 64, 256, 1024), 500, 1000, 1000) == estimators.FULL
+def test_full_sizes_are_the_papers_and_repeats_are_enough():
+    """Fixed before the first full run: 199 repeats, so that p-values of 0.005 and 0.01 are there."""
+    assert estimators.Sizes((4, 16, 64, 256, 1024), 500, 199, 20) == estimators.FULL
     sizes = decisions.FULL
-    assert (sizes.cases, sizes.data_sets, sizes.bootstrap_resamples) == ((4, 16, 64, 256, 1024), 500, 1000)
-    assert sizes.exact_sets[1024] >= 50
-    assert (friedman.FULL.iterations, friedman.NETWORKS) == (5000, 10)
-    assert friedman.FULL.repeats >= 5
+    assert (sizes.cases, sizes.bootstrap_resamples, sizes.location_sets) == (
+        (4, 16, 64, 256, 1024),
+        1000,
+        199,
+    )
+    assert min(sizes.data_sets.values()) >= 1000
+    assert (friedman.FULL.iterations, friedman.NETWORKS, friedman.FULL.repeats) == (5000, 10, 199)
+    assert friedman.FULL.compared == friedman.PUBLISHED
     assert ols.Sizes(100_000, 1000, 999) == ols.FULL
+    for experiment in EXPERIMENTS.values():
+        assert "/" not in repr(experiment.full), "what a store is known by does not depend on the machine"
 
 
 # -- synthetic models ------------------------------------------------------------------------
@@ -45,57 +53,56 @@ def test_synthetic_cases(model):
     assert stats.kstest((y[:, 2] - centre[:, 2]) / 0.1, "norm").pvalue > 1e-3
 
 
-def test_data_sets_do_not_depend_on_how_they_are_cut_into_tasks():
-    whole = estimators.estimate(5, 1, 10, 16, 0, 4)
-    parts = [estimators.estimate(5, 1, 10, 16, start, start + 2) for start in (0, 2)]
-    for name, values in whole["values"].items():
-        assert values == parts[0]["values"][name] + parts[1]["values"][name]
-    other_seed = estimators.estimate(6, 1, 10, 16, 0, 4)
-    assert other_seed["values"] != whole["values"]
+def test_repeats_do_not_depend_on_how_they_are_cut_into_tasks():
+    whole = estimators.repeat(5, 1, 10, 16, 0, 4, 20, NOTHING)["found"]
+    parts = [estimators.repeat(5, 1, 10, 16, start, start + 2, 20, NOTHING)["found"] for start in (0, 2)]
+    for name, found in whole.items():
+        for number, values in found.items():
+            assert values == parts[0][name][number] + parts[1][name][number]
+    assert estimators.repeat(6, 1, 10, 16, 0, 4, 20, NOTHING)["found"] != whole
 
 
-def test_estimators_are_the_librarys():
-    record = estimators.estimate(0, 0, 1, 16, 3, 4)
-    y, pred = synthetic.draw_cases(estimators.generator(0, 2, 0, 1, 16, 3), 16, 1, "calibrated")
-    for name, size in (("SKCE (B = 2)", 2), ("SKCE (B = √n)", 4), ("SKCE (B = n)", 16)):
-        found = wc.skce(y, pred, kernel=paper_kernel, estimator="block", block_size=size)
-        assert record["values"][name] == pytest.approx([float(found)], rel=1e-9)
+def test_estimators_have_data_sets_of_their_own():
+    first = [
+        estimators.data_sets(0, 0, 1, 4, name, 0, 3, NOTHING).y[0, 0, 0] for name in estimators.ESTIMATORS
+    ]
+    assert len(set(first)) == len(first)
 
 
 def test_estimator_summary():
-    records = {
-        str(i): estimators.estimate(0, model, d, n, start, start + 15)
-        for i, (model, d, n, start) in enumerate(
-            (model, d, n, start) for model in (0, 1) for d in (1, 10) for n in (4, 16) for start in (15, 0)
-        )
-    }
-    records |= {f"truth {d}": estimators.truth(0, d, 50, 0, 10) for d in (1, 10)}
-    found = estimators.summarise(records, estimators.QUICK, 0)
-    assert len(found.comparisons) == 2 * 2 * 2 * 2 * 4
-    values = np.concatenate([records["13"]["values"]["SKCE"], records["12"]["values"]["SKCE"]])
-    cell = found.cells["uncalibrated", 10, 4, "SKCE"]
-    assert cell.variance.ours == pytest.approx(values.var(ddof=1))
-    truth = np.mean(records["truth 10"]["truth"])
-    assert cell.mean_error.ours == pytest.approx(np.abs(values - truth).mean())
-    assert cell.mean_error.published == 0.060516420977492005
+    sizes = estimators.Sizes((4, 16), 15, 2, 1)
+    records = {task.key: task.function(*task.arguments) for task in estimators.tasks(sizes, 0)}
+    found = estimators.summarise(dict(reversed(records.items())), sizes, 0)
+    assert len(found.numbers) == 2 * 2 * 2 * 2 * 4
+    data = [estimators.data_sets(0, 1, 10, 4, "SKCE", index, 15, NOTHING) for index in (0, 1)]
+    values = [estimators.estimates("SKCE", each, 1.0) for each in data]
+    number = found.numbers["uncalibrated", 10, 4, "SKCE", "variance"]
+    np.testing.assert_allclose(number.repeats, np.var(values, axis=1, ddof=1))
+    number = found.numbers["uncalibrated", 10, 4, "SKCE", "mean error"]
+    near = [np.mean(np.abs(v - found.truth[10])) for v in values]
+    np.testing.assert_allclose(number.repeats, near, atol=4 * estimators.TRUTH_ERRORS[10])
+    assert number.published == 0.060516420977492005
+    assert set(found.seconds) == set(found.cells)
 
 
 # -- tests -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("d", "n"), [(1, 64), (10, 16)])
-def test_cme_of_many_location_sets_is_the_librarys(d, n):
+def test_cme_of_many_data_sets_is_the_librarys(d, n):
     """Written without the library's code for locations, and with the same decisions, near singularity too."""
-    sets = [decisions.fixed_locations(0, d, index) for index in range(4)]
     method = MeanEmbedding(reference="chi2")
     rejected = []
-    for data_set in range(6):
-        rng = decisions.generator(0, 3, 0, d, n, data_set)
-        y, pred = synthetic.draw_cases(rng, n, d, "calibrated")
+    for index in range(4):
+        at = decisions.fixed_locations(0, "calibrated", d, index)
+        data = synthetic.draw_data_sets(np.random.default_rng(index), 6, n, d, "calibrated")
         known = [
-            calibration_test(y, pred, kernel=paper_kernel, method=method, locations=at).pvalue for at in sets
+            calibration_test(
+                data.y[i], data.predictions(i), kernel=paper_kernel, method=method, locations=at
+            ).pvalue
+            for i in range(6)
         ]
-        found = cme_pvalues(y, pred, sets)
+        found = cme_pvalues(data, at)
         if d == 10:
             np.testing.assert_allclose(found, known, rtol=1e-6)
         rejected.append((found <= 0.05, np.array(known) <= 0.05))
@@ -105,35 +112,57 @@ def test_cme_of_many_location_sets_is_the_librarys(d, n):
 
 
 def test_cme_is_refused_at_four_cases():
-    record = decisions.run_fast(0, 0, 10, 4, 0, 2, 99, 3)
-    assert "more cases than locations" in record["refused"]
-    assert "CME" not in record["pvalues"]
-    assert "spread" not in record
+    record = decisions.hold_cme(0, "calibrated", 10, (4, 16))
+    assert "more cases than locations" in record["cme refused"]["4"]
+    assert set(record["cme seconds"]) == {"16"}
 
 
-def test_tests_do_not_depend_on_their_neighbours():
-    whole = decisions.run_exact(0, 1, 1, 16, 0, 2, 99)
-    alone = decisions.run_exact(0, 1, 1, 16, 1, 2, 99)
-    assert {name: values[1:] for name, values in whole["pvalues"].items()} == alone["pvalues"]
+def test_tests_do_not_depend_on_how_they_are_cut_into_tasks():
+    def rejections(start, stop, name="SKCE (B = 2)"):
+        return decisions.decide(0, "calibrated", 1, 16, name, start, stop, 99, NOTHING)["rejected"][name]
+
+    assert rejections(0, 40) == rejections(0, 15) + rejections(15, 40) > 0
+
+
+def test_the_bootstrap_test_is_there_with_both_statistics():
+    """At n = 4 the authors' statistic is a third larger, and rejects more."""
+    found = decisions.decide(0, "uncalibrated", 10, 4, "SKCE (B = n)", 0, 100, 200, NOTHING)["rejected"]
+    planted = decisions.decide(
+        0, "uncalibrated", 10, 4, "SKCE (B = n)", 0, 100, 200, Plant(statistic="skce")
+    )["rejected"]
+    assert found["SKCE (B = n)"] > found["bootstrap, n SKCE_u"]
+    assert planted["SKCE (B = n)"] == planted["bootstrap, n SKCE_u"] == found["bootstrap, n SKCE_u"]
 
 
 def test_test_summary_counts_wrong_decisions():
-    place = {"start": 0, "seconds": {"CME": 1.0, "exact": 2.0}, "unbounded": {}, "refused": None}
-    pvalues = {"CME": [0.01, 0.05, 0.2, 0.9], "exact": [0.5, 0.5]}
+    place = {"d": 1, "n": 16, "count": 1000, "seconds": {"SKCE (B = 2)": 1.0}}
     records = {
-        model: {**place, "model": model, "d": 1, "n": 16, "pvalues": pvalues, "spread": [2, 4]}
-        for model in published.MODELS
+        model: {**place, "model": model, "rejected": {"SKCE (B = 2)": 100}} for model in published.MODELS
     }
-    found = decisions.summarise(records, decisions.QUICK, 0)
-    calibrated, uncalibrated = (found.cells[model, 1, 16, "CME"] for model in published.MODELS)
-    assert (calibrated.errors, uncalibrated.errors) == (2, 2)
-    assert [rate for rate, _ in calibrated.spread] == [0.5, 1.0]
-    assert [rate for rate, _ in uncalibrated.spread] == [0.5, 0.0]
-    assert found.cells["uncalibrated", 1, 16, "exact"].rate == 1.0
-    assert len(found.compared) == 2
-    # Published: no errors in 500. Two in four cannot be told from that by the first set; none fits better.
-    assert uncalibrated.comparison.published == 0.0
-    assert uncalibrated.spread[1][1]
+    records |= {
+        f"{model} {start}": {"model": model, "d": 1, "start": start, "cme": {"16": [450 + start] * 2}}
+        for model in published.MODELS
+        for start in (2, 0)
+    }
+    sizes = decisions.Sizes({16: 1000}, 99, {}, {}, location_sets=4)
+    found = decisions.summarise(records, sizes, 0)
+    calibrated, uncalibrated = (found.cells[model, 1, 16, "SKCE (B = 2)"] for model in published.MODELS)
+    assert (calibrated.errors, uncalibrated.errors, calibrated.count) == (100, 900, 1000)
+    repeats = found.numbers["uncalibrated", 1, 16, "CME"].repeats
+    np.testing.assert_allclose(repeats, [0.1, 0.1, 0.096, 0.096])
+    assert found.cells["uncalibrated", 1, 16, "CME"].count == 2000
+    assert found.numbers["calibrated", 1, 16, "SKCE (B = 2)"].published == 0.05
+
+
+def test_repeats_of_a_proportion_are_splits_of_all_decisions():
+    """Published are 25 errors in 500: with 975 in 9500, 500 of all have 50 +- 6.5."""
+    place = {"model": "calibrated", "d": 1, "n": 16, "count": 9500, "seconds": {"SKCE (B = 2)": 1.0}}
+    records = {"a": {**place, "rejected": {"SKCE (B = 2)": 975}}}
+    sizes = decisions.Sizes({16: 9500}, 99, {}, {}, location_sets=5000)
+    number = decisions.summarise(records, sizes, 0).numbers["calibrated", 1, 16, "SKCE (B = 2)"]
+    counts = 500 * number.repeats
+    assert counts.mean() == pytest.approx(50.0, abs=0.4)
+    assert counts.std() == pytest.approx(np.sqrt(500 * 0.1 * 0.9 * 9500 / 9999), abs=0.3)
 
 
 # -- ordinary least squares ------------------------------------------------------------------
@@ -173,12 +202,20 @@ def test_typical_repetition_has_the_median_distance():
 # -- Friedman --------------------------------------------------------------------------------
 
 
-def test_training_in_legs_is_training_in_one_go(tmp_path):
-    at_once = friedman.train(0, 1, 0, 6, (6,), str(tmp_path / "a"))
-    first = friedman.train(0, 1, 0, 2, (), str(tmp_path / "b"))
-    second = friedman.train(0, 1, 2, 6, (6,), str(tmp_path / "b"))
-    assert not first["evaluations"]
-    assert at_once == second
+def test_a_repeat_depends_on_its_number_alone():
+    first, again, other = (friedman.train(0, repeat, (2, 4), True, NOTHING) for repeat in (1, 1, 2))
+    assert first == again
+    assert first["evaluations"] != other["evaluations"]
+
+
+def test_the_first_repeat_holds_matrices_of_the_ensemble_to_the_library(monkeypatch):
+    found = friedman.train(0, 0, (3,), False, NOTHING)["evaluations"]["3"]
+    assert set(found["test"]) == {"models", "ensemble", "published formula", "proven kernel"}
+    assert found["train"]["published formula"]["SKCE (biased)"] < found["train"]["ensemble"]["SKCE (biased)"]
+    assert friedman.OUR_PVALUE in found["train"]["models"]
+    monkeypatch.setattr(friedman, "unbiased_skce", lambda h: 2.0)
+    with pytest.raises(RuntimeError, match="SKCE \\(unbiased\\) of the ensemble"):
+        friedman.train(0, 0, (3,), False, NOTHING)
 
 
 def test_friedman_targets():
@@ -189,8 +226,20 @@ def test_friedman_targets():
 
 def test_evaluated_iterations():
     sizes = friedman.FULL
-    assert {iteration for _, iteration, _ in published.friedman()} <= set(sizes.evaluated(0))
-    assert set(friedman.COMPARED) <= set(sizes.evaluated(sizes.repeats - 1))
-    assert max(sizes.evaluated(0)) == sizes.iterations
-    covered = [i for stage in friedman.stages(sizes, 0, ".") for task in stage[:1] for i in task.arguments[4]]
-    assert covered == sizes.evaluated(0)
+    assert set(friedman.PUBLISHED) == set(sizes.evaluated(1)) < set(sizes.evaluated(0))
+    assert max(sizes.evaluated(0)) == sizes.iterations == max(sizes.evaluated(1))
+
+
+def test_friedman_summary():
+    sizes = friedman.Sizes(2, (0, 1))
+    records = {task.key: task.function(*task.arguments) for task in friedman.tasks(sizes, 0)}
+    found = friedman.summarise(dict(reversed(records.items())), sizes, 0)
+    assert len(found.numbers) == 2 * 2 * 2 * 6
+    number = found.numbers["models", "test", 1, "p-value"]
+    values = [records[f"repeat {r}"]["evaluations"]["1"]["test"]["models"]["p-value"] for r in (0, 1)]
+    np.testing.assert_allclose(number.repeats, np.mean(values, axis=1))
+    assert number.published == 0.0
+    number = found.numbers["ensemble", "train", 1, "SKCE (biased)"]
+    values = [records[f"repeat {r}"]["evaluations"]["1"]["train"]["published formula"] for r in (0, 1)]
+    np.testing.assert_allclose(number.repeats, [value["SKCE (biased)"] for value in values])
+    assert number.published == 0.099944129

@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 import wellcal as wc
-from reproduction.experiments.mixture_pairs import ENSEMBLE_KERNEL, mixture_wasserstein, skce_of_ensemble
+from reproduction.experiments.decisions import both_bootstrap_pvalues
+from reproduction.experiments.mixture_pairs import (
+    ENSEMBLE_KERNEL,
+    authors_pvalue,
+    biased_skce,
+    ensemble_forms,
+    mixture_wasserstein,
+    unbiased_skce,
+)
+from wellcal.hypotests import Bootstrap
+from wellcal.kernels import paper_kernel
 
 RNG = np.random.default_rng(0)
 N, K = 7, 4
@@ -39,20 +49,60 @@ def test_pairs_of_members(leave_out):
     values = np.array([[form(a, b, leave_out) for b in range(N)] for a in range(N)])
     values *= np.exp(-mixture_wasserstein(MEMBERS))
     below, trace = np.tril(values, -1).sum(), np.trace(values)
-    found = skce_of_ensemble(Y, MEMBERS, leave_out=leave_out)
-    assert found.biased == pytest.approx((2 * below + trace) / N**2, rel=1e-9)
-    assert found.unbiased == pytest.approx(2 * below / (N * (N - 1)), rel=1e-9)
+    forms = ensemble_forms(Y, MEMBERS)
+    found = forms.left_out if leave_out else forms.full
+    np.testing.assert_allclose(found, values, rtol=1e-9)
+    assert biased_skce(found) == pytest.approx((2 * below + trace) / N**2, rel=1e-9)
+    assert unbiased_skce(found) == pytest.approx(2 * below / (N * (N - 1)), rel=1e-9)
 
 
 def test_all_pairs_are_the_library():
-    pred = wc.Mixture(MEMBERS)
-    found = skce_of_ensemble(Y, MEMBERS, leave_out=False)
-    for estimator in ("biased", "unbiased"):
+    pred, found = wc.Mixture(MEMBERS), ensemble_forms(Y, MEMBERS).full
+    for estimator, mean in (("biased", biased_skce), ("unbiased", unbiased_skce)):
         known = float(wc.skce(Y, pred, kernel=ENSEMBLE_KERNEL, estimator=estimator))
-        assert getattr(found, estimator) == pytest.approx(known, rel=1e-12)
+        assert mean(found) == pytest.approx(known, rel=1e-12)
 
 
 def test_equal_members_lose_the_share_of_pairs_left_out():
     """Ten equal members: 9 of 100 pairs are left out, whatever their values."""
-    full, left = (skce_of_ensemble(Y, MEMBERS[:1] * 10, leave_out=leave_out) for leave_out in (False, True))
-    assert left.biased == pytest.approx(0.91 * full.biased, rel=1e-12)
+    forms = ensemble_forms(Y, MEMBERS[:1] * 10)
+    assert biased_skce(forms.left_out) == pytest.approx(0.91 * biased_skce(forms.full), rel=1e-12)
+
+
+def test_the_authors_bootstrap_draw_by_draw():
+    """Their loops, for a form that is not symmetric."""
+    h = RNG.normal(size=(N, N))
+    drawn = np.random.default_rng(5).integers(N, size=(50, N))
+    estimate = np.mean([h[i, j] for i in range(N) for j in range(i)])
+    biased = (2 * sum(h[i, j] for i in range(N) for j in range(i)) + np.trace(h)) / N**2
+    reached = 0
+    for draws in drawn:
+        between = np.mean([h[draws[i], draws[j]] for i in range(N) for j in range(i)])
+        beside = np.mean([h[i, k] for i in draws for k in range(N)])
+        reached += between >= N / (N - 1) * estimate - biased + 2 * beside
+    found = authors_pvalue(h, 50, np.random.default_rng(5))
+    assert found == reached / 50
+    assert 0.0 < found < 1.0, "an example in which draws are on both sides"
+
+
+def test_for_a_symmetric_form_it_is_the_librarys():
+    """Up to the chance in both: 4 standard errors of the difference."""
+    n, resamples = 30, 4000
+    rng = np.random.default_rng(6)
+    mean = rng.normal(size=n)
+    pred, y = wc.Normal(mean, 1.0), mean + 0.1 + rng.normal(size=n)
+    result = wc.calibration_test(
+        y, pred, kernel=paper_kernel, method=Bootstrap(statistic="authors"), n_resamples=resamples, rng=1,
+        keep_null=True,
+    )  # fmt: skip
+    h = ensemble_forms(y, [pred]).full
+    found = authors_pvalue(h, resamples, np.random.default_rng(2))
+    assert found == pytest.approx(result.pvalue, abs=4 * np.sqrt(2 * found * (1 - found) / resamples))
+    both = both_bootstrap_pvalues(result)
+    assert both["authors"] == result.pvalue
+    for statistic, pvalue in both.items():
+        again = wc.calibration_test(
+            y, pred, kernel=paper_kernel, method=Bootstrap(statistic=statistic), n_resamples=resamples, rng=1
+        )
+        assert pvalue == again.pvalue
+    assert both["authors"] < both["skce"]

@@ -63,6 +63,18 @@ class Comparison(Presentable):
         Nominal coverage of the interval. Tests reject at an error rate of ``1 - level``.
     n_samples, kernel, provenance
         Number of cases, the common kernel, and how all was computed.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> mu = rng.normal(size=100)
+    >>> y = rng.normal(mu, 1.0)
+    >>> found = wc.compare(y, wc.Normal(mu, np.ones(100)), wc.Normal(mu + 1.0, np.ones(100)), rng=0)
+    >>> found.verdict, found.degenerate
+    ('A is better calibrated', False)
+    >>> found.confidence_interval().high < 0.0
+    True
     """
 
     estimate: Estimate

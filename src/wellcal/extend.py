@@ -153,6 +153,23 @@ def lowering(family: Family, *, replace: bool = False) -> Callable[[Any], Any]:
     and a few words that say how. ``nested=True`` says that every second atom makes a coarser rule, from which
     the error is estimated. Register it where the atoms that a family gets otherwise will not do: quantiles at
     normal scores, or draws.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> @family
+    ... class Triangle(wc.Predictions):
+    ...     scale: np.ndarray = parameter(positive)
+    ...
+    ...     def quantile(self, u):
+    ...         return self.scale * self.ops.sqrt(self.argument(u, "u"))
+    >>> @lowering(Triangle)
+    ... def triangle_atoms(pred, nodes, points):
+    ...     weights, levels = np.full((len(pred), nodes), 1.0 / nodes), (np.arange(nodes) + 0.5) / nodes
+    ...     return Atoms(pred.scale[:, None] * np.sqrt(levels), weights, f"{nodes} quantiles")
+    >>> found = wc.skce([0.1, 0.2, 0.9], Triangle(np.ones(3)))
+    >>> "quantiles" in found.provenance["lowered"][0]
+    True
     """
     return LOWERINGS.register(family, replace=replace)
 
@@ -162,6 +179,22 @@ def default_metric(family: Family, *, replace: bool = False) -> Callable[[Any], 
 
     The function takes the default kernel on targets, and returns a metric and a power: the default kernel on
     predictions is ``ExpDistance(metric, lengthscale, power)``. Take one that is proven to be a kernel.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> @family
+    ... class Uniform(wc.Predictions):
+    ...     scale: np.ndarray = parameter(positive)
+    ...
+    ...     def quantile(self, u):
+    ...         return self.scale * self.argument(u, "u")
+    >>> from wellcal.kernels import Wasserstein
+    >>> @default_metric(Uniform)
+    ... def uniform_metric(on_targets):
+    ...     return Wasserstein(), 1.0
+    >>> wc.default_kernel(Uniform([1.0, 2.0])).predictions.metric
+    Wasserstein(order=2)
     """
     return METRICS.register(family, replace=replace)
 
@@ -169,7 +202,23 @@ def default_metric(family: Family, *, replace: bool = False) -> Callable[[Any], 
 def default_target_kernel(
     family: Family, *, replace: bool = False
 ) -> Callable[[Callable[[Any], Kernel]], Callable[[Any], Kernel]]:
-    """Register the kernel on targets of a family's default kernel: a function of its length scale."""
+    """Register the kernel on targets of a family's default kernel: a function of its length scale.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> @family
+    ... class Ramp(wc.Predictions):
+    ...     scale: np.ndarray = parameter(positive)
+    ...
+    ...     def quantile(self, u):
+    ...         return self.scale * self.ops.sqrt(self.argument(u, "u"))
+    >>> from wellcal.kernels import Laplacian
+    >>> default_target_kernel(Ramp)(Laplacian)
+    <class 'wellcal.kernels.targets.Laplacian'>
+    >>> type(wc.default_kernel(Ramp([1.0, 2.0])).targets).__name__
+    'Laplacian'
+    """
     return TARGET_KERNELS.register(family, replace=replace)
 
 
@@ -179,6 +228,23 @@ def crps(family: Family, *, mixtures: bool = False, replace: bool = False) -> Ca
     The function takes a batch and its targets ``(n,)`` and returns scores ``(n,)``; :func:`by_rows` makes one
     that only NumPy can evaluate work in all libraries, with derivatives. With ``mixtures=True`` it takes
     mixtures of the family instead.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> @family
+    ... class Box(wc.Predictions):
+    ...     scale: np.ndarray = parameter(positive)
+    ...
+    ...     def quantile(self, u):
+    ...         return self.scale * self.argument(u, "u")
+    >>> @crps(Box)
+    ... def box_crps(pred, y):
+    ...     z = y / pred.scale
+    ...     return pred.scale * (z**2 - z + 1.0 / 3.0)
+    >>> found = wc.crps([0.5], Box([1.0]))
+    >>> round(float(found), 6)
+    0.083333
     """
     return (MIXTURE_CRPS_RULES if mixtures else CRPS_RULES).register(family, replace=replace)
 
@@ -188,6 +254,25 @@ def energy_score(family: Family, *, replace: bool = False) -> Callable[[Any], An
 
     The function takes a batch, or a mixture of families that have this one function, targets ``(n, d)`` and
     the power, and returns scores ``(n,)``.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> @family
+    ... class Certain(wc.Predictions):
+    ...     point: np.ndarray = parameter(ndim=2)
+    ...
+    ...     @property
+    ...     def event_shape(self):
+    ...         return (self.point.shape[1],)
+    ...
+    ...     def draw(self, rng, size):
+    ...         return np.broadcast_to(self.point, (size, *self.point.shape))
+    >>> @energy_score(Certain)
+    ... def certain_score(pred, y, power):
+    ...     return np.sqrt(((y - pred.point) ** 2).sum(axis=1)) ** power
+    >>> float(wc.energy_score([[3.0, 4.0]], Certain(np.zeros((1, 2)))))
+    5.0
     """
     return ENERGY_RULES.register(family, replace=replace)
 
@@ -197,6 +282,21 @@ def temperature(family: Family, *, replace: bool = False) -> Callable[[Any], Any
 
     The function takes a batch and the temperature T, and returns a batch of the same family, whose densities
     are those of the first to the power 1 / T with respect to some measure, and normalised.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> @family
+    ... class Half(wc.Predictions):
+    ...     scale: np.ndarray = parameter(positive)
+    ...
+    ...     def quantile(self, u):
+    ...         return self.scale * self.ops.sqrt(self.argument(u, "u"))
+    >>> @temperature(Half)
+    ... def half_temperature(pred, T):
+    ...     return Half(pred.scale * T)
+    >>> wc.scaling.apply_temperature(Half([1.0, 3.0]), 2.0).scale
+    array([2., 6.])
     """
     return TEMPERATURES.register(family, replace=replace)
 
@@ -215,5 +315,16 @@ def adapter(
         How errors name such objects.
     in_lists
         Whether a list of them, one for each prediction, is understood too.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> class Forecast:
+    ...     low, high = np.array([0.0, 1.0]), np.array([2.0, 5.0])
+    >>> @adapter(Forecast, kind="a forecast with two limits")
+    ... def of_limits(forecast):
+    ...     return wc.Normal((forecast.low + forecast.high) / 2, (forecast.high - forecast.low) / 4)
+    >>> wc.as_predictions(Forecast()).loc
+    array([1., 3.])
     """
     return ADAPTERS.register(recognises, kind=kind, in_lists=in_lists)

@@ -1,11 +1,14 @@
-"""The reference lists what is public, and the pages name what exists."""
+"""The reference lists what is public, all of it has examples, and the pages name what exists."""
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import inspect
 import re
+import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +73,29 @@ def test_files_that_pages_name_exist() -> None:
     named = set(re.findall(r"`((?:examples|benchmarks|docs|src|tests|reproduction)/[\w/.]+\.\w+)`", text))
     assert "examples/training_with_skce.py" in named, "the scan must find a file"
     assert not [path for path in sorted(named) if not (ROOT / path).exists()]
+
+
+# -- examples -----------------------------------------------------------------------------------------
+
+
+def public_objects() -> dict[int, Any]:
+    """Functions and classes with a public name."""
+    modules = [importlib.import_module(f"wellcal.{room}".rstrip(".")) for room in ROOMS]
+    values = [getattr(module, name) for module in modules for name in module.__all__]
+    return {id(value): value for value in values if inspect.isclass(value) or inspect.isfunction(value)}
+
+
+@cache
+def examples_of(module: str) -> dict[str, int]:
+    """How many lines of examples pytest finds in a module, by the name of what they belong to."""
+    found = doctest.DocTestFinder().find(sys.modules[module])
+    return {test.name: len(test.examples) for test in found}
+
+
+def test_every_public_function_and_class_has_an_example_that_is_run() -> None:
+    """In its own docstring: without exception."""
+    everything = public_objects()
+    assert len(everything) > 130
+    names = {f"{value.__module__}.{value.__qualname__}": value for value in everything.values()}
+    lacking = [name for name, value in names.items() if not examples_of(value.__module__).get(name)]
+    assert not lacking

@@ -111,7 +111,7 @@ def test_intervals_cover_at_their_known_rate(n):
     exact = studies.truth()
     name = f"intervals miss, n = {n}"
     assert rate_of(name).null == pytest.approx(1.0 - studies.COVERAGE[n] + 0.003)
-    assert rate_of(name).doubled == pytest.approx(2.0 * (1.0 - studies.COVERAGE[n]))
+    assert rate_of(name).doubled < 2.0 * (1.0 - studies.COVERAGE[n])
 
     def missed():
         rng = np.random.default_rng([51, n])

@@ -113,7 +113,14 @@ def stop_gradient(x: Array) -> Array:
 
 
 def to_numpy(x: object) -> NDArray:
-    """Values of `x` as a NumPy array, off any device and out of any gradient tape."""
+    """Values of `x` as a NumPy array, off any device and out of any gradient tape.
+
+    Examples
+    --------
+    >>> import torch
+    >>> to_numpy(torch.tensor([1.0, 2.0], requires_grad=True))
+    array([1., 2.], dtype=float32)
+    """
     if compat.is_torch_array(x):
         tensor: Array = x
         plain = tensor.detach().cpu().resolve_conj().resolve_neg()

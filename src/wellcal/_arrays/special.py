@@ -53,7 +53,14 @@ def integer_dtype(xp: Namespace) -> Any:
 
 
 def elementwise(function: Callable[..., Any], *arrays: Array) -> Array:
-    """A NumPy function of broadcast `arrays` of any library, without warnings and without derivative."""
+    """A NumPy function of broadcast `arrays` of any library, without warnings and without derivative.
+
+    Examples
+    --------
+    >>> from scipy import special
+    >>> elementwise(special.erfcx, np.array([0.0, 1.0])).round(6)
+    array([1.      , 0.427584])
+    """
     arrays = tuple(same_dtype(list(arrays)))
     result = through_numpy(quiet(function), *arrays)
     return namespace(result).astype(result, arrays[0].dtype, copy=False)

@@ -32,6 +32,18 @@ def register_engine(engine: Registered, *, priority: float = 0.0, replace: bool 
         a negative priority is taken only by name.
     replace
         Whether an engine of that name is replaced.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> class OneThread(wc.engines.Tiled):
+    ...     name = "one thread"
+    >>> register_engine(OneThread(threads=1), priority=-1.0).name
+    'one thread'
+    >>> pred = wc.Normal(np.zeros(3), np.ones(3))
+    >>> wc.skce([0.1, 0.2, 0.9], pred, engine="one thread").provenance["engine"]
+    'one thread'
+    >>> forget_engine("one thread")
     """
     if engine.name == "auto" or (engine.name in _ENGINES and not replace):
         raise ValueError(f"there is an engine {engine.name!r} already; take another name, or replace=True")

@@ -25,6 +25,14 @@ class Sums(ByValue):
         Sum over visited pairs, a scalar in the problem's library that carries gradients.
     rows
         For each case the sum over all its visited partners, ``(n,)``, without gradients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> h = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [2.0, 3.0, 0.0]])
+    >>> sums = Sums(total=np.triu(h, 1).sum(), rows=h.sum(axis=1))
+    >>> float(sums.total), sums.rows
+    (6.0, array([3., 4., 5.]))
     """
 
     total: Array

@@ -68,6 +68,14 @@ class Components(NamedTuple):
         Their parameters: a named tuple of arrays ``(n, K)``.
     weights
         Their weights ``(n, K)``, or one number for all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from wellcal.extend import Normals
+    >>> two = Components(Normals((np.array([[0.0, 1.0]]),), (np.ones((1, 2)),)), np.array([[0.3, 0.7]]))
+    >>> two.kind.__name__, two.size
+    ('Normals', 2)
     """
 
     element: Element

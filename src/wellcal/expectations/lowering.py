@@ -118,6 +118,12 @@ class Atoms(ByValue):
         Whether the atoms are the whole distribution, so that there is no error.
     merged
         Where, ``(n,)``, weights are masses of cells, which a coarser rule merges.
+
+    Examples
+    --------
+    >>> coin = Atoms(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]]), "both sides", exact=True)
+    >>> float((coin.values * coin.weights).sum())
+    0.5
     """
 
     values: Array

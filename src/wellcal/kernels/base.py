@@ -51,6 +51,15 @@ class Kernel(Part):
     -----
     `proof`, `supremum` and `pure` hold for the very class in whose body they stand: a class derived from
     it is another function, about which nothing is known until it says so.
+
+    Examples
+    --------
+    >>> from wellcal.kernels import Delta, ExpDistance, Gaussian, TotalVariation
+    >>> kernel = ExpDistance(TotalVariation()) @ (0.5 * Gaussian() + 0.5 * Delta())
+    >>> kernel.space, kernel.supremum
+    ('pairs', 1.0)
+    >>> kernel == ExpDistance(TotalVariation()) @ (0.5 * Gaussian() + 0.5 * Delta())
+    True
     """
 
     space: ClassVar[str] = "targets"
@@ -131,6 +140,16 @@ class TargetKernel(Kernel):
         Whether targets must be numbers, not labels or objects.
     tests_equality
         Whether equality of targets takes part: atoms that stand for a density equal no target.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Product(TargetKernel):
+    ...     def at(self, ops, x, y):
+    ...         return x[0] * y[0]
+    >>> Product()([1.0, 2.0], [3.0])
+    array([[3.],
+           [6.]])
     """
 
     elementwise: ClassVar[bool] = True
@@ -158,7 +177,17 @@ class TargetKernel(Kernel):
 
 
 class Radial(TargetKernel):
-    """A function of the Euclidean distance that is 1 at distance 0."""
+    """A function of the Euclidean distance that is 1 at distance 0.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Cauchy(Radial):
+    ...     def radial(self, ops, squared):
+    ...         return 1.0 / (1.0 + squared)
+    >>> Cauchy()([0.0], [0.0, 1.0, 3.0])
+    array([[1. , 0.5, 0.1]])
+    """
 
     def radial(self, ops: Ops, squared: Array) -> Array:
         """Value at a squared distance."""
@@ -232,7 +261,14 @@ class Combination(TargetKernel):
 @final
 @dataclass(frozen=True)
 class Sum(Combination):
-    """Sum of kernels on the same space."""
+    """Sum of kernels on the same space.
+
+    Examples
+    --------
+    >>> from wellcal.kernels import Delta, Gaussian
+    >>> (Gaussian() + Delta()).kernels
+    (Gaussian(lengthscale=1), Delta())
+    """
 
     kernels: tuple[Kernel, ...]
 
@@ -257,7 +293,14 @@ class Sum(Combination):
 @final
 @dataclass(frozen=True)
 class Scaled(Combination):
-    """A positive multiple of a kernel."""
+    """A positive multiple of a kernel.
+
+    Examples
+    --------
+    >>> from wellcal.kernels import Gaussian
+    >>> 2.0 * (3.0 * Gaussian())
+    6 * Gaussian(lengthscale=1)
+    """
 
     factor: Scale
     kernel: Kernel
@@ -285,7 +328,16 @@ class Scaled(Combination):
 @final
 @dataclass(frozen=True)
 class Product(Combination):
-    """Product of kernels on the same space."""
+    """Product of kernels on the same space.
+
+    Examples
+    --------
+    >>> from wellcal.kernels import Gaussian, Laplacian
+    >>> Gaussian() * Laplacian()
+    Gaussian(lengthscale=1) * Laplacian(lengthscale=1)
+    >>> (Gaussian(3.0) * Gaussian(4.0)).lengthscale  # one kernel, so that closed forms survive
+    2.4
+    """
 
     kernels: tuple[Kernel, ...]
 
@@ -316,6 +368,13 @@ class Tensor(Kernel):
     ----------
     predictions, targets
         The two factors: k((p, y), (p', y')) = predictions(p, p') * targets(y, y').
+
+    Examples
+    --------
+    >>> from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
+    >>> kernel = ExpDistance(Wasserstein()) @ Gaussian(2.0)
+    >>> kernel.targets
+    Gaussian(lengthscale=2)
     """
 
     predictions: Kernel

@@ -28,6 +28,20 @@ class Metric(Part):
     proof
         What is proven about ``exp(-d^power)`` for powers up to that, a :class:`Proof`; None says that nothing
         is known. It holds for the very class in whose body it stands, not for classes derived from it.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> from wellcal.extend import distance
+    >>> @dataclass(frozen=True)
+    ... class OfMeans(Metric):
+    ...     "Distance of the means, which does not see spread."
+    >>> @distance(OfMeans, wc.Normal)
+    ... def means(metric, predictions):
+    ...     return predictions.loc
+    >>> pred = wc.Normal(np.array([0.0, 1.0]), np.array([1.0, 2.0]))
+    >>> print((ExpDistance(OfMeans()) @ wc.kernels.Gaussian()).guarantees(pred).positive_definite)
+    None
     """
 
     max_power: ClassVar[float] = 2.0
@@ -56,6 +70,14 @@ class Euclidean(Metric):
 
     ``|p - p'|`` for Bernoulli, between probability vectors for Categorical, between (loc, scale) for
     Normal, DiagonalNormal and Laplace, between rates for Poisson, between values for Quantiles.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> pred = wc.Bernoulli(np.array([0.2, 0.7]))
+    >>> kernel = ExpDistance(Euclidean()) @ wc.kernels.Delta()
+    >>> round(float(wc.skce([1, 1], pred, kernel=kernel)), 6)  # 0.48 exp(-0.5)
+    0.291135
     """
 
     proof: ClassVar[Proof | None] = Hilbertian(_OF_PARAMETERS)
@@ -67,6 +89,14 @@ class TotalVariation(Metric):
     """Total variation distance, half the sum of ``|p_c - p'_c|`` over classes.
 
     It is an L1 distance, so exp(-d^power) is a kernel for power <= 1 and indefinite beyond.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> pred = wc.Categorical(np.array([[0.2, 0.8], [0.5, 0.5]]))
+    >>> kernel = ExpDistance(TotalVariation()) @ wc.kernels.Delta()
+    >>> round(float(wc.skce([0, 0], pred, kernel=kernel)), 6)  # 0.8 exp(-0.3)
+    0.592655
     """
 
     max_power: ClassVar[float] = 1.0
@@ -77,7 +107,16 @@ class TotalVariation(Metric):
 
 @dataclass(frozen=True)
 class Hellinger(Metric):
-    """Hellinger distance, sqrt(1 - sum_c sqrt(p_c p'_c)), likewise with densities."""
+    """Hellinger distance, sqrt(1 - sum_c sqrt(p_c p'_c)), likewise with densities.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> pred = wc.Normal(np.array([0.0, 1.0]), np.array([1.0, 2.0]))
+    >>> kernel = ExpDistance(Hellinger()) @ wc.kernels.Gaussian()
+    >>> round(float(wc.skce([1.0, 2.0], pred, kernel=kernel)), 6)
+    0.186749
+    """
 
     proof: ClassVar[Proof | None] = Hilbertian("the L2 distance of square roots of densities")
     pure: ClassVar[bool] = True
@@ -91,6 +130,14 @@ class Wasserstein(Metric):
     distributions) and is the L2 distance of quantile functions for other scalar predictions.
     Between normals with covariances that do not commute it is not Hilbertian: see
     :class:`RootCovariance` for a proven alternative.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> pred = wc.Normal(np.array([0.0, 3.0]), np.array([1.0, 5.0]))
+    >>> kernel = ExpDistance(Wasserstein()) @ wc.kernels.Gaussian()
+    >>> round(float(wc.skce([1.0, 4.0], pred, kernel=kernel)), 6)
+    -0.000138
     """
 
     order: int = 2
@@ -112,6 +159,14 @@ class RootCovariance(Metric):
     """``sqrt(||m - m'||^2 + ||S^(1/2) - S'^(1/2)||_F^2)`` for multivariate normals.
 
     A Hilbertian metric for all covariances, equal to the 2-Wasserstein distance where they commute.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> pred = wc.MultivariateNormal(np.zeros((2, 2)), np.stack([np.eye(2), 4.0 * np.eye(2)]))
+    >>> kernel = ExpDistance(RootCovariance()) @ wc.kernels.Gaussian()
+    >>> round(float(wc.skce(np.ones((2, 2)), pred, kernel=kernel)), 6)
+    0.170098
     """
 
     proof: ClassVar[Proof | None] = Hilbertian(_OF_PARAMETERS)
@@ -136,6 +191,14 @@ class MixtureWasserstein(Metric):
         "exact" (assignment for uniform weights, network simplex otherwise) or "sinkhorn".
     regularisation
         Entropic regularisation of the Sinkhorn solver, relative to the largest cost.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> members = [wc.Normal(np.zeros(2), 1.0), wc.Normal(np.array([1.0, 2.0]), 1.0)]
+    >>> kernel = ExpDistance(MixtureWasserstein()) @ wc.kernels.Gaussian()
+    >>> print(kernel.guarantees(wc.Mixture(members)).positive_definite)
+    False
     """
 
     order: float = 2.0
@@ -156,7 +219,17 @@ class MixtureWasserstein(Metric):
 
 @dataclass(frozen=True)
 class MaximumMeanDiscrepancy(Metric):
-    """``d^2 = <P - Q, P - Q>_k`` for a kernel k on targets: Hilbertian for every family."""
+    """``d^2 = <P - Q, P - Q>_k`` for a kernel k on targets: Hilbertian for every family.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> from wellcal.kernels import Gaussian
+    >>> pred = wc.StudentT(np.full(2, 3.0), np.array([0.0, 1.0]), 1.0)
+    >>> kernel = ExpDistance(MaximumMeanDiscrepancy(Gaussian()), power=2.0) @ Gaussian()
+    >>> kernel.guarantees(pred).characteristic
+    True
+    """
 
     kernel: Kernel
 

@@ -30,6 +30,14 @@ class Guarantees:
         characteristic times characteristic is not enough (Szabo and Sriperumbudur, 2018, Example 1).
     reasons
         What proves, or refutes, each statement.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> pred = wc.Bernoulli(np.array([0.2, 0.7]))
+    >>> found = wc.default_kernel(pred).guarantees(pred)
+    >>> found.positive_definite, found.characteristic, found.bounded
+    (True, True, True)
     """
 
     positive_definite: bool | None

@@ -51,7 +51,13 @@ class Gaussian(Radial):
 
 @dataclass(frozen=True)
 class Laplacian(Radial):
-    """``exp(-||x - y||_2 / lengthscale)``."""
+    """``exp(-||x - y||_2 / lengthscale)``.
+
+    Examples
+    --------
+    >>> Laplacian(2.0)([0.0], [2.0]).round(6)
+    array([[0.367879]])
+    """
 
     lengthscale: Scale = 1.0
 
@@ -84,6 +90,11 @@ class Matern(Radial):
     With s = sqrt(2 nu) ||x - y|| / lengthscale it is ``2^(1-nu) / Gamma(nu) s^nu K_nu(s)``; for
     half-integer `nu` this is exp(-s) times a polynomial, on every array library. Other values of
     `nu`, at most 60, need a Bessel function that exists for NumPy arrays only.
+
+    Examples
+    --------
+    >>> Matern(0.5)([0.0], [1.0]).round(6), Matern(2.5)([0.0], [1.0]).round(6)
+    (array([[0.367879]]), array([[0.523994]]))
     """
 
     nu: float
@@ -142,7 +153,13 @@ class Matern(Radial):
 
 @dataclass(frozen=True)
 class RationalQuadratic(Radial):
-    """``(1 + ||x - y||^2 / (2 alpha lengthscale^2))^(-alpha)``."""
+    """``(1 + ||x - y||^2 / (2 alpha lengthscale^2))^(-alpha)``.
+
+    Examples
+    --------
+    >>> RationalQuadratic(alpha=1.0)([0.0], [0.0, 1.0, 2.0]).round(6)
+    array([[1.      , 0.666667, 0.333333]])
+    """
 
     alpha: float = 1.0
     lengthscale: Scale = 1.0
@@ -164,7 +181,15 @@ class RationalQuadratic(Radial):
 
 @dataclass(frozen=True)
 class Delta(TargetKernel):
-    """1 where the arguments are equal, else 0: the kernel of unordered classes."""
+    """1 where the arguments are equal, else 0: the kernel of unordered classes.
+
+    Examples
+    --------
+    >>> Delta()([0, 1, 2], [1, 2])
+    array([[0., 0.],
+           [1., 0.],
+           [0., 1.]])
+    """
 
     supremum: ClassVar[float | None] = 1.0
     pure: ClassVar[bool] = True
@@ -260,6 +285,17 @@ class Joint(Kernel):
     -----
     Expectations over a joint kernel are sums over atoms, so it serves predictions with a finite
     support (Bernoulli, Categorical), Samples, and whatever can be lowered to atoms.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> def both(P, y, Q, z):
+    ...     alike = np.exp(-np.abs(P.probs[:, None] - Q.probs[None, :]))
+    ...     return alike * (y[:, None] == z[None, :])
+    >>> pred = wc.Bernoulli(np.array([0.2, 0.5, 0.9]))
+    >>> same = wc.skce([0, 1, 1], pred, kernel=wc.kernels.ExpDistance(wc.kernels.Euclidean()) @ Delta())
+    >>> bool(np.isclose(float(wc.skce([0, 1, 1], pred, kernel=Joint(both))), float(same)))
+    True
     """
 
     function: Function[..., Any]

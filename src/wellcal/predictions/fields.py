@@ -102,7 +102,23 @@ def parameter(
 
 
 def derived(*, init: Literal[False] = False) -> Any:
-    """A field that is computed from parameters in ``__post_init__``, with one entry for each prediction."""
+    """A field that is computed from parameters in ``__post_init__``, with one entry for each prediction.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> from wellcal.extend import positive
+    >>> @family
+    ... class Precise(wc.Predictions):
+    ...     precision: np.ndarray = parameter(positive)
+    ...     scale: np.ndarray = derived()
+    ...
+    ...     def __post_init__(self):
+    ...         super().__post_init__()
+    ...         self.store(scale=self.precision**-0.5)
+    >>> Precise([4.0, 25.0])[1:].scale
+    array([0.2])
+    """
     return field(init=init, default=None, metadata={_KEY: Parameter(computed=True)})
 
 
@@ -115,6 +131,18 @@ def family(cls: Class) -> Class:
 
     The same as ``dataclass(frozen=True, repr=False, eq=False)``: batches do not change after they were
     made, and are compared by identity. :func:`parameter` has an example.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> @family
+    ... class Certain(wc.Predictions):
+    ...     value: np.ndarray = parameter()
+    ...
+    ...     def draw(self, rng, size):
+    ...         return np.broadcast_to(self.value, (size, len(self)))
+    >>> Certain([1.0, 2.0]).sample(rng=0)
+    array([1., 2.])
     """
     return cast("Class", dataclass(frozen=True, repr=False, eq=False)(cls))
 

@@ -99,6 +99,15 @@ class Problem:
         Array library.
     self_correction
         What leaving out pairs of a draw with itself adds to h_ii, ``(n,)``, where there are draws.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> pred = wc.Normal(np.zeros(3), np.ones(3))
+    >>> problem = prepare([0.1, 0.2, 0.9], pred, wc.default_kernel(pred))
+    >>> h = problem.values(slice(0, 3), slice(0, 3))
+    >>> bool(np.allclose(h, h.T)), problem.n
+    (True, 3)
     """
 
     n: int

@@ -41,7 +41,15 @@ _WHAT = "a stored TemperatureScaling"
 
 
 class NotFittedError(ValueError, AttributeError):
-    """What is asked for exists only after `fit`."""
+    """What is asked for exists only after `fit`.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> TemperatureScaling().transform(wc.Bernoulli(np.array([0.2])))
+    Traceback (most recent call last):
+    wellcal.scaling.recalibrator.NotFittedError: this TemperatureScaling has no temperature yet: call ...
+    """
 
 
 class TemperatureScaling:

@@ -157,6 +157,16 @@ class Witness(Presentable):
         Probability of any false statement, where the model is calibrated.
     kernel, n_samples, n_resamples, provenance
         The kernel, the number of cases and of resamples, and how all was computed.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 60)
+    >>> found = wc.witness(mu + 0.8, wc.Normal(mu, np.ones(60)), rng=0)
+    >>> len(found.statements) > 0, found.groups[0].pvalue
+    (True, 0.001)
+    >>> bool(np.isclose(found.contributions.sum(), float(found.estimate)))
+    True
     """
 
     estimate: Estimate

@@ -18,34 +18,72 @@ from wellcal.kernels.base import Coordinates, Kernel
 
 
 class Points(NamedTuple):
-    """Dirac distributions at x in R^d, a tuple of d arrays."""
+    """Dirac distributions at x in R^d, a tuple of d arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Points((np.array([0.5, 1.5]),)).x[0]
+    array([0.5, 1.5])
+    """
 
     x: Coordinates
 
 
 class Normals(NamedTuple):
-    """Normal distributions in R^d with independent coordinates: d means x and d variances v."""
+    """Normal distributions in R^d with independent coordinates: d means x and d variances v.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> standard = Normals(x=(np.zeros(3),), v=(np.ones(3),))
+    >>> len(standard.x), standard.v[0]
+    (1, array([1., 1., 1.]))
+    """
 
     x: Coordinates
     v: Coordinates
 
 
 class FullNormals(NamedTuple):
-    """Normal distributions in R^d: d means x, and covariances as the d rows of their lower triangles."""
+    """Normal distributions in R^d: d means x, and covariances as the d rows of their lower triangles.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one, half = np.ones(3), np.full(3, 0.5)
+    >>> element = FullNormals(x=(one, one), cov=((one,), (half, one)))
+    >>> [len(row) for row in element.cov]
+    [1, 2]
+    """
 
     x: Coordinates
     cov: tuple[Coordinates, ...]
 
 
 class Laplaces(NamedTuple):
-    """Laplace distributions on the line: the location, a tuple of one array x, and the scale."""
+    """Laplace distributions on the line: the location, a tuple of one array x, and the scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Laplaces(x=(np.zeros(2),), scale=np.array([1.0, 2.0])).scale
+    array([1., 2.])
+    """
 
     x: Coordinates
     scale: Array
 
 
 class Poissons(NamedTuple):
-    """Poisson distributions, by their rates."""
+    """Poisson distributions, by their rates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Poissons(rate=np.array([0.5, 3.0])).rate
+    array([0.5, 3. ])
+    """
 
     rate: Array
 

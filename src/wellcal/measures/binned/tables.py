@@ -46,6 +46,12 @@ class BinTable(ByValue):
         Frequencies of the C targets, ``(m, C)``.
     squares
         Means of ``(1{y = c} - p_c) ** 2``, ``(m, C)``, where asked for.
+
+    Examples
+    --------
+    >>> table = BinTable(np.array([2.0]), np.array([[0.4, 0.6]]), np.array([[0.5, 0.5]]))
+    >>> table.observed - table.predicted
+    array([[ 0.1, -0.1]])
     """
 
     sizes: Array

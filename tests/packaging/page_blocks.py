@@ -1,0 +1,152 @@
+"""Code on pages, and a program that runs it: ``python tests/packaging/page_blocks.py PAGE ...``.
+
+The blocks of a page are run one after the other in the same names, each page in a process of its own. On
+pages that Sphinx builds, ``testsetup`` blocks, which readers do not see, make what the code on the page is
+about. What a block prints, and the value of its last line, must be the ``text`` block that follows it, if
+there is one; blanks do not matter there, and an ellipsis stands for anything.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import doctest
+import io
+import os
+import re
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+RUN = {"python", "{doctest}", "{testsetup}"}
+"""Languages of blocks that are run."""
+
+SHOWN = {"text", "console", "{eval-rst}", "{toctree}", "{literalinclude}"}
+"""Languages of blocks that hold no code, or code that the tests of examples run."""
+
+BUILT = {"np": "numpy", "wc": "wellcal"}
+"""What is imported for all pages that Sphinx builds: see doctest_global_setup in docs/conf.py."""
+
+FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<language>[^\n`]*)$")
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block with its language, what else is on that line, and the number of its first line."""
+
+    language: str
+    rest: str
+    code: str
+    line: int
+    follows: bool
+    """Whether nothing but blank lines is between this block and the one before."""
+
+
+def pages() -> list[Path]:
+    """All pages of the repository that people write."""
+    folders = [ROOT, ROOT / "docs", ROOT / "docs" / "api", ROOT / "reproduction" / "data", ROOT / "examples"]
+    return [page for folder in folders for page in sorted(folder.glob("*.md"))]
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """Fenced blocks of a page."""
+    opened: re.Match[str] | None = None
+    inside: list[str] = []
+    start, quiet = 0, False
+    for number, line in enumerate(text.splitlines(), start=1):
+        found = FENCE.match(line)
+        if opened is None:
+            if found:
+                opened, inside, start = found, [], number
+            elif line.strip():
+                quiet = False
+        elif found and not found["language"].strip() and found["fence"].startswith(opened["fence"]):
+            language, _, rest = opened["language"].strip().partition(" ")
+            yield Block(language, rest.strip(), "\n".join(inside) + "\n", start, quiet)
+            opened, quiet = None, True
+        else:
+            inside.append(line.removeprefix(opened["indent"]))
+    if opened is not None:
+        raise ValueError(f"the block in line {start} has no end")
+
+
+def shown_by(code: str, names: dict[str, Any], where: str) -> str:
+    """What a block prints, with the value of its last line as in a notebook."""
+    tree = ast.parse(code, where)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(tree, where, "exec", dont_inherit=True), names)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), where, "eval", dont_inherit=True), names)
+            if value is not None:
+                print(repr(value))
+    return printed.getvalue()
+
+
+def run_page(page: Path) -> int:
+    """Run all blocks of a page; how many there were. Raises at the first that fails."""
+    built = page.is_relative_to(ROOT / "docs")
+    names: dict[str, Any] = {"__name__": "__main__"}
+    if built:
+        names |= {name: __import__(module) for name, module in BUILT.items()}
+    count, printed = 0, ""
+    for block in blocks(page.read_text(encoding="utf-8")):
+        where = f"{page}, line {block.line}"
+        if block.language == "{doctest}":
+            test = doctest.DocTestParser().get_doctest(block.code, names, where, str(page), block.line)
+            report = io.StringIO()
+            failed, _ = doctest.DocTestRunner(optionflags=FLAGS).run(
+                test, out=report.write, clear_globs=False
+            )
+            names.update(test.globs)
+            if failed:
+                raise AssertionError(report.getvalue())
+        elif block.language in ("python", "{testsetup}"):
+            printed = shown_by(block.code, names, where)
+        elif block.language == "text" and block.follows and printed and not _matches(block.code, printed):
+            raise AssertionError(f"{where}: this is what is printed\n{printed}")
+        count += block.language in RUN
+        if block.language != "python":
+            printed = ""
+    return count
+
+
+def _matches(shown: str, printed: str) -> bool:
+    return doctest.OutputChecker().check_output(shown, printed, FLAGS)
+
+
+def main(arguments: list[str]) -> int:
+    """Run pages, each in a process that has imported the libraries already; 1 if any fails."""
+    together = "".join((ROOT / page).read_text(encoding="utf-8") for page in arguments)
+    for library in ("numpy", "wellcal", "torch", "torchmetrics"):
+        if library in together:
+            __import__(library)
+    failures = 0
+    for argument in arguments:
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                with tempfile.TemporaryDirectory() as folder:  # for what the blocks write
+                    os.chdir(folder)
+                    os.symlink(ROOT / "examples", "examples")
+                    print(argument, run_page(ROOT / argument), flush=True)
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        failures += os.waitpid(child, 0)[1] != 0
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

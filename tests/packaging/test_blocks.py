@@ -1,0 +1,99 @@
+"""Every block of code on every page is run, and says what it does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ..processes import run_python
+from .page_blocks import ROOT, RUN, SHOWN, blocks, pages
+
+RUNNER = str(Path(__file__).with_name("page_blocks.py"))
+PAGES = pages()
+CODE = re.compile(r"^\s*(>>>|from \S+ import |import \w|def \w|class \w|with \w|@\w)", re.MULTILINE)
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def counts() -> dict[str, int]:
+    """Blocks to be run, by page."""
+    found = {name_of(page): sum(b.language in RUN for b in blocks(page.read_text())) for page in PAGES}
+    return {name: count for name, count in found.items() if count}
+
+
+def test_pages_are_found() -> None:
+    names = {name_of(page) for page in PAGES}
+    assert {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/index.md", "docs/api/index.md"} <= names
+    assert sum(counts().values()) > 35, "the scan must find the blocks"
+
+
+def problems(text: str) -> list[str]:
+    """Code on a page that would not be run."""
+    found = list(blocks(text))
+    wrong = [f"line {b.line}: no language" for b in found if not b.language]
+    wrong += [f"line {b.line}: {b.language}" for b in found if b.language and b.language not in RUN | SHOWN]
+    wrong += [
+        f"line {b.line}: code in {b.language}"
+        for b in found
+        if b.language in ("text", "console", "{eval-rst}") and CODE.search(b.code)
+    ]
+    included = [b.rest for b in found if b.language == "{literalinclude}"]
+    wrong += [f"{path} is not run" for path in included if not path.startswith("../examples/")]
+    outside = text
+    for block in found:
+        outside = outside.replace(block.code, "\n")
+    wrong += [
+        f"indented: {m[0].strip()}" for m in re.finditer(r"(?<=\n\n)    +\S.*", outside) if CODE.match(m[0])
+    ]
+    return wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_no_code_is_left_out(page: Path) -> None:
+    assert not problems(page.read_text(encoding="utf-8"))
+
+
+def test_the_scan_sees_what_is_left_out() -> None:
+    for text, expected in {
+        "```\nx\n```\n": "line 1: no language",
+        "```py\nx\n```\n": "line 1: py",
+        "```text\n>>> x\n```\n": "line 1: code in text",
+        "```{literalinclude} ../src/a.py\n```\n": "../src/a.py is not run",
+        "words:\n\n    import wellcal as wc\n": "indented: import wellcal as wc",
+        "- in a list:\n\n  ~~~python3\n  x\n  ~~~\n": "line 3: python3",
+    }.items():
+        assert problems(text) == [expected]
+    assert not problems("```python\nimport os\n```\n\n```text\nwords\n```\n")
+    with pytest.raises(ValueError, match="has no end"):
+        problems("```python\n")
+
+
+def test_blocks_run_and_print_what_is_shown() -> None:
+    """All of them: each page says how many it has run."""
+    wanted = counts()
+    done = run_python("-W", "error::RuntimeWarning", RUNNER, *wanted)
+    assert dict(line.rsplit(" ", 1) for line in done.stdout.splitlines()) == {
+        name: str(count) for name, count in wanted.items()
+    }
+
+
+def test_a_block_that_fails_is_noticed(tmp_path: Path) -> None:
+    pages = {
+        "raises": "```python\n1 / 0\n```\n",
+        "prints": "```python\nprint('one')\n```\n\n```text\ntwo\n```\n",
+        "shows": "```python\n'one'\n```\n\n```text\n'two'\n```\n",
+        "names": "```{doctest}\n>>> nothing\n```\n",
+        "example": "```{doctest}\n>>> 1 + 1\n3\n```\n",
+    }
+    for name, text in pages.items():
+        (tmp_path / f"{name}.md").write_text(text)
+    (tmp_path / "good.md").write_text(
+        "```python\nx = 1\nx\n```\n\n```text\n1\n```\n\n```python\nassert x == 1\n```\n"
+    )
+    done = run_python(RUNNER, *(str(page) for page in sorted(tmp_path.iterdir())), expect=1)
+    assert done.stdout == f"{tmp_path}/good.md 2\n"
+    assert done.stderr.count("Error:") >= len(pages)
