@@ -138,6 +138,9 @@ def test_processes_leave_interruptions_to_the_parent_and_run_one_thread(monkeypa
     with worker_pool(1) as pool:
         assert pool.submit(signal.getsignal, signal.SIGINT).result() == signal.SIG_IGN
         assert pool.submit(os.getenv, "OMP_NUM_THREADS").result() == "1"
+        # Also before they could say so themselves, while they import what they need.
+        assert signal.SIGINT in pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, []).result()
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
     assert "OMP_NUM_THREADS" not in os.environ
 
 

@@ -39,7 +39,8 @@ def test_false_statements_about_calibrated_models(family):
             pred = FAMILIES[family](rng, 40)
             y = pred.sample(rng)
         found = witness(y, pred, 10, segments=rng.integers(0, 3, 40), rng=rng, **OPTIONS)
-        outside = (found.values < found.low) | (found.values > found.high)
+        room = 1e-9 * (found.high - found.low)  # the set at the edge of the band may be the observed one
+        outside = (found.values < found.low - room) | (found.values > found.high + room)
         assert np.array_equal(outside, found.pvalues <= ALPHA)
         return {"statements": bool(found.statements), "band": bool((found.pvalues <= ALPHA).any())}
 
