@@ -10,7 +10,7 @@ from scipy import special
 from wellcal._arrays.domains import positive
 from wellcal._arrays.linalg import checked_cholesky, log_determinant, solve_lower
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
-from wellcal._arrays.parameters import common_library, same_dtype
+from wellcal._arrays.parameters import common_library_of, same_dtype
 from wellcal._arrays.special import elementwise, positive_power, quiet
 from wellcal.predictions.base import Predictions, nonempty
 from wellcal.predictions.fields import Parameter, checked_parameters, derived, family, parameter
@@ -87,7 +87,7 @@ class PowerExponential(Predictions):
         if self.cov is None:
             self.check_parameters("loc", "scale", "shape")
         else:
-            like = common_library(self.loc, self.cov, self.shape)
+            like = common_library_of(loc=self.loc, cov=self.cov, shape=self.shape)
             given = {"loc": self.loc, "shape": self.shape}
             loc, shape = checked_parameters(given, _OF_VECTORS, like=like).values()
             cov, chol = checked_cholesky(self.cov, "cov", loc)

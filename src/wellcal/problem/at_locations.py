@@ -41,7 +41,7 @@ from wellcal.expectations.plans import Notes, plan
 from wellcal.expectations.rules.elements import Points
 from wellcal.kernels.base import Kernel, Radial, Scale, TargetKernel, Tensor
 from wellcal.kernels.matrix import contains_callable, label_matrix, values_matrix
-from wellcal.kernels.targets import Joint
+from wellcal.kernels.targets import Joint, check_returned
 from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.batches import concatenate
 from wellcal.problem.locations import Locations, as_locations
@@ -370,10 +370,7 @@ class _JointTerm:
     def evaluate(self, predictions: Predictions, points: Array) -> Array:
         """The user's function, whose result is checked."""
         values = self.kernel.function(predictions, points, self.at, self.points)
-        shape = (len(predictions), len(self.at))
-        if tuple(np.shape(values)) != shape:
-            raise ValueError(f"{self.kernel!r} returned shape {np.shape(values)}, expected {shape}")
-        return values
+        return check_returned(self.kernel, values, (len(predictions), len(self.at)))
 
 
 _Term = _TensorTerm | _JointTerm
