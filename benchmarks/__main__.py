@@ -53,6 +53,7 @@ STUDIES = (
     "type1",
     "power",
     "paper-tests",
+    "hard",
     "measures",
     "compare",
     "witness",

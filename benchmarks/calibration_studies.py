@@ -20,8 +20,8 @@ from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
 
 ONE_THREAD = Tiled(threads=1)
 PAPER_KERNEL = ExpDistance(Wasserstein()) @ Gaussian()
-EXACT_METHODS = ("exact", "aggregated", "regularised", "auto")
-UNTIED = ("exact",)
+EXACT_METHODS = ("exact", "aggregated", "regularised", "cme", "auto")
+UNTIED = ("exact", "cme")
 RESAMPLES = 199
 NULL_RESAMPLES = 99  # as exact as more of them
 

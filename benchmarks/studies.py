@@ -13,6 +13,7 @@ import numpy as np
 from scipy import stats
 
 ALPHA = 0.05
+_EXPECTED = "with n_resamples|p = .* is the smallest|n SKCE_u is carried"  # warnings
 SEED = 20261115  # fixed before the first run
 
 Draw = Callable[[int, np.random.Generator], Any]
@@ -109,4 +110,4 @@ def _one_thread() -> None:
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(1)
-    warnings.filterwarnings("ignore", message="with n_resamples|p = .* is the smallest")
+    warnings.filterwarnings("ignore", message=_EXPECTED)

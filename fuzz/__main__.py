@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from wellcal._arrays.commands import run_module
+
+    run_module("fuzz.__main__")
+
 import argparse
 import resource
-import sys
 import time
 import traceback
 from collections import Counter
@@ -54,7 +58,3 @@ def repeat(number: int, seed: int) -> int:
     except Exception:
         traceback.print_exc()
     return 1 if found.fault else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

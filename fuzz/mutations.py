@@ -105,6 +105,20 @@ def _pandas(x: Any, rng: np.random.Generator) -> Any:
     )
 
 
+def _of_functions(value: Any) -> Any:
+    """A kernel whose functions return a value, whatever they are given."""
+    by_hand = wc.kernels.Callable(lambda a, b: value)
+    return by_hand @ by_hand
+
+
+def _inside(x: Any, rng: np.random.Generator) -> Any:
+    """A pair, one part of which is wrong."""
+    parts = list(x) if isinstance(x, tuple) and x else [0.5, 0.5]
+    k = int(rng.integers(len(parts)))
+    parts[k] = mutated(parts[k], rng)
+    return tuple(parts)
+
+
 CONSTANTS: list[Any] = [
     None, True, False, 0, 1, -1, 2, 3, 7, 2.5, 0.5, -0.5, math.nan, math.inf, -math.inf, 1e300, -1e300,
     1e-320, 10**9, 10**12, -(10**9), 10**400, 1j, "", "abc", "auto", "nan", b"x", [], (), {}, [[]],
@@ -134,6 +148,13 @@ MADE: list[Mutation] = [
     lambda x, rng: wc.kernels.Gaussian(),
     lambda x, rng: wc.kernels.Wasserstein(),
     lambda x, rng: wc.kernels.ExpDistance(wc.kernels.Wasserstein()) @ wc.kernels.Gaussian(),
+    lambda x, rng: _of_functions("text"),
+    lambda x, rng: _of_functions(None),
+    lambda x, rng: _of_functions(math.nan),
+    lambda x, rng: _of_functions(np.zeros(3)),
+    lambda x, rng: _of_functions(1.0),
+    lambda x, rng: wc.kernels.Joint(lambda *args: "text"),
+    lambda x, rng: wc.kernels.Joint(lambda *args: np.zeros((2, 2))),
     lambda x, rng: lambda *args, **kwargs: "text",
     lambda x, rng: lambda *args, **kwargs: None,
     lambda x, rng: lambda *args, **kwargs: math.nan,
@@ -211,6 +232,8 @@ CHANGED: list[Mutation] = [
 def mutated(x: Any, rng: np.random.Generator) -> Any:
     """Another value in the place of one that is right."""
     kind = rng.random()
+    if isinstance(x, tuple) and rng.random() < 0.5:
+        return _inside(x, rng)
     if isinstance(x, np.ndarray) or kind < 0.35:
         changes = CHANGED if kind < 0.7 else None
         if changes is not None:

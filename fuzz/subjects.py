@@ -61,7 +61,8 @@ _OTHER_WORDS = {
     "pred_a": {"predictions", "cases"},
     "pred_b": {"predictions", "cases"},
     "reference": {"predictions"},
-    "obj": {"predictions", "loc", "mu", "sigma", "distribution", "distributions", "list", "probs"},
+    "obj": {"predictions", "probs", "loc", "scale", "cov", "mu", "sigma", "distribution", "distributions"}
+    | {"list"},
     "P": {"predictions"},
     "kernel": {"kernels"},
 }

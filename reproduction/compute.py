@@ -7,6 +7,11 @@ to.
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from wellcal._arrays.commands import run_module
+
+    run_module("reproduction.compute")
+
 import argparse
 import time
 from pathlib import Path
@@ -14,6 +19,7 @@ from pathlib import Path
 from reproduction.catalogue import EXPERIMENTS
 from reproduction.run import Run, machine_of, results_folder
 from reproduction.schedule import worker_pool
+from reproduction.store import StoreError
 from reproduction.tasks import Settings
 
 
@@ -30,17 +36,20 @@ def main(arguments: list[str] | None = None) -> None:
     if unknown:
         parser.error(f"{', '.join(sorted(unknown))}: not one of {', '.join(EXPERIMENTS)}")
     settings = Settings(given.seed, given.quick)
-    machine_of(results_folder(settings, given.out))
-    with worker_pool(given.workers) as pool:
-        for name in given.experiments or EXPERIMENTS:
+    try:
+        _compute(given.experiments or list(EXPERIMENTS), settings, given.out, given.workers)
+    except StoreError as error:
+        parser.exit(2, f"{error}\n")
+
+
+def _compute(names: list[str], settings: Settings, out: Path, workers: int | None) -> None:
+    machine_of(results_folder(settings, out))
+    with worker_pool(workers) as pool:
+        for name in names:
             begin = time.perf_counter()
-            run = Run(EXPERIMENTS[name], settings, given.out)
+            run = Run(EXPERIMENTS[name], settings, out)
             _, seconds = run.compute(pool)
             wall = time.perf_counter() - begin
             print(
                 f"{name}: {len(run.tasks)} tasks, {seconds:.0f} s on one core, {wall:.0f} s now", flush=True
             )
-
-
-if __name__ == "__main__":
-    main()

@@ -12,9 +12,10 @@ import wellcal
 from reproduction.catalogue import Experiment
 from reproduction.page.machine import describe_machine
 from reproduction.schedule import Advance, run_tasks, total_cost
-from reproduction.store import Store, write_through
+from reproduction.store import Store, StoreError, write_through
 from reproduction.tasks import Settings, Task
 from reproduction.verdict import Verdict, judge
+from wellcal._arrays.schema import mapping, parse_json, reading, text
 
 _FORMAT = 2
 """Number of the form of records: files of another form are refused."""
@@ -94,7 +95,8 @@ class Run:
         verdict, problems = None, self.experiment.problems(summary) if self.experiment.problems else []
         if self.experiment.label is not None:
             name, quick = self.experiment.name, self.settings.quick
-            verdict = judge(name, summary.numbers, self.experiment.label, quick=quick)
+            group = self.experiment.group
+            verdict = judge(name, summary.numbers, self.experiment.label, quick=quick, group=group)
             problems = [*problems, *verdict.problems]
         return Finished(self.experiment, summary, seconds, verdict, problems)
 
@@ -109,4 +111,12 @@ def machine_of(folder: Path) -> dict[str, str]:
     path = folder / "machine.json"
     if not path.exists():
         write_through(path, json.dumps(describe_machine(), indent=1).encode())
-    return json.loads(path.read_text(encoding="utf-8"))
+    try:
+        with reading("the description of a machine", path.name):
+            return _facts(parse_json(path.read_bytes()), "it")
+    except ValueError as error:
+        raise StoreError(f"{error}; delete the file to have it written anew") from None
+
+
+def _facts(plain: Any, name: str) -> dict[str, str]:
+    return {key: text(value, key) for key, value in mapping(plain, name).items()}

@@ -15,6 +15,10 @@ from typing import Any
 
 from reproduction.tasks import Record
 from wellcal._arrays.files import locked, naming, write_whole
+from wellcal._arrays.schema import Schema, mapping, number, parse_json, reading, text
+
+_FIRST = Schema({"settings": mapping})
+_RECORD = Schema({"key": text, "seconds": number(least=0.0), "record": mapping})
 
 
 class StoreError(ValueError):
@@ -69,15 +73,14 @@ class Store:
         content = self.path.read_bytes()
         complete = content.rfind(b"\n") + 1
         lines = content[:complete].splitlines()
-        for number, line in enumerate(lines, start=1):
+        for count, line in enumerate(lines, start=1):
             try:
-                entry = json.loads(line)
-            except ValueError:
-                raise StoreError(
-                    f"{self.path.name}: line {number} is not JSON; delete the file to start anew"
-                ) from None
-            if number == 1:
-                self._check_settings(entry.get("settings"), settings)
+                with reading("a line of results", f"{self.path.name}, line {count},"):
+                    entry = (_FIRST if count == 1 else _RECORD)(parse_json(line))
+            except ValueError as error:
+                raise StoreError(f"{error}; delete the file to start anew") from None
+            if count == 1:
+                self._check_settings(entry["settings"], settings)
             else:
                 self.records[entry["key"]] = entry["record"]
                 self.seconds[entry["key"]] = entry["seconds"]

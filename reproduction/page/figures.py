@@ -14,7 +14,8 @@ from reproduction.page.displays import Curve, CurvesDisplay, DensityDisplay, Pro
 from reproduction.store import write_through
 from wellcal.displays import COLOURS, CYCLE, MARKERS, QuantileCalibrationDisplay, style
 
-_PUBLISHED = "published"
+_PUBLISHED = {"published": "o"}
+_PUBLISHED_BOTH = {"published mean": "o", "published ensemble": "s"}
 
 
 def save(figure: Any, folder: Path, name: str) -> None:
@@ -32,21 +33,21 @@ def _subplots(rows: int, columns: int, size: tuple[float, float], **options: Any
         return pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, **options)
 
 
-def _legend(figure: Any, ax: Any, *, columns: int = 1, open_markers: bool = False, where: str) -> None:
-    """One legend for the whole figure, from the curves of `ax`."""
+def _legend(
+    figure: Any, ax: Any, *, columns: int = 1, open_markers: dict[str, str] = _PUBLISHED, where: str
+) -> None:
+    """One legend for the whole figure, from the curves of `ax`, and open markers by name."""
     with style():
         handles, labels = ax.get_legend_handles_labels()
-        if open_markers:
-            handles.append(_open_marker())
-            labels.append(_PUBLISHED)
-        figure.legend(handles, labels, loc=where, ncols=columns)
+        handles += [_open_marker(marker) for marker in open_markers.values()]
+        figure.legend(handles, [*labels, *open_markers], loc=where, ncols=columns)
 
 
-def _open_marker() -> Any:
+def _open_marker(marker: str) -> Any:
     from matplotlib.lines import Line2D
 
     grey = COLOURS["grey"]
-    return Line2D([], [], linestyle="", marker="o", color=grey, markersize=9, markerfacecolor="none")
+    return Line2D([], [], linestyle="", marker=marker, color=grey, markersize=9, markerfacecolor="none")
 
 
 def _cases_axis(ax: Any, sizes: list[int]) -> None:
@@ -147,7 +148,7 @@ def _estimators_figure(summary: estimators.Summary, model: str, d: int) -> Any:
     _log_axis(axes[1, 1].xaxis, "s")
     with style():
         figure.suptitle(f"{model} model, d = {d}", fontsize=11)
-    _legend(figure, axes[0, 0], columns=5, open_markers=True, where="outside lower center")
+    _legend(figure, axes[0, 0], columns=5, where="outside lower center")
     return figure
 
 
@@ -193,8 +194,8 @@ def _tests_figure(summary: decisions.Summary, d: int) -> Any:
                 if (model, d, n, name) in summary.cells
             }
             look: Any = {
-                "colour": CYCLE[index % len(CYCLE)],
-                "marker": MARKERS[index % len(MARKERS)],
+                "colour": (*CYCLE, COLOURS["grey"])[index],
+                "marker": (*MARKERS, "*")[index],
                 "line": "-" if index < len(published.TESTS) else ":",
             }
             by_cases.append(_test_curve(summary, model, d, name, text, look))
@@ -210,7 +211,7 @@ def _tests_figure(summary: decisions.Summary, d: int) -> Any:
     _log_axis(axes[1, 1].xaxis, "s")
     with style():
         figure.suptitle(f"d = {d}", fontsize=11)
-    _legend(figure, axes[0, 0], open_markers=True, where="outside right center")
+    _legend(figure, axes[0, 0], where="outside right center")
     return figure
 
 
@@ -279,6 +280,7 @@ def _friedman_figure(
             # By the published formula, where there are two: markers belong to it.
             ensemble = found.ensembles.get("published formula", found.ensembles["ensemble"])[kept]
             look: Any = {"colour": _ENSEMBLE_COLOURS[data], "marker": "", "published": ensembles}
+            look["open_marker"] = _PUBLISHED_BOTH["published ensemble"]
             curves += [
                 Curve(x, values.mean(axis=1), f"models, {name}", *band, means, _MODEL_COLOURS[data], ""),
                 Curve(x, ensemble, f"ensemble, {name}", **look),
@@ -288,7 +290,7 @@ def _friedman_figure(
         ax.set_xlim(*span)
     for ax in axes[-1]:
         ax.set_xlabel("iteration")
-    _legend(figure, axes[0, 0], columns=5, open_markers=True, where="outside lower center")
+    _legend(figure, axes[0, 0], columns=3, open_markers=_PUBLISHED_BOTH, where="outside lower center")
     return figure
 
 
@@ -343,9 +345,10 @@ def _ensembles_figure(summary: friedman.Summary) -> Any:
         for index, (name, text) in enumerate(texts.items()):
             look: Any = {"colour": CYCLE[index], "marker": "", "line": _ENSEMBLE_LINES[name]}
             compared = known if name == "published formula" else None
+            look["open_marker"] = _PUBLISHED_BOTH["published ensemble"]
             curves.append(Curve(x, found.ensembles[name][kept], text, published=compared, **look))
         title = f"{statistic}, {_DATA_NAMES[data]} data"
         CurvesDisplay(curves, xlabel="iteration", title=title, xscale="log", yscale="log").plot(ax)
         _log_axis(ax.yaxis)
-    _legend(figure, axes[0, 0], columns=5, open_markers=True, where="outside lower center")
+    _legend(figure, axes[0, 0], columns=3, open_markers=_PUBLISHED_BOTH, where="outside lower center")
     return figure

@@ -51,8 +51,26 @@ def overview(verdict: Verdict) -> list[str]:
             they could not fail: {"; ".join(_grouped(verdict, ranking.left_out))}.
             """
         )
-    return lines
+    return lines + _outside(list(ranking.compared.values()))
 
 
 def _grouped(verdict: Verdict, keys: list[Any]) -> list[str]:
-    return [verdict.label(key) for key in keys]
+    """Names of numbers, those that differ in their last part only in one."""
+    groups: dict[str, list[str]] = {}
+    for key in keys:
+        head, _, tail = verdict.label(key).rpartition(", ")
+        groups.setdefault(head, []).append(tail)
+    return [f"{head}, {', '.join(tails)}" if head else ", ".join(tails) for head, tails in groups.items()]
+
+
+def _outside(found: list[Placed]) -> list[str]:
+    """Numbers beyond all repeats: some are to be expected."""
+    repeats = found[0].count
+    beyond = sum(cell.below in (0.0, float(repeats)) for cell in found)
+    expected = 2.0 * len(found) / (repeats + 1.0)
+    return paragraph(
+        f"""
+        {beyond} of them lie{"s" * (beyond == 1)} below or above all {repeats} repeats, where
+        {len(found)} × 2 / {repeats + 1} = {expected:.1f} are expected of one more repeat.
+        """
+    )

@@ -73,6 +73,30 @@ def test_damage_in_the_middle_is_not_passed_over(tmp_path):
         Store(path, SETTINGS)
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"[]", "it must be a dictionary"),
+        (b"{}", "key is missing"),
+        (b'{"key": 3, "seconds": 0, "record": {}}', "key must be a text, found 3"),
+        (b'{"key": "b", "seconds": -1, "record": {}}', "seconds must be a number of at least 0, found -1"),
+        (b'{"key": "b", "seconds": NaN, "record": {}}', "seconds must be"),
+        (b'{"key": "b", "seconds": 0, "record": 5}', "record must be a dictionary, found 5"),
+        (b"\xff", "it is not UTF-8"),
+        (b"[" * 100_000, "it is nested too deeply"),
+    ],
+)
+def test_lines_that_are_no_results_are_named(tmp_path, line, message):
+    path = tmp_path / "x.jsonl"
+    with Store(path, SETTINGS) as store:
+        store.add("a", {})
+    before = path.read_bytes() + line + b"\n"
+    path.write_bytes(before)
+    with pytest.raises(StoreError, match=rf"x\.jsonl, line 3, is not .*{message}.*; delete the file"):
+        Store(path, SETTINGS)
+    assert path.read_bytes() == before
+
+
 def test_what_is_not_a_number_cannot_be_stored(tmp_path):
     with (
         Store(tmp_path / "x.jsonl", SETTINGS) as store,

@@ -12,7 +12,7 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 
-from wellcal._arrays.checks import real_number
+from wellcal._arrays.checks import numeric_array, real_number
 from wellcal._arrays.namespaces import is_array, run_jax_hooks
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
@@ -71,7 +71,7 @@ def skce_loss(
     """
     check_training_options(estimator, block_size)
     check_truth_first(y)
-    factor: Any = weight if is_array(weight) else real_number(weight, "weight")
+    factor: Any = numeric_array(weight, "weight") if is_array(weight) else real_number(weight, "weight")
     if is_array(factor) and factor.ndim != 0:
         raise TypeError(f"weight must be a number, found an array of shape {tuple(factor.shape)}")
     estimate = skce(
@@ -82,6 +82,8 @@ def skce_loss(
         block_size=block_size,
         expectations=expectations,
     )
+    if not isinstance(estimate.value, (float, jax.Array)):
+        raise TypeError(f"pred must be made of JAX's arrays, found {type(estimate.value).__name__}")
     return factor * jnp.asarray(estimate.value)  # pyright: ignore[reportUnknownMemberType]  # JAX leaves it open
 
 

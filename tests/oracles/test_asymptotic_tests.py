@@ -22,6 +22,8 @@ from wellcal.hypotests.traces import exact_trace, hutchinson_trace
 from wellcal.kernels import paper_kernel
 from wellcal.problem.problem import prepare_checked
 
+from ..statistical.designs import check_counts, check_mean, check_same
+
 SEED = 7
 SMALL_TILES = Tiled(tile=(5, 3), threads=2)  # several tiles, on and off the diagonal
 
@@ -105,9 +107,9 @@ def test_counts_are_of_draws_with_replacement() -> None:
     counts = draw_counts(np.random.default_rng(0), 50, 2000)
     assert counts.shape == (2000, 50)
     assert np.all(counts.sum(axis=1, dtype=int) == 50)
-    frequencies = np.bincount(counts.ravel(), minlength=6)[:6] / counts.size
-    errors = np.sqrt(frequencies / counts.size)
-    assert np.all(np.abs(frequencies - stats.binom.pmf(np.arange(6), 50, 1 / 50)) < 5 * errors)
+    found = np.bincount(np.minimum(counts[:, 0], 4), minlength=5)
+    expected = 2000 * np.append(stats.binom.pmf(np.arange(4), 50, 1 / 50), stats.binom.sf(3, 50, 1 / 50))
+    check_counts("counts of draws with replacement", found, expected, find=0.2)
 
 
 @pytest.mark.parametrize("signs", ["rademacher", "normal"])
@@ -207,10 +209,10 @@ def test_sums_of_chi_squares_have_the_cumulants_of_their_law(degrees: int) -> No
     # Cumulant r of a chi-square variate with s degrees of freedom is 2^(r - 1) (r - 1)! s.
     variance = 2 * np.sum(weights**2) / degrees
     third = 8 * np.sum(weights**3) / degrees**2
-    assert abs(drawn.mean()) < 5 * math.sqrt(variance / count)
+    name = "moments of sums of chi-squares"
+    check_mean(name, drawn, 0.0, find=0.05 * math.sqrt(variance))
     for power, expected in ((2, variance), (3, third)):
-        powers = drawn**power
-        assert abs(powers.mean() - expected) < 5 * powers.std() / math.sqrt(count)
+        check_mean(name, drawn**power, expected, find=0.2 * expected)
 
 
 def test_spectrum_agrees_with_simulation_from_normal_features() -> None:
@@ -221,7 +223,7 @@ def test_spectrum_agrees_with_simulation_from_normal_features() -> None:
     direct = np.einsum("ri,ij,rj->r", g, h, g, optimize=True) - np.trace(h)
     outcome = Spectrum().run(setup)
     assert outcome.null is not None
-    assert stats.ks_2samp(outcome.null, direct).pvalue > 1e-4
+    check_same("spectrum by simulation", outcome.null, direct, find=0.04)
 
 
 # -- cumulants ------------------------------------------------------------------------------------
@@ -269,7 +271,7 @@ def test_hutchinson_finds_the_trace_within_its_error() -> None:
     deviations = np.array([(f.triples - exact.triples) / exact.triples for f in found])
     errors = np.array([(f.error or 0.0) / exact.triples for f in found])
     assert deviations.std() > 1e-4  # a case in which something is left to chance
-    assert abs(deviations.mean()) < 4 * deviations.std() / math.sqrt(len(found))
+    check_mean("random traces", deviations, 0.0, find=1.1 * deviations.std())
     assert 0.6 < math.sqrt(np.mean(errors**2)) / deviations.std() < 1.6
 
 

@@ -11,9 +11,10 @@ from scipy import signal, stats
 
 import wellcal as wc
 from wellcal import kernels as k
-from wellcal.expectations import count_plan, lattice
-from wellcal.expectations.count_basis import count_basis
-from wellcal.expectations.lattice import gauss_rule, lattice_of, polynomials, windows
+from wellcal.expectations import continuations, count_plan
+from wellcal.expectations.continuations import windows
+from wellcal.expectations.count_basis import representatives_of
+from wellcal.expectations.lattice import gauss_rule, lattice_of, polynomials
 from wellcal.problem.problem import prepare
 
 MEANS = np.array([0.0, 0.3, 7.0, 150.0, 1000.0])
@@ -131,12 +132,12 @@ def test_representatives_stand_for_all(family: str) -> None:
     P: Any = wc.Poisson(means)
     if family != "Poisson":
         P = wc.NegativeBinomial(means, float(family.split()[1]))
-    assert count_basis(P) is not None
+    assert representatives_of(P) is not None
     some = np.linspace(0, 1199, 12).astype(int)
     p = table(P[some], 60_000)
     for scale in (0.7, 4.0, 200.0):
         kernel = k.Gaussian(scale)
-        scheme = count_plan.count_plan(kernel, [P])
+        scheme = count_plan.plan_of_counts(kernel, [P])
         assert scheme is not None
         rows = scheme.rows([(1.0, P)])
         found = scheme.form(rows, rows).tile(P.ops, rows, rows)[np.ix_(some, some)]
@@ -152,8 +153,8 @@ def test_a_family_of_ones_own_has_neither_nodes_between_counts_nor_representativ
             return 2.0 * super().log_prob(y)
 
     batch = Doubled(np.linspace(1.0, 900.0, 300))
-    assert lattice.CONTINUATIONS.find(Doubled) is None
-    assert count_basis(batch) is None
+    assert continuations.CONTINUATIONS.find(Doubled) is None
+    assert representatives_of(batch) is None
     found = lattice_of([batch])
     assert found is not None
     assert found.lattice.dense
@@ -170,7 +171,7 @@ def test_products_are_short_for_means_up_to_a_thousand(dispersion: float | None,
     rng = np.random.default_rng(0)
     means = np.exp(rng.uniform(np.log(0.5), np.log(1000.0), 2000))
     P = wc.Poisson(means) if dispersion is None else wc.NegativeBinomial(means, dispersion)
-    scheme = count_plan.count_plan(k.Gaussian(10.0), [P])
+    scheme = count_plan.plan_of_counts(k.Gaussian(10.0), [P])
     assert scheme is not None
     assert scheme.size <= longest
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 import threading
 from pathlib import Path
@@ -13,11 +14,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # benchmarks are not part of the installed package
 
-from benchmarks import competitors, peak, results, scalar_loop, skce_speed, timing  # noqa: E402
+from benchmarks import competitors, peak, results, scalar_loop, skce_speed, studies, timing  # noqa: E402
 from benchmarks.__main__ import main  # noqa: E402
 from benchmarks.cases import Case, ClassCase, NormalCase  # noqa: E402
 from benchmarks.results import Section  # noqa: E402
-from benchmarks.settings import QUICK  # noqa: E402
+from benchmarks.settings import FULL, QUICK  # noqa: E402
 
 CASES = [
     NormalCase(2),
@@ -161,3 +162,21 @@ def test_command_line_explains_itself(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         main(["--help"])
     assert "--quick" in capsys.readouterr().out
+
+
+def test_every_study_has_two_thousand_data_sets():
+    """One number for all of them, which no study cuts down."""
+    assert FULL.data_sets >= 2000
+    assert all(getattr(FULL, name) >= FULL.data_sets for name in vars(FULL) if name.endswith("_sets"))
+    for path in (ROOT / "benchmarks").glob("*.py"):
+        assert not re.search(r"_sets\s*//|min\(.*_sets|_sets, \d", path.read_text()), path.name
+
+
+def test_studies_do_not_depend_on_the_number_of_processes():
+    alone, shared = (studies.simulate(("same",), drawn, 7, workers) for workers in (1, 2))
+    assert alone == shared
+    assert len(set(alone)) == 7
+
+
+def drawn(for_data: np.random.Generator, for_tests: np.random.Generator) -> float:
+    return float(for_data.random() + for_tests.random())

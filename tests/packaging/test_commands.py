@@ -14,7 +14,15 @@ import pytest
 from wellcal._arrays.commands import run_command, sentence
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ["wellcal", "wellcal.demo", "reproduction", "benchmarks", "benchmarks.regression"]
+COMMANDS = [
+    "wellcal",
+    "wellcal.demo",
+    "reproduction",
+    "reproduction.compute",
+    "benchmarks",
+    "benchmarks.regression",
+    "fuzz",
+]
 """Everything that is run with ``python -m``."""
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -39,7 +47,7 @@ def started(*arguments: str, path: Path | None = None, **options: object) -> sub
 
 def test_all_commands_are_here() -> None:
     """A module of the repository that is run calls its ``main`` through `run_module`."""
-    roots = [ROOT / "src" / "wellcal", ROOT / "reproduction", ROOT / "benchmarks"]
+    roots = [ROOT / "src" / "wellcal", *(ROOT / name for name in ("reproduction", "benchmarks", "fuzz"))]
     ends = {
         ".".join(path.relative_to(ROOT / "src" if "src" in path.parts else ROOT).with_suffix("").parts)
         for root in roots

@@ -29,7 +29,7 @@ from scipy import stats
 BUDGET = 1e-3
 """Probability of a false alarm in one run of all tests."""
 
-SHARE = 5e-6
+SHARE = 3e-6
 """That of each check."""
 
 POWER = 0.9
@@ -161,10 +161,10 @@ class Line(NamedTuple):
 
 CHECKS: dict[str, Line] = {
     "the tool": Line(4),
-    # The rate of an exact test is at most alpha, and 2 alpha is found.
-    "exact tests, each family": Line(24, Rate(0.2)),
-    "exact tests, all families": Line(4, Rate(0.05)),
-    "exact tests are not cautious": Line(4, Rate(0.56, 0.75)),
+    # The rate of an exact test is at most alpha. Found is what twice alpha gives where p-values tie: less.
+    "exact tests, each family": Line(30, Rate(0.2, 0.39)),
+    "exact tests, all families": Line(5, Rate(0.05, 0.088)),
+    "exact tests are not cautious": Line(5, Rate(0.56, 0.75)),
     "cme of few effective cases, each": Line(6, Rate(0.2)),
     "cme of few effective cases, all": Line(1, Rate(0.05)),
     # The largest rate of misses that is wanted, and twice that or half the way to none found.
@@ -175,24 +175,24 @@ CHECKS: dict[str, Line] = {
     "power of auto: shift, d = 1": Line(1, Rate(0.12)),
     "power of auto: shift, d = 10": Line(1, Rate(0.5, 0.75)),
     # What is known of tests that are not exact, with the error of knowing it, and 2 alpha.
-    "asymptotic tests": Line(7, Rate(0.065, 0.1)),
-    "asymptotic tests, others": Line(2, Rate(0.21, 0.33)),
-    "three cumulants": Line(2, Rate(0.065, 0.1)),
+    "asymptotic tests": Line(7, Rate(0.062, 0.09)),
+    "asymptotic tests, at 0.2": Line(9, Rate(0.23, 0.365)),
+    "three cumulants": Line(2, Rate(0.065, 0.095)),
     "three cumulants are not cautious": Line(2, Rate(0.83, 0.9)),
-    "comparison, equal errors": Line(1, Rate(0.06, 0.1)),
+    "comparison, equal errors": Line(1, Rate(0.06, 0.095)),
     "comparison is not cautious": Line(1, Rate(0.56, 0.75)),
-    "comparison, both calibrated": Line(1, Rate(0.1)),
+    "comparison, both calibrated": Line(1, Rate(0.4, 0.6)),
     "comparison, missed differences": Line(1, Rate(0.1)),
-    "witness, false statements": Line(8, Rate(0.1)),
+    "witness, false statements": Line(8, Rate(0.1, 0.19)),
     "witness is not cautious": Line(8, Rate(0.92, 0.97)),
-    "witness, false beside true": Line(1, Rate(0.1)),
+    "witness, false beside true": Line(1, Rate(0.13, 0.3)),
     "witness, missed segments": Line(1, Rate(0.1)),
     "monitor, false alarms": Line(3, Rate(0.2)),
     "monitor, fair bets over many steps": Line(3),
     "monitor, e-value at a fixed time": Line(3),
     "monitor, fair bets": Line(3),
     "monitor, missed shifts": Line(2, Rate(0.1)),
-    "recalibration, all folds": Line(1, Rate(0.2, 0.36)),
+    "recalibration, all folds": Line(1, Rate(0.2, 0.34)),
     "recalibration, one fold": Line(1, Rate(0.24, 0.4)),
     "recalibration, missed before": Line(1, Rate(0.1)),
     "recalibration, missed after": Line(1, Rate(0.2)),
@@ -201,13 +201,25 @@ CHECKS: dict[str, Line] = {
     "coverage": Line(12),
     "bands: kolmogorov": Line(1, Rate(0.06, 0.12)),
     "bands: equal_precision": Line(1, Rate(0.1, 0.19)),
-    "intervals miss, n = 64": Line(1, Rate(0.0665, 0.127)),
-    "intervals miss, n = 256": Line(1, Rate(0.06, 0.114)),
+    "intervals miss, n = 64": Line(1, Rate(0.065, 0.11)),
+    "intervals miss, n = 256": Line(1, Rate(0.055, 0.097)),
     "debiased errors": Line(1),
     "fair scores": Line(1),
     "published errors": Line(12),
     "unbiased estimates": Line(13),
     "stated errors": Line(2),
+    # Elsewhere in the suite.
+    "counts of draws with replacement": Line(1),
+    "moments of sums of chi-squares": Line(6),
+    "spectrum by simulation": Line(1),
+    "random traces": Line(1),
+    "Hotelling's statistic": Line(1),
+    "widened locations": Line(2),
+    "sampling of scipy's families": Line(10),
+    "exchanged draws": Line(2),
+    "all sets of targets": Line(4),
+    "estimates from draws": Line(3),
+    "vectors by simulation": Line(64),
 }
 """All checks in the suite."""
 
@@ -346,6 +358,17 @@ def check_uniform(name: str, values: Any, *, find: float) -> None:
     distance = float(stats.kstest(values, "uniform").statistic)
     bound = uniform_bound(len(values))
     assert distance <= bound, f"{name}: off by {distance:.3g}, at most {bound:.3g} is chance"
+
+
+def check_same(name: str, a: Any, b: Any, *, find: float) -> None:
+    """Two samples of one size have one distribution; functions that are `find` apart are found."""
+    spend(name)
+    size = len(a) // 2  # as of one sample whose distribution is known
+    assert len(a) == len(b)
+    power = uniform_power(size, find)
+    assert power >= POWER, f"{name}: 2 x {len(a)} values find a departure of {find:.3g} at {power:.2f} only"
+    found = stats.ks_2samp(a, b)
+    assert found.pvalue >= SHARE, f"{name}: {found.statistic:.3g} apart, p = {found.pvalue:.1e}"
 
 
 def counts_power(expected: Any, find: float) -> float:

@@ -28,7 +28,9 @@ from benchmarks.studies import ALPHA, generators
 
 from .designs import CHECKS, check_rate, check_rates, rate_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:with n_resamples", "ignore:p = .* is the smallest")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:with n_resamples", "ignore:p = .* is the smallest", "ignore:n SKCE_u is carried"
+)
 ENGINE = Tiled(threads=1)
 HIGH = 0.2  # an error rate at which few data sets say much
 
@@ -47,7 +49,8 @@ def pvalues(key: tuple[Any, ...], r: int, draw: Any, tests: dict[str, dict[str, 
 
 # With fewer resamples the smallest of several p-values has many ties, which make its test cautious.
 EXACT = {
-    name: {"method": name, "n_resamples": 199} for name in ("exact", "aggregated", "regularised", "auto")
+    name: {"method": name, "n_resamples": 199}
+    for name in ("exact", "aggregated", "regularised", "auto", "cme")
 }
 CONTINUOUS = ("normals, d = 1", "normals, d = 10", SAMPLES)
 FAMILIES = (*CONTINUOUS, "Bernoulli", "Categorical, 10 classes", "Poisson")
@@ -167,27 +170,27 @@ ASYMPTOTIC: dict[str, dict[str, Any]] = {
     "spectrum": {"method": "spectrum", "n_resamples": 199},
     "gamma": {"method": "gamma"},
     "pearson": {"method": "pearson"},
+    "block of sqrt n": {"method": "block", "block_size": "sqrt"},
+    "consistency": {"method": "consistency", "n_resamples": 19},
 }
-OTHERS: dict[str, dict[str, Any]] = {
-    "block of sqrt n": {"method": "block", "block_size": "sqrt"},  # its rate at 0.05 is 0.03
-    "consistency": {"method": "consistency", "n_resamples": 19},  # slow
-}
+ONLY_HIGH = ("block of sqrt n", "consistency")  # whose rate at 0.05 is 0.03, and who is slow
 
 
-@pytest.mark.parametrize("name", [*ASYMPTOTIC, *OTHERS])
+@pytest.mark.parametrize("name", ASYMPTOTIC)
 def test_asymptotic_tests_err_as_often_as_is_known(name: str) -> None:
-    """In the paper's setting in one dimension: 0.043 to 0.057 at alpha = 0.05, 0.16 to 0.22 at 0.2."""
-    alpha, options = (ALPHA, ASYMPTOTIC[name]) if name in ASYMPTOTIC else (HIGH, OTHERS[name])
+    """In the paper's setting in one dimension, 3,000 data sets: 0.045 to 0.057 at alpha = 0.05, where halves
+    of p-values have 0.091 to 0.109, and 0.17 to 0.22 at 0.2, where they have 0.37 to 0.41.
+    """
     n = 16 if name == "consistency" else 64
 
-    def rejected(r: int) -> bool:
-        test = {name: {"kernel": PAPER_KERNEL, **options}}
-        found = pvalues(("asymptotic", name), r, lambda rng: synthetic("calibrated", 1, n, rng), test)
-        return found[name] <= alpha
+    @cache
+    def pvalue(r: int) -> float:
+        test = {name: {"kernel": PAPER_KERNEL, **ASYMPTOTIC[name]}}
+        return pvalues(("asymptotic", name), r, lambda rng: synthetic("calibrated", 1, n, rng), test)[name]
 
-    check_rate(
-        "asymptotic tests" if name in ASYMPTOTIC else "asymptotic tests, others", map(rejected, count())
-    )
+    check_rate("asymptotic tests, at 0.2", (pvalue(r) <= HIGH for r in count()))
+    if name not in ONLY_HIGH:
+        check_rate("asymptotic tests", (pvalue(r) <= ALPHA for r in count()))
 
 
 @pytest.mark.parametrize("d", [1, 10])

@@ -32,18 +32,24 @@ def comparison(kind, r, n_resamples=99):
 
 
 def test_size_with_equal_errors():
-    """At alpha = 0.05 a difference is claimed at most 0.06 of the time, and not at twice the rate."""
-    found = (comparison("equal", r, 39) for r in count())
-    check_rate("comparison, equal errors", (each.pvalue <= 0.05 for each in found))
-    found = (comparison("equal", r, 39) for r in count())
+    """At alpha = 0.05 a difference is claimed at most 0.06 of the time, and not at twice the rate.
+
+    That of the difference alone: with few resamples the tests of both models would hide it.
+    """
+    found = (comparison("equal", r, 9) for r in count())
+    check_rate("comparison, equal errors", (each.difference_pvalue <= 0.05 for each in found))
+    found = (comparison("equal", r, 9) for r in count())
     check_rate("comparison is not cautious", (each.difference_pvalue > 0.5 for each in found))
 
 
 def test_size_with_two_calibrated_models():
-    """One of two calibrated models is said to be wrong at most at twice alpha, and a difference is rare."""
+    """One of two calibrated models is said to be wrong at most at twice alpha, here 0.2."""
     found = (comparison("both calibrated", r) for r in count())
-    check_rate("comparison, both calibrated", (not each.degenerate for each in found))
-    assert all(c.pvalue >= min(1.0, 2.0 * min(t.pvalue for t in c.tests)) for c in some("both calibrated"))
+    check_rate("comparison, both calibrated", (min(t.pvalue for t in each.tests) <= 0.2 for each in found))
+    for each in some("both calibrated"):
+        smaller = min(test.pvalue for test in each.tests)
+        assert each.pvalue == max(each.difference_pvalue, min(1.0, 2.0 * smaller))
+        assert each.degenerate == (smaller > 0.05)
 
 
 def test_power_of_pairing():

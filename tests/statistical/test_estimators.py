@@ -68,7 +68,7 @@ def test_published_errors_of_a_calibrated_model(d, n):
         options = {"error": both, "size": REPEATS, "find": 0.6 * mean_error}
         check_value("published errors", float(error.mean()), mean_error, **options)
     for name in ("B = 2", "B = sqrt n", "unbiased"):
-        check_mean("unbiased estimates", ours[name], 0.0, find=0.43 * ours[name].std())
+        check_mean("unbiased estimates", ours[name], 0.0, find=0.45 * ours[name].std())
     assert ours["biased"].min() > 0.0
     assert ours["unbiased"].var() < ours["B = sqrt n"].var() < ours["B = 2"].var()
 
@@ -98,7 +98,7 @@ def test_estimates_under_a_fixed_alternative(n):
     # The variance of a variance estimate is about 2 / n of its square; both are estimates.
     options = {"size": REPEATS, "error": math.sqrt(2.0 * both), "find": 0.75}
     check_value("published errors", math.log(values.var(ddof=1) / variance), 0.0, **options)
-    check_mean("unbiased estimates", values, exact, find=0.43 * values.std())
+    check_mean("unbiased estimates", values, exact, find=0.45 * values.std())
     # The first-order variance leaves out a term of order 1 / n^2.
     stated, spread = studies.stated_and_found(found)
     options = {"size": REPEATS, "error": 1.0 / math.sqrt(2.0 * REPEATS), "find": 0.5, "slack": 2.0 / n}
@@ -111,7 +111,7 @@ def test_intervals_cover_at_their_known_rate(n):
     exact = studies.truth()
     name = f"intervals miss, n = {n}"
     assert rate_of(name).null == pytest.approx(1.0 - studies.COVERAGE[n] + 0.003)
-    assert rate_of(name).doubled == pytest.approx(2.0 * (1.0 - studies.COVERAGE[n]))
+    assert rate_of(name).doubled < 2.0 * (1.0 - studies.COVERAGE[n])
 
     def missed():
         rng = np.random.default_rng([51, n])

@@ -302,7 +302,7 @@ def test_wasserstein_needs_scalars_or_normals() -> None:
         distance(k.Wasserstein(), wc.Dirichlet(np.ones((2, 3))))
     with pytest.raises(TypeError, match="not available for Samples"):
         distance(k.Wasserstein(), wc.Samples(np.zeros((2, 3, 2))))
-    with pytest.raises(ValueError, match="order must be 1 or 2, found 3"):
+    with pytest.raises(ValueError, match="order must be a whole number between 1 and 2, found 3"):
         k.Wasserstein(3)
 
 

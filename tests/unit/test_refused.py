@@ -134,3 +134,20 @@ def test_tensors_without_values_in_memory(name: str) -> None:
     if name != "groups":
         with pytest.raises(TypeError, match=f"{name} must be real"):
             calls[name](dense + 0j)
+
+
+@pytest.mark.parametrize("sign", [-1.0, 0.0])
+def test_covariances_that_are_none(sign: float) -> None:
+    """A negative definite matrix is refused like a singular one, with its row."""
+    cov = np.stack([np.eye(2), sign * np.eye(2)])
+    with pytest.raises(ValueError, match="cov must be positive definite in row 1: its smallest eigenvalue"):
+        wc.MultivariateNormal(np.zeros((2, 2)), cov)
+
+
+def test_covariances_of_half_precision() -> None:
+    cov = np.stack([np.eye(2), 2.0 * np.eye(2)]).astype(np.float16)
+    pred = wc.MultivariateNormal(np.zeros((2, 2), np.float16), cov)
+    assert pred.chol.dtype == np.float32
+    np.testing.assert_allclose(
+        pred.log_prob(np.zeros((2, 2)))[1] - pred.log_prob(np.zeros((2, 2)))[0], -np.log(2.0), rtol=1e-6
+    )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -488,3 +490,40 @@ def test_a_monitor_does_not_undo_what_another_has_seen(tmp_path: Path) -> None:
     path.unlink()
     one.save(path)  # what is gone is written anew
     assert {file.name for file in tmp_path.iterdir()} == {"state.json", "other.json"}
+
+
+# Loads the state, says so, and saves it when its input ends.
+SECOND = """
+import sys
+import wellcal as wc
+
+monitor = wc.Monitor.load(sys.argv[1])
+print("loaded", flush=True)
+sys.stdin.read()
+try:
+    monitor.save(sys.argv[1])
+except OSError as error:
+    print(error)
+"""
+
+
+def test_two_processes_do_not_undo_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    ours = monitor()
+    ours.save(path)
+    command = [sys.executable, "-c", SECOND, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "loaded\n"
+        ours.update(Y[:2], PRED[:2])
+        ours.save(path)
+        assert "was changed by another process" in other.communicate()[0]
+    assert wc.Monitor.load(path).n_samples == N + 2
+
+
+def test_the_kernel_of_a_loss_is_checked() -> None:
+    from wellcal.torch import SKCELoss
+
+    loss = SKCELoss(kernel="first")
+    with pytest.raises(ValueError, match=r"this is not the state of an SKCELoss: .*kernel\.kind"):
+        loss.set_extra_state({"kind": "Nothing"})

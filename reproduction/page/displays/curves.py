@@ -26,6 +26,8 @@ class Curve:
         Values of others at the same points, drawn as open markers; not-a-number where there are none.
     colour, marker, line
         Looks; None takes the next of the common ones, and "" draws no marker.
+    open_marker
+        Marker of published values, where the curve itself has none.
     """
 
     x: ArrayLike
@@ -37,6 +39,7 @@ class Curve:
     colour: str | None = None
     marker: str | None = None
     line: str = "-"
+    open_marker: str = "o"
 
 
 @dataclass
@@ -104,6 +107,6 @@ class CurvesDisplay:
         self.ax_.plot(curve.x, curve.y, curve.line, color=colour, marker=marker, label=curve.label, zorder=3)
         if curve.published is not None:
             self.ax_.plot(
-                curve.x, curve.published, linestyle="", marker=marker or "o", color=colour, markersize=9,
-                markerfacecolor="none", markeredgewidth=1.0, zorder=4,
+                curve.x, curve.published, linestyle="", marker=marker or curve.open_marker, color=colour,
+                markersize=9, markerfacecolor="none", markeredgewidth=1.0, zorder=4,
             )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import Any, cast
 
@@ -27,6 +27,9 @@ from wellcal._arrays.namespaces import (
     namespace,
     to_numpy,
 )
+
+LEAST, MOST = 1e-152, 1e151
+"""Positive parameters lie between these, so that their squares are floating-point numbers."""
 
 
 def real_array(x: object, name: str, *, ndim: tuple[int, ...] = (1,), like: Array | None = None) -> Array:
@@ -66,7 +69,10 @@ def _floating(x: object, name: str, like: Array | None) -> Array:
     dtype = like.dtype if like is not None and not is_array(x) and is_floating(like) else None
     if like is not None and is_numpy(xp):
         xp = namespace(like)
-        given = asarray(given, xp=xp, device=device_of(like), dtype=dtype)
+        try:
+            given = asarray(given, xp=xp, device=device_of(like), dtype=dtype)
+        except TypeError as error:
+            raise TypeError(f"{name} cannot be carried into another array library: {error}") from error
     return given if is_floating(given) else xp.astype(given, default_float(xp))
 
 
@@ -301,10 +307,31 @@ def positive_number(x: Any, name: str) -> Any:
         x = value = real_number(x, name)
     if not (np.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be positive and finite, found {value}")
+    if not LEAST <= value <= MOST:
+        raise ValueError(f"{name} must lie between {LEAST:g} and {MOST:g}, found {value}; change the unit")
     return x
 
 
 # -- options -----------------------------------------------------------------------------------
+
+
+def call_given(function: Callable[..., Any], name: str, *arguments: Any) -> Any:
+    """What a user's function returns; where it does not take these arguments, the error says which one it is.
+
+    Errors from inside of the function are the user's own and pass.
+
+    Examples
+    --------
+    >>> call_given(int, "statistic", [1], [2])
+    Traceback (most recent call last):
+    TypeError: statistic is not a function of what it is given: 'list' object ...
+    """
+    try:
+        return function(*arguments)
+    except TypeError as error:
+        if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+            raise TypeError(f"{name} is not a function of what it is given: {error}") from error
+        raise
 
 
 def flag(x: Any, name: str, *, or_none: bool = False) -> Any:

@@ -151,7 +151,7 @@ def _release(handle: int, lock: Path) -> None:
 
 
 def _who() -> str:
-    program = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])[:200]
+    program = " ".join(" ".join(["python", *sys.orig_argv[1:]]).split())[:100]
     since = time.strftime("%Y-%m-%d %H:%M:%S")
     return f"process {os.getpid()} on {socket.gethostname()} ({program}) since {since}"
 

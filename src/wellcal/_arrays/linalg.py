@@ -20,7 +20,7 @@ def checked_cholesky(cov: object, name: str, loc: Array) -> tuple[Array, Array]:
         For another shape than `loc` (n, d) asks for, an asymmetric matrix or one that is not
         positive definite beyond rounding, with the first such row.
     """
-    matrix = real_array(cov, name, ndim=(3,), like=loc)
+    matrix = at_least_single(real_array(cov, name, ndim=(3,), like=loc))
     n, d = loc.shape
     if tuple(matrix.shape) != (n, d, d):
         raise ValueError(
@@ -38,8 +38,25 @@ def checked_cholesky(cov: object, name: str, loc: Array) -> tuple[Array, Array]:
         f"must be symmetric (to {tolerance:g} of its largest entry)",
         f"pass ({name} + transpose) / 2 if the difference is rounding",
     )
+    variances = xp.linalg.diagonal(matrix)
+    low, high = _VARIANCES
+    high = min(high, float(xp.finfo(matrix.dtype).max))
+    inside = (variances <= 0) | ((variances >= low) & (variances <= high))  # others are not positive definite
+    check_rows(
+        name, variances, inside, f"must have variances between {low:g} and {high:g}", "change the unit"
+    )
     matrix = 0.5 * (matrix + transposed)
     return matrix, _cholesky(matrix, name)
+
+
+_VARIANCES = (1e-280, 1e280)
+"""Entries between these can be multiplied in doubled precision, with each other's inverses."""
+
+
+def at_least_single(x: Array) -> Array:
+    """`x` in at least single precision: there are no factors of matrices in 16 bits."""
+    xp = namespace(x)
+    return xp.astype(x, xp.float32) if xp.finfo(x.dtype).bits < 32 else x
 
 
 def _cholesky(matrix: Array, name: str) -> Array:
@@ -66,10 +83,11 @@ def _reject(matrix: Array, name: str) -> None:
     for row in range(len(values)):
         one = values[row]
         try:
-            factor = xp.linalg.cholesky(one)
+            pivots = np.diagonal(xp.linalg.cholesky(one)) ** 2
+            regular = bool(np.all(pivots > smallest * np.diagonal(one)))
         except np.linalg.LinAlgError:
-            factor = xp.zeros_like(one)
-        if not np.all(np.diagonal(factor) ** 2 > smallest * np.diagonal(one)):
+            regular = False
+        if not regular:
             eigenvalues = np.linalg.eigvalsh(one)
             raise ValueError(
                 f"{name} must be positive definite in row {row}: its smallest eigenvalue is "

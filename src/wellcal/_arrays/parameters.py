@@ -44,6 +44,12 @@ def common_library(*given: object) -> Array | None:
     return next((x for x in candidates if is_floating(x)), candidates[0] if candidates else None)
 
 
+def common_library_of(**named: object) -> Array | None:
+    """The same for arguments by name, which an error mentions where two of them are of foreign libraries."""
+    same_library(**{name: x for name, x in named.items() if not isinstance(x, np.ndarray)})
+    return common_library(*named.values())
+
+
 def same_dtype(arrays: list[Array]) -> list[Array]:
     """`arrays` of one library in the widest of their dtypes."""
     if len({str(a.dtype) for a in arrays}) == 1:

@@ -70,4 +70,6 @@ def _check_targets(predictions: Predictions, targets: Any) -> Array:
     if is_array(targets) and targets.ndim == 0:
         raise ValueError("Q must be several targets or predictions, found a single value; give a list of it")
     count = targets.shape[0] if is_array(targets) else len(targets)
+    if count == 0:
+        raise ValueError("Q is empty: at least one target is needed")
     return predictions[np.zeros(count, dtype=int)].check_targets(targets, "Q")

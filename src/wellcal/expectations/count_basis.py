@@ -17,7 +17,8 @@ from scipy import fft
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.registry import Rules
-from wellcal.expectations.lattice import Nodes, lattice_of, windows
+from wellcal.expectations.continuations import windows
+from wellcal.expectations.lattice import Nodes, lattice_of
 from wellcal.predictions import NegativeBinomial, Poisson, Predictions
 from wellcal.predictions.base import keeps_distribution
 
@@ -110,7 +111,7 @@ def one_parameter(predictions: Predictions) -> OneParameter | None:
     return None if rule is None else rule(predictions)
 
 
-def count_basis(predictions: Predictions) -> CountBasis | None:
+def representatives_of(predictions: Predictions) -> CountBasis | None:
     """Representatives of a batch in NumPy, or None where the predictions are few, or not alike enough."""
     n = len(predictions)
     found = one_parameter(predictions) if n >= _FEWEST else None

@@ -30,7 +30,7 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, WeightRows
-from wellcal.expectations.count_basis import CountBasis, count_basis
+from wellcal.expectations.count_basis import CountBasis, representatives_of
 from wellcal.expectations.count_form import CountForm, CountRows
 from wellcal.expectations.decompose import Components, Side, Targets, components_of, merged, target_components
 from wellcal.expectations.gaussian_features import NORM, around, step_of
@@ -94,7 +94,7 @@ def _memory(batches: Sequence[Predictions]) -> _Memory:
     known = None if single is None else _remembered.get(single)
     if known is None:
         components = [in_numpy(part) for batch in batches for part, _ in components_of(batch)]
-        basis = None if single is None or len(components) > 1 else count_basis(components[0])
+        basis = None if single is None or len(components) > 1 else representatives_of(components[0])
         known = _Memory(lattice_of(components) if basis is None else basis.nodes, basis)
         if single is not None:
             _remembered[single] = known
@@ -334,7 +334,7 @@ def centres_of(lattice: Lattice, lengthscale: float, targets: Sequence[NDArray] 
     return np.union1d(occupied, around(occupied[gap[:-1] | gap[1:]]))
 
 
-def count_plan(kernel: Kernel, sides: Sequence[Side]) -> CountPlan | None:
+def plan_of_counts(kernel: Kernel, sides: Sequence[Side]) -> CountPlan | None:
     """A plan for predictions of counts; None where another is better, or values cannot be looked at."""
     summands = count_summands(kernel)
     batches = [side for side in sides if not isinstance(side, Targets)]

@@ -134,6 +134,22 @@ def dimension_of(predictions: Predictions) -> int:
     return predictions.event_shape[0] if predictions.event_shape else 1
 
 
+SignedSum: TypeAlias = list[tuple[float, Side]]
+"""A signed sum of predictions and targets, such as P - d(y)."""
+
+
+def signed_sum(measure: SignedSum, values_of: Callable[[Side], Array]) -> Array:
+    """The sum of the values of its parts."""
+    total: Array = None
+    for sign, side in measure:
+        part = values_of(side)
+        if total is None:
+            total = part if sign == 1.0 else sign * part
+        else:
+            total = total + sign * part
+    return total
+
+
 # -- families ----------------------------------------------------------------------------------
 
 

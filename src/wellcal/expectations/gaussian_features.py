@@ -30,13 +30,15 @@ from wellcal._arrays.namespaces import (
     to_numpy,
 )
 from wellcal.expectations.decompose import Components
+from wellcal.expectations.low_rank import LowRank
 from wellcal.expectations.rules.elements import Points
 
 _PER_SCALE = 2.5  # features in one length scale
 _REACH = 15  # features to either side of a point: exp(-6^2) = 2e-16 remains beyond
 NORM = math.sqrt(1.0 / (_PER_SCALE * math.sqrt(0.5 * math.pi)))  # of a feature
 _NEGLIGIBLE = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)  # weight that may go without features, least first
-_WORTHWHILE = 1e-7
+_LARGER = (3e-7, 6e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+_LEAST_MASS = 1e-10
 _BLOCK = 6.0  # length scales: a point sees nothing beyond
 MAX_FEATURES = 4096
 _MAX_ENTRIES = 200_000_000  # of the array of all features: 1.6 GB
@@ -60,6 +62,7 @@ class FeatureGrid:
         """Number of features."""
         return math.prod(len(c) for c in self.centres)
 
+    @np.errstate(over="ignore", under="ignore")  # of squared distances: their exponentials are zero
     def of_points(self, values: Array, weights: Array | None) -> Array:
         """Mean features ``(n, M)`` of atoms ``(n, S, d)`` with weights ``(n, S)``, uniform where None."""
         xp = namespace(values)
@@ -123,7 +126,7 @@ class FeatureGrid:
         return xp.reshape(product, (loc.shape[0], -1))
 
 
-def mean_features(grid: FeatureGrid, part: Components) -> Array:
+def mean_features(grid: FeatureGrid | LowRank, part: Components) -> Array:
     """Weighted sum of the mean features of points or normals, ``(n, M)``."""
     element: Any = part.element
     xp = namespace(*element.x)
@@ -131,7 +134,8 @@ def mean_features(grid: FeatureGrid, part: Components) -> Array:
         values = xp.stack(element.x, axis=-1)
         if isinstance(part.weights, float):
             return (part.weights * part.size) * grid.of_points(values, None)
-        return grid.of_points(values, part.weights)
+        return grid.of_points(values, part.weight_array())
+    assert isinstance(grid, FeatureGrid)
     weights = part.weight_array()
     total: Array = None
     for k in range(part.size):
@@ -186,19 +190,31 @@ def occupied_cells(
     Atoms are left out where few others lie near: however many such places there are, a point sees one.
     """
     most = _most_features(cases, 1)
-    few = min(MAX_FEATURES, most)
-    blocks = [None if w is None else _mass_nearby(x, w, _BLOCK * lengthscale) for x, w in points]
-    for negligible in _NEGLIGIBLE:
+    found = [_heaviest_in_cells(lengthscale, x, w, origin) for x, w in points]
+    # Many features are worth their cost only for weight that would show in results.
+    for negligible, enough in ((1e-9, 1), (1e-8, 1), (1e-7, 4), *((x, 16) for x in _LARGER)):
         # A point sees three blocks at most.
-        kept: list[tuple[NDArray, NDArray | None]] = [
-            (x if mass is None else x[mass > negligible / 3.0], None)
-            for (x, _), mass in zip(points, blocks, strict=True)
-        ]
-        cells = _cells(lengthscale, kept, 0.0, origin, most)
-        # Many features are worth their cost only for weight that would show in results.
-        if len(cells) <= (few if negligible < _WORTHWHILE else most):
+        occupied = np.unique(np.concatenate([cells[mass > negligible / 3.0] for cells, mass in found]))
+        room = min(most, enough * MAX_FEATURES)
+        if len(occupied) <= room and len(cells := around(occupied)) <= room:
             return cells, negligible
     return None
+
+
+def _heaviest_in_cells(
+    lengthscale: float, x: NDArray, weights: NDArray | None, origin: float
+) -> tuple[NDArray, NDArray]:
+    """Cells with atoms ``(n, S)``, and the largest weight near one of them; infinite where all count."""
+    cells = np.rint((x.reshape(-1) - origin) / step_of(lengthscale))
+    if weights is None:
+        occupied = np.unique(cells)
+        return occupied, np.full(len(occupied), np.inf)
+    mass = _mass_nearby(x, weights, _BLOCK * lengthscale).reshape(-1)
+    some = np.flatnonzero(mass > _LEAST_MASS)
+    order = some[np.argsort(cells[some], kind="stable")]
+    ordered = cells[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    return ordered[starts], np.maximum.reduceat(mass[order], starts)
 
 
 def _mass_nearby(x: NDArray, weights: NDArray, width: float) -> NDArray:

@@ -25,7 +25,7 @@ from wellcal.expectations.decompose import (
 from wellcal.expectations.lowering import Lowering, lower
 from wellcal.expectations.plans import Notes
 from wellcal.expectations.rules.elements import Points
-from wellcal.kernels.targets import Joint
+from wellcal.kernels.targets import Joint, check_returned
 from wellcal.predictions import Predictions, Samples
 
 _DEFAULT = Lowering(nodes=32)
@@ -92,11 +92,7 @@ class JointForm:
     def _values(self, a: AtomRows, b: AtomRows) -> Array:
         left, y = self._repeated(a)
         right, z = self._repeated(b)
-        values = self.kernel.function(left, y, right, z)
-        shape = (len(left), len(right))
-        if tuple(np.shape(values)) != shape:
-            raise ValueError(f"{self.kernel!r} returned shape {np.shape(values)}, expected {shape}")
-        return values
+        return check_returned(self.kernel, self.kernel.function(left, y, right, z), (len(left), len(right)))
 
     def _repeated(self, rows: AtomRows) -> tuple[Predictions, Array]:
         """Each prediction once for each of its atoms, and the atoms."""

@@ -13,25 +13,19 @@ of every prediction in orthogonal polynomials are below rounding, which is check
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 from scipy import linalg
 
 from wellcal._arrays.namespaces import Array, NDArray, widen
-from wellcal._arrays.registry import Rules
-from wellcal._arrays.special import negative_binomial_log_prob, poisson_log_prob, quiet
-from wellcal.predictions import NegativeBinomial, Poisson, Predictions
-from wellcal.predictions.base import keeps_distribution
+from wellcal.expectations.continuations import CONTINUATIONS, windows
+from wellcal.predictions import Predictions
 
-TAIL = 5e-14
-"""Probability that may be left out at each end of a prediction."""
-
-_EXPONENT = 31.0  # exp(-31) is below TAIL
 _RULES = ((160, 24), (64, 16))  # nodes of a panel of at least so many counts, on which polynomials are tame
 _DENSE_UNTIL = 64  # counts near zero, where probabilities of small means are uneven, are always nodes
 _FEW = 512  # so many counts are all nodes
@@ -41,97 +35,6 @@ _RUN = 64  # counts from one logarithm to the next; between, probabilities follo
 _QUADRATURE = 48  # nodes for a kernel on a part of a long panel
 _PART = 5.0  # length of such a part, in length scales
 _REACH = 9.0  # length scales beyond which a Gaussian kernel is zero to rounding
-
-
-# -- what is known of a family ---------------------------------------------------------------
-
-
-class Continuation(NamedTuple):
-    """Probabilities of a family of counts as a function of a real argument.
-
-    Attributes
-    ----------
-    log_prob
-        From predictions and arguments t > 0, ``(m, n)``, to log probabilities ``(m, n)``.
-    ratio
-        From predictions and counts k ``(m,)`` to p(k + 1) / p(k), ``(n, m)``, in NumPy.
-    exponent
-        From predictions and counts ``(n,)`` to D with P(Z >= k) <= exp(-D) above the mean, and P(Z <= k)
-        likewise below it (Chernoff), in NumPy.
-    """
-
-    log_prob: Callable[[Any, Array], Array]
-    ratio: Callable[[Any, NDArray], NDArray]
-    exponent: Callable[[Any, NDArray], NDArray]
-
-
-CONTINUATIONS: Rules[Continuation] = Rules("probabilities between counts", serves=keeps_distribution)
-"""Families whose probabilities continue smoothly between counts."""
-
-
-def _poisson(predictions: Poisson, t: Array) -> Array:
-    ops, rate = predictions.ops, widen(predictions.rate)
-    certain = rate == 0
-    found = poisson_log_prob(ops, t, ops.where(certain, ops.one(rate), rate))
-    return ops.where(certain & (t > 0), -np.inf * ops.one(found), found)
-
-
-def _negative_binomial(predictions: NegativeBinomial, t: Array) -> Array:
-    ops, mean = predictions.ops, widen(predictions.mean())
-    certain = mean == 0
-    size = 1.0 / widen(predictions.dispersion)
-    found = negative_binomial_log_prob(ops, t, ops.where(certain, ops.one(mean), mean), size)
-    return ops.where(certain & (t > 0), -np.inf * ops.one(found), found)
-
-
-def _poisson_ratio(predictions: Poisson, k: NDArray) -> NDArray:
-    return np.asarray(predictions.rate)[:, None] / (k + 1.0)
-
-
-def _negative_binomial_ratio(predictions: NegativeBinomial, k: NDArray) -> NDArray:
-    mean, dispersion = np.asarray(predictions.mean()), np.asarray(predictions.dispersion)
-    return (mean / (1.0 + dispersion * mean))[:, None] * (1.0 + dispersion[:, None] * k) / (k + 1.0)
-
-
-@quiet
-def _poisson_exponent(predictions: Poisson, k: NDArray) -> NDArray:
-    rate = np.asarray(predictions.rate)
-    return np.where(k > 0, k * np.log(k / rate), 0.0) - k + rate
-
-
-@quiet
-def _negative_binomial_exponent(predictions: NegativeBinomial, k: NDArray) -> NDArray:
-    mean, size = np.asarray(predictions.mean()), 1.0 / np.asarray(predictions.dispersion)
-    rest = (k + size) * np.log1p((k - mean) / (mean + size))
-    return np.where(k > 0, k * np.log(k / mean), 0.0) - rest
-
-
-CONTINUATIONS.register(Poisson)(Continuation(_poisson, _poisson_ratio, _poisson_exponent))
-CONTINUATIONS.register(NegativeBinomial)(
-    Continuation(_negative_binomial, _negative_binomial_ratio, _negative_binomial_exponent)
-)
-
-
-def windows(predictions: Predictions) -> tuple[NDArray, NDArray]:
-    """Counts ``(n,)`` between which all but 1e-13 of each prediction's mass lies, in NumPy."""
-    known = CONTINUATIONS.find(type(predictions))
-    if known is None:
-        return np.asarray(predictions.quantile(TAIL)), np.asarray(predictions.quantile(1.0 - TAIL)) + 1.0
-    mean = np.asarray(predictions.mean(), dtype=np.float64)
-
-    def beyond(k: NDArray) -> NDArray:
-        return known.exponent(predictions, k) >= _EXPONENT
-
-    low, high = np.zeros_like(mean), mean + 1.0
-    while not (done := beyond(high)).all() and np.isfinite(high).all():
-        high = np.where(done, high, mean + 2.0 * (high - mean))
-    inner, near = mean, np.where(beyond(low), mean, low)
-    for _ in range(12):  # to a thousandth of the bracket
-        middle = 0.5 * (inner + high)
-        high, inner = np.where(beyond(middle), middle, high), np.where(beyond(middle), inner, middle)
-        middle = 0.5 * (low + near)
-        low, near = np.where(beyond(middle), middle, low), np.where(beyond(middle), near, middle)
-    return np.floor(low), np.where(mean > 0, np.ceil(high), 0.0)
 
 
 # -- panels ----------------------------------------------------------------------------------

@@ -118,15 +118,16 @@ def choose(
             return known[key]
     except TypeError:  # a kernel that holds arrays has no hash
         known = None
-    found = _choose(predictions, kernel, options, points, effort)
+    found = choose_anew(predictions, kernel, options, points, effort)
     if known is not None and sum(part.atoms.weights.size for part in found.parts) <= _MAX_REMEMBERED:
         known[key] = found
     return found
 
 
-def _choose(
+def choose_anew(
     predictions: Predictions, kernel: Kernel, options: Lowering, points: int, effort: Effort
 ) -> Chosen:
+    """The same without looking at what is remembered."""
     if is_traced(predictions.like):
         atoms = lower(predictions, options.nodes or _TRACED_NODES, points)
         return Chosen((Part(None, atoms),), float("nan"), atoms.scheme)

@@ -18,6 +18,7 @@ from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.plans import Notes
 from wellcal.kernels.base import Kernel, Product, Radial, Scale, Scaled, Sum
 from wellcal.kernels.metrics import Euclidean, ExpDistance
+from wellcal.kernels.targets import check_returned
 from wellcal.predictions import Predictions
 
 
@@ -178,5 +179,9 @@ def prediction_kernel(
     if isinstance(kernel, kernels.Callable):
         like = predictions.like
         positions = asarray(np.arange(len(predictions)), xp=namespace(like), device=device_of(like))
-        return Prepared(CallableForm(kernel.function, predictions), positions)
+
+        def checked(left: Predictions, right: Predictions) -> Array:
+            return check_returned(kernel, kernel.function(left, right), (len(left), len(right)))
+
+        return Prepared(CallableForm(checked, predictions), positions)
     raise TypeError(f"{kernel!r} is not a kernel on predictions; take ExpDistance(metric)")

@@ -6,20 +6,20 @@ expanded. The plan then gives the rows of each measure and the form that evaluat
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from wellcal._arrays.checks import one_of
-from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_traced, namespace
+from wellcal._arrays.namespaces import Array, NDArray, is_traced
 from wellcal._arrays.rows import Rows
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, has_closed_form
-from wellcal.expectations.count_plan import count_plan
+from wellcal.expectations.count_plan import plan_of_counts
 from wellcal.expectations.decompose import (
     Components,
     Side,
+    SignedSum,
     Targets,
     components_of,
     dimension_of,
@@ -27,13 +27,13 @@ from wellcal.expectations.decompose import (
     kind_of,
     merged,
     points,
+    signed_sum,
     target_components,
 )
-from wellcal.expectations.feature_cells import Cells, cells_of, common_cells
-from wellcal.expectations.gaussian_features import FeatureGrid, feature_grid, mean_features, normal_extent
+from wellcal.expectations.feature_plan import MAX_DIMENSION, by_features
 from wellcal.expectations.grids import common_grid, grid_probabilities, has_rule, one_hot, support_gram
-from wellcal.expectations.lowering import LOWERINGS, Lowering
-from wellcal.expectations.nodes import FOR_FEATURES, FOR_PAIRS, Chosen, Effort, choose, in_order
+from wellcal.expectations.lowering import Lowering
+from wellcal.expectations.nodes import FOR_FEATURES, FOR_PAIRS, Chosen, Effort, choose
 from wellcal.expectations.rules.elements import Normals, Points
 from wellcal.kernels.base import Kernel, TargetKernel
 from wellcal.kernels.parts import walk
@@ -79,10 +79,6 @@ class Notes:
             out["lowered"] = list(self.lowered)
             out["expectation_error"] = self.error
         return out
-
-
-SignedSum: TypeAlias = list[tuple[float, Side]]
-"""A signed sum of predictions and targets, such as P - d(y)."""
 
 
 class Plan(Protocol):
@@ -170,6 +166,14 @@ class ElementPlan:
         parts = self.atoms.of(self.kernel, family).parts
         return [(rows, points(atoms.values, atoms.weights)) for rows, atoms in parts]
 
+    def note(self, affected: list[Predictions], notes: Notes, left_out: float = 0.0) -> None:
+        """Choose the atoms of families that need them, and note how and with which error."""
+        assert self.atoms is not None
+        for family in affected:
+            found = self.atoms.of(self.kernel, family)
+            error = found.error + left_out
+            notes.add_lowering(f"{self.kernel!r} with {type(family).__name__}: {found.scheme}", error)
+
 
 @dataclass(frozen=True)
 class GridPlan:
@@ -188,7 +192,7 @@ class GridPlan:
 
     def rows(self, measure: SignedSum) -> Rows:
         """Weights of a measure on the grid."""
-        return self._form.rows(_signed_sum(measure, self._weights))
+        return self._form.rows(signed_sum(measure, self._weights))
 
     def form(self, left: Rows, right: Rows) -> FiniteForm:
         """The matrix product."""
@@ -207,63 +211,6 @@ class GridPlan:
             part = part if weight is None else part * weight[:, None]
             total = part if total is None else total + part
         return total
-
-
-@dataclass(frozen=True)
-class FeaturePlan:
-    """Mean features of a Gaussian kernel: a matrix product, however many components there are.
-
-    Attributes
-    ----------
-    elements, features
-        What predictions consist of, and the features.
-    known
-        Mean features of batches that have them already.
-    """
-
-    elements: ElementPlan
-    features: FeatureGrid
-    known: tuple[tuple[Predictions, Cells], ...] = ()
-
-    def rows(self, measure: SignedSum) -> Rows:
-        """Mean features of a measure."""
-        return self._form.rows(_signed_sum(measure, self._features))
-
-    def form(self, left: Rows, right: Rows) -> FiniteForm:
-        """The matrix product."""
-        return self._form
-
-    @property
-    def _form(self) -> FiniteForm:
-        return FiniteForm(None, self.features.size)
-
-    def _features(self, side: Side) -> Array:
-        if isinstance(side, Targets):
-            return mean_features(self.features, target_components(side))
-        total: Array = None
-        for family, weight in components_of(side):
-            own = self._of_family(family)
-            own = own if weight is None else own * weight[:, None]
-            total = own if total is None else total + own
-        return total
-
-    def _of_family(self, family: Predictions) -> Array:
-        for batch, cells in self.known:
-            if batch is family:
-                return cells.on(self.features)
-        parts = self.elements.of_family(family)
-        return in_order([(rows, mean_features(self.features, part)) for rows, part in parts])
-
-
-def _signed_sum(measure: SignedSum, values_of: Callable[[Side], Array]) -> Array:
-    total: Array = None
-    for sign, side in measure:
-        part = values_of(side)
-        if total is None:
-            total = part if sign == 1.0 else sign * part
-        else:
-            total = total + sign * part
-    return total
 
 
 def plan(
@@ -308,7 +255,7 @@ def plan(
     # Numbers and vectors fill the line or the space: only classes, counts and bins have a grid.
     discrete = families[0].target_kind not in ("real", "simplex")
     if families[0].target_kind == "counts" and not all(has_rule(kernel, f) for f in families):
-        by_counts = count_plan(kernel, sides)
+        by_counts = plan_of_counts(kernel, sides)
         if by_counts is not None:
             notes.add_rule(kernel, f" on counts: {by_counts.describe()}")
             return by_counts
@@ -322,15 +269,15 @@ def plan(
     if lowered:
         _check_allowed(kernel, lowered, expectations, families[0])
     if lowered or not relative:
-        by_features = _feature_plan(kernel, sides, families, present, lowered, options, notes, many)
-        if by_features is not None:
-            return by_features
+        features = _feature_plan(kernel, sides, families, present, lowered, options, notes, many)
+        if features is not None:
+            return features
     for family in dict.fromkeys(type(f) for f in families if type(f) not in lowered):
         notes.add_rule(kernel, f" with {family.__name__}: closed form")
     if not lowered:
         return ElementPlan(kernel, dimension)
     chosen = ElementPlan(kernel, dimension, lowered, AtomChoice(options, options.points, FOR_PAIRS))
-    _note_atoms(chosen, [f for f in present if type(f) in lowered], notes)
+    chosen.note([f for f in present if type(f) in lowered], notes)
     return chosen
 
 
@@ -378,10 +325,12 @@ def _feature_plan(
     options: Lowering,
     notes: Notes,
     many: bool,
-) -> FeaturePlan | None:
+) -> Plan | None:
     """Expand all that has many components into features of a Gaussian kernel, where few are enough."""
     dimension = dimension_of(families[0])
-    if type(kernel) is not Gaussian or not isinstance(kernel.lengthscale, float) or dimension > 2:
+    if type(kernel) is not Gaussian or not isinstance(kernel.lengthscale, float) or not present:
+        return None
+    if dimension > (MAX_DIMENSION if lowered else 2):
         return None
     sizes = [_component_count(side) for side in sides if not isinstance(side, Targets)]
     if not lowered and not many and max(sizes, default=1) < _MANY_COMPONENTS:
@@ -392,77 +341,23 @@ def _feature_plan(
     rest = {type(f) for f in families if kind_of(f) not in (Points, Normals)}
     if rest and not lowered:
         return None  # what has a closed form is not lowered for speed alone
-    affected = [f for f in present if type(f) in lowered | rest]
-    atoms = max(options.points, 1024) if options == _DEFAULT else options.points
-    chosen = ElementPlan(kernel, dimension, lowered | rest, AtomChoice(options, atoms, FOR_FEATURES))
-    found = _in_cells(chosen, kernel.lengthscale, sides, present) if lowered and present else None
+
+    def draft(atoms: int) -> ElementPlan:
+        return ElementPlan(kernel, dimension, lowered | rest, AtomChoice(options, atoms, FOR_FEATURES))
+
+    found = by_features(draft, kernel.lengthscale, sides, present, options, exact=not lowered)
     if found is None:
-        other = feature_grid(kernel.lengthscale, _extents(chosen, sides), exact=not lowered)
-        if other is None:
-            return None
-        found = FeaturePlan(chosen, other[0]), other[1]
+        return None
     features, left_out = found
-    _note_atoms(chosen, affected, notes, left_out)
+    features.elements.note([f for f in present if type(f) in lowered | rest], notes, left_out)
     notes.add_rule(kernel, f" by {features.features.size} features, exact to 1e-13")
     return features
-
-
-def _in_cells(
-    chosen: ElementPlan, lengthscale: float, sides: list[Side], families: list[Predictions]
-) -> tuple[FeaturePlan, float] | None:
-    """Features that batches of scalars in NumPy remember, and the weight of what has none."""
-    assert chosen.atoms is not None
-    if chosen.dimension > 1 or any(f.ops.differentiable or not is_numpy(f.xp) for f in families):
-        return None
-    known: list[tuple[Predictions, Cells]] = []
-    for family in families:
-        if any(batch is family for batch, _ in known):
-            continue
-        parts = chosen.of_family(family)
-        extents = [_extent(part, lengthscale) for _, part in parts]
-        on_line = [(values[:, :, 0], weights) for values, weights in extents]
-        key = (chosen.lowered, chosen.atoms, LOWERINGS.find(type(family)))
-        cells = cells_of(family, key, parts, on_line, lengthscale)
-        if cells is None:
-            return None
-        known.append((family, cells))
-    targets = [_as_column(side) for side in sides if isinstance(side, Targets)]
-    grid = common_cells(lengthscale, [cells for _, cells in known], targets)
-    if grid is None:
-        return None
-    return FeaturePlan(chosen, grid, tuple(known)), max(cells.left_out for _, cells in known)
-
-
-def _as_column(side: Targets) -> NDArray:
-    return target_components(side).leaf
 
 
 def _component_count(predictions: Predictions) -> int:
     """Elementary distributions for each case."""
     parts = [component for component, _ in components_of(predictions)]
     return sum(p.values.shape[1] if isinstance(p, Samples) else 1 for p in parts)
-
-
-def _extents(chosen: ElementPlan, sides: list[Side]) -> list[tuple[Array, Array | None]]:
-    """Points ``(n, S, d)`` that mark where measures have mass, with the weights they carry."""
-    parts: list[Components] = []
-    for side in sides:
-        if isinstance(side, Targets):
-            parts.append(target_components(side))
-        else:
-            parts += [part for family, _ in components_of(side) for _, part in chosen.of_family(family)]
-    lengthscale = cast("Gaussian", chosen.kernel).lengthscale
-    return [_extent(part, cast("float", lengthscale)) for part in parts]
-
-
-def _extent(part: Components, lengthscale: float) -> tuple[Array, Array | None]:
-    """Points ``(n, S, d)`` that mark where components have mass, with the weights they carry."""
-    element: Any = part.element
-    xp = namespace(*element.x)
-    if isinstance(element, Points):
-        return xp.stack(element.x, axis=-1), None if isinstance(part.weights, float) else part.weights
-    x, v = (xp.stack([xp.reshape(c, (-1,)) for c in of], axis=-1) for of in (element.x, element.v))
-    return normal_extent(x, v, lengthscale), None
 
 
 # -- lowering --------------------------------------------------------------------------------
@@ -485,14 +380,3 @@ def _families_to_lower(kernel: Kernel, families: list[Predictions], dimension: i
         ):
             lowered.add(family)
     return frozenset(lowered)
-
-
-def _note_atoms(
-    chosen: ElementPlan, affected: list[Predictions], notes: Notes, left_out: float = 0.0
-) -> None:
-    """Choose the atoms of all families that need them, and note how and with which error."""
-    assert chosen.atoms is not None
-    for family in affected:
-        found = chosen.atoms.of(chosen.kernel, family)
-        error = found.error + left_out
-        notes.add_lowering(f"{chosen.kernel!r} with {type(family).__name__}: {found.scheme}", error)

@@ -7,6 +7,7 @@ latter cannot be found among the former.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -22,8 +23,6 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.ops import Ops, ops_for
-from wellcal.expectations.bilinear import evaluate
-from wellcal.expectations.rules.elements import Points
 from wellcal.kernels.base import Kernel, TargetKernel
 from wellcal.kernels.matrix import values_matrix
 from wellcal.kernels.parts import own_values, walk
@@ -65,11 +64,11 @@ class Probe:
 
     def _values(self, x: NDArray, y: NDArray) -> NDArray:
         ops, left, right = self._placed(x, y)
-        if isinstance(self.kernel, TargetKernel) and not self.kernel.elementwise:
-            rows = (values_matrix(ops, self.kernel, left[p], right[p]) for p in range(len(x)))
+        kernel = cast("TargetKernel", self.kernel)
+        if not kernel.elementwise:
+            rows = (values_matrix(ops, kernel, left[p], right[p]) for p in range(len(x)))
             return np.stack([to_numpy(row) for row in rows])
-        a, b = (Points(_coordinates(z, axis)) for z, axis in ((left, 2), (right, 1)))
-        return to_numpy(evaluate(ops, self.kernel, a, b, 1 if x.ndim == 2 else x.shape[2]))
+        return to_numpy(kernel.at(ops, _coordinates(left, 2), _coordinates(right, 1)))
 
     def _placed(self, x: NDArray, y: NDArray) -> tuple[Ops, Array, Array]:
         parts = [*walk(self.kernel)]

@@ -164,8 +164,8 @@ class TargetKernel(Kernel):
         """Values k(x_i, y_j) for arrays ``(n,)`` or ``(n, d)`` of one library, or object arrays ``(n,)``."""
         if not is_real(x):
             raise TypeError(
-                f"x and y: {self!r} needs numeric targets; take Delta() or Callable(function) for labels or "
-                "objects"
+                f"x and y: the kernel {self!r} needs numeric targets; take Delta() or Callable(function) for "
+                "labels or objects"
             )
         return self.at(ops, coordinates(x, first=True), coordinates(y, first=False))
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.checks import positive_number
+from wellcal._arrays.checks import numeric_array, positive_number, real_number
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array, is_numpy, shown, to_numpy
 from wellcal._arrays.ops import Ops
 from wellcal.kernels.base import Kernel, Radial, Scale, TargetKernel
@@ -81,6 +81,7 @@ class Laplacian(Radial):
 
 
 _MAX_NU = 60.0
+_BEYOND = 3000.0
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ class Matern(Radial):
 
     def radial(self, ops: Ops, squared: Array) -> Array:
         s = ops.root(squared) * (math.sqrt(2.0 * self.nu) / self.lengthscale)
+        s = ops.minimum(s, _BEYOND * ops.one(s))  # there exp(-s) is 0, and a polynomial of s is finite
         order = self.nu - 0.5
         if order == int(order) and order <= 20:
             return ops.exp(-s) * self._polynomial(int(order), s)
@@ -251,21 +253,32 @@ class Callable(TargetKernel):
     def __repr__(self) -> str:
         return f"Callable({getattr(self.function, '__name__', repr(self.function))})"
 
+    def _number(self, value: Any) -> float:
+        if type(value) is float:
+            return value
+        return real_number(value, f"what the function of the kernel {self!r} returns")
+
     def matrix(self, ops: Ops, x: Array, y: Array) -> Array:
         shape = (len(x), len(y))
         if self.vectorized:
-            value = self.function(x, y)
-            if tuple(np.shape(value)) != shape:
-                raise ValueError(
-                    f"{self!r} returned shape {np.shape(value)} for batches of {shape[0]} and {shape[1]}"
-                )
-            return value
+            return check_returned(self, self.function(x, y), shape)
         left, right = (to_numpy(v) if is_array(v) else v for v in (x, y))
         value = np.empty(shape)
         for i, a in enumerate(left):
             for j, b in enumerate(right):
-                value[i, j] = self.function(a, b)
+                value[i, j] = self._number(self.function(a, b))
         return from_numpy(value, x) if is_array(x) else value
+
+
+def check_returned(kernel: Kernel, values: Any, shape: tuple[int, int]) -> Array:
+    """What a user's function of two batches returned, if it is an array of numbers of the right shape."""
+    array = numeric_array(values, f"what the function of the kernel {kernel!r} returns")
+    if tuple(array.shape) != shape:
+        raise ValueError(
+            f"kernel {kernel!r} returned shape {tuple(array.shape)} for batches of {shape[0]} and "
+            f"{shape[1]}, expected {shape}"
+        )
+    return array
 
 
 @dataclass(frozen=True)

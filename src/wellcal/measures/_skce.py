@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.checks import one_of, whole_number
+from wellcal._arrays.checks import call_given, one_of, whole_number
 from wellcal._arrays.namespaces import Array, float64, is_numpy, is_traced, namespace, stop_gradient, to_numpy
 from wellcal._arrays.rows import first_array
 from wellcal.engines import Engine, choose_engine
@@ -195,7 +195,9 @@ def resolve_block_size(block_size: BlockSize, n: int) -> int:
     if isinstance(block_size, str):
         one_of(block_size, "block_size", ("sqrt",), or_else="or a whole number, or a function of n")
         return max(2, math.isqrt(n))
-    size = block_size(n) if callable(block_size) else block_size
+    size: Any = block_size
+    if callable(block_size):
+        size = call_given(block_size, "block_size", n)
     return whole_number(size, f"block_size of {n} cases", least=2, most=n)
 
 

@@ -29,6 +29,7 @@ from wellcal.measures.estimate import Estimate
 from wellcal.predictions.base import check_inputs
 
 _NARROWEST = 1e-3  # bandwidth; smaller errors than this are reported as they are at this bandwidth
+_LEAST_BANDWIDTH = 1e-6  # that can be given: its inverse is a number of waves
 _ENOUGH = 2.8  # waves times bandwidth: exp(-(pi * 2.8)^2 / 2) is below 1e-16
 _GRID = 16  # points for each half wave of the fastest
 
@@ -91,6 +92,8 @@ def smooth_ece(
     """
     if bandwidth is not None:
         bandwidth = float(positive_number(bandwidth, "bandwidth"))
+        if bandwidth < _LEAST_BANDWIDTH:
+            raise ValueError(f"bandwidth must be at least {_LEAST_BANDWIDTH:g}, found {bandwidth:g}")
     problems = _binary_problems(y, pred, reduce)
     found = [_smooth(hit, p, bandwidth) for hit, p in problems]
     values = [value for value, _ in found]

@@ -8,7 +8,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from wellcal._arrays.checks import plain_array
 from wellcal._arrays.labels import Labels, common_labels
+from wellcal._arrays.namespaces import is_array
 from wellcal._arrays.ownership import freeze, own_copy
 from wellcal.predictions.fields import Parameter
 
@@ -35,8 +37,11 @@ def take_parameters(batch: Any) -> None:
     plain = not given
     for name, spec in batch.parameter_fields.items():
         if not spec.computed:
-            given[name] = x = getattr(batch, name)
-            plain = plain and type(x) is np.ndarray
+            x = getattr(batch, name)
+            if type(x) is not np.ndarray:
+                plain = False
+                x = plain_array(x, spec.called or name) if is_array(x) else x
+            given[name] = x
     labels, given = (None, given) if plain else _in_one_order(batch, given)
     object.__setattr__(batch, "case_index", labels)
     for name, x in given.items():

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field
 from typing import Any, Literal, TypeVar, cast, dataclass_transform
 
-import numpy as np
-
-from wellcal._arrays.checks import check_same_length, check_same_shape, plain_array, real_array
+from wellcal._arrays.checks import check_same_length, check_same_shape, real_array
 from wellcal._arrays.domains import Domain, real
-from wellcal._arrays.namespaces import Array, is_array
-from wellcal._arrays.parameters import common_library, is_number, repeated, same_dtype, same_library
+from wellcal._arrays.namespaces import Array
+from wellcal._arrays.parameters import common_library_of, is_number, repeated, same_dtype
 
 _KEY = "wellcal parameter"
 
@@ -166,9 +164,7 @@ def checked_parameters(
     of `like`, if there is one.
     """
     called = {name: specs[name].called or name for name in given}
-    given = {name: plain_array(x, called[name]) if is_array(x) else x for name, x in given.items()}
-    same_library(**{called[name]: x for name, x in given.items() if not isinstance(x, np.ndarray)})
-    like = common_library(*given.values()) if like is None else like
+    like = common_library_of(**{called[name]: x for name, x in given.items()}) if like is None else like
     arrays = {
         name: real_array(x, called[name], ndim=(specs[name].ndim,), like=like)
         for name, x in given.items()

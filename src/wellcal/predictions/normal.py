@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from wellcal._arrays.domains import nonnegative
+from wellcal._arrays.domains import spread
 from wellcal._arrays.linalg import checked_cholesky, log_determinant, solve_lower
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.ops import Ops
-from wellcal._arrays.parameters import common_library, same_dtype
+from wellcal._arrays.parameters import common_library_of, same_dtype
 from wellcal._arrays.special import quiet
 from wellcal.predictions.base import Predictions, nonempty
 from wellcal.predictions.fields import checked_parameters, derived, family, parameter
@@ -39,7 +39,7 @@ class Normal(Predictions):
     """
 
     loc: Array = parameter(unit="scale")
-    scale: Array = parameter(nonnegative)
+    scale: Array = parameter(spread)
 
     def mean(self) -> Array:
         """Means, ``(n,)``."""
@@ -113,7 +113,7 @@ class DiagonalNormal(Predictions):
     """
 
     loc: Array = parameter(ndim=2, unit="scale")
-    scale: Array = parameter(nonnegative, ndim=2)
+    scale: Array = parameter(spread, ndim=2)
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -181,7 +181,7 @@ class MultivariateNormal(Predictions):
     chol: Array = derived()
 
     def __post_init__(self) -> None:
-        like = common_library(self.loc, self.cov)
+        like = common_library_of(loc=self.loc, cov=self.cov)
         loc = checked_parameters({"loc": self.loc}, self.parameter_fields, like=like)["loc"]
         cov, chol = checked_cholesky(self.cov, "cov", loc)
         loc, cov, chol = same_dtype([loc, cov, chol])

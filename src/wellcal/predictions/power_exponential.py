@@ -10,7 +10,7 @@ from scipy import special
 from wellcal._arrays.domains import positive
 from wellcal._arrays.linalg import checked_cholesky, log_determinant, solve_lower
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
-from wellcal._arrays.parameters import common_library, same_dtype
+from wellcal._arrays.parameters import common_library_of, same_dtype
 from wellcal._arrays.special import elementwise, positive_power, quiet
 from wellcal.predictions.base import Predictions, nonempty
 from wellcal.predictions.fields import Parameter, checked_parameters, derived, family, parameter
@@ -87,7 +87,7 @@ class PowerExponential(Predictions):
         if self.cov is None:
             self.check_parameters("loc", "scale", "shape")
         else:
-            like = common_library(self.loc, self.cov, self.shape)
+            like = common_library_of(loc=self.loc, cov=self.cov, shape=self.shape)
             given = {"loc": self.loc, "shape": self.shape}
             loc, shape = checked_parameters(given, _OF_VECTORS, like=like).values()
             cov, chol = checked_cholesky(self.cov, "cov", loc)
@@ -187,6 +187,8 @@ def _scalar_cdf(z: NDArray, shape: NDArray) -> NDArray:
 
 @quiet
 def _scalar_quantile(u: NDArray, shape: NDArray) -> NDArray:
-    side = np.minimum(u, 1.0 - u)
-    size = special.gammainccinv(1.0 / shape, 2.0 * side) ** (1.0 / shape)
+    side, order = np.minimum(u, 1.0 - u), 1.0 / shape
+    # From the tail, or from the median, whichever is nearer.
+    inside = special.gammaincinv(order, 1.0 - 2.0 * side)
+    size = np.where(side > 0.25, inside, special.gammainccinv(order, 2.0 * side)) ** order
     return np.where(u < 0.5, -size, size)

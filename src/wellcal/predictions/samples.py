@@ -10,7 +10,7 @@ import numpy as np
 from wellcal._arrays.checks import check_ndim, check_same_length, one_of, real_array
 from wellcal._arrays.domains import simplex
 from wellcal._arrays.namespaces import Array, NDArray, is_array, namespace, to_numpy
-from wellcal._arrays.parameters import common_library
+from wellcal._arrays.parameters import common_library_of
 from wellcal._arrays.special import draw_index, table_quantile
 from wellcal.predictions.base import CAPABILITIES, Predictions, nonempty
 from wellcal.predictions.fields import family, parameter
@@ -59,7 +59,7 @@ class Samples(Predictions):
         one_of(self.kind, "kind", ("draws", "atoms"))
         if self.weights is not None and self.kind == "draws":
             raise ValueError('weights need kind="atoms": draws from the prediction are equally weighted')
-        values = _values(self.values, common_library(self.values, self.weights))
+        values = _values(self.values, common_library_of(values=self.values, weights=self.weights))
         if values.shape[1] == 0:
             raise ValueError(f"values has no samples, found shape {tuple(values.shape)}")
         self.store(values=values)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from wellcal._arrays.chunks import Chunk, budget, in_chunks, rows_within
-from wellcal._arrays.namespaces import Array, NDArray, concat_rows, namespace, take_rows, widen
+from wellcal._arrays.namespaces import Array, NDArray, concat_rows, is_numpy, namespace, take_rows, widen
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import slice_rows
 from wellcal._arrays.threads import one_blas_thread
@@ -41,7 +41,7 @@ from wellcal.expectations.plans import Notes, plan
 from wellcal.expectations.rules.elements import Points
 from wellcal.kernels.base import Kernel, Radial, Scale, TargetKernel, Tensor
 from wellcal.kernels.matrix import contains_callable, label_matrix, values_matrix
-from wellcal.kernels.targets import Joint
+from wellcal.kernels.targets import Joint, check_returned
 from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.batches import concatenate
 from wellcal.problem.locations import Locations, as_locations
@@ -324,6 +324,8 @@ def _tensor_term(
         k_P, rows = prediction_kernel(kernel.predictions, both, expectations=expectations, notes=notes)
         own, other = slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))
     weights = factor * engine.rectangle(k_P, ops, own, other)
+    if is_numpy(predictions.xp):
+        weights = np.asfortranarray(weights)  # sums over cases go location by location
     at = Targets(locations.targets, locations.predictions)
     # The cost is linear in n: closed forms are taken to full relative precision, also in far tails.
     scheme = plan(kernel.targets, [predictions, at], expectations=expectations, notes=notes, relative=True)
@@ -378,10 +380,7 @@ class _JointTerm:
     def evaluate(self, predictions: Predictions, points: Array) -> Array:
         """The user's function, whose result is checked."""
         values = self.kernel.function(predictions, points, self.at, self.points)
-        shape = (len(predictions), len(self.at))
-        if tuple(np.shape(values)) != shape:
-            raise ValueError(f"{self.kernel!r} returned shape {np.shape(values)}, expected {shape}")
-        return values
+        return check_returned(self.kernel, values, (len(predictions), len(self.at)))
 
 
 _Term = _TensorTerm | _JointTerm

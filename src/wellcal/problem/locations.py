@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from wellcal._arrays.checks import described
 from wellcal._arrays.chunks import check_size
 from wellcal._arrays.namespaces import (
     Array,
@@ -62,12 +63,12 @@ def as_locations(given: object, predictions: Predictions, rng: int | np.random.G
     """
     if isinstance(given, Locations):
         return given
-    if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+    if isinstance(given, (int, np.integer)) and not isinstance(given, (bool, np.timedelta64)):
         return draw_locations(predictions, int(cast("int", given)), rng)
     if not isinstance(given, tuple) or len(cast("tuple[Any, ...]", given)) != 2:
         raise TypeError(
             "locations must be a number of locations to draw from the predictions, or a tuple "
-            f"(predictions, targets) of equal lengths, found {given!r}"
+            f"(predictions, targets) of equal lengths, found {described(given)}"
         )
     where, targets = cast("tuple[Any, Any]", given)
     if isinstance(targets, Predictions):

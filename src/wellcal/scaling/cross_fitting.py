@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.checks import whole_number
+from wellcal._arrays.checks import described, one_of, whole_number
 from wellcal._arrays.namespaces import NDArray, take_rows
 from wellcal.hypotests import TestResult, calibration_test
 from wellcal.kernels.base import Kernel
@@ -17,7 +17,7 @@ from wellcal.predictions import Predictions
 from wellcal.predictions.base import as_generator
 from wellcal.predictions.batches import concatenate
 from wellcal.problem.defaults import default_kernel
-from wellcal.scaling.recalibrator import TemperatureScaling, numpy_data
+from wellcal.scaling.recalibrator import OBJECTIVES, TemperatureScaling, numpy_data
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +172,10 @@ def cross_fit(
     >>> found.before.pvalue < 0.01 < found.after.pvalue
     True
     """
+    one_of(objective, "objective", OBJECTIVES)
     template = TemperatureScaling() if scaling is None else scaling
+    if not isinstance(template, TemperatureScaling):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"scaling must be a TemperatureScaling, found {described(scaling)}")
     targets, predictions = numpy_data(y, pred)
     generator = as_generator(rng)
     fold_of = draw_folds(len(predictions), folds, generator)

@@ -203,8 +203,8 @@ class TemperatureScaling:
         check_supported(predictions)
         if family_name(predictions) != self.family_:
             raise TypeError(
-                f"pred must be {self.family_}, as the temperature was fitted to, found "
-                f"{family_name(predictions)}; fit a TemperatureScaling for each family"
+                f"pred: the temperature was fitted to {self.family_}, found {family_name(predictions)}; "
+                "fit a TemperatureScaling for each family"
             )
         return apply_temperature(predictions, self.temperature_)
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from wellcal._arrays.checks import check_rows, finite, positive_number
-from wellcal._arrays.namespaces import Array, namespace, stop_gradient
+from wellcal._arrays.namespaces import Array, is_array, is_jax, namespace, stop_gradient
+from wellcal._arrays.parameters import same_library
 from wellcal._arrays.registry import Rules
 from wellcal._arrays.special import quiet
 from wellcal.predictions import (
@@ -101,7 +102,10 @@ def apply_temperature(pred: object, temperature: Temperature) -> Any:
     """
     predictions = converted_argument(pred, "pred")
     check_supported(predictions)
-    return _scaled(predictions, positive_number(temperature, "temperature"))
+    T = positive_number(temperature, "temperature")
+    if is_array(T) and not is_jax(namespace(T)):  # JAX takes NumPy's arrays as its own
+        same_library(pred=predictions.like, temperature=T)
+    return _scaled(predictions, T)
 
 
 def check_supported(predictions: Predictions) -> None:
@@ -112,8 +116,8 @@ def check_supported(predictions: Predictions) -> None:
             where = "a Mixture with components of " if isinstance(predictions, Mixture) else ""
             known = ", ".join(family.__name__ for (family,) in TEMPERATURES)
             raise TypeError(
-                f"temperature scaling has no closed form for {where}{type(part).__name__}; it has one for "
-                f"{known}, and for a Mixture of these"
+                f"pred: temperature scaling has no closed form for {where}{type(part).__name__}; it has one "
+                f"for {known}, and for a Mixture of these"
             )
 
 

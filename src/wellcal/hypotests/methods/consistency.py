@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import one_of
+from wellcal._arrays.checks import call_given, one_of
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.pvalues import monte_carlo_pvalue
@@ -104,4 +104,4 @@ def _call(
     function: Callable[[Any, Any], Any], targets: NDArray, predictions: Predictions, what: str
 ) -> float:
     """A user's statistic of targets in the form in which users have them."""
-    return number_of(function(users_form(predictions, targets), predictions), what)
+    return number_of(call_given(function, "statistic", users_form(predictions, targets), predictions), what)

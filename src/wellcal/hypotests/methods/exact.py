@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import one_of, whole_number
+from wellcal._arrays.checks import call_given, one_of, whole_number
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.hotellings_statistic import (
     embedding_statistics,
@@ -142,7 +142,7 @@ def _of_function(setup: Setup, function: Callable[[Any, Any], Any]) -> Iterator[
     for r in range(setup.n_resamples + 1):
         y, predictions = _exchanged(setup, r > 0)
         what = "the observed targets" if r == 0 else f"drawn targets (set {r})"
-        value = number_of(function(y, predictions), what)
+        value = number_of(call_given(function, "statistic", y, predictions), what)
         setup.progress("resamples", r, setup.n_resamples)
         yield np.array([value])
 

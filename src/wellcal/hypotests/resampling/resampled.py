@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,18 +25,26 @@ from wellcal._arrays.rows import Rows, first_array, map_rows, slice_rows
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import ElementForm, Prepared
 from wellcal.expectations.decompose import Side, Targets
-from wellcal.expectations.grids import grid_positions
+from wellcal.expectations.feature_plan import FeaturePlan
+from wellcal.expectations.gaussian_features import FeatureGrid
 from wellcal.expectations.on_predictions import prediction_kernel
-from wellcal.expectations.plans import ElementPlan, FeaturePlan, GridPlan, Plan, plan
+from wellcal.expectations.plans import ElementPlan, GridPlan, Plan, plan
 from wellcal.hypotests.resampling.count_term import CountTerm, Tables
+from wellcal.hypotests.resampling.feature_terms import (
+    ENCODED,
+    KEPT,
+    LargeProducts,
+    ProductTerm,
+    ResampledTerm,
+    TableTerm,
+    grid_index,
+    target_rows,
+)
 from wellcal.hypotests.resampling.gaussian_term import GaussianTerm
 from wellcal.hypotests.setup import Setup
 from wellcal.kernels.base import Kernel, Tensor
 from wellcal.predictions import Predictions
 from wellcal.problem.problem import expand
-
-_KEPT = 2  # temporary arrays that the kernel matrix on predictions may fill, to be kept between sets
-_ENCODED = 8  # temporary arrays that encoded targets may fill at a time
 
 _ops = ops_for(namespace())
 
@@ -73,165 +81,11 @@ MEASURED = Ways()
 """The ways that were found to be the quickest."""
 
 
-Encoded = TypeVar("Encoded")
-
-
-class ResampledTerm(Protocol[Encoded]):
-    """A kernel on targets, as far as sets of targets change it.
-
-    Attributes
-    ----------
-    small_products
-        Whether the work is done in many small products, in which threads of BLAS wait for each other.
-    """
-
-    small_products: ClassVar[bool]
-
-    @property
-    def entries(self) -> int:
-        """Numbers that encode one target."""
-        ...
-
-    @property
-    def cost(self) -> float:
-        """Evaluations (:func:`~wellcal.expectations.bilinear.cost_of`) for a pair and a set of targets."""
-        ...
-
-    def tile_shape(self, n: int) -> tuple[int, int]:
-        """Height and width of the tiles in which n cases are best visited."""
-        ...
-
-    def encode(self, targets: NDArray) -> Encoded:
-        """Sets of targets ``(r, n, ...)`` as `tile` reads them."""
-        ...
-
-    def tile(self, kps: NDArray, i: Chunk, j: Chunk, encoded: Encoded) -> NDArray:
-        """Sums over a tile of pairs, ``(r, q)``, for each set and each of q kernels on predictions.
-
-        Their values there are `kps`, ``(q, len(i), len(j))``.
-        """
-        ...
-
-
-def target_rows(scheme: Plan, targets: NDArray, predictions: Predictions) -> Rows:
-    """Rows ``(r n, ...)`` of sets of targets ``(r, n, ...)``."""
-    flat = targets.reshape(-1, *targets.shape[2:])
-    return scheme.rows([(1.0, Targets(flat, predictions))])
-
-
-# -- features --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _LargeProducts:
-    """Terms that are evaluated by few and large matrix products."""
-
-    rows: int
-
-    small_products: ClassVar[bool] = False
-
-    @property
-    def entries(self) -> int:
-        """Numbers that encode one target."""
-        raise NotImplementedError
-
-    @property
-    def cost(self) -> float:
-        """A product does about sixteen multiplications in the time of one evaluation."""
-        return max(1.0, self.entries / 16.0)
-
-    def tile_shape(self, n: int) -> tuple[int, int]:
-        """Whole rows, as long as the kernel on predictions is kept."""
-        return (self.rows, n) if n * n <= _KEPT * budget.work else (self.rows, 8 * self.rows)
-
-
-@dataclass(frozen=True)
-class ProductTerm(_LargeProducts):
-    """Deviations of features, or of the probabilities of few classes: one product serves all sets."""
-
-    scheme: Plan
-    predictions: Predictions
-    mean: NDArray
-    gram: NDArray | None
-
-    @property
-    def entries(self) -> int:
-        return self.mean.shape[1] * (1 if self.gram is None else 2)
-
-    def encode(self, targets: NDArray) -> tuple[NDArray, NDArray]:
-        """Mean features minus those of the targets, ``(n, r, M)``, and these times the kernel matrix."""
-        r, n = targets.shape[:2]
-        if isinstance(self.scheme, GridPlan):
-            index = _positions(self.scheme, targets, self.predictions)
-            right = np.repeat(self.mean[:, None, :], r, axis=1)
-            right[np.arange(n)[:, None], np.arange(r)[None, :], index.T] -= 1.0
-        else:
-            flat = target_rows(self.scheme, targets, self.predictions).weights.reshape(r, n, -1)
-            right = np.ascontiguousarray((self.mean[None] - flat).transpose(1, 0, 2))
-        return (right if self.gram is None else right @ self.gram), right
-
-    def tile(self, kps: NDArray, i: Chunk, j: Chunk, encoded: tuple[NDArray, NDArray]) -> NDArray:
-        left, right = encoded[0][i], encoded[1][j]
-        flat = right.reshape(len(right), -1)
-        sums = [np.einsum("irm,irm->r", left, (kp @ flat).reshape(left.shape)) for kp in kps]
-        return np.stack(sums, axis=1)
-
-
-# -- many features on a line ------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class TableTerm(_LargeProducts):
-    """Many features on a line: cross terms are looked up in tables of them, and targets are compared."""
-
-    scheme: FeaturePlan
-    mean: NDArray
-
-    @property
-    def entries(self) -> int:
-        return 64  # a target, its features that are not negligible, and where they stand
-
-    @property
-    def cost(self) -> float:
-        """Targets with targets, and what the tables cost beside."""
-        return 4.0
-
-    def encode(self, targets: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-        """Targets ``(r, n)``, and their features with the positions of these, ``(r, n, m)`` each."""
-        return (targets, *self.scheme.features.near(targets))
-
-    def tile(self, kps: NDArray, i: Chunk, j: Chunk, encoded: tuple[NDArray, NDArray, NDArray]) -> NDArray:
-        targets, position, features = encoded
-        left, right = self.mean[i], self.mean[j]
-        columns: list[NDArray] = []
-        for kp in kps:
-            # The tables hold sum_i kp_ij E psi(Z_i) for each j, and the same the other way round.
-            to_left = kp @ right
-            total = np.full(len(targets), float(np.einsum("im,im->", left, to_left)))
-            for table, cases in ((kp.T @ left, j), (to_left, i)):
-                rows = np.arange(len(table))[None, :, None]
-                total -= np.einsum("rnm,rnm->r", table[rows, position[:, cases]], features[:, cases])
-            columns.append(total)
-        return np.stack(columns, axis=1) + self._between(kps, targets[:, i], targets[:, j])
-
-    def _between(self, kps: NDArray, left: NDArray, right: NDArray) -> NDArray:
-        """Targets with targets, for each set and each kernel on predictions."""
-        weights = kps.reshape(len(kps), -1).T
-        scale = -0.5 / self.scheme.features.lengthscale**2
-        parts: list[NDArray] = []
-        for sets in in_chunks(len(left), len(weights), within=budget.cache):
-            values = left[sets, :, None] - right[sets, None, :]
-            values *= values
-            values *= scale
-            parts.append(np.exp(values, out=values).reshape(len(values), -1) @ weights)
-        return np.concatenate(parts)
-
-
 # -- many classes ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class LabelTerm(_LargeProducts):
+class LabelTerm(LargeProducts):
     """Many classes: cross terms are looked up in tables, and labels are compared."""
 
     scheme: GridPlan
@@ -251,7 +105,7 @@ class LabelTerm(_LargeProducts):
 
     def encode(self, targets: NDArray) -> NDArray:
         """Positions of the targets, ``(r, n)``."""
-        return _positions(self.scheme, targets, self.predictions)
+        return grid_index(self.scheme, targets, self.predictions)
 
     def tile(self, kps: NDArray, i: Chunk, j: Chunk, encoded: NDArray) -> NDArray:
         return np.stack([self._one(kp, i, j, encoded) for kp in kps], axis=1)
@@ -272,11 +126,6 @@ class LabelTerm(_LargeProducts):
         if self.gram is None:
             return float(np.einsum("ij,ij->", kp, left[:, None] == right[None, :]))
         return float(np.einsum("ij,ij->", kp, self.gram[left][:, right]))
-
-
-def _positions(scheme: GridPlan, targets: NDArray, predictions: Predictions) -> NDArray:
-    found = np.asarray(grid_positions(Targets(targets, predictions), scheme.grid))
-    return np.minimum(found, len(scheme.grid) - 1)  # counts beyond have a probability below 1e-13
 
 
 # -- pairs -----------------------------------------------------------------------------------
@@ -380,7 +229,7 @@ class TermSums:
     def __call__(self, targets: NDArray) -> NDArray:
         """Sums ``(r, q)`` for sets of targets ``(r, n, ...)``."""
         entries = self.setup.n_samples * self.term.entries
-        sets = in_chunks(len(targets), entries, within=_ENCODED * budget.work)
+        sets = in_chunks(len(targets), entries, within=ENCODED * budget.work)
         return np.concatenate([self._some(targets[some]) for some in sets])
 
     def _some(self, targets: NDArray) -> NDArray:
@@ -392,7 +241,7 @@ class TermSums:
             return self.term.tile(kps, i, j, encoded)
 
         n = self.setup.n_samples
-        if self._kept is None and n * n * len(self.parts) <= _KEPT * budget.work:
+        if self._kept is None and n * n * len(self.parts) <= KEPT * budget.work:
             self._kept = self._kernels(slice(0, n), slice(0, n))
         if isinstance(self.term, CountTerm) and self._tables is None:
             self._tables = self.term.tables(self._all_pairs)
@@ -475,8 +324,11 @@ def _upper(kp: NDArray, i: Chunk, j: Chunk) -> NDArray:
     return np.where(np.arange(i.start, i.stop)[:, None] < np.arange(j.start, j.stop)[None, :], kp, 0.0)
 
 
-def _on_a_line(scheme: FeaturePlan) -> bool:
-    return len(scheme.features.centres) == 1
+def _by_tables(scheme: FeaturePlan, ways: Ways) -> bool:
+    features = scheme.features
+    if not isinstance(features, FeatureGrid):
+        return True
+    return len(features.centres) == 1 and features.size > ways.most_products
 
 
 def make_term(setup: Setup, on_targets: Kernel, ways: Ways = MEASURED) -> ResampledTerm[Any]:
@@ -490,7 +342,7 @@ def make_term(setup: Setup, on_targets: Kernel, ways: Ways = MEASURED) -> Resamp
     counts = CountTerm.prepare(on_targets, predictions, scheme)
     if counts is not None:
         return counts
-    if isinstance(scheme, FeaturePlan) and _on_a_line(scheme) and scheme.features.size > ways.most_products:
+    if isinstance(scheme, FeaturePlan) and _by_tables(scheme, ways):
         return TableTerm(ways.rows, scheme, scheme.rows([(1.0, predictions)]).weights)
     if isinstance(scheme, (FeaturePlan, GridPlan)):
         weights, image = rows = scheme.rows([(1.0, predictions)])

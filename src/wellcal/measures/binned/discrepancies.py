@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from wellcal._arrays.checks import one_of
+from wellcal._arrays.checks import call_given, one_of, real_number
 from wellcal._arrays.namespaces import Array, is_traced, namespace
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal.measures.binned.tables import BinTable
@@ -83,19 +83,14 @@ def as_discrepancy(distance: Any) -> Discrepancy:
         if distance == "total_variation":
             return Discrepancy(distance, 1.0, 0.5)
         return Discrepancy(distance, 2.0, root=distance == "euclidean")
-    try:
-        q = float(distance)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"distance must be one of {', '.join(NAMES)} {_OR_ELSE}, found {distance!r}"
-        ) from None
+    q = real_number(distance, "distance", f"one of {', '.join(NAMES)} {_OR_ELSE}")
     if not q >= 1.0:
         raise ValueError(f"distance must be a number q >= 1 for the l_q norm, found {distance!r}")
     return Discrepancy("l_inf" if math.isinf(q) else f"l_{q:g}^{q:g}" if q != 1.0 else "l_1", q)
 
 
 def _called(function: Callable[[Array, Array], Array], table: BinTable) -> Array:
-    values = function(table.observed, table.predicted)
+    values = call_given(function, "distance", table.observed, table.predicted)
     shape = (int(table.predicted.shape[0]),)
     found = tuple(getattr(values, "shape", ()))
     if found != shape:

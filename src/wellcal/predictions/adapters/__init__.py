@@ -46,8 +46,9 @@ def as_predictions(obj: object) -> Predictions:
     =========================================  ====================================================
 
     Both of scipy.stats' infrastructures are understood, ``stats.norm(mu, sigma)`` and
-    ``stats.Normal(mu=mu, sigma=sigma)``. A distribution with scalar parameters is a batch of one. An
-    ensemble is not a list but a `Mixture`.
+    ``stats.Normal(mu=mu, sigma=sigma)``. A distribution with scalar parameters is a batch of one, and an
+    object that holds one as its attribute `dist`, as NGBoost's do, counts as that. An ensemble is not a list
+    but a `Mixture`. Columns and data frames of pandas keep their index: see :class:`wellcal.Predictions`.
 
     Parameters
     ----------

@@ -1,0 +1,176 @@
+"""Features of a Gaussian kernel between vectors, from a few points that stand for all others.
+
+Predictions of vectors that lie within a few length scales of each other see a kernel matrix of low rank. A
+Cholesky decomposition with pivots finds the points that span it, and stops where no other is further away
+from their span than rounding (Harbrecht, Peters, Schneider, 2012): the features of x are ``L^-1 k(Z, x)``,
+and products of features are kernel values up to the distances of both points from the span.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.spatial.distance import cdist
+
+from wellcal._arrays.chunks import in_chunks
+from wellcal._arrays.namespaces import NDArray
+from wellcal.expectations.lowering import Atoms
+from wellcal.predictions import Predictions
+
+_ROUNDING = 1e-13  # squared distance from the span at which it is complete
+_MOST = 800  # points that span it, at most
+_EARLY = 256  # after so many the mean squared distance must have fallen
+_EARLY_SHARE = 0.05
+_MOST_ADDED = 512  # targets that lie off the span
+_MAX_REMEMBERED = 8_000_000
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """Features spanned by pivots.
+
+    Attributes
+    ----------
+    lengthscale
+        Of the kernel.
+    pivots
+        Points ``(M, d)``.
+    lower
+        Cholesky factor of the kernel matrix between them.
+    """
+
+    lengthscale: float
+    pivots: NDArray
+    lower: NDArray
+
+    @property
+    def size(self) -> int:
+        """Number of features."""
+        return len(self.pivots)
+
+    def of_points(self, values: NDArray, weights: NDArray | None) -> NDArray:
+        """Mean features ``(n, M)`` of atoms ``(n, S, d)`` with weights ``(n, S)``, uniform where None."""
+        return _solved(self.lower, _mean_kernel(values, weights, self.pivots, self.lengthscale))
+
+    def extended(self, points: NDArray) -> LowRank | None:
+        """The same and more features, so that points ``(m, d)`` are reproduced too; None for too many."""
+        features = self.of_points(points[:, None, :], None)
+        off = np.flatnonzero(1.0 - np.sum(features * features, axis=1) > _ROUNDING)
+        if not len(off):
+            return self
+        if len(off) > _MOST_ADDED:
+            return None
+        points, features = points[off], features[off]
+        between = _gaussian(points, points, self.lengthscale) - features @ features.T
+        chosen, columns = _pivoted(lambda k: between[k], np.diagonal(between).copy(), len(off))
+        new = columns[:, chosen].T
+        lower = np.block([[self.lower, np.zeros((self.size, len(chosen)))], [features[chosen], np.tril(new)]])
+        return LowRank(self.lengthscale, np.concatenate([self.pivots, points[chosen]]), lower)
+
+    def more_of_points(self, values: NDArray, weights: NDArray | None, known: NDArray) -> NDArray:
+        """Mean features, of which the first ones are `known` from fewer features."""
+        old = known.shape[1]
+        if old == self.size:
+            return known
+        mean = _mean_kernel(values, weights, self.pivots[old:], self.lengthscale)
+        rest = _solved(self.lower[old:, old:], mean - known @ self.lower[old:, :old].T)
+        return np.concatenate([known, rest], axis=1)
+
+
+def span(candidates: NDArray, lengthscale: float) -> LowRank | None:
+    """Features that reproduce the kernel between candidates ``(m, d)``; None where they would be too many."""
+
+    def row(k: int) -> NDArray:
+        return _gaussian(candidates[k : k + 1], candidates, lengthscale)[0]
+
+    chosen, columns = _pivoted(row, np.ones(len(candidates)), _MOST)
+    if len(chosen) == 0:
+        return None
+    return LowRank(lengthscale, candidates[chosen], np.tril(columns[:, chosen].T))
+
+
+def _pivoted(row: Callable[[int], NDArray], left: NDArray, most: int) -> tuple[list[int], NDArray]:
+    """Pivots of a Cholesky decomposition and its columns ``(M, m)``; none where `most` are not enough.
+
+    `row` gives rows of the matrix, `left` is its diagonal.
+    """
+    columns = np.zeros((min(most, len(left)), len(left)))
+    chosen: list[int] = []
+    for k in range(len(columns) + 1):
+        pivot = int(np.argmax(left))
+        if left[pivot] <= _ROUNDING:
+            return chosen, columns[:k]
+        if k == len(columns) or (k == _EARLY and left.mean() > _EARLY_SHARE):
+            break
+        columns[k] = (row(pivot) - columns[:k, pivot] @ columns[:k]) / np.sqrt(left[pivot])
+        left = np.maximum(left - columns[k] ** 2, 0.0)
+        left[pivot] = 0.0
+        chosen.append(pivot)
+    return [], columns[:0]
+
+
+def _mean_kernel(values: NDArray, weights: NDArray | None, at: NDArray, lengthscale: float) -> NDArray:
+    """Mean kernel values ``(n, M)`` between atoms ``(n, S, d)`` and points ``(M, d)``."""
+    n, count, d = values.shape
+    mean = np.empty((n, len(at)))
+    for rows in in_chunks(n, count * len(at)):
+        table = _gaussian(values[rows].reshape(-1, d), at, lengthscale).reshape(-1, count, len(at))
+        mean[rows] = table.mean(axis=1) if weights is None else np.einsum("ns,nsm->nm", weights[rows], table)
+    return mean
+
+
+def _solved(lower: NDArray, values: NDArray) -> NDArray:
+    return np.asarray(solve_triangular(lower, values.T, lower=True, check_finite=False)).T
+
+
+def _gaussian(x: NDArray, y: NDArray, lengthscale: float) -> NDArray:
+    squared = cdist(x, y, "sqeuclidean")
+    squared *= -0.5 / lengthscale**2
+    return np.exp(squared, out=squared)
+
+
+# -- batches -------------------------------------------------------------------------------------
+
+
+class Spanned(NamedTuple):
+    """Features for a batch, and its mean features ``(n, M)``."""
+
+    features: LowRank
+    mean: NDArray
+
+
+_remembered: WeakKeyDictionary[Predictions, dict[Any, Spanned | None]] = WeakKeyDictionary()
+
+
+def spanned(
+    family: Predictions, key: Any, candidates: NDArray, lengthscale: float, atoms: Callable[[], Atoms]
+) -> Spanned | None:
+    """Features for a batch in NumPy, which remembers them; None where they would be too many.
+
+    Parameters
+    ----------
+    family, key
+        The batch, and what features depend on beside it and the length scale.
+    candidates
+        Points ``(m, d)`` that lie where its mass does.
+    lengthscale
+        Of the Gaussian kernel.
+    atoms
+        Gives its atoms, which are made only if there are features.
+    """
+    known = _remembered.setdefault(family, {})
+    if (key, lengthscale) in known:
+        return known[key, lengthscale]
+    features = span(candidates, lengthscale)
+    found = None
+    if features is not None:
+        made = atoms()
+        found = Spanned(features, features.of_points(np.asarray(made.values), np.asarray(made.weights)))
+    if found is None or found.mean.size <= _MAX_REMEMBERED:
+        known[key, lengthscale] = found
+    return found
