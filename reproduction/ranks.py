@@ -94,11 +94,19 @@ class Repeated:
         Ours, ``(R,)``.
     scale
         On which they are compared.
+    estimate
+        Our number to show beside it, if that is not the mean of the repeats.
     """
 
     published: float
     repeats: FloatArray
     scale: Scale = LINEAR
+    estimate: float | None = None
+
+    @property
+    def ours(self) -> float:
+        """Our number."""
+        return float(np.mean(self.repeats)) if self.estimate is None else self.estimate
 
 
 @dataclass(frozen=True)
@@ -108,7 +116,7 @@ class Placed:
     Attributes
     ----------
     published, ours
-        The published number, and the mean of ours.
+        The published number, and ours.
     below, count
         Repeats below it (half of those that are equal), of how many.
     low, high
@@ -218,7 +226,7 @@ def rank(cells: Mapping[Key, Repeated], *, set_aside: frozenset[Key] = frozenset
         corrected = (1.0 + float(np.sum(largest[1:] >= distance))) / (count + 1.0)
         placed[key] = Placed(
             cell.published,
-            float(np.mean(cell.repeats)),
+            cell.ours,
             float(np.sum(others < rows[0, index]) + 0.5 * np.sum(others == rows[0, index])),
             count,
             float(cell.scale.back(others.mean() - half)),

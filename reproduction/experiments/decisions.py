@@ -384,7 +384,7 @@ def _numbers(
             rng = generator(seed, _SPLIT_STREAM, index)
             wrong = found.errors + known.errors
             drawn = rng.hypergeometric(wrong, found.count + size - wrong, size, size=sizes.location_sets)
-        out[cell] = Repeated(known.rate, np.asarray(drawn) / size, proportion_scale(size))
+        out[cell] = Repeated(known.rate, np.asarray(drawn) / size, proportion_scale(size), found.rate)
     return out
 
 

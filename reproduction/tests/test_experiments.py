@@ -160,6 +160,7 @@ def test_repeats_of_a_proportion_are_splits_of_all_decisions():
     records = {"a": {**place, "rejected": {"SKCE (B = 2)": 975}}}
     sizes = decisions.Sizes({16: 9500}, 99, {}, {}, location_sets=5000)
     number = decisions.summarise(records, sizes, 0).numbers["calibrated", 1, 16, "SKCE (B = 2)"]
+    assert number.ours == 975 / 9500
     counts = 500 * number.repeats
     assert counts.mean() == pytest.approx(50.0, abs=0.4)
     assert counts.std() == pytest.approx(np.sqrt(500 * 0.1 * 0.9 * 9500 / 9999), abs=0.3)

@@ -13,6 +13,7 @@ from wellcal.comparison import Comparison, compare, pooled_kernel
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, TotalVariation, Wasserstein
 from wellcal.problem.problem import prepare
 
+pytestmark = pytest.mark.filterwarnings("ignore:p = .* is the smallest", "ignore:with n_resamples")
 N = 30
 rng = np.random.default_rng(11)
 MU, SIGMA = rng.normal(size=N), np.exp(0.2 * rng.normal(size=N))

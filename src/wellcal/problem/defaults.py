@@ -106,7 +106,7 @@ def _target_kernel(predictions: Predictions) -> Kernel:
         return Delta()
     if any(family.target_kind == "objects" for family in families):
         raise ValueError(
-            "Samples of objects have no default kernel; give ExpDistance(metric) @ Callable(function)"
+            "pred: Samples of objects have no default kernel; give ExpDistance(metric) @ Callable(function)"
         )
     kernels = {TARGET_KERNELS.find(type(family)) for family in families}
     kernel = kernels.pop() if len(kernels) == 1 else None
