@@ -36,9 +36,13 @@ def _coefficients(nu: float) -> NDArray:
     s = np.ldexp(mantissa, octave + _LOWEST)
     log_value = nu * np.log(s) + math.log(2.0) * (1.0 - nu) - math.lgamma(nu)
     values = np.exp(log_value + np.log(special.kve(nu, s)))
-    fitted = np.linalg.solve(np.polynomial.chebyshev.chebvander(nodes, _DEGREE), values)
-    power = np.stack([np.polynomial.chebyshev.cheb2poly(column) for column in fitted.T], axis=1)
-    return np.ascontiguousarray(power[::-1])
+    fitted = np.linalg.solve(_in_powers(nodes), values)
+    return np.ascontiguousarray(fitted[::-1])
+
+
+def _in_powers(nodes: NDArray) -> NDArray:
+    """Powers ``(m, degree + 1)`` of nodes on [-1, 1]."""
+    return nodes[:, None] ** np.arange(_DEGREE + 1)[None, :]
 
 
 def matern(nu: float, s: NDArray) -> NDArray:
