@@ -37,6 +37,8 @@ class Experiment(Generic[Sizes, Summary]):
         numbers.
     label
         How the page names a published number; None where there are none.
+    group
+        The method that a published number belongs to.
     problems
         What is wrong apart from published numbers, in sentences.
     """
@@ -50,6 +52,7 @@ class Experiment(Generic[Sizes, Summary]):
     draw: Callable[[Summary, Path], list[str]]
     section: Callable[[Summary, list[str], Verdict | None], list[str]]
     label: Callable[[Any], str] | None = None
+    group: Callable[[Any], str] | None = None
     problems: Callable[[Summary], list[str]] | None = None
 
 
@@ -75,6 +78,7 @@ _EXPERIMENTS: list[Experiment[Any, Any]] = [
         figures.draw_estimators,
         sections.estimators_section,
         sections.estimator_label,
+        estimators.method_of,
     ),
     Experiment(
         "tests",
@@ -86,6 +90,7 @@ _EXPERIMENTS: list[Experiment[Any, Any]] = [
         figures.draw_tests,
         sections.tests_section,
         sections.cell_label,
+        decisions.method_of,
     ),
     Experiment(
         "friedman",
@@ -97,6 +102,7 @@ _EXPERIMENTS: list[Experiment[Any, Any]] = [
         figures.draw_friedman,
         section_friedman.friedman_section,
         section_friedman.friedman_label,
+        friedman.method_of,
     ),
     Experiment(
         "planted",

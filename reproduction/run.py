@@ -95,7 +95,8 @@ class Run:
         verdict, problems = None, self.experiment.problems(summary) if self.experiment.problems else []
         if self.experiment.label is not None:
             name, quick = self.experiment.name, self.settings.quick
-            verdict = judge(name, summary.numbers, self.experiment.label, quick=quick)
+            group = self.experiment.group
+            verdict = judge(name, summary.numbers, self.experiment.label, quick=quick, group=group)
             problems = [*problems, *verdict.problems]
         return Finished(self.experiment, summary, seconds, verdict, problems)
 

@@ -43,6 +43,7 @@ def judge(
     label: Callable[[Any], str],
     *,
     quick: bool,
+    group: Callable[[Any], Hashable] | None = None,
     known: Sequence[Known] = KNOWN,
 ) -> Verdict:
     """Place the numbers of an experiment, and say what is wrong.
@@ -66,7 +67,7 @@ def judge(
     listed = {
         keys[entry.number]: entry for entry in known if entry.experiment == name and entry.number in keys
     }
-    ranking = rank(numbers, set_aside=frozenset(listed))
+    ranking = rank(numbers, group=group, set_aside=frozenset(listed))
     problems: list[str] = []
     for key in ranking.missed:
         if key not in listed:

@@ -314,6 +314,8 @@ class Summary:
         By model, dimension, number of cases and test.
     numbers
         Published proportions, and repeats of them: see `summarise`.
+    planted
+        The same with the other bootstrap statistic in place of the authors', which should not match.
     refused
         What the library says where it refuses the paper's CME test always.
     sizes
@@ -322,6 +324,7 @@ class Summary:
 
     cells: dict[Cell, CellSummary]
     numbers: dict[Cell, Repeated]
+    planted: dict[Cell, Repeated]
     refused: dict[Cell, str]
     sizes: Sizes
 
@@ -362,7 +365,10 @@ def summarise(records: dict[str, Record], sizes: Sizes, seed: int) -> Summary:
         )
         for cell in sorted(counts, key=_order)
     }
-    return Summary(cells, _numbers(cells, joined, sizes, seed), refused, sizes)
+    ours = {cell: cells.get((*cell[:3], OUR_BOOTSTRAP), found) for cell, found in cells.items()}
+    other = {cell: ours[cell] if cell[3] == BOOTSTRAP else found for cell, found in cells.items()}
+    numbers, planted = (_numbers(some, joined, sizes, seed) for some in (cells, other))
+    return Summary(cells, numbers, planted, refused, sizes)
 
 
 def _errors(cell: Cell, rejected: Any, count: int) -> Any:
@@ -391,3 +397,8 @@ def _numbers(
 def _order(cell: Cell) -> tuple[Any, ...]:
     model, d, n, name = cell
     return published.MODELS.index(model), d, TESTS.index(name), n
+
+
+def method_of(cell: Cell) -> str:
+    """The test."""
+    return cell[3]

@@ -219,3 +219,8 @@ def summarise(records: dict[str, Record], sizes: Sizes, seed: int) -> Summary:
 def _order(number: Number) -> tuple[Any, ...]:
     model, d, n, name, what = number
     return published.MODELS.index(model), d, list(ESTIMATORS).index(name), n, NUMBERS.index(what)
+
+
+def method_of(number: Number) -> str:
+    """The estimator."""
+    return number[3]

@@ -377,3 +377,8 @@ def _better(evaluations: list[Any], data: str, ensemble: str) -> float:
     name = "SKCE (biased)"
     better = [e[data][ensemble][name] < _mean(e[data]["models"][name]) for e in evaluations]
     return float(np.mean(better))
+
+
+def method_of(place: Place) -> str:
+    """The statistic."""
+    return place[3]

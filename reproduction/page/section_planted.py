@@ -7,7 +7,7 @@ from typing import Any
 
 from reproduction.experiments import planted
 from reproduction.page.markdown import paragraph, table
-from reproduction.ranks import ALPHA, Ranking
+from reproduction.ranks import ALPHA
 from reproduction.verdict import Verdict
 
 _WHERE = {
@@ -29,26 +29,23 @@ def planted_section(summary: planted.Summary, figures: list[str], verdict: Verdi
         [
             name,
             _where(name, summary),
-            *_cells(found.planted),
-            "caught" if not found.planted.matched else "**not caught**",
-            *(["", ""] if found.control is None else _cells(found.control)),
+            f"{found.pooled:.3f}",
+            f"{len(found.missed)} of {len(found.compared)}",
+            "**not caught**" if found.matched else "caught",
         ]
         for name, found in summary.found.items()
     ]
-    head = [
-        "error", "where", "all together, p", "numbers missed", "verdict",
-        "without it: p", "without it: missed",
-    ]  # fmt: skip
     return [
         *paragraph(
             f"""
             Would a mistake of ours be seen? Each of these is planted into a small version of an experiment,
-            whose published numbers are then ranked among repeats with the mistake in them. An error is
-            caught if all numbers together, or one of them after correction, have a p-value of at most {
-                0.5 * ALPHA:g}. Beside it: the same without the error, where nothing should be found.
+            whose published numbers are then ranked among repeats with the mistake in them. An error is caught
+            if all numbers together, or one of them after correction, have a p-value of at most
+            {0.5 * ALPHA:g}. Without it the numbers are those of the experiments above, which are matched or
+            are named there.
             """
         ),
-        *table(head, rows),
+        *table(["error", "where", "all together, p", "numbers missed", "verdict"], rows),
     ]
 
 
@@ -60,7 +57,3 @@ def _where(name: str, summary: planted.Summary) -> str:
     if "cases" in _WHERE[name]:
         values["cases"] = max(sizes.cases)
     return _WHERE[name].format(**values)
-
-
-def _cells(found: Ranking[Any]) -> list[str]:
-    return [f"{found.pooled:.3f}", f"{len(found.missed)} of {len(found.compared)}"]

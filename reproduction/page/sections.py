@@ -8,6 +8,7 @@ from reproduction import published
 from reproduction.experiments import decisions, estimators, ols
 from reproduction.page import placed
 from reproduction.page.markdown import duration, image, number, paragraph, table
+from reproduction.ranks import rank
 from reproduction.verdict import Verdict
 
 # -- ordinary least squares ------------------------------------------------------------------
@@ -140,6 +141,7 @@ def tests_section(summary: decisions.Summary, figures: list[str], verdict: Verdi
 def _tests_text(summary: decisions.Summary) -> list[str]:
     sizes = summary.sizes
     sets = "; ".join(f"n = {n}: {count}" for n, count in sizes.data_sets.items())
+    other = rank(summary.planted, group=decisions.method_of)
     ours = "; ".join(
         f"n = {n}: {count} data sets, {sizes.exact_resamples[n]} resamples"
         for n, count in sizes.our_sets.items()
@@ -159,9 +161,9 @@ def _tests_text(summary: decisions.Summary) -> list[str]:
             The bootstrap test, `SKCE (B = n)`, draws {sizes.bootstrap_resamples} resamples. The authors' code
             compares them with n / (n - 1) SKCE_u: this is `Bootstrap(statistic="authors")`, and the one that
             is compared with the published errors. `{decisions.OUR_BOOTSTRAP}` compares the same resamples
-            with SKCE_u, as wellcal does if nothing else is said. Not in the paper are also `pearson`,
-            `exact` and `auto`, all with the paper's kernel, and CME with the F distribution in place of
-            chi-square ({ours}).
+            with SKCE_u, as wellcal does if nothing else is said; put in place of the authors', all numbers
+            together have p = {other.pooled:.3f}. Not in the paper are also `pearson`, `exact` and `auto`,
+            all with the paper's kernel, and CME with the F distribution in place of chi-square ({ours}).
             """
         ),
         *paragraph(

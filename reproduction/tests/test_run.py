@@ -34,7 +34,7 @@ TINY = {
     "estimators": estimators.Sizes((4,), 20, 9, 1),
     "tests": decisions.Sizes({4: 3, 16: 3}, 19, {4: 1, 16: 1}, {4: 199, 16: 199}, 9),
     "friedman": friedman.Sizes(9, (0,), first=(2,), scores=True),
-    "planted": planted.Sizes({}, control=False),
+    "planted": planted.Sizes({}),
 }
 FEW = friedman.Sizes(4, (2,), scores=True)
 """Four repeats, a task each."""
@@ -215,7 +215,7 @@ def test_a_mismatch_ends_the_command_with_an_error_and_is_on_the_page(tmp_path, 
 
 def test_a_planted_error_that_is_not_caught_ends_the_command_with_an_error(tmp_path, monkeypatch):
     given = {
-        "quick": planted.Sizes({}, control=False),
+        "quick": planted.Sizes({}),
         "problems": lambda summary: ["planted: x is not caught"],
     }
     monkeypatch.setitem(EXPERIMENTS, "planted", replace(EXPERIMENTS["planted"], **given))
