@@ -81,6 +81,7 @@ class Laplacian(Radial):
 
 
 _MAX_NU = 60.0
+_BEYOND = 3000.0
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ class Matern(Radial):
 
     def radial(self, ops: Ops, squared: Array) -> Array:
         s = ops.root(squared) * (math.sqrt(2.0 * self.nu) / self.lengthscale)
+        s = ops.minimum(s, _BEYOND * ops.one(s))  # there exp(-s) is 0, and a polynomial of s is finite
         order = self.nu - 0.5
         if order == int(order) and order <= 20:
             return ops.exp(-s) * self._polynomial(int(order), s)
