@@ -87,7 +87,8 @@ def test_the_true_distribution_scores_best() -> None:
 
 
 def test_numerical_scores_say_so() -> None:
-    found = crps(np.zeros(3), wc.PowerExponential(np.zeros(3), 1.0, 1.5))
+    parts = [wc.PowerExponential(np.full(3, loc), 1.0, 1.5) for loc in (0.0, 0.7)]
+    found = crps(np.zeros(3), wc.Mixture(parts))
     assert found.provenance["expectations"] == "lowered"
     assert found.provenance["expectation_error"] < 1e-10
     assert "Gauss-Legendre" in repr(found)

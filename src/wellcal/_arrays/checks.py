@@ -28,6 +28,9 @@ from wellcal._arrays.namespaces import (
     to_numpy,
 )
 
+LEAST, MOST = 1e-152, 1e151
+"""Positive parameters lie between these, so that their squares are floating-point numbers."""
+
 
 def real_array(x: object, name: str, *, ndim: tuple[int, ...] = (1,), like: Array | None = None) -> Array:
     """`x` as a floating array with finite values and an allowed number of dimensions.
@@ -304,6 +307,8 @@ def positive_number(x: Any, name: str) -> Any:
         x = value = real_number(x, name)
     if not (np.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be positive and finite, found {value}")
+    if not LEAST <= value <= MOST:
+        raise ValueError(f"{name} must lie between {LEAST:g} and {MOST:g}, found {value}; change the unit")
     return x
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from wellcal._arrays.checks import check_rows, probability_tolerance
+from wellcal._arrays.checks import LEAST, MOST, check_rows, probability_tolerance
 from wellcal._arrays.namespaces import Array, namespace
 
 
@@ -64,13 +64,39 @@ class _Simplex(Domain):
         )
 
 
+class _Scale(Domain):
+    """Numbers whose squares are floating-point numbers: two conditions, each with its own remedy."""
+
+    def check(self, array: Array, name: str, remedy: str = "") -> None:
+        super().check(array, name, remedy)
+        most = min(MOST, float(namespace(array).finfo(array.dtype).max))
+        if self.name == "positive":
+            inside = (array >= LEAST) & (array <= most)
+            check_rows(name, array, inside, f"must lie between {LEAST:g} and {MOST:g}", "change the unit")
+        else:  # what is too small has a square of zero, and is zero
+            check_rows(name, array, array <= most, f"must lie between 0 and {MOST:g}", "change the unit")
+
+
 def _whole(x: Array) -> Array:
     return (x >= 0) & (namespace(x).floor(x) == x)
 
 
+LARGEST_LOGARITHM = 347.0
+
 real = Domain("real")
-positive = Domain("positive", lambda x: x > 0, "must be positive")
+positive = _Scale("positive", lambda x: x > 0, "must be positive")
 nonnegative = Domain("nonnegative", lambda x: x >= 0, "must not be negative")
+logarithm = Domain(
+    "real",
+    lambda x: abs(x) <= LARGEST_LOGARITHM,
+    f"must lie between {-LARGEST_LOGARITHM:g} and {LARGEST_LOGARITHM:g}",
+    "it is the logarithm of a scale; change the unit",
+)
+"""Numbers whose exponentials can be squared."""
+
+spread = _Scale("nonnegative", lambda x: x >= 0, "must not be negative")
+"""Scales that may be zero."""
+
 unit_interval = Domain(
     "unit interval", lambda x: (x >= 0) & (x <= 1), "must lie in [0, 1]", "check its values and units"
 )

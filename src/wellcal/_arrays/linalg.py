@@ -38,8 +38,19 @@ def checked_cholesky(cov: object, name: str, loc: Array) -> tuple[Array, Array]:
         f"must be symmetric (to {tolerance:g} of its largest entry)",
         f"pass ({name} + transpose) / 2 if the difference is rounding",
     )
+    variances = xp.linalg.diagonal(matrix)
+    low, high = _VARIANCES
+    high = min(high, float(xp.finfo(matrix.dtype).max))
+    inside = (variances <= 0) | ((variances >= low) & (variances <= high))  # others are not positive definite
+    check_rows(
+        name, variances, inside, f"must have variances between {low:g} and {high:g}", "change the unit"
+    )
     matrix = 0.5 * (matrix + transposed)
     return matrix, _cholesky(matrix, name)
+
+
+_VARIANCES = (1e-280, 1e280)
+"""Entries between these can be multiplied in doubled precision, with each other's inverses."""
 
 
 def at_least_single(x: Array) -> Array:

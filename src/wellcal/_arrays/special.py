@@ -287,16 +287,40 @@ def bisect_quantile(cdf: Callable[[NDArray], NDArray], u: NDArray, low: NDArray,
     return np.where(at_low, start, high)
 
 
-def student_t_lower_quantile(df: NDArray, u: NDArray) -> NDArray:
-    """Standard Student t quantile, accurate for tiny `u` too.
+_FAR = 1e-17  # below, I_x(a, b) is its first term to rounding
 
-    Far in the lower tail P(T <= t) = I_x(df/2, 1/2) / 2 with x = df / (df + t^2), where
-    I_x(a, b) = x^a / (a B(a, b)) (1 + O(x)).
+
+@quiet
+def student_t_cdf(df: NDArray, z: NDArray) -> NDArray:
+    """Standard Student t distribution function, accurate near the median and for all finite `z`.
+
+    With r = |z| / sqrt(df) and x = 1 / (1 + r^2), the tail beyond |z| is I_x(df/2, 1/2) / 2, and what lies
+    between the median and z is I_(1-x)(1/2, df/2) / 2. Far out I_x(a, b) = x^a / (a B(a, b)) (1 + O(x)).
+    """
+    r = np.abs(z) / np.sqrt(df)
+    x = 1.0 / (1.0 + r * r)
+    a = 0.5 * df
+    beyond = 0.5 * np.exp(-df * np.log(r) - np.log(a) - special.betaln(a, 0.5))
+    tail = np.where(x < _FAR, beyond, special.stdtr(df, -np.abs(z)))
+    centre = 0.5 * special.betainc(0.5, a, r * r * x)
+    inside = np.abs(z) < 0.5
+    return np.where(inside, 0.5 + np.sign(z) * centre, np.where(z < 0, tail, 1.0 - tail))
+
+
+@quiet
+def student_t_lower_quantile(df: NDArray, u: NDArray) -> NDArray:
+    """Standard Student t quantile, accurate for tiny `u` and near the median; infinite beyond all numbers.
+
+    In the terms of :func:`student_t_cdf`, x and 1 - x are found by inversion, each where it is the smaller.
     """
     a = 0.5 * df
-    log_x = (np.log(2.0 * u) + np.log(a) + special.betaln(a, 0.5)) / a
-    x = special.betaincinv(a, 0.5, np.minimum(2.0 * u, 1.0))
-    beyond = -np.sqrt(df) * np.exp(-0.5 * log_x)
-    tail = -np.sqrt(df * (1.0 - x) / x)
-    body = special.stdtrit(df, u)
-    return np.where(u > 1e-3, body, np.where(log_x < -40.0, beyond, tail))
+    side = np.minimum(u, 1.0 - u)
+    log_x = (np.log(2.0 * side) + np.log(a) + special.betaln(a, 0.5)) / a
+    x = special.betaincinv(a, 0.5, 2.0 * side)
+    rest = np.where(
+        side > 0.25, special.betaincinv(0.5, a, 1.0 - 2.0 * side), special.betainccinv(0.5, a, 2.0 * side)
+    )
+    beyond = np.exp(0.5 * (np.log(df) - log_x))
+    body = np.sqrt(df * np.where(rest < 0.5, rest / (1.0 - rest), (1.0 - x) / x))
+    size = np.where(log_x < np.log(_FAR), beyond, body)
+    return np.where(u < 0.5, -size, size)

@@ -62,6 +62,7 @@ class FeatureGrid:
         """Number of features."""
         return math.prod(len(c) for c in self.centres)
 
+    @np.errstate(over="ignore", under="ignore")  # of squared distances: their exponentials are zero
     def of_points(self, values: Array, weights: Array | None) -> Array:
         """Mean features ``(n, M)`` of atoms ``(n, S, d)`` with weights ``(n, S)``, uniform where None."""
         xp = namespace(values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +10,7 @@ from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.resampling.targets import draw_targets, why_not_resampled
 from wellcal.hypotests.setup import Setup
+from wellcal.predictions import Predictions
 
 FEWEST_EFFECTIVE = 5.0
 """Effective cases below which a sum over pairs is not near its limit."""
@@ -19,8 +19,9 @@ FEWEST_IN_A_DIRECTION = 3.5
 LARGEST_EXCESS = 0.1
 """Of inverse numbers of cases that make up a direction, over that of normal deviations."""
 
-_DRAWN = 600  # h_ii of drawn targets that effective cases are counted from, at least
+_DRAWN = 200  # h_ii of drawn targets that effective cases are counted from, at least
 _ENUMERATED = 100  # classes, or counts, up to which each is looked at instead
+_LOOKED_AT = 20_000  # h_ii of classes, at most
 _ROUNDING = 1e-12  # of eigenvalues of correlations
 
 
@@ -42,32 +43,37 @@ def effective_cases(setup: Setup) -> float:
     >>> [round(effective_cases(make_setup(zeros, wc.Bernoulli(np.full(50, p)))), 2) for p in (0.5, 1e-6)]
     [50.0, 0.0]
     """
-    first = second = 0.0
-    for weights, diagonal in _outcomes(setup):
-        first += float(np.sum(weights * diagonal))
-        second += float(np.sum(weights * diagonal**2))
-    return first**2 / second if second > 0.0 else 0.0
+    n = setup.n_samples
+    if why_not_resampled(setup.predictions) is not None:
+        return _worth(setup.diagonal[:, None], np.ones((n, 1)))
+    listed = _listed(setup.predictions)
+    if listed is None:
+        count = -(-_DRAWN // n)
+        sets = draw_targets(setup.predictions, np.random.default_rng(0), count, setup.targets)
+        # One after the other: what is known of the batch, such as its nodes, serves all of them.
+        values = np.stack([to_numpy(setup.problem_of(targets).diagonal()) for targets in sets], axis=1)
+        return _worth(values, np.full((n, count), 1.0 / count))
+    count = listed.shape[1]
+    cases = np.random.default_rng(0).permutation(n)[: max(_LOOKED_AT // count, 50)]
+    sets = np.repeat(np.arange(count, dtype=setup.targets.dtype)[:, None], len(cases), axis=1)
+    return _worth(_diagonals(setup, cases, sets), listed[cases]) * n / len(cases)
 
 
-def _outcomes(setup: Setup) -> Iterator[tuple[NDArray | float, NDArray]]:
-    """Probabilities of targets, ``(n,)``, and h_ii if these were observed."""
-    n, predictions = setup.n_samples, setup.predictions
-    if why_not_resampled(predictions) is not None:
-        yield 1.0, setup.diagonal
-        return
-    listed = _listed(setup)
-    if listed is not None:
-        for value, probability in enumerate(listed.T):
-            yield probability, _diagonal(setup, np.full(n, value, dtype=setup.targets.dtype))
-        return
-    count = -(-_DRAWN // n)
-    for targets in draw_targets(predictions, np.random.default_rng(0), count, setup.targets):
-        yield 1.0 / count, _diagonal(setup, targets)
+def _worth(values: NDArray, probabilities: NDArray) -> float:
+    """``(sum E h)^2 / sum E h^2`` from values and their probabilities, each ``(n, m)``."""
+    second = float(np.sum(probabilities * values**2))
+    return float(np.sum(probabilities * values)) ** 2 / second if second > 0.0 else 0.0
 
 
-def _listed(setup: Setup) -> NDArray | None:
+def _diagonals(setup: Setup, cases: NDArray, sets: NDArray) -> NDArray:
+    """h_ii of some cases, ``(n, m)``, if each of the sets of targets ``(m, n, ...)`` were observed."""
+    predictions = setup.predictions[np.tile(cases, len(sets))]
+    problem = setup.problem_of(sets.reshape(-1, *sets.shape[2:]), predictions)
+    return np.asarray(to_numpy(problem.diagonal())).reshape(len(sets), -1).T
+
+
+def _listed(predictions: Predictions) -> NDArray | None:
     """Probabilities ``(n, m)`` of the targets 0 .. m - 1, where these are few and all there are."""
-    predictions = setup.predictions
     if targets_are_indices(predictions):
         found = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
         return found if found.shape[1] <= _ENUMERATED else None
@@ -76,10 +82,6 @@ def _listed(setup: Setup) -> NDArray | None:
     counts = np.repeat(np.arange(10.0)[:, None], len(predictions), axis=1)
     found = np.exp(np.asarray(to_numpy(predictions.log_prob(counts)))).T
     return found if float(np.max(1.0 - found.sum(axis=1))) < 1e-6 else None
-
-
-def _diagonal(setup: Setup, targets: NDArray) -> NDArray:
-    return np.asarray(to_numpy(setup.problem_of(targets).diagonal()))
 
 
 # -- deviations at locations -------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.domains import Domain, nonnegative, positive, whole_numbers
+from wellcal._arrays.domains import Domain, positive, spread, whole_numbers
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.special import (
     count_quantile,
@@ -48,7 +48,7 @@ class Poisson(_Counts):
     array([0., 2.])
     """
 
-    rate: Array = parameter(nonnegative)
+    rate: Array = parameter(spread)
 
     def mean(self) -> Array:
         """Means, ``(n,)``."""
@@ -115,7 +115,7 @@ class NegativeBinomial(_Counts):
     """
 
     # The constructor's `mean` is stored under another name: `mean()` is the method of every family.
-    _mean: Array = parameter(nonnegative, called="mean")
+    _mean: Array = parameter(spread, called="mean")
     dispersion: Array = parameter(
         positive,
         remedy="a dispersion of zero is Poisson(mean); there is no smaller variance in this family",

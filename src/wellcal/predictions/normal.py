@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from wellcal._arrays.domains import nonnegative
+from wellcal._arrays.domains import spread
 from wellcal._arrays.linalg import checked_cholesky, log_determinant, solve_lower
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.ops import Ops
@@ -39,7 +39,7 @@ class Normal(Predictions):
     """
 
     loc: Array = parameter(unit="scale")
-    scale: Array = parameter(nonnegative)
+    scale: Array = parameter(spread)
 
     def mean(self) -> Array:
         """Means, ``(n,)``."""
@@ -113,7 +113,7 @@ class DiagonalNormal(Predictions):
     """
 
     loc: Array = parameter(ndim=2, unit="scale")
-    scale: Array = parameter(nonnegative, ndim=2)
+    scale: Array = parameter(spread, ndim=2)
 
     @property
     def event_shape(self) -> tuple[int, ...]:

@@ -187,6 +187,8 @@ def _scalar_cdf(z: NDArray, shape: NDArray) -> NDArray:
 
 @quiet
 def _scalar_quantile(u: NDArray, shape: NDArray) -> NDArray:
-    side = np.minimum(u, 1.0 - u)
-    size = special.gammainccinv(1.0 / shape, 2.0 * side) ** (1.0 / shape)
+    side, order = np.minimum(u, 1.0 - u), 1.0 / shape
+    # From the tail, or from the median, whichever is nearer.
+    inside = special.gammaincinv(order, 1.0 - 2.0 * side)
+    size = np.where(side > 0.25, inside, special.gammainccinv(order, 2.0 * side)) ** order
     return np.where(u < 0.5, -size, size)

@@ -8,10 +8,17 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.domains import Domain, nonnegative, positive, unit_interval
+from wellcal._arrays.domains import Domain, logarithm, nonnegative, positive, unit_interval
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.ops import Ops
-from wellcal._arrays.special import betaln, elementwise, log_gamma_ratio, quiet, student_t_lower_quantile
+from wellcal._arrays.special import (
+    betaln,
+    elementwise,
+    log_gamma_ratio,
+    quiet,
+    student_t_cdf,
+    student_t_lower_quantile,
+)
 from wellcal.predictions.base import Predictions
 from wellcal.predictions.fields import family, parameter
 from wellcal.predictions.normal import LOG_2PI
@@ -71,7 +78,9 @@ class Laplace(Predictions):
 
 
 def _laplace_quantile(u: NDArray) -> NDArray:
-    return np.where(u < 0.5, np.log(2.0 * u), -np.log(2.0 * (1.0 - u)))
+    side = np.minimum(u, 1.0 - u)
+    size = -np.where(side > 0.25, np.log1p(2.0 * side - 1.0), np.log(2.0 * side))  # each where it is exact
+    return np.where(u < 0.5, -size, size)
 
 
 @family
@@ -124,7 +133,7 @@ class StudentT(Predictions):
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`."""
         z = (self.argument(y, "y") - self.loc) / self.scale
-        return elementwise(special.stdtr, self.df, z)
+        return elementwise(student_t_cdf, self.df, z)
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`."""
@@ -220,7 +229,7 @@ class LogNormal(Predictions):
     array([1., 1.])
     """
 
-    mu: Array = parameter(unit="sigma")
+    mu: Array = parameter(logarithm, unit="sigma")
     sigma: Array = parameter(positive)
 
     target_domain: ClassVar[Domain] = nonnegative

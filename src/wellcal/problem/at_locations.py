@@ -17,7 +17,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from wellcal._arrays.chunks import Chunk, budget, in_chunks, rows_within
-from wellcal._arrays.namespaces import Array, NDArray, concat_rows, namespace, take_rows, widen
+from wellcal._arrays.namespaces import Array, NDArray, concat_rows, is_numpy, namespace, take_rows, widen
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import slice_rows
 from wellcal._arrays.threads import one_blas_thread
@@ -316,6 +316,8 @@ def _tensor_term(
         k_P, rows = prediction_kernel(kernel.predictions, both, expectations=expectations, notes=notes)
         own, other = slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))
     weights = factor * engine.rectangle(k_P, ops, own, other)
+    if is_numpy(predictions.xp):
+        weights = np.asfortranarray(weights)  # sums over cases go location by location
     at = Targets(locations.targets, locations.predictions)
     # The cost is linear in n: closed forms are taken to full relative precision, also in far tails.
     scheme = plan(kernel.targets, [predictions, at], expectations=expectations, notes=notes, relative=True)

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from wellcal._arrays.checks import LEAST, MOST
 from wellcal._arrays.chunks import budget, pairs_above, tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import (
     Array,
@@ -165,16 +166,16 @@ def target_scale(predictions: Predictions) -> Scale:
     """Median over cases of the interquartile range, times sqrt(d); from spreads where that is zero."""
     scale = _median_over_cases(predictions.interquartile_range())
     traced = is_traced(scale)
-    if traced or float(scale) == 0.0:
+    if traced or float(scale) < LEAST:
         # Counts with small rates have quartiles that coincide: 1.349 standard deviations is their stand-in.
         spread = 1.0
         if predictions.supports("variance"):
             spread = 1.349 * _median_over_cases(predictions.variance() ** 0.5)
         if not traced:
-            return _as_scale(spread if float(spread) > 0.0 else 1.0)
+            return _as_scale(spread if LEAST <= float(spread) <= MOST else 1.0)
         xp = namespace(scale)
         spread = spread * xp.ones_like(scale)
-        scale = xp.where(scale > 0, scale, xp.where(spread > 0, spread, xp.ones_like(spread)))
+        scale = xp.where(scale > LEAST, scale, xp.where(spread > LEAST, spread, xp.ones_like(spread)))
     return _as_scale(scale)
 
 
@@ -199,6 +200,7 @@ def _as_scale(value: Array) -> Scale:
     return stop_gradient(value) if is_traced(value) else float(to_numpy(value))
 
 
+@np.errstate(over="ignore")  # a distance may be infinite, as long as the median is not
 def median_distance(
     metric: Metric, predictions: Predictions, *, expectations: str | Lowering = "auto"
 ) -> Scale:
@@ -222,7 +224,8 @@ def median_distance(
     if is_traced(median):
         return xp.where(median > least, median, xp.ones_like(median)) ** (1.0 / prepared.degree)
     value, rounding = (float(to_numpy(found)) for found in (median, least))
-    return value ** (1.0 / prepared.degree) if value > rounding else 1.0
+    scale = value ** (1.0 / prepared.degree)
+    return scale if value > rounding and LEAST <= scale <= MOST else 1.0
 
 
 def _rounded_otherwise(array: Array) -> Array:

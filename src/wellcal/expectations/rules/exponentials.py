@@ -66,6 +66,31 @@ _PHI_SERIES = tuple((-1.0) ** k / math.factorial(k + 1) for k in range(12))
 """phi(x) in powers of x. Cut here, a divided difference on [0, _SERIES_BELOW] is right to 1e-17."""
 
 
+_REMOTE = 1e154
+"""A distance of a thousand of the largest scales, where exponentials are 0; its square still is a number."""
+
+_WIDE = 1e150
+"""A distance in units of a scale at which expectations are 0 to a hundred and fifty digits."""
+
+_LONG = 1e30
+"""A distance in units of a scale from where on quotients have reached their limits to rounding."""
+
+
+def distance(ops: Ops, x: Array, y: Array) -> Array:
+    """``|x - y|``, at most as large as is of interest: infinities would not cancel."""
+    return _at_most(ops, ops.abs(x - y), _REMOTE)
+
+
+def signed_distance(ops: Ops, x: Array, y: Array) -> Array:
+    """``x - y``, no further from 0 than is of interest."""
+    return -_at_most(ops, -_at_most(ops, x - y, _REMOTE), _REMOTE)
+
+
+def _at_most(ops: Ops, x: Array, bound: float, share: float = 0.4995) -> Array:
+    """`x` up to a bound, and up to a power of the largest number of its precision."""
+    return ops.minimum(x, _array(min(bound, float(ops.xp.finfo(x.dtype).max) ** share), x))
+
+
 def laplace_point(ops: Ops, z: Array, rate: Array, kernel_rate: Array) -> Array:
     """``E exp(-c |Z - y|)`` for Z ~ Laplace with rate a at distance z from y.
 
@@ -120,10 +145,11 @@ def laplace_laplace(ops: Ops, z: Array, rate_a: Array, rate_b: Array, kernel_rat
     array([0.375     , 0.32189451])
     """
     r1, r2, r3 = sorted_rates(ops, rate_a, rate_b, kernel_rate, z)
-    x, y = (r2 - r1) * z, (r3 - r1) * z
+    x, y = _at_most(ops, (r2 - r1) * z, _LONG), _at_most(ops, (r3 - r1) * z, _LONG)
     phi_x = ops.phi(x)
-    decay = r1 * z
-    bracket = (1.0 + r3 / (r1 + r2)) * (1.0 + decay * phi_x) + decay * (r2 * z) * psi(ops, x, y, phi_x)
+    decay = _at_most(ops, r1 * z, -2.0 * _VANISHING)
+    reach = _at_most(ops, r2 * z, _LONG)
+    bracket = (1.0 + r3 / (r1 + r2)) * (1.0 + decay * phi_x) + decay * reach * psi(ops, x, y, phi_x)
     return rate_a * rate_b / ((r1 + r3) * (r2 + r3)) * (ops.exp(-decay) * bracket)
 
 
@@ -152,15 +178,14 @@ def normal_exponential(ops: Ops, z: Array, variance: Array, rate: Array) -> Arra
     >>> normal_exponential(ops_for(namespace()), np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0]), 1.0)
     array([1.        , 0.52315658, 0.36787944])
     """
-    variance = _array(variance, z)
+    z, variance = _in_units(ops, z, _array(variance, z), rate)
     width, weight = _gauss(ops, z, variance)
-    rho, zeta = 0.5 * rate * width, z / width
-    reflected = rate * variance < z
+    rho, zeta = 0.5 * width, z / width
+    reflected = variance < z
     x = rho - zeta
     value = erfcx(ops, ops.where(reflected, -x, x))
     bulk = weight * (erfcx(ops, rho + zeta) + ops.where(reflected, -value, value))
-    exponent = rate * (z - 0.5 * rate * variance)
-    return bulk + ops.exp(ops.where(reflected, -exponent, _VANISHING))
+    return bulk + ops.exp(ops.where(reflected, 0.5 * variance - z, _VANISHING))
 
 
 def normal_two_rates(ops: Ops, z: Array, variance: Array, rate_a: Array, rate_b: Array) -> Array:
@@ -190,19 +215,19 @@ def normal_two_rates(ops: Ops, z: Array, variance: Array, rate_a: Array, rate_b:
     >>> normal_two_rates(ops_for(namespace()), np.array([1.0, 1.0]), np.array([0.0, 1.0]), 1.0, 1.0)
     array([0.73575888, 0.68524776])
     """
-    variance = _array(variance, z)
     low, high = _ordered(ops, _array(rate_a, z), _array(rate_b, z))
-    gap = high - low
+    z, variance = _in_units(ops, z, _array(variance, z), low)
+    gap = _at_most(ops, (high - low) / low, _WIDE)
     width, weight = _gauss(ops, z, variance)
-    rho, step, zeta = 0.5 * low * width, 0.5 * gap * width, z / width
+    rho, step, zeta = 0.5 * width, 0.5 * gap * width, z / width
 
     x = rho + zeta
     value, slope = erfcx_difference(ops, x, x + step)
     bulk = value + rho * slope
 
     # Reflecting only below -_REACH leaves no short step from x < 0 to y > 0, whose two parts would cancel.
-    reflected = low * variance + _REACH * width < z
-    crossing = (high * variance > z) & reflected
+    reflected = variance + _REACH * width < z
+    crossing = (variance + gap * variance > z) & reflected
     both = reflected & ~crossing
     x = rho - zeta
     y = x + step
@@ -214,11 +239,16 @@ def normal_two_rates(ops: Ops, z: Array, variance: Array, rate_a: Array, rate_b:
     bulk = bulk + ops.where(reflected, -value, value) + rho * ops.where(crossing, across, slope)
 
     # The parts taken out, e(r) = exp(-r (z - r v / 2)) and its difference up to b, or to z / v where y > 0.
-    excess = ops.where(reflected, z - low * variance, 0.0)
-    mean = 0.5 * (excess + ops.where(both, z - high * variance, 0.0))
+    excess = ops.where(reflected, z - variance, 0.0)
+    mean = 0.5 * (excess + ops.where(both, z - (variance + gap * variance), 0.0))
     mean = mean * ops.where(crossing, excess / ops.where(crossing, gap * variance, 1.0), 1.0)
-    exponent = ops.where(reflected, -0.5 * low * (z + excess), _VANISHING)
-    return weight * bulk + ops.exp(exponent) * (1.0 + low * mean * ops.phi(gap * mean))
+    exponent = ops.where(reflected, -0.5 * (z + excess), _VANISHING)
+    return weight * bulk + ops.exp(exponent) * (1.0 + mean * ops.phi(gap * mean))
+
+
+def _in_units(ops: Ops, z: Array, variance: Array, rate: Array) -> tuple[Array, Array]:
+    """Distance and variance in units of ``1 / rate``, and no larger than makes a difference."""
+    return _at_most(ops, rate * z, _WIDE), _at_most(ops, rate * variance * rate, _WIDE**2, 0.98)
 
 
 def _gauss(ops: Ops, z: Array, variance: Array) -> tuple[Array, Array]:

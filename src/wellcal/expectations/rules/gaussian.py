@@ -13,7 +13,12 @@ from wellcal._arrays.namespaces import Array
 from wellcal._arrays.ops import Ops
 from wellcal.expectations.rules import positive_definite
 from wellcal.expectations.rules.elements import FullNormals, Laplaces, Normals, Points, rule
-from wellcal.expectations.rules.exponentials import normal_exponential, normal_two_rates
+from wellcal.expectations.rules.exponentials import (
+    distance,
+    normal_exponential,
+    normal_two_rates,
+    signed_distance,
+)
 from wellcal.kernels.targets import Gaussian
 
 
@@ -26,7 +31,8 @@ def diagonal(ops: Ops, kernel: Gaussian, a: Normals | Points, b: Normals | Point
     exponent: Array = None
     spread: Array = None
     for c, (x, y) in enumerate(zip(a.x, b.x, strict=True)):
-        difference = x - y
+        # An infinite square is harmless in a value, and not in a derivative.
+        difference = signed_distance(ops, x, y) if ops.differentiable else x - y
         # What depends on one side is worked out on that side, where it costs nothing.
         total, s = -2.0 * square, None
         if isinstance(a, Normals):
@@ -52,7 +58,7 @@ def diagonal(ops: Ops, kernel: Gaussian, a: Normals | Points, b: Normals | Point
 def full(ops: Ops, kernel: Gaussian, a: FullNormals, b: FullNormals | Normals | Points) -> Array:
     """``l^d |S|^(-1/2) exp(-(m - m')' S^-1 (m - m') / 2)`` with S = l^2 I + C + C'."""
     total = _total_covariance(kernel.lengthscale**2, a, b)
-    difference = tuple(x - y for x, y in zip(a.x, b.x, strict=True))
+    difference = tuple(signed_distance(ops, x, y) for x, y in zip(a.x, b.x, strict=True))
     quadratic, log_determinant = positive_definite.quadratic_form(ops, total, difference)
     log_scale = len(a.x) * ops.log(ops.one(quadratic) * kernel.lengthscale)
     return ops.exp(log_scale - 0.5 * (quadratic + log_determinant))
@@ -79,16 +85,24 @@ def _total_covariance(
 def laplace_normal(ops: Ops, kernel: Gaussian, a: Laplaces, b: Normals | Points) -> Array:
     """``sqrt(2 pi) l`` times the expected Laplace density at D ~ N(m - m', v' + l^2)."""
     variance = kernel.lengthscale**2 + (b.v[0] if isinstance(b, Normals) else 0.0 * b.x[0])
-    rate = 1.0 / a.scale
-    expected = normal_exponential(ops, ops.abs(a.x[0] - b.x[0]), variance, rate)
+    rate = _rate(ops, a, variance)
+    expected = normal_exponential(ops, distance(ops, a.x[0], b.x[0]), variance, rate)
     return (math.sqrt(math.pi / 2.0) * kernel.lengthscale) * rate * expected
 
 
 @rule(Gaussian, Laplaces, Laplaces, scalar=True)
 def laplace_laplace(ops: Ops, kernel: Gaussian, a: Laplaces, b: Laplaces) -> Array:
     """``sqrt(2 pi) l`` times the expected density of a difference of Laplace variables at a normal D."""
-    rate_a, rate_b = 1.0 / a.scale, 1.0 / b.scale
-    z = ops.abs(a.x[0] - b.x[0])
+    z = distance(ops, a.x[0], b.x[0])
     variance = kernel.lengthscale**2 + 0.0 * z
+    rate_a, rate_b = _rate(ops, a, variance), _rate(ops, b, variance)
     expected = normal_two_rates(ops, z, variance, rate_a, rate_b)
     return (math.sqrt(math.pi / 2.0) * kernel.lengthscale) * (rate_a * rate_b / (rate_a + rate_b)) * expected
+
+
+_NARROW = 1e-30
+
+
+def _rate(ops: Ops, a: Laplaces, variance: Array) -> Array:
+    """One over the scale; a Laplace distribution that is narrower differs from a point by rounding only."""
+    return ops.minimum(1.0 / (a.scale + 0.0 * variance), (1.0 / _NARROW) / ops.sqrt(variance))

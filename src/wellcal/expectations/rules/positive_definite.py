@@ -14,6 +14,8 @@ Terms = tuple[Array, ...]
 """An entry of a matrix as a sum of terms, so that nothing is lost before it is needed."""
 
 _REFINE_ABOVE = 8.0
+_REFINE_BELOW = 3000.0  # from here on exp(-q / 2) is 0
+_SPLITTABLE = 1e298  # halves of larger entries overflow
 _SPLITTER = 134217729.0  # 2^27 + 1: halves of a product of two halves are exact
 
 
@@ -97,7 +99,9 @@ def _correction(ops: Ops, matrix: list[list[Terms]], x: tuple[Array, ...], quadr
         pairs = [[_sum_exactly(next(entries)) for _ in range(i + 1)] for i in range(d)]
         return _refined(pairs, rest[:d]) - value
 
-    return ops.amend(0.0 * arguments[0], arguments[0] > _REFINE_ABOVE, arguments, refined)
+    largest = stop_gradient(sum(entry for row in matrix for entry in row[-1]))
+    needed = (arguments[0] > _REFINE_ABOVE) & (arguments[0] < _REFINE_BELOW) & (largest < _SPLITTABLE)
+    return ops.amend(ops.xp.zeros_like(arguments[0]), needed, arguments, refined)
 
 
 def _refined(pairs: list[list[tuple[Array, Array]]], x: tuple[Array, ...]) -> Array:

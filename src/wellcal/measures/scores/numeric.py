@@ -14,11 +14,20 @@ from scipy import special
 from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import NDArray, namespace
 from wellcal._arrays.ops import ops_for
-from wellcal._arrays.special import log_gamma_ratio, poisson_log_prob
+from wellcal._arrays.special import log_gamma_ratio, poisson_log_prob, student_t_cdf
 from wellcal.expectations.decompose import components_of
 from wellcal.measures.scores.row_functions import by_rows
 from wellcal.measures.scores.rules import CRPS_RULES
-from wellcal.predictions import Beta, Gamma, Mixture, NegativeBinomial, Poisson, Samples, StudentT
+from wellcal.predictions import (
+    Beta,
+    Gamma,
+    Mixture,
+    NegativeBinomial,
+    Poisson,
+    PowerExponential,
+    Samples,
+    StudentT,
+)
 
 _NUMPY = ops_for(namespace())
 
@@ -39,7 +48,7 @@ def student_t_crps(batch: StudentT, y: NDArray) -> NDArray:
     density = np.exp(_half_step(0.5 * df)) / np.sqrt(math.pi * df)  # at the median
     inner = 2.0 * density * df * half_log * _phi((df - 1.0) * half_log)
     centre = 2.0 * df * density * _spread_ratio(df)
-    below = cast("NDArray", special.stdtr(df, z))
+    below = student_t_cdf(df, z)
     return batch.scale * (centre + z * (2.0 * below - 1.0) - inner)
 
 
@@ -85,6 +94,25 @@ def gamma_crps(batch: Gamma, y: NDArray) -> NDArray:
     edge = np.where(possible, np.exp(poisson_log_prob(_NUMPY, shape, inside)), 0.0)
     spread = np.exp(_half_step(shape)) / math.sqrt(math.pi)
     return scale * ((z - shape) * (2.0 * below - 1.0) + 2.0 * shape * edge - spread)
+
+
+@CRPS_RULES.register(PowerExponential)
+@by_rows
+def power_exponential_crps(batch: PowerExponential, y: NDArray) -> NDArray:
+    r"""Power exponential distributions of numbers.
+
+    With a = 1 / shape, z the standardised target and :math:`x = |z|^{1/a}`, which is compared with a gamma
+    distribution, :math:`\mathrm{E}|Z - z| = |z| P(a, x) + c Q(2a, x)` for :math:`c = \Gamma(2a) / \Gamma(a)`.
+    Of two gamma variables their sum and their shares are independent, so that
+    :math:`\mathrm{E}|Z - Z'| = 2 c I_{1/2}(a, 2a)`.
+    """
+    order = 1.0 / batch.shape
+    z = np.abs((y - batch.loc) / batch.scale)
+    power = z**batch.shape
+    mean = np.exp(log_gamma_ratio(_NUMPY, order, order))  # of |Z|
+    inside = cast("NDArray", special.gammainc(order, power))
+    rest = cast("NDArray", special.betainc(2.0 * order, order, 0.5) - special.gammainc(2.0 * order, power))
+    return batch.scale * (z * inside + mean * rest)
 
 
 @CRPS_RULES.register(Beta)

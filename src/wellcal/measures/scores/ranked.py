@@ -33,9 +33,9 @@ def crps(y: object, pred: object, *, fair: bool | None = None, weights: object =
         Observed targets ``(n,)``.
     pred
         Predictions of numbers. Closed forms: `Normal`, `Laplace`, `StudentT`, `Gamma`, `LogNormal`, `Beta`,
-        `Poisson`, `NegativeBinomial`, `Bernoulli`, `Categorical` with support, `Samples`, mixtures of
-        normals, of samples, of counts and of the same classes, and families that registered one. All
-        others with a distribution function and quantiles, by quadrature.
+        `PowerExponential`, `Poisson`, `NegativeBinomial`, `Bernoulli`, `Categorical` with support,
+        `Samples`, mixtures of normals, of samples, of counts and of the same classes, and families that
+        registered one. All others with a distribution function and quantiles, by quadrature.
     fair
         Only for `Samples`: whether a draw is not compared with itself, which makes the score of S draws an
         unbiased estimate of the score of the distribution they come from. None is True for draws and False
