@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -229,9 +229,18 @@ class Library:
     setting: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
-def jax_x64() -> AbstractContextManager[Any]:
-    """JAX in float64, for the duration of a block."""
-    return jax.enable_x64(True)
+@contextmanager
+def jax_x64() -> Generator[None]:
+    """JAX in float64, for the duration of a block.
+
+    For all threads: ``jax.enable_x64`` is for one only, and compiled functions may call back from another.
+    """
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", before)
 
 
 def optimised(function: Callable[..., Any], *given: Any) -> Any:

@@ -114,7 +114,7 @@ class Quantiles(Predictions):
         if not is_traced(u) and not bool(xp.all((u >= first - rounding) & (u <= last + rounding))):
             raise ValueError(
                 f"u must lie between the lowest and highest level, {first:g} and {last:g}: nothing is known "
-                "of the quantiles beyond; predict quantiles at more levels"
+                "of these predictions beyond; predict quantiles at more levels"
             )
         levels = self.constant(self.levels)
         right = xp.sum(xp.astype(levels < u[..., None], integer_dtype(xp)), axis=-1)

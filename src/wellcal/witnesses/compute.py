@@ -16,7 +16,7 @@ from wellcal.expectations.decompose import is_objects
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.progress import Progress
 from wellcal.hypotests.resampling.targets import check_resampled, target_sets, users_form
-from wellcal.hypotests.setup import Setup, check_resamples, make_setup
+from wellcal.hypotests.setup import MOST_RESAMPLES, Setup, check_resamples, make_setup
 from wellcal.kernels.base import Kernel
 from wellcal.measures.by_case import Contributions, contributions
 from wellcal.measures.quantiles.checks import check_levels
@@ -209,9 +209,10 @@ def _enough_resamples(n_resamples: object, alpha: float) -> int:
     """Number of resamples, with which something can be shown at the error rate `alpha`."""
     count = check_resamples(n_resamples)
     if 1.0 / (count + 1.0) > alpha:
+        enough = int(np.ceil(min(20.0 / alpha, MOST_RESAMPLES))) - 1
         raise ValueError(
             f"with n_resamples={count} no p-value is below {1.0 / (count + 1.0):.2g}, and nothing can be "
-            f"shown at alpha={alpha:g}; take n_resamples={int(np.ceil(20.0 / alpha)) - 1}"
+            f"shown at alpha={alpha:g}; take n_resamples={enough}"
         )
     return count
 
