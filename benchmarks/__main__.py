@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from benchmarks import (
     calibration_studies,
+    count_speed,
     estimator_studies,
     hard_settings,
     linear_speed,
@@ -41,6 +42,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "test-speed": test_speed.test_speed,
     "hard": hard_settings.hard,
     "linear": linear_speed.linear,
+    "counts": count_speed.counts,
     "measures": measure_studies.measures,
     "compare": where_and_when.comparison,
     "witness": where_and_when.groups,
