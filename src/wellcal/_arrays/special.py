@@ -118,7 +118,10 @@ def log_gamma_ratio(ops: Ops, x: Array, step: Array) -> Array:
 
 def betaln(ops: Ops, a: Array, b: Array) -> Array:
     """Logarithm of the beta function, a, b > 0, to the precision of its value for large arguments."""
-    small, big = ops.minimum(a, b), ops.maximum(a, b)
+    if is_numpy(ops.xp) and np.size(a) and np.size(b) and np.max(a) <= np.min(b):
+        small, big = a, b  # each in its own shape: what depends on one alone is computed for that alone
+    else:
+        small, big = ops.minimum(a, b), ops.maximum(a, b)
     large = small >= _STIRLING_FROM
     if nowhere(ops, large):
         return ops.gammaln(small) - log_gamma_ratio(ops, big, small)
@@ -204,7 +207,7 @@ def _negative_binomial_directly(ops: Ops, k: Array, mean: Array, size: Array) ->
     small = odds < 1.0  # not by minimum and maximum: each would take half of the derivative at 1
     long_odds = ops.log1p(odds) - ops.log(ops.where(small, odds, ops.one(odds)))
     minus_log_odds = ops.where(small, long_odds, ops.log1p(1.0 / ops.where(small, ops.one(odds), odds)))
-    direct = -betaln(ops, size + 0.0 * k, k + 0.0 * size) - ops.log(k)
+    direct = -betaln(ops, size, k) - ops.log(k)
     return direct - k * minus_log_odds - size * ops.log1p(odds)
 
 

@@ -25,7 +25,7 @@ class Continuation(NamedTuple):
     Attributes
     ----------
     log_prob
-        From predictions and arguments t > 0, ``(m, n)``, to log probabilities ``(m, n)``.
+        From predictions and arguments t > 0, ``(m, n)`` or ``(m, 1)``, to log probabilities ``(m, n)``.
     ratio
         From predictions and counts k ``(m,)`` to p(k + 1) / p(k), ``(n, m)``, in NumPy.
     exponent

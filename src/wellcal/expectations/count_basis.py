@@ -92,6 +92,11 @@ class CountBasis:
     nodes: Nodes
     probabilities: NDArray
 
+    @property
+    def size(self) -> int:
+        """Number of representatives."""
+        return len(self.points)
+
     def weights(self, predictions: Predictions) -> NDArray:
         """Weights ``(n, r)`` of the representatives in predictions (barycentric interpolation)."""
         found = one_parameter(predictions)

@@ -32,6 +32,7 @@ from wellcal._arrays.namespaces import (
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, WeightRows
 from wellcal.expectations.count_basis import CountBasis, representatives_of
 from wellcal.expectations.count_form import CountForm, CountRows
+from wellcal.expectations.count_span import CountSpan, span_of
 from wellcal.expectations.decompose import Components, Side, Targets, components_of, merged, target_components
 from wellcal.expectations.gaussian_features import NORM, around, step_of
 from wellcal.expectations.lattice import Lattice, Nodes, lattice_of
@@ -67,12 +68,13 @@ def count_summands(kernel: Kernel) -> list[Summand] | None:
 class _Memory:
     """The nodes of a batch, and what was made of its probabilities there, by kernel and way.
 
-    Where predictions are sums of a few representatives (:mod:`~wellcal.expectations.count_basis`), these take
-    the place of the nodes, and their weights that of the probabilities.
+    Where predictions are sums of a few representatives (:mod:`~wellcal.expectations.count_basis`), or of
+    other measures (:mod:`~wellcal.expectations.count_span`), these take the place of the nodes, and their
+    weights that of the probabilities.
     """
 
     nodes: Nodes | None
-    basis: CountBasis | None
+    basis: CountBasis | CountSpan | None
     tables: dict[tuple[Kernel | None, bool], NDArray] = field(default_factory=lambda: {})
     grams: dict[Kernel, NDArray] = field(default_factory=lambda: {})
 
@@ -80,7 +82,7 @@ class _Memory:
     def size(self) -> int:
         """Numbers that a prediction is given by: probabilities at nodes, or weights of representatives."""
         assert self.nodes is not None
-        return self.nodes.lattice.size if self.basis is None else len(self.basis.points)
+        return self.nodes.lattice.size if self.basis is None else self.basis.size
 
 
 _remembered: WeakKeyDictionary[Predictions, _Memory] = WeakKeyDictionary()
@@ -94,8 +96,17 @@ def _memory(batches: Sequence[Predictions]) -> _Memory:
     known = None if single is None else _remembered.get(single)
     if known is None:
         components = [in_numpy(part) for batch in batches for part, _ in components_of(batch)]
-        basis = None if single is None or len(components) > 1 else representatives_of(components[0])
-        known = _Memory(lattice_of(components) if basis is None else basis.nodes, basis)
+        alone = components[0] if single is not None and len(components) == 1 else None
+        basis: CountBasis | CountSpan | None = None if alone is None else representatives_of(alone)
+        nodes = lattice_of(components) if basis is None else basis.nodes
+        spanned = None
+        if basis is None and alone is not None and nodes is not None:
+            spanned = span_of(alone, nodes, _MOST_REMEMBERED)
+        if spanned is None:
+            known = _Memory(nodes, basis)
+        else:
+            basis, weights = spanned
+            known = _Memory(nodes, basis, {(None, False): weights})
         if single is not None:
             _remembered[single] = known
     return known
@@ -277,15 +288,17 @@ class CountPlan:
         return self.memory.grams[self.kernel]
 
     def _gram(self) -> NDArray:
-        total = np.zeros((self.lattice.size, self.lattice.size))
+        measures = None if self.memory.basis is None else self.memory.basis.probabilities
+        total = np.zeros((self.memory.size, self.memory.size))
         for factor, kernel in self.summands:
             if isinstance(kernel, Gaussian):
-                total += factor * self.lattice.gram(float(kernel.lengthscale))
+                total += factor * self.lattice.gram(float(kernel.lengthscale), measures)
             else:
-                total += factor * np.diag(self.lattice.weights())
-        if self.memory.basis is None:
-            return total
-        return self.memory.basis.probabilities @ total @ self.memory.basis.probabilities.T
+                weights = self.lattice.weights()
+                total += factor * (
+                    np.diag(weights) if measures is None else (measures * weights) @ measures.T
+                )
+        return total
 
     # -- targets -------------------------------------------------------------------------------
 

@@ -78,13 +78,13 @@ class Panel:
 
     def coefficients(self, values: NDArray) -> NDArray:
         """Coefficients ``(n, m)`` in orthonormal polynomials from values ``(n, m)`` at the nodes."""
-        return (values * self.weights) @ polynomials(self.count, len(self.nodes), self.nodes - self.start).T
+        return (values * self.weights) @ _at_own_nodes(self.count, len(self.nodes)).T
 
     def basis(self, t: NDArray) -> NDArray:
         """L_g(t), ``(len(t), m)``, for t within the panel; whether t is node g, where every count is one."""
         if not self.long:
             return (t[:, None] == self.nodes[None, :]).astype(np.float64)
-        at_nodes = polynomials(self.count, len(self.nodes), self.nodes - self.start) * self.weights
+        at_nodes = _at_own_nodes(self.count, len(self.nodes)) * self.weights
         return polynomials(self.count, len(self.nodes), t - self.start).T @ at_nodes
 
 
@@ -121,6 +121,11 @@ def polynomials(count: int, size: int, t: NDArray) -> NDArray:
     for j in range(1, size - 1):
         out[j + 1] = (x * out[j] - beta[j - 1] * out[j - 1]) / beta[j]
     return out
+
+
+@lru_cache(maxsize=256)
+def _at_own_nodes(count: int, size: int) -> NDArray:
+    return polynomials(count, size, gauss_rule(count, size)[0])
 
 
 # -- the lattice of a batch ------------------------------------------------------------------
@@ -170,6 +175,8 @@ class Lattice:
         """Points on which a Gaussian kernel times a polynomial is summed exactly, near arguments `at`."""
         reach = _REACH * lengthscale
         for panel, columns in zip(self.panels, self.columns(), strict=True):
+            if not len(at) or at[-1] < panel.start - reach or at[0] >= panel.stop + reach:
+                continue
             edges = _edges(panel.start, panel.stop, lengthscale)
             first = np.searchsorted(at, edges[:-1] - reach)
             last = np.searchsorted(at, edges[1:] + reach)
@@ -205,30 +212,44 @@ class Lattice:
             out[:, part.rows] += probabilities[:, part.columns] @ _values(part, lengthscale, at).T
         return out
 
-    def gram(self, lengthscale: float) -> NDArray:
+    def gram(self, lengthscale: float, measures: NDArray | None = None) -> NDArray:
         """The kernel between nodes, ``(size, size)``: ``p Q p'`` is E exp(-(Z - Z')^2 / (2 l^2)).
+
+        Between measures with given values at the nodes, ``(r, size)``: the product ``(r, r)`` with these.
 
         Sums over counts k of L_g(k) times what the kernel makes of the measures. Near the ends of a panel
         that reaches over from the next one and changes with the length scale: short parts. Between them it is
         a polynomial, too, and a single rule sums it.
         """
-        out = np.zeros((self.size, self.size))
+        if measures is None:
+            out = np.zeros((self.size, self.size))
+            for columns, counts, measure, inner in self._sums(lengthscale):
+                out[columns] += measure.T @ self.smoothed(lengthscale, counts)
+                out[columns, columns] += 0.0 if inner is None else inner
+        else:
+            sums = list(self._sums(lengthscale))
+            all_counts = np.concatenate([counts for _, counts, _, _ in sums])
+            weighted = np.concatenate([measures[:, cols] @ measure.T for cols, _, measure, _ in sums], axis=1)
+            out = weighted @ self.averaged(measures, lengthscale, all_counts).T
+            for columns, _, _, inner in sums:
+                own = measures[:, columns]
+                out += 0.0 if inner is None else own @ inner @ own.T
+        return 0.5 * (out + out.T)
+
+    def _sums(self, lengthscale: float) -> Iterator[tuple[slice, NDArray, NDArray, NDArray | None]]:
+        """For each panel: its columns, counts near its ends with the measures there, and sums of the rest."""
         reach = float(np.ceil(_REACH * lengthscale))
         for panel, columns in zip(self.panels, self.columns(), strict=True):
-            ends, middle = [(panel.start, panel.stop)], None
+            ends, inner = [(panel.start, panel.stop)], None
             if panel.long and panel.count > 3.0 * reach + 2.0 * _QUADRATURE:
-                middle = panel.start + reach, panel.stop - reach
-                ends = [(panel.start, middle[0]), (middle[1], panel.stop)]
-            for first, last in ends:
-                for counts, weights in _pieces(first, last, lengthscale):
-                    measure = panel.basis(counts) * weights[:, None]
-                    out[columns] += measure.T @ self.smoothed(lengthscale, counts)
-            if middle is not None:
-                at, weights = gauss_rule(int(middle[1] - middle[0]), len(panel.nodes))
-                at = at + middle[0]
-                measure = panel.basis(at) * weights[:, None]
-                out[columns, columns] += measure.T @ _averaged_polynomials(panel, lengthscale, at)
-        return 0.5 * (out + out.T)
+                first, last = panel.start + reach, panel.stop - reach
+                ends = [(panel.start, first), (last, panel.stop)]
+                at, weights = gauss_rule(int(last - first), len(panel.nodes))
+                at = at + first
+                inner = (panel.basis(at) * weights[:, None]).T @ _averaged_polynomials(panel, lengthscale, at)
+            pieces = [piece for end in ends for piece in _pieces(*end, lengthscale)]
+            counts, weights = (np.concatenate([piece[k] for piece in pieces]) for k in (0, 1))
+            yield columns, counts, panel.basis(counts) * weights[:, None], inner
 
     def positions(self, counts: NDArray) -> NDArray:
         """L_g(k), ``(len(counts), size)``: zero for counts that no prediction expects."""
@@ -398,7 +419,7 @@ def _between_counts(predictions: Predictions, nodes: NDArray) -> NDArray:
     known = CONTINUATIONS.find(type(predictions))
     assert known is not None
     with np.errstate(all="ignore"):
-        return np.exp(known.log_prob(predictions, np.repeat(nodes[:, None], len(predictions), axis=1))).T
+        return np.exp(known.log_prob(predictions, nodes[:, None])).T
 
 
 def _fill(out: NDArray, predictions: Predictions, bounds: Bounds, counts: NDArray) -> None:

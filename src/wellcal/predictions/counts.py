@@ -169,12 +169,22 @@ def _negative_binomial_cdf(y: NDArray, mean: NDArray, dispersion: NDArray) -> ND
     odds, size = dispersion * mean, 1.0 / dispersion
     more = np.maximum(k, 0.0) + 1.0
     # Two forms of one value: each keeps the digits of the smaller of p = 1 / (1 + odds) and 1 - p.
-    found = np.where(
-        odds < 1.0,
-        special.betaincc(more, size, odds / (1.0 + odds)),
-        special.betainc(size, more, 1.0 / (1.0 + odds)),
-    )
+    more, odds, size = np.broadcast_arrays(more, odds, size)
+    small = odds < 1.0
+    few, many = (np.flatnonzero(chosen) for chosen in (small, ~small))
+    found = np.empty(more.shape)
+    for rows, form in ((few, _by_failures), (many, _by_successes)):
+        if len(rows):
+            np.put(found, rows, form(more.ravel()[rows], odds.ravel()[rows], size.ravel()[rows]))
     return np.where(k < 0, 0.0, np.where(k == np.inf, 1.0, found))
+
+
+def _by_failures(more: NDArray, odds: NDArray, size: NDArray) -> NDArray:
+    return special.betaincc(more, size, odds / (1.0 + odds))
+
+
+def _by_successes(more: NDArray, odds: NDArray, size: NDArray) -> NDArray:
+    return special.betainc(size, more, 1.0 / (1.0 + odds))
 
 
 @quiet

@@ -220,7 +220,8 @@ def median_distance(
     else:
         median = _median_over_pairs(prepared, rows, predictions)
     # Predictions that agree to rounding count as equal: a scale made of rounding errors would magnify them.
-    least = _median(prepared.paired(ops_for(xp), rows, map_rows(_rounded_otherwise, rows)))
+    some = slice_rows(rows, slice(None, None, -(-n // _LOOKED_AT)))
+    least = _median(prepared.paired(ops_for(xp), some, map_rows(_rounded_otherwise, some)))
     if is_traced(median):
         return xp.where(median > least, median, xp.ones_like(median)) ** (1.0 / prepared.degree)
     value, rounding = (float(to_numpy(found)) for found in (median, least))
@@ -251,3 +252,4 @@ def _rounded_otherwise(array: Array) -> Array:
 
 
 _ROUNDING = 16.0  # units in the last place
+_LOOKED_AT = 256  # predictions whose rounding is looked at, at most

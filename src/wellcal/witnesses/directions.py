@@ -92,11 +92,12 @@ def _event(subject: str) -> Callable[[float, float], tuple[str, str]]:
 def _of_numbers(predictions: Any, levels: Sequence[float], summaries: tuple[Summary, ...]) -> list[Direction]:
     """Above upper quantiles, below lower ones, and outside of the interval between two of them."""
     at = {level: np.asarray(to_numpy(predictions.quantile(level))) for level in levels}
-    above = {u: 1.0 - np.asarray(to_numpy(predictions.cdf(q))) for u, q in at.items()}
+    above = {u: 1.0 - np.asarray(to_numpy(predictions.cdf(q))) for u, q in at.items() if u >= 0.5}
     # Counts and atoms put probability on the quantile itself, which is neither above nor below.
     below = {
         u: np.asarray(to_numpy(predictions.cdf(np.nextafter(q, np.asarray(-np.inf, q.dtype)))))
         for u, q in at.items()
+        if u < 0.5
     }
     return _tails(at, above, below, summaries)
 

@@ -42,7 +42,7 @@ def _of_classes(predictions: Any) -> Locations:
     probabilities = np.asarray(to_numpy(predictions.class_probs()))
     common = np.sort(np.argsort(-probabilities.sum(axis=0), kind="stable")[:_MOST_CLASSES])
     cases = np.concatenate([_representatives(probabilities[:, c]) for c in common])
-    return Locations(predictions[cases], np.repeat(common, len(_SHARES)))
+    return Locations(predictions[cases], np.repeat(common, len(_SHARES)), (predictions, cases))
 
 
 def _of_numbers(predictions: Predictions) -> Locations:
@@ -54,6 +54,6 @@ def _of_numbers(predictions: Predictions) -> Locations:
     else:
         levels = np.broadcast_to(special.ndtr(_SCORES)[:, None], (len(_SCORES), len(cases)))
         targets = np.asarray(to_numpy(chosen.quantile(levels))).T
-    count = targets.shape[1]
-    repeated: Any = predictions[np.repeat(cases, count)]
-    return Locations(repeated, repeated.check_targets(targets.reshape(-1)))
+    index = np.repeat(cases, targets.shape[1])
+    repeated: Any = predictions[index]
+    return Locations(repeated, repeated.check_targets(targets.reshape(-1)), (predictions, index))
