@@ -11,9 +11,10 @@ from scipy import signal, stats
 
 import wellcal as wc
 from wellcal import kernels as k
-from wellcal.expectations import continuations, count_plan
+from wellcal.expectations import continuations, count_plan, count_span
 from wellcal.expectations.continuations import windows
 from wellcal.expectations.count_basis import representatives_of
+from wellcal.expectations.count_span import CountSpan, span_of
 from wellcal.expectations.lattice import gauss_rule, lattice_of, polynomials
 from wellcal.problem.problem import prepare
 
@@ -126,13 +127,22 @@ def test_mixtures_of_wide_counts() -> None:
 # -- representatives -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", ["Poisson", "dispersion 0.01", "dispersion 0.5", "dispersion 3"])
+FAMILIES = ["Poisson", "dispersion 0.01", "dispersion 0.5", "dispersion 3", "dispersions 0.01 to 3"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_representatives_stand_for_all(family: str) -> None:
     means = np.concatenate([[0.0], np.geomspace(0.01, 500.0, 1199)])
     P: Any = wc.Poisson(means)
-    if family != "Poisson":
+    if family.startswith("dispersion "):
         P = wc.NegativeBinomial(means, float(family.split()[1]))
-    assert representatives_of(P) is not None
+    elif family != "Poisson":
+        P = wc.NegativeBinomial(means, np.resize(np.geomspace(0.01, 3.0, 7), 1200))
+        nodes = lattice_of([P])
+        assert nodes is not None
+        assert span_of(P, nodes, 10**8) is not None
+        assert span_of(P, nodes, 1000) is None
+    assert (representatives_of(P) is None) == family.startswith("dispersions")
     some = np.linspace(0, 1199, 12).astype(int)
     p = table(P[some], 60_000)
     for scale in (0.7, 4.0, 200.0):
@@ -145,6 +155,30 @@ def test_representatives_stand_for_all(family: str) -> None:
         both, cross, _ = by_sums(gaussian(scale), p, y)
         np.testing.assert_allclose(found, both, rtol=0, atol=1e-12)
         np.testing.assert_allclose(wc.pairing(kernel, P, y)[some], cross, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(wc.pairing(k.Delta(), P, P)[np.ix_(some, some)], p @ p.T, rtol=0, atol=1e-13)
+
+
+def test_a_span_that_leaves_something_out_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    P = wc.NegativeBinomial(np.geomspace(0.5, 1000.0, 300), np.resize([0.5, 1.0, 2.0], 300))
+    nodes = lattice_of([P])
+    assert nodes is not None
+    assert span_of(P, nodes, 10**8) is not None
+    monkeypatch.setattr(count_span, "_NOTHING", 1e-11)
+    assert span_of(P, nodes, 10**8) is None
+
+
+def test_one_prediction_unlike_all_others_is_in_the_span() -> None:
+    dispersions = np.resize([0.5, 1.0, 2.0], 600)
+    dispersions[17] = 1e-5
+    P = wc.NegativeBinomial(np.geomspace(1.0, 800.0, 600)[::-1].copy(), dispersions)
+    scheme = count_plan.plan_of_counts(k.Gaussian(3.0), [P])
+    assert scheme is not None
+    assert isinstance(scheme.memory.basis, CountSpan)
+    rows = scheme.rows([(1.0, P)])
+    found = scheme.form(rows, rows).tile(P.ops, rows, rows)
+    some = np.array([17, 16, 300])
+    both = by_sums(gaussian(3.0), table(P[some]), TARGETS)[0]
+    np.testing.assert_allclose(found[np.ix_(some, some)], both, rtol=0, atol=1e-12)
 
 
 def test_a_family_of_ones_own_has_neither_nodes_between_counts_nor_representatives() -> None:
@@ -164,12 +198,16 @@ def test_a_family_of_ones_own_has_neither_nodes_between_counts_nor_representativ
 
 
 @pytest.mark.parametrize(
-    ("dispersion", "longest"), [(None, 300), (0.01, 200), (0.5, 120), (5.0, 120)], ids=str
+    ("dispersion", "longest"),
+    [(None, 300), (0.01, 200), (0.5, 120), (5.0, 120), ((0.05, 20.0), 140)],
+    ids=str,
 )
-def test_products_are_short_for_means_up_to_a_thousand(dispersion: float | None, longest: int) -> None:
+def test_products_are_short_for_means_up_to_a_thousand(dispersion: Any, longest: int) -> None:
     """The work for a pair is a product of this length, whatever the number of counts."""
     rng = np.random.default_rng(0)
     means = np.exp(rng.uniform(np.log(0.5), np.log(1000.0), 2000))
+    if isinstance(dispersion, tuple):
+        dispersion = np.exp(rng.uniform(*np.log(dispersion), 2000))
     P = wc.Poisson(means) if dispersion is None else wc.NegativeBinomial(means, dispersion)
     scheme = count_plan.plan_of_counts(k.Gaussian(10.0), [P])
     assert scheme is not None

@@ -148,7 +148,7 @@ def _representatives(
     at: Callable[[NDArray], Predictions], low: float, high: float, most: int
 ) -> CountBasis | None:
     """Representatives for s between two numbers, `most` of them at most."""
-    size = 16 + int(5.0 * (high - low))
+    size = 16 + int(6.7 * (high - low))  # what a Poisson distribution takes
     while size <= most:
         points = 0.5 * (low + high) + 0.5 * (high - low) * np.cos(np.pi * np.arange(size) / (size - 1))
         points = np.clip(points, low, high)
