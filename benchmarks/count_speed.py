@@ -48,8 +48,8 @@ def counts(settings: Settings) -> Section:
     rows.append(("wanted, at most", *(f"{limit:g}" for limit in LIMITS.values())))
     body = (
         f"{settings.count_cases:,} cases; means of counts are log-uniform between {MEANS[0]:g} and\n"
-        f"{MEANS[1]:g}. Families take turns in one process, after a round that is not counted. Each round\n"
-        f"has predictions of its own; the best of {settings.count_rounds} is shown.\n\n"
+        f"{MEANS[1]:g}. Families take turns in one process, after a small round that is not counted. Each\n"
+        f"round has predictions of its own; the best of {settings.count_rounds} is shown.\n\n"
         f"{table(header, rows)}\n\n{_verdict(failures, settings)}\n\n{environment.describe(load)}"
     )
     return Section("counts", "Predictions of counts", body, tuple(failures))
@@ -81,7 +81,8 @@ def _times(what: str, settings: Settings) -> dict[str, list[float]]:
     """CPU times of each family; what is left of an earlier round helps no later one."""
     out: dict[str, list[float]] = {}
     for done in range(settings.count_rounds + 1):
-        for family, (pred, other) in _families(settings.count_cases, done).items():
+        n = settings.count_cases if done > 0 else settings.count_cases // 5
+        for family, (pred, other) in _families(n, done).items():
             y = pred.sample(rng=done)
             run = _run(what, y, pred, other, settings.count_resamples)
             started = time.process_time()

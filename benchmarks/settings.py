@@ -51,7 +51,7 @@ class Settings:
     linear_resamples: int = 199
     count_cases: int = 2_000
     count_resamples: int = 199
-    count_rounds: int = 3
+    count_rounds: int = 2
 
 
 FULL = Settings()
