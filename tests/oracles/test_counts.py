@@ -163,7 +163,7 @@ def test_a_span_that_leaves_something_out_is_not_taken(monkeypatch: pytest.Monke
     nodes = lattice_of([P])
     assert nodes is not None
     assert span_of(P, nodes, 10**8) is not None
-    monkeypatch.setattr(count_span, "_NOTHING", 1e-11)
+    monkeypatch.setattr(count_span, "NOTHING", 1e-11)
     assert span_of(P, nodes, 10**8) is None
 
 

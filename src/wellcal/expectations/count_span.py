@@ -20,8 +20,10 @@ from wellcal.predictions import Predictions
 _FEWEST = 256  # predictions, and nodes, from which fewer dimensions pay
 _SHARE = 4  # nodes for each dimension, at least
 _SPARE = 8  # random sums beyond the dimensions that they find
-_NOTHING = 1e-15  # size of a dimension that is rounding, for random sums of one prediction
 _RESOLVED = 1e-13  # probability that may be left out of a prediction
+
+NOTHING = 1e-15
+"""Size of a dimension that is rounding, for random sums of one prediction."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def span_of(predictions: Predictions, nodes: Nodes, most: int) -> tuple[CountSpa
     sums = np.random.default_rng(0).standard_normal((lattice.size // _SHARE, n)) @ masses
     found = linalg.qr(sums.T, mode="economic", pivoting=True, overwrite_a=True, check_finite=False)
     columns, triangle = cast("tuple[NDArray, NDArray, Any]", found)[:2]
-    size = int(np.count_nonzero(np.abs(np.diag(triangle)) > _NOTHING * np.sqrt(n)))
+    size = int(np.count_nonzero(np.abs(np.diag(triangle)) > NOTHING * np.sqrt(n)))
     if size + _SPARE > len(sums):
         return None
     axes = np.ascontiguousarray(columns[:, :size].T)
