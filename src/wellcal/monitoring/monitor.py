@@ -14,6 +14,7 @@ from scipy import special
 from wellcal._arrays.checks import probability, whole_number
 from wellcal._arrays.chunks import check_size, rows_within
 from wellcal._arrays.deprecation import renamed_attribute
+from wellcal._arrays.equality import ByState
 from wellcal._arrays.files import InUseError, locked, write_whole
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.ownership import own_copy
@@ -44,7 +45,7 @@ _WAIT = 10.0  # seconds for another process that saves; it takes milliseconds
 _TOGETHER = 64  # cases that are handled at a time, at most
 
 
-class Monitor:
+class Monitor(ByState):
     r"""Watch whether predictions stay calibrated, case by case, for as long as one likes.
 
     Each new case is a bet against the model: the witness of the past cases,
@@ -323,7 +324,11 @@ class Monitor:
             else history,
         )
 
-    # -- to keep and to resume ---------------------------------------------------------------
+    # -- to compare, to keep and to resume -----------------------------------------------------
+
+    def compared(self) -> dict[str, Any]:
+        """What decides whether two monitors are equal: all that is stored of them."""
+        return {**self.to_dict(), "kernel": self.kernel}
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON: `from_dict` continues exactly from here."""
