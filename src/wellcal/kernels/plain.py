@@ -111,11 +111,8 @@ def _restore(plain: Any, name: str) -> Any:
         raise ValueError(f"{name}.kind is missing")
     cls = _class(text(members["kind"], f"{name}.kind"), name)
     if is_dataclass(cls):
-        needed = {field.name for field in fields(cls) if field.init and _is_needed(field)}
-        Schema(
-            dict.fromkeys(("kind", *field_names(cls)), as_it_is),
-            dict.fromkeys(set(field_names(cls)) - needed),
-        )(members, name)
+        # A length scale that is missing is not the default one: `kernel_to_dict` writes all of them.
+        Schema(dict.fromkeys(("kind", *field_names(cls)), as_it_is))(members, name)
     given = {key: value for key, value in members.items() if key != "kind"}
     values = {key: checked(_restore, value, f"{name}.{key}") for key, value in given.items()}
     for field in fields(cls) if is_dataclass(cls) else ():
