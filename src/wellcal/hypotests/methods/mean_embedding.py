@@ -9,7 +9,7 @@ import numpy as np
 
 from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import one_of
-from wellcal.hypotests.few_cases import directions_of
+from wellcal.hypotests.few_cases import FEWEST_EFFECTIVE, directions_of, effective_cases
 from wellcal.hypotests.hotellings_statistic import (
     embedding_statistics,
     embedding_sums,
@@ -171,7 +171,9 @@ class MeanEmbedding(Method):
             )
         directions = directions_of(np.asarray(at.deviations(setup.targets)))
         provenance["cases_in_a_direction"] = directions.cases
-        if directions.few or directions.smallest < NEARLY_SINGULAR:
+        # Where nothing unlikely was seen, cases vary little and alike; only the predictions know better.
+        hidden = effective_cases(setup) < FEWEST_EFFECTIVE
+        if directions.few or hidden or directions.smallest < NEARLY_SINGULAR:
             advise(
                 f'reference="{self._limit}": of {n} cases about {directions.cases:.2g} make up each '
                 f"direction of the deviations at {count} locations, whose covariance is nearly singular or "
