@@ -213,6 +213,12 @@ class GridPlan:
         return total
 
 
+def check_expectations(expectations: object) -> None:
+    """Reject what is neither a word for how expectations are computed nor a `Lowering`."""
+    if not isinstance(expectations, Lowering):
+        one_of(expectations, "expectations", ("auto", "closed"), or_else="or a Lowering")
+
+
 def plan(
     kernel: Kernel,
     sides: list[Side],
@@ -242,8 +248,7 @@ def plan(
     """
     if kernel.space != "targets":
         raise TypeError(f"kernel: a kernel on targets is needed here, found {kernel!r}")
-    if not isinstance(expectations, Lowering):
-        one_of(expectations, "expectations", ("auto", "closed"), or_else="or a Lowering")
+    check_expectations(expectations)
     notes = Notes() if notes is None else notes
     batches = [side.predictions if isinstance(side, Targets) else side for side in sides]
     families = [component for batch in batches for component, _ in components_of(batch)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast, final
 
 from wellcal._arrays.checks import described, positive_number
-from wellcal._arrays.namespaces import Array, shown, to_numpy
+from wellcal._arrays.namespaces import Array, has, shown, to_numpy
 from wellcal._arrays.ops import Ops
 from wellcal.kernels.parts import Part, field_names
 from wellcal.kernels.points import Coordinates, coordinates, is_real, squared_distance
@@ -79,7 +79,7 @@ class Kernel(Part):
     def __mul__(self, other: object) -> Kernel:
         if isinstance(other, Kernel):
             return multiply(self, other)
-        if isinstance(other, (int, float)) or hasattr(other, "__float__"):
+        if isinstance(other, (int, float)) or has(other, "__float__"):
             return scale(self, other)
         return NotImplemented
 

@@ -27,6 +27,7 @@ from wellcal._arrays.namespaces import (
     Namespace,
     NDArray,
     asarray,
+    attribute,
     device_of,
     from_numpy,
     is_array,
@@ -432,7 +433,7 @@ class Predictions:
         like = self.like
         xp = namespace(like)
         k = len(self.event_shape) if event_ndim is None else event_ndim
-        if self.case_index is not None and getattr(x, "ndim", 0) == 1 + k:
+        if self.case_index is not None and attribute(x, "ndim", 0) == 1 + k:
             x = self.align(x, name)
         given = numeric_array(x, name)
         # A number or list has no precision of its own: it takes that of the parameters.

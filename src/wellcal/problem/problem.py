@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import Array, Namespace, NDArray, is_array, namespace, take_rows
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.rows import Rows, arrays_of, slice_rows
@@ -201,7 +202,8 @@ def check_pair_kernel(kernel: object) -> Kernel:
     """`kernel` if it acts on pairs of prediction and target, else an error."""
     if not isinstance(kernel, Kernel):
         raise TypeError(
-            f"kernel must be a kernel such as ExpDistance(Wasserstein()) @ Gaussian(), found {kernel!r}"
+            "kernel must be a kernel such as ExpDistance(Wasserstein()) @ Gaussian(), found "
+            f"{described(kernel)}"
         )
     if kernel.space != "pairs":
         raise TypeError(
