@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -132,7 +132,3 @@ def _check_parts(value: Any, name: str, wanted: str) -> None:
     fits = fits and all(isinstance(item, Part) for item in items)
     if not fits:
         raise ValueError(f"{name} must be {_MADE_OF_PARTS[wanted]}, found {short(items)}")
-
-
-def _is_needed(field: Field[Any]) -> bool:
-    return field.default is MISSING and field.default_factory is MISSING

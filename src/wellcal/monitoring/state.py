@@ -223,8 +223,9 @@ def _check_alike(found: Any, known: Any, name: str) -> None:
         for key, value in inner.items():
             _check_alike(members[key], value, f"{name}.{key}")
     elif isinstance(known, np.ndarray):
-        wanted: NDArray = known
-        if not isinstance(found, np.ndarray) or (found.dtype, found.shape) != (wanted.dtype, wanted.shape):
+        wanted = cast("NDArray", known)
+        given = cast("NDArray", found) if isinstance(found, np.ndarray) else None
+        if given is None or (given.dtype, given.shape) != (wanted.dtype, wanted.shape):
             raise ValueError(f"{name} must be an array of {wanted.size} entries of {wanted.dtype}")
     elif isinstance(known, int):
         whole_number(found, name, least=0, most=1 if name.endswith("has_uint32") else None)
