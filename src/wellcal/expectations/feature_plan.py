@@ -10,6 +10,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy, namespace
 from wellcal._arrays.rows import Rows
+from wellcal.expectations.atoms import LOWERINGS, Atoms
 from wellcal.expectations.bilinear import FiniteForm
 from wellcal.expectations.decompose import (
     Components,
@@ -25,7 +26,7 @@ from wellcal.expectations.decompose import (
 from wellcal.expectations.feature_cells import Cells, cells_of, common_cells
 from wellcal.expectations.gaussian_features import FeatureGrid, feature_grid, mean_features, normal_extent
 from wellcal.expectations.low_rank import LowRank, spanned
-from wellcal.expectations.lowering import LOWERINGS, Atoms, Lowering, lower
+from wellcal.expectations.lowering import Lowering, lower
 from wellcal.expectations.nodes import in_order
 from wellcal.expectations.rules.elements import Points
 from wellcal.kernels.targets import Gaussian
