@@ -127,8 +127,9 @@ def _lower(predictions: Predictions, nodes: int, points: int) -> Atoms:
 
 
 def is_scalar_rule(predictions: Predictions) -> bool:
-    """Whether `lower` uses the quadrature rule, whose number of nodes can be chosen."""
-    return predictions.event_shape == () and predictions.supports("quantile")
+    """Whether `lower` uses the rule whose number of nodes can be chosen; counts have a lattice."""
+    number = predictions.event_shape == () and predictions.target_kind != "counts"
+    return number and predictions.supports("quantile")
 
 
 def has_own_lowering(predictions: Predictions) -> bool:
