@@ -20,7 +20,7 @@ import torch
 import wellcal as wc
 from wellcal._arrays.equality import same
 from wellcal.engines import Tiled
-from wellcal.expectations.lowering import Atoms
+from wellcal.expectations.atoms import Atoms
 from wellcal.hypotests import MeanEmbedding, Outcome
 from wellcal.kernels import Callable as CallableKernel
 from wellcal.kernels import Delta, ExpDistance, Gaussian, Kernel, Laplacian, Matern, Wasserstein

@@ -19,6 +19,7 @@ from wellcal._arrays.files import InUseError, locked, write_whole
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.ownership import own_copy
 from wellcal._arrays.schema import parse_json, reading
+from wellcal._arrays.seeds import as_generator
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.resampling.targets import draw_targets, why_not_resampled
@@ -31,7 +32,7 @@ from wellcal.monitoring.state import FORMAT, State, generator_to_dict, read_stat
 from wellcal.monitoring.status import MonitorStatus
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters import converted_argument
-from wellcal.predictions.base import as_generator, check_inputs
+from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate
 from wellcal.predictions.spaces import check_one_space
 from wellcal.problem.defaults import default_kernel

@@ -12,7 +12,8 @@ from wellcal._arrays.domains import simplex
 from wellcal._arrays.namespaces import Array, NDArray, is_array, namespace, to_numpy
 from wellcal._arrays.parameters import common_library_of
 from wellcal._arrays.special import draw_index, table_quantile
-from wellcal.predictions.base import CAPABILITIES, Predictions, nonempty
+from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.fields import family, parameter
 
 

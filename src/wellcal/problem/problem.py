@@ -28,7 +28,8 @@ from wellcal.expectations.joint import JointForm
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
 from wellcal.expectations.plans import Notes, plan
-from wellcal.kernels.base import Kernel, Scale, Scaled, Sum, Tensor
+from wellcal.kernels.algebra import Scaled, Sum, Tensor
+from wellcal.kernels.base import Kernel, Scale
 from wellcal.kernels.targets import Joint
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import check_inputs

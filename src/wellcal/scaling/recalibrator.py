@@ -26,13 +26,14 @@ from wellcal._arrays.schema import (
     word,
 )
 from wellcal.engines import Engine
-from wellcal.expectations.lowering import Lowering, in_numpy
+from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
 from wellcal.measures import presentation
 from wellcal.predictions import Mixture
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_inputs
+from wellcal.predictions.batches import in_numpy
 from wellcal.scaling.fitting import Fitted, fit_calibration, fit_likelihood
 from wellcal.scaling.temperature import apply_temperature, check_supported, family_name
 
