@@ -24,7 +24,7 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal.kernels.base import Kernel, TargetKernel
 from wellcal.kernels.matrix import values_matrix
-from wellcal.kernels.parts import is_constant, walk
+from wellcal.kernels.parts import calls_user_function, is_constant, walk
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Probe:
     kernel
         The kernel.
     like
-        An array of the predictions. Kernels that hold arrays, or may, or call a user's function, are
+        An array of the predictions. Kernels that hold arrays, or may do so, or call a user's function, are
         evaluated in its library; all others in NumPy.
     """
 
@@ -70,7 +70,7 @@ class Probe:
         return to_numpy(kernel.at(ops, _coordinates(left, 2), _coordinates(right, 1)))
 
     def _placed(self, x: NDArray, y: NDArray) -> tuple[Ops, Array, Array]:
-        if is_constant(self.kernel):
+        if is_constant(self.kernel) and not calls_user_function(self.kernel):
             return ops_for(namespace()), x, y
         like = widen(self.like)
         xp, device = namespace(like), device_of(like)
