@@ -23,14 +23,12 @@ from wellcal._arrays.namespaces import (
     to_numpy,
 )
 from wellcal.expectations import panels
+from wellcal.expectations.atoms import LOWERINGS, Atoms
 from wellcal.expectations.lowering import (
-    LOWERINGS,
-    Atoms,
     Lowering,
     at_scores,
     even_scores,
     has_own_lowering,
-    in_numpy,
     is_scalar_rule,
     lower,
     quantiles_at,
@@ -38,6 +36,7 @@ from wellcal.expectations.lowering import (
 from wellcal.expectations.probes import Probe, finite_points
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Predictions
+from wellcal.predictions.batches import in_numpy
 
 
 class Part(NamedTuple):
