@@ -37,6 +37,30 @@ class Liar:
         raise RuntimeError("no array today")
 
 
+class Closed:
+    """An object that fails at every question, and when it is to be printed."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"no {name}")
+
+    def __repr__(self) -> str:
+        raise KeyError("no text")
+
+    def __eq__(self, other: object) -> bool:
+        raise OSError("no comparison")
+
+    def __iter__(self) -> Any:
+        raise OSError("no items")
+
+    def __len__(self) -> int:
+        raise OSError("no length")
+
+    def __bool__(self) -> bool:
+        raise OSError("no truth")
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+
 class Derived(np.ndarray):
     """An array of a class derived from NumPy's."""
 
@@ -161,6 +185,9 @@ MADE: list[Mutation] = [
     lambda x, rng: len,
     lambda x, rng: np.random.default_rng(0),
     lambda x, rng: np.random.RandomState(0),
+    lambda x, rng: Closed(),
+    lambda x, rng: [Closed()],
+    lambda x, rng: (Closed(), Closed()),
 ]
 
 CHANGED: list[Mutation] = [

@@ -14,6 +14,7 @@ from fuzz.judge import Ending, judged
 from fuzz.mutations import mutated
 from fuzz.scenarios import scenario
 from fuzz.subjects import Subject
+from wellcal._arrays.namespaces import attribute
 
 SEED = 0
 
@@ -88,6 +89,6 @@ def _shown(x: Any) -> str:
         text = object.__repr__(x)
     text = re.sub(r"0x[0-9A-Fa-f]+", "...", text)  # an address is another one in each run
     kind = type(x).__name__
-    shape = getattr(x, "shape", None)
-    extra = f" of shape {tuple(shape)} and {getattr(x, 'dtype', '')}" if isinstance(shape, tuple) else ""
+    shape = attribute(x, "shape")
+    extra = f" of shape {tuple(shape)} and {attribute(x, 'dtype', '')}" if isinstance(shape, tuple) else ""
     return (text if len(text) <= 60 else f"{text[:57]}...") + f" ({kind}{extra})"

@@ -13,6 +13,7 @@ from scipy import special
 from wellcal._arrays.checks import probability
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.schema import Check, described, flag, listed, number, whole
+from wellcal._arrays.seeds import as_generator
 from wellcal.engines import Engine
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.lowering import Lowering
@@ -24,7 +25,7 @@ from wellcal.measures.by_case import contributions
 from wellcal.measures.estimate import Estimate, Interval, estimate_text
 from wellcal.measures.presentation import KERNEL, Presentable, Row, plain, pvalue_phrase, within
 from wellcal.predictions import Bernoulli, Categorical, Mixture, Predictions
-from wellcal.predictions.base import as_generator, check_inputs, check_truth_first
+from wellcal.predictions.base import check_inputs, check_truth_first
 from wellcal.predictions.batches import concatenate
 from wellcal.predictions.cases import per_case, same_cases
 from wellcal.predictions.spaces import check_one_space

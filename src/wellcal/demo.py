@@ -21,7 +21,8 @@ import numpy as np
 
 import wellcal as wc
 from wellcal._arrays.namespaces import Array
-from wellcal.kernels.base import Kernel, Tensor
+from wellcal.kernels.algebra import Tensor
+from wellcal.kernels.base import Kernel
 from wellcal.predictions.base import Predictions
 
 _SEED = 0

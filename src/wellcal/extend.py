@@ -31,9 +31,9 @@ from wellcal._arrays.special import elementwise, quiet
 from wellcal.engines import Engine, Support
 from wellcal.engines import register_engine as engine
 from wellcal.engines.reductions import Sums
+from wellcal.expectations.atoms import LOWERINGS, Atoms
 from wellcal.expectations.decompose import Components, elementary
 from wellcal.expectations.distances import Context, PreparedDistance, embedded
-from wellcal.expectations.lowering import LOWERINGS, Atoms
 from wellcal.expectations.rules.elements import FullNormals, Laplaces, Normals, Points, Poissons
 from wellcal.expectations.rules.elements import rule as closed_form
 from wellcal.hypotests import Method, Outcome, Setup, monte_carlo_pvalue, target_sets

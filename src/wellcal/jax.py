@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from wellcal._arrays.checks import numeric_array, real_number
-from wellcal._arrays.namespaces import is_array, run_jax_hooks
+from wellcal._arrays.namespaces import run_jax_hooks
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import BlockSize, check_training_options, kce, skce
@@ -71,8 +71,11 @@ def skce_loss(
     """
     check_training_options(estimator, block_size)
     check_truth_first(y)
-    factor: Any = numeric_array(weight, "weight") if is_array(weight) else real_number(weight, "weight")
-    if is_array(factor) and factor.ndim != 0:
+    # A number of JAX's keeps its gradient, and may be traced; that of any other library is its value.
+    factor: Any = numeric_array(weight, "weight") if isinstance(weight, jax.Array) else None
+    if factor is None:
+        factor = real_number(weight, "weight")
+    elif factor.ndim != 0:
         raise TypeError(f"weight must be a number, found an array of shape {tuple(factor.shape)}")
     estimate = skce(
         _wide(y),

@@ -126,4 +126,4 @@ def test_old_names_warn() -> None:
     with pytest.warns(DeprecationWarning, match=r"LocalDiscrepancy\.at .*LocalDiscrepancy\.locations"):
         assert found.at is found.locations
     assert "at" not in found.to_dict()
-    assert "locations" not in found.to_dict()
+    assert "locations" in found.to_dict()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 import tomllib
@@ -126,6 +127,22 @@ def test_the_status_is_handed_on(status: int | None) -> None:
 def test_faults_of_the_program_are_shown() -> None:
     with pytest.raises(ZeroDivisionError):
         run_command(lambda: 1 // 0)
+
+
+def test_an_interruption_that_an_import_made_another_error_of_is_one() -> None:
+    def imports() -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise ImportError("initialization failed") from error
+
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with pytest.raises(SystemExit) as end:
+            run_command(imports)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert end.value.code == 130
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,9 @@ def test_cme_keeps_its_error_rate_where_few_cases_carry_it(setting: str) -> None
 
 
 def test_cme_keeps_its_error_rate_where_few_cases_carry_it_at_alpha() -> None:
-    found = (hard_pvalue(setting, r) <= ALPHA for r in count() for setting in SETTINGS)
+    reached = [setting for setting in SETTINGS if "0.0001" not in setting]  # there nothing ever happens
+    assert len(reached) == len(SETTINGS) - 1
+    found = (hard_pvalue(setting, r) <= ALPHA for r in count() for setting in reached)
     check_rate("cme of few effective cases, all", found)
 
 

@@ -498,3 +498,35 @@ def test_adapters_of_ones_own() -> None:
         ADAPTERS.register(lambda obj: hasattr(obj, "dist"), kind="anything frozen")(lambda obj: [0.5])
         assert type(as_predictions(stats.norm(LOC, SCALE))) is wp.Bernoulli
     assert type(as_predictions(stats.norm(LOC, SCALE))) is wp.Normal
+
+
+class Closed:
+    """An object that fails at every question, and when it is to be printed."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"no {name}")
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class Shut(Closed):
+    """One that does not even say what class it is of."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(f"no {name}")
+
+
+def test_objects_that_fail_when_they_are_asked_are_refused() -> None:
+    # Nothing but the call may see them: a test that fails would try to print them.
+    for made in (Closed, Shut):
+        for given in (made(), [made()], (made(), made())):
+            with pytest.raises(TypeError, match=r"predictions|list|mu|sigma"):
+                as_predictions(given)
+
+
+def test_an_adapter_that_fails_is_named() -> None:
+    with ADAPTERS.restored():
+        ADAPTERS.register(lambda obj: obj.low < 0.0, kind="a Forecast")(from_forecast)
+        with pytest.raises(TypeError, match="whether they are a Forecast ended with AttributeError"):
+            as_predictions(np.array([0.5]))

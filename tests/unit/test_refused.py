@@ -151,3 +151,58 @@ def test_covariances_of_half_precision() -> None:
     np.testing.assert_allclose(
         pred.log_prob(np.zeros((2, 2)))[1] - pred.log_prob(np.zeros((2, 2)))[0], -np.log(2.0), rtol=1e-6
     )
+
+
+class Closed:
+    """An object that fails at every question, and when it is to be printed."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"no {name}")
+
+    def __repr__(self) -> str:
+        raise KeyError("no text")
+
+    def __eq__(self, other: object) -> bool:
+        raise OSError("no comparison")
+
+    def __iter__(self) -> Any:
+        raise OSError("no items")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    "argument", ["y", "pred", "kernel", "weights", "engine", "expectations", "estimator"]
+)
+def test_objects_that_fail_when_they_are_asked_are_refused(argument: str) -> None:
+    right: dict[str, Any] = {"y": np.zeros(3), "pred": wc.Normal(np.zeros(3), 1.0)}
+    for given in (Closed(), [Closed()], (Closed(), Closed())):
+        with pytest.raises((TypeError, ValueError), match=argument):
+            wc.skce(**{**right, argument: given})
+
+
+def test_numbers_beyond_the_range_of_a_batch_are_refused() -> None:
+    import torch
+
+    for dtype in (torch.bfloat16, torch.float16, torch.float32):
+        with pytest.raises(ValueError, match="scale is beyond the range of torch"):
+            wc.Normal(torch.zeros(3, dtype=dtype), 1e150)
+    with pytest.raises(ValueError, match="scale is beyond the range of float16"):
+        wc.Normal(np.zeros(3, np.float16), 1e6)
+
+
+def test_expectations_of_a_joint_kernel_are_checked() -> None:
+    kernel = wc.kernels.Joint(lambda *args: 1.0)
+    for wrong in ("nonsense", None, np.array([0.2, 0.3])):
+        with pytest.raises(ValueError, match="unknown expectations"):
+            wc.ucme(np.zeros(3), wc.Normal(np.zeros(3), 1.0), kernel=kernel, expectations=wrong, locations=2)
+
+
+def test_weights_of_a_loss_may_come_from_another_library() -> None:
+    import jax.numpy as jnp
+    import torch
+
+    from wellcal.jax import skce_loss
+
+    y, pred = jnp.ones(4), wc.Normal(jnp.zeros(4), jnp.ones(4))
+    assert float(skce_loss(y, pred, weight=torch.tensor(2.0))) == float(skce_loss(y, pred, weight=2.0))

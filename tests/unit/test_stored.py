@@ -20,13 +20,14 @@ import torch
 import wellcal as wc
 from wellcal._arrays.equality import same
 from wellcal.engines import Tiled
-from wellcal.expectations.lowering import Atoms
+from wellcal.expectations.atoms import Atoms
 from wellcal.hypotests import MeanEmbedding, Outcome
 from wellcal.kernels import Callable as CallableKernel
 from wellcal.kernels import Delta, ExpDistance, Gaussian, Kernel, Laplacian, Matern, Wasserstein
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
 from wellcal.measures.presentation import Presentable
 from wellcal.predictions.plain import predictions_from_dict, predictions_to_dict
+from wellcal.scaling import TemperatureScaling
 
 RNG = np.random.default_rng(3)
 N = 30
@@ -527,3 +528,85 @@ def test_the_kernel_of_a_loss_is_checked() -> None:
     loss = SKCELoss(kernel="first")
     with pytest.raises(ValueError, match=r"this is not the state of an SKCELoss: .*kernel\.kind"):
         loss.set_extra_state({"kind": "Nothing"})
+
+
+def test_parts_of_a_generator_are_named() -> None:
+    for key, value in (("has_uint32", -7), ("has_uint32", 2), ("uinteger", "never"), ("uinteger", math.nan)):
+        state = copy.deepcopy(STATES["monitor"][0])
+        state["generator"][key] = value
+        with pytest.raises(ValueError, match=rf"generator\.{key} must be a whole number"):
+            wc.Monitor.from_dict(state)
+    state = copy.deepcopy(STATES["monitor"][0])
+    del state["generator"]["state"]["inc"]
+    with pytest.raises(ValueError, match=r"generator\.state\.inc is missing"):
+        wc.Monitor.from_dict(state)
+
+
+def test_a_length_scale_that_is_missing_is_not_the_default_one() -> None:
+    plain = kernel_to_dict(Gaussian(0.5))
+    del plain["lengthscale"]
+    with pytest.raises(ValueError, match=r"kernel\.lengthscale is missing"):
+        kernel_from_dict(plain)
+
+
+def test_a_standard_error_is_not_negative() -> None:
+    plain = wc.Estimate(0.25, 0.05).to_dict()
+    with pytest.raises(ValueError, match="standard_error must be a number of at least 0, found -7"):
+        wc.Estimate.from_dict({**plain, "standard_error": -7})
+
+
+# -- what changes compares by what it has come to -----------------------------------------------------
+
+
+def test_monitors_are_equal_where_their_states_are(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    batches = [
+        (wc.Normal(rng.normal(size=30), 1.0), {}),
+        (wc.Bernoulli(rng.random(30)), {}),
+        (wc.Samples(rng.normal(size=(30, 5))), {"expectations": "auto"}),
+        (wc.Gamma(rng.random(30) + 1.0, 1.0), {"warmup": 40}),
+    ]
+    for pred, options in batches:
+        made = [wc.Monitor(rng=1, draws=5, **options) for _ in range(2)]
+        assert made[0] == made[1]
+        y = pred.sample(rng)
+        made[0].update(y, pred)
+        assert made[0] != made[1]
+        again = wc.Monitor.from_dict(json.loads(json.dumps(made[0].to_dict())))
+        assert again == made[0]
+        made[0].save(tmp_path / "state.json")
+        assert wc.Monitor.load(tmp_path / "state.json") == made[0]
+        made[1].update(y, pred)
+        assert made[0] == made[1]
+        again.update(y[:1], pred[:1])
+        assert again != made[0]
+    for other in (None, 1, np.zeros(3), torch.zeros(3), "monitor", made[0].status):
+        assert (made[0] == other) is False
+        assert (other == made[0]) is False or not isinstance(other, (int, str, type(None)))
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(made[0])
+
+
+def test_monitors_with_functions_for_kernels_compare_by_the_functions() -> None:
+    one, other = (lambda a, b: 1.0), (lambda a, b: 0.5)
+    made = [wc.Monitor(ExpDistance(Wasserstein()) @ CallableKernel(f), rng=1) for f in (one, one, other)]
+    assert made[0] == made[1]
+    assert made[0] != made[2]
+
+
+def test_temperatures_are_equal_where_all_that_was_found_is(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    mu = rng.normal(size=40)
+    y, pred = rng.normal(mu), wc.Normal(mu, 0.5)
+    for objective in ("nll", "skce"):
+        scaling = TemperatureScaling(bounds=[0.01, 100]).fit(y, pred, objective)  # type: ignore[arg-type]
+        assert TemperatureScaling.from_dict(json.loads(json.dumps(scaling.to_dict()))) == scaling
+        scaling.save(tmp_path / "scaling.json")
+        assert TemperatureScaling.load(tmp_path / "scaling.json") == scaling
+        assert scaling != TemperatureScaling(bounds=(0.01, 100.0))
+        assert scaling != TemperatureScaling(bounds=(0.01, 100.0)).fit(y + 1.0, pred, objective)
+        assert scaling.set_params(bounds=None) != TemperatureScaling()  # nobody asked for them to be right
+    assert TemperatureScaling() == TemperatureScaling()
+    assert (TemperatureScaling() == np.zeros(2)) is False
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(TemperatureScaling())

@@ -54,17 +54,36 @@ def run_command(command: Callable[[], int | None]) -> NoReturn:
     try:
         status = _finished(command)
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would interrupt the last words
-        _say("Stopped.")
-        status = INTERRUPTED
+        status = _stopped()
     except BrokenPipeError:  # whoever read it has seen enough, as `head` does
         status = CANNOT
     except OSError as error:
         _say(sentence(error))
         status = CANNOT
+    except Exception as error:
+        if not _was_interrupted(error):
+            raise
+        status = _stopped()
     if status in (INTERRUPTED, CANNOT):
         _discard_output()
     sys.exit(status)
+
+
+def _stopped() -> int:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would interrupt the last words
+    _say("Stopped.")
+    return INTERRUPTED
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether an interruption is behind an error: modules in C that are being imported make others of it."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _finished(command: Callable[[], int | None]) -> int | str | None:

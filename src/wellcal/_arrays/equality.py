@@ -61,6 +61,43 @@ class ByValue:
         return hash((type(self), *values.values()))
 
 
+class ByState:
+    """Something that changes: two of one class are equal where what they have come to is, and have no hash.
+
+    `compared` is what is looked at: plain values that say all of it.
+
+    Examples
+    --------
+    >>> class Counter(ByState):
+    ...     def __init__(self, seen):
+    ...         self.seen = seen
+    ...
+    ...     def compared(self):
+    ...         return {"seen": self.seen}
+    >>> Counter(np.ones(3)) == Counter(np.ones(3)), Counter(1) == Counter(2), Counter(1) == np.ones(2)
+    (True, False, False)
+    >>> hash(Counter(1))
+    Traceback (most recent call last):
+    TypeError: unhashable type: 'Counter'
+    """
+
+    def compared(self) -> Mapping[str, Any]:
+        """What decides whether two are equal."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(other) is not type(self):
+            return False if is_array(other) else NotImplemented
+        try:
+            return same(self.compared(), cast("ByState", other).compared())
+        except Exception:  # what plain values cannot say is equal to itself alone
+            return False
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  # Python's way of saying that there is none
+
+
 def _has_fields(x: object) -> bool:
     """Whether the class itself is a dataclass; what a plain one derived from it holds is not known."""
     return "__dataclass_fields__" in vars(type(x))

@@ -23,6 +23,7 @@ NDArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[Any]]
 Namespace: TypeAlias = Any
 """An array API namespace, as returned by :func:`namespace`."""
 
+_ABSENT = object()
 _numpy_namespace: Namespace = compat.array_namespace(np.empty(0))
 _seen_jax_hooks: list[Callable[[], None]] = []
 
@@ -32,8 +33,33 @@ def is_array(x: object) -> bool:
     if isinstance(x, np.ndarray):
         return True
     # Annotations of array_api_compat leave type parameters open.
-    known = bool(compat.is_array_api_obj(x))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    try:
+        known = bool(compat.is_array_api_obj(x))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    except Exception:  # an object that fails while it is asked what it is
+        return False
     return known and not isinstance(x, np.generic)
+
+
+def attribute(x: object, name: str, default: Any = None) -> Any:
+    """An attribute of somebody else's object; `default` where it has none, or fails while it is asked.
+
+    Examples
+    --------
+    >>> class Closed:
+    ...     def __getattr__(self, name):
+    ...         raise RuntimeError(name)
+    >>> attribute(Closed(), "shape") is None, attribute(np.ones(2), "shape")
+    (True, (2,))
+    """
+    try:
+        return getattr(x, name, default)
+    except Exception:
+        return default
+
+
+def has(x: object, name: str) -> bool:
+    """Whether somebody else's object has an attribute, and says so without failing."""
+    return attribute(x, name, _ABSENT) is not _ABSENT
 
 
 def namespace(*arrays: object) -> Namespace:

@@ -8,7 +8,7 @@ import array_api_compat as compat
 import numpy as np
 
 from wellcal._arrays.labels import labels_of
-from wellcal._arrays.namespaces import is_array, namespace
+from wellcal._arrays.namespaces import has, is_array, namespace
 
 
 def own_copy(x: Any) -> Any:
@@ -34,7 +34,7 @@ def own_copy(x: Any) -> Any:
         if compat.is_torch_array(x):
             return x.clone()
         return x if compat.is_jax_array(x) else namespace(x).asarray(x, copy=True)
-    if labels_of(x) is not None or (hasattr(x, "__array__") and not isinstance(x, np.generic)):
+    if labels_of(x) is not None or (has(x, "__array__") and not isinstance(x, np.generic)):
         try:
             return np.array(x)
         except Exception:  # what is wrong with it is said where it is checked

@@ -21,7 +21,10 @@ def repeated(number: Any, name: str, like: Array) -> Array:
     value = real_number(number, name)
     if not np.isfinite(value):
         raise ValueError(f"{name} must be finite, found {number}")
-    return namespace(like).full_like(like, value)
+    xp = namespace(like)
+    if is_floating(like) and abs(value) > float(xp.finfo(like.dtype).max):
+        raise ValueError(f"{name} is beyond the range of {like.dtype}: found {number}; take double precision")
+    return xp.full_like(like, value)
 
 
 def same_library(**named: object) -> Any:

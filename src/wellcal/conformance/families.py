@@ -9,6 +9,7 @@ import numpy as np
 
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.seeds import as_generator
 from wellcal.conformance.batches import (
     check_independence,
     check_indexing,
@@ -20,11 +21,11 @@ from wellcal.conformance.distributions import check_integral_transform, check_in
 from wellcal.conformance.report import Check, LawBrokenError, Report, run
 from wellcal.conformance.sample import FIXED, Sample, spread
 from wellcal.conformance.spaces import simulated
-from wellcal.kernels.base import Kernel, Tensor
+from wellcal.kernels.algebra import Tensor
+from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import skce
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters import converted_argument
-from wellcal.predictions.base import as_generator
 from wellcal.problem.defaults import default_kernel
 
 _FEW = 8  # predictions that are compared with simulation

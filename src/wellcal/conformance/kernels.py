@@ -7,14 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from wellcal._arrays.checks import whole_number
+from wellcal._arrays.seeds import as_generator
 from wellcal.conformance.pairs import pair_laws
 from wellcal.conformance.report import Check, Report, run
 from wellcal.conformance.sample import Sample
 from wellcal.conformance.spaces import prediction_laws, target_laws
-from wellcal.kernels.base import Kernel, Scaled, Sum, Tensor, space_of
+from wellcal.kernels.algebra import Scaled, Sum, Tensor
+from wellcal.kernels.base import Kernel, space_of
 from wellcal.kernels.base import check_kernel as check_kernel_type
 from wellcal.predictions.adapters import converted_argument
-from wellcal.predictions.base import as_generator
 
 
 def check_kernel(

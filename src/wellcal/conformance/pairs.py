@@ -11,7 +11,8 @@ from wellcal.conformance.report import Check
 from wellcal.conformance.sample import FIXED, Sample, as_seen, compare, matrix, row
 from wellcal.conformance.spaces import answers, definite, finite, prediction_matrix, symmetric
 from wellcal.expectations.lowering import Lowering
-from wellcal.kernels.base import Kernel, Scaled, Sum, Tensor
+from wellcal.kernels.algebra import Scaled, Sum, Tensor
+from wellcal.kernels.base import Kernel
 from wellcal.kernels.targets import Joint
 from wellcal.predictions import Predictions
 from wellcal.problem.problem import prepare

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeVar
 
-from wellcal._arrays.checks import one_of
+from wellcal._arrays.checks import described, one_of
 from wellcal.engines.base import Engine
 from wellcal.problem.problem import Problem
 
@@ -73,7 +73,7 @@ def choose_engine(engine: str | Engine, problem: Problem | None = None) -> Engin
     if isinstance(engine, Engine):
         return _checked(engine, problem)
     if not isinstance(engine, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # users get it wrong
-        raise TypeError(f"engine must be a name, or an engine such as Tiled(), found {engine!r}")
+        raise TypeError(f"engine must be a name, or an engine such as Tiled(), found {described(engine)}")
     if engine != "auto":
         return _checked(_ENGINES[one_of(engine, "engine", ("auto", *_ENGINES))].engine, problem)
     ordered = sorted((e for e in _ENGINES.values() if e.priority >= 0), key=lambda e: -e.priority)

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import plain_array
-from wellcal._arrays.namespaces import Array, is_array
+from wellcal._arrays.namespaces import Array, has, is_array
 from wellcal._arrays.ops import ops_for
 from wellcal.expectations.decompose import Side, Targets
 from wellcal.expectations.lowering import Lowering
@@ -61,7 +61,7 @@ def pairing(kernel: Kernel, P: object, Q: object, *, expectations: str | Lowerin
 
 
 def _is_targets(Q: object) -> bool:
-    return is_array(Q) or isinstance(Q, list) or hasattr(Q, "__array__")
+    return is_array(Q) or isinstance(Q, list) or has(Q, "__array__")
 
 
 def _check_targets(predictions: Predictions, targets: Any) -> Array:

@@ -15,7 +15,8 @@ from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, first_array, map_rows
 from wellcal.expectations.decompose import Components, flat_points, is_objects, point_array
 from wellcal.expectations.rules.elements import CLOSED_FORMS, COSTS, Element, Points
-from wellcal.kernels.base import Kernel, Scaled, Sum, TargetKernel
+from wellcal.kernels.algebra import Scaled, Sum
+from wellcal.kernels.base import Kernel, TargetKernel
 from wellcal.kernels.matrix import as_objects, values_matrix
 
 

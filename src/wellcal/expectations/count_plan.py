@@ -35,10 +35,11 @@ from wellcal.expectations.count_form import CountForm, CountRows
 from wellcal.expectations.decompose import Components, Side, Targets, components_of, merged, target_components
 from wellcal.expectations.gaussian_features import NORM, around, step_of
 from wellcal.expectations.lattice import Lattice, Nodes, lattice_of
-from wellcal.expectations.lowering import in_numpy
-from wellcal.kernels.base import Kernel, Scaled, Sum
+from wellcal.kernels.algebra import Scaled, Sum
+from wellcal.kernels.base import Kernel
 from wellcal.kernels.targets import Delta, Gaussian
 from wellcal.predictions import Predictions
+from wellcal.predictions.batches import in_numpy
 
 _PAIRS = 64  # features that cost as much as a kernel between two targets
 

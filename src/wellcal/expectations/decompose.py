@@ -129,6 +129,16 @@ def components_of(predictions: Predictions) -> list[tuple[Predictions, Array | N
     return [(predictions, None)]
 
 
+def weighted_sum(predictions: Predictions, values_of: Callable[[Predictions], Array]) -> Array:
+    """Values ``(n, M)`` of a batch that are linear in it, from those of the families it is made of."""
+    total: Array = None
+    for family, weight in components_of(predictions):
+        part = values_of(family)
+        part = part if weight is None else part * weight[:, None]
+        total = part if total is None else total + part
+    return total
+
+
 def dimension_of(predictions: Predictions) -> int:
     """Coordinates of a target."""
     return predictions.event_shape[0] if predictions.event_shape else 1

@@ -25,7 +25,7 @@ from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.rows import Rows, as_outer
 from wellcal.expectations.bilinear import Distance
 from wellcal.expectations.bures import BuresDistance, NormalRows, matrix_root
-from wellcal.expectations.decompose import components_of
+from wellcal.expectations.decompose import components_of, weighted_sum
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.mmd import mean_discrepancy
 from wellcal.expectations.plans import Notes
@@ -199,14 +199,9 @@ def _total_variation(metric: TotalVariation, predictions: Predictions, how: Cont
 
 def _class_probabilities(predictions: Predictions) -> Array | None:
     """Class probabilities of a finite family, or of a mixture of such."""
-    total: Array = None
-    for component, weight in components_of(predictions):
-        if not isinstance(component, (Bernoulli, Categorical)):
-            return None
-        part = widen(component.class_probs())
-        part = part if weight is None else part * weight[:, None]
-        total = part if total is None else total + part
-    return total
+    if not all(isinstance(family, (Bernoulli, Categorical)) for family, _ in components_of(predictions)):
+        return None
+    return weighted_sum(predictions, lambda family: widen(family.class_probs()))
 
 
 class LocationScale(NamedTuple):

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy, namespace
-from wellcal._arrays.rows import Rows
+from wellcal.expectations.atoms import LOWERINGS, Atoms
 from wellcal.expectations.bilinear import FiniteForm
 from wellcal.expectations.decompose import (
     Components,
     Side,
-    SignedSum,
     Targets,
     components_of,
     dimension_of,
     point_array,
-    signed_sum,
     target_components,
+    weighted_sum,
 )
 from wellcal.expectations.feature_cells import Cells, cells_of, common_cells
+from wellcal.expectations.finite_plan import FinitePlan
 from wellcal.expectations.gaussian_features import FeatureGrid, feature_grid, mean_features, normal_extent
 from wellcal.expectations.low_rank import LowRank, spanned
-from wellcal.expectations.lowering import LOWERINGS, Atoms, Lowering, lower
+from wellcal.expectations.lowering import Lowering, lower
 from wellcal.expectations.nodes import in_order
 from wellcal.expectations.rules.elements import Points
 from wellcal.kernels.targets import Gaussian
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FeaturePlan:
+class FeaturePlan(FinitePlan):
     """Mean features of a Gaussian kernel: a matrix product, however many components there are.
 
     Attributes
@@ -51,27 +51,14 @@ class FeaturePlan:
     features: FeatureGrid | LowRank
     known: tuple[tuple[Predictions, Cells | NDArray], ...] = ()
 
-    def rows(self, measure: SignedSum) -> Rows:
-        """Mean features of a measure."""
-        return self._form.rows(signed_sum(measure, self._features))
-
-    def form(self, left: Rows, right: Rows) -> FiniteForm:
-        """The matrix product."""
-        return self._form
-
-    @property
-    def _form(self) -> FiniteForm:
+    def finite_form(self) -> FiniteForm:
         return FiniteForm(None, self.features.size)
 
-    def _features(self, side: Side) -> Array:
+    def coordinates(self, side: Side) -> Array:
+        """Mean features of predictions or targets."""
         if isinstance(side, Targets):
             return mean_features(self.features, target_components(side))
-        total: Array = None
-        for family, weight in components_of(side):
-            own = self._of_family(family)
-            own = own if weight is None else own * weight[:, None]
-            total = own if total is None else total + own
-        return total
+        return weighted_sum(side, self._of_family)
 
     def _of_family(self, family: Predictions) -> Array:
         for batch, cells in self.known:

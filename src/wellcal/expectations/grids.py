@@ -6,6 +6,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, namespace, to_numpy, widen
 from wellcal._arrays.ops import ops_for
+from wellcal.expectations.count_atoms import count_grid
 from wellcal.expectations.decompose import (
     Side,
     Targets,
@@ -14,7 +15,6 @@ from wellcal.expectations.decompose import (
     kind_of,
     targets_are_indices,
 )
-from wellcal.expectations.lowering import count_grid
 from wellcal.expectations.rules.elements import Points, known_form
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.matrix import label_matrix

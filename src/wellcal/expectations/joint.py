@@ -23,7 +23,7 @@ from wellcal.expectations.decompose import (
     target_components,
 )
 from wellcal.expectations.lowering import Lowering, lower
-from wellcal.expectations.plans import Notes
+from wellcal.expectations.plans import Notes, check_expectations
 from wellcal.expectations.rules.elements import Points
 from wellcal.kernels.targets import Joint, check_returned
 from wellcal.predictions import Predictions, Samples
@@ -121,6 +121,7 @@ def joint_atoms(
     kernel: Joint, predictions: Predictions, expectations: str | Lowering, notes: Notes
 ) -> list[Components]:
     """Predictions as atoms, one entry for each component of a mixture."""
+    check_expectations(expectations)
     out: list[Components] = []
     for component, weight in components_of(predictions):
         part = _atoms(kernel, component, expectations, notes)

@@ -96,9 +96,9 @@ def gauss_rule(count: int, nodes: int) -> tuple[NDArray, NDArray]:
 
     Examples
     --------
-    >>> nodes, weights = gauss_rule(1000, 3)
-    >>> float(round(weights @ nodes**5, 1)) == float(sum(k**5 for k in range(1000)))
-    True
+    >>> nodes, weights = gauss_rule(10, 3)
+    >>> round(float(weights @ nodes**5), 6), sum(k**5 for k in range(10))
+    (120825.0, 120825)
     """
     found = linalg.eigh_tridiagonal(np.full(nodes, 0.5 * (count - 1)), _off_diagonal(count, nodes))
     values, vectors = cast("tuple[NDArray, NDArray]", found)

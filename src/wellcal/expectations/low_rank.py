@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray
-from wellcal.expectations.lowering import Atoms
+from wellcal.expectations.atoms import Atoms
 from wellcal.predictions import Predictions
 
 _ROUNDING = 1e-13  # squared distance from the span at which it is complete

@@ -18,7 +18,6 @@ ratio (see `likelihood_ratios`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -27,7 +26,6 @@ import numpy as np
 from scipy import special, stats
 
 from wellcal._arrays.checks import positive_number, whole_number
-from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -37,10 +35,10 @@ from wellcal._arrays.namespaces import (
     namespace,
     stop_gradient,
     through_numpy,
-    to_numpy,
     widen,
 )
-from wellcal._arrays.registry import Rules
+from wellcal.expectations.atoms import LOWERINGS, Atoms
+from wellcal.expectations.count_atoms import by_lattice
 from wellcal.expectations.likelihood_ratios import (
     differentiable_atoms,
     dirichlet_atoms,
@@ -56,11 +54,10 @@ from wellcal.predictions import (
     PowerExponential,
     Predictions,
 )
-from wellcal.predictions.base import keeps_distribution
+from wellcal.predictions.batches import in_numpy
 
 _RANGE = 8.25  # in normal scores: the mass beyond is 1.6e-16
 _SEED = 20210101  # of the Sobol' scramble and of Monte Carlo: results are reproducible
-
 
 _MOST_ATOMS = 2**20
 """Atoms of one prediction, at most."""
@@ -99,59 +96,7 @@ class Lowering:
             raise ValueError(f"points must be a power of two of at least 4, found {self.points}")
 
 
-@dataclass(frozen=True)
-class Atoms(ByValue):
-    """Weighted atoms in place of predictions.
-
-    Attributes
-    ----------
-    values
-        S atoms of each prediction, ``(n, S)`` or ``(n, S, d)``.
-    weights
-        Their weights ``(n, S)``; each row sums to one.
-    scheme
-        A few words on how they were chosen, for the provenance of results.
-    nested
-        Whether every second atom makes a coarser rule; otherwise the first half of them does. The error is
-        estimated from the coarser rule.
-    exact
-        Whether the atoms are the whole distribution, so that there is no error.
-    merged
-        Where, ``(n,)``, weights are masses of cells, which a coarser rule merges.
-
-    Examples
-    --------
-    >>> coin = Atoms(np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]]), "both sides", exact=True)
-    >>> float((coin.values * coin.weights).sum())
-    0.5
-    """
-
-    values: Array
-    weights: Array
-    scheme: str
-    nested: bool = False
-    exact: bool = False
-    merged: Array | None = None
-
-    def coarser(self) -> Atoms:
-        """Half of the atoms, as the rule that an error estimate compares with.
-
-        Every second node of a trapezoidal rule; the first half of a Sobol' sequence or of draws.
-        """
-        xp = namespace(self.weights)
-        half = slice(1, None, 2) if self.nested else slice(None, self.weights.shape[1] // 2)
-        weights = self.weights[:, half]
-        weights, values = weights / xp.sum(weights, axis=1, keepdims=True), self.values[:, half, ...]
-        if self.merged is not None:
-            pair = slice(0, None, 2)
-            weights = xp.where(self.merged[:, None], self.weights[:, pair] + self.weights[:, half], weights)
-            middle = 0.5 * (self.values[:, pair] + self.values[:, half])
-            values = xp.where(self.merged[:, None], middle, values)
-        return Atoms(values, weights, self.scheme, self.nested)
-
-
 _remembered: WeakKeyDictionary[Predictions, dict[tuple[int, int], Atoms]] = WeakKeyDictionary()
-
 
 _MAX_REMEMBERED = 4_000_000  # atoms: 32 MB
 
@@ -170,24 +115,21 @@ def lower(predictions: Predictions, nodes: int, points: int) -> Atoms:
     return known[nodes, points]
 
 
-LOWERINGS: Rules[Callable[[Any, int, int], Atoms]] = Rules("a lowering", serves=keeps_distribution)
-"""How families become atoms, ``f(predictions, nodes, points)``: `nodes` for scalars, `points` for vectors."""
-
-
 def _lower(predictions: Predictions, nodes: int, points: int) -> Atoms:
     own = LOWERINGS.find(type(predictions))
     if own is not None:
         return own(predictions, nodes, points)
     if predictions.target_kind == "counts":
-        return _by_lattice(predictions)
+        return by_lattice(predictions)
     if is_scalar_rule(predictions):
         return _by_quantiles(predictions, nodes)
     return _by_sampling(predictions, points)
 
 
 def is_scalar_rule(predictions: Predictions) -> bool:
-    """Whether `lower` uses the quadrature rule, whose number of nodes can be chosen."""
-    return predictions.event_shape == () and predictions.supports("quantile")
+    """Whether `lower` uses the rule whose number of nodes can be chosen; counts have a lattice."""
+    number = predictions.event_shape == () and predictions.target_kind != "counts"
+    return number and predictions.supports("quantile")
 
 
 def has_own_lowering(predictions: Predictions) -> bool:
@@ -256,18 +198,6 @@ def _moving_atoms(predictions: Normal | LogNormal, scores: NDArray) -> Array:
         return within_reach(xp.exp(values))
 
 
-def in_numpy(predictions: Predictions) -> Predictions:
-    """The same batch in NumPy and float64, for what needs neither gradients nor a device."""
-
-    def converted(array: Array) -> NDArray:
-        values = to_numpy(array)
-        return (
-            values.astype(np.float64) if values.dtype.kind == "f" else values
-        )  # positions stay whole numbers
-
-    return predictions.map_arrays(converted)
-
-
 def _quantiles(predictions: Predictions, scores: NDArray) -> Array:
     """Quantiles ``(n, S)`` at the levels of normal scores ``(S,)``."""
     like = widen(predictions.like)
@@ -313,44 +243,6 @@ def _with_derivatives(predictions: Predictions, atoms: Atoms, scores: NDArray | 
     return replace(atoms, values=values, weights=weights)
 
 
-_LATTICE = 1024  # atoms of a count, at most; under tracing their number must not depend on the counts
-_TRACED_LATTICE = 128
-
-
-def _by_lattice(predictions: Predictions) -> Atoms:
-    xp, like = predictions.xp, widen(predictions.like)
-    traced = is_traced(like)
-    place: Any = {"xp": xp, "device": device_of(like), "dtype": like.dtype}
-    batch = predictions if traced else in_numpy(predictions)
-    low, high = (batch.quantile(level) for level in (_COUNT_TAIL, 1.0 - _COUNT_TAIL))
-    low, high = (stop_gradient(asarray(bound, **place)) for bound in (low, high))
-    span = high - low + 2.0
-    size = _TRACED_LATTICE if traced else int(min(_LATTICE, to_numpy(span).max()))
-    size += size % 2  # so that neighbours can be merged in pairs
-    stride = xp.ceil(span / size)
-    exact = not traced and float(to_numpy(stride).max()) == 1.0
-    steps = asarray(np.arange(size), **place)
-    values = low[:, None] + stride[:, None] * steps[None, :]
-    log_mass = xp.permute_dims(widen(predictions.log_prob(xp.permute_dims(values, (1, 0)))), (1, 0))
-    sampled = xp.exp(log_mass) * stride[:, None]
-    # A strongly dispersed count piles up at zero, which a stride misses: masses of cells are then used.
-    smooth = xp.abs(xp.sum(stop_gradient(sampled), axis=1) - 1.0) < 1e-8
-    score = xp.where(xp.isfinite(log_mass), log_mass, xp.zeros_like(log_mass))
-    cells = _cell_masses(predictions, values, stride) * xp.exp(score - stop_gradient(score))
-    weights = sampled if exact else xp.where(smooth[:, None], sampled, cells)
-    centred = values + xp.where(smooth, xp.zeros_like(stride), 0.5 * (stride - 1.0))[:, None]
-    values = values if exact else centred
-    return Atoms(values, weights, f"lattice of {size} counts", nested=True, exact=exact, merged=~smooth)
-
-
-def _cell_masses(predictions: Predictions, values: Array, stride: Array) -> Array:
-    """Probability of ``values <= count < values + stride``."""
-    xp = namespace(values)
-    below = xp.permute_dims(values - 1.0, (1, 0))
-    upper = predictions.cdf(below + stride[None, :])
-    return stop_gradient(xp.permute_dims(widen(upper) - widen(predictions.cdf(below)), (1, 0)))
-
-
 # -- vectors ---------------------------------------------------------------------------------
 
 
@@ -360,11 +252,11 @@ def _sobol(points: int, dimensions: int) -> NDArray:
     return np.clip(sequence.random(points), 1e-15, 1.0 - 1e-15)
 
 
-def _of_equal_weight(predictions: Predictions, values: Array) -> Atoms:
-    """Atoms at images of the points of a Sobol' sequence."""
+def _of_equal_weight(values: Array, scheme: str = "scrambled Sobol' sequence, {} points") -> Atoms:
+    """Atoms ``(n, S, ...)`` that weigh the same; `scheme` has a place for their number."""
     n, points = values.shape[:2]
     weights = namespace(values).full((n, points), 1.0 / points, dtype=values.dtype, device=device_of(values))
-    return Atoms(values, weights, f"scrambled Sobol' sequence, {points} points")
+    return Atoms(values, weights, scheme.format(points))
 
 
 @LOWERINGS.register(DiagonalNormal)
@@ -373,13 +265,13 @@ def _by_affine_map(predictions: DiagonalNormal | MultivariateNormal, nodes: int,
     like = widen(predictions.like)
     uniform = _sobol(points, predictions.event_shape[0])
     z = asarray(special.ndtri(uniform), xp=predictions.xp, device=device_of(like), dtype=like.dtype)
-    return _of_equal_weight(predictions, _affine(predictions, z))
+    return _of_equal_weight(_affine(predictions, z))
 
 
 @LOWERINGS.register(Dirichlet)
 def _by_gammas(predictions: Dirichlet, nodes: int, points: int) -> Atoms:
     values, log_density = dirichlet_atoms(predictions, _sobol(points, predictions.event_shape[0]))
-    atoms = _of_equal_weight(predictions, values)
+    atoms = _of_equal_weight(values)
     return replace(atoms, weights=times_likelihood_ratio(atoms.weights, log_density))
 
 
@@ -388,7 +280,7 @@ def _by_radius(predictions: PowerExponential, nodes: int, points: int) -> Atoms:
     if predictions.event_shape == ():
         return _by_quantiles(predictions, nodes)
     values = _elliptical_atoms(predictions, _sobol(points, predictions.event_shape[0] + 1))
-    return _with_derivatives(predictions, _of_equal_weight(predictions, values))
+    return _with_derivatives(predictions, _of_equal_weight(values))
 
 
 def _affine(predictions: DiagonalNormal | MultivariateNormal, z: Array) -> Array:
@@ -423,32 +315,4 @@ def _by_sampling(predictions: Predictions, points: int) -> Atoms:
     draws = predictions.sample(np.random.default_rng(_SEED), points)
     xp = namespace(draws)
     values = widen(xp.permute_dims(draws, (1, 0, *range(2, draws.ndim))))
-    weights = xp.full((len(predictions), points), 1.0 / points, dtype=values.dtype, device=device_of(values))
-    scheme = f"Monte Carlo, {points} draws with a fixed seed"
-    return _with_derivatives(predictions, Atoms(values, weights, scheme))
-
-
-# -- counts ----------------------------------------------------------------------------------
-
-_COUNT_TAIL = 5e-14  # mass left out at each end
-_MAX_GRID = 4096
-
-
-def count_grid(predictions: list[Predictions], targets: list[Array]) -> NDArray | None:
-    """Counts that carry all but 1e-13 of every prediction's mass, and the observed targets.
-
-    None where no such grid of moderate size exists, or where values cannot be looked at.
-    """
-    if is_traced(*(p.like for p in predictions), *targets):
-        return None
-    low, high = np.inf, 0.0
-    for p in predictions:
-        batch = in_numpy(p)
-        low = min(low, float(batch.quantile(_COUNT_TAIL).min()))
-        high = max(high, float(batch.quantile(1.0 - _COUNT_TAIL).max()) + 1.0)
-    if not np.isfinite(high) or high - low >= _MAX_GRID:
-        return None
-    grid = np.arange(max(low, 0.0), high + 1.0)
-    for observed in targets:
-        grid = np.union1d(grid, to_numpy(observed).astype(np.float64))
-    return grid if len(grid) <= 2 * _MAX_GRID else None
+    return _with_derivatives(predictions, _of_equal_weight(values, "Monte Carlo, {} draws with a fixed seed"))

@@ -29,8 +29,9 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, arrays_of, map_both, map_rows
+from wellcal.expectations.atoms import LOWERINGS
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, Measure, WeightRows, cost_of, room_of
-from wellcal.expectations.lowering import LOWERINGS, Lowering
+from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.moves import MOVE, is_movable, is_smooth, largest_move, summands
 from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.base import Kernel

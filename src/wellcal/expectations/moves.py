@@ -16,7 +16,8 @@ from wellcal._arrays.registry import Rules
 from wellcal.expectations.bilinear import Measure
 from wellcal.expectations.rules.elements import FullNormals, Laplaces, Normals, Points, Poissons
 from wellcal.expectations.rules.positive_definite import relative_size
-from wellcal.kernels.base import Kernel, Scale, Scaled, Sum
+from wellcal.kernels.algebra import Scaled, Sum
+from wellcal.kernels.base import Kernel, Scale
 from wellcal.kernels.targets import Gaussian, RationalQuadratic
 
 MOVE = 0.035

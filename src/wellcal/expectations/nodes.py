@@ -23,14 +23,12 @@ from wellcal._arrays.namespaces import (
     to_numpy,
 )
 from wellcal.expectations import panels
+from wellcal.expectations.atoms import LOWERINGS, Atoms
 from wellcal.expectations.lowering import (
-    LOWERINGS,
-    Atoms,
     Lowering,
     at_scores,
     even_scores,
     has_own_lowering,
-    in_numpy,
     is_scalar_rule,
     lower,
     quantiles_at,
@@ -38,6 +36,7 @@ from wellcal.expectations.lowering import (
 from wellcal.expectations.probes import Probe, finite_points
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Predictions
+from wellcal.predictions.batches import in_numpy
 
 
 class Part(NamedTuple):
@@ -156,19 +155,29 @@ def _as_they_come(predictions: Predictions, probe: Probe, nodes: int, points: in
     return Chosen((Part(None, atoms),), error, atoms.scheme)
 
 
-_SOME = 5  # atoms of each prediction at which pairings with points are tried
+_LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])  # of a prediction's mass: where pairings with points are tried
 
 
 def halving_errors(probe: Probe, atoms: Atoms) -> NDArray:
-    """Largest change of each row's pairing with some of its own atoms when half of them are left out."""
-    values, coarse = to_numpy(atoms.values), atoms.coarser()
-    size = values.shape[1]
-    index = np.unique(np.linspace(size // 4, size - 1 - size // 4, _SOME).astype(int))
-    at = values[:, index, ...]
+    """Largest change of each row's pairing with some points when half of its atoms are left out.
+
+    The points are atoms amid the mass and, for numbers, what lies halfway to the next one: a kernel with a
+    kink may err as much with half the atoms as with all of them at one kind of point, but not at both.
+    """
+    values, weights, coarse = to_numpy(atoms.values), to_numpy(atoms.weights), atoms.coarser()
+    below = np.cumsum(weights, axis=1)
+    index = np.stack([(below < level * below[:, -1:]).sum(axis=1) for level in _LEVELS], axis=1)
+    at = _taken(values, index)
     if values.ndim == 2:
-        at = finite_points(at, values[:, size // 2])
+        between = 0.5 * (at + _taken(values, np.minimum(index + 1, values.shape[1] - 1)))
+        at = finite_points(np.concatenate([at, between], axis=1), at[:, len(_LEVELS) // 2])
     fine, rough = (probe.expected(to_numpy(of.weights), to_numpy(of.values), at) for of in (atoms, coarse))
     return np.abs(fine - rough).max(axis=1)
+
+
+def _taken(values: NDArray, index: NDArray) -> NDArray:
+    """Atoms ``(p, b)`` or ``(p, b, d)`` of each row by their positions ``(p, b)``."""
+    return values[np.arange(len(values))[:, None], index]
 
 
 # -- scalars ----------------------------------------------------------------------------------------

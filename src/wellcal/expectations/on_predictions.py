@@ -16,7 +16,8 @@ from wellcal.expectations.distances import distance
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.plans import Notes
-from wellcal.kernels.base import Kernel, Product, Radial, Scale, Scaled, Sum
+from wellcal.kernels.algebra import Product, Scaled, Sum
+from wellcal.kernels.base import Kernel, Radial, Scale
 from wellcal.kernels.metrics import Euclidean, ExpDistance
 from wellcal.kernels.targets import check_returned
 from wellcal.predictions import Predictions

@@ -27,10 +27,11 @@ from wellcal.expectations.decompose import (
     kind_of,
     merged,
     points,
-    signed_sum,
     target_components,
+    weighted_sum,
 )
 from wellcal.expectations.feature_plan import MAX_DIMENSION, by_features
+from wellcal.expectations.finite_plan import FinitePlan
 from wellcal.expectations.grids import common_grid, grid_probabilities, has_rule, one_hot, support_gram
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.nodes import FOR_FEATURES, FOR_PAIRS, Chosen, Effort, choose
@@ -176,7 +177,7 @@ class ElementPlan:
 
 
 @dataclass(frozen=True)
-class GridPlan:
+class GridPlan(FinitePlan):
     """A finite set on which all measures of the problem live: a matrix product of weights.
 
     Attributes
@@ -190,27 +191,20 @@ class GridPlan:
     grid: NDArray
     gram: Array | None
 
-    def rows(self, measure: SignedSum) -> Rows:
-        """Weights of a measure on the grid."""
-        return self._form.rows(signed_sum(measure, self._weights))
-
-    def form(self, left: Rows, right: Rows) -> FiniteForm:
-        """The matrix product."""
-        return self._form
-
-    @property
-    def _form(self) -> FiniteForm:
+    def finite_form(self) -> FiniteForm:
         return FiniteForm(self.gram, len(self.grid))
 
-    def _weights(self, side: Side) -> Array:
+    def coordinates(self, side: Side) -> Array:
+        """Weights of predictions or targets on the grid."""
         if isinstance(side, Targets):
             return one_hot(side, self.grid)
-        total: Array = None
-        for component, weight in components_of(side):
-            part = grid_probabilities(component, self.grid)
-            part = part if weight is None else part * weight[:, None]
-            total = part if total is None else total + part
-        return total
+        return weighted_sum(side, lambda family: grid_probabilities(family, self.grid))
+
+
+def check_expectations(expectations: object) -> None:
+    """Reject what is neither a word for how expectations are computed nor a `Lowering`."""
+    if not isinstance(expectations, Lowering):
+        one_of(expectations, "expectations", ("auto", "closed"), or_else="or a Lowering")
 
 
 def plan(
@@ -242,8 +236,7 @@ def plan(
     """
     if kernel.space != "targets":
         raise TypeError(f"kernel: a kernel on targets is needed here, found {kernel!r}")
-    if not isinstance(expectations, Lowering):
-        one_of(expectations, "expectations", ("auto", "closed"), or_else="or a Lowering")
+    check_expectations(expectations)
     notes = Notes() if notes is None else notes
     batches = [side.predictions if isinstance(side, Targets) else side for side in sides]
     families = [component for batch in batches for component, _ in components_of(batch)]

@@ -17,7 +17,6 @@ from wellcal._arrays.namespaces import (
     NDArray,
     asarray,
     device_of,
-    is_array,
     namespace,
     to_numpy,
     widen,
@@ -25,7 +24,7 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal.kernels.base import Kernel, TargetKernel
 from wellcal.kernels.matrix import values_matrix
-from wellcal.kernels.parts import own_values, walk
+from wellcal.kernels.parts import calls_user_function, is_constant, walk
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,8 @@ class Probe:
     kernel
         The kernel.
     like
-        An array of the predictions. Kernels that hold arrays, or call a user's function, are evaluated in its
-        library; all others in NumPy.
+        An array of the predictions. Kernels that hold arrays, or may do so, or call a user's function, are
+        evaluated in its library; all others in NumPy.
     """
 
     kernel: Kernel
@@ -71,9 +70,7 @@ class Probe:
         return to_numpy(kernel.at(ops, _coordinates(left, 2), _coordinates(right, 1)))
 
     def _placed(self, x: NDArray, y: NDArray) -> tuple[Ops, Array, Array]:
-        parts = [*walk(self.kernel)]
-        given = any(is_array(value) for part in parts for _, value in own_values(part))
-        if not given and not any(part.calls_user_function for part in parts):
+        if is_constant(self.kernel) and not calls_user_function(self.kernel):
             return ops_for(namespace()), x, y
         like = widen(self.like)
         xp, device = namespace(like), device_of(like)

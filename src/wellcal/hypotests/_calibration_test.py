@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.advice import advise
-from wellcal._arrays.checks import flag, one_of
+from wellcal._arrays.checks import described, flag, one_of
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.automatic import choose
@@ -175,7 +175,7 @@ def _resolve(method: object, options: dict[str, Any]) -> Method | None:
         chosen = method
     else:
         raise TypeError(
-            f"method must be a name or a method such as wellcal.hypotests.Block(), found {method!r}"
+            f"method must be a name or a method such as wellcal.hypotests.Block(), found {described(method)}"
         )
     known = {"locations"} if chosen is None else _options_of(type(chosen))
     for option in options:

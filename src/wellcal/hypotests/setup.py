@@ -9,15 +9,17 @@ import numpy as np
 
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.seeds import as_generator
 from wellcal.engines import Engine, choose_engine
-from wellcal.expectations.lowering import Lowering, in_numpy
+from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.clusters import number_clusters
 from wellcal.hypotests.progress import Progress
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import estimate_blocks, estimate_unbiased
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions, Samples
-from wellcal.predictions.base import as_generator, check_inputs
+from wellcal.predictions.base import check_inputs
+from wellcal.predictions.batches import in_numpy
 from wellcal.predictions.cases import per_case
 from wellcal.problem.at_locations import LocationKernel, location_kernel
 from wellcal.problem.defaults import default_kernel

@@ -1,6 +1,7 @@
 """Kernels on targets, on predictions and on pairs of both, with their algebra."""
 
-from wellcal.kernels.base import Kernel, Product, Radial, Scaled, Sum, TargetKernel, Tensor
+from wellcal.kernels.algebra import Product, Scaled, Sum, Tensor
+from wellcal.kernels.base import Kernel, Radial, TargetKernel
 from wellcal.kernels.metrics import (
     Euclidean,
     ExpDistance,

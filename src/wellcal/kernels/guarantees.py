@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from wellcal._arrays.registry import Rules
-from wellcal.kernels.base import Combination, Kernel, Radial, Scaled, Sum, TargetKernel, Tensor, fold
+from wellcal.kernels.algebra import Combination, Scaled, Sum, Tensor, fold
+from wellcal.kernels.base import Kernel, Radial, TargetKernel
 from wellcal.kernels.metric_guarantees import guarantees_of_metric
 from wellcal.kernels.metrics import Euclidean, ExpDistance
 from wellcal.kernels.outcomes import are_countable, are_numbers, has_draws

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import described, real_array
-from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array, namespace
+from wellcal._arrays.namespaces import Array, NDArray, from_numpy, has, is_array, namespace
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.parameters import same_library
 from wellcal.kernels.base import Kernel, TargetKernel, on_targets
@@ -59,7 +59,7 @@ def _are_objects(kernel: Kernel, x: object) -> bool:
 
 def _listed(x: Any, name: str) -> Any:
     """Targets as a list or array, of which there are several."""
-    several = x.ndim > 0 if is_array(x) else hasattr(x, "__len__") and not isinstance(x, (str, bytes, dict))
+    several = x.ndim > 0 if is_array(x) else has(x, "__len__") and not isinstance(x, (str, bytes, dict))
     if not several:
         raise TypeError(f"{name} must be a list or array of targets, found {described(x)}")
     return cast("Any", x)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from wellcal._arrays.checks import one_of, positive_number, whole_number
+from wellcal._arrays.checks import described, one_of, positive_number, whole_number
 from wellcal._arrays.namespaces import shown
 from wellcal._arrays.registry import Rules
 from wellcal.kernels.base import Kernel, Scale, check_kernel
@@ -212,7 +212,9 @@ class MixtureWasserstein(Metric):
         if not positive_number(self.order, "order") >= 1:
             raise ValueError(f"order must be at least 1, found {self.order}")
         if not isinstance(self.components, Metric):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"components must be a metric such as Wasserstein(), found {self.components!r}")
+            raise TypeError(
+                f"components must be a metric such as Wasserstein(), found {described(self.components)}"
+            )
         one_of(self.solver, "solver", ("exact", "sinkhorn"))
         positive_number(self.regularisation, "regularisation")
 
@@ -268,7 +270,7 @@ class ExpDistance(Kernel):
 
     def __post_init__(self) -> None:
         if not isinstance(self.metric, Metric):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"metric must be a metric such as Wasserstein(), found {self.metric!r}")
+            raise TypeError(f"metric must be a metric such as Wasserstein(), found {described(self.metric)}")
         object.__setattr__(self, "lengthscale", positive_number(self.lengthscale, "lengthscale"))
         power = float(positive_number(self.power, "power"))
         if power > self.metric.max_power:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -111,11 +111,8 @@ def _restore(plain: Any, name: str) -> Any:
         raise ValueError(f"{name}.kind is missing")
     cls = _class(text(members["kind"], f"{name}.kind"), name)
     if is_dataclass(cls):
-        needed = {field.name for field in fields(cls) if field.init and _is_needed(field)}
-        Schema(
-            dict.fromkeys(("kind", *field_names(cls)), as_it_is),
-            dict.fromkeys(set(field_names(cls)) - needed),
-        )(members, name)
+        # A length scale that is missing is not the default one: `kernel_to_dict` writes all of them.
+        Schema(dict.fromkeys(("kind", *field_names(cls)), as_it_is))(members, name)
     given = {key: value for key, value in members.items() if key != "kind"}
     values = {key: checked(_restore, value, f"{name}.{key}") for key, value in given.items()}
     for field in fields(cls) if is_dataclass(cls) else ():
@@ -135,7 +132,3 @@ def _check_parts(value: Any, name: str, wanted: str) -> None:
     fits = fits and all(isinstance(item, Part) for item in items)
     if not fits:
         raise ValueError(f"{name} must be {_MADE_OF_PARTS[wanted]}, found {short(items)}")
-
-
-def _is_needed(field: Field[Any]) -> bool:
-    return field.default is MISSING and field.default_factory is MISSING

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.checks import numeric_array, positive_number, real_number
+from wellcal._arrays.checks import described, numeric_array, positive_number, real_number
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array, is_numpy, shown, to_numpy
 from wellcal._arrays.ops import Ops
 from wellcal.kernels import bessel_table
@@ -251,7 +251,7 @@ class Callable(TargetKernel):
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise TypeError(f"function must be callable, found {self.function!r}")
+            raise TypeError(f"function must be callable, found {described(self.function)}")
 
     def __repr__(self) -> str:
         return f"Callable({getattr(self.function, '__name__', repr(self.function))})"
@@ -324,7 +324,7 @@ class Joint(Kernel):
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise TypeError(f"function must be callable, found {self.function!r}")
+            raise TypeError(f"function must be callable, found {described(self.function)}")
 
     def __repr__(self) -> str:
         return f"Joint({getattr(self.function, '__name__', repr(self.function))})"

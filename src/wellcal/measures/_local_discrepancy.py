@@ -17,7 +17,8 @@ from wellcal.expectations.decompose import Targets
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
 from wellcal.expectations.plans import Notes, plan
-from wellcal.kernels.base import Kernel, Tensor
+from wellcal.kernels.algebra import Tensor
+from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import KERNEL, Presentable, Row
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument

@@ -11,12 +11,12 @@ import numpy as np
 from wellcal._arrays.checks import call_given, one_of, whole_number
 from wellcal._arrays.namespaces import Array, float64, is_numpy, is_traced, namespace, stop_gradient, to_numpy
 from wellcal._arrays.rows import first_array
+from wellcal._arrays.seeds import as_generator
 from wellcal.engines import Engine, choose_engine
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
-from wellcal.predictions.base import as_generator
 from wellcal.predictions.cases import per_case
 from wellcal.problem.problem import Problem, prepare, some_cases
 from wellcal.problem.weights import WeightSums, check_weights, effective_size, weighted_problem

@@ -122,7 +122,7 @@ class Estimate(Presentable):
         }
         return {
             "value": any_number,
-            "standard_error": optional(any_number),
+            "standard_error": optional(number(least=0.0, infinite=True, nan=True)),
             "name": text,
             "estimator": text,
             "n_samples": whole(least=0),

@@ -14,10 +14,12 @@ from scipy import special
 from wellcal._arrays.checks import probability, whole_number
 from wellcal._arrays.chunks import check_size, rows_within
 from wellcal._arrays.deprecation import renamed_attribute
+from wellcal._arrays.equality import ByState
 from wellcal._arrays.files import InUseError, locked, write_whole
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.ownership import own_copy
 from wellcal._arrays.schema import parse_json, reading
+from wellcal._arrays.seeds import as_generator
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.resampling.targets import draw_targets, why_not_resampled
@@ -30,7 +32,7 @@ from wellcal.monitoring.state import FORMAT, State, generator_to_dict, read_stat
 from wellcal.monitoring.status import MonitorStatus
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters import converted_argument
-from wellcal.predictions.base import as_generator, check_inputs
+from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate
 from wellcal.predictions.spaces import check_one_space
 from wellcal.problem.defaults import default_kernel
@@ -44,7 +46,7 @@ _WAIT = 10.0  # seconds for another process that saves; it takes milliseconds
 _TOGETHER = 64  # cases that are handled at a time, at most
 
 
-class Monitor:
+class Monitor(ByState):
     r"""Watch whether predictions stay calibrated, case by case, for as long as one likes.
 
     Each new case is a bet against the model: the witness of the past cases,
@@ -323,7 +325,11 @@ class Monitor:
             else history,
         )
 
-    # -- to keep and to resume ---------------------------------------------------------------
+    # -- to compare, to keep and to resume -----------------------------------------------------
+
+    def compared(self) -> dict[str, Any]:
+        """What decides whether two monitors are equal: all that is stored of them."""
+        return {**self.to_dict(), "kernel": self.kernel}
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON: `from_dict` continues exactly from here."""

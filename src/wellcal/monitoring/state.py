@@ -15,6 +15,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.schema import (
     Check,
     Schema,
+    as_it_is,
     listed,
     mapping,
     number,
@@ -202,6 +203,7 @@ def generator_from_dict(plain: Any, name: str = "generator") -> np.random.Genera
     state = restore(mapping(plain, name), name)
     kind = one_of(state.get("bit_generator"), f"{name}.bit_generator", _GENERATORS)
     bits: Any = getattr(np.random, kind)(0)
+    _check_alike(state, dict(bits.state), name)
     try:
         bits.state = state
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError, IndexError) as error:
@@ -211,6 +213,22 @@ def generator_from_dict(plain: Any, name: str = "generator") -> np.random.Genera
         inner = state["state"] if key in state["state"] else state
         whole_number(inner[key], f"{name}.{key}", least=0, most=last)
     return np.random.Generator(bits)
+
+
+def _check_alike(found: Any, known: Any, name: str) -> None:
+    """Reject what differs in kind from the state of a generator: NumPy reads some of it as something else."""
+    if isinstance(known, dict):
+        inner = cast("dict[str, Any]", known)
+        members = Schema(dict.fromkeys(inner, as_it_is))(found, name)
+        for key, value in inner.items():
+            _check_alike(members[key], value, f"{name}.{key}")
+    elif isinstance(known, np.ndarray):
+        wanted = cast("NDArray", known)
+        given = cast("NDArray", found) if isinstance(found, np.ndarray) else None
+        if given is None or (given.dtype, given.shape) != (wanted.dtype, wanted.shape):
+            raise ValueError(f"{name} must be an array of {wanted.size} entries of {wanted.dtype}")
+    elif isinstance(known, int):
+        whole_number(found, name, least=0, most=1 if name.endswith("has_uint32") else None)
 
 
 # -- a file ------------------------------------------------------------------------------------------

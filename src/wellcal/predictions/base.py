@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
 from wellcal._arrays.checks import (
     check_same_length,
-    described,
     numeric_array,
-    one_of,
     plain_array,
     real_array,
-    whole_number,
 )
-from wellcal._arrays.chunks import check_size
 from wellcal._arrays.deprecation import warn_renamed
 from wellcal._arrays.domains import Domain, real
 from wellcal._arrays.labels import Labels, in_order_of
 from wellcal._arrays.namespaces import (
     Array,
     Namespace,
-    NDArray,
     asarray,
+    attribute,
     device_of,
-    from_numpy,
     is_array,
     is_traced,
     namespace,
@@ -39,45 +33,12 @@ from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.ownership import freeze, read_only
 from wellcal._arrays.parameters import as_library
 from wellcal.predictions import pytrees
+from wellcal.predictions.capabilities import CAPABILITIES, Distributions
 from wellcal.predictions.construction import keeping
 from wellcal.predictions.fields import Parameter, checked_parameters, declared_in
 from wellcal.predictions.selection import checked_index, is_mask
 
 FAMILIES: list[type[Predictions]] = []
-
-
-_GENERATORS = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, np.random.RandomState)
-
-
-def _is_seed(x: Any) -> bool:
-    whole = isinstance(x, (int, np.integer)) and not isinstance(x, (bool, np.timedelta64))
-    return whole and cast("int", x) >= 0
-
-
-def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
-    """A NumPy generator from a seed, a generator (shared, not copied) or None (fresh entropy)."""
-    if rng is None or isinstance(rng, _GENERATORS) or _is_seed(rng):
-        return np.random.default_rng(rng)
-    if isinstance(rng, (list, tuple)) and rng and all(map(_is_seed, cast("list[Any]", rng))):
-        return np.random.default_rng(rng)
-    raise TypeError(
-        "rng must be a seed (a whole number, not negative), a Generator of NumPy or None, "
-        f"found {described(rng)}"
-    )
-
-
-CAPABILITIES = (
-    "sample",
-    "mean",
-    "variance",
-    "log_prob",
-    "cdf",
-    "quantile",
-    "upper_quantile",
-    "interquartile_range",
-    "class_probs",
-)
-"""What :meth:`Predictions.supports` can be asked about."""
 
 _RENAMED = {
     "_arrays": "array_fields",
@@ -88,7 +49,7 @@ _RENAMED = {
 """What families of a user's own defined under these names before."""
 
 
-class Predictions:
+class Predictions(Distributions):
     """A frozen batch of n predicted distributions of one family.
 
     A batch is a snapshot. Parameters are copied when it is made, so that changing an array afterwards
@@ -307,50 +268,6 @@ class Predictions:
         """Numbers as an array in the library, on the device and in the precision of the parameters."""
         return as_library(values, self.like, self.like.dtype)
 
-    # -- what there is -----------------------------------------------------------------------
-
-    def supports(self, what: str) -> bool:
-        """Whether these predictions have a method: "cdf", "quantile", "log_prob", "sample" and so on.
-
-        Examples
-        --------
-        >>> import numpy as np, wellcal as wc
-        >>> wc.Samples(np.zeros((5, 2))).supports("cdf"), wc.Samples(np.zeros((5, 2, 3))).supports("cdf")
-        (True, False)
-        """
-        return self.missing(what) is None
-
-    def missing(self, what: str) -> str | None:
-        """Why these predictions lack a method, as a sentence; None where they have it.
-
-        Families override it where a method exists for some batches only.
-        """
-        one_of(what, "method of predictions", CAPABILITIES)
-        name, cls = type(self).__name__, type(self)
-        if what == "sample":
-            return None if cls.draw is not Predictions.draw else f"{name} cannot be sampled"
-        if what == "interquartile_range" and cls.interquartile_range is Predictions.interquartile_range:
-            usable = self.event_shape == () and self.supports("quantile")
-            remedy = "define quantile or interquartile_range, or give a kernel with a length scale"
-            return None if usable else f"{name} has no interquartile range; {remedy}"
-        return None if callable(getattr(cls, what, None)) else f"{name} has no {what}"
-
-    if TYPE_CHECKING:
-        # Families define those that they have: ask `supports` before calling one.
-        def mean(self) -> Array: ...
-        def variance(self) -> Array: ...
-        def log_prob(self, y: Array) -> Array: ...
-        def cdf(self, y: Array) -> Array: ...
-        def quantile(self, u: Array) -> Array: ...
-        def upper_quantile(self, q: Array) -> Array: ...
-        def class_probs(self) -> Array: ...
-
-    def require(self, what: str) -> None:
-        """Raise TypeError, with the reason, where these predictions lack a method."""
-        reason = self.missing(what)
-        if reason is not None:
-            raise TypeError(reason)
-
     # -- targets -----------------------------------------------------------------------------
 
     @property
@@ -385,46 +302,6 @@ class Predictions:
             self.target_domain.check(array, name)
         return array
 
-    def sample(self, rng: int | np.random.Generator | None = None, size: int | None = None) -> Array:
-        """Draw targets from the predictions.
-
-        Parameters
-        ----------
-        rng
-            Seed or generator; draws are made by NumPy and handed to the predictions' library.
-        size
-            Number of independent draws for each prediction.
-
-        Returns
-        -------
-        array
-            ``(n,) + event_shape``, or ``(size, n) + event_shape``.
-        """
-        count = 1 if size is None else whole_number(size, "size", least=0)
-        check_size(count * len(self) * math.prod(self.event_shape), "size", count)
-        drawn = self.draw(as_generator(rng), count)
-        return self._out(drawn if size is not None else drawn[0])
-
-    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
-        """NumPy draws of shape ``(size, n) + event_shape``."""
-        raise TypeError(f"{type(self).__name__} cannot be sampled")
-
-    def _out(self, drawn: NDArray) -> Array:
-        like = self.like
-        if drawn.dtype.kind not in "biuf":
-            return drawn  # only NumPy holds strings and objects
-        return self.constant(drawn) if drawn.dtype.kind == "f" else from_numpy(drawn, like)
-
-    # -- spread ------------------------------------------------------------------------------
-
-    def interquartile_range(self) -> Array:
-        """Distance between the quartiles: ``(n,)``, or ``(n, d)`` by coordinate for vectors.
-
-        Not differentiated in general: length scales, which are made from it, are constants.
-        """
-        self.require("interquartile_range")
-        return self.quantile(0.75) - self.quantile(0.25)
-
     # -- arguments ---------------------------------------------------------------------------
 
     def argument(self, x: object, name: str, event_ndim: int | None = None) -> Array:
@@ -432,7 +309,7 @@ class Predictions:
         like = self.like
         xp = namespace(like)
         k = len(self.event_shape) if event_ndim is None else event_ndim
-        if self.case_index is not None and getattr(x, "ndim", 0) == 1 + k:
+        if self.case_index is not None and attribute(x, "ndim", 0) == 1 + k:
             x = self.align(x, name)
         given = numeric_array(x, name)
         # A number or list has no precision of its own: it takes that of the parameters.

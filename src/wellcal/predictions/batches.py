@@ -1,4 +1,4 @@
-"""Batches of one family, one after the other."""
+"""What is done with whole batches: several become one, and one moves to NumPy."""
 
 from __future__ import annotations
 
@@ -8,10 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, concat_rows, namespace
+from wellcal._arrays.namespaces import Array, NDArray, concat_rows, namespace, to_numpy
 from wellcal._arrays.parameters import same_dtype
 from wellcal.predictions.base import Predictions
 from wellcal.predictions.samples import Samples
+
+
+def in_numpy(predictions: Predictions) -> Predictions:
+    """The same batch in NumPy and float64, for what needs neither gradients nor a device."""
+
+    def converted(array: Array) -> NDArray:
+        values = to_numpy(array)
+        # Positions stay whole numbers.
+        return values.astype(np.float64) if values.dtype.kind == "f" else values
+
+    return predictions.map_arrays(converted)
 
 
 def concatenate(batches: Sequence[Predictions], names: Sequence[str], what: str) -> Predictions:

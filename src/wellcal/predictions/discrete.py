@@ -28,7 +28,8 @@ from wellcal._arrays.special import (
     quiet,
     table_quantile,
 )
-from wellcal.predictions.base import CAPABILITIES, Predictions
+from wellcal.predictions.base import Predictions
+from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.fields import family, parameter
 
 _labels = Domain("labels", discrete=True)

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, cast, dataclass_transform
 
 from wellcal._arrays.checks import check_same_length, check_same_shape, real_array
 from wellcal._arrays.domains import Domain, real
-from wellcal._arrays.namespaces import Array
+from wellcal._arrays.namespaces import Array, attribute
 from wellcal._arrays.parameters import common_library_of, is_number, repeated, same_dtype
 
 _KEY = "wellcal parameter"
@@ -31,7 +31,7 @@ class Parameter:
 
     def has_rows(self, x: object) -> bool:
         """Whether `x` has a row for each prediction, rather than one that all of them share."""
-        shape = getattr(x, "shape", None)
+        shape = attribute(x, "shape")
         return isinstance(shape, tuple) and len(cast("tuple[Any, ...]", shape)) >= self.ndim
 
     def check(self, array: Array, name: str) -> None:

@@ -12,7 +12,8 @@ from wellcal._arrays.domains import simplex
 from wellcal._arrays.namespaces import Array, NDArray, is_array, is_numpy, namespace, stop_gradient, to_numpy
 from wellcal._arrays.parameters import same_library
 from wellcal._arrays.special import bisect_quantile, draw_index, log_or_minus_infinity, on_numpy, quiet
-from wellcal.predictions.base import CAPABILITIES, Predictions, nonempty
+from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.fields import family, parameter
 from wellcal.predictions.normal import NORMAL_INTERQUARTILE_RANGE
 

@@ -10,7 +10,8 @@ from wellcal._arrays.checks import check_rows, one_of, plain_array, real_array
 from wellcal._arrays.domains import Domain
 from wellcal._arrays.namespaces import Array, NDArray, is_traced, to_numpy
 from wellcal._arrays.special import draw_index, gather, integer_dtype
-from wellcal.predictions.base import CAPABILITIES, Predictions, nonempty
+from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.fields import family, parameter
 
 

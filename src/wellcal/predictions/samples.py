@@ -7,12 +7,13 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import check_ndim, check_same_length, one_of, real_array
+from wellcal._arrays.checks import check_ndim, check_same_length, described, one_of, real_array
 from wellcal._arrays.domains import simplex
 from wellcal._arrays.namespaces import Array, NDArray, is_array, namespace, to_numpy
 from wellcal._arrays.parameters import common_library_of
 from wellcal._arrays.special import draw_index, table_quantile
-from wellcal.predictions.base import CAPABILITIES, Predictions, nonempty
+from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.fields import family, parameter
 
 
@@ -175,20 +176,27 @@ def _values(values: Any, like: Array | None) -> Array:
     values = cast("Any", values)
     try:
         numeric = np.asarray(values).dtype.kind not in "OUS"
-    except ValueError:
-        numeric = False  # rows of different lengths, or objects that are sequences themselves
+    except Exception:
+        numeric = False  # rows of different lengths, or objects, which are sequences or fail when asked
     return real_array(values, "values", ndim=(2, 3), like=like) if numeric else _object_table(values)
+
+
+def _items(x: Any, name: str) -> list[Any]:
+    try:
+        return list(x)
+    except Exception as error:
+        raise TypeError(f"{name} cannot be read, found {type(x).__name__}: {error}") from error
 
 
 def _object_table(values: Any) -> NDArray:
     rows: list[list[Any]] = []
-    for i, row in enumerate(values):
+    for i, row in enumerate(_items(values, "values")):
         if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):
             raise TypeError(
-                f"values must hold a row of samples for each prediction, found {row!r} as row {i}; "
+                f"values must hold a row of samples for each prediction, found {described(row)} as row {i}; "
                 "one sample each is [[sample], ...]"
             )
-        rows.append(list(cast("Iterable[Any]", row)))
+        rows.append(_items(row, f"row {i} of values"))
     sizes = {len(row) for row in rows}
     if len(sizes) > 1:
         short = next(i for i, row in enumerate(rows) if len(row) != len(rows[0]))

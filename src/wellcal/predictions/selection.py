@@ -7,12 +7,12 @@ from typing import Any
 
 from wellcal._arrays.checks import check_same_length, described, plain_array
 from wellcal._arrays.labels import labels_of
-from wellcal._arrays.namespaces import Array, is_array, is_traced, namespace
+from wellcal._arrays.namespaces import Array, attribute, is_array, is_traced, namespace
 
 
 def is_mask(index: Any) -> bool:
     """Whether an index with labels of its own says of each case whether it is chosen."""
-    return labels_of(index) is not None and str(getattr(index, "dtype", "")) in ("bool", "boolean")
+    return labels_of(index) is not None and str(attribute(index, "dtype", "")) in ("bool", "boolean")
 
 
 def checked_index(index: Any, n: int) -> Array:

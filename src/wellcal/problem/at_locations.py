@@ -39,7 +39,8 @@ from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
 from wellcal.expectations.plans import Notes, plan
 from wellcal.expectations.rules.elements import Points
-from wellcal.kernels.base import Kernel, Radial, Scale, TargetKernel, Tensor
+from wellcal.kernels.algebra import Tensor
+from wellcal.kernels.base import Kernel, Radial, Scale, TargetKernel
 from wellcal.kernels.matrix import contains_callable, label_matrix, values_matrix
 from wellcal.kernels.targets import Joint, check_returned
 from wellcal.predictions import Predictions, Quantiles

@@ -20,12 +20,12 @@ from wellcal._arrays.namespaces import (
     stop_gradient,
     to_numpy,
 )
+from wellcal._arrays.seeds import as_generator
 from wellcal._arrays.special import draw_index, integer_dtype
 from wellcal.expectations.decompose import targets_are_indices
-from wellcal.expectations.lowering import in_numpy
 from wellcal.predictions import Predictions, Quantiles, Samples
 from wellcal.predictions.adapters import converted_argument
-from wellcal.predictions.base import as_generator
+from wellcal.predictions.batches import in_numpy
 from wellcal.predictions.spaces import check_one_space
 
 WIDENING = 1.5

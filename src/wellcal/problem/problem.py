@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import Array, Namespace, NDArray, is_array, namespace, take_rows
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.rows import Rows, arrays_of, slice_rows
@@ -27,7 +28,8 @@ from wellcal.expectations.joint import JointForm
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
 from wellcal.expectations.plans import Notes, plan
-from wellcal.kernels.base import Kernel, Scale, Scaled, Sum, Tensor
+from wellcal.kernels.algebra import Scaled, Sum, Tensor
+from wellcal.kernels.base import Kernel, Scale
 from wellcal.kernels.targets import Joint
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import check_inputs
@@ -201,7 +203,8 @@ def check_pair_kernel(kernel: object) -> Kernel:
     """`kernel` if it acts on pairs of prediction and target, else an error."""
     if not isinstance(kernel, Kernel):
         raise TypeError(
-            f"kernel must be a kernel such as ExpDistance(Wasserstein()) @ Gaussian(), found {kernel!r}"
+            "kernel must be a kernel such as ExpDistance(Wasserstein()) @ Gaussian(), found "
+            f"{described(kernel)}"
         )
     if kernel.space != "pairs":
         raise TypeError(

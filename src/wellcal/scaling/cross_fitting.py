@@ -9,12 +9,12 @@ import numpy as np
 
 from wellcal._arrays.checks import described, one_of, whole_number
 from wellcal._arrays.namespaces import NDArray, take_rows
+from wellcal._arrays.seeds import as_generator
 from wellcal.hypotests import TestResult, calibration_test
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.scores.casewise import nll
 from wellcal.predictions import Predictions
-from wellcal.predictions.base import as_generator
 from wellcal.predictions.batches import concatenate
 from wellcal.problem.defaults import default_kernel
 from wellcal.scaling.recalibrator import OBJECTIVES, TemperatureScaling, numpy_data

@@ -18,7 +18,8 @@ from wellcal._arrays.special import quiet
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.decompose import Targets
 from wellcal.expectations.plans import Notes, plan
-from wellcal.kernels.base import Kernel, Tensor
+from wellcal.kernels.algebra import Tensor
+from wellcal.kernels.base import Kernel
 from wellcal.kernels.targets import Joint
 from wellcal.measures._skce import estimate_blocks, estimate_unbiased, skce
 from wellcal.predictions import Predictions

@@ -7,7 +7,8 @@ import os
 import warnings
 from typing import Any, Self
 
-from wellcal._arrays.checks import one_of, positive_number
+from wellcal._arrays.checks import described, one_of, positive_number
+from wellcal._arrays.equality import ByState
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.namespaces import is_traced, to_numpy
 from wellcal._arrays.schema import (
@@ -25,13 +26,14 @@ from wellcal._arrays.schema import (
     word,
 )
 from wellcal.engines import Engine
-from wellcal.expectations.lowering import Lowering, in_numpy
+from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
 from wellcal.measures import presentation
 from wellcal.predictions import Mixture
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_inputs
+from wellcal.predictions.batches import in_numpy
 from wellcal.scaling.fitting import Fitted, fit_calibration, fit_likelihood
 from wellcal.scaling.temperature import apply_temperature, check_supported, family_name
 
@@ -52,7 +54,7 @@ class NotFittedError(ValueError, AttributeError):
     """
 
 
-class TemperatureScaling:
+class TemperatureScaling(ByState):
     """Recalibration of predictions by one number, the temperature.
 
     Densities p become q proportional to p^(1/T), with one T for all predictions: see
@@ -231,7 +233,13 @@ class TemperatureScaling:
             self.bounds = value
         return self
 
-    # -- storage -----------------------------------------------------------------------------
+    # -- comparison and storage ----------------------------------------------------------------
+
+    def compared(self) -> dict[str, Any]:
+        """What decides whether two scalings are equal: their bounds, and all that was found."""
+        if not self.__sklearn_is_fitted__():
+            return {"bounds": self.bounds}
+        return {**self.to_dict(), "kernel": self.kernel_}
 
     def to_dict(self) -> dict[str, Any]:
         """The fitted scaling as plain values, ready for JSON."""
@@ -303,11 +311,15 @@ class TemperatureScaling:
 def _checked_bounds(bounds: Any) -> tuple[float, float]:
     try:
         low, high = bounds
-    except (TypeError, ValueError):
-        raise ValueError(f"bounds must be two temperatures, lowest and highest, found {bounds!r}") from None
+    except Exception:
+        raise ValueError(
+            f"bounds must be two temperatures, lowest and highest, found {described(bounds)}"
+        ) from None
     low, high = (float(positive_number(bound, "bounds")) for bound in (low, high))
     if not low < high:
-        raise ValueError(f"bounds must be the lowest and then the highest temperature, found {bounds!r}")
+        raise ValueError(
+            f"bounds must be the lowest and then the highest temperature, found {described(bounds)}"
+        )
     return low, high
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import torch
 
 from wellcal._arrays.namespaces import to_numpy
-from wellcal.expectations.lowering import in_numpy
 from wellcal.predictions import Predictions, Samples
-from wellcal.predictions.batches import concatenate
+from wellcal.predictions.batches import concatenate, in_numpy
 
 
 def template_of(predictions: Predictions) -> Predictions:

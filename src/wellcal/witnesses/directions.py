@@ -17,7 +17,7 @@ from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.resampling.moments import centre_and_spread
 from wellcal.hypotests.setup import Setup
-from wellcal.kernels.base import Tensor
+from wellcal.kernels.algebra import Tensor
 from wellcal.kernels.matrix import values_matrix
 from wellcal.predictions import Predictions, Quantiles, Samples
 from wellcal.problem.problem import expand

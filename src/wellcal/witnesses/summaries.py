@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import check_same_length, is_missing, label_array
-from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.namespaces import NDArray, attribute, has, to_numpy
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.predictions import Predictions, Quantiles, Samples
 from wellcal.witnesses.wording import round_between
@@ -167,10 +167,10 @@ def _columns(segments: Any) -> list[tuple[Any, Any]]:
         raise TypeError(f"segments must be one label for each case, found the one string {segments!r}")
     if isinstance(segments, Mapping):
         return list(cast("Mapping[Any, Any]", segments).items())
-    names: Any = getattr(segments, "columns", None)
-    if names is not None and hasattr(segments, "__getitem__"):  # a data frame of any library
+    names: Any = attribute(segments, "columns")
+    if names is not None and has(segments, "__getitem__"):  # a data frame of any library
         return [(name, segments[name]) for name in names]
-    name = getattr(segments, "name", None)  # of a column of a data frame
+    name = attribute(segments, "name")  # of a column of a data frame
     return [(name if isinstance(name, str) and name else None, segments)]
 
 

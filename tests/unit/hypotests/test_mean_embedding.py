@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,18 @@ def test_a_certain_deviation_beside_a_varying_one_is_refused() -> None:
 def test_one_case_more_than_locations() -> None:
     with pytest.warns(UserWarning, match="make up each direction"):
         assert 0.0 < asymptotic(7).run(setup(8)).pvalue <= 1.0
+
+
+def test_cases_that_are_alike_because_nothing_unlikely_was_seen_are_warned_of() -> None:
+    probs = np.where(np.arange(30) % 2, 0.001, 0.999) + 1e-4 * np.linspace(-1.0, 1.0, 30)
+    pred = wc.Bernoulli(probs)
+    with pytest.warns(UserWarning, match="the p-value may be far too small"):
+        wc.calibration_test(probs > 0.5, pred, method=MeanEmbedding(1, reference="F"), rng=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mu = np.linspace(-1.0, 1.0, 100)
+        y = np.random.default_rng(0).normal(mu)
+        wc.calibration_test(y, wc.Normal(mu, 1.0), method=MeanEmbedding(1, reference="F"), rng=0)
 
 
 # -- no error of linear algebra -----------------------------------------------------------------------------

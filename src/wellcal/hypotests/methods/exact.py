@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import call_given, one_of, whole_number
+from wellcal._arrays.checks import call_given, described, one_of, whole_number
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.hotellings_statistic import (
     embedding_statistics,
@@ -85,12 +85,12 @@ class Exact(Method):
     def __post_init__(self) -> None:
         if not callable(self.statistic):
             one_of(self.statistic, "statistic", ("skce", "block", "cme"), or_else="and functions f(y, pred)")
+        name = None if callable(self.statistic) else self.statistic  # functions are not asked what they equal
         for option, taker in (("block_size", "block"), ("locations", "cme")):
-            if getattr(self, option) is not None and self.statistic != taker:
-                raise ValueError(
-                    f'{option} is for statistic="{taker}", found it with statistic={self.statistic!r}'
-                )
-        object.__setattr__(self, "linear", self.statistic in ("block", "cme"))
+            if getattr(self, option) is not None and name != taker:
+                found = described(self.statistic)
+                raise ValueError(f'{option} is for statistic="{taker}", found it with statistic={found}')
+        object.__setattr__(self, "linear", name in ("block", "cme"))
         if self.stop_after is not None:
             object.__setattr__(self, "stop_after", whole_number(self.stop_after, "stop_after", least=1))
 

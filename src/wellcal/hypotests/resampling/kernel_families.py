@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wellcal.kernels.base import Kernel, Tensor
+from wellcal.kernels.algebra import Tensor
+from wellcal.kernels.base import Kernel
 from wellcal.problem.problem import expand
 
 _ON_TARGETS = (0.25, 0.5, 1.0, 2.0)

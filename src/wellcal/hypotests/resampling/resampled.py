@@ -42,7 +42,8 @@ from wellcal.hypotests.resampling.feature_terms import (
 )
 from wellcal.hypotests.resampling.gaussian_term import GaussianTerm
 from wellcal.hypotests.setup import Setup
-from wellcal.kernels.base import Kernel, Tensor
+from wellcal.kernels.algebra import Tensor
+from wellcal.kernels.base import Kernel
 from wellcal.predictions import Predictions
 from wellcal.problem.problem import expand
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import check_ndim, check_same_length, one_of, plain_array, whole_number
+from wellcal._arrays.checks import check_ndim, check_same_length, described, one_of, plain_array, whole_number
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -235,7 +235,7 @@ def as_binning(binning: object, n_bins: int | None, default: Binning, n: int) ->
             rule = BINNINGS[one_of(binning, "binning", BINNINGS)]
         return rule() if n_bins is None else rule.with_bins(whole_number(n_bins, "n_bins", least=1))
     if n_bins is not None:
-        raise ValueError(f"n_bins is for a binning that is given by name, found binning={binning!r}")
+        raise ValueError(f"n_bins is for a binning that is given by name, found binning={described(binning)}")
     return binning if isinstance(binning, Binning) else _given_bins(binning, n)
 
 
@@ -246,7 +246,7 @@ def _given_bins(bins: Any, n: int) -> NDArray:
     if array.dtype.kind not in "biu":
         raise TypeError(
             f"binning must be one of {', '.join(map(repr, BINNINGS))}, a rule such as UniformBins(15), or "
-            f"whole numbers (n,) that name the bin of each case, found {bins!r}"
+            f"whole numbers (n,) that name the bin of each case, found {described(bins)}"
         )
     check_ndim(array, "binning", (1,))
     check_same_length(len(array), "binning", n, "predictions")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from wellcal._arrays.checks import call_given, one_of, real_number
+from wellcal._arrays.checks import call_given, described, one_of, real_number
 from wellcal._arrays.namespaces import Array, is_traced, namespace
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal.measures.binned.tables import BinTable
@@ -85,7 +85,7 @@ def as_discrepancy(distance: Any) -> Discrepancy:
         return Discrepancy(distance, 2.0, root=distance == "euclidean")
     q = real_number(distance, "distance", f"one of {', '.join(NAMES)} {_OR_ELSE}")
     if not q >= 1.0:
-        raise ValueError(f"distance must be a number q >= 1 for the l_q norm, found {distance!r}")
+        raise ValueError(f"distance must be a number q >= 1 for the l_q norm, found {described(distance)}")
     return Discrepancy("l_inf" if math.isinf(q) else f"l_{q:g}^{q:g}" if q != 1.0 else "l_1", q)
 
 

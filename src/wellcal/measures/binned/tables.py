@@ -24,7 +24,7 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.rows import add_at, can_add_at
 from wellcal._arrays.special import integer_dtype
-from wellcal.expectations.lowering import in_numpy
+from wellcal.predictions.batches import in_numpy
 
 _COUNT_TAIL = 5e-14  # mass of a count that is left out at each end
 _WIDEST = 2_000_000  # counts that a bin may span

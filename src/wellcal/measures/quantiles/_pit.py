@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import Array, asarray, device_of, from_numpy, namespace, take_rows, widen
+from wellcal._arrays.seeds import as_generator
 from wellcal._arrays.special import gather
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.measures.quantiles.checks import check_scalar
 from wellcal.predictions import Bernoulli, Categorical, Normal, Quantiles, Samples
-from wellcal.predictions.base import as_generator, check_inputs
+from wellcal.predictions.base import check_inputs
 
 
 def pit(y: object, pred: object, *, rng: int | np.random.Generator | None = None) -> Array:

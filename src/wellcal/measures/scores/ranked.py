@@ -9,7 +9,6 @@ import numpy as np
 from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import Array, from_numpy, is_traced, namespace, take_rows, to_numpy, widen
 from wellcal.expectations.decompose import targets_are_indices
-from wellcal.expectations.lowering import in_numpy
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.scores import forms, numeric
 from wellcal.measures.scores._common import are_counts, names_only
@@ -18,6 +17,7 @@ from wellcal.measures.scores.row_functions import by_rows
 from wellcal.measures.scores.rules import CRPS_RULES, MIXTURE_CRPS_RULES, CrpsRule, shared_rule
 from wellcal.predictions import Mixture, Predictions, Samples
 from wellcal.predictions.base import check_inputs
+from wellcal.predictions.batches import in_numpy
 from wellcal.predictions.cases import per_case
 
 

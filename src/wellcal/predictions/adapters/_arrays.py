@@ -6,7 +6,7 @@ from typing import Any
 
 from wellcal._arrays.checks import plain_array
 from wellcal._arrays.labels import labels_of
-from wellcal._arrays.namespaces import is_array, namespace
+from wellcal._arrays.namespaces import has, is_array, namespace
 from wellcal.predictions import (
     Bernoulli,
     Categorical,
@@ -20,7 +20,7 @@ from wellcal.predictions.adapters.registry import ADAPTERS
 
 def is_table(obj: object) -> bool:
     """Whether an object is an array, a list, or something that becomes an array."""
-    return is_array(obj) or isinstance(obj, list) or hasattr(obj, "__array__")
+    return is_array(obj) or isinstance(obj, list) or has(obj, "__array__")
 
 
 def from_probabilities(obj: object) -> Predictions:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.namespaces import is_array
+from wellcal._arrays.namespaces import has, is_array
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters._scipy import check_single, stack_frozen
 from wellcal.predictions.adapters._scipy_continuous import ScipyContinuous
@@ -21,7 +21,7 @@ def is_list_of_objects(obj: object) -> bool:
         return False
     items = cast("list[Any]", obj)
     plain = (int, float, complex, str, bytes, np.generic, np.ndarray, Sequence)
-    return any(not isinstance(item, plain) and not hasattr(item, "__array__") for item in items) or any(
+    return any(not isinstance(item, plain) and not has(item, "__array__") for item in items) or any(
         is_array(item) and not isinstance(item, np.ndarray) for item in items
     )
 

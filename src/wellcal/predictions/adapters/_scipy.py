@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.namespaces import NDArray, has
 from wellcal._arrays.special import quiet
 from wellcal.predictions import (
     Bernoulli,
@@ -43,9 +43,7 @@ Columns = dict[str, NDArray]
 
 def is_scipy(obj: object) -> bool:
     """Whether an object behaves as distributions of scipy.stats do, of either infrastructure."""
-    return not isinstance(obj, type) and (
-        hasattr(obj, "rvs") or (hasattr(obj, "icdf") and hasattr(obj, "logpdf"))
-    )
+    return not isinstance(obj, type) and (has(obj, "rvs") or (has(obj, "icdf") and has(obj, "logpdf")))
 
 
 def from_scipy(obj: Any) -> Predictions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from wellcal.predictions.base import Predictions
 
@@ -67,7 +67,7 @@ class Adapters:
 
     def find(self, obj: object) -> Adapter | None:
         """The adapter that understands an object, or None."""
-        return next((adapter for adapter in self._adapters if adapter.recognises(obj)), None)
+        return next((adapter for adapter in self._adapters if _recognised(adapter, obj)), None)
 
     def understood(self) -> str:
         """What there are adapters for, as a list in words."""
@@ -83,6 +83,24 @@ class Adapters:
             self._adapters = before
 
 
+def _recognised(adapter: Adapter, obj: object) -> bool:
+    try:
+        return adapter.recognises(obj)
+    except Exception as error:
+        raise TypeError(
+            f"predictions of type {type(obj).__name__} cannot be looked at: whether they are {adapter.kind} "
+            f"ended with {type(error).__name__}: {error}"
+        ) from error
+
+
+def is_predictions(obj: object) -> bool:
+    """Whether an object is a batch; one that fails while it is asked for its class is none."""
+    try:
+        return isinstance(obj, Predictions)
+    except Exception:
+        return False
+
+
 def _is_instance(cls: type) -> Callable[[Any], bool]:
     return lambda obj: isinstance(obj, cls)
 
@@ -92,8 +110,8 @@ ADAPTERS = Adapters()
 
 def converted(obj: object) -> Predictions:
     """An object as predictions, by the adapter that recognises it."""
-    if isinstance(obj, Predictions):
-        return obj
+    if is_predictions(obj):
+        return cast("Predictions", obj)
     adapter = ADAPTERS.find(obj)
     if adapter is None:
         raise TypeError(
@@ -122,8 +140,8 @@ def converted_argument(obj: object, name: str) -> Predictions:
     Traceback (most recent call last):
     ValueError: pred: probs must lie in [0, 1] in row 1: found 1.5; check its values and units
     """
-    if isinstance(obj, Predictions):
-        return obj
+    if is_predictions(obj):
+        return cast("Predictions", obj)
     try:
         return converted(obj)
     except (TypeError, ValueError) as error:

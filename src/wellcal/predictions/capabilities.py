@@ -1,0 +1,121 @@
+"""What there is to know of predicted distributions, and how to ask whether a batch knows it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wellcal._arrays.checks import one_of, whole_number
+from wellcal._arrays.chunks import check_size
+from wellcal._arrays.namespaces import Array, NDArray, from_numpy
+from wellcal._arrays.seeds import as_generator
+
+CAPABILITIES = (
+    "sample",
+    "mean",
+    "variance",
+    "log_prob",
+    "cdf",
+    "quantile",
+    "upper_quantile",
+    "interquartile_range",
+    "class_probs",
+)
+"""What :meth:`Predictions.supports` can be asked about."""
+
+
+class Distributions:
+    """A batch as distributions: which methods it has, draws from it, and its spread.
+
+    Everything here follows from what a family defines; :class:`wellcal.Predictions` is the batch itself.
+    """
+
+    if TYPE_CHECKING:
+        # What a batch is.
+        @property
+        def event_shape(self) -> tuple[int, ...]: ...
+        @property
+        def like(self) -> Array: ...
+        def __len__(self) -> int: ...
+        def constant(self, values: object) -> Array: ...
+
+        # Families define those that they have: ask `supports` before calling one.
+        def mean(self) -> Array: ...
+        def variance(self) -> Array: ...
+        def log_prob(self, y: Array) -> Array: ...
+        def cdf(self, y: Array) -> Array: ...
+        def quantile(self, u: Array) -> Array: ...
+        def upper_quantile(self, q: Array) -> Array: ...
+        def class_probs(self) -> Array: ...
+
+    def supports(self, what: str) -> bool:
+        """Whether these predictions have a method: "cdf", "quantile", "log_prob", "sample" and so on.
+
+        Examples
+        --------
+        >>> import numpy as np, wellcal as wc
+        >>> wc.Samples(np.zeros((5, 2))).supports("cdf"), wc.Samples(np.zeros((5, 2, 3))).supports("cdf")
+        (True, False)
+        """
+        return self.missing(what) is None
+
+    def missing(self, what: str) -> str | None:
+        """Why these predictions lack a method, as a sentence; None where they have it.
+
+        Families override it where a method exists for some batches only.
+        """
+        one_of(what, "method of predictions", CAPABILITIES)
+        name, cls = type(self).__name__, type(self)
+        if what == "sample":
+            return None if cls.draw is not Distributions.draw else f"{name} cannot be sampled"
+        if what == "interquartile_range" and cls.interquartile_range is Distributions.interquartile_range:
+            usable = self.event_shape == () and self.supports("quantile")
+            remedy = "define quantile or interquartile_range, or give a kernel with a length scale"
+            return None if usable else f"{name} has no interquartile range; {remedy}"
+        return None if callable(getattr(cls, what, None)) else f"{name} has no {what}"
+
+    def require(self, what: str) -> None:
+        """Raise TypeError, with the reason, where these predictions lack a method."""
+        reason = self.missing(what)
+        if reason is not None:
+            raise TypeError(reason)
+
+    def sample(self, rng: int | np.random.Generator | None = None, size: int | None = None) -> Array:
+        """Draw targets from the predictions.
+
+        Parameters
+        ----------
+        rng
+            Seed or generator; draws are made by NumPy and handed to the predictions' library.
+        size
+            Number of independent draws for each prediction.
+
+        Returns
+        -------
+        array
+            ``(n,) + event_shape``, or ``(size, n) + event_shape``.
+        """
+        count = 1 if size is None else whole_number(size, "size", least=0)
+        check_size(count * len(self) * math.prod(self.event_shape), "size", count)
+        drawn = self.draw(as_generator(rng), count)
+        return self._out(drawn if size is not None else drawn[0])
+
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
+        """NumPy draws of shape ``(size, n) + event_shape``."""
+        raise TypeError(f"{type(self).__name__} cannot be sampled")
+
+    def _out(self, drawn: NDArray) -> Array:
+        like = self.like
+        if drawn.dtype.kind not in "biuf":
+            return drawn  # only NumPy holds strings and objects
+        return self.constant(drawn) if drawn.dtype.kind == "f" else from_numpy(drawn, like)
+
+    def interquartile_range(self) -> Array:
+        """Distance between the quartiles: ``(n,)``, or ``(n, d)`` by coordinate for vectors.
+
+        Not differentiated in general: length scales, which are made from it, are constants.
+        """
+        self.require("interquartile_range")
+        return self.quantile(0.75) - self.quantile(0.25)
