@@ -18,6 +18,7 @@ from wellcal.expectations.gaussian_features import feature_grid
 from wellcal.predictions import Predictions, family, parameter, positive
 from wellcal.problem.problem import prepare
 
+from ..engines.examples import jax_x64
 from ..statistical.designs import check_value
 
 SCALE = 0.7
@@ -522,3 +523,63 @@ def test_closed_forms_are_not_lowered_for_speed() -> None:
     )
     h = pairs - at - at.T + np.exp(-((y[:, None] - y) ** 2) / 0.5)
     np.testing.assert_allclose(problem.tile(problem.rows, problem.rows), h, rtol=0, atol=1e-12)
+
+
+def test_tensors_of_wide_predictions_meet_near_features_only() -> None:
+    """Thousands of atoms times tens of thousands of features took minutes; numbers and slopes are NumPy's."""
+    torch = pytest.importorskip("torch")
+    overrides = pytest.importorskip("torch.overrides")
+    entries: list[int] = []
+
+    class Counted(overrides.TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, given: Any = (), options: Any = None) -> Any:
+            if function is torch.exp:
+                entries.append(given[0].numel())
+                assert entries[-1] < 3_000_000
+            return function(*given, **(options or {}))
+
+    kernel, y = k.Gaussian(0.3), np.array([0.3, 1.1])
+    both = k.ExpDistance(k.MaximumMeanDiscrepancy(kernel), power=2) @ kernel
+    given = [np.array([0.0, 0.5]), np.array([3.0, 2.5])]
+    tensors = [torch.tensor(p, requires_grad=True) for p in given]
+    with Counted():
+        found = wc.skce(torch.tensor(y), wc.LogNormal(*tensors), kernel=both)
+    assert entries
+    found.value.backward()
+    assert "features" in found.provenance["rules"][0]
+    expected = float(wc.skce(y, wc.LogNormal(*given), kernel=both))
+    np.testing.assert_allclose(float(found.value.detach()), expected, rtol=0, atol=1e-6)
+    for which, tensor in enumerate(tensors):
+        ends: list[float] = []
+        for move in (-1e-3, 1e-3):
+            moved = [p.copy() for p in given]
+            moved[which][0] += move
+            ends.append(float(wc.skce(y, wc.LogNormal(*moved), kernel=both)))
+        np.testing.assert_allclose(float(tensor.grad[0]), (ends[1] - ends[0]) / 2e-3, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_near_features_in_jax(weighted: bool) -> None:
+    jax = pytest.importorskip("jax")
+    rng = np.random.default_rng(0)
+    x = 500.0 * rng.standard_normal((3, 60, 1))
+    w = rng.dirichlet(np.ones(60), 3) if weighted else None
+    found = feature_grid(0.3, [(x, w)])
+    assert found is not None
+    grid = found[0]
+    assert 60 * grid.size > 2**17
+
+    with jax_x64():
+        weights = None if w is None else jax.numpy.asarray(w)
+
+        def total(values: Any) -> Any:
+            features = grid.of_points(values, weights)
+            return jax.numpy.sum(features * jax.numpy.sin(jax.numpy.arange(grid.size))), features
+
+        (_, features), slopes = jax.jit(jax.value_and_grad(total, has_aux=True))(jax.numpy.asarray(x))
+    signs = np.sin(np.arange(grid.size))
+    np.testing.assert_allclose(features, grid.of_points(x, w), rtol=0, atol=1e-13)
+    move = np.zeros_like(x)
+    move[1, 5] = 1e-5
+    ends = [float(np.sum(grid.of_points(x + t, w) * signs)) for t in (-move, move)]
+    np.testing.assert_allclose(float(slopes[1, 5, 0]), (ends[1] - ends[0]) / 2e-5, rtol=1e-5, atol=1e-8)

@@ -6,10 +6,11 @@ slice, gather and differentiate the arrays without knowing what they mean, and f
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from wellcal._arrays.namespaces import Array, take_rows
+from wellcal._arrays.namespaces import Array, Namespace, is_jax, is_torch, namespace, take_rows
 
 Rows: TypeAlias = Any
 """A tree of arrays: an array, a tuple of trees, or a fact that all rows share.
@@ -90,3 +91,25 @@ def first_array(rows: Rows) -> Array:
         if found is not None:
             return found
     return None
+
+
+def can_add_at(xp: Namespace) -> bool:
+    """Whether `add_at` works on arrays of `xp`."""
+    return is_torch(xp) or is_jax(xp)
+
+
+def add_at(values: Array, index: Array, count: int) -> Array:
+    """Sums of the rows of a tensor at each of `count` positions, with gradients.
+
+    Examples
+    --------
+    >>> import torch
+    >>> add_at(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([2, 0, 2]), 3)
+    tensor([2., 0., 5.])
+    """
+    xp = namespace(values)
+    shape = (count, *values.shape[1:])
+    if is_torch(xp):
+        zeros = xp.zeros(shape, dtype=values.dtype, device=values.device)
+        return zeros.index_add(0, index, values)
+    return sys.modules["jax"].numpy.zeros(shape, dtype=values.dtype).at[index].add(values)

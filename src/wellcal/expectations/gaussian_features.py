@@ -25,10 +25,13 @@ from wellcal._arrays.namespaces import (
     asarray,
     concat_rows,
     device_of,
+    from_numpy,
     is_numpy,
     namespace,
+    stop_gradient,
     to_numpy,
 )
+from wellcal._arrays.rows import add_at, can_add_at
 from wellcal.expectations.decompose import Components
 from wellcal.expectations.low_rank import LowRank
 from wellcal.expectations.rules.elements import Points
@@ -44,6 +47,7 @@ MAX_FEATURES = 4096
 _MAX_ENTRIES = 200_000_000  # of the array of all features: 1.6 GB
 _MANY_FEATURES = 65_536  # where the array of all features stays small
 _FEW_ENTRIES = 20_000_000
+_MANY_MEETINGS = 2**17  # of a row's atoms with features: below, tensors meet all of them at once
 
 
 @dataclass(frozen=True)
@@ -66,10 +70,13 @@ class FeatureGrid:
     def of_points(self, values: Array, weights: Array | None) -> Array:
         """Mean features ``(n, M)`` of atoms ``(n, S, d)`` with weights ``(n, S)``, uniform where None."""
         xp = namespace(values)
-        sparse = values.shape[1] * len(self.centres[0]) > _REACH * (values.shape[1] + len(self.centres[0]))
-        if is_numpy(xp) and len(self.centres) == 1 and sparse:
-            return self._of_points_on_a_line(values[:, :, 0], weights)
         n, count = values.shape[0], values.shape[1]
+        if len(self.centres) == 1:
+            meetings = count * len(self.centres[0])
+            if is_numpy(xp) and meetings > _REACH * (count + len(self.centres[0])):
+                return self._of_points_on_a_line(values[:, :, 0], weights)
+            if meetings > _MANY_MEETINGS and can_add_at(xp):
+                return self._of_tensors_on_a_line(xp, values[:, :, 0], weights)
         parts: list[Array] = []
         for rows in in_chunks(n, count * max(len(c) for c in self.centres) + self.size):
             chunk = None if weights is None else weights[rows, :]
@@ -107,6 +114,30 @@ class FeatureGrid:
             sums = np.bincount(position.reshape(-1), values.reshape(-1), len(values) * size)
             out[rows] = sums.reshape(-1, size)
         return out
+
+    def _of_tensors_on_a_line(self, xp: Namespace, x: Array, weights: Array | None) -> Array:
+        """The same in a library with gradients, also where values cannot be looked at."""
+        count, size = x.shape[1], len(self.centres[0])
+        centres = asarray(self.centres[0], xp=xp, device=device_of(x), dtype=x.dtype)
+        parts: list[Array] = []
+        for rows in in_chunks(x.shape[0], max(count * (2 * _REACH + 1), size)):
+            own = x[rows, :] - self.origin[0]
+            n = int(own.shape[0])
+            nearest = xp.searchsorted(
+                centres, xp.reshape(stop_gradient(own), (-1,)) - 0.5 * self.lengthscale / _PER_SCALE
+            )
+            reach = from_numpy(np.arange(-_REACH, _REACH + 1), x)
+            position = xp.reshape(xp.clip(nearest, max=size - 1)[:, None] + reach, (n, count, -1))
+            inside = (position >= 0) & (position < size)
+            position = xp.where(inside, position, xp.zeros_like(position))
+            near = xp.reshape(xp.take(centres, xp.reshape(position, (-1,))), position.shape)
+            values = NORM * xp.exp(-(((own[:, :, None] - near) / self.lengthscale) ** 2))
+            values = values / count if weights is None else values * weights[rows, :][:, :, None]
+            values = xp.where(inside, values, xp.zeros_like(values))
+            row = from_numpy(np.arange(n) * size, x)
+            place = xp.reshape(position + row[:, None, None], (-1,))
+            parts.append(xp.reshape(add_at(xp.reshape(values, (-1,)), place, n * size), (n, size)))
+        return concat_rows(parts)
 
     def _along(self, xp: Namespace, x: Array, coordinate: int) -> Array:
         centres = asarray(self.centres[coordinate], xp=xp, device=device_of(x), dtype=x.dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,15 +15,14 @@ from wellcal._arrays.namespaces import (
     asarray,
     device_of,
     from_numpy,
-    is_jax,
     is_numpy,
-    is_torch,
     is_traced,
     namespace,
     take_rows,
     to_numpy,
     widen,
 )
+from wellcal._arrays.rows import add_at, can_add_at
 from wellcal._arrays.special import integer_dtype
 from wellcal.predictions.batches import in_numpy
 
@@ -128,17 +126,12 @@ def _count_table(
 def segment_sums(values: Array, bins: Array, count: int) -> Array:
     """Sums of the rows of `values` ``(n, C)`` in each of `count` bins, ``(count, C)``, with gradients."""
     xp = namespace(values)
-    shape = (count, int(values.shape[1]))
     if is_numpy(xp):
         order = np.argsort(bins, kind="stable")
         starts = np.searchsorted(bins[order], np.arange(count))
         return np.add.reduceat(values[order], starts, axis=0)
-    if is_torch(xp):
-        zeros = xp.zeros(shape, dtype=values.dtype, device=values.device)
-        return zeros.index_add(0, from_numpy(bins, values), values)
-    if is_jax(xp):
-        jnp = sys.modules["jax"].numpy
-        return jnp.zeros(shape, dtype=values.dtype).at[bins].add(values)
+    if can_add_at(xp):
+        return add_at(values, from_numpy(bins, values), count)
     parts = [xp.sum(take_rows(values, np.flatnonzero(bins == number)), axis=0) for number in range(count)]
     return xp.stack(parts)
 
