@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # benchmarks are not part of the installed package
 
 from benchmarks import competitors, peak, results, scalar_loop, skce_speed, studies, timing  # noqa: E402
-from benchmarks.__main__ import main  # noqa: E402
+from benchmarks.__main__ import STUDIES, main  # noqa: E402
 from benchmarks.cases import Case, ClassCase, NormalCase  # noqa: E402
 from benchmarks.results import Section  # noqa: E402
 from benchmarks.settings import FULL, QUICK  # noqa: E402
@@ -180,3 +180,19 @@ def test_studies_do_not_depend_on_the_number_of_processes():
 
 def drawn(for_data: np.random.Generator, for_tests: np.random.Generator) -> float:
     return float(for_data.random() + for_tests.random())
+
+
+STUDIES_IN_WORDS = re.compile(r"([\d,]+) (?:data sets|streams|estimates)")
+
+MEASURED = [name for name in STUDIES if name != "recalibration"]  # which is still to be run at this size
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_tables_come_from_the_settings_that_are_committed(name: str) -> None:
+    """RESULTS.md has a section for each study, with as many data sets as the settings say now."""
+    text = results.RESULTS.read_text(encoding="utf-8")
+    section = text.split(f"<!-- begin {name} -->")[1].split(f"<!-- end {name} -->")[0]
+    found = {int(number.replace(",", "")) for number in STUDIES_IN_WORDS.findall(section)}
+    assert FULL.data_sets in found
+    assert found <= {FULL.data_sets, FULL.pearson_sets}
+    assert "level 0.05" not in section
