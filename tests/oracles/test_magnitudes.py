@@ -223,6 +223,8 @@ ESTIMATES: dict[str, Callable[[float], tuple[Any, Any]]] = {
     "mu": lambda s: (np.abs(Y), wc.LogNormal(last(Z, s), 1.0)),
     "sigma": lambda s: (np.abs(Y), wc.LogNormal(Z, last(np.ones(6), s))),
     "rate": lambda s: (np.arange(6.0), wc.Poisson(last(SHAPES, s))),
+    "rates": lambda s: (np.arange(300.0), wc.Poisson(s * np.linspace(1.0, 2.0, 300))),
+    "means": lambda s: (np.arange(300.0), wc.NegativeBinomial(s * np.linspace(1.0, 2.0, 300), 5.0)),
     "concentration": lambda s: (np.full((6, 2), 0.5), wc.Dirichlet(np.full((6, 2), s))),
 }
 

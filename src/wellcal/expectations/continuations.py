@@ -17,6 +17,7 @@ TAIL = 5e-14
 """Probability that may be left out at each end of a prediction."""
 
 _EXPONENT = 31.0  # exp(-31) is below TAIL
+_LARGEST = 1e12  # mean: the exponents of larger counts are differences of numbers that rounding makes alike
 
 
 class Continuation(NamedTuple):
@@ -86,7 +87,10 @@ CONTINUATIONS.register(NegativeBinomial)(
 
 
 def windows(predictions: Predictions) -> tuple[NDArray, NDArray]:
-    """Counts ``(n,)`` between which all but 1e-13 of each prediction's mass lies, in NumPy."""
+    """Counts ``(n,)`` between which all but 1e-13 of each prediction's mass lies, in NumPy.
+
+    They are infinite where rounding leaves nothing of the difference between a count and the next.
+    """
     known = CONTINUATIONS.find(type(predictions))
     if known is None:
         return np.asarray(predictions.quantile(TAIL)), np.asarray(predictions.quantile(1.0 - TAIL)) + 1.0
@@ -95,8 +99,9 @@ def windows(predictions: Predictions) -> tuple[NDArray, NDArray]:
     def beyond(k: NDArray) -> NDArray:
         return known.exponent(predictions, k) >= _EXPONENT
 
+    resolved = mean <= _LARGEST
     low, high = np.zeros_like(mean), mean + 1.0
-    while not (done := beyond(high)).all() and np.isfinite(high).all():
+    while not (done := beyond(high) | ~resolved).all() and np.isfinite(high).all():
         high = np.where(done, high, mean + 2.0 * (high - mean))
     inner, near = mean, np.where(beyond(low), mean, low)
     for _ in range(12):  # to a thousandth of the bracket
@@ -104,4 +109,4 @@ def windows(predictions: Predictions) -> tuple[NDArray, NDArray]:
         high, inner = np.where(beyond(middle), middle, high), np.where(beyond(middle), inner, middle)
         middle = 0.5 * (low + near)
         low, near = np.where(beyond(middle), middle, low), np.where(beyond(middle), near, middle)
-    return np.floor(low), np.where(mean > 0, np.ceil(high), 0.0)
+    return np.floor(low), np.where(resolved, np.where(mean > 0, np.ceil(high), 0.0), np.inf)

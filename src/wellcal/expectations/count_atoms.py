@@ -25,6 +25,7 @@ _COUNT_TAIL = 5e-14  # mass left out at each end
 _MAX_GRID = 4096
 _LATTICE = 1024  # atoms of a count, at most; under tracing their number must not depend on the counts
 _TRACED_LATTICE = 128
+_LOST = 1e-3  # mass that cells of a window may miss
 
 
 def by_lattice(predictions: Predictions) -> Atoms:
@@ -51,6 +52,11 @@ def by_lattice(predictions: Predictions) -> Atoms:
     weights = sampled if exact else xp.where(smooth[:, None], sampled, cells)
     centred = values + xp.where(smooth, xp.zeros_like(stride), 0.5 * (stride - 1.0))[:, None]
     values = values if exact else centred
+    if not exact:
+        # Where rounding leaves nothing between a count and the next, all of the mass is at one number.
+        lost = ~(xp.abs(xp.sum(stop_gradient(weights), axis=1) - 1.0) < _LOST)[:, None]
+        weights = xp.where(lost, xp.full_like(weights, 1.0 / size), weights)
+        values = xp.where(lost, low[:, None], values)
     return Atoms(values, weights, f"lattice of {size} counts", nested=True, exact=exact, merged=~smooth)
 
 

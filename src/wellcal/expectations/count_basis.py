@@ -154,7 +154,10 @@ def _representatives(
         points = np.clip(points, low, high)
         points[0], points[-1] = high, low
         batch = at(points)
-        if _resolved(_at_some_counts(batch)):
+        highest = float(np.max(windows(batch)[1]))
+        if not np.isfinite(highest):
+            return None
+        if _resolved(_at_some_counts(batch, highest)):
             nodes = lattice_of([batch])
             if nodes is None:
                 return None
@@ -165,9 +168,8 @@ def _representatives(
     return None
 
 
-def _at_some_counts(predictions: Predictions) -> NDArray:
+def _at_some_counts(predictions: Predictions, highest: float) -> NDArray:
     """Probabilities ``(n, m)`` of counts here and there, for a first look."""
-    highest = float(np.max(windows(predictions)[1]))
     spaced: NDArray = np.geomspace(1.0, highest + 2.0, 48)
     counts = np.unique(np.rint(spaced) - 1.0)
     with np.errstate(all="ignore"):
