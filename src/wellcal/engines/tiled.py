@@ -86,8 +86,9 @@ class Tiled(Engine):
 
     def __post_init__(self) -> None:
         if self.tile is not None:
-            if not isinstance(self.tile, (tuple, list)) or len(self.tile) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise TypeError(
+            pair = isinstance(self.tile, (tuple, list))  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not pair or len(self.tile) != 2:
+                raise (ValueError if pair else TypeError)(
                     f"tile must be two positive numbers, height and width, found {described(self.tile)}"
                 )
             object.__setattr__(self, "tile", tuple(whole_number(size, "tile", least=1) for size in self.tile))
