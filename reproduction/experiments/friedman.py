@@ -87,7 +87,7 @@ class Sizes:
     @property
     def iterations(self) -> int:
         """Iterations of training."""
-        return max(*self.compared, *self.first)
+        return max((*self.compared, *self.first))
 
     @property
     def statistics(self) -> tuple[str, ...]:
