@@ -60,3 +60,9 @@ def test_the_experiment_plants_each_of_them(sizes):
 def test_an_error_that_is_not_caught_is_a_problem():
     found = {"seen": ranking("statistic", PLANTS["statistic"]), "missed": ranking("statistic", NOTHING)}
     assert planted.problems(planted.Summary(found, planted.QUICK)) == ["planted: missed is not caught"]
+
+
+def test_training_may_be_evaluated_once() -> None:
+    sizes = friedman.Sizes(repeats=2, compared=(20,))
+    assert sizes.iterations == 20
+    assert sizes.evaluated(0) == [20]
