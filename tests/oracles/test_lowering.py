@@ -7,10 +7,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 from scipy.integrate import quad
+from torch.overrides import TorchFunctionMode
 
 import wellcal as wc
 from wellcal import kernels as k
@@ -527,11 +530,9 @@ def test_closed_forms_are_not_lowered_for_speed() -> None:
 
 def test_tensors_of_wide_predictions_meet_near_features_only() -> None:
     """Thousands of atoms times tens of thousands of features took minutes; numbers and slopes are NumPy's."""
-    torch = pytest.importorskip("torch")
-    overrides = pytest.importorskip("torch.overrides")
     entries: list[int] = []
 
-    class Counted(overrides.TorchFunctionMode):
+    class Counted(TorchFunctionMode):
         def __torch_function__(self, function: Any, types: Any, given: Any = (), options: Any = None) -> Any:
             if function is torch.exp:
                 entries.append(given[0].numel())
@@ -560,7 +561,6 @@ def test_tensors_of_wide_predictions_meet_near_features_only() -> None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_near_features_in_jax(weighted: bool) -> None:
-    jax = pytest.importorskip("jax")
     rng = np.random.default_rng(0)
     x = 500.0 * rng.standard_normal((3, 60, 1))
     w = rng.dirichlet(np.ones(60), 3) if weighted else None

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from fuzz.catalogue import CATALOGUE, OTHERS
 from fuzz.judge import judged
 from fuzz.run import inputs, make_input
@@ -140,7 +141,6 @@ def test_distributions_that_hold_another() -> None:
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
 def test_half_precision(name: str) -> None:
     """Arithmetic is in double precision, so that values are those of the rounded inputs."""
-    torch = pytest.importorskip("torch")
     rng = np.random.default_rng(0)
     mu, sigma, y = rng.normal(size=20), rng.uniform(0.5, 2.0, 20), rng.normal(size=20)
     half = [torch.tensor(x).to(getattr(torch, name)) for x in (y, mu, sigma)]

@@ -6,15 +6,16 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
+import pandas as pd
 import pytest
+import xarray as xr
 from scipy import stats
 
 import wellcal as wc
 from wellcal.predictions.batches import concatenate
 from wellcal.predictions.cases import per_case, same_cases
-
-pd = pytest.importorskip("pandas")
 
 N = 40
 rng = np.random.default_rng(7)
@@ -282,7 +283,6 @@ def test_missing_values_have_a_row() -> None:
 
 
 def test_an_array_with_coordinates_is_matched() -> None:
-    xr = pytest.importorskip("xarray")
     y = xr.DataArray(Y, dims="case", coords={"case": NAMES})
     assert float(wc.nll(y[ORDER], normal())) == float(wc.nll(Y, normal()))
     assert float(wc.nll(xr.DataArray(Y, dims="case"), normal())) == float(wc.nll(Y, normal()))
@@ -313,7 +313,6 @@ def test_per_case_needs_labels_on_both_sides() -> None:
 
 
 def test_jax_carries_the_index() -> None:
-    jax = pytest.importorskip("jax")
     jax.numpy.zeros(1)
     wc.Normal(jax.numpy.zeros(1), 1.0)  # families are registered when the first array of JAX is seen
     moved = jax.tree_util.tree_map(lambda x: x + 1.0, normal())

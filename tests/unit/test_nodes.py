@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
+import torch
 
 import wellcal as wc
 from wellcal import kernels as k
@@ -104,7 +106,6 @@ def test_given_nodes_are_taken_as_they_are() -> None:
 @pytest.mark.parametrize("on_targets", [k.Gaussian(0.8), k.Matern(2.5, 0.8)])
 @pytest.mark.parametrize("name", ["Gamma", "Beta"])
 def test_rows_of_unlike_sizes_in_torch(name: str, on_targets: k.Kernel) -> None:
-    torch = pytest.importorskip("torch")
     plain: Any = unlike_gammas(6) if name == "Gamma" else odd_betas(6)
     y = plain.sample(rng=2)
     kernel = k.ExpDistance(k.MaximumMeanDiscrepancy(on_targets), power=2.0) @ on_targets
@@ -128,7 +129,6 @@ def test_rows_of_unlike_sizes_in_torch(name: str, on_targets: k.Kernel) -> None:
 
 
 def test_rows_of_unlike_sizes_in_jax() -> None:
-    jax = pytest.importorskip("jax")
     plain = unlike_gammas(6)
     y = plain.sample(rng=2)
     kernel = MMD @ k.Gaussian(0.8)

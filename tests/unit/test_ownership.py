@@ -7,8 +7,11 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import array_api_strict as xp
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
 import wellcal as wc
@@ -80,7 +83,6 @@ def test_changing_numpy_arrays_changes_no_batch(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name not in NUMPY_ONLY])
 def test_changing_tensors_changes_no_batch(name: str) -> None:
-    torch = pytest.importorskip("torch")
     make, given = FAMILIES[name]
     for source in (torch.tensor, torch.from_numpy):
         tensors = [source(array.copy()) for array in given]
@@ -95,17 +97,9 @@ def test_changing_tensors_changes_no_batch(name: str) -> None:
 @pytest.mark.parametrize("library", ["torch", "jax"])
 def test_numpy_arrays_carried_into_another_library(name: str, library: str) -> None:
     """The first parameter is of that library, the others are NumPy's and come along."""
-    pytest.importorskip(library)
     make, given = FAMILIES[name]
     arrays = [array.copy() for array in given]
-    if library == "torch":
-        import torch
-
-        first: Any = torch.tensor(arrays[0])
-    else:
-        import jax.numpy as jnp
-
-        first = jnp.asarray(arrays[0])
+    first: Any = torch.tensor(arrays[0]) if library == "torch" else jnp.asarray(arrays[0])
     batch = make(first, *arrays[1:])
     before = snapshot(batch)
     for array in arrays[1:]:
@@ -114,7 +108,6 @@ def test_numpy_arrays_carried_into_another_library(name: str, library: str) -> N
 
 
 def test_a_strict_library() -> None:
-    xp = pytest.importorskip("array_api_strict")
     given = xp.asarray(REAL.copy())
     batch = wc.Normal(given, xp.asarray(UNIT))
     given[0] = 99.0
@@ -122,7 +115,6 @@ def test_a_strict_library() -> None:
 
 
 def test_gradients_reach_what_was_given() -> None:
-    torch = pytest.importorskip("torch")
     mu = torch.tensor(REAL, requires_grad=True)
     sigma = torch.tensor(UNIT, requires_grad=True)
     batch = wc.Normal(mu, sigma)
@@ -226,7 +218,6 @@ def test_numbers_of_kernels_are_copied() -> None:
 
 def test_tensors_of_kernels() -> None:
     """A constant is copied; what requires a gradient is a parameter, and the kernel follows its training."""
-    torch = pytest.importorskip("torch")
     constant, learned = torch.tensor(2.0), torch.tensor(2.0, requires_grad=True)
     fixed, trained = Gaussian(constant), Gaussian(learned)
     with torch.no_grad():
@@ -239,7 +230,6 @@ def test_tensors_of_kernels() -> None:
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_a_monitor_keeps_what_it_saw(library: str) -> None:
     if library == "torch":
-        torch = pytest.importorskip("torch")
         y, mu, sigma = (torch.tensor(x) for x in (REAL, REAL, UNIT))
     else:
         y, mu, sigma = REAL.copy(), REAL.copy(), UNIT.copy()

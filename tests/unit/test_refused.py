@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import torch
+from fuzz.mutations import Closed
 
 import wellcal as wc
 
@@ -118,7 +121,6 @@ def test_numbers_that_are_objects_are_numbers() -> None:
 
 @pytest.mark.parametrize("name", ["y", "weights", "loc", "groups"])
 def test_tensors_without_values_in_memory(name: str) -> None:
-    torch = pytest.importorskip("torch")
     dense = torch.tensor(MU)
     sparse = dense.to_sparse()
     calls: dict[str, Callable[[Any], Any]] = {
@@ -153,24 +155,6 @@ def test_covariances_of_half_precision() -> None:
     )
 
 
-class Closed:
-    """An object that fails at every question, and when it is to be printed."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise RuntimeError(f"no {name}")
-
-    def __repr__(self) -> str:
-        raise KeyError("no text")
-
-    def __eq__(self, other: object) -> bool:
-        raise OSError("no comparison")
-
-    def __iter__(self) -> Any:
-        raise OSError("no items")
-
-    __hash__ = None  # type: ignore[assignment]
-
-
 @pytest.mark.parametrize(
     "argument", ["y", "pred", "kernel", "weights", "engine", "expectations", "estimator"]
 )
@@ -199,7 +183,6 @@ def test_expectations_of_a_joint_kernel_are_checked() -> None:
 
 
 def test_weights_of_a_loss_may_come_from_another_library() -> None:
-    import jax.numpy as jnp
     import torch
 
     from wellcal.jax import skce_loss
