@@ -15,6 +15,7 @@ from wellcal.expectations import continuations, count_plan, count_span
 from wellcal.expectations.continuations import windows
 from wellcal.expectations.count_basis import representatives_of
 from wellcal.expectations.count_span import CountSpan, span_of
+from wellcal.expectations.decompose import Targets
 from wellcal.expectations.lattice import gauss_rule, lattice_of, polynomials
 from wellcal.problem.problem import prepare
 
@@ -179,6 +180,50 @@ def test_one_prediction_unlike_all_others_is_in_the_span() -> None:
     some = np.array([17, 16, 300])
     both = by_sums(gaussian(3.0), table(P[some]), TARGETS)[0]
     np.testing.assert_allclose(found[np.ix_(some, some)], both, rtol=0, atol=1e-12)
+
+
+def test_slices_of_a_batch_have_its_weights_in_the_span() -> None:
+    P = wc.NegativeBinomial(np.geomspace(0.5, 1000.0, 300), np.resize([0.5, 1.0, 2.0], 300))
+    nodes = lattice_of([P])
+    assert nodes is not None
+    found = span_of(P, nodes, 10**8)
+    assert found is not None
+    span, weights = found
+    np.testing.assert_allclose(span.weights(P[40:60]), weights[40:60], rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("dispersion", [None, 0.5, np.resize([0.5, 1.0, 2.0], 300)])
+def test_equality_of_targets_and_many_predictions(dispersion: Any) -> None:
+    """Targets meet representatives, and what predictions span, under a kernel without features."""
+    means = np.geomspace(0.5, 1000.0, 300)
+    P: Any = wc.Poisson(means) if dispersion is None else wc.NegativeBinomial(means, dispersion)
+    y = np.resize([0.0, 1.0, 7.0, 480.0, 5000.0], 300)
+    scheme = count_plan.plan_of_counts(k.Delta(), [P, Targets(y, P)])
+    assert scheme is not None
+    assert scheme.memory.basis is not None
+    of_predictions, of_targets = ([(1.0, P)], [(1.0, Targets(y, P))])
+    both = [*of_predictions, (-1.0, Targets(y, P))]
+    some = np.arange(0, 300, 29)
+    p, at = table(P[some], 30_000), y[some].astype(int)
+    pairs, cross, equal = p @ p.T, p[:, at], (at[:, None] == at).astype(float)
+    expected = {
+        "predictions, targets": (of_predictions, of_targets, cross),
+        "both, both": (both, both, pairs - cross - cross.T + equal),
+        "both, targets": (both, of_targets, cross - equal),
+        "targets, both": (of_targets, both, cross.T - equal),
+    }
+    for name, (left, right, values) in expected.items():
+        rows = scheme.rows(left), scheme.rows(right)
+        found = scheme.form(*rows).tile(P.ops, *rows)[np.ix_(some, some)]
+        np.testing.assert_allclose(found, values, rtol=0, atol=1e-12, err_msg=name)
+
+
+def test_predictions_of_nothing_but_zero() -> None:
+    nothing = wc.Poisson(np.zeros(2))
+    nodes = lattice_of([nothing])
+    assert nodes is not None
+    assert nodes.lattice.count == 1
+    np.testing.assert_array_equal(wc.pairing(k.Gaussian(2.0), nothing, np.zeros(1)), np.ones((2, 1)))
 
 
 def test_a_family_of_ones_own_has_neither_nodes_between_counts_nor_representatives() -> None:
