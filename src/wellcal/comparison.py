@@ -250,6 +250,7 @@ def compare(
     seeds = _seeds(rng)
     options: dict[str, Any] = {"expectations": expectations, "engine": engine, "n_resamples": n_resamples}
     check_truth_first(y, ", ".join(_NAMES))
+    given = pred_a, pred_b
     pred_a, pred_b = same_cases(y, {"pred_a": pred_a, "pred_b": pred_b})
     weights = per_case(weights, "weights", y, pred_a)
     common = kernel
@@ -265,9 +266,9 @@ def compare(
     statistic = _standardised(float(difference), float(difference.standard_error))
     degrees = max(1.0, (n if w is None else effective_size(w)) - 1.0)
     alone = 2.0 * float(special.stdtr(degrees, -abs(statistic)))
-    a, b = (
+    a, b = (  # in their own order: with one seed each is the test that it would be alone
         calibration_test(y, pred, kernel=kernel, rng=seed, progress=False, **options)
-        for pred, seed in zip((pred_a, pred_b), seeds, strict=True)
+        for pred, seed in zip(given, seeds, strict=True)
     )
     smaller = min(a.pvalue, b.pvalue)
     return Comparison(

@@ -158,6 +158,8 @@ def test_both_models_of_a_comparison() -> None:
     for y, b in ((FRAME.y, other[ORDER]), (shuffled(FRAME.y), other), (FRAME.y, wc.Normal(MU + 0.3, SIGMA))):
         found = wc.compare(y, normal(), b, rng=0, n_resamples=99)
         assert np.isclose(float(found.estimate), float(expected.estimate), rtol=1e-10)
+        alone = [wc.calibration_test(y, pred, rng=0, n_resamples=99).pvalue for pred in (normal(), b)]
+        assert [test.pvalue for test in found.tests] == alone
     with pytest.raises(ValueError, match="y has no index, and the rows of pred_a and of pred_b"):
         wc.compare(Y, normal(), other[ORDER])
     with pytest.raises(ValueError, match="do not hold the same labels"):
