@@ -67,7 +67,7 @@ def _sizes(repeats: int, iterations: tuple[int, ...], cases: tuple[int, ...], se
     return Sizes(errors)
 
 
-FULL = _sizes(199, (10, 20), (4, 16), 4000)
+FULL = _sizes(199, (1, 10, 20, 50, 100), (4, 16, 64), 10_000)
 QUICK = _sizes(99, (20,), (4, 16), 2000)
 
 
