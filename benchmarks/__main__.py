@@ -20,6 +20,7 @@ from benchmarks import (
     linear_speed,
     measure_studies,
     memory_limits,
+    monitor_studies,
     recalibration_studies,
     results,
     skce_speed,
@@ -46,7 +47,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "measures": measure_studies.measures,
     "compare": where_and_when.comparison,
     "witness": where_and_when.groups,
-    "monitor": where_and_when.monitor,
+    "monitor": monitor_studies.monitor,
     "recalibration": recalibration_studies.recalibrated,
 }
 

@@ -227,13 +227,14 @@ def test_onset_by_the_sums_of_bets():
         assert evidence.late[k] == near[-1]
         wider = np.flatnonzero(sums[:, k] <= sums[:, k].min() + 1.25 * width)
         assert wider[0] <= evidence.passed[k, -1] <= near[0]
-    best, case, first, last = evidence.onset()
-    assert best == 0
-    assert (case, first, last) == (
-        evidence.low_at[0] + 1,
-        evidence.passed[0, -1] + 1,
-        evidence.late[0] + 1,
-    )
+    best, case, first, last = evidence.onset(np.zeros(3, int))
+    won = sums[-1] - sums  # by those who started then
+    assert (best, case) == (0, evidence.low_at[0] + 1)
+    likely = np.flatnonzero(won.max(axis=1) >= won.max() - width)
+    likelier = np.flatnonzero(won.max(axis=1) >= won.max() - 1.25 * width)
+    assert likelier[0] <= first - 1 <= likely[0]
+    assert last - 1 >= likely[-1]
+    assert first - evidence.onset(np.array([12, 0, 0]))[2] == 12
 
 
 def test_shares_of_all_starts_are_one():

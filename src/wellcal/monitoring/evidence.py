@@ -19,7 +19,7 @@ import numpy as np
 from wellcal._arrays.namespaces import NDArray
 
 LEVEL = 0.95
-"""Coverage of the interval of an onset."""
+"""Coverage of the interval of an onset, where the best bets are likelihood ratios."""
 
 _EARLY, _FLAT = 2.0, 150.0  # offsets of the two halves of the shares
 GRID = 4  # steps in which the early end of an interval is kept
@@ -134,15 +134,31 @@ class Evidence:
             passed=passed,
         )
 
-    def onset(self) -> tuple[int, int, int, int]:
-        """The best expert, the case at which the change that it bets on began, and an interval of cases."""
-        best = int(np.argmax(self.logs))
-        # The last case at the latest: without one there is nothing to have won.
-        cases = [
-            min(int(x), self.cases - 1) + 1
-            for x in (self.low_at[best], self.passed[best, -1], self.late[best])
-        ]
-        return best, cases[0], cases[1], cases[2]
+    def onset(self, lags: NDArray) -> tuple[int, int, int, int]:
+        """The best expert, the case at which the change that it bets on began, and an interval of cases.
+
+        All starts of all experts belong to the interval whose product of bets is at most ``exp(w)`` times
+        below the largest of all, w being the width.
+
+        Parameters
+        ----------
+        lags
+            How many cases each expert has to learn from before it can win: the interval begins as much
+            earlier.
+        """
+        won = self.sums - self.lows
+        best = int(np.argmax(won))
+        room = _WIDTH - (won[best] - won)
+        near = np.flatnonzero(room >= 0)
+        # The next coarser level of the grid.
+        column = np.clip(np.ceil(room * (GRID / _WIDTH)), 0, GRID).astype(np.int64)
+        first = int(np.min(self.passed[near, column[near]] - lags[near]))
+        case, first, last = (
+            # There is nothing to have won after the last case.
+            min(max(int(x), 0), self.cases - 1) + 1
+            for x in (self.low_at[best], first, self.late[near].max())
+        )
+        return best, case, first, last
 
     def check(self, cases: int, experts: int, *, detector: bool) -> None:
         """Refuse what `experts` experts cannot have come to after so many cases."""

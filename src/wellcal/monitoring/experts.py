@@ -20,6 +20,9 @@ WINDOWS = (50, 200)
 PLACES = 20
 """Candidates at which a witness is evaluated at most: the target and the first draws."""
 
+LEARNING = 20
+"""Cases that a witness needs to see a change that is worth an alarm."""
+
 _BOTH = (*(-eta for eta in reversed(ETAS)), *ETAS)
 
 
@@ -56,6 +59,11 @@ class Experts:
     def count(self) -> int:
         """How many there are."""
         return len(self.windows) * len(ETAS) + len(self.scores.names) * len(_BOTH)
+
+    @property
+    def lags(self) -> NDArray:
+        """Cases from which each learns before it can win, ``(count,)``: witnesses have to see a change."""
+        return np.where(np.arange(self.count) < len(self.windows) * len(ETAS), LEARNING, 0)
 
     def topic(self, k: int) -> str:
         """What expert k bets on."""

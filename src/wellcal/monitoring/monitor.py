@@ -129,7 +129,7 @@ class Monitor(Kept):
     >>> status.alarm_at, status.onset, status.onset_interval
     (339, 303, (299, 320))
     >>> print(monitor.change(rng=2).findings[0])
-    targets are 0.80 predicted standard deviations too high (0.69 to 0.91)
+    targets are 0.78 predicted standard deviations too high (0.68 to 0.89)
     """
 
     def __init__(
@@ -331,6 +331,7 @@ class Monitor(Kept):
         )
         return seen.betted(
             bets,
+            experts.lags,
             log_threshold=self._log_threshold,
             detector=self.run_length is not None,
             history_size=self.history_size,

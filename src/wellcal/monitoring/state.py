@@ -119,8 +119,10 @@ class State:
             return -math.inf if detector else 0.0
         return self.evidence.value
 
-    def betted(self, bets: NDArray, *, log_threshold: float, detector: bool, history_size: int) -> State:
-        """The state after bets ``(m, K)`` on the last m of the cases seen."""
+    def betted(
+        self, bets: NDArray, lags: NDArray, *, log_threshold: float, detector: bool, history_size: int
+    ) -> State:
+        """The state after bets ``(m, K)`` on the last m of the cases seen; `lags` as in `Evidence.onset`."""
         m, experts = bets.shape
         before = self.evidence or Evidence.start(experts, detector=detector)
         evidence, values = before.advance(bets, detector=detector)
@@ -132,7 +134,7 @@ class State:
         if alarm_at is not None and values[top] > self.largest:
             # As it was known then: what comes later may be a model that was mended.
             at_top = evidence if top == m - 1 else before.advance(bets[: top + 1], detector=detector)[0]
-            expert, case, first, last = at_top.onset()
+            expert, case, first, last = at_top.onset(lags)
             onset = Onset(self.started + case, self.started + first, self.started + last, expert)
         history = (*self.history, *values.tolist())
         return replace(
