@@ -18,7 +18,7 @@ from wellcal.monitoring.monitor import Monitor
 
 TOGETHER = 50  # cases that a monitor gets at a time, until it alarms
 LEAST_COVERAGE = 0.85
-"""Of the interval of an onset: its level of 0.95 is that of bets that are likelihood ratios, and these are not."""
+"""Of the interval of an onset: its level of 0.95 is that of bets that are likelihood ratios, these are not."""
 
 
 # -- streams ---------------------------------------------------------------------------------
@@ -135,14 +135,14 @@ def monitor(settings: Settings) -> Section:
     wanted = "*Wanted* is 1.5 times the median delay of the same change at 0, and 60"
     body = (
         f"Share of {streams:,} streams of {steps:,} cases from calibrated models with an alarm at alpha = "
-        f"{ALPHA}, ever.\n*Mean bet* is that of the factors of the e-value, one for each case, which is 1 for "
-        "a calibrated model, with its\nstandard error.\n\n"
+        f"{ALPHA}, ever.\n*Mean bet* is that of the factors of the e-value, one for each case, which is 1 for a "
+        "calibrated model, with its\nstandard error.\n\n"
         f"{table(('predictions', 'false alarms', 'mean bet', 'error'), alarms)}\n\n"
         f"Cases from a change to the alarm, over {settings.monitor_delays:,} streams for each row, which end "
         f"{settings.monitor_after:,} cases after the\nchange; streams with an alarm before it are left out. "
-        f"{wanted} cases. *Covered* is how\noften the interval holds the onset, *width* its median, and *late* "
-        "the median of how much too late the onset is told.\n\n"
-        f"{table(('change', 'at', 'early alarms', 'found', 'median', 'wanted', '90% within', *ONSET), delays)}\n\n"
+        f"{wanted}\ncases. *Covered* is how often the interval holds the onset, *width* its median, and *late* "
+        "the median of how\nmuch too late the onset is told.\n\n"
+        f"{table(DELAYS, delays)}\n\n"
         f"Mean number of cases until a false alarm with `run_length`, over {settings.monitor_runs:,} streams "
         f"that are cut\noff at {settings.monitor_longest:,} cases, with its standard error.\n\n"
         f"{table(('predictions', 'run_length', 'mean', 'error'), lengths)}\n\n"
@@ -151,7 +151,8 @@ def monitor(settings: Settings) -> Section:
     return Section("monitor", "False alarms and delays of the monitor", body, tuple(failures))
 
 
-ONSET = ("covered", "width", "late")
+DELAYS = ("change", "at", "early", "found", "median", "wanted", "90% within", "covered", "width", "late")
+_ENOUGH = 100  # streams from which a median is compared with what is wanted
 
 
 def _alarms(settings: Settings, failures: list[str]) -> list[tuple[str, ...]]:
@@ -168,7 +169,7 @@ def _alarms(settings: Settings, failures: list[str]) -> list[tuple[str, ...]]:
         rows.append((name, str(rate), f"{mean:.5f}", f"{error:.5f}"))
         if not rate.within(ALPHA, 0.01 / len(STREAMS), upper_only=True):
             failures.append(f"{name}: {rate} over {rate.total} streams")
-        if abs(mean - 1.0) > 4.0 * error:
+        if abs(mean - 1.0) > stats.t.isf(3e-5, streams - 1) * error:
             failures.append(f"{name}: bets are worth {mean:.5f} on average")
     return rows
 
@@ -201,7 +202,7 @@ def _delays(settings: Settings, failures: list[str]) -> list[tuple[str, ...]]:
                     f"{np.median(late[caught]):.0f}",
                 )
             )
-            if half > wanted:
+            if half > wanted and len(delays) >= _ENOUGH:
                 failures.append(f"{kind} at {start}: found after {half:.0f}, wanted {wanted:.0f}")
             # By chance, at 1% over the table, no coverage above the least one looks like this.
             if stats.binom.cdf(cover.rejected, cover.total, LEAST_COVERAGE) < 0.01 / cells:
@@ -219,7 +220,7 @@ def _run_lengths(settings: Settings, failures: list[str]) -> list[tuple[str, ...
         found = np.array(simulate(("run length", name), one, settings.monitor_runs))
         error = found.std(ddof=1) / np.sqrt(len(found))
         rows.append((name, f"{length:g}", f"{found.mean():.0f}", f"{error:.0f}"))
-        if found.mean() < length - 3.0 * error:
+        if found.mean() < length - stats.t.isf(1e-3, len(found) - 1) * error:
             failures.append(f"{name}: false alarms every {found.mean():.0f} cases, promised {length:g}")
     return rows
 
