@@ -18,7 +18,7 @@ from wellcal.monitoring.monitor import Monitor
 
 TOGETHER = 50  # cases that a monitor gets at a time, until it alarms
 LEAST_COVERAGE = 0.85
-"""Of the interval of an onset: its level of 0.95 is that of bets that are likelihood ratios, these are not."""
+"""Of the interval of an onset: its level of 0.95 is that of likelihood ratios, and bets are not quite that."""
 
 
 # -- streams ---------------------------------------------------------------------------------
@@ -131,19 +131,19 @@ def monitor(settings: Settings) -> Section:
     alarms = _alarms(settings, failures)
     delays = _delays(settings, failures)
     lengths = _run_lengths(settings, failures)
-    steps, streams = settings.monitor_steps, settings.monitor_streams
+    steps, streams = settings.monitor_steps, settings.data_sets
     wanted = "*Wanted* is 1.5 times the median delay of the same change at 0, and 60"
     body = (
         f"Share of {streams:,} streams of {steps:,} cases from calibrated models with an alarm at alpha = "
-        f"{ALPHA}, ever.\n*Mean bet* is that of the factors of the e-value, one for each case, which is 1 for a "
-        "calibrated model, with its\nstandard error.\n\n"
+        f"{ALPHA}, ever.\n*Mean bet* is that of the factors of the e-value, one for each case, which is 1 for "
+        "a calibrated model, with its\nstandard error.\n\n"
         f"{table(('predictions', 'false alarms', 'mean bet', 'error'), alarms)}\n\n"
-        f"Cases from a change to the alarm, over {settings.monitor_delays:,} streams for each row, which end "
+        f"Cases from a change to the alarm, over {settings.data_sets:,} streams for each row, which end "
         f"{settings.monitor_after:,} cases after the\nchange; streams with an alarm before it are left out. "
-        f"{wanted}\ncases. *Covered* is how often the interval holds the onset, *width* its median, and *late* "
-        "the median of how\nmuch too late the onset is told.\n\n"
+        f"{wanted}\ncases. *Covered* is how often the interval holds the onset, *width* its median, *late* the "
+        "median of how\nmuch too late the onset is told.\n\n"
         f"{table(DELAYS, delays)}\n\n"
-        f"Mean number of cases until a false alarm with `run_length`, over {settings.monitor_runs:,} streams "
+        f"Mean number of cases until a false alarm with `run_length`, over {settings.data_sets:,} streams "
         f"that are cut\noff at {settings.monitor_longest:,} cases, with its standard error.\n\n"
         f"{table(('predictions', 'run_length', 'mean', 'error'), lengths)}\n\n"
         f"{_verdict(failures)}\n\n{environment.describe(load)}"
@@ -157,7 +157,7 @@ _ENOUGH = 100  # streams from which a median is compared with what is wanted
 
 def _alarms(settings: Settings, failures: list[str]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
-    streams = settings.monitor_streams
+    streams = settings.data_sets
     for name, stream in STREAMS.items():
         one = partial(_false_alarm, stream=stream, steps=settings.monitor_steps)
         alarms, won, bets = (
@@ -181,7 +181,7 @@ def _delays(settings: Settings, failures: list[str]) -> list[tuple[str, ...]]:
         wanted = np.inf
         for start in settings.monitor_onsets:
             one = partial(_found, kind=kind, start=start, after=settings.monitor_after)
-            found = simulate(("delay", kind, start), one, settings.monitor_delays)
+            found = simulate(("delay", kind, start), one, settings.data_sets)
             delays, covered, widths, late = (np.array(column) for column in zip(*found, strict=True))
             early = Rate(int((delays <= 0).sum()), len(delays))
             later = delays > 0
@@ -217,7 +217,7 @@ def _run_lengths(settings: Settings, failures: list[str]) -> list[tuple[str, ...
     length = settings.monitor_run_length
     for name, stream in STREAMS.items():
         one = partial(_until_alarm, stream=stream, steps=settings.monitor_longest, run_length=length)
-        found = np.array(simulate(("run length", name), one, settings.monitor_runs))
+        found = np.array(simulate(("run length", name), one, settings.data_sets))
         error = found.std(ddof=1) / np.sqrt(len(found))
         rows.append((name, f"{length:g}", f"{found.mean():.0f}", f"{error:.0f}"))
         if found.mean() < length - stats.t.isf(1e-3, len(found) - 1) * error:

@@ -33,12 +33,12 @@ class Settings:
         Numbers of cases, and resamples, for the speed of tests that are linear in the number of cases.
     count_cases, count_resamples, count_rounds
         Number of cases, resamples, and rounds for counts beside normals.
-    monitor_streams, monitor_steps
-        Streams of calibrated models, and cases of each.
-    monitor_delays, monitor_onsets, monitor_after
-        Streams with a change, the cases after which it comes, and how many come after it.
-    monitor_runs, monitor_run_length, monitor_longest
-        Streams for the mean number of cases until a false alarm, what is promised, and where they end.
+    monitor_steps
+        Cases of a stream for the false alarms of the monitor.
+    monitor_onsets, monitor_after
+        Cases after which a change comes, and how many come after it.
+    monitor_run_length, monitor_longest
+        Mean number of cases until a false alarm that is promised, and after which a stream ends.
     """
 
     normals: tuple[int, ...] = (1_024, 10_000, 50_000)
@@ -58,14 +58,11 @@ class Settings:
     count_cases: int = 2_000
     count_resamples: int = 199
     count_rounds: int = 2
-    monitor_streams: int = 2_000
     monitor_steps: int = 3_000
-    monitor_delays: int = 500
     monitor_onsets: tuple[int, ...] = (0, 500, 2_000)
     monitor_after: int = 1_000
-    monitor_runs: int = 200
     monitor_run_length: float = 500.0
-    monitor_longest: int = 5_000
+    monitor_longest: int = 3_000
 
 
 FULL = Settings()
@@ -85,12 +82,9 @@ QUICK = Settings(
     count_cases=300,
     count_resamples=19,
     count_rounds=1,
-    monitor_streams=4,
     monitor_steps=200,
-    monitor_delays=4,
-    monitor_onsets=(0, 100),
-    monitor_after=300,
-    monitor_runs=4,
+    monitor_onsets=(0, 50),
+    monitor_after=150,
     monitor_run_length=100.0,
-    monitor_longest=300,
+    monitor_longest=200,
 )
