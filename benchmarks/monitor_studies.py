@@ -18,7 +18,7 @@ from wellcal.monitoring.monitor import Monitor
 
 TOGETHER = 50  # cases that a monitor gets at a time, until it alarms
 LEAST_COVERAGE = 0.85
-"""Of the interval of an onset: its level of 0.95 is that of likelihood ratios, and bets are not quite that."""
+"""Of the interval of an onset: its level of 0.95 is that of likelihood ratios, which bets are not quite."""
 
 
 # -- streams ---------------------------------------------------------------------------------
@@ -135,13 +135,13 @@ def monitor(settings: Settings) -> Section:
     wanted = "*Wanted* is 1.5 times the median delay of the same change at 0, and 60"
     body = (
         f"Share of {streams:,} streams of {steps:,} cases from calibrated models with an alarm at alpha = "
-        f"{ALPHA}, ever.\n*Mean bet* is that of the factors of the e-value, one for each case, which is 1 for "
-        "a calibrated model, with its\nstandard error.\n\n"
+        f"{ALPHA}, ever.\n*Mean bet* is that of the factors of the e-value, one for each case, which is 1 "
+        "for a calibrated model, with its\nstandard error.\n\n"
         f"{table(('predictions', 'false alarms', 'mean bet', 'error'), alarms)}\n\n"
         f"Cases from a change to the alarm, over {settings.data_sets:,} streams for each row, which end "
         f"{settings.monitor_after:,} cases after the\nchange; streams with an alarm before it are left out. "
-        f"{wanted}\ncases. *Covered* is how often the interval holds the onset, *width* its median, *late* the "
-        "median of how\nmuch too late the onset is told.\n\n"
+        f"{wanted}\ncases. *Covered* is how often the interval holds the onset, *width* its median, *late* "
+        "the median of how\nmuch too late the onset is told.\n\n"
         f"{table(DELAYS, delays)}\n\n"
         f"Mean number of cases until a false alarm with `run_length`, over {settings.data_sets:,} streams "
         f"that are cut\noff at {settings.monitor_longest:,} cases, with its standard error.\n\n"
