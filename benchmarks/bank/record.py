@@ -126,7 +126,7 @@ def record(
         "method": np.array(method),
         "resamples": np.array(settings.resamples),
         "rival_names": np.array(design.rivals),
-        "rival_statistics": observed,
+        "rival_statistics": observed.astype(np.float32),
         "rival_pvalues": pvalues(observed, null),
     }
     if method:
