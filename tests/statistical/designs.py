@@ -195,6 +195,7 @@ CHECKS: dict[str, Line] = {
     "monitor, missed late changes": Line(3, Rate(0.2, 0.5)),
     "monitor, missed onsets": Line(3, Rate(0.15, 0.4)),
     "monitor, detector at a fixed time": Line(1),
+    "e-values reach 1 / alpha": Line(5, Rate(0.2)),
     "recalibration, all folds": Line(1, Rate(0.2, 0.34)),
     "recalibration, one fold": Line(1, Rate(0.24, 0.4)),
     "recalibration, missed before": Line(1, Rate(0.1)),
