@@ -272,6 +272,13 @@ def test_change_says_since_when_how_much_and_where():
     assert monitor.n_samples == 803
 
 
+def test_change_to_targets_that_are_all_alike():
+    monitor = small()
+    monitor.update(np.ones(60), wc.Normal(np.zeros(60), np.ones(60)))
+    change = monitor.change(rng=0, n_resamples=19)
+    assert (change.spread, change.spread_interval) == (0.0, (0.0, 0.0))
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_changes_of_every_family(family):
     """A change is described, whatever the family; the threshold is so low that chance reaches it."""

@@ -55,6 +55,17 @@ class MonitorChange(Presentable):
     The cases that raised the alarm are among those that are looked at, and the onset was chosen by them:
     soon after an alarm a change looks somewhat larger than it is. Intervals are those of many cases, and
     that of the onset is exact where the bets are likelihood ratios of what has happened.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> y = np.random.default_rng(0).normal(1.0, 1.0, 100)
+    >>> monitor = wc.Monitor(rng=0)
+    >>> monitor.update(y, wc.Normal(np.zeros(100), np.ones(100))).alarm
+    True
+    >>> change = monitor.change(rng=0, n_resamples=99)
+    >>> change.onset_interval, change.findings
+    ((1, 7), ('targets are 1.08 predicted standard deviations too high (0.89 to 1.27)',))
     """
 
     onset: int
@@ -148,7 +159,7 @@ def _sizes(targets: NDArray, predictions: Predictions) -> dict[str, Any]:
     second = float(np.mean((z - mean) ** 2))
     error = wide * np.sqrt(second / n)
     # log of the spread by the delta method: its variance has the fourth moment in it.
-    fourth = float(np.mean((z - mean) ** 4)) / max(second, 1e-300) ** 2
+    fourth = float(np.mean((z - mean) ** 4)) / second**2 if second > 0 else 1.0
     factor = float(np.exp(wide * np.sqrt(max(fourth - 1.0, 0.0) / n) / 2.0))
     spread = float(np.sqrt(second))
     return {
