@@ -14,9 +14,10 @@ from wellcal import kernels as k
 from wellcal.expectations import continuations, count_plan, count_span
 from wellcal.expectations.continuations import windows
 from wellcal.expectations.count_basis import representatives_of
+from wellcal.expectations.count_panels import gauss_rule, polynomials
 from wellcal.expectations.count_span import CountSpan, span_of
 from wellcal.expectations.decompose import Targets
-from wellcal.expectations.lattice import gauss_rule, lattice_of, polynomials
+from wellcal.expectations.lattice import lattice_of
 from wellcal.problem.problem import prepare
 
 MEANS = np.array([0.0, 0.3, 7.0, 150.0, 1000.0])

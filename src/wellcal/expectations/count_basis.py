@@ -148,7 +148,7 @@ def _representatives(
     at: Callable[[NDArray], Predictions], low: float, high: float, most: int
 ) -> CountBasis | None:
     """Representatives for s between two numbers, `most` of them at most."""
-    size = 16 + int(6.7 * (high - low))  # what a Poisson distribution takes
+    size = 16 + int(7.3 * (high - low))  # what a Poisson distribution takes
     while size <= most:
         points = 0.5 * (low + high) + 0.5 * (high - low) * np.cos(np.pi * np.arange(size) / (size - 1))
         points = np.clip(points, low, high)
@@ -157,7 +157,7 @@ def _representatives(
         highest = float(np.max(windows(batch)[1]))
         if not np.isfinite(highest):
             return None
-        if _resolved(_at_some_counts(batch, highest)):
+        if _resolved(_around_some_counts(batch, highest)):
             nodes = lattice_of([batch])
             if nodes is None:
                 return None
@@ -168,13 +168,13 @@ def _representatives(
     return None
 
 
-def _at_some_counts(predictions: Predictions, highest: float) -> NDArray:
-    """Probabilities ``(n, m)`` of counts here and there, for a first look."""
+def _around_some_counts(predictions: Predictions, highest: float) -> NDArray:
+    """Masses ``(n, m)`` of counts here and there, each with those that it stands for: for a first look."""
     spaced: NDArray = np.geomspace(1.0, highest + 2.0, 48)
     counts = np.unique(np.rint(spaced) - 1.0)
     with np.errstate(all="ignore"):
         found = predictions.log_prob(np.repeat(counts[:, None], len(predictions), axis=1))
-        return np.exp(np.asarray(found)).T
+        return np.exp(np.asarray(found)).T * np.gradient(counts)
 
 
 def _resolved(masses: NDArray) -> bool:
