@@ -303,7 +303,8 @@ def around(cells: NDArray) -> NDArray:
     last = np.append(first[1:], len(cells)) - 1
     low, high = cells[first] - _REACH, cells[last] + _REACH
     ends = np.cumsum(high - low + 1.0)
-    return np.arange(ends[-1]) + np.repeat(high + 1.0 - ends, (high - low + 1.0).astype(int))
+    every: NDArray = np.arange(float(ends[-1]))
+    return every + np.repeat(high + 1.0 - ends, (high - low + 1.0).astype(int))
 
 
 def _weighty(weights: NDArray, negligible: float) -> NDArray:

@@ -205,7 +205,7 @@ class Lattice:
                 out[block[0], columns] = block[1]
             elif panel.long:
                 alive = np.flatnonzero((bounds[0] < panel.stop) & (bounds[1] >= panel.start))
-                out[alive, columns] = _between_counts(predictions[alive], panel.nodes) if len(alive) else 0.0
+                out[alive, columns] = between_counts(predictions[alive], panel.nodes) if len(alive) else 0.0
             else:
                 _fill(out[:, columns], predictions, bounds, panel.nodes)
         return out
@@ -262,10 +262,10 @@ def lattice_of(batches: Sequence[Predictions]) -> Nodes | None:
     while open_:
         a, b = open_.pop()
         long = a >= dense_until and b - a >= SHORTEST
-        blocks: list[Block | None] | None = None
-        panel = None
+        panel: Panel | None = None
+        blocks: list[Block | None] | None = list[Block | None]([None] * len(batches))
         if not long:
-            panel, blocks = Panel.over(a, b), [None for _ in batches]
+            panel = Panel.over(a, b)
         elif not _holds_a_peak(a, b, peaks):
             panel = Panel.thinned(a, b)
             blocks = _as_polynomials(panel, batches, bounds)
@@ -317,7 +317,7 @@ def _as_polynomials(
         some = np.concatenate([by_width[:_LOOKED_AT], by_width[_LOOKED_AT :: 1 + len(alive) // _LOOKED_AT]])
         values = np.zeros((0, len(panel.nodes)))
         for rows in (some, alive) if len(alive) else ():
-            values = _between_counts(batch[rows], panel.nodes)
+            values = between_counts(batch[rows], panel.nodes)
             last = np.abs(panel.coefficients(values)[:, -3:])
             if not float(last.max()) * np.sqrt(panel.count) <= _RESOLVED:
                 return None
@@ -325,7 +325,7 @@ def _as_polynomials(
     return out
 
 
-def _between_counts(predictions: Predictions, nodes: NDArray) -> NDArray:
+def between_counts(predictions: Predictions, nodes: NDArray) -> NDArray:
     """Probabilities at real arguments, ``(n, m)``, in NumPy."""
     known = CONTINUATIONS.find(type(predictions))
     assert known is not None
