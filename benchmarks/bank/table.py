@@ -77,8 +77,9 @@ def allowed(rival: str, settings: Settings) -> float:
 def read(folder: Path, names: Iterable[str], settings: Settings = FULL) -> list[Row]:
     """What is stored of these errors, smaller numbers of cases first."""
     rows: list[Row] = []
+    listed = list(names)
     for n, _ in settings.sets:
-        for name in names:
+        for name in listed:
             found = load(path_of(folder, name, n))
             if found is None or "pvalues" not in found:
                 continue
