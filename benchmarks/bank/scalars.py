@@ -158,7 +158,7 @@ ERRORS: tuple[Error, ...] = (
     Error("shift", "normals", CHOOSE, shift, {100: 0.3, 1000: 0.092}),
     Error("slope", "normals", CHOOSE, slope, {100: 0.3, 1000: 0.1}),
     Error("bias by sign of mean", "normals", CONFIRM, bias_by_sign, {100: 0.33, 1000: 0.12}),
-    Error("bias in |mean|", "normals", CHOOSE, bias_in_distance, {100: 0.3, 1000: 0.09}),
+    Error("bias in abs(mean)", "normals", CHOOSE, bias_in_distance, {100: 0.3, 1000: 0.09}),
     Error("cubic bias", "normals", CONFIRM, cubic_bias, {100: 0.55, 1000: 0.165}),
     Error("bump", "normals", CONFIRM, bump, {100: 1.2, 1000: 0.42}),
     Error("sd 1.22", "normals", CHOOSE, too_narrow, {100: 0.2, 1000: 0.068}),

@@ -141,7 +141,14 @@ def test_a_run_is_stored_resumed_and_told(tmp_path: Path, capsys: pytest.Capture
     assert again is not None
     assert again["rival_statistics"].tolist() == found["rival_statistics"][:3].tolist()
     told = table.section(tmp_path, "all", SMALL)
-    assert all(name in told.body for name in (*NAMES, "calibrated predictions"))
+    assert all(
+        name in told.body for name in (*NAMES, "calibrated predictions", "3 or 5 data sets at n = 100")
+    )
+    assert all("|" not in name for name in (*ALTERNATIVES, *RIVALS)), "they stand in tables"
+    lacking = table.missing(tmp_path, "all", SMALL)
+    assert "shift, n = 100: 3 of 5 data sets" in lacking
+    assert "slope, n = 100: 0 of 5 data sets" in lacking
+    assert not [line for line in lacking if line.startswith(NAMES[1])]
 
 
 def test_losses_are_paired() -> None:
