@@ -206,7 +206,8 @@ def section(folder: Path, half: str, settings: Settings = FULL) -> Section:
     failures += behind + beyond
     body = (
         f"{len({row.name for row in rows})} errors ({_half_text(half)}), {len(DESIGNS)} kinds of "
-        f"predictions; {_sets_text([*rows, *calibrated])};\n{settings.resamples} resamples, alpha = {settings.alpha}. Sizes of errors "
+        f"predictions; {_sets_text([*rows, *calibrated])};\n"
+        f"{settings.resamples} resamples, alpha = {settings.alpha}. Sizes of errors "
         "were chosen by what rivals find, on other data sets. Rivals have\ntheir level from simulated null "
         "distributions. A loss is "
         "how much more often a rival rejects than `auto`, on the same data\nsets, in brackets its lower "
