@@ -39,6 +39,8 @@ class Settings:
         Cases after which a change comes, and how many come after it.
     monitor_run_length, monitor_longest
         Mean number of cases until a false alarm that is promised, and after which a stream ends.
+    real_cases, real_resamples
+        Most cases of a data set of real counts, and resamples.
     """
 
     normals: tuple[int, ...] = (1_024, 10_000, 50_000)
@@ -63,6 +65,8 @@ class Settings:
     monitor_after: int = 1_000
     monitor_run_length: float = 500.0
     monitor_longest: int = 3_000
+    real_cases: int = 100_000
+    real_resamples: int = 199
 
 
 FULL = Settings()
@@ -87,4 +91,6 @@ QUICK = Settings(
     monitor_after=150,
     monitor_run_length=100.0,
     monitor_longest=200,
+    real_cases=300,
+    real_resamples=19,
 )
