@@ -240,7 +240,7 @@ def _expectations(plain: Any, name: str) -> str | Lowering:
     check = {
         "nodes": optional(whole(least=4)),
         "tolerance": positive_number,
-        "points": whole(least=4),
+        "points": optional(whole(least=4)),
     }
     return Lowering(**Schema(check)(plain, name))
 
