@@ -33,6 +33,8 @@ class Settings:
         Numbers of cases, and resamples, for the speed of tests that are linear in the number of cases.
     count_cases, count_resamples, count_rounds
         Number of cases, resamples, and rounds for counts beside normals.
+    real_cases, real_resamples
+        Most cases of a data set of real counts, and resamples.
     """
 
     normals: tuple[int, ...] = (1_024, 10_000, 50_000)
@@ -52,6 +54,8 @@ class Settings:
     count_cases: int = 2_000
     count_resamples: int = 199
     count_rounds: int = 2
+    real_cases: int = 100_000
+    real_resamples: int = 199
 
 
 FULL = Settings()
@@ -71,4 +75,6 @@ QUICK = Settings(
     count_cases=300,
     count_resamples=19,
     count_rounds=1,
+    real_cases=300,
+    real_resamples=19,
 )
