@@ -306,6 +306,7 @@ def test_changes_of_every_family(family):
     assert change.onset <= monitor.n_samples
     assert change.topic == "witness" or change.topic in Scores.of(FAMILIES[family][1]).names
     assert repr(change).startswith("Change since about case")
+    assert (change.shift is None) == (family in ("Categorical", "MultivariateNormal", "Quantiles"))
 
 
 # -- updates -------------------------------------------------------------------------------------------
