@@ -5,23 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from wellcal._arrays.checks import whole_number
 from wellcal.hypotests.method import Method, Outcome
+from wellcal.hypotests.parts.part import Evaluated
 from wellcal.hypotests.resampling.components import (
     LOCATIONS,
-    MOMENT_WEIGHTS,
     choose_locations,
     evaluate_components,
     location_component,
-    moment_components,
+    part_component,
     skce_component,
     smallest_outcome,
 )
+from wellcal.hypotests.resampling.more_resamples import MOST_RESAMPLES, with_more_resamples
 from wellcal.hypotests.resampling.resampled import has_terms
 from wellcal.hypotests.resampling.targets import check_resampled
 from wellcal.hypotests.setup import Setup
 
-_PAIRS_WEIGHT = 0.5
-_LOCATIONS_WEIGHT = 0.5
+PAIRS_WEIGHT = 0.5
+LOCATIONS_WEIGHT = 0.5
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,9 @@ class Omnibus(Method):
         part.
     locations
         Number of locations drawn from the predictions, or ``(predictions, targets)``.
+    most_resamples
+        Where the observed targets are beyond all resamples, sums over cases are drawn on until they are not,
+        up to so many; 0 for no more than were asked for.
 
     Notes
     -----
@@ -59,24 +64,28 @@ class Omnibus(Method):
 
     pairs: bool = True
     locations: object = LOCATIONS
+    most_resamples: int = MOST_RESAMPLES
 
     name: ClassVar[str] = "omnibus"
 
     def __post_init__(self) -> None:
+        whole_number(self.most_resamples, "most_resamples", least=0)
         object.__setattr__(self, "linear", not self.pairs)
-
-    def floor_of_one_part(self, n_resamples: int) -> float:
-        """The p-value of an error that is beyond all resamples in one part, the least weighted one, only."""
-        weights = [_PAIRS_WEIGHT] * self.pairs + [_LOCATIONS_WEIGHT, *MOMENT_WEIGHTS.values()]
-        return sum(weights) / min(weights) / (n_resamples + 1.0)
 
     def run(self, setup: Setup) -> Outcome:
         """The exact p-value of the smallest weighted p-value."""
+        found = smallest_outcome(setup, self.evaluate(setup))
+        cheap = part_component(setup)
+        return found if cheap is None else with_more_resamples(setup, cheap, found, self.most_resamples)
+
+    def evaluate(self, setup: Setup) -> list[Evaluated]:
+        """Statistics of all parts, over the observed targets and all resamples of them."""
         check_resampled(setup.predictions)
-        components = moment_components(setup)
+        parts = part_component(setup)
+        components = [] if parts is None else [parts]
         if has_terms(setup.kernel):
             locations = choose_locations(setup, self.locations)
-            components.append(location_component(setup, locations, _LOCATIONS_WEIGHT))
+            components.append(location_component(setup, locations, LOCATIONS_WEIGHT))
         if self.pairs or not components:
-            components.append(skce_component(setup, weight=_PAIRS_WEIGHT))
-        return smallest_outcome(setup, evaluate_components(setup, components))
+            components.append(skce_component(setup, weight=PAIRS_WEIGHT))
+        return evaluate_components(setup, components)
