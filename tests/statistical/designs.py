@@ -192,6 +192,7 @@ CHECKS: dict[str, Line] = {
     "monitor, e-value at a fixed time": Line(3),
     "monitor, fair bets": Line(3),
     "monitor, missed shifts": Line(2, Rate(0.1)),
+    "e-values reach 1 / alpha": Line(5, Rate(0.2)),
     "recalibration, all folds": Line(1, Rate(0.2, 0.34)),
     "recalibration, one fold": Line(1, Rate(0.24, 0.4)),
     "recalibration, missed before": Line(1, Rate(0.1)),
