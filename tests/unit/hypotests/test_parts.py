@@ -233,7 +233,7 @@ def test_each_error_leads_to_its_part() -> None:
     mu, sigma, z = rng.normal(size=n), rng.uniform(0.5, 2.0, n), rng.normal(size=n)
     pred = wc.Normal(mu, sigma)
     errors = {
-        "centre": z + 0.2,
+        "distribution": z + 0.2,
         "spread": 0.85 * z,
         "trend of the centre": z + 0.25 * mu,
         "trend of the spread": z * np.exp(0.2 * np.sign(mu)),

@@ -12,8 +12,7 @@ import pytest
 
 import wellcal as wc
 from wellcal.hypotests import METHODS, Block, Exact, TestResult
-from wellcal.hypotests.methods.omnibus import LOCATIONS_WEIGHT, PAIRS_WEIGHT
-from wellcal.hypotests.parts import scalars
+from wellcal.hypotests.parts.scalars import CONTINUOUS
 from wellcal.kernels import Callable, ExpDistance, Gaussian, Wasserstein
 from wellcal.measures.estimate import Estimate
 
@@ -119,7 +118,7 @@ def test_pvalue_of_the_smallest_pvalue(method: str) -> None:
 
 def test_weights_are_as_documented() -> None:
     weights = run("auto").provenance["weights"]
-    assert weights == {**scalars.WEIGHTS, "locations": LOCATIONS_WEIGHT, "SKCE": PAIRS_WEIGHT}
+    assert weights == CONTINUOUS
     assert set(run("aggregated").provenance["weights"].values()) == {1.0}
 
 
@@ -229,7 +228,7 @@ def test_repr_tells_all_that_matters(method: str) -> None:
     if method == "auto":
         assert "within" in lines["chosen"]
         assert "pearson" in lines["alternatives"]
-        assert all(name in lines["parts"] for name in ("SKCE", "locations", "centre", "spread"))
+        assert all(name in lines["parts"] for name in ("SKCE", "locations", "distribution", "spread"))
     assert "nan" not in text
     assert "object at 0x" not in text
 

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from wellcal._arrays.checks import whole_number
 from wellcal.hypotests.method import Method, Outcome
-from wellcal.hypotests.parts.part import Evaluated
+from wellcal.hypotests.parts.families import parts_of
+from wellcal.hypotests.parts.part import Evaluated, Parts
 from wellcal.hypotests.resampling.components import (
     LOCATIONS,
     choose_locations,
@@ -22,8 +23,8 @@ from wellcal.hypotests.resampling.resampled import has_terms
 from wellcal.hypotests.resampling.targets import check_resampled
 from wellcal.hypotests.setup import Setup
 
-PAIRS_WEIGHT = 0.5
-LOCATIONS_WEIGHT = 0.5
+WITHOUT_PARTS = {"SKCE": 0.5, "locations": 0.5}
+"""Weights where targets are objects, of which there are no sums."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,13 @@ class Omnibus(Method):
 
     The smallest p-value, on the same resamples, of
 
-    - the SKCE (weight 1/2): any dependence of the error on the prediction,
-    - regularised deviations at locations (weight 1/2): fine deviations,
-    - centre (weight 1): targets off the centre of their predictions,
-    - surprise (weight 1): targets less, or more, probable than promised.
+    - the SKCE: any dependence of the error on the prediction,
+    - regularised deviations at locations: fine deviations,
+    - sums over cases, each made for one kind of error. For numbers: distribution of the PIT, spread, tails,
+      trends of centre and spread with the prediction. For vectors: correlations, too. For classes: each
+      class, log probability, slopes against the predicted probability.
+
+    Each p-value is first divided by a weight. The choice looks at the predictions alone.
 
     Parameters
     ----------
@@ -58,8 +62,8 @@ class Omnibus(Method):
     >>> mu = np.linspace(-1.0, 1.0, 100)
     >>> pred = wc.Normal(mu, np.ones(100))
     >>> result = wc.calibration_test(mu + 0.8, pred, method="omnibus", rng=0)
-    >>> min(result.provenance["pvalues"], key=result.provenance["pvalues"].get)
-    'centre'
+    >>> result.provenance["pvalues"]["distribution"], result.provenance["pvalues"]["trend of the centre"]
+    (0.001, 0.932)
     """
 
     pairs: bool = True
@@ -74,18 +78,20 @@ class Omnibus(Method):
 
     def run(self, setup: Setup) -> Outcome:
         """The exact p-value of the smallest weighted p-value."""
-        found = smallest_outcome(setup, self.evaluate(setup))
-        cheap = part_component(setup)
-        return found if cheap is None else with_more_resamples(setup, cheap, found, self.most_resamples)
-
-    def evaluate(self, setup: Setup) -> list[Evaluated]:
-        """Statistics of all parts, over the observed targets and all resamples of them."""
         check_resampled(setup.predictions)
-        parts = part_component(setup)
-        components = [] if parts is None else [parts]
+        parts = parts_of(setup.predictions)
+        found = smallest_outcome(setup, self.evaluate(setup, parts))
+        if parts is None:
+            return found
+        return with_more_resamples(setup, part_component(parts), found, self.most_resamples)
+
+    def evaluate(self, setup: Setup, parts: Parts | None) -> list[Evaluated]:
+        """Statistics of all parts, over the observed targets and all resamples of them."""
+        weights = WITHOUT_PARTS if parts is None else parts.weights
+        components = [] if parts is None else [part_component(parts)]
         if has_terms(setup.kernel):
             locations = choose_locations(setup, self.locations)
-            components.append(location_component(setup, locations, LOCATIONS_WEIGHT))
+            components.append(location_component(setup, locations, weights["locations"]))
         if self.pairs or not components:
-            components.append(skce_component(setup, weight=PAIRS_WEIGHT))
+            components.append(skce_component(setup, weights["SKCE"]))
         return evaluate_components(setup, components)

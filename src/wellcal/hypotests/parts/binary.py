@@ -11,7 +11,15 @@ from wellcal._arrays.namespaces import Array, NDArray, namespace
 from wellcal.hypotests.parts.part import Evaluated, Parts, length, like, standardised
 from wellcal.hypotests.parts.polynomials import legendre
 
-WEIGHTS = {"centre": 1.0, "slope": 1.0, "curve": 0.4, "groups": 0.4, "surprise": 0.6}
+WEIGHTS = {
+    "centre": 0.6,
+    "slope": 1.0,
+    "curve": 0.15,
+    "groups": 0.4,
+    "surprise": 0.3,
+    "SKCE": 0.3,
+    "locations": 0.5,
+}
 """Weights of the parts, chosen on one half of a bank of alternatives: benchmarks/bank."""
 
 GROUPS = 10
@@ -20,6 +28,8 @@ _LEAST_PROBABILITY = 1e-12
 
 class BinaryParts(Parts):
     """Residuals times columns that follow the predicted probability."""
+
+    weights = WEIGHTS
 
     def __init__(self, probability: NDArray) -> None:
         """`probability` of the second class, ``(n,)``."""
@@ -44,16 +54,13 @@ class BinaryParts(Parts):
         """One statistic for each kind of error."""
         z = standardised(sums)
         k = self.smooth.shape[1]
-        yield self._part("centre", length(z[:, :1]))
+        yield self.part("centre", length(z[:, :1]))
         if k > 1:
-            yield self._part("slope", length(z[:, 1:2]))
+            yield self.part("slope", length(z[:, 1:2]))
         if k > 2:
-            yield self._part("curve", length(z[:, 2:k]))
-        yield self._part("groups", length(z[:, k : k + GROUPS]))
-        yield self._part("surprise", length(z[:, -1:]))
-
-    def _part(self, name: str, values: NDArray) -> Evaluated:
-        return Evaluated(name, WEIGHTS[name], values)
+            yield self.part("curve", length(z[:, 2:k]))
+        yield self.part("groups", length(z[:, k : k + GROUPS]))
+        yield self.part("surprise", length(z[:, -1:]))
 
 
 def _orthogonal(columns: list[NDArray], weights: NDArray) -> NDArray:

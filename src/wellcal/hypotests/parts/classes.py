@@ -11,7 +11,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.parts.part import Evaluated, Parts, length, standardised
 from wellcal.hypotests.resampling.smooth_tails import two_sided
 
-WEIGHTS = {"surprise": 1.0, "one class": 1.0, "classes": 0.5, "slopes": 0.7}
+WEIGHTS = {"surprise": 0.8, "one class": 1.0, "classes": 0.2, "slopes": 0.3, "SKCE": 0.8, "locations": 0.05}
 """Weights of the parts, chosen on one half of a bank of alternatives: benchmarks/bank."""
 
 _MOST_CLASSES = 256  # whose covariance matrix is inverted
@@ -20,6 +20,8 @@ _LEAST_PROBABILITY = 1e-12
 
 class ClassParts(Parts):
     """Counts of classes, total log probability, and residuals of each class against its own logit."""
+
+    weights = WEIGHTS
 
     def __init__(self, probabilities: NDArray) -> None:
         self.probabilities = p = probabilities
@@ -49,11 +51,11 @@ class ClassParts(Parts):
         """One statistic for each kind of error."""
         count = self.probabilities.shape[1]
         counts, slopes = sums[:, 1 : 1 + count], sums[:, 1 + count :]
-        yield self._part("surprise", two_sided(sums[:, 0]))
-        yield self._part("one class", self._deviances(counts).max(axis=1))
-        yield self._part("classes", self._together(counts - self.expected))
+        yield self.part("surprise", two_sided(sums[:, 0]))
+        yield self.part("one class", self._deviances(counts).max(axis=1))
+        yield self.part("classes", self._together(counts - self.expected))
         some = self.slope_variances > 1e-9 * max(float(self.slope_variances.max()), 1e-300)
-        yield self._part("slopes", length(slopes[:, some] / np.sqrt(self.slope_variances[some])))
+        yield self.part("slopes", length(slopes[:, some] / np.sqrt(self.slope_variances[some])))
 
     def _deviances(self, counts: NDArray) -> NDArray:
         """Likelihood ratios of the counts of single classes: counts that are too low are bounded."""
@@ -73,6 +75,3 @@ class ClassParts(Parts):
         values, vectors = linalg.eigh(np.diag(self.expected) - p.T @ p)
         keep = values > 1e-9 * max(float(values[-1]), 1e-300)
         return length(residuals @ vectors[:, keep] / np.sqrt(values[keep]))
-
-    def _part(self, name: str, values: NDArray) -> Evaluated:
-        return Evaluated(name, WEIGHTS[name], values)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal.expectations.decompose import targets_are_indices
+from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.hypotests.parts.binary import BinaryParts
 from wellcal.hypotests.parts.centres import centre_and_spread
 from wellcal.hypotests.parts.classes import ClassParts
 from wellcal.hypotests.parts.contrasts import contrasts
 from wellcal.hypotests.parts.part import Parts
-from wellcal.hypotests.parts.scalars import ScalarParts
+from wellcal.hypotests.parts.scalars import CONTINUOUS, COUNTS, ScalarParts
 from wellcal.hypotests.parts.standing import standing_of
 from wellcal.hypotests.parts.surprise import surprise_of
 from wellcal.hypotests.parts.vectors import Standardised, VectorParts, whitening
@@ -31,15 +31,19 @@ def parts_of(predictions: Predictions) -> Parts | None:
         return BinaryParts(probabilities[:, 1]) if probabilities.shape[1] == 2 else ClassParts(probabilities)
     centre, spread = summaries(predictions)
     standing = standing_of(predictions)
-    if standing is not None:
-        return ScalarParts(standing, contrasts(centre, spread))
     if predictions.event_shape == ():
-        return ScalarParts(lambda targets: (targets - centre) / spread, contrasts(centre, spread))
+        weights = COUNTS if _are_counts(predictions) else CONTINUOUS
+        plain = standing or (lambda targets: (targets - centre) / spread)
+        return ScalarParts(plain, contrasts(centre, spread), weights)
     dimension = int(np.prod(predictions.event_shape))
     total = np.sqrt(np.mean(spread**2, axis=1))
     columns = contrasts(centre[:, :_MOST_CENTRES], total)
     standardise = _standardised(predictions, centre, spread)
     return VectorParts(standardise, columns, dimension, surprise_of(predictions))
+
+
+def _are_counts(predictions: Predictions) -> bool:
+    return all(part.target_domain.discrete for part, _ in components_of(predictions))
 
 
 def summaries(predictions: Predictions) -> tuple[NDArray, NDArray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -32,9 +32,18 @@ class Evaluated(NamedTuple):
 class Parts(ABC):
     """Statistics that are made of sums over cases of the targets of a batch of predictions.
 
+    Attributes
+    ----------
+    weights
+        Of the parts by name, and of what stands beside them, "SKCE" and "locations".
+
+    Notes
+    -----
     What the sums are must not depend on observed targets: the same sums of targets drawn from the
     predictions say what is ordinary.
     """
+
+    weights: Mapping[str, float]
 
     @abstractmethod
     def sums(self, targets: Array) -> Array:
@@ -43,6 +52,10 @@ class Parts(ABC):
     @abstractmethod
     def statistics(self, sums: NDArray) -> Iterator[Evaluated]:
         """Statistics of all sets from their sums ``(R + 1, K)``."""
+
+    def part(self, name: str, values: NDArray) -> Evaluated:
+        """A statistic with its weight."""
+        return Evaluated(name, self.weights[name], values)
 
 
 def like(values: NDArray, targets: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -14,26 +14,43 @@ from wellcal.hypotests.parts.part import Evaluated, Parts, length, like, standar
 from wellcal.hypotests.parts.polynomials import HERMITE, LEGENDRE, hermite, legendre
 from wellcal.hypotests.parts.standing import Standing
 
-WEIGHTS = {
-    "centre": 1.0,
-    "spread": 1.0,
-    "shape": 0.6,
-    "tails": 0.4,
-    "distribution": 0.6,
-    "trend of the centre": 0.6,
-    "trend of the spread": 0.6,
-    "curve of the centre": 0.3,
+CONTINUOUS = {
+    "distribution": 1.0,
+    "levels": 0.9,
+    "shape": 0.8,
+    "spread": 0.35,
+    "tails": 0.08,
+    "trend of the centre": 0.35,
+    "trend of the spread": 0.22,
+    "curve of the centre": 0.12,
+    "SKCE": 0.15,
+    "locations": 0.08,
 }
-"""Weights of the parts, chosen on one half of a bank of alternatives: benchmarks/bank."""
+"""Weights of the parts, chosen on one half of a bank of errors: benchmarks/bank."""
 
-_SMOOTH = np.array([1.0, 0.7, 0.4, 0.4, 0.2, 0.2])  # of Legendre polynomials, in "distribution"
+COUNTS = {
+    "distribution": 0.3,
+    "levels": 0.25,
+    "shape": 0.25,
+    "spread": 1.2,
+    "tails": 0.1,
+    "trend of the centre": 0.5,
+    "trend of the spread": 0.15,
+    "curve of the centre": 0.1,
+    "SKCE": 0.15,
+    "locations": 0.1,
+}
+"""The same for counts, of which dispersion is the ordinary error."""
+
+_ANDERSON_DARLING = np.array([1.0 / (j * (j + 1.0)) for j in range(1, LEGENDRE + 1)])
+_LEVELS = np.array([1.0, 0.7, 0.4, 0.4, 0.2, 0.2])
 
 
 class ScalarParts(Parts):
     """Sums of polynomials of normal scores, times columns that follow the predictions."""
 
-    def __init__(self, standing: Standing, columns: Contrasts) -> None:
-        self.standing, self.columns = standing, columns
+    def __init__(self, standing: Standing, columns: Contrasts, weights: Mapping[str, float]) -> None:
+        self.standing, self.columns, self.weights = standing, columns, weights
 
     def sums(self, targets: Array) -> Array:
         """Sums ``(r, (4 + 6) k)`` of Hermite, then Legendre polynomials, each with k columns."""
@@ -53,21 +70,18 @@ class ScalarParts(Parts):
         """One statistic for each kind of error."""
         n, k = self.columns.columns.shape
         z = standardised(sums).reshape(len(sums), HERMITE + LEGENDRE, k)
-        first, second = z[:, 0], z[:, 1]
+        first, second, squares = z[:, 0], z[:, 1], z[:, HERMITE:, 0] ** 2
         trend, bend = self.columns.trend, self.columns.bend
-        yield self._part("centre", length(first[:, :1]))
-        yield self._part("spread", wrong_spread(1.0 + np.sqrt(2.0) * sums[:, k] / n))
-        yield self._part("shape", length(z[:, HERMITE + 2 : HERMITE + 4, 0]))
-        yield self._part("tails", length(z[:, 2:4, 0]))
-        yield self._part("distribution", z[:, HERMITE:, 0] ** 2 @ _SMOOTH)
+        yield self.part("distribution", squares @ _ANDERSON_DARLING)  # its own expansion, cut at degree 6
+        yield self.part("levels", squares @ _LEVELS)
+        yield self.part("shape", squares[:, :4].sum(axis=1))  # Neyman's smooth test
+        yield self.part("spread", wrong_spread(1.0 + np.sqrt(2.0) * sums[:, k] / n))
+        yield self.part("tails", length(z[:, 2:4, 0]))
         if trend:
-            yield self._part("trend of the centre", length(first[:, trend]))
-            yield self._part("trend of the spread", length(second[:, trend]))
+            yield self.part("trend of the centre", length(first[:, trend]))
+            yield self.part("trend of the spread", length(second[:, trend]))
         if bend:
-            yield self._part("curve of the centre", length(first[:, bend]))
-
-    def _part(self, name: str, values: NDArray) -> Evaluated:
-        return Evaluated(name, WEIGHTS[name], values)
+            yield self.part("curve of the centre", length(first[:, bend]))
 
 
 def wrong_spread(squares: NDArray) -> NDArray:

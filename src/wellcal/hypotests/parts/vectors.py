@@ -18,14 +18,16 @@ from wellcal.hypotests.parts.surprise import Surprise
 from wellcal.hypotests.resampling.smooth_tails import two_sided
 
 WEIGHTS = {
-    "centre": 1.0,
-    "surprise": 1.0,
-    "spread": 0.5,
+    "centre": 0.6,
+    "surprise": 0.3,
+    "spread": 0.8,
     "correlation": 1.0,
-    "shape": 0.4,
-    "trend of the centre": 0.5,
-    "trend of the spread": 0.4,
-    "trend of the correlation": 0.4,
+    "shape": 0.08,
+    "trend of the centre": 0.2,
+    "trend of the spread": 0.1,
+    "trend of the correlation": 0.2,
+    "SKCE": 0.15,
+    "locations": 0.08,
 }
 """Weights of the parts, chosen on one half of a bank of alternatives: benchmarks/bank."""
 
@@ -38,6 +40,8 @@ Standardised = Callable[[NDArray], NDArray]
 
 class VectorParts(Parts):
     """Sums of standardised residuals, their squares, products and shape, times columns of the predictions."""
+
+    weights = WEIGHTS
 
     def __init__(
         self, standardise: Standardised, columns: Contrasts, dimension: int, surprise: Surprise | None
@@ -74,20 +78,17 @@ class VectorParts(Parts):
         z = standardised(terms).reshape(len(sums), 2 * d + p, k)
         first, second, products = z[:, :d], z[:, d : 2 * d], z[:, 2 * d :]
         trend = self.columns.trend
-        yield self._part("centre", length(standardised(means)))
-        yield self._part("surprise", two_sided(surprise[:, 0]))
-        yield self._part("spread", length(second[:, :, 0]))
-        yield self._part("shape", length(standardised(shapes)))
+        yield self.part("centre", length(standardised(means)))
+        yield self.part("surprise", two_sided(surprise[:, 0]))
+        yield self.part("spread", length(second[:, :, 0]))
+        yield self.part("shape", length(standardised(shapes)))
         if p:
-            yield self._part("correlation", length(products[:, :, 0]))
+            yield self.part("correlation", length(products[:, :, 0]))
         if trend:
-            yield self._part("trend of the centre", length(_flat(first[:, :, trend])))
-            yield self._part("trend of the spread", length(_flat(second[:, :, trend])))
+            yield self.part("trend of the centre", length(_flat(first[:, :, trend])))
+            yield self.part("trend of the spread", length(_flat(second[:, :, trend])))
         if trend and p:
-            yield self._part("trend of the correlation", length(_flat(products[:, :, trend])))
-
-    def _part(self, name: str, values: NDArray) -> Evaluated:
-        return Evaluated(name, WEIGHTS[name], values)
+            yield self.part("trend of the correlation", length(_flat(products[:, :, trend])))
 
 
 def _flat(z: NDArray) -> NDArray:

@@ -15,8 +15,7 @@ from scipy import linalg
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.method import Outcome
-from wellcal.hypotests.parts.families import parts_of
-from wellcal.hypotests.parts.part import Evaluated
+from wellcal.hypotests.parts.part import Evaluated, Parts
 from wellcal.hypotests.pvalues import Ranks, ranked, smallest_pvalue
 from wellcal.hypotests.resampling.smooth_tails import smallest_of, smooth_pvalues
 from wellcal.hypotests.resampling.statistics import skce_statistic
@@ -108,10 +107,9 @@ def location_component(setup: Setup, locations: Locations, weight: float = 1.0) 
     )
 
 
-def part_component(setup: Setup) -> Component | None:
-    """Sums over cases, each made for one kind of error; None where targets have none."""
-    parts = parts_of(setup.predictions)
-    return None if parts is None else Component(parts.sums, parts.statistics)
+def part_component(parts: Parts) -> Component:
+    """Sums over cases, each made for one kind of error."""
+    return Component(parts.sums, parts.statistics)
 
 
 def choose_locations(setup: Setup, given: object) -> Locations:
