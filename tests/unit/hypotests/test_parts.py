@@ -11,7 +11,7 @@ from scipy import linalg, special, stats
 import wellcal as wc
 from wellcal.hypotests.parts.binary import BinaryParts
 from wellcal.hypotests.parts.classes import ClassParts
-from wellcal.hypotests.parts.contrasts import contrasts
+from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.families import parts_of
 from wellcal.hypotests.parts.polynomials import hermite, legendre
 from wellcal.hypotests.parts.scalars import ScalarParts
@@ -100,18 +100,18 @@ def test_polynomials_are_orthonormal() -> None:
 
 def test_columns_are_orthonormal_and_follow_ranks() -> None:
     centre, spread = RNG.normal(size=50), RNG.uniform(1.0, 2.0, 50)
-    found = contrasts(centre, spread)
+    found = contrasts_of(centre, spread)
     np.testing.assert_allclose(found.columns.T @ found.columns / 50, np.eye(5), atol=1e-10)
     assert (found.trend, found.bend) == ([1, 2], [3, 4])
-    again = contrasts(np.exp(5.0 * centre), spread**3)
+    again = contrasts_of(np.exp(5.0 * centre), spread**3)
     np.testing.assert_allclose(again.columns, found.columns, atol=1e-10)
 
 
 @pytest.mark.parametrize("spread", [np.ones(50), np.arange(50.0)])
 def test_a_spread_that_says_nothing_new_has_no_column(spread: Any) -> None:
-    found = contrasts(np.arange(50.0), spread)
+    found = contrasts_of(np.arange(50.0), spread)
     assert (found.trend, found.bend) == ([1], [2, 3])
-    constant = contrasts(np.zeros(50), np.ones(50))
+    constant = contrasts_of(np.zeros(50), np.ones(50))
     assert constant.columns.shape == (50, 1)
 
 

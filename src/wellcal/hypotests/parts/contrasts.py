@@ -31,7 +31,7 @@ class Contrasts(NamedTuple):
     bend: list[int]
 
 
-def contrasts(centre: NDArray, spread: NDArray) -> Contrasts:
+def contrasts_of(centre: NDArray, spread: NDArray) -> Contrasts:
     """Columns from centres ``(n,)`` or ``(n, d)`` and spreads ``(n,)`` of predictions.
 
     Ranks make them robust: predicted centres may have any distribution. Columns that others explain, such as
@@ -39,7 +39,7 @@ def contrasts(centre: NDArray, spread: NDArray) -> Contrasts:
 
     Examples
     --------
-    >>> found = contrasts(np.arange(5.0), np.ones(5))
+    >>> found = contrasts_of(np.arange(5.0), np.ones(5))
     >>> found.columns.shape, found.trend, found.bend
     ((5, 4), [1], [2, 3])
     """

@@ -11,7 +11,7 @@ from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.hypotests.parts.binary import BinaryParts
 from wellcal.hypotests.parts.centres import centre_and_spread
 from wellcal.hypotests.parts.classes import ClassParts
-from wellcal.hypotests.parts.contrasts import contrasts
+from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.part import Parts
 from wellcal.hypotests.parts.scalars import CONTINUOUS, COUNTS, ScalarParts
 from wellcal.hypotests.parts.standing import standing_of
@@ -33,11 +33,11 @@ def parts_of(predictions: Predictions) -> Parts | None:
     standing = standing_of(predictions)
     if predictions.event_shape == ():
         weights = COUNTS if _are_counts(predictions) else CONTINUOUS
-        plain = standing or (lambda targets: (targets - centre) / spread)
-        return ScalarParts(plain, contrasts(centre, spread), weights)
+        scores = _standardised(predictions, centre, spread) if standing is None else standing
+        return ScalarParts(scores, contrasts_of(centre, spread), weights)
     dimension = int(np.prod(predictions.event_shape))
     total = np.sqrt(np.mean(spread**2, axis=1))
-    columns = contrasts(centre[:, :_MOST_CENTRES], total)
+    columns = contrasts_of(centre[:, :_MOST_CENTRES], total)
     standardise = _standardised(predictions, centre, spread)
     return VectorParts(standardise, columns, dimension, surprise_of(predictions))
 

@@ -13,12 +13,13 @@ from wellcal.hypotests.parts.contrasts import Contrasts
 from wellcal.hypotests.parts.part import Evaluated, Parts, length, like, standardised
 from wellcal.hypotests.parts.polynomials import HERMITE, LEGENDRE, hermite, legendre
 from wellcal.hypotests.parts.standing import Standing
+from wellcal.hypotests.resampling.smooth_tails import smallest_of, smooth_pvalues
 
 CONTINUOUS = {
     "distribution": 1.0,
     "levels": 0.9,
     "shape": 0.8,
-    "spread": 0.35,
+    "spread": 0.6,
     "tails": 0.08,
     "trend of the centre": 0.35,
     "trend of the spread": 0.22,
@@ -43,6 +44,7 @@ COUNTS = {
 """The same for counts, of which dispersion is the ordinary error."""
 
 _ANDERSON_DARLING = np.array([1.0 / (j * (j + 1.0)) for j in range(1, LEGENDRE + 1)])
+_TOO_SMALL = 0.6  # weight of squares that are too small: most models that err are too certain
 _LEVELS = np.array([1.0, 0.7, 0.4, 0.4, 0.2, 0.2])
 
 
@@ -75,7 +77,7 @@ class ScalarParts(Parts):
         yield self.part("distribution", squares @ _ANDERSON_DARLING)  # its own expansion, cut at degree 6
         yield self.part("levels", squares @ _LEVELS)
         yield self.part("shape", squares[:, :4].sum(axis=1))  # Neyman's smooth test
-        yield self.part("spread", wrong_spread(1.0 + np.sqrt(2.0) * sums[:, k] / n))
+        yield self.part("spread", wrong_spread(n + np.sqrt(2.0) * sums[:, k]))
         yield self.part("tails", length(z[:, 2:4, 0]))
         if trend:
             yield self.part("trend of the centre", length(first[:, trend]))
@@ -85,6 +87,5 @@ class ScalarParts(Parts):
 
 
 def wrong_spread(squares: NDArray) -> NDArray:
-    """How far mean squares ``(R + 1,)`` are off, to either side: likelihood ratios of a variance."""
-    ratio = np.maximum(squares / squares.mean(), 1e-300)
-    return ratio - 1.0 - np.log(ratio)
+    """How far sums of squares ``(R + 1,)`` are off: too large, or with less weight too small."""
+    return smallest_of([smooth_pvalues(squares), smooth_pvalues(-squares) / _TOO_SMALL])

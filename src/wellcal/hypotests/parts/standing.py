@@ -69,20 +69,22 @@ def _among_atoms(predictions: Samples) -> Standing:
     """Ranks of targets among atoms: two searches in one sorted list of all rows."""
     values = np.asarray(to_numpy(predictions.values), dtype=np.float64)
     weights = np.broadcast_to(np.asarray(to_numpy(predictions.atom_weights())), values.shape)
-    n, size = values.shape
+    n, size = len(values), int(values.shape[1])
     distinct, codes = np.unique(values, return_inverse=True)
     order = np.argsort(values, axis=1, kind="stable")
-    rows = np.arange(n)[:, None] * np.int64(len(distinct) + 1)
-    keys = (rows + np.take_along_axis(np.reshape(codes, values.shape), order, axis=1) + 1).ravel()
+    cases: NDArray = np.arange(n)
+    start: NDArray = cases * np.int64(len(distinct) + 1)
+    keys: NDArray = (
+        start[:, None] + np.take_along_axis(np.reshape(codes, values.shape), order, axis=1) + 1
+    ).ravel()
     ordered = np.take_along_axis(weights, order, axis=1)
     total = np.concatenate([np.zeros((n, 1)), np.cumsum(ordered, axis=1)], axis=1)
 
     def scores(targets: NDArray) -> NDArray:
         left = np.searchsorted(distinct, targets, side="left")  # distinct values below
         right = np.searchsorted(distinct, targets, side="right")  # and up to the target
-        start, case = rows[:, 0], np.arange(n)
-        below = np.searchsorted(keys, start + left, side="right") - case * size
-        up_to = np.searchsorted(keys, start + right, side="right") - case * size
-        return _score(0.5 * (total[case, below] + total[case, up_to]))
+        below: NDArray = np.searchsorted(keys, start + left, side="right") - cases * size
+        up_to: NDArray = np.searchsorted(keys, start + right, side="right") - cases * size
+        return _score(0.5 * (total[cases, below] + total[cases, up_to]))
 
     return scores

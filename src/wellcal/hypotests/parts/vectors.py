@@ -18,14 +18,14 @@ from wellcal.hypotests.parts.surprise import Surprise
 from wellcal.hypotests.resampling.smooth_tails import two_sided
 
 WEIGHTS = {
-    "centre": 0.6,
-    "surprise": 0.3,
-    "spread": 0.8,
-    "correlation": 1.0,
-    "shape": 0.08,
-    "trend of the centre": 0.2,
-    "trend of the spread": 0.1,
-    "trend of the correlation": 0.2,
+    "centre": 1.0,
+    "surprise": 0.25,
+    "spread": 0.5,
+    "correlation": 0.85,
+    "shape": 0.06,
+    "trend of the centre": 0.15,
+    "trend of the spread": 0.08,
+    "trend of the correlation": 0.15,
     "SKCE": 0.15,
     "locations": 0.08,
 }
@@ -98,7 +98,8 @@ def _flat(z: NDArray) -> NDArray:
 def whitening(loc: Any, chol: Any) -> Standardised:
     """Residuals that the covariance matrices of the predictions make independent."""
     centre = np.asarray(loc)
-    factors = np.asarray(chol)
+    factors: NDArray = np.asarray(chol)
     one = np.eye(factors.shape[-1])
-    inverse = np.stack([linalg.solve_triangular(factor, one, lower=True) for factor in factors])
+    solved: list[NDArray] = [linalg.solve_triangular(factor, one, lower=True) for factor in factors]
+    inverse: NDArray = np.stack(solved)
     return lambda targets: np.einsum("nab,rnb->rna", inverse, targets - centre, optimize=True)
