@@ -20,6 +20,7 @@ from benchmarks import (
     linear_speed,
     measure_studies,
     memory_limits,
+    monitor_studies,
     real_counts,
     recalibration_studies,
     results,
@@ -49,7 +50,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "measures": measure_studies.measures,
     "compare": where_and_when.comparison,
     "witness": where_and_when.groups,
-    "monitor": where_and_when.monitor,
+    "monitor": monitor_studies.monitor,
     "recalibration": recalibration_studies.recalibrated,
 }
 
