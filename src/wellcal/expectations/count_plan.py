@@ -29,6 +29,7 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     widen,
 )
+from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, WeightRows
 from wellcal.expectations.count_basis import CountBasis, representatives_of
 from wellcal.expectations.count_form import CountForm, CountRows
@@ -43,6 +44,7 @@ from wellcal.predictions import Predictions
 from wellcal.predictions.batches import in_numpy
 
 _PAIRS = 64  # features that cost as much as a kernel between two targets
+_DEAR = 1.2  # cost of a feature: it is made from nodes first, whose own kernel a metric has asked for already
 
 Summand: TypeAlias = tuple[float, Gaussian | Delta]
 
@@ -97,20 +99,23 @@ def _memory(batches: Sequence[Predictions]) -> _Memory:
     known = None if single is None else _remembered.get(single)
     if known is None:
         components = [in_numpy(part) for batch in batches for part, _ in components_of(batch)]
-        alone = components[0] if single is not None and len(components) == 1 else None
-        basis: CountBasis | CountSpan | None = None if alone is None else representatives_of(alone)
-        nodes = lattice_of(components) if basis is None else basis.nodes
-        spanned = None
-        if basis is None and alone is not None and nodes is not None:
-            spanned = span_of(alone, nodes, _MOST_REMEMBERED)
-        if spanned is None:
-            known = _Memory(nodes, basis)
-        else:
-            basis, weights = spanned
-            known = _Memory(nodes, basis, {(None, False): weights})
+        # Threads of BLAS would wait, at full speed, for the next of many small products.
+        with one_blas_thread():
+            known = _new_memory(components, alone=single is not None and len(components) == 1)
         if single is not None:
             _remembered[single] = known
     return known
+
+
+def _new_memory(components: Sequence[Predictions], *, alone: bool) -> _Memory:
+    basis = representatives_of(components[0]) if alone else None
+    if basis is not None:
+        return _Memory(basis.nodes, basis)
+    nodes = lattice_of(components)
+    spanned = span_of(components[0], nodes, _MOST_REMEMBERED) if alone and nodes is not None else None
+    return (
+        _Memory(nodes, None) if spanned is None else _Memory(nodes, spanned[0], {(None, False): spanned[1]})
+    )
 
 
 # -- the plan ----------------------------------------------------------------------------------
@@ -203,11 +208,10 @@ class CountPlan:
         found, own = self.image(predictions), self._own_centres()
         if len(own) == len(self.centres):
             return found
-        # Features that are there for targets alone are zero for predictions.
+        # Features that are there for targets alone are zero for predictions, to rounding. So is the next one
+        # of their own, which takes the place: it ends a run, as far from all counts as a feature reaches.
         place = np.minimum(np.searchsorted(own, self.centres), len(own) - 1)
-        inside = (own[place] == self.centres).astype(np.float64)
-        wide = namespace(found).take(found, from_numpy(place, found), axis=1)
-        return wide * widen(from_numpy(inside, found))
+        return namespace(found).take(found, from_numpy(place, found), axis=1)
 
     def _remember(
         self,
@@ -219,7 +223,8 @@ class CountPlan:
             return make(predictions)
         found = self.memory.tables.get(key)
         if found is None:
-            found = make(predictions)
+            with one_blas_thread():
+                found = make(predictions)
             if found.size <= _MOST_REMEMBERED:
                 self.memory.tables[key] = found
         return found
@@ -285,7 +290,8 @@ class CountPlan:
     def gram(self) -> NDArray:
         """The kernel between nodes, or between representatives."""
         if self.kernel not in self.memory.grams:
-            self.memory.grams[self.kernel] = self._gram()
+            with one_blas_thread():
+                self.memory.grams[self.kernel] = self._gram()
         return self.memory.grams[self.kernel]
 
     def _gram(self) -> NDArray:
@@ -307,7 +313,9 @@ class CountPlan:
         """Features of targets; without features, the kernel between targets and nodes: ``(n, ...)``."""
         counts, codes = np.unique(to_numpy(side.values).astype(np.float64), return_inverse=True)
         like = widen(components_of(side.predictions)[0][0].like)
-        return from_numpy(self.at(counts)[codes.reshape(-1)], like)
+        with one_blas_thread():
+            found = self.at(counts)
+        return from_numpy(found[codes.reshape(-1)], like)
 
     def at(self, counts: NDArray) -> NDArray:
         """The same for counts in ascending order, in NumPy."""
@@ -367,6 +375,6 @@ def plan_of_counts(kernel: Kernel, sides: Sequence[Side]) -> CountPlan | None:
         scale = float(summands[0][1].lengthscale)
         if lattice.count / step_of(scale) < 4 * by_nodes:
             centres = centres_of(lattice, scale, [to_numpy(y).astype(np.float64) for y in targets])
-            if len(centres) <= min(by_nodes, by_grid):
+            if _DEAR * len(centres) <= by_nodes and len(centres) <= by_grid:
                 return CountPlan(kernel, tuple(summands), memory, centres)
     return None if by_grid <= by_nodes else CountPlan(kernel, tuple(summands), memory, None)
