@@ -17,6 +17,7 @@ from benchmarks import (
     count_speed,
     estimator_studies,
     hard_settings,
+    interval_studies,
     linear_speed,
     measure_studies,
     memory_limits,
@@ -36,6 +37,8 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "memory": memory_limits.memory,
     "small-calls": small_calls.small_calls,
     "estimators": estimator_studies.estimators,
+    "intervals": interval_studies.intervals,
+    "tolerances": interval_studies.tolerances,
     "type1": calibration_studies.type_one,
     "power": calibration_studies.power,
     "paper-tests": calibration_studies.paper_tests,
@@ -52,6 +55,8 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
 
 STUDIES = (
     "estimators",
+    "intervals",
+    "tolerances",
     "type1",
     "power",
     "paper-tests",

@@ -33,6 +33,10 @@ class Settings:
         Numbers of cases, and resamples, for the speed of tests that are linear in the number of cases.
     count_cases, count_resamples, count_rounds
         Number of cases, resamples, and rounds for counts beside normals.
+    interval_cases, interval_sets, tolerance_sets
+        Numbers of cases, and simulated data sets, for intervals of KCE and tests with a tolerance.
+    plan_sets
+        Simulated data sets that check planned numbers of cases, and smallest errors.
     """
 
     normals: tuple[int, ...] = (1_024, 10_000, 50_000)
@@ -52,6 +56,10 @@ class Settings:
     count_cases: int = 2_000
     count_resamples: int = 199
     count_rounds: int = 2
+    interval_cases: tuple[int, ...] = (30, 100, 300, 1_000)
+    interval_sets: int = 1_000
+    tolerance_sets: int = 500
+    plan_sets: int = 400
 
 
 FULL = Settings()
@@ -71,4 +79,8 @@ QUICK = Settings(
     count_cases=300,
     count_resamples=19,
     count_rounds=1,
+    interval_cases=(30,),
+    interval_sets=10,
+    tolerance_sets=4,
+    plan_sets=6,
 )
