@@ -55,8 +55,6 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
 
 STUDIES = (
     "estimators",
-    "intervals",
-    "tolerances",
     "type1",
     "power",
     "paper-tests",

@@ -35,8 +35,6 @@ class Settings:
         Number of cases, resamples, and rounds for counts beside normals.
     interval_cases, interval_sets, tolerance_sets
         Numbers of cases, and simulated data sets, for intervals of KCE and tests with a tolerance.
-    plan_sets
-        Simulated data sets that check planned numbers of cases, and smallest errors.
     """
 
     normals: tuple[int, ...] = (1_024, 10_000, 50_000)
@@ -57,9 +55,8 @@ class Settings:
     count_resamples: int = 199
     count_rounds: int = 2
     interval_cases: tuple[int, ...] = (30, 100, 300, 1_000)
-    interval_sets: int = 1_000
-    tolerance_sets: int = 500
-    plan_sets: int = 400
+    interval_sets: int = 2_000
+    tolerance_sets: int = 2_000
 
 
 FULL = Settings()
@@ -82,5 +79,4 @@ QUICK = Settings(
     interval_cases=(30,),
     interval_sets=10,
     tolerance_sets=4,
-    plan_sets=6,
 )

@@ -13,6 +13,7 @@ from wellcal._arrays.checks import described, flag, one_of
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.automatic import choose
+from wellcal.hypotests.e_values import evidence_against
 from wellcal.hypotests.method import AUTO, METHODS, Method, Outcome
 from wellcal.hypotests.methods.exact import Statistic
 from wellcal.hypotests.progress import Progress
@@ -286,6 +287,8 @@ def _result(
     method: Method, setup: Setup, outcome: Outcome, reasons: dict[str, Any], keep_null: bool
 ) -> TestResult:
     estimate = setup.estimate if outcome.estimate is None else outcome.estimate
+    evidence = evidence_against(setup.targets, setup.given, setup.groups)
+    no_evidence = {} if evidence.reason is None else {"no e-value": evidence.reason}
     return TestResult(
         statistic=float(outcome.statistic),
         pvalue=float(outcome.pvalue),
@@ -297,8 +300,9 @@ def _result(
         kernel=setup.kernel,
         guarantees=setup.kernel.guarantees(setup.predictions),
         null=outcome.null if keep_null else None,
-        provenance={**reasons, **outcome.provenance, **setup.problem.notes.as_dict()},
+        provenance={**reasons, **outcome.provenance, **setup.problem.notes.as_dict(), **no_evidence},
         pvalue_floor=_floor(method, setup, outcome),
+        log_e_value=evidence.log_e,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast
@@ -20,6 +22,7 @@ from wellcal._arrays.schema import (
     text,
     whole,
 )
+from wellcal.hypotests.e_values import e_value_text
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
 from wellcal.measures.estimate import Estimate, estimate_text
@@ -28,6 +31,7 @@ from wellcal.measures.presentation import (
     Presentable,
     Row,
     at_floor,
+    plain,
     pvalue_phrase,
     pvalue_text,
     within,
@@ -69,6 +73,8 @@ class TestResult(Presentable):
         of resampling: ``1 / (n_resamples + 1)`` for one statistic. The smallest p-value of several statistics
         has a higher one, since each of them has a set of targets that is the first in it: it is the p-value
         that the observed targets would have if the deciding statistic were beyond all resamples.
+    log_e_value
+        Logarithm of `e_value`; NaN where there is none, and ``provenance["no e-value"]`` says why.
 
     Examples
     --------
@@ -97,9 +103,10 @@ class TestResult(Presentable):
     null: NDArray | None = None
     provenance: dict[str, Any] = field(default_factory=lambda: {})
     pvalue_floor: float | None = None
+    log_e_value: float = math.nan
 
-    not_read: ClassVar[tuple[str, ...]] = ("at_floor",)
-    added: ClassVar[Mapping[str, Any]] = {"pvalue_floor": None}
+    not_read: ClassVar[tuple[str, ...]] = ("at_floor", "e_value")
+    added: ClassVar[Mapping[str, Any]] = {"pvalue_floor": None, "log_e_value": math.nan}
 
     @property
     def at_floor(self) -> bool:
@@ -116,11 +123,34 @@ class TestResult(Presentable):
         """How far off the model is, as the size of a simple error: :attr:`wellcal.Estimate.yardstick`."""
         return self.estimate.yardstick
 
+    @property
+    def e_value(self) -> float:
+        """What a bet of one against calibration has become: about 1 or less if the model is calibrated.
+
+        Whatever the method, it has been fixed before the targets were seen, and its expectation under
+        calibration is 1 at most: it reaches ``1 / alpha`` with probability alpha at most. It needs no
+        resamples, has no floor, and e-values of several data sets may be multiplied, also where the next
+        data set was collected because of the last. It may be infinite, where a target was excluded, or
+        larger than any number: `log_e_value` is not.
+
+        Examples
+        --------
+        >>> import numpy as np, wellcal as wc
+        >>> mu = np.linspace(-1.0, 1.0, 50)
+        >>> result = wc.calibration_test(mu + 0.9, wc.Normal(mu, np.ones(50)), rng=0)
+        >>> round(float(np.log10(result.e_value)), 1)
+        7.3
+        """
+        with contextlib.suppress(OverflowError):
+            return math.exp(self.log_e_value)
+        return math.inf
+
     # -- for machines ------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON."""
-        return {"method": self.method, **super().to_dict(), "at_floor": self.at_floor}
+        derived = {"at_floor": self.at_floor, "e_value": plain(self.e_value)}
+        return {"method": self.method, **super().to_dict(), **derived}
 
     @classmethod
     def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
@@ -143,6 +173,7 @@ class TestResult(Presentable):
             "null": optional(numbers()),
             "provenance": described(shown),
             "pvalue_floor": optional(number(least=0.0, most=1.0)),
+            "log_e_value": number(infinite=True, nan=True),
         }
 
     # -- for people --------------------------------------------------------------------------
@@ -161,6 +192,8 @@ class TestResult(Presentable):
             ("estimate", f"{estimate.name} = {estimate_text(estimate)}  ({_estimator_text(estimate)})"),
             ("statistic", f"{self.statistic_label} = {self.statistic:.4g}"),
         ]
+        if not math.isnan(self.log_e_value):
+            rows.insert(1, ("e-value", f"{e_value_text(self.log_e_value)}  (about 1 or less if calibrated)"))
         if self.kernel is not None:
             rows.append(("kernel", repr(self.kernel)))
         if self.guarantees is not None:

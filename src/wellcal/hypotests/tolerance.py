@@ -1,4 +1,4 @@
-"""Tests with a tolerance: is a model further off than that, or surely not?
+"""Tests with a tolerance, of whether a model is further off than that, or surely not.
 
 Both read the interval of KCE (:mod:`wellcal.measures.deviations`) the other way round: the p-value is the
 smallest alpha whose interval of level ``1 - alpha`` excludes the hypothesis.
@@ -46,7 +46,7 @@ def checked_tolerance(tolerance: object) -> float:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ToleranceResult(TestResult):
-    """What a test with a tolerance found: all of a :class:`TestResult`, and
+    """What a test with a tolerance found, beside all that other tests find.
 
     Attributes
     ----------
@@ -58,8 +58,8 @@ class ToleranceResult(TestResult):
     low, high
         Ends of the 95% interval of KCE.
     tolerated
-        The error in spreads, temperature or means that the tolerance amounts to, predicted over true; None where
-        there is no yardstick.
+        The error in spreads, temperature or means that the tolerance amounts to, predicted over true; None
+        where there is no yardstick.
 
     Examples
     --------
@@ -175,11 +175,11 @@ def equivalence_test(
     -----
     The hypothesis is rejected where the upper end of the confidence interval of KCE lies below the tolerance
     (:meth:`wellcal.Estimate.confidence_interval`); the p-value is the smallest alpha at which it does, and
-    at least ``1 / (draws + 1)``. As the interval is, the test is cautious: at the boundary it rejects a
-    calibrated-within model less often than alpha. There is nothing random in it that a seed would change.
+    at least ``1 / (draws + 1)``. As the interval is, the test is cautious: at the boundary it rejects
+    less often than alpha. There is nothing random in it that a seed would change.
 
-    Where cases are so many that the SKCE is estimated over blocks, the p-value is that of its mean over blocks,
-    by a normal approximation.
+    Where cases are so many that the SKCE is estimated over blocks, the p-value is that of its mean over
+    blocks, by a normal approximation.
 
     Examples
     --------
@@ -231,7 +231,11 @@ def run_tolerance_test(
         n_samples=setup.n_samples,
         kernel=setup.kernel,
         guarantees=setup.kernel.guarantees(setup.predictions),
-        provenance={**setup.problem.notes.as_dict(), "interval": interval.method},
+        provenance={
+            **setup.problem.notes.as_dict(),
+            "interval": interval.method,
+            "no e-value": "an e-value speaks against exact calibration, which is not the hypothesis here",
+        },
         pvalue_floor=floor,
         tolerance=delta,
         hypothesis=hypothesis,

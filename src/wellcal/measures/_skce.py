@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -124,10 +124,10 @@ def skce(
         found = _biased(problem, runner) if estimator == "biased" else estimate_unbiased(problem, runner)
     if is_traced(found.value):
         return found
-    if isinstance(targets, np.ndarray):
-        targets = targets.copy()  # the caller may change theirs before an interval is asked for
+    # The caller may change an array of NumPy before an interval is asked for.
+    kept: Any = cast("Any", targets).copy() if isinstance(targets, np.ndarray) else targets
     shares = None if weights is None else check_weights(weights, problem.n, None)
-    return found.with_cases(Cases(targets, predictions, kernel, expectations, shares))
+    return found.with_cases(Cases(kept, predictions, kernel, expectations, shares))
 
 
 def kce(

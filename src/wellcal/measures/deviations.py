@@ -1,8 +1,8 @@
 """How far the estimated mean embedding of deviations may lie from the true one: intervals of KCE and SKCE.
 
 KCE is the norm of mu = E k_P(P, .) (P - d(Y)), its estimate that of the mean over cases. By the triangle
-inequality the two differ by ``||mu_hat - mu||`` at most, whatever KCE is: an interval made of the quantiles of
-that distance holds at zero too, where the estimate is not normal. The distance is drawn in two ways, and
+inequality the two differ by ``||mu_hat - mu||`` at most, whatever KCE is: an interval made of the quantiles
+of that distance holds at zero too, where the estimate is not normal. The distance is drawn in two ways, and
 the larger quantile counts: from normal multipliers of centred deviations, and as the KCE of targets that are
 drawn from the predictions, which is the distance of a calibrated model, exactly.
 """
@@ -10,7 +10,7 @@ drawn from the predictions, which is the distance of a calibrated model, exactly
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -98,10 +98,18 @@ class Cases:
         )
 
     def at_most(self, count: int) -> Cases:
-        """So many of the cases, chosen at random with a fixed seed, in their order."""
+        """So many of the cases, or whole clusters, chosen at random with a fixed seed, in their order."""
         if len(self) <= count:
             return self
-        return self.some(np.sort(np.random.default_rng(_SEED).permutation(len(self))[:count]))
+        rng = np.random.default_rng(_SEED)
+        if self.groups is None:
+            return self.some(np.sort(rng.permutation(len(self))[:count]))
+        order = rng.permutation(int(self.groups.max()) + 1)
+        within = np.cumsum(np.bincount(self.groups)[order]) <= count
+        within[:2] = True  # one cluster says nothing of others
+        positions = np.flatnonzero(np.isin(self.groups, order[within]))
+        groups = np.unique(self.groups[positions], return_inverse=True)[1]
+        return replace(self.some(positions), groups=groups)
 
     def problem(self, targets: NDArray | None = None) -> Problem:
         """All of it prepared, its pairs weighted; or with other targets."""
@@ -208,9 +216,7 @@ def deviations_of(cases: Cases, square: float | None = None, *, biased: bool = F
     if cases.worth <= 1.0 or n < 2:
         what = "clusters" if cases.groups is not None else "cases"
         raise ValueError(f"an interval needs at least 2 {what} that count, found 1")
-    few = cases
-    if cases.groups is None:  # of clusters all cases are taken: a part of a cluster is another cluster
-        few = cases.at_most(_cases_within(MATRIX_BUDGET, _cost(cases), n))
+    few = cases.at_most(_cases_within(MATRIX_BUDGET, _cost(cases), n))
     matrix = _matrix(few.problem())
     shares = _shares(few)
     if len(few) == n or square is None:

@@ -147,17 +147,17 @@ class Estimate(Presentable):
 
         That of KCE, and of the unbiased and biased estimates of SKCE, holds for calibrated models as well as
         for others: ``KCE_hat -+ q`` cut at zero, for SKCE both ends squared, with KCE_hat the root of the
-        biased estimate. q is a quantile of the distance between the estimated mean embedding and the true one:
-        from normal multipliers of the centred h, and at least that of targets drawn from the predictions.
-        It covers more often than `level` away from zero. The law of the distance is estimated from 1,000
-        cases at most, drawn targets are those of some hundred cases, and both are scaled to the number of
-        cases; random numbers have a fixed seed.
+        biased estimate. q is a quantile of the distance between the estimated mean embedding and the true
+        one: from normal multipliers of the centred h, and at least that of targets drawn from the
+        predictions. It covers more often than `level` away from zero. The law of the distance is estimated
+        from 1,000 cases at most, drawn targets are those of some hundred cases, and both are scaled to the
+        number of cases; random numbers have a fixed seed.
 
         All other estimates, SKCE over blocks among them, have the normal interval
         ``value -+ z * standard_error``. That of blocks needs many blocks.
 
-        Where the cases are not known any more, as in an estimate that was stored, it is the one that was asked
-        for before, or else the normal one: `method` of the interval says which.
+        Where the cases are not known any more, as in an estimate that was stored, it is the one that was
+        asked for before, or else the normal one: `method` of the interval says which.
         """
         level = probability(level, "level")
         for known in self.intervals:

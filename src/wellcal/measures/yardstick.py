@@ -1,4 +1,4 @@
-"""A calibration error in units that people know: as far off as a model whose spreads are so much too small."""
+"""A calibration error in units that people know: as far off as a model whose spreads are 20% too small."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class Yardstick(Presentable):
     """How far off a model is, as the size of a simple error that has the same KCE.
 
     A model that is perfect but for its spreads (for classes, its temperature; for counts and positive
-    numbers, its means) has a KCE that grows with the size of that error. The yardstick is the size at which it
-    is the estimated one. It says how large an error is, not of what kind.
+    numbers, its means) has a KCE that grows with the size of that error. The yardstick is the size at which
+    it is the estimated one. It says how large an error is, not of what kind.
 
     Attributes
     ----------

@@ -49,10 +49,10 @@ KINDS = (SPREADS, TEMPERATURE, MEANS, SHIFT)
 Affine: TypeAlias = Callable[[Any, NDArray, float, NDArray], Predictions]
 
 AFFINE: Rules[Affine] = Rules("an affine rule", exact=True)
-"""Functions ``rule(predictions, centre, factor, shift)``: the law of ``centre + factor (Y - centre) + shift``."""
+"""Functions ``rule(predictions, c, factor, shift)``: the law of ``c + factor (Y - c) + shift``."""
 
 SCALED: Rules[Callable[[Any, float], Predictions]] = Rules("a rule for means", exact=True)
-"""Functions ``rule(predictions, factor)``: predictions of the same shape with means that many times larger."""
+"""Functions ``rule(predictions, factor)``: predictions with means that many times larger."""
 
 _DRAWS = 64  # values of each case that stand for a family without a rule
 _VECTORS = 16  # the same of vectors
@@ -194,7 +194,7 @@ def _all(predictions: Predictions, rules: Rules[Any]) -> bool:
     return all(rules.find(type(part)) is not None for part in parts)
 
 
-def _moved(predictions: Any, centre: NDArray, factor: float, shift: NDArray) -> Predictions:
+def _moved(predictions: Predictions, centre: NDArray, factor: float, shift: NDArray) -> Predictions:
     if isinstance(predictions, Mixture):
         parts = tuple(_moved(part, centre, factor, shift) for part in predictions.components)
         return predictions.with_fields(components=parts)
@@ -203,7 +203,7 @@ def _moved(predictions: Any, centre: NDArray, factor: float, shift: NDArray) -> 
     return rule(predictions, centre, factor, shift)
 
 
-def _scaled(predictions: Any, factor: float) -> Predictions:
+def _scaled(predictions: Predictions, factor: float) -> Predictions:
     if isinstance(predictions, Mixture):
         return predictions.with_fields(
             components=tuple(_scaled(part, factor) for part in predictions.components)

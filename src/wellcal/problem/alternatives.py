@@ -7,7 +7,6 @@ simulation.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -73,7 +72,7 @@ class OnAverage:
         return math.sqrt(max(total, 0.0) / (self.n * (self.n - 1.0)))
 
     def likeness(self, alternative: Altered, targets: NDArray) -> float:
-        """How much observed deviations are like those of an alternative: their inner product over its norm."""
+        """How much observed deviations are like those of an alternative: inner product over its norm."""
         alternative = self._comparable(alternative)
         observed = Targets(alternative.index(targets), alternative.predicted)
         sides: list[Side] = [alternative.predicted, alternative.true, observed]
@@ -107,8 +106,10 @@ def _has_closed_form(kernel: Kernel, predictions: Predictions) -> bool:
 def _between(predictions: Predictions, form: Form, a: Rows, b: Rows) -> NDArray:
     """A form between all rows of two batches."""
     n = len(predictions)
-    parts: list[Any] = []
+    chunks = in_chunks(n, n * room_of(form))
     with np.errstate(over="ignore", under="ignore"):
-        for some in in_chunks(n, n * room_of(form)):
-            parts.append(to_numpy(form.tile(predictions.ops, slice_rows(a, some), b)))
-    return np.concatenate(parts)
+        return np.concatenate([_tile(predictions, form, slice_rows(a, some), b) for some in chunks])
+
+
+def _tile(predictions: Predictions, form: Form, a: Rows, b: Rows) -> NDArray:
+    return np.asarray(to_numpy(form.tile(predictions.ops, a, b)))
