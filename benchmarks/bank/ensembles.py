@@ -54,7 +54,7 @@ def _mixture(drawn: Drawn, factor: float, apart: float, rng: Generator) -> Array
 ERRORS: tuple[Error, ...] = (
     Error("ensemble too narrow", "ensembles", CHOOSE, too_narrow, {100: 0.27, 1000: 0.085}),
     Error("ensemble bias", "ensembles", CONFIRM, moved, {100: 0.3, 1000: 0.09}),
-    Error("ensemble slope", "ensembles", CONFIRM, slope, {100: 0.42, 1000: 0.196}),
+    Error("ensemble slope", "ensembles", CONFIRM, slope, {100: 0.36, 1000: 0.115}),
     Error("mixture weights", "mixtures", CHOOSE, wrong_weights, {100: 0.7, 1000: 0.235}),
     Error("mixture gap", "mixtures", CONFIRM, gap, {100: 0.4, 1000: 0.137}),
     Error("quantiles too narrow", "quantiles", CONFIRM, too_narrow, {100: 0.22, 1000: 0.07}),

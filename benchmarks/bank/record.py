@@ -108,6 +108,14 @@ def parts_path_of(folder: Path, name: str, n: int) -> Path:
     return folder / f"{slug(name)}.{n}.parts.npz"
 
 
+def stored_parts(folder: Path, name: str, n: int) -> tuple[list[str], Array]:
+    """Names of parts and their statistics ``(sets, R + 1, parts)``, the observed ones first among R + 1."""
+    found = load(parts_path_of(folder, name, n))
+    if found is None:
+        raise FileNotFoundError(f"{folder} has no parts of {name!r} at n = {n}; run with --parts")
+    return found["names"].tolist(), found["parts"]
+
+
 def record(
     folder: Path,
     name: str,

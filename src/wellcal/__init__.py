@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from wellcal.measures.scores import brier, crps, energy_score
     from wellcal.measures.scores.casewise import mse, nll, pinball_loss
     from wellcal.measures.yardstick import Yardstick
-    from wellcal.monitoring import Monitor, MonitorStatus
+    from wellcal.monitoring import Monitor, MonitorChange, MonitorStatus
     from wellcal.predictions import (
         Bernoulli,
         Beta,
@@ -95,7 +95,7 @@ _HOMES = {
     "measures.scores": ("brier", "crps", "energy_score"),
     "measures.scores.casewise": ("mse", "nll", "pinball_loss"),
     "measures.yardstick": ("Yardstick",),
-    "monitoring": ("Monitor", "MonitorStatus"),
+    "monitoring": ("Monitor", "MonitorChange", "MonitorStatus"),
     "predictions": (
         "Bernoulli",
         "Beta",
@@ -153,6 +153,7 @@ __all__ = [
     "MedianVarianceBins",
     "Mixture",
     "Monitor",
+    "MonitorChange",
     "MonitorStatus",
     "MultivariateNormal",
     "NegativeBinomial",
