@@ -36,6 +36,7 @@ from wellcal.measures.presentation import (
     pvalue_text,
     within,
 )
+from wellcal.measures.yardstick import Yardstick
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,6 +115,11 @@ class TestResult(Presentable):
     def pvalue_statement(self) -> str:
         """The p-value as a phrase: "p = 0.02", or "p <= 0.001, the smallest that 999 resamples can give"."""
         return pvalue_phrase(self.pvalue, self.pvalue_floor, self.provenance.get("n_resamples"))
+
+    @property
+    def yardstick(self) -> Yardstick | None:
+        """How far off the model is, as the size of a simple error: :attr:`wellcal.Estimate.yardstick`."""
+        return self.estimate.yardstick
 
     @property
     def e_value(self) -> float:
