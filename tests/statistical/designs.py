@@ -165,7 +165,8 @@ CHECKS: dict[str, Line] = {
     "exact tests, each family": Line(30, Rate(0.2, 0.39)),
     "exact tests, all families": Line(5, Rate(0.05, 0.088)),
     "exact tests are not cautious": Line(5, Rate(0.56, 0.75)),
-    "cme of few effective cases, each": Line(6, Rate(0.2)),
+    "cme of few effective cases, each": Line(3, Rate(0.2)),
+    "cme of few effective cases, with ties": Line(2, Rate(0.05, 0.088)),
     "cme of few effective cases, all": Line(1, Rate(0.05, 0.088)),
     # The largest rate of misses that is wanted, and twice that or half the way to none found.
     "power of auto: uncalibrated, d = 1": Line(1, Rate(0.03)),

@@ -169,9 +169,7 @@ def calibration_test(
     setup = replace(setup, linear=chosen.linear)
     _check_enough(chosen, setup)
     _warn_of_few_resamples(chosen, setup.n_resamples)
-    result = _result(chosen, setup, chosen.run(setup), reasons, keep_null)
-    _warn_of_high_floor(result)
-    return result
+    return _result(chosen, setup, chosen.run(setup), reasons, keep_null)
 
 
 # -- the method and its options --------------------------------------------------------------
@@ -237,28 +235,12 @@ def _split_kernels(kernel: object) -> tuple[Kernel | None, tuple[Kernel, ...] | 
 def _warn_of_few_resamples(method: Method, count: int) -> None:
     if not method.resamples:
         return
-    least, alone = 1.0 / (count + 1.0), method.floor_of_one_part(count)
+    least = 1.0 / (count + 1.0)
     out_of_reach = [alpha for alpha in _ERROR_RATES if least > alpha]
     if out_of_reach:
         advise(
             f"with n_resamples={count} no p-value is below {least:.2g}: the test cannot "
             f"reject at alpha = {' or '.join(map(str, out_of_reach))}; take n_resamples=999"
-        )
-    if least <= max(_ERROR_RATES) < alone:
-        advise(
-            f"with n_resamples={count} an error that only one part of method={method.name!r} sees may have a "
-            f"p-value of {min(alone, 1.0):.2g}, however large it is, and not be found at "
-            f"alpha = {max(_ERROR_RATES)}; take n_resamples=999"
-        )
-
-
-def _warn_of_high_floor(result: TestResult) -> None:
-    """The smallest p-value of several statistics stops above that of one: say so where it decides."""
-    floor, count, alpha = result.pvalue_floor, result.provenance.get("n_resamples"), max(_ERROR_RATES)
-    if floor is not None and count is not None and result.at_floor and 1.0 / (count + 1.0) <= alpha < floor:
-        advise(
-            f"p = {floor:.3g} is the smallest that {count:,} resamples can give here: a part of the test is "
-            f"beyond all of them, and yet it cannot reject at alpha = {alpha}; take n_resamples=999 or more"
         )
 
 

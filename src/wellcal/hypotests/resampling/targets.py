@@ -75,15 +75,19 @@ def target_sets(setup: Setup) -> Iterator[NDArray]:
 
 
 def _sets(setup: Setup) -> Iterator[NDArray]:
+    drawn = drawn_sets(setup, setup.n_resamples)
+    yield np.concatenate([setup.targets[None], next(drawn)])
+    yield from drawn
+
+
+def drawn_sets(setup: Setup, count: int) -> Iterator[NDArray]:
+    """So many sets of targets drawn from the predictions, up to a hundred at a time."""
     size = min(_MOST_SETS, rows_within(setup.targets.size))
-    left, first = setup.n_resamples, True
-    setup.progress("resamples", 0, setup.n_resamples)
-    while left > 0 or first:
-        count = min(left, size)
-        drawn = draw_targets(setup.predictions, setup.rng, count, setup.targets)
-        yield np.concatenate([setup.targets[None], drawn]) if first else drawn
-        left, first = left - count, False
-        setup.progress("resamples", setup.n_resamples - left, setup.n_resamples)
+    setup.progress("resamples", 0, count)
+    for start in range(0, count, size):
+        drawn = min(size, count - start)
+        yield draw_targets(setup.predictions, setup.rng, drawn, setup.targets)
+        setup.progress("resamples", start + drawn, count)
 
 
 # -- a user's own statistic ------------------------------------------------------------------
