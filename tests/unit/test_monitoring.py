@@ -288,6 +288,16 @@ def test_change_says_since_when_how_much_and_where():
     monitor.restart()
     assert monitor.update(pred[:3].sample(8), pred[:3]).alarm_at is None
     assert monitor.n_samples == 803
+    again = monitor.update(mu[:60] + 2.0, pred[:60])
+    assert 803 < again.onset_interval[0] <= again.onset < again.alarm_at
+    assert Monitor.from_dict(json.loads(json.dumps(monitor.to_dict()))).status == again
+
+
+def test_changes_that_are_older_than_memory_are_told_from_what_is_left():
+    monitor = small(memory=30)
+    monitor.update(Y + 1.0, PRED)
+    assert monitor.status.onset < 30
+    assert monitor.change(rng=0, n_resamples=19).n_samples == 30
 
 
 def test_change_to_targets_that_are_all_alike():
