@@ -289,7 +289,7 @@ def test_change_says_since_when_how_much_and_where():
     assert monitor.update(pred[:3].sample(8), pred[:3]).alarm_at is None
     assert monitor.n_samples == 803
     again = monitor.update(mu[:60] + 2.0, pred[:60])
-    assert 803 < again.onset_interval[0] <= again.onset < again.alarm_at
+    assert 800 < again.onset_interval[0] <= 804 <= again.onset_interval[1] < again.alarm_at
     assert Monitor.from_dict(json.loads(json.dumps(monitor.to_dict()))).status == again
 
 
