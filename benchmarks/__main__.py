@@ -42,6 +42,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "estimators": estimator_studies.estimators,
     "intervals": interval_studies.intervals,
     "tolerances": interval_studies.tolerances,
+    "smallest-errors": interval_studies.smallest_errors,
     "type1": calibration_studies.type_one,
     "power": calibration_studies.power,
     "paper-tests": calibration_studies.paper_tests,
