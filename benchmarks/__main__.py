@@ -20,6 +20,7 @@ from benchmarks import (
     linear_speed,
     measure_studies,
     memory_limits,
+    planted_groups,
     recalibration_studies,
     results,
     skce_speed,
@@ -46,6 +47,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "measures": measure_studies.measures,
     "compare": where_and_when.comparison,
     "witness": where_and_when.groups,
+    "planted-groups": planted_groups.planted_groups,
     "monitor": where_and_when.monitor,
     "recalibration": recalibration_studies.recalibrated,
 }
@@ -59,6 +61,7 @@ STUDIES = (
     "measures",
     "compare",
     "witness",
+    "planted-groups",
     "monitor",
     "recalibration",
 )

@@ -53,9 +53,7 @@ def evidence_against(targets: NDArray, predictions: Predictions, clusters: NDArr
     """
     n = len(predictions)
     if clusters is not None and len(np.unique(clusters)) < n:
-        return Evidence(
-            math.nan, "cases of one cluster depend on each other: bets on them do not multiply"
-        )
+        return Evidence(math.nan, "cases of one cluster depend on each other: bets on them do not multiply")
     reason = why_no_bets(targets, predictions)
     if reason is not None:
         return Evidence(math.nan, reason)
