@@ -38,6 +38,8 @@ class _Block:
         In which direction, and where.
     membership
         Weights of cases in cells, ``(n, C)``.
+    alike
+        The same where all cases weigh one.
     kept
         Groups of the grid with enough cases in them, by pieces of the grid, then by their rivals.
     rivals
@@ -49,6 +51,7 @@ class _Block:
     direction: Direction
     grid: Grid
     membership: Any
+    alike: Any
     kept: NDArray
     rivals: NDArray
     cells: slice[int, int]
@@ -80,19 +83,16 @@ class Candidates:
         self.blocks: list[_Block] = []
         everything = Cases("in all cases", np.ones(len(weights), dtype=bool), "all")
         listed = Listed(_distinct([everything, *segments], weights, fewest))
-        made: dict[tuple[int, ...], list[tuple[Grid, Any]]] = {}
+        made: dict[tuple[int, ...], list[tuple[Grid, Any, Any, NDArray]]] = {}
         counted = (weights > 0).astype(np.float64)
         cells = 0
         for direction in directions:
             key = tuple(id(summary.values) for summary in direction.summaries)
             if key not in made:
-                grids = [listed, *grids_of(direction.summaries)]
-                made[key] = [(grid, grid.membership(weights)) for grid in grids]
-            for grid, membership in made[key]:
-                count, yes = (
-                    grid.totals(np.asarray(values @ grid.membership(np.ones(len(weights)))))
-                    for values in (counted, counted * direction.expected)
-                )
+                grids: list[Grid] = [listed, *grids_of(direction.summaries)]
+                made[key] = [_placed(grid, weights, counted) for grid in grids]
+            for grid, membership, alike, count in made[key]:
+                yes = grid.totals(np.asarray((counted * direction.expected) @ alike))
                 # All cases are looked at, however few they are.
                 enough = (count >= fewest - 1e-9) | (grid.kinds == "all")
                 kept = np.flatnonzero(enough & direction.enough(yes, count))
@@ -101,7 +101,9 @@ class Candidates:
                     order = np.lexsort((rivals, grid.piece[kept]))
                     where = slice(cells, cells + grid.size)
                     cells += grid.size
-                    self.blocks.append(_Block(direction, grid, membership, kept[order], rivals[order], where))
+                    self.blocks.append(
+                        _Block(direction, grid, membership, alike, kept[order], rivals[order], where)
+                    )
         self._sets = 0
         self._squares = {id(d): np.zeros(len(weights)) for d in directions if not d.happens}
         sizes = [len(block.kept) for block in self.blocks]
@@ -162,8 +164,18 @@ class Candidates:
             variance = expected * (1.0 - expected)
             if not block.direction.happens:
                 variance = self._squares[id(block.direction)] / max(self._sets, 1)
-            found.append(block.grid.scale(self.weights**2 * variance)[block.kept])
+            cells = np.asarray((self.weights**2 * variance) @ block.alike)
+            found.append(block.grid.scale(cells)[block.kept])
         return found
+
+
+def _placed(grid: Grid, weights: NDArray, counted: NDArray) -> tuple[Grid, Any, Any, NDArray]:
+    """A grid with the weights of cases in its cells, ones in their place, and cases that count in its groups."""
+    ones = np.ones(len(weights))
+    alike = grid.membership(ones)
+    same = bool(np.all(weights == ones))
+    membership = alike if same else grid.membership(weights)
+    return grid, membership, alike, grid.totals(np.asarray(counted @ alike))
 
 
 def _rivals(kinds: NDArray, share: NDArray) -> NDArray:
@@ -257,14 +269,17 @@ class ScanTest:
         chosen: list[int] = []
         while len(chosen) < count and left.any():
             k = _first_largest(self.excess, left)
-            same = left & (self._together(k) >= alike) & (self.pvalues <= self.pvalues[k])
+            together = self._together(k)
+            same = left & (together >= alike) & (self.pvalues <= self.pvalues[k])
             same &= np.sign(self.z) == np.sign(self.z[k])
             same &= candidates.directions == candidates.directions[k]
             same[k] = True
-            k = _first_largest(worth, same)
+            simplest = _first_largest(worth, same)
+            if simplest != k:
+                k, together = simplest, self._together(simplest)
             chosen.append(k)
             # Sums of zeros and ones correlate by simple fractions: rounding must not decide.
-            left &= self._together(k) < alike - 1e-9
+            left &= together < alike - 1e-9
             left[k] = False
         return chosen
 

@@ -22,14 +22,16 @@ from wellcal.witnesses.summaries import Cases, Summary
 from wellcal.witnesses.wording import round_between
 
 LINE = 32
-"""Cells of one summary, between which there are up to 527 intervals."""
+"""Cells of one summary at most, between which there are 527 intervals: one for 8 cases, and no fewer than 8."""
 
 PLANE = 16
-"""Cells of each of two summaries, between which there are up to 18,225 boxes."""
+"""Cells of each of two summaries at most, between which there are 18,225 boxes: one for 4 cases on average,
+and no fewer than 4 by 4."""
 
 MOST_PLANES = 3
 """Pairs of summaries that boxes are made of."""
 
+_DENSE = 65_536  # entries up to which a product with an array of mostly zeros is quicker than a sparse one
 _ROUNDING = 1e-12  # of a difference of sums of squares, relative to the largest
 
 
@@ -149,8 +151,8 @@ class Grid(ABC):
         """How many cuts, or labels, it takes to describe each group, ``(G,)``."""
 
     def scale(self, variances: NDArray) -> NDArray:
-        """Standard deviations of sums over groups, from weighted variances of the cases, ``(n,)``."""
-        squares = self.totals(np.asarray(variances @ self.membership(np.ones(len(variances)))))
+        """Standard deviations of sums over groups, from variances of those over cells, ``(size,)``."""
+        squares = self.totals(variances)
         return np.sqrt(np.where(squares > _ROUNDING * np.max(squares, initial=0.0), squares, 0.0))
 
 
@@ -322,14 +324,20 @@ def _between(size: int, first: int, last: int) -> NDArray:
 
 def _one_hot(cell: NDArray, size: int, weights: NDArray) -> Any:
     n = len(cell)
+    if n * size <= _DENSE:
+        table = np.zeros((n, size))
+        table[np.arange(n), cell] = weights
+        return table
     made: Any = sparse.csr_array((weights, cell, np.arange(n + 1)), shape=(n, size))
     return made
 
 
 def grids_of(summaries: Sequence[Summary]) -> list[Grid]:
     """Lines of all summaries, and planes of some pairs: the first with the others, the last first."""
-    lines = [axis for summary in summaries if (axis := axis_of(summary, LINE)) is not None]
-    coarse = [axis for summary in summaries if (axis := axis_of(summary, PLANE)) is not None]
+    n = len(summaries[0].values) if summaries else 0
+    fine, rough = min(LINE, max(8, n // 8)), min(PLANE, max(4, round(0.5 * n**0.5)))
+    lines = [axis for summary in summaries if (axis := axis_of(summary, fine)) is not None]
+    coarse = [axis for summary in summaries if (axis := axis_of(summary, rough)) is not None]
     partners = [*coarse[-1:], *coarse[1:-1]] if len(coarse) > 1 else []
     pairs = [(coarse[0], other) for other in partners]
     if len(coarse) > 2:
