@@ -84,7 +84,7 @@ def _times(what: str, settings: Settings) -> dict[str, list[float]]:
         n = settings.count_cases if done > 0 else settings.count_cases // 5
         for family, (pred, other) in _families(n, done).items():
             y = pred.sample(rng=done)
-            run = _run(what, y, pred, other, settings.count_resamples)
+            run = run_of(what, y, pred, other, settings.count_resamples)
             started = time.process_time()
             with warnings.catch_warnings(action="ignore"):  # of few resamples, in quick runs
                 run()
@@ -93,7 +93,8 @@ def _times(what: str, settings: Settings) -> dict[str, list[float]]:
     return out
 
 
-def _run(what: str, y: Any, pred: Any, other: Any, resamples: int) -> Callable[[], Any]:
+def run_of(what: str, y: Any, pred: Any, other: Any, resamples: int) -> Callable[[], Any]:
+    """One of the main functions, to be called."""
     runs: dict[str, Callable[[], Any]] = {
         "skce": lambda: wc.skce(y, pred),
         "auto": lambda: wc.calibration_test(y, pred, n_resamples=resamples, rng=0),

@@ -35,6 +35,14 @@ class Settings:
         Simulated data sets for each group that is planted for the witness to find.
     count_cases, count_resamples, count_rounds
         Number of cases, resamples, and rounds for counts beside normals.
+    monitor_steps
+        Cases of a stream for the false alarms of the monitor.
+    monitor_onsets, monitor_after
+        Cases after which a change comes, and how many come after it.
+    monitor_run_length, monitor_longest
+        Mean number of cases until a false alarm that is promised, and after which a stream ends.
+    real_cases, real_resamples
+        Most cases of a data set of real counts, and resamples.
     """
 
     normals: tuple[int, ...] = (1_024, 10_000, 50_000)
@@ -55,6 +63,13 @@ class Settings:
     count_cases: int = 2_000
     count_resamples: int = 199
     count_rounds: int = 2
+    monitor_steps: int = 3_000
+    monitor_onsets: tuple[int, ...] = (0, 500, 2_000)
+    monitor_after: int = 1_000
+    monitor_run_length: float = 500.0
+    monitor_longest: int = 3_000
+    real_cases: int = 100_000
+    real_resamples: int = 199
 
 
 FULL = Settings()
@@ -75,4 +90,11 @@ QUICK = Settings(
     count_cases=300,
     count_resamples=19,
     count_rounds=1,
+    monitor_steps=200,
+    monitor_onsets=(0, 50),
+    monitor_after=150,
+    monitor_run_length=100.0,
+    monitor_longest=200,
+    real_cases=300,
+    real_resamples=19,
 )

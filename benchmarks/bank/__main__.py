@@ -40,7 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.command == "list":
         print("\n".join(run.described(names)))
     elif options.command == "rivals":
-        run.print_rivals(names, options.n, options.sets or FULL.rival_sets, FULL, options.workers)
+        sets = options.sets or FULL.rival_sets
+        run.print_rivals(names, options.n, sets, FULL, folder=options.out, workers=options.workers)
     else:
         run.run(
             options.out,
@@ -53,6 +54,13 @@ def main(arguments: list[str] | None = None) -> int:
             workers=options.workers,
         )
     return 0
+
+
+def _cases(text: str) -> int:
+    known = [n for n, _ in FULL.sets]
+    if not text.isdigit() or (int(text) not in known and int(text) < max(known)):
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(map(str, known))} or more")
+    return int(text)
 
 
 def _add_options(parser: argparse.ArgumentParser, command: str) -> None:
@@ -68,13 +76,15 @@ def _add_options(parser: argparse.ArgumentParser, command: str) -> None:
     if command == "list":
         return
     sizes = [n for n, _ in FULL.sets]
-    parser.add_argument("--n", type=int, nargs="+", choices=sizes, default=sizes, help="numbers of cases")
+    parser.add_argument(
+        "--n", type=_cases, nargs="+", default=sizes, help="numbers of cases: 100, 1000 or more"
+    )
     parser.add_argument("--sets", type=int, help="data sets, where not those of the settings")
     parser.add_argument("--workers", type=int, default=0, help="processes; 0: one for each core")
+    parser.add_argument("--out", type=Path, required=command == "run", help="folder for what is found")
     if command == "run":
-        parser.add_argument("--out", type=Path, required=True, help="folder for what is found")
         parser.add_argument(
-            "--method", default="auto", help='method that is tested; "" for rivals and parts only'
+            "--method", default="auto", help='name, or module:function that makes it; "" for none'
         )
         parser.add_argument(
             "--parts",

@@ -60,11 +60,11 @@ def rate_slope(drawn: Drawn, size: float, rng: Generator) -> Array:
 
 
 ERRORS: tuple[Error, ...] = (
-    Error("under-dispersed counts", "Poisson", CHOOSE, under_dispersed, {100: 0.3, 1000: 0.1}),
-    Error("over-dispersed counts", "Poisson", CONFIRM, over_dispersed, {100: 0.1, 1000: 0.03}),
+    Error("under-dispersed counts", "Poisson", CHOOSE, under_dispersed, {100: 0.3, 1000: 0.11}),
+    Error("over-dispersed counts", "Poisson", CONFIRM, over_dispersed, {100: 0.1, 1000: 0.034}),
     Error("zero inflation", "Poisson", CHOOSE, zero_inflated, {100: 0.08, 1000: 0.025}),
-    Error("rate", "Poisson", CONFIRM, wrong_rate, {100: 0.13, 1000: 0.04}),
-    Error("rate slope", "Poisson", CHOOSE, rate_slope, {100: 0.2, 1000: 0.063}),
-    Error("dispersion too low", "negative binomial", CHOOSE, wrong_dispersion, {100: 0.6, 1000: 0.2}),
-    Error("dispersion too high", "negative binomial", CONFIRM, too_dispersed, {100: 0.6, 1000: 0.2}),
+    Error("rate", "Poisson", CONFIRM, wrong_rate, {100: 0.13, 1000: 0.042}),
+    Error("rate slope", "Poisson", CHOOSE, rate_slope, {100: 0.25, 1000: 0.079}),
+    Error("dispersion too low", "negative binomial", CHOOSE, wrong_dispersion, {100: 0.6, 1000: 0.235}),
+    Error("dispersion too high", "negative binomial", CONFIRM, too_dispersed, {100: 0.9, 1000: 0.28}),
 )

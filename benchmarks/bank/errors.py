@@ -52,7 +52,12 @@ class Error:
         """Names of the tests that suit its predictions."""
         return self.design.rivals
 
+    def size_at(self, n: int) -> float:
+        """Size for `n` cases: for more than the bank has, less by the root of the number of cases."""
+        most = max(self.sizes)
+        return self.sizes[most] * float(np.sqrt(most / n)) if n > most else self.sizes[n]
+
     def draw(self, n: int, rng: np.random.Generator, size: float | None = None) -> tuple[Array, Any]:
         """Targets and predictions; `size` of the error, or the one for `n` cases."""
         drawn = self.design.predict(n, rng)
-        return self.targets(drawn, self.sizes[n] if size is None else size, rng), drawn.pred
+        return self.targets(drawn, self.size_at(n) if size is None else size, rng), drawn.pred

@@ -27,8 +27,10 @@ def _one(for_data: np.random.Generator, for_tests: np.random.Generator, *, name:
     return statistics(y, pred, DESIGNS[name].rivals, for_tests)
 
 
-def stored_null(folder: Path, design: Design, n: int, sets: int, workers: int = 0) -> Array:
-    """The same from a file of `folder`, which is written where there is none."""
+def stored_null(folder: Path | None, design: Design, n: int, sets: int, workers: int = 0) -> Array:
+    """The same from a file of `folder`, which is written where there is none; without a folder not kept."""
+    if folder is None:
+        return null_statistics(design, n, sets, workers)
     path = folder / f"{slug(design.name)}.levels.{n}.npz"
     found = load(path)
     names = list(design.rivals)

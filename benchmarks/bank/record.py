@@ -22,10 +22,6 @@ from benchmarks.studies import simulate
 from wellcal.engines import Tiled
 
 Array = Any
-Parts = Callable[[Any, Any, int, np.random.Generator], Any]
-"""``parts(y, pred, n_resamples, rng)``: statistics by name, each ``(R + 1,)`` with the observed one first, or
-an array ``(R + 1, parts)``. Names may differ from data set to data set."""
-
 NULL = "null: "
 """What the name of a calibrated model begins with, among those of errors."""
 
@@ -45,6 +41,11 @@ def draw(name: str, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
     if name.startswith(NULL):
         return design_of(name).calibrated(n, rng)
     return ALTERNATIVES[name].draw(n, rng)
+
+
+def size_of(name: str, n: int) -> float:
+    """Size of the error, 0 for a calibrated model."""
+    return 0.0 if name.startswith(NULL) else ALTERNATIVES[name].size_at(n)
 
 
 # -- one data set ----------------------------------------------------------------------------
@@ -67,7 +68,7 @@ def one_set(
     with warnings.catch_warnings(action="ignore"):  # of few resamples
         if method:
             result = wc.calibration_test(
-                y, pred, method=method, n_resamples=resamples, rng=for_auto, engine=_ONE_THREAD
+                y, pred, method=method_of(method), n_resamples=resamples, rng=for_auto, engine=_ONE_THREAD
             )
             found["pvalue"] = result.pvalue
             found["part_pvalues"] = dict(result.provenance.get("pvalues", {}))
@@ -76,14 +77,20 @@ def one_set(
     return found
 
 
+def method_of(name: str) -> Any:
+    """A method by its name, or by the address ``module:function`` of what makes it."""
+    return resolve(name)() if ":" in name else name
+
+
 @cache
-def resolve(address: str) -> Parts:
-    """The function of an address ``module:name``."""
+def resolve(address: str) -> Callable[..., Any]:
+    """The function of an address ``module:function``."""
     module, _, name = address.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
 def _named(found: Any) -> dict[str, Array]:
+    """Statistics of parts by name, each ``(R + 1,)`` with the observed one first; or columns of an array."""
     if isinstance(found, Mapping):
         return {str(name): np.asarray(values, dtype=np.float32) for name, values in found.items()}
     columns = np.asarray(found, dtype=np.float32)
@@ -99,6 +106,14 @@ def path_of(folder: Path, name: str, n: int) -> Path:
 
 def parts_path_of(folder: Path, name: str, n: int) -> Path:
     return folder / f"{slug(name)}.{n}.parts.npz"
+
+
+def stored_parts(folder: Path, name: str, n: int) -> tuple[list[str], Array]:
+    """Names of parts and their statistics ``(sets, R + 1, parts)``, the observed ones first among R + 1."""
+    found = load(parts_path_of(folder, name, n))
+    if found is None:
+        raise FileNotFoundError(f"{folder} has no parts of {name!r} at n = {n}; run with --parts")
+    return found["names"].tolist(), found["parts"]
 
 
 def record(
@@ -123,10 +138,11 @@ def record(
     arrays: dict[str, Any] = {
         "name": np.array(name),
         "n": np.array(n),
+        "size": np.array(size_of(name, n)),
         "method": np.array(method),
         "resamples": np.array(settings.resamples),
         "rival_names": np.array(design.rivals),
-        "rival_statistics": observed,
+        "rival_statistics": observed.astype(np.float32),
         "rival_pvalues": pvalues(observed, null),
     }
     if method:
@@ -145,11 +161,13 @@ def record(
 def _is_there(
     folder: Path, name: str, n: int, sets: int, settings: Settings, method: str, parts: str | None
 ) -> bool:
-    """Whether so many data sets, run in the same way, are stored."""
+    """Whether so many data sets, run in the same way, are stored; changes of the library are not seen."""
     found = load(path_of(folder, name, n))
     if found is None or len(found["rival_statistics"]) < sets:
         return False
-    if str(found["method"]) != method or int(found["resamples"]) != settings.resamples:
+    if float(found["size"]) != size_of(name, n) or int(found["resamples"]) != settings.resamples:
+        return False
+    if str(found["method"]) != method or found["rival_names"].tolist() != list(design_of(name).rivals):
         return False
     if parts is None:
         return True

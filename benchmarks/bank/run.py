@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.bank.alternatives import ALTERNATIVES, of_half
-from benchmarks.bank.levels import null_statistics, pvalues
+from benchmarks.bank.levels import pvalues, stored_null
 from benchmarks.bank.record import NULL, design_of, names_of_nulls, record
-from benchmarks.bank.rivals import RIVALS, statistics
+from benchmarks.bank.rivals import statistics
 from benchmarks.bank.settings import Settings
 from benchmarks.results import table
 from benchmarks.studies import simulate
@@ -55,10 +55,19 @@ def run(
     """Store what is found for each name and number of cases."""
     planned = dict(settings.sets)
     for n in sizes:
+        if sets is None and n not in planned:
+            raise SystemExit(f"how many data sets of {n:,} cases? --sets says it")
         for name in names:
             started = time.perf_counter()
             done = record(
-                folder, name, n, sets or planned[n], settings, method=method, parts=parts, workers=workers
+                folder,
+                name,
+                n,
+                planned[n] if sets is None else sets,
+                settings,
+                method=method,
+                parts=parts,
+                workers=workers,
             )
             seconds = time.perf_counter() - started
             print(
@@ -86,23 +95,27 @@ def _one(for_data: Any, for_tests: Any, *, name: str, n: int, size: float | None
     return statistics(y, pred, ALTERNATIVES[name].rivals, for_tests)
 
 
-def print_rivals(names: list[str], sizes: list[int], sets: int, settings: Settings, workers: int = 0) -> None:
-    """A table of the power of rivals, row by row."""
+def print_rivals(
+    names: list[str],
+    sizes: list[int],
+    sets: int,
+    settings: Settings,
+    *,
+    folder: Path | None = None,
+    workers: int = 0,
+) -> None:
+    """A table of the power of rivals; their null distributions are kept in `folder`, where one is given."""
     for n in sizes:
         nulls: dict[str, Any] = {}
         rows: list[tuple[str, ...]] = []
         for name in names:
             error = ALTERNATIVES[name]
             if error.family not in nulls:
-                nulls[error.family] = null_statistics(error.design, n, settings.null_sets, workers)
+                nulls[error.family] = stored_null(folder, error.design, n, settings.null_sets, workers)
             found = rival_powers(name, n, None, sets, nulls[error.family], settings, workers)
             best = max(found.values())
             told = ", ".join(f"{rival} {power:.2f}" for rival, power in found.items())
             inside = "" if settings.least <= best <= settings.most else "outside"
-            rows.append((name, f"{error.sizes[n]:g}", f"{best:.2f}", inside, told))
+            rows.append((name, f"{error.size_at(n):g}", f"{best:.2f}", inside, told))
         print(f"n = {n}, {sets} data sets\n")
         print(table(("error", "size", "best", "", "rivals"), rows), flush=True)
-
-
-def directed(rival: str) -> bool:
-    return RIVALS[rival].directed

@@ -70,6 +70,10 @@ class Seen:
         return _standard_ranks(np.asarray(self.pred.variance())).ravel()
 
     def _centre(self) -> Array:
+        if isinstance(self.pred, wc.Samples):
+            # Given the draws alone a target is not uniform among them: where their mean is high by chance it
+            # is rather below. Given draws and target together, which are exchangeable, it is.
+            return np.mean(np.concatenate([self.pred.values, self.y[:, None]], axis=1), axis=1)
         if isinstance(self.pred, wc.StudentT):
             return self.pred.loc
         if isinstance(self.pred, wc.Quantiles):

@@ -15,8 +15,8 @@ from wellcal._arrays.files import write_whole
 def slug(name: str) -> str:
     """A name for files: letters, digits and dashes.
 
-    >>> slug("bias in |mean|"), slug("t_3"), slug("sd .82")
-    ('bias-in-mean', 't-3', 'sd-82')
+    >>> slug("bias in abs(mean)"), slug("t_3"), slug("sd .82")
+    ('bias-in-abs-mean', 't-3', 'sd-82')
     """
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 

@@ -77,8 +77,9 @@ def allowed(rival: str, settings: Settings) -> float:
 def read(folder: Path, names: Iterable[str], settings: Settings = FULL) -> list[Row]:
     """What is stored of these errors, smaller numbers of cases first."""
     rows: list[Row] = []
+    listed = list(names)
     for n, _ in settings.sets:
-        for name in names:
+        for name in listed:
             found = load(path_of(folder, name, n))
             if found is None or "pvalues" not in found:
                 continue
@@ -202,11 +203,11 @@ def section(folder: Path, half: str, settings: Settings = FULL) -> Section:
     failures = [failure for row in rows for failure in row.failures(settings)]
     averages, behind = average_table(rows, settings)
     type_one, beyond = type_one_table(calibrated, settings)
-    sets = ", ".join(f"{count:,} data sets at n = {n:,}" for n, count in settings.sets)
     failures += behind + beyond
     body = (
         f"{len({row.name for row in rows})} errors ({_half_text(half)}), {len(DESIGNS)} kinds of "
-        f"predictions; {sets};\n{settings.resamples} resamples, alpha = {settings.alpha}. Sizes of errors "
+        f"predictions; {_sets_text([*rows, *calibrated])};\n"
+        f"{settings.resamples} resamples, alpha = {settings.alpha}. Sizes of errors "
         "were chosen by what rivals find, on other data sets. Rivals have\ntheir level from simulated null "
         "distributions. A loss is "
         "how much more often a rival rejects than `auto`, on the same data\nsets, in brackets its lower "
@@ -219,6 +220,29 @@ def section(folder: Path, half: str, settings: Settings = FULL) -> Section:
         f"{_verdict(failures)}\n\n{environment.describe(None)}"
     )
     return Section(NAME, "A bank of errors, beside tests that specialists choose", body, tuple(failures))
+
+
+def _sets_text(rows: list[Row]) -> str:
+    """How many data sets there are for each number of cases."""
+    found: dict[int, set[int]] = {}
+    for row in rows:
+        found.setdefault(row.n, set()).add(row.sets)
+    return ", ".join(
+        f"{' or '.join(f'{sets:,}' for sets in sorted(counts))} data sets at n = {n:,}"
+        for n, counts in found.items()
+    )
+
+
+def missing(folder: Path, half: str, settings: Settings = FULL) -> list[str]:
+    """What the settings want and a folder lacks."""
+    names = [*(error.name for error in of_half(half)), *names_of_nulls()]
+    found = {(row.name, row.n): row.sets for row in read(folder, names, settings)}
+    return [
+        f"{name}, n = {n}: {found.get((name, n), 0)} of {sets} data sets"
+        for n, sets in settings.sets
+        for name in names
+        if found.get((name, n), 0) != sets
+    ]
 
 
 def _half_text(half: str) -> str:
@@ -235,5 +259,7 @@ def main(folder: Path, half: str, write: bool) -> int:
     found = section(folder, half)
     print(f"## {found.title}\n\n{found.body}")
     if write:
+        if lacking := missing(folder, half):
+            raise SystemExit(f"not written, for the run is not complete: {'; '.join(lacking[:5])} ...")
         results.save(found)
     return 1 if found.failures else 0

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from wellcal.measures.quantiles import interval_coverage, pit, quantile_calibration
     from wellcal.measures.scores import brier, crps, energy_score
     from wellcal.measures.scores.casewise import mse, nll, pinball_loss
-    from wellcal.monitoring import Monitor, MonitorStatus
+    from wellcal.monitoring import Monitor, MonitorChange, MonitorStatus
     from wellcal.predictions import (
         Bernoulli,
         Beta,
@@ -93,7 +93,7 @@ _HOMES = {
     "measures.quantiles": ("interval_coverage", "pit", "quantile_calibration"),
     "measures.scores": ("brier", "crps", "energy_score"),
     "measures.scores.casewise": ("mse", "nll", "pinball_loss"),
-    "monitoring": ("Monitor", "MonitorStatus"),
+    "monitoring": ("Monitor", "MonitorChange", "MonitorStatus"),
     "predictions": (
         "Bernoulli",
         "Beta",
@@ -151,6 +151,7 @@ __all__ = [
     "MedianVarianceBins",
     "Mixture",
     "Monitor",
+    "MonitorChange",
     "MonitorStatus",
     "MultivariateNormal",
     "NegativeBinomial",

@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import threadpoolctl  # pyright: ignore[reportMissingTypeStubs]
 from scipy import signal, stats
 
 import wellcal as wc
 from wellcal import kernels as k
-from wellcal.expectations import continuations, count_plan, count_span
+from wellcal.expectations import continuations, count_plan, count_span, lattice
 from wellcal.expectations.continuations import windows
 from wellcal.expectations.count_basis import representatives_of
+from wellcal.expectations.count_panels import gauss_rule, polynomials
 from wellcal.expectations.count_span import CountSpan, span_of
 from wellcal.expectations.decompose import Targets
-from wellcal.expectations.lattice import gauss_rule, lattice_of, polynomials
+from wellcal.expectations.lattice import lattice_of
 from wellcal.problem.problem import prepare
 
 MEANS = np.array([0.0, 0.3, 7.0, 150.0, 1000.0])
@@ -226,7 +228,7 @@ def test_predictions_of_nothing_but_zero() -> None:
     np.testing.assert_array_equal(wc.pairing(k.Gaussian(2.0), nothing, np.zeros(1)), np.ones((2, 1)))
 
 
-def test_a_family_of_ones_own_has_neither_nodes_between_counts_nor_representatives() -> None:
+def test_a_family_of_ones_own_has_neither_nodesbetween_counts_nor_representatives() -> None:
     class Doubled(wc.Poisson):
         def log_prob(self, y: Any) -> Any:
             return 2.0 * super().log_prob(y)
@@ -275,3 +277,62 @@ def test_nodes_are_chosen_once(monkeypatch: pytest.MonkeyPatch) -> None:
     P = wc.NegativeBinomial(np.geomspace(1.0, 1e3, 60), np.linspace(0.1, 5.0, 60))
     wc.skce(P.sample(rng=0), P)
     assert len(made) == 1
+
+
+# -- what preparing counts costs ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("dispersion", "low", "high"), [(50.0, 0.5, 1e3), (5.0, 1e-3, 1e4), (1e-3, 2e4, 4e4)]
+)
+def test_a_look_at_some_counts_finds_enough_representatives(
+    dispersion: float, low: float, high: float
+) -> None:
+    P = wc.NegativeBinomial(np.geomspace(low, high, 600), dispersion)
+    basis = representatives_of(P)
+    assert basis is not None
+    some = np.array([0, 3, 151, 299, 431, 598, 599])
+    exact = np.asarray(basis.nodes.lattice.probabilities(P[some]))
+    left = (basis.weights(P[some]) @ basis.probabilities - exact) * basis.nodes.lattice.weights()
+    assert np.abs(left).sum(axis=1).max() <= 5e-13
+
+
+def test_panels_that_are_too_long_are_seen_from_a_few_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    P = wc.NegativeBinomial(
+        np.exp(rng.uniform(np.log(0.5), np.log(1e3), 2000)), np.exp(rng.normal(size=2000))
+    )
+    plain, evaluated = lattice.between_counts, [0]
+
+    def counted(predictions: Any, nodes: np.ndarray) -> np.ndarray:
+        evaluated[0] += len(predictions) * len(nodes)
+        return plain(predictions, nodes)
+
+    monkeypatch.setattr(lattice, "between_counts", counted)
+    found = lattice_of([P])
+    assert found is not None
+    kept = sum(block[1].size for block in found.blocks[0] if block is not None)
+    assert evaluated[0] <= 1.6 * kept
+
+
+def test_blas_has_one_thread_where_counts_are_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its threads would wait for the next small product, at full speed, through all that is between."""
+    seen: list[int] = []
+
+    def looked_at(*arguments: Any) -> Any:
+        found = threadpoolctl.threadpool_info()
+        seen.extend(library["num_threads"] for library in found if library["user_api"] == "blas")
+        return span_of(*arguments)
+
+    monkeypatch.setattr(count_plan, "span_of", looked_at)
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        P = wc.NegativeBinomial(np.geomspace(0.5, 1000.0, 300), np.resize([0.5, 1.0, 2.0], 300))
+        assert count_plan.plan_of_counts(k.Gaussian(3.0), [P]) is not None
+    assert set(seen) == {1}
+
+
+def test_quantiles_of_single_levels_are_remembered_but_not_shared() -> None:
+    P = wc.Poisson(np.array([1.0, 30.0]))
+    first = P.quantile(0.25)
+    first[0] = 99.0
+    np.testing.assert_array_equal(P.quantile(0.25), stats.poisson.ppf(0.25, [1.0, 30.0]))

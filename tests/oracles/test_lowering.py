@@ -17,7 +17,8 @@ from torch.overrides import TorchFunctionMode
 
 import wellcal as wc
 from wellcal import kernels as k
-from wellcal.expectations.gaussian_features import feature_grid
+from wellcal.expectations.gaussian_features import FeatureGrid, around, feature_grid
+from wellcal.expectations.probes import Probe
 from wellcal.predictions import Predictions, family, parameter, positive
 from wellcal.problem.problem import prepare
 
@@ -317,7 +318,8 @@ def test_vector_families(family: str, name: str) -> None:
     y = np.array([draws[0][0], draws[1][1]])
     estimate = wc.skce(y, P, kernel=ONE @ kernel)
     bound = 3.0 * estimate.provenance["expectation_error"] + 1e-9
-    assert "Sobol'" in estimate.provenance["lowered"][0]
+    scheme = "Gauss rules" if family == "Dirichlet" else "Sobol'"
+    assert scheme in estimate.provenance["lowered"][0]
     found = wc.pairing(kernel, P, P)
     at_targets = wc.pairing(kernel, P, y)
     for i, j in itertools.product((0, 1), repeat=2):
@@ -458,6 +460,43 @@ def test_features_reproduce_the_kernel(lengthscale: float, d: int) -> None:
         direct = np.einsum("is,isjt,jt->ij", share, gram, share)
         np.testing.assert_allclose(features @ features.T, direct, rtol=0, atol=1e-12)
     assert left_out < 1e-8
+
+
+def test_atoms_without_features_are_not_visited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a wide prediction most atoms lie where the features of a narrow kernel were left out."""
+    rng = np.random.default_rng(3)
+    x = np.concatenate([rng.normal(size=(4, 300)), rng.uniform(50.0, 1e6, (4, 2700))], axis=1)
+    w = rng.dirichlet(np.ones(3000), 4)
+    cells = around(np.unique(np.rint(x[:, :300] / 0.4)))
+    grid = FeatureGrid(1.0, (0.4 * cells,), (0.0,))
+    visited: list[int] = []
+    plain = FeatureGrid.near
+
+    def counted(self: FeatureGrid, atoms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        visited.append(atoms.size)
+        return plain(self, atoms)
+
+    monkeypatch.setattr(FeatureGrid, "near", counted)
+    found = grid.of_points(x[:, :, None], w)
+    assert sum(visited) < 1300
+    norm = np.sqrt(1.0 / (2.5 * np.sqrt(0.5 * np.pi)))
+    direct = norm * np.einsum("is,isc->ic", w, np.exp(-((x[:, :, None] - 0.4 * cells) ** 2)))
+    np.testing.assert_allclose(found, direct, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("spread", [1.0, 30.0, 1e4, 1e12, 1e17])
+def test_cells_that_features_reach(spread: float) -> None:
+    cells = np.unique(np.rint(spread * np.random.default_rng(0).normal(size=60)))
+    np.testing.assert_array_equal(around(cells), np.unique(cells[:, None] + np.arange(-15, 16)))
+
+
+def test_points_far_from_atoms_see_nothing() -> None:
+    probe = Probe(k.Gaussian(1e-3), np.zeros(1))
+    x, at = np.array([[0.0, 1e-3, 5.0, 1e200]]), np.array([[0.0, 0.03, 0.04, 7.0]])
+    found = probe.expected(np.ones((1, 4)), x, at)
+    direct = np.exp(-0.5 * np.array([0.0, 1.0])).sum(), np.exp(-450.0) + np.exp(-0.5 * 29.0**2)
+    np.testing.assert_allclose(found[0, :2], direct, rtol=1e-12)
+    assert (found[0, 2:] < 1e-250).all()
 
 
 def test_features_of_normals() -> None:

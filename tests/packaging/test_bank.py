@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import optimize, special, stats
 
+import wellcal as wc
 from benchmarks.bank import levels, record, run, store, table
 from benchmarks.bank.alternatives import ALTERNATIVES, of_half
 from benchmarks.bank.errors import CHOOSE, CONFIRM
@@ -76,6 +77,35 @@ def test_intercept_and_slope_are_at_their_maximum() -> None:
     assert intercept_and_slope(y, p) == pytest.approx(2.0 * (minus([0.0, 1.0]) - best), abs=1e-6)
 
 
+class Ends:
+    """A generator whose uniform numbers are all at one end."""
+
+    def __init__(self, end: float) -> None:
+        self.end = end
+
+    def uniform(self, size: int) -> Any:
+        return np.full(size, self.end)
+
+
+def test_the_transform_of_a_discrete_target_covers_its_step() -> None:
+    below, above = np.array([0.0, 0.25]), np.array([0.25, 0.5])
+    cases = {
+        "draws": (np.array([-5.0, 2.5]), wc.Samples(np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]]))),
+        "quantiles": (
+            np.array([-5.0, 2.5]),
+            wc.Quantiles([0.25, 0.5, 0.75], np.array([[1.0, 2.0, 3.0]] * 2) + 1),
+        ),
+    }
+    for y, pred in cases.values():
+        for end, expected in ((0.0, below), (1.0, above)):
+            found = special.ndtr(Seen(y, pred, Ends(end)).scores)  # type: ignore[arg-type]
+            assert found == pytest.approx(expected, abs=1e-12)
+    counts = wc.Poisson(np.array([1.0, 3.0]))
+    for end, less in ((0.0, 1.0), (1.0, 0.0)):
+        found = special.ndtr(Seen([0.0, 2.0], counts, Ends(end)).scores)  # type: ignore[arg-type]
+        assert found == pytest.approx(stats.poisson.cdf([0.0 - less, 2.0 - less], [1.0, 3.0]), abs=1e-12)
+
+
 def test_pvalues_are_ranks_among_the_null() -> None:
     null = np.arange(9.0)[:, None]
     assert levels.pvalues(np.array([[9.0], [8.0], [-1.0]]), null)[:, 0] == pytest.approx([0.1, 0.2, 1.0])
@@ -97,12 +127,12 @@ def test_a_run_is_stored_resumed_and_told(tmp_path: Path, capsys: pytest.Capture
     assert found is not None
     assert found["pvalues"].shape == (5,)
     assert found["rival_pvalues"].shape == (5, len(ALTERNATIVES["shift"].rivals))
-    assert "SKCE" in found["part_names"].tolist()
-    kept = store.load(record.parts_path_of(tmp_path, "shift", 100))
-    assert kept is not None
-    assert kept["names"].tolist() == ["one", "other"]
-    assert kept["parts"].shape == (5, 20, 2)
-    assert kept["parts"].dtype == np.float32
+    assert found["part_pvalues"].shape == (5, len(found["part_names"]))
+    assert found["part_pvalues"].size
+    kept_names, kept = record.stored_parts(tmp_path, "shift", 100)
+    assert kept_names == ["one", "other"]
+    assert kept.shape == (5, 20, 2)
+    assert kept.dtype == np.float32
     capsys.readouterr()
     run.run(tmp_path, names, [100], None, SMALL, parts=address, workers=1)
     assert capsys.readouterr().err.count("there") == len(names)
@@ -111,7 +141,14 @@ def test_a_run_is_stored_resumed_and_told(tmp_path: Path, capsys: pytest.Capture
     assert again is not None
     assert again["rival_statistics"].tolist() == found["rival_statistics"][:3].tolist()
     told = table.section(tmp_path, "all", SMALL)
-    assert all(name in told.body for name in (*NAMES, "calibrated predictions"))
+    assert all(
+        name in told.body for name in (*NAMES, "calibrated predictions", "3 or 5 data sets at n = 100")
+    )
+    assert all("|" not in name for name in (*ALTERNATIVES, *RIVALS)), "they stand in tables"
+    lacking = table.missing(tmp_path, "all", SMALL)
+    assert "shift, n = 100: 3 of 5 data sets" in lacking
+    assert "slope, n = 100: 0 of 5 data sets" in lacking
+    assert not [line for line in lacking if line.startswith(NAMES[1])]
 
 
 def test_losses_are_paired() -> None:

@@ -184,6 +184,7 @@ def drawn(for_data: np.random.Generator, for_tests: np.random.Generator) -> floa
 
 STUDIES_IN_WORDS = re.compile(r"([\d,]+) (?:data sets|streams|estimates)")
 
+
 @pytest.mark.parametrize("name", STUDIES)
 def test_tables_come_from_the_settings_that_are_committed(name: str) -> None:
     """RESULTS.md has a section for each study, with as many data sets as the settings say now."""

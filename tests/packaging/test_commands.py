@@ -21,6 +21,7 @@ COMMANDS = [
     "reproduction",
     "reproduction.compute",
     "benchmarks",
+    "benchmarks.bank",
     "benchmarks.regression",
     "fuzz",
 ]

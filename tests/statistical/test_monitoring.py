@@ -1,6 +1,6 @@
 """Fair bets, false alarms and delays of the monitor, with fixed seeds; `benchmarks` has the long version."""
 
-from itertools import count
+from itertools import count, tee
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ import pytest
 import wellcal as wc
 from wellcal.monitoring.monitor import Monitor
 
-from .designs import check_mean, check_rate
+from .designs import check_mean, check_rate, check_rates
 
 ALPHA = 0.2  # a high rate, at which few streams say more
 STEPS = 500
@@ -57,9 +57,8 @@ def test_false_alarms_over_many_steps(stream):
 
 
 def bets(monitor):
-    """Factors of the e-value after the warmup: each has a mean of one given the past."""
-    history = monitor.history[monitor.warmup - 1 :]
-    assert history[0] == 1.0
+    """Factors of the e-value: each has a mean of one given the past."""
+    history = np.concatenate([[1.0], monitor.history])
     return history[1:] / history[:-1]
 
 
@@ -90,6 +89,42 @@ def test_a_shift_is_found():
 
     check_rate("monitor, missed shifts", missed(1.0, 60))
     check_rate("monitor, missed shifts", missed(0.5, 200))
+
+
+def test_expected_detector_is_the_number_of_cases():
+    """An e-detector less the number of cases is a martingale: that is what its run length rests on."""
+    values = []
+    for r in range(200):
+        rng = np.random.default_rng([25, r])
+        monitor = Monitor(rng=rng, warmup=5, draws=9, run_length=100.0)
+        values.append(monitor.update(*independent(rng, 15)).e_value / 15.0)
+    check_mean("monitor, detector at a fixed time", values, 1.0, find=1.0)
+
+
+LATE = {"shift": (0.8, 1.0), "wide": (0.0, 1.8), "narrow": (0.0, 0.5)}
+"""Mean and spread of the standardised targets after the change."""
+
+
+def test_late_changes_are_found_and_dated():
+    """After 300 cases without fault a change is found within 100, and its onset is in its interval."""
+
+    def outcomes():
+        for r in count():
+            missed, misdated = {}, {}
+            for kind, (mean, spread) in LATE.items():
+                rng = np.random.default_rng([26, r])
+                _, pred = independent(rng, 400)
+                z = rng.normal(size=400)
+                z[300:] = mean + spread * z[300:]
+                status = Monitor(rng=rng, draws=19, memory=60).update(pred.loc + pred.scale * z, pred)
+                missed[kind] = not status.alarm
+                first, last = status.onset_interval or (301, 301)
+                misdated[kind] = not first <= 301 <= last
+            yield missed, misdated
+
+    found, dated = tee(outcomes())
+    check_rates("monitor, missed late changes", list(LATE), (missed for missed, _ in found))
+    check_rates("monitor, missed onsets", list(LATE), (misdated for _, misdated in dated))
 
 
 def test_a_wrong_spread_and_wrong_classes_are_found():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from itertools import product
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,9 +11,14 @@ import torch
 
 import wellcal as wc
 from wellcal.engines import Tiled
+from wellcal.hypotests.resampling.targets import draw_targets
+from wellcal.hypotests.setup import pool_draws
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Joint, Wasserstein
-from wellcal.monitoring.bets import ETAS, log_bets, past_witness
+from wellcal.monitoring.bets import ETAS, log_bets, past_witness, standardised
+from wellcal.monitoring.evidence import Evidence, held_back
+from wellcal.monitoring.experts import Experts
 from wellcal.monitoring.monitor import Monitor
+from wellcal.monitoring.scores import Scores
 from wellcal.predictions.plain import predictions_from_dict, predictions_to_dict
 
 N = 60
@@ -40,6 +46,9 @@ FAMILIES = {
 }
 
 
+NUMERICS = {"engine": Tiled(), "expectations": wc.Lowering(nodes=64)}
+
+
 def small(**options):
     return Monitor(**{"rng": 3, "draws": 9, "warmup": 10, **options})
 
@@ -49,16 +58,17 @@ def small(**options):
 
 def test_witness_of_the_past_by_hand():
     candidates = np.stack([Y[-3:], Y[-3:] + 1.0])
-    found = past_witness(KERNEL, PRED, Y, candidates, memory=20, engine=Tiled())
-    for t, case in enumerate(range(N - 3, N)):
-        past = slice(case - 20, case)
+    found = past_witness(KERNEL, PRED, Y, candidates, windows=(7, 20), engine=Tiled())
+    assert found.shape == (3, 2, 2)
+    for (t, case), (k, window) in product(enumerate(range(N - 3, N)), enumerate((7, 20))):
+        past = slice(case - window, case)
         likeness = np.exp(-np.hypot(MU[past] - MU[case], SIGMA[past] - SIGMA[case]))
         for r in range(2):
             at = candidates[r, t]
             variance = 1.0 + SIGMA[past] ** 2
             mean = np.exp(-0.5 * (MU[past] - at) ** 2 / variance) / np.sqrt(variance)
             expected = np.mean(likeness * (np.exp(-0.5 * (Y[past] - at) ** 2) - mean))
-            assert found[t, r] == pytest.approx(expected, rel=1e-10)
+            assert found[t, k, r] == pytest.approx(expected, rel=1e-10)
 
 
 def test_joint_kernels_take_the_same_way():
@@ -67,10 +77,10 @@ def test_joint_kernels_take_the_same_way():
         return np.exp(-distance) * np.exp(-0.5 * (y[:, None] - z) ** 2)
 
     candidates = np.stack([Y[-3:], Y[-3:] + 1.0])
-    plain = past_witness(KERNEL, PRED, Y, candidates, memory=20, engine=Tiled())
-    options = {"engine": Tiled(), "memory": 20, "expectations": wc.Lowering(nodes=64)}
+    plain = past_witness(KERNEL, PRED, Y, candidates, windows=(7, 20), engine=Tiled())
+    options = {"engine": Tiled(), "windows": (7, 20), "expectations": wc.Lowering(nodes=64)}
     np.testing.assert_allclose(past_witness(Joint(joint), PRED, Y, candidates, **options), plain, rtol=1e-7)
-    doubled = past_witness(2.0 * KERNEL + KERNEL, PRED, Y, candidates, memory=20, engine=Tiled())
+    doubled = past_witness(2.0 * KERNEL + KERNEL, PRED, Y, candidates, windows=(7, 20), engine=Tiled())
     np.testing.assert_allclose(doubled, 3.0 * plain, rtol=1e-12)
 
 
@@ -84,27 +94,200 @@ def test_bets_are_fair():
 def test_bets_by_hand():
     u = np.array([[0.3, -0.1, 0.2, 0.0]])
     standard = (u - u.mean()) / u.std()
+    np.testing.assert_allclose(standardised(u), standard, rtol=1e-13)
     expected = [4.0 * np.exp(eta * standard[0, 0]) / np.exp(eta * standard).sum() for eta in ETAS]
-    np.testing.assert_allclose(np.exp(log_bets(u))[0], expected, rtol=1e-13)
-    np.testing.assert_array_equal(log_bets(np.full((2, 5), 0.7)), 0.0)  # nothing to bet on
-    np.testing.assert_allclose(log_bets(1e9 * u), log_bets(u), rtol=1e-12)
+    np.testing.assert_allclose(np.exp(log_bets(standard))[0], expected, rtol=1e-13)
+    np.testing.assert_array_equal(log_bets(standardised(np.full((2, 5), 0.7))), 0.0)  # nothing to bet on
+    np.testing.assert_allclose(standardised(1e9 * u), standardised(u), rtol=1e-12)
     with pytest.raises(ValueError, match="the witness is not finite"):
-        log_bets(np.array([[np.nan, 1.0]]))
+        standardised(np.array([[np.nan, 1.0]]))
 
 
-def test_evalue_is_the_mean_of_products():
+def test_evalue_by_the_sum_over_all_starts():
+    """The recursion is the sum over experts and starts that the docstring writes down."""
     monitor = small(kernel=KERNEL)
     monitor.update(Y, PRED)
     generator = np.random.default_rng(3)
-    logs = np.zeros(len(ETAS))
+    experts = Experts.of(PRED, 1000)
+    bets = np.empty((N, experts.count))
     for t in range(N):
-        drawn = PRED[t].draw(generator, 9)[:, 0]
-        at = np.concatenate([Y[t : t + 1], drawn])
-        u = past_witness(KERNEL, PRED[: t + 1], Y[: t + 1], at[:, None], memory=1000, engine=Tiled())
-        logs += log_bets(u)[0]
-        assert monitor.history[t] == pytest.approx(np.mean(np.exp(logs)), rel=1e-9)
-    assert monitor.e_value == pytest.approx(np.mean(np.exp(logs)), rel=1e-9)
-    assert monitor.history[0] == 1.0  # the first case has no past
+        at = np.concatenate([Y[t : t + 1], PRED[t].draw(generator, 9)[:, 0]])[:, None]
+        bets[t] = experts.log_bets(KERNEL, PRED[: t + 1], Y[: t + 1], at, **NUMERICS)[0]
+    e = np.exp(bets)
+    for t in (1, 2, 17, N):
+        held = [0.5 * (np.log(2) / np.log(2 + s) + np.log(150) / np.log(150 + s)) for s in range(t + 1)]
+        total = held[t]
+        for s in range(1, t + 1):
+            total += (held[s - 1] - held[s]) * e[s - 1 : t].prod(axis=0).mean()
+        assert monitor.history[t - 1] == pytest.approx(total, rel=1e-9)
+    detector = small(kernel=KERNEL, run_length=50.0)
+    detector.update(Y, PRED)
+    assert detector.e_value == pytest.approx(sum(e[s:].prod(axis=0).mean() for s in range(N)), rel=1e-9)
+    assert detector.status.pvalue is None
+
+
+def test_scores_by_hand():
+    """The place of a target in its prediction, its square, and the log probability."""
+    at = np.stack([Y, Y + 1.0, Y - 2.0])
+    z = ((at - MU) / SIGMA).T
+    found = Scores.of(PRED).at(PRED, PRED[np.repeat(np.arange(N), 3)], at)
+    np.testing.assert_allclose(found[:, 0], z, rtol=1e-7)
+    np.testing.assert_allclose(found[:, 1], (z**2 - 1.0) / np.sqrt(2.0), rtol=1e-7, atol=1e-7)
+    heavy = wc.Laplace(MU, SIGMA)
+    found = Scores.of(heavy).at(heavy, heavy[np.repeat(np.arange(N), 3)], at)
+    np.testing.assert_allclose(found[:, 2], standardised(-np.abs(z)), rtol=1e-9, atol=1e-9)
+    pred = FAMILIES["Categorical"][1]
+    classes = np.array([np.arange(N) % 3, (np.arange(N) + 1) % 3])
+    found = Scores.of(pred).at(pred, pred[np.repeat(np.arange(N), 2)], classes)
+    for c in range(3):
+        np.testing.assert_array_equal(found[:, 1 + c], standardised((c == classes.T) * 1.0))
+
+
+def test_far_and_impossible_targets_have_finite_bets():
+    far = small(kernel=KERNEL)
+    assert far.update([1e6, -1e6], wc.Normal(np.zeros(2), 1e-3 * np.ones(2))).e_value > 1.0
+    never = small()
+    assert never.update([2, 2], wc.Categorical([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]])).e_value > 1.0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_bet_is_fair(family):
+    """Wherever among the candidates the target is, the mean bet of every expert is one: for each family."""
+    y, pred = (part[:13] for part in FAMILIES[family])
+    monitor = small()
+    monitor.update(y[:12], pred[:12])
+    exchanged, targets = family == "draws", pred.check_targets(y)
+    known = pool_draws(targets, pred) if exchanged else pred
+    if exchanged:
+        pool = np.swapaxes(known.values, 0, 1)[:, 12:]
+    else:
+        pool = draw_targets(known[12:], np.random.default_rng(1), 6, targets)
+    experts = Experts.of(known, 1000, exchanged=exchanged)
+    assert experts.count == len(monitor.to_dict()["evidence"]["logs"])
+    wins = []
+    for k in range(len(pool)):
+        at = np.roll(pool, -k, axis=0)
+        seen = np.concatenate([targets[:12], at[0]])
+        wins.append(experts.log_bets(monitor.kernel, known, seen, at, **NUMERICS)[0])
+    np.testing.assert_allclose(np.mean(np.exp(wins), axis=0), 1.0, rtol=1e-9)
+    assert (np.std(wins, axis=0) > 0).mean() > 0.5
+
+
+@pytest.mark.parametrize("pred", [wc.Bernoulli([0.3]), wc.Categorical([[0.2, 0.3, 0.5]]), wc.Poisson([0.4])])
+def test_expected_bets_by_enumeration(pred):
+    """Over all targets and pairs of draws, with their probabilities, every bet is worth one."""
+    if isinstance(pred, wc.Poisson):
+        values = np.arange(7.0)
+        probs = np.exp(pred.log_prob(values[:, None]))[:, 0]
+    else:
+        probs = pred.class_probs()[0]
+        values = np.arange(len(probs))
+    y = pred[[0] * 4].check_targets([0, 1, 1, 0])
+    experts, kernel = Experts.of(pred, 1000), wc.default_kernel(pred[[0] * 4])
+    worth = np.zeros(experts.count)
+    for places in product(range(len(values)), repeat=3):
+        at = values[list(places)].astype(y.dtype)[:, None]
+        bet = experts.log_bets(kernel, pred[[0] * 5], np.concatenate([y, at[0]]), at, **NUMERICS)[0]
+        worth += probs[list(places)].prod() * np.exp(bet)
+    np.testing.assert_allclose(worth, probs.sum() ** 3, rtol=1e-9)
+    assert probs.sum() == pytest.approx(1.0, abs=1e-5)
+
+
+def test_expected_bets_by_quadrature():
+    """The same for a continuous family: a target and one draw, by Gauss-Legendre in their quantiles."""
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    pred, y = wc.Laplace([0.4] * 5, [1.3] * 5), np.array([0.1, 2.0, -1.0, 0.7])
+    places = pred[0].quantile((0.5 + 0.5 * nodes)[:, None])[:, 0]
+    experts, kernel = Experts.of(pred, 1000), wc.default_kernel(pred)
+    worth = np.zeros(experts.count)
+    for i, j in product(range(12), repeat=2):
+        at = places[[i, j]][:, None]
+        bet = experts.log_bets(kernel, pred, np.append(y, at[0]), at, **NUMERICS)[0]
+        worth += 0.25 * weights[i] * weights[j] * np.exp(bet)
+    np.testing.assert_allclose(worth, 1.0, rtol=1e-12)
+
+
+# -- when it began ---------------------------------------------------------------------------------------
+
+
+def test_onset_by_the_sums_of_bets():
+    """The onset is where the sum of the best expert was lowest, and the interval where it was nearly so."""
+    bets = 0.3 * np.random.default_rng(8).normal(size=(400, 3)) + np.array([-0.05, 0.0, -0.05])
+    bets[250:, 0] += 0.2
+    width = np.log(40.0)
+    evidence = Evidence.start(3, detector=False)
+    for start in range(0, 400, 37):  # any parts
+        evidence, _ = evidence.advance(bets[start : start + 37], detector=False)
+    evidence.check(400, 3, detector=False)
+    sums = np.concatenate([np.zeros((1, 3)), np.cumsum(bets, axis=0)])
+    np.testing.assert_allclose(evidence.sums, sums[-1], rtol=1e-12)
+    np.testing.assert_array_equal(evidence.low_at, sums.argmin(axis=0))
+    for k in range(3):
+        near = np.flatnonzero(sums[:, k] <= sums[:, k].min() + width)
+        assert evidence.late[k] == near[-1]
+        wider = np.flatnonzero(sums[:, k] <= sums[:, k].min() + 1.25 * width)
+        assert wider[0] <= evidence.passed[k, -1] <= near[0]
+    best, case, first, last = evidence.onset(np.zeros(3, int))
+    won = sums[-1] - sums  # by those who started then
+    assert (best, case) == (0, evidence.low_at[0] + 1)
+    likely = np.flatnonzero(won.max(axis=1) >= won.max() - width)
+    likelier = np.flatnonzero(won.max(axis=1) >= won.max() - 1.25 * width)
+    assert likelier[0] <= first - 1 <= likely[0]
+    assert last - 1 >= likely[-1]
+    assert first - evidence.onset(np.array([12, 0, 0]))[2] == 12
+
+
+def test_shares_of_all_starts_are_one():
+    shares = np.array([held_back(t) for t in range(10_000)])
+    assert shares[0] == 1.0
+    assert (np.diff(shares) < 0).all()
+    assert held_back(10**15) < 0.1
+
+
+def test_change_says_since_when_how_much_and_where():
+    draw = np.random.default_rng(5)
+    mu = draw.normal(size=400)
+    pred = wc.Normal(mu, np.ones(400))
+    y = draw.normal(mu + np.where(np.arange(400) >= 250, 1.0, 0.0), 1.0)
+    monitor = Monitor(rng=0, draws=19)
+    with pytest.raises(ValueError, match="there was no alarm"):
+        monitor.change()
+    status = monitor.update(y, pred)
+    assert status.onset_interval[0] <= 251 <= status.onset_interval[1]
+    assert "since about case" in repr(status)
+    change = monitor.change(rng=1, n_resamples=99)
+    assert change.n_samples == 400 - change.onset + 1
+    z = (y - mu)[change.onset - 1 :]
+    assert change.shift == pytest.approx(z.mean(), rel=1e-6)
+    assert change.spread == pytest.approx(z.std(), rel=1e-6)
+    assert change.shift_interval[0] < 1.0 < change.shift_interval[1]
+    assert change.findings[0].startswith(f"targets are {z.mean():.2f} predicted standard deviations too high")
+    assert change.witness.groups
+    assert wc.MonitorChange.from_json(change.to_json()) == change
+    # A model that was mended: the change is still told as it was known at the alarm.
+    later = monitor.update(pred.sample(7), pred)
+    assert later.onset == status.onset
+    monitor.restart()
+    assert monitor.update(pred[:3].sample(8), pred[:3]).alarm_at is None
+    assert monitor.n_samples == 803
+
+
+def test_change_to_targets_that_are_all_alike():
+    monitor = small()
+    monitor.update(np.ones(60), wc.Normal(np.zeros(60), np.ones(60)))
+    change = monitor.change(rng=0, n_resamples=19)
+    assert (change.spread, change.spread_interval) == (0.0, (0.0, 0.0))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_changes_of_every_family(family):
+    """A change is described, whatever the family; the threshold is so low that chance reaches it."""
+    monitor = small(alpha=0.99)
+    assert monitor.update(*FAMILIES[family]).alarm
+    change = monitor.change(rng=0, n_resamples=19)
+    assert change.onset <= monitor.n_samples
+    assert change.topic == "witness" or change.topic in Scores.of(FAMILIES[family][1]).names
+    assert repr(change).startswith("Change since about case")
 
 
 # -- updates -------------------------------------------------------------------------------------------
@@ -124,8 +307,9 @@ def test_batches_and_single_cases_agree(family):
     np.testing.assert_allclose(mixed.history, whole.history, rtol=1e-10)
     assert single.kernel == whole.kernel == mixed.kernel
     assert whole.status.alarm_at == single.status.alarm_at
-    assert (whole.history[:10] == 1.0).all()  # no bets before the kernel is chosen
     assert (whole.history[10:] != 1.0).any()
+    # Without a kernel there are bets on what needs no past.
+    assert (whole.history[:10] != 1.0).any() == bool(Scores.of(pred).names)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -155,7 +339,7 @@ def test_other_generators_resume(bits):
 def test_memory_is_bounded_and_recent():
     monitor = small(kernel=KERNEL, memory=12, history=5)
     monitor.update(Y[:20], PRED[:20])
-    before = np.array(monitor.to_dict()["logs"])
+    before = np.array(monitor.to_dict()["evidence"]["sums"])
     monitor.update(Y[20:], PRED[20:])
     state = monitor.to_dict()
     np.testing.assert_array_equal(state["targets"]["values"], Y[-12:])
@@ -165,10 +349,11 @@ def test_memory_is_bounded_and_recent():
     # What is forgotten has no effect: another first case gives the same bets later.
     other = small(kernel=KERNEL, memory=12)
     other.update(np.concatenate([[1.0 - Y[0]], Y[1:20]]), PRED[:20])
-    start = np.array(other.to_dict()["logs"])
+    start = np.array(other.to_dict()["evidence"]["sums"])
     other.update(Y[20:], PRED[20:])
     assert (start != before).all()
-    np.testing.assert_allclose(other.to_dict()["logs"] - start, state["logs"] - before, rtol=1e-9)
+    later = other.to_dict()["evidence"]["sums"] - start
+    np.testing.assert_allclose(later, state["evidence"]["sums"] - before, rtol=1e-8)
 
 
 def test_alarm():
@@ -188,9 +373,10 @@ def test_evidence_without_end_stays_finite_in_its_logarithm(tmp_path):
     monitor = Monitor(kernel=KERNEL, rng=0, draws=9)
     monitor.update(Y[:3], PRED[:3])
     state = monitor.to_dict()
-    state["logs"] = [2000.0] * 4
-    state["largest"] = 2000.0
+    state["evidence"]["logs"] = [2000.0] * len(state["evidence"]["logs"])
+    state["evidence"]["value"] = state["largest"] = 2000.0 + np.log(len(state["evidence"]["logs"]))
     state["alarm_at"] = 3
+    state["onset"] = {"case": 1, "first": 1, "last": 1, "expert": 0}
     huge = Monitor.from_dict(state)
     huge.update(Y[:3], PRED[:3])
     assert huge.e_value == np.inf
@@ -308,6 +494,8 @@ def test_classes_must_stay_the_same():
     ("options", "message"),
     [
         ({"alpha": 0.0}, "alpha must be between 0 and 1, found 0.0"),
+        ({"alpha": 0.1, "run_length": 100}, "give either alpha, for false alarms ever, or run_length"),
+        ({"run_length": 1.0}, "run_length must be more than 1 case, found 1"),
         ({"draws": 0}, "draws must be a whole number of at least 1, found 0"),
         ({"memory": 2.5}, "memory must be a whole number of at least 1, found 2.5"),
         ({"warmup": 30, "memory": 20}, "warmup must be at most memory, 20, found 30"),
@@ -333,7 +521,7 @@ def test_bad_states(tmp_path):
     for text, message in (
         ("{", "is not the state of a monitor"),
         ("[]", "not the state"),
-        ("{}", "format must be 'wellcal monitor 2', found None"),
+        ("{}", "format must be 'wellcal monitor 3', found None"),
     ):
         (tmp_path / "state.json").write_text(text)
         with pytest.raises(ValueError, match=message):
@@ -350,17 +538,22 @@ def test_status_is_shown_and_handed_on():
     assert repr(status).startswith("Monitor: no alarm; e-value ")
     assert "after 5 cases" in repr(status)
     assert json.loads(status.to_json()) == dataclasses.asdict(status)
+    detector = small(kernel=KERNEL, run_length=100.0)
+    assert "at a detector of 100" in repr(detector)
+    assert "p =" not in repr(detector.update(Y[:5], PRED[:5]))
+    resumed = Monitor.from_dict(json.loads(json.dumps(detector.to_dict())))
+    assert resumed.update(Y[5:], PRED[5:]) == detector.update(Y[5:], PRED[5:])
 
 
-def test_old_names_and_old_files_still_work():
+def test_old_names_still_work_and_old_files_say_why_not():
     monitor = small(kernel=KERNEL)
     with pytest.warns(DeprecationWarning, match=r"MonitorStatus\.n_samples"):
         assert monitor.update(Y[:20], PRED[:20]).n_cases == 20
     with pytest.warns(DeprecationWarning, match=r"Monitor\.n_samples"):
         assert monitor.n_cases == 20
-    state = {**monitor.to_dict(), "format": "wellcal monitor 1", "n_cases": 20}
-    del state["n_samples"]
-    assert Monitor.from_dict(state).to_dict() == monitor.to_dict()
+    for earlier in ("wellcal monitor 1", "wellcal monitor 2"):
+        with pytest.raises(ValueError, match="its evidence cannot be continued; start a new monitor"):
+            Monitor.from_dict({**monitor.to_dict(), "format": earlier})
 
 
 # -- predictions as plain values -----------------------------------------------------------------------

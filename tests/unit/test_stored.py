@@ -61,6 +61,7 @@ RESULTS: dict[str, Any] = {
     "quantiles": wc.quantile_calibration(Y, PRED, levels=[0.1, 0.5]),
     "local": wc.local_discrepancy(Y, PRED, PRED[:3]),
     "status": monitor().status,
+    "change": monitor(y=Y + 1.0).change(rng=0, n_resamples=19),
 }
 
 
@@ -289,6 +290,7 @@ STATES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     },
 }
 
+EVIDENCE: dict[str, Any] = STATES["monitor"][0]["evidence"]
 Path_ = tuple[Any, ...]
 DEEP: list[Any] = []
 for _ in range(5000):
@@ -355,7 +357,7 @@ def test_a_state_with_something_wrong_is_refused_by_name_or_works(name: str) -> 
     read(plain)
     refused = 0
     # What is inside of these results is among the others.
-    for what, place, state in spoilt(plain, depth=1 if name in ("comparison", "witness") else 6):
+    for what, place, state in spoilt(plain, depth=1 if name in ("change", "comparison", "witness") else 6):
         try:
             found = read(state)
         except (ValueError, TypeError) as error:
@@ -391,27 +393,37 @@ def test_unknown_and_missing_keys_are_refused(name: str) -> None:
             5,
             "predictions must be those of the last 5 cases, as n_samples and memory say, found 10",
         ),
-        ("logs", [math.nan] * 4, r"logs\[0\] must be a number, found nan"),
-        ("logs", [0.0] * 3, "logs must have 4 entries, found 3"),
+        ("evidence", None, "evidence is missing: there were bets on 30 cases"),
+        ("evidence", EVIDENCE | {"logs": [math.nan] * 3}, r"evidence\.logs\[0\] must be a number, found nan"),
+        ("evidence", EVIDENCE | {"sums": [0.0] * 3}, r"evidence\.sums must have 20 entries"),
+        ("evidence", EVIDENCE | {"passed": [[1] * 4] * 20}, r"evidence\.passed must have 20 rows of 5"),
+        ("evidence", EVIDENCE | {"value": 0.3}, r"evidence\.value must be [\d.]+, as logs say, found 0\.3"),
+        ("evidence", EVIDENCE | {"late": [31] * 20}, "evidence must have passed <= low_at <= late <= cases"),
+        ("started", 40, "started must be at most 30, n_samples, found 40"),
+        ("onset", None, "onset must be given, as alarm_at says"),
+        ("onset", {"case": 31, "first": 1, "last": 31, "expert": 0}, "onset must be a case between 1 and 30"),
+        (
+            "onset",
+            {"case": 3, "first": 1, "last": 9, "expert": 20},
+            r"onset\.expert must be below 20, found 20",
+        ),
+        ("run_length", 100.0, "give either alpha, for false alarms ever, or run_length"),
+        ("alpha", None, "either alpha or run_length must be a number"),
         ("alarm_at", "never", "alarm_at must be a whole number of at least 1, found 'never'"),
         ("alarm_at", 31, "alarm_at must be"),
         ("largest", math.inf, "largest must be a number of at least 0, found inf"),
-        (
-            "largest",
-            1000.0,
-            "alarm_at must be a number of cases up to 30, as largest and alpha say, found None",
-        ),
+        ("alarm_at", None, "alarm_at must be a number of cases up to 30, as largest and the threshold say"),
         (
             "history",
             [0.0] * 31,
-            "history must have at most 30 entries, as n_samples and history_size say, found 31",
+            "history must have at most 30 entries, as n_samples, started and history_size say, found 31",
         ),
         ("kernel", None, "kernel is missing: it is chosen after 4 cases"),
         ("kernel", kernel_to_dict(Gaussian()), "kernel must act on pairs"),
         ("targets", None, "targets must be those of the last 10 cases, .* found none"),
         ("expectations", {"nodes": 3, "tolerance": 1e-6, "points": 64}, r"expectations\.nodes must be"),
         ("generator", {"bit_generator": "system"}, r"generator\.bit_generator"),
-        ("format", "wellcal monitor 3", "format must be 'wellcal monitor 2', found 'wellcal monitor 3'"),
+        ("format", "wellcal monitor 4", "format must be 'wellcal monitor 3', found 'wellcal monitor 4'"),
     ],
 )
 def test_monitors_do_not_come_back_from_impossible_states(

@@ -205,17 +205,20 @@ def widen(x: Array) -> Array:
     return xp.astype(x, float64(xp), copy=False)
 
 
-def through_numpy(function: Callable[..., Any], *arrays: Array) -> Array:
-    """Apply an elementwise NumPy `function` to broadcast `arrays` of any library, also under ``jit``.
+def through_numpy(
+    function: Callable[..., Any], *arrays: Array, shape: tuple[int, ...] | None = None
+) -> Array:
+    """Apply a NumPy `function` to `arrays` of any library, also under ``jit``.
 
-    Nothing is differentiated: callers that need a derivative supply one by other means.
+    Its result has the shape to which arrays are broadcast, or `shape`. Nothing is differentiated: callers
+    that need a derivative supply one by other means.
     """
     xp = namespace(*arrays)
     if is_numpy(xp):
         return function(*arrays)
     if is_jax(xp):
         arrays = tuple(stop_gradient(a) for a in arrays)
-        shape = np.broadcast_shapes(*(a.shape for a in arrays))
+        shape = np.broadcast_shapes(*(a.shape for a in arrays)) if shape is None else shape
         dtype = xp.result_type(*arrays)
 
         @np.errstate(over="ignore")  # results in double precision may be infinite in single

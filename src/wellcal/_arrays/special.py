@@ -40,7 +40,9 @@ _STIRLING = (
     1 / 156,
     -3617 / 122400,
 )
-_STIRLING_FROM = 12.0  # from here on the first term left out is below 1e-16
+STIRLING_FROM = 12.0
+"""From here on the first term of the series that is left out is below 1e-16."""
+
 _HALF_LOG_2PI = 0.9189385332046727
 _SADDLE_FROM = 64.0  # below, the terms of a negative binomial stay small by themselves
 
@@ -99,10 +101,10 @@ def log_gamma_ratio(ops: Ops, x: Array, step: Array) -> Array:
 
     Both terms grow like x log x; Stirling's series takes their difference analytically.
     """
-    large = x >= _STIRLING_FROM
+    large = x >= STIRLING_FROM
     if nowhere(ops, large):
         return ops.gammaln(x + step) - ops.gammaln(x)
-    far = ops.where(large, x, _STIRLING_FROM * ops.one(x))
+    far = ops.where(large, x, STIRLING_FROM * ops.one(x))
     total = far + step
     series = (
         (far - 0.5) * ops.log1p(step / far)
@@ -122,11 +124,11 @@ def betaln(ops: Ops, a: Array, b: Array) -> Array:
         small, big = a, b  # each in its own shape: what depends on one alone is computed for that alone
     else:
         small, big = ops.minimum(a, b), ops.maximum(a, b)
-    large = small >= _STIRLING_FROM
+    large = small >= STIRLING_FROM
     if nowhere(ops, large):
         return ops.gammaln(small) - log_gamma_ratio(ops, big, small)
-    p = ops.where(large, small, _STIRLING_FROM * ops.one(small))
-    q = ops.where(large, big, _STIRLING_FROM * ops.one(big))
+    p = ops.where(large, small, STIRLING_FROM * ops.one(small))
+    q = ops.where(large, big, STIRLING_FROM * ops.one(big))
     series = (
         _HALF_LOG_2PI
         - 0.5 * ops.log(q)
@@ -143,8 +145,8 @@ def _stirling_remainder(ops: Ops, x: Array) -> Array:
     """``log Gamma(x) - ((x - 1/2) log x - x + log(2 pi) / 2)`` for x >= 12."""
     inverse = 1.0 / x
     square = inverse * inverse
-    total = _STIRLING[-1] * ops.one(x)
-    for coefficient in reversed(_STIRLING[:-1]):
+    total = _STIRLING[-2] + _STIRLING[-1] * square
+    for coefficient in reversed(_STIRLING[:-2]):
         total = coefficient + square * total
     return inverse * total
 
@@ -169,11 +171,11 @@ def poisson_log_prob(ops: Ops, k: Array, rate: Array) -> Array:
     ``k log(rate) - rate - log k!`` has terms of size k log k that cancel to the log of sqrt(k): large
     counts take Loader's saddle-point form, minus the deviance of k from the rate.
     """
-    large = k >= _STIRLING_FROM
+    large = k >= STIRLING_FROM
     if nowhere(ops, large):
         return k * ops.log(rate) - rate - ops.gammaln(k + 1.0)
     few = ops.where(large, 0.0 * k, k)
-    many = ops.where(large, k, _STIRLING_FROM * ops.one(k))
+    many = ops.where(large, k, STIRLING_FROM * ops.one(k))
     norm = _HALF_LOG_2PI + 0.5 * ops.log(many) + _stirling_remainder(ops, many)
     central = -_deviance(ops, many, rate + 0.0 * many, many - rate) - norm
     if nowhere(ops, ~large):
@@ -187,10 +189,10 @@ def negative_binomial_log_prob(ops: Ops, k: Array, mean: Array, size: Array) -> 
     ``1 / (k B(size, k))`` times powers of the two probabilities; where both arguments of the beta
     function are large those cancel it, and the difference of two deviances replaces them.
     """
-    central = (k >= _STIRLING_FROM) & (size >= _SADDLE_FROM)
+    central = (k >= STIRLING_FROM) & (size >= _SADDLE_FROM)
     if nowhere(ops, central):
         return _negative_binomial_directly(ops, k, mean, size)
-    many = ops.where(central, k, _STIRLING_FROM * ops.one(k))
+    many = ops.where(central, k, STIRLING_FROM * ops.one(k))
     large = ops.where(central, size, _SADDLE_FROM * ops.one(size))
     total, gap = large + many, many - mean
     deviance = _deviance(ops, many, mean + 0.0 * many, gap) - _deviance(ops, total, large + mean, gap)

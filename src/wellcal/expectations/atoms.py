@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from wellcal._arrays.equality import ByValue
@@ -34,6 +34,8 @@ class Atoms(ByValue):
         Whether the atoms are the whole distribution, so that there is no error.
     merged
         Where, ``(n,)``, weights are masses of cells, which a coarser rule merges.
+    rougher
+        Makes the coarser rule, where it is no part of this one.
 
     Examples
     --------
@@ -49,12 +51,15 @@ class Atoms(ByValue):
     nested: bool = False
     exact: bool = False
     merged: Array | None = None
+    rougher: Callable[[], Atoms] | None = field(default=None, repr=False, compare=False)
 
     def coarser(self) -> Atoms:
         """Half of the atoms, as the rule that an error estimate compares with.
 
         Every second node of a trapezoidal rule; the first half of a Sobol' sequence or of draws.
         """
+        if self.rougher is not None:
+            return self.rougher()
         xp = namespace(self.weights)
         half = slice(1, None, 2) if self.nested else slice(None, self.weights.shape[1] // 2)
         weights = self.weights[:, half]

@@ -7,9 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, NDArray, widen
+from wellcal._arrays.namespaces import Array, NDArray, is_numpy, widen
 from wellcal._arrays.registry import Rules
-from wellcal._arrays.special import negative_binomial_log_prob, poisson_log_prob, quiet
+from wellcal._arrays.special import (
+    STIRLING_FROM,
+    negative_binomial_log_prob,
+    nowhere,
+    poisson_log_prob,
+    quiet,
+)
 from wellcal.predictions import NegativeBinomial, Poisson, Predictions
 from wellcal.predictions.base import keeps_distribution
 
@@ -47,15 +53,23 @@ def _poisson(predictions: Poisson, t: Array) -> Array:
     ops, rate = predictions.ops, widen(predictions.rate)
     certain = rate == 0
     found = poisson_log_prob(ops, t, ops.where(certain, ops.one(rate), rate))
-    return ops.where(certain & (t > 0), -np.inf * ops.one(found), found)
+    return found if nowhere(ops, certain) else ops.where(certain & (t > 0), -np.inf * ops.one(found), found)
 
 
 def _negative_binomial(predictions: NegativeBinomial, t: Array) -> Array:
     ops, mean = predictions.ops, widen(predictions.mean())
     certain = mean == 0
     size = 1.0 / widen(predictions.dispersion)
-    found = negative_binomial_log_prob(ops, t, ops.where(certain, ops.one(mean), mean), size)
-    return ops.where(certain & (t > 0), -np.inf * ops.one(found), found)
+    positive = ops.where(certain, ops.one(mean), mean)
+    small = size < STIRLING_FROM
+    if is_numpy(ops.xp) and t.shape[-1] == 1 and np.any(small) and not np.all(small):
+        # Each size takes one of two formulas: both are worked out where they are asked for together.
+        found = np.empty((len(t), len(size)))
+        for rows in (np.flatnonzero(small), np.flatnonzero(~small)):
+            found[:, rows] = negative_binomial_log_prob(ops, t, positive[rows], size[rows])
+    else:
+        found = negative_binomial_log_prob(ops, t, positive, size)
+    return found if nowhere(ops, certain) else ops.where(certain & (t > 0), -np.inf * ops.one(found), found)
 
 
 def _poisson_ratio(predictions: Poisson, k: NDArray) -> NDArray:

@@ -25,6 +25,7 @@ from wellcal.predictions.base import keeps_distribution
 _FEWEST = 256  # predictions from which representatives pay
 _SHARE = 4  # predictions for each representative, at least
 _MOST = 512  # representatives
+_LOOKED_AT = 48  # counts
 _RESOLVED = 1e-13  # size of the last coefficients, as a probability
 
 
@@ -148,33 +149,35 @@ def _representatives(
     at: Callable[[NDArray], Predictions], low: float, high: float, most: int
 ) -> CountBasis | None:
     """Representatives for s between two numbers, `most` of them at most."""
-    size = 16 + int(6.7 * (high - low))  # what a Poisson distribution takes
+    size = 16 + int(7.3 * (high - low))  # what a Poisson distribution takes
     while size <= most:
         points = 0.5 * (low + high) + 0.5 * (high - low) * np.cos(np.pi * np.arange(size) / (size - 1))
         points = np.clip(points, low, high)
         points[0], points[-1] = high, low
         batch = at(points)
-        highest = float(np.max(windows(batch)[1]))
-        if not np.isfinite(highest):
+        low_count, high_count = windows(batch)
+        if not np.isfinite(high_count).all():
             return None
-        if _resolved(_at_some_counts(batch, highest)):
+        if _resolved(_around_some_counts(batch, float(low_count.min()), float(high_count.max()))):
             nodes = lattice_of([batch])
             if nodes is None:
                 return None
-            probabilities = np.asarray(nodes.lattice.probabilities(batch, nodes.blocks[0]))
-            if _resolved(probabilities * nodes.lattice.weights()):
-                return CountBasis(points, nodes, probabilities)
+            return CountBasis(points, nodes, np.asarray(nodes.lattice.probabilities(batch, nodes.blocks[0])))
         size += size // 5
     return None
 
 
-def _at_some_counts(predictions: Predictions, highest: float) -> NDArray:
-    """Probabilities ``(n, m)`` of counts here and there, for a first look."""
-    spaced: NDArray = np.geomspace(1.0, highest + 2.0, 48)
-    counts = np.unique(np.rint(spaced) - 1.0)
+def _around_some_counts(predictions: Predictions, lowest: float, highest: float) -> NDArray:
+    """Masses ``(n, m)`` of counts here and there, each with those that it stands for.
+
+    Together they are as large as those of all counts. Looking at these showed nothing more: what is narrow
+    takes fewer points than there are to begin with, and what is wide is seen by counts that are far apart.
+    """
+    spaced: NDArray = np.geomspace(1.0, highest - lowest + 2.0, _LOOKED_AT)
+    counts = lowest + np.unique(np.rint(spaced) - 1.0)
     with np.errstate(all="ignore"):
         found = predictions.log_prob(np.repeat(counts[:, None], len(predictions), axis=1))
-        return np.exp(np.asarray(found)).T
+        return np.exp(np.asarray(found)).T * np.gradient(counts)
 
 
 def _resolved(masses: NDArray) -> bool:

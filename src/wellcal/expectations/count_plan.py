@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -29,6 +29,7 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     widen,
 )
+from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, WeightRows
 from wellcal.expectations.count_basis import CountBasis, representatives_of
 from wellcal.expectations.count_form import CountForm, CountRows
@@ -62,6 +63,11 @@ def count_summands(kernel: Kernel) -> list[Summand] | None:
     return None
 
 
+def _has_features(summands: Sequence[Summand]) -> bool:
+    """Whether a sum of kernels is one Gaussian kernel."""
+    return len(summands) == 1 and isinstance(summands[0][1], Gaussian) and summands[0][0] == 1.0
+
+
 # -- what is remembered of a batch -------------------------------------------------------------
 
 
@@ -78,6 +84,7 @@ class _Memory:
     basis: CountBasis | CountSpan | None
     tables: dict[tuple[Kernel | None, bool], NDArray] = field(default_factory=lambda: {})
     grams: dict[Kernel, NDArray] = field(default_factory=lambda: {})
+    features: dict[Gaussian, NDArray] = field(default_factory=lambda: {})
 
     @property
     def size(self) -> int:
@@ -97,20 +104,23 @@ def _memory(batches: Sequence[Predictions]) -> _Memory:
     known = None if single is None else _remembered.get(single)
     if known is None:
         components = [in_numpy(part) for batch in batches for part, _ in components_of(batch)]
-        alone = components[0] if single is not None and len(components) == 1 else None
-        basis: CountBasis | CountSpan | None = None if alone is None else representatives_of(alone)
-        nodes = lattice_of(components) if basis is None else basis.nodes
-        spanned = None
-        if basis is None and alone is not None and nodes is not None:
-            spanned = span_of(alone, nodes, _MOST_REMEMBERED)
-        if spanned is None:
-            known = _Memory(nodes, basis)
-        else:
-            basis, weights = spanned
-            known = _Memory(nodes, basis, {(None, False): weights})
+        # Threads of BLAS would wait, at full speed, for the next of many small products.
+        with one_blas_thread():
+            known = _new_memory(components, alone=single is not None and len(components) == 1)
         if single is not None:
             _remembered[single] = known
     return known
+
+
+def _new_memory(components: Sequence[Predictions], *, alone: bool) -> _Memory:
+    basis = representatives_of(components[0]) if alone else None
+    if basis is not None:
+        return _Memory(basis.nodes, basis)
+    nodes = lattice_of(components)
+    spanned = span_of(components[0], nodes, _MOST_REMEMBERED) if alone and nodes is not None else None
+    return (
+        _Memory(nodes, None) if spanned is None else _Memory(nodes, spanned[0], {(None, False): spanned[1]})
+    )
 
 
 # -- the plan ----------------------------------------------------------------------------------
@@ -203,11 +213,10 @@ class CountPlan:
         found, own = self.image(predictions), self._own_centres()
         if len(own) == len(self.centres):
             return found
-        # Features that are there for targets alone are zero for predictions.
+        # Features that are there for targets alone are zero for predictions, to rounding. So is the next one
+        # of their own, which takes the place: it ends a run, as far from all counts as a feature reaches.
         place = np.minimum(np.searchsorted(own, self.centres), len(own) - 1)
-        inside = (own[place] == self.centres).astype(np.float64)
-        wide = namespace(found).take(found, from_numpy(place, found), axis=1)
-        return wide * widen(from_numpy(inside, found))
+        return namespace(found).take(found, from_numpy(place, found), axis=1)
 
     def _remember(
         self,
@@ -219,7 +228,8 @@ class CountPlan:
             return make(predictions)
         found = self.memory.tables.get(key)
         if found is None:
-            found = make(predictions)
+            with one_blas_thread():
+                found = make(predictions)
             if found.size <= _MOST_REMEMBERED:
                 self.memory.tables[key] = found
         return found
@@ -269,7 +279,10 @@ class CountPlan:
 
     def _features(self) -> NDArray:
         """Features of the measures that nodes, or representatives, stand for: ``(G, M)``."""
-        return NORM * self._smoothed(*self._feature_scale()).T
+        known = self.memory.features
+        if self._gaussian not in known:
+            known[self._gaussian] = NORM * self._smoothed(*self._feature_scale()).T
+        return known[self._gaussian]
 
     def _smoothed(self, lengthscale: float, at: NDArray) -> NDArray:
         """Expectations of a Gaussian kernel under nodes or representatives, ``(len(at), G)``."""
@@ -282,14 +295,27 @@ class CountPlan:
         scale = float(self._gaussian.lengthscale)
         return scale / math.sqrt(2.0), self._own_centres() * step_of(scale)
 
+    def _are_few(self) -> bool:
+        """Whether the kernel has features, and few of them for so many measures."""
+        if not _has_features(self.summands):
+            return False
+        most = 3 * self.memory.size
+        wide = self.lattice.count / step_of(float(self._gaussian.lengthscale))
+        return wide <= most and len(self._own_centres()) <= most
+
     def gram(self) -> NDArray:
         """The kernel between nodes, or between representatives."""
         if self.kernel not in self.memory.grams:
-            self.memory.grams[self.kernel] = self._gram()
+            with one_blas_thread():
+                self.memory.grams[self.kernel] = self._gram()
         return self.memory.grams[self.kernel]
 
     def _gram(self) -> NDArray:
         measures = None if self.memory.basis is None else self.memory.basis.probabilities
+        if measures is not None and self._are_few():
+            # These features will be asked for with targets, and their products are the kernel.
+            features = self._features()
+            return features @ features.T
         total = np.zeros((self.memory.size, self.memory.size))
         for factor, kernel in self.summands:
             if isinstance(kernel, Gaussian):
@@ -307,7 +333,9 @@ class CountPlan:
         """Features of targets; without features, the kernel between targets and nodes: ``(n, ...)``."""
         counts, codes = np.unique(to_numpy(side.values).astype(np.float64), return_inverse=True)
         like = widen(components_of(side.predictions)[0][0].like)
-        return from_numpy(self.at(counts)[codes.reshape(-1)], like)
+        with one_blas_thread():
+            found = self.at(counts)
+        return from_numpy(found[codes.reshape(-1)], like)
 
     def at(self, counts: NDArray) -> NDArray:
         """The same for counts in ascending order, in NumPy."""
@@ -363,8 +391,8 @@ def plan_of_counts(kernel: Kernel, sides: Sequence[Side]) -> CountPlan | None:
     lattice = memory.nodes.lattice
     by_nodes = 2 * memory.size + _PAIRS if targets else memory.size
     by_grid = lattice.count if lattice.dense else math.inf
-    if len(summands) == 1 and isinstance(summands[0][1], Gaussian) and summands[0][0] == 1.0:
-        scale = float(summands[0][1].lengthscale)
+    if _has_features(summands):
+        scale = float(cast("Gaussian", summands[0][1]).lengthscale)
         if lattice.count / step_of(scale) < 4 * by_nodes:
             centres = centres_of(lattice, scale, [to_numpy(y).astype(np.float64) for y in targets])
             if len(centres) <= min(by_nodes, by_grid):

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 from scipy import linalg
 
+from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import NDArray
 from wellcal.expectations.lattice import Nodes
 from wellcal.predictions import Predictions
@@ -62,7 +63,8 @@ def span_of(predictions: Predictions, nodes: Nodes, most: int) -> tuple[CountSpa
     lattice, n = nodes.lattice, len(predictions)
     if min(n, lattice.size) < _FEWEST or n * lattice.size > most:
         return None
-    masses = np.asarray(lattice.probabilities(predictions, nodes.blocks[0])) * lattice.weights()
+    masses = np.asarray(lattice.probabilities(predictions, nodes.blocks[0]))
+    masses *= lattice.weights()
     sums = np.random.default_rng(0).standard_normal((lattice.size // _SHARE, n)) @ masses
     found = linalg.qr(sums.T, mode="economic", pivoting=True, overwrite_a=True, check_finite=False)
     columns, triangle = cast("tuple[NDArray, NDArray, Any]", found)[:2]
@@ -71,6 +73,9 @@ def span_of(predictions: Predictions, nodes: Nodes, most: int) -> tuple[CountSpa
         return None
     axes = np.ascontiguousarray(columns[:, :size].T)
     weights = masses @ axes.T
-    masses -= weights @ axes
-    left_out = float(np.abs(masses, out=masses).sum(axis=1).max())
-    return (CountSpan(nodes, axes), weights) if left_out <= _RESOLVED else None
+    for rows in in_chunks(n, lattice.size, within=budget.cache):
+        rest = weights[rows] @ axes
+        rest -= masses[rows]
+        if not float(np.abs(rest, out=rest).sum(axis=1).max()) <= _RESOLVED:
+            return None
+    return CountSpan(nodes, axes), weights

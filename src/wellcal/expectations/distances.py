@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from scipy.spatial.distance import cdist
 
 from wellcal._arrays.namespaces import (
     Array,
-    NDArray,
     asarray,
     device_of,
     is_numpy,
@@ -57,6 +57,7 @@ from wellcal.predictions import (
     Quantiles,
     Samples,
 )
+from wellcal.predictions.batches import in_numpy
 
 
 class PreparedDistance(NamedTuple):
@@ -356,15 +357,36 @@ def _quantile_embedding(predictions: Predictions, order: int, count: int) -> Arr
     return values / count ** (1.0 / order)
 
 
+_LOOKED_AT = 16  # predictions: so many of those that change most, and as many spread over the batch
+
+
 def _quantile_error(predictions: Predictions, order: int) -> float:
-    """Largest change of a distance between a few predictions when the levels are halved."""
-    probe = predictions[np.unique(np.linspace(0, len(predictions) - 1, 8).astype(int))]
-    ops = ops_for(probe.xp)
-    values: list[NDArray] = []
-    for count in (_LEVELS, _LEVELS // 2):
-        form, rows = embedded(_quantile_embedding(probe, order, count), degree=float(order))
-        values.append(to_numpy(form.tile(ops, rows, rows)) ** (1.0 / order))
-    return float(np.abs(values[0] - values[1]).max())
+    """Error of a distance, from its change as levels are halved once and twice.
+
+    Distances are looked at between predictions that are hardest, whose own spread about the median changes
+    most. Where tails are heavy the changes fall slowly, and what is left out is a multiple of the last.
+    """
+    batch = in_numpy(predictions)
+    counts = (_LEVELS, _LEVELS // 2, _LEVELS // 4)
+    tables = [
+        np.asarray(_quantile_embedding(batch, order, count)) * count ** (1.0 / order) for count in counts
+    ]
+    centre = tables[0][:, _LEVELS // 2, None]
+    spread = [np.mean(np.abs(table - centre) ** order, axis=1) ** (1.0 / order) for table in tables[:2]]
+    hardest = np.argsort(-np.abs(spread[0] - spread[1]), kind="stable")[:_LOOKED_AT]
+    others = np.linspace(0, len(batch) - 1, _LOOKED_AT).astype(int)
+    some = np.unique(np.concatenate([hardest, others]))
+    kind = "sqeuclidean" if order == 2 else "cityblock"
+    found = [
+        (cdist(table[some], table[some], kind) / count) ** (1.0 / order)
+        for table, count in zip(tables, counts, strict=True)
+    ]
+    last, before = (np.abs(fine - coarse) for fine, coarse in itertools.pairwise(found))
+    ratio = np.clip(last / np.where(before > 0.0, before, np.inf), 0.5, _SLOWEST)
+    return float((last * ratio / (1.0 - ratio)).max())
+
+
+_SLOWEST = 0.95  # of the ratios between changes: slower ones hardly differ from infinite distances
 
 
 # -- mixtures, and all families ----------------------------------------------------------------

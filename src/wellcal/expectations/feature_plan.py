@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy, namespace
-from wellcal.expectations.atoms import LOWERINGS, Atoms
+from wellcal.expectations.atoms import LOWERINGS
 from wellcal.expectations.bilinear import FiniteForm
 from wellcal.expectations.decompose import (
     Components,
@@ -26,7 +26,7 @@ from wellcal.expectations.finite_plan import FinitePlan
 from wellcal.expectations.gaussian_features import FeatureGrid, feature_grid, mean_features, normal_extent
 from wellcal.expectations.low_rank import LowRank, spanned
 from wellcal.expectations.lowering import Lowering, lower
-from wellcal.expectations.nodes import in_order
+from wellcal.expectations.nodes import Part, in_order
 from wellcal.expectations.rules.elements import Points
 from wellcal.kernels.targets import Gaussian
 from wellcal.predictions import Predictions
@@ -94,7 +94,7 @@ def by_features(
     """
     dimension = dimension_of(present[0]) if present else 0
     # More atoms where they only make features; all libraries must decide alike, so that they have the same.
-    atoms = max(options.points, 1024) if options == Lowering() and dimension < 3 else options.points
+    atoms = 1024 if options == Lowering() and dimension < 3 else options.for_vectors
     chosen = draft(atoms)
     plain = not exact and not any(f.ops.differentiable or not is_numpy(f.xp) for f in present)
     found = _in_cells(chosen, lengthscale, sides, present) if plain and dimension == 1 else None
@@ -102,7 +102,7 @@ def by_features(
         grid = feature_grid(lengthscale, _extents(chosen, sides), exact=exact)
         found = None if grid is None else (FeaturePlan(chosen, grid[0]), grid[1])
     if found is None and plain and dimension > 1:
-        return _in_span(draft(options.points), lengthscale, sides, present)
+        return _in_span(draft(options.for_vectors), lengthscale, sides, present)
     return found
 
 
@@ -118,7 +118,7 @@ def _in_cells(
         parts = chosen.of_family(family)
         extents = [_extent(part, lengthscale) for _, part in parts]
         on_line = [(values[:, :, 0], weights) for values, weights in extents]
-        key = (chosen.lowered, chosen.atoms, LOWERINGS.find(type(family)))
+        key = (chosen.lowered, *chosen.atoms.rules, LOWERINGS.find(type(family)))
         cells = cells_of(family, key, parts, on_line, lengthscale)
         if cells is None:
             return None
@@ -141,10 +141,10 @@ def _in_span(
     rows = np.unique(np.linspace(0, len(family) - 1, _SPANNING_ROWS).astype(int))
     some = np.asarray(lower(family[rows], choice.options.nodes or 32, _SPANNING_POINTS).values)
 
-    def atoms() -> Atoms:
-        return choice.of(chosen.kernel, family).single
+    def atoms() -> tuple[Part, ...]:
+        return choice.of(chosen.kernel, family).parts
 
-    key = (choice, LOWERINGS.find(type(family)))
+    key = (*choice.rules, LOWERINGS.find(type(family)))
     found = spanned(family, key, some.reshape(-1, chosen.dimension), lengthscale, atoms)
     if found is None:
         return None
@@ -158,7 +158,7 @@ def _in_span(
             return None
         features = wider
     if features is not found.features:
-        mean = features.more_of_points(np.asarray(atoms().values), np.asarray(atoms().weights), mean)
+        mean = features.more_of_parts(atoms(), mean)
     return FeaturePlan(chosen, features, ((family, mean),)), 0.0
 
 

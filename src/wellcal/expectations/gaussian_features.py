@@ -43,6 +43,7 @@ _NEGLIGIBLE = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)  # weight that may go w
 _LARGER = (3e-7, 6e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 _LEAST_MASS = 1e-10
 _BLOCK = 6.0  # length scales: a point sees nothing beyond
+_WHOLE = 2.0**50  # below, whole numbers and their neighbours are exact
 MAX_FEATURES = 4096
 _MAX_ENTRIES = 200_000_000  # of the array of all features: 1.6 GB
 _MANY_FEATURES = 65_536  # where the array of all features stays small
@@ -95,12 +96,16 @@ class FeatureGrid:
         """Features of scalars in NumPy that are not negligible: positions and values, with one axis more."""
         centres = self.centres[0]
         x = x - self.origin[0]
-        nearest = np.searchsorted(centres, x - 0.5 * self.lengthscale / _PER_SCALE)
-        position = np.minimum(nearest, len(centres) - 1)[..., None] + np.arange(-_REACH, _REACH + 1)
+        position = self._nearest(x)[..., None] + np.arange(-_REACH, _REACH + 1)
         inside = (position >= 0) & (position < len(centres))
         position = np.where(inside, position, 0)
         values = np.exp(-(((x[..., None] - centres[position]) / self.lengthscale) ** 2))
         return position, values * (NORM * inside)
+
+    def _nearest(self, x: NDArray) -> NDArray:
+        """Positions of the centres next to scalars, which are relative to the origin."""
+        found = np.searchsorted(self.centres[0], x - 0.5 * step_of(self.lengthscale))
+        return np.minimum(found, len(self.centres[0]) - 1)
 
     def _of_points_on_a_line(self, x: NDArray, weights: NDArray | None) -> NDArray:
         """The same for scalars in NumPy, each atom reaching only the features near it."""
@@ -108,12 +113,20 @@ class FeatureGrid:
         size = len(self.centres[0])
         out = np.empty((n, size))
         for rows in in_chunks(n, max(count * (2 * _REACH + 1), size), within=4 * budget.cache):
-            position, values = self.near(x[rows])
-            values *= 1.0 / count if weights is None else np.asarray(weights)[rows, :, None]
-            position += (np.arange(len(values)) * size)[:, None, None]
-            sums = np.bincount(position.reshape(-1), values.reshape(-1), len(values) * size)
+            row, column = self._within_reach(x[rows])
+            position, values = self.near(x[rows][row, column])
+            values *= 1.0 / count if weights is None else np.asarray(weights)[rows][row, column, None]
+            position += (row * size)[:, None]
+            sums = np.bincount(position.reshape(-1), values.reshape(-1), len(x[rows]) * size)
             out[rows] = sums.reshape(-1, size)
         return out
+
+    def _within_reach(self, x: NDArray) -> tuple[NDArray, NDArray]:
+        """Rows and columns of the atoms ``(n, S)`` that have features: few, where many cells are left out."""
+        away = x - self.origin[0]
+        away -= self.centres[0][self._nearest(away)]
+        found = np.nonzero(np.abs(away, out=away) <= (_REACH + 1) * step_of(self.lengthscale))
+        return found[0], found[1]
 
     def _of_tensors_on_a_line(self, xp: Namespace, x: Array, weights: Array | None) -> Array:
         """The same in a library with gradients, also where values cannot be looked at."""
@@ -225,8 +238,11 @@ def occupied_cells(
     # Many features are worth their cost only for weight that would show in results.
     for negligible, enough in ((1e-9, 1), (1e-8, 1), (1e-7, 4), *((x, 16) for x in _LARGER)):
         # A point sees three blocks at most.
-        occupied = np.unique(np.concatenate([cells[mass > negligible / 3.0] for cells, mass in found]))
+        counted = [mass > negligible / 3.0 for _, mass in found]
         room = min(most, enough * MAX_FEATURES)
+        if max(map(np.count_nonzero, counted)) > room:
+            continue
+        occupied = np.unique(np.concatenate([cells[c] for (cells, _), c in zip(found, counted, strict=True)]))
         if len(occupied) <= room and len(cells := around(occupied)) <= room:
             return cells, negligible
     return None
@@ -280,8 +296,15 @@ def _cells(
 
 
 def around(cells: NDArray) -> NDArray:
-    """Cells and all that features reach from them."""
-    return np.unique(cells[:, None] + np.arange(-_REACH, _REACH + 1)[None, :])
+    """Cells, in ascending order, and all that features reach from them, likewise."""
+    if not len(cells) or float(np.max(np.abs(cells))) > _WHOLE:  # numbers of cells are no longer exact
+        return np.unique(cells[:, None] + np.arange(-_REACH, _REACH + 1)[None, :])
+    first = np.flatnonzero(np.append(True, np.diff(cells) > 2 * _REACH + 1))
+    last = np.append(first[1:], len(cells)) - 1
+    low, high = cells[first] - _REACH, cells[last] + _REACH
+    ends = np.cumsum(high - low + 1.0)
+    every: NDArray = np.arange(float(ends[-1]))
+    return every + np.repeat(high + 1.0 - ends, (high - low + 1.0).astype(int))
 
 
 def _weighty(weights: NDArray, negligible: float) -> NDArray:

@@ -15,117 +15,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from scipy import linalg
 
 from wellcal._arrays.namespaces import Array, NDArray, widen
 from wellcal.expectations.continuations import CONTINUATIONS, windows
+from wellcal.expectations.count_panels import (
+    QUADRATURE,
+    SHORTEST,
+    Panel,
+    edges_of,
+    gauss_rule,
+    rules_over,
+    sum_rule,
+)
 from wellcal.predictions import Predictions
 
-_RULES = ((160, 24), (64, 16))  # nodes of a panel of at least so many counts, on which polynomials are tame
 _DENSE_UNTIL = 64  # counts near zero, where probabilities of small means are uneven, are always nodes
 _FEW = 512  # so many counts are all nodes
 _MOST = 4096  # nodes
 _RESOLVED = 1e-13  # size of the last coefficients, as a probability
+_LOOKED_AT = 24  # predictions whose coefficients are looked at before those of all, twice
 _RUN = 64  # counts from one logarithm to the next; between, probabilities follow from their neighbours
-_QUADRATURE = 48  # nodes for a kernel on a part of a long panel
-_PART = 5.0  # length of such a part, in length scales
 _REACH = 9.0  # length scales beyond which a Gaussian kernel is zero to rounding
-
-
-# -- panels ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Counts ``start <= k < stop``, and the nodes that stand for them.
-
-    Attributes
-    ----------
-    nodes, weights
-        Nodes, and their weights in sums over counts.
-    long
-        Whether there are fewer nodes than counts.
-    """
-
-    start: float
-    stop: float
-    nodes: NDArray
-    weights: NDArray
-    long: bool
-
-    @classmethod
-    def over(cls, start: float, stop: float) -> Panel:
-        """All counts as nodes."""
-        counts = np.arange(start, stop)
-        return cls(start, stop, counts, np.ones_like(counts), False)
-
-    @classmethod
-    def thinned(cls, start: float, stop: float) -> Panel:
-        """The nodes of a Gauss rule."""
-        size = next(nodes for shortest, nodes in _RULES if stop - start >= shortest)
-        nodes, weights = gauss_rule(int(stop - start), size)
-        return cls(start, stop, start + nodes, weights, True)
-
-    @property
-    def count(self) -> int:
-        """Counts in the panel."""
-        return int(self.stop - self.start)
-
-    def coefficients(self, values: NDArray) -> NDArray:
-        """Coefficients ``(n, m)`` in orthonormal polynomials from values ``(n, m)`` at the nodes."""
-        return (values * self.weights) @ _at_own_nodes(self.count, len(self.nodes)).T
-
-    def basis(self, t: NDArray) -> NDArray:
-        """L_g(t), ``(len(t), m)``, for t within the panel; whether t is node g, where every count is one."""
-        if not self.long:
-            return (t[:, None] == self.nodes[None, :]).astype(np.float64)
-        at_nodes = _at_own_nodes(self.count, len(self.nodes)) * self.weights
-        return polynomials(self.count, len(self.nodes), t - self.start).T @ at_nodes
-
-
-@lru_cache(maxsize=256)
-def gauss_rule(count: int, nodes: int) -> tuple[NDArray, NDArray]:
-    """Nodes and weights for sums over 0, 1, ..., count - 1, exact for polynomials of degree 2 nodes - 1.
-
-    From the Jacobi matrix of the discrete Chebyshev (Gram) polynomials.
-
-    Examples
-    --------
-    >>> nodes, weights = gauss_rule(10, 3)
-    >>> round(float(weights @ nodes**5), 6), sum(k**5 for k in range(10))
-    (120825.0, 120825)
-    """
-    found = linalg.eigh_tridiagonal(np.full(nodes, 0.5 * (count - 1)), _off_diagonal(count, nodes))
-    values, vectors = cast("tuple[NDArray, NDArray]", found)
-    return values, count * vectors[0] ** 2
-
-
-def _off_diagonal(count: int, nodes: int) -> NDArray:
-    j = np.arange(1.0, nodes)
-    return 0.5 * j * np.sqrt((count**2 - j**2) / (4.0 * j**2 - 1.0))
-
-
-def polynomials(count: int, size: int, t: NDArray) -> NDArray:
-    """The first `size` polynomials that are orthonormal over 0, ..., count - 1, at t: ``(size, len(t))``."""
-    beta = _off_diagonal(count, size)
-    x = t - 0.5 * (count - 1)
-    out = np.empty((size, len(t)))
-    out[0] = 1.0 / np.sqrt(count)
-    if size > 1:
-        out[1] = x * out[0] / beta[0]
-    for j in range(1, size - 1):
-        out[j + 1] = (x * out[j] - beta[j - 1] * out[j - 1]) / beta[j]
-    return out
-
-
-@lru_cache(maxsize=256)
-def _at_own_nodes(count: int, size: int) -> NDArray:
-    return polynomials(count, size, gauss_rule(count, size)[0])
 
 
 # -- the lattice of a batch ------------------------------------------------------------------
@@ -177,18 +91,18 @@ class Lattice:
         for panel, columns in zip(self.panels, self.columns(), strict=True):
             if not len(at) or at[-1] < panel.start - reach or at[0] >= panel.stop + reach:
                 continue
-            edges = _edges(panel.start, panel.stop, lengthscale)
+            edges = edges_of(panel.start, panel.stop, lengthscale)
             first = np.searchsorted(at, edges[:-1] - reach)
             last = np.searchsorted(at, edges[1:] + reach)
             near = np.flatnonzero(first < last)
-            rules = [_sum_rule(edges[k], edges[k + 1]) for k in near]
-            if panel.long and rules:
+            if panel.long and len(near):
+                rules = [sum_rule(edges[k], edges[k + 1]) for k in near]
                 points = np.concatenate([x for x, _ in rules])
                 measures = panel.basis(points) * np.concatenate([w for _, w in rules])[:, None]
                 ends = np.cumsum([0, *(len(x) for x, _ in rules)]).tolist()
                 for k, (a, b) in zip(near, pairwise(ends), strict=True):
                     yield Part(points[a:b], measures[a:b], columns, slice(int(first[k]), int(last[k])))
-            elif rules:
+            elif not panel.long:
                 for k in near:
                     counts = np.arange(float(edges[k]), float(edges[k + 1]))
                     start = columns.start + int(edges[k] - panel.start)
@@ -241,14 +155,14 @@ class Lattice:
         reach = float(np.ceil(_REACH * lengthscale))
         for panel, columns in zip(self.panels, self.columns(), strict=True):
             ends, inner = [(panel.start, panel.stop)], None
-            if panel.long and panel.count > 3.0 * reach + 2.0 * _QUADRATURE:
+            if panel.long and panel.count > 3.0 * reach + 2.0 * QUADRATURE:
                 first, last = panel.start + reach, panel.stop - reach
                 ends = [(panel.start, first), (last, panel.stop)]
                 at, weights = gauss_rule(int(last - first), len(panel.nodes))
                 at = at + first
                 inner = (panel.basis(at) * weights[:, None]).T @ _averaged_polynomials(panel, lengthscale, at)
-            pieces = [piece for end in ends for piece in _pieces(*end, lengthscale)]
-            counts, weights = (np.concatenate([piece[k] for piece in pieces]) for k in (0, 1))
+            rules = [rule for end in ends for rule in rules_over(*end, lengthscale)]
+            counts, weights = (np.concatenate([rule[k] for rule in rules]) for k in (0, 1))
             yield columns, counts, panel.basis(counts) * weights[:, None], inner
 
     def positions(self, counts: NDArray) -> NDArray:
@@ -291,33 +205,19 @@ class Lattice:
                 out[block[0], columns] = block[1]
             elif panel.long:
                 alive = np.flatnonzero((bounds[0] < panel.stop) & (bounds[1] >= panel.start))
-                out[alive, columns] = _between_counts(predictions[alive], panel.nodes) if len(alive) else 0.0
+                out[alive, columns] = between_counts(predictions[alive], panel.nodes) if len(alive) else 0.0
             else:
                 _fill(out[:, columns], predictions, bounds, panel.nodes)
         return out
 
 
-def _pieces(start: float, stop: float, lengthscale: float) -> Iterator[tuple[NDArray, NDArray]]:
-    """Points and weights, piece by piece, that sum a Gaussian kernel times a polynomial over counts."""
-    edges = _edges(start, stop, lengthscale)
-    yield from (_sum_rule(a, b) for a, b in pairwise(edges.tolist()))
-
-
-def _edges(start: float, stop: float, lengthscale: float) -> NDArray:
-    """Ends of pieces, in whole numbers: no count may be lost to rounding."""
-    count = int(stop - start)
-    pieces = -(-count // max(2 * _QUADRATURE, int(_PART * lengthscale)))
-    return start + np.arange(pieces + 1) * count // pieces
-
-
 def _averaged_polynomials(panel: Panel, lengthscale: float, at: NDArray) -> NDArray:
     """``sum_d exp(-d^2 / (2 l^2)) L_g(t + d)`` over whole numbers d, ``(len(at), m)``, far from both ends."""
     reach = np.ceil(_REACH * lengthscale)
-    pieces = list(_pieces(-reach, reach + 1.0, lengthscale))
-    offsets, weights = (np.concatenate([piece[k] for piece in pieces]) for k in (0, 1))
+    rules = list(rules_over(-reach, reach + 1.0, lengthscale))
+    offsets, weights = (np.concatenate([rule[k] for rule in rules]) for k in (0, 1))
     weights = weights * np.exp(-0.5 * (offsets / lengthscale) ** 2)
-    values = panel.basis((at[:, None] + offsets[None, :]).reshape(-1)).reshape(len(at), len(offsets), -1)
-    return np.einsum("d,tdm->tm", weights, values)
+    return panel.summed_basis(at[:, None] + offsets[None, :], weights)
 
 
 def _values(part: Part, lengthscale: float, at: NDArray) -> NDArray:
@@ -327,14 +227,6 @@ def _values(part: Part, lengthscale: float, at: NDArray) -> NDArray:
     scaled *= -0.5
     values = np.exp(scaled, out=scaled)
     return values if part.measure is None else values @ part.measure
-
-
-def _sum_rule(a: float, b: float) -> tuple[NDArray, NDArray]:
-    """Points and weights for sums over a <= k < b."""
-    if b - a <= 2 * _QUADRATURE:
-        return np.arange(a, b), np.ones(int(b - a))
-    points, weights = gauss_rule(int(b - a), _QUADRATURE)
-    return points + a, weights
 
 
 Bounds: TypeAlias = tuple[NDArray, NDArray]
@@ -363,16 +255,21 @@ def lattice_of(batches: Sequence[Predictions]) -> Nodes | None:
     open_: list[tuple[float, float]] = []
     for a, b in reversed(intervals):
         open_ += [(dense_until, b), (a, dense_until)] if a < dense_until < b else [(a, b)]
+    peaks = _peaks(batches, bounds) if smooth else (np.zeros(0), np.zeros(0))
     panels: list[Panel] = []
     seen: list[list[Block | None]] = []
     size = 0
     while open_:
         a, b = open_.pop()
-        long = a >= dense_until and b - a >= _RULES[-1][0]
-        panel = Panel.thinned(a, b) if long else Panel.over(a, b)
-        dense: list[Block | None] = [None for _ in batches]
-        blocks = _as_polynomials(panel, batches, bounds) if long else dense
-        if blocks is None:
+        long = a >= dense_until and b - a >= SHORTEST
+        panel: Panel | None = None
+        blocks: list[Block | None] | None = list[Block | None]([None] * len(batches))
+        if not long:
+            panel = Panel.over(a, b)
+        elif not _holds_a_peak(a, b, peaks):
+            panel = Panel.thinned(a, b)
+            blocks = _as_polynomials(panel, batches, bounds)
+        if panel is None or blocks is None:
             # Far from zero probabilities change with the logarithm of the count, or with its root.
             middle = float(np.floor(np.sqrt(a * b) if b > 2.0 * a else 0.5 * (a + b)))
             open_ += [(middle, b), (a, middle)]
@@ -395,6 +292,19 @@ def _merged(bounds: Sequence[Bounds]) -> list[tuple[float, float]]:
     return [(float(low[s]), float(reach[e])) for s, e in zip(starts, ends, strict=True)]
 
 
+def _peaks(batches: Sequence[Predictions], bounds: Sequence[Bounds]) -> tuple[NDArray, NDArray]:
+    """Means in ascending order, and widths of the windows around them."""
+    means = np.concatenate([np.asarray(batch.mean(), dtype=np.float64) for batch in batches])
+    order = np.argsort(means)
+    return means[order], np.concatenate([high - low for low, high in bounds])[order]
+
+
+def _holds_a_peak(start: float, stop: float, peaks: tuple[NDArray, NDArray]) -> bool:
+    """Whether a prediction has its mean in a panel, and most of its window: no polynomial of few nodes."""
+    first, last = np.searchsorted(peaks[0], (start, stop))
+    return bool(np.min(peaks[1][first:last], initial=np.inf) < 2.0 * (stop - start))
+
+
 def _as_polynomials(
     panel: Panel, batches: Sequence[Predictions], bounds: Sequence[Bounds]
 ) -> list[Block | None] | None:
@@ -402,11 +312,12 @@ def _as_polynomials(
     out: list[Block | None] = []
     for batch, (low, high) in zip(batches, bounds, strict=True):
         alive = np.flatnonzero((low < panel.stop) & (high >= panel.start))
-        # Where a panel is too long the narrowest predictions say so first.
-        narrow = alive[np.argsort((high - low)[alive])[:16]]
+        # Where a panel is too long a few predictions say so first: the narrowest, and some of all widths.
+        by_width = alive[np.argsort((high - low)[alive])]
+        some = np.concatenate([by_width[:_LOOKED_AT], by_width[_LOOKED_AT :: 1 + len(alive) // _LOOKED_AT]])
         values = np.zeros((0, len(panel.nodes)))
-        for rows in (narrow, alive) if len(alive) else ():
-            values = _between_counts(batch[rows], panel.nodes)
+        for rows in (some, alive) if len(alive) else ():
+            values = between_counts(batch[rows], panel.nodes)
             last = np.abs(panel.coefficients(values)[:, -3:])
             if not float(last.max()) * np.sqrt(panel.count) <= _RESOLVED:
                 return None
@@ -414,7 +325,7 @@ def _as_polynomials(
     return out
 
 
-def _between_counts(predictions: Predictions, nodes: NDArray) -> NDArray:
+def between_counts(predictions: Predictions, nodes: NDArray) -> NDArray:
     """Probabilities at real arguments, ``(n, m)``, in NumPy."""
     known = CONTINUATIONS.find(type(predictions))
     assert known is not None

@@ -94,7 +94,7 @@ def _log_density(predictions: Predictions, values: Array) -> Array:
 # -- kinks ---------------------------------------------------------------------------------------
 
 
-def _change(parameter: Array) -> Array:
+def change(parameter: Array) -> Array:
     """Zero ``(n, 1)``, with the derivative of a parameter ``(n,)``."""
     wide = widen(parameter)[:, None]
     return wide - stop_gradient(wide)
@@ -106,7 +106,7 @@ def _laplace(predictions: Laplace, values: Array, scores: NDArray) -> Followed:
     z = (values - stop_gradient(widen(predictions.loc))[:, None]) / stop_gradient(widen(predictions.scale))[
         :, None
     ]
-    return values + _change(predictions.loc) + z * _change(predictions.scale), None
+    return values + change(predictions.loc) + z * change(predictions.scale), None
 
 
 @FOLLOWERS.register(PowerExponential)
@@ -117,10 +117,10 @@ def _power_exponential(predictions: PowerExponential, values: Array, scores: NDA
     z = (values - loc) / scale
     by_shape = through_numpy(_quantile_by_shape, shape, _placed(scores, z))
     near, slope = _centre(z)
-    velocity = z * _change(predictions.scale) / scale + by_shape * _change(predictions.shape)
+    velocity = z * change(predictions.scale) / scale + by_shape * change(predictions.shape)
     still = predictions.with_fields(loc=stop_gradient(predictions.loc))
     log_density = (1.0 - near) * _log_density(still, values) + slope * velocity
-    return values + _change(predictions.loc) + scale * near * velocity, log_density
+    return values + change(predictions.loc) + scale * near * velocity, log_density
 
 
 def _centre(z: Array) -> tuple[Array, Array]:

@@ -8,7 +8,7 @@ and products of features are kernel values up to the distances of both points fr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray
-from wellcal.expectations.atoms import Atoms
+from wellcal.expectations.nodes import Part, in_order
 from wellcal.predictions import Predictions
 
 _ROUNDING = 1e-13  # squared distance from the span at which it is complete
@@ -71,6 +71,18 @@ class LowRank:
         new = columns[:, chosen].T
         lower = np.block([[self.lower, np.zeros((self.size, len(chosen)))], [features[chosen], np.tril(new)]])
         return LowRank(self.lengthscale, np.concatenate([self.pivots, points[chosen]]), lower)
+
+    def more_of_parts(self, parts: Iterable[Part], known: NDArray | None = None) -> NDArray:
+        """Mean features ``(n, M)`` of atoms, of which the first ones may be `known` from fewer features."""
+        found: list[tuple[NDArray | None, NDArray]] = []
+        for rows, atoms in parts:
+            values, weights = np.asarray(atoms.values), np.asarray(atoms.weights)
+            if known is None:
+                found.append((rows, self.of_points(values, weights)))
+            else:
+                old = known if rows is None else known[rows]
+                found.append((rows, self.more_of_points(values, weights, old)))
+        return in_order(found)
 
     def more_of_points(self, values: NDArray, weights: NDArray | None, known: NDArray) -> NDArray:
         """Mean features, of which the first ones are `known` from fewer features."""
@@ -146,9 +158,51 @@ class Spanned(NamedTuple):
 
 _remembered: WeakKeyDictionary[Predictions, dict[Any, Spanned | None]] = WeakKeyDictionary()
 
+_NEGLIGIBLE = 1e-9  # weight of an atom, times its squared distance from the span, that changes no result
+_ROUNDS = 3
+
+
+def _spanning(features: LowRank | None, parts: Iterable[Part]) -> LowRank | None:
+    """Features that reproduce the atoms of all rows, as well as those few that they were made from."""
+    for _ in range(_ROUNDS):
+        off = np.empty(0) if features is None else _off_span(features, parts)
+        if features is None or not len(off):
+            return features
+        features = features.extended(off)
+    return None
+
+
+def _off_span(features: LowRank, parts: Iterable[Part]) -> NDArray:
+    """Atoms ``(m, d)`` off the span: all such of rows whose heaviest or outermost atoms are off it."""
+
+    def is_off(at: NDArray, weights: NDArray) -> NDArray:
+        distance = 1.0 - np.sum(features.of_points(at[:, None, :], None) ** 2, axis=1)
+        return weights * distance > _NEGLIGIBLE
+
+    found: list[NDArray] = []
+    for _, atoms in parts:
+        values, weights = np.asarray(atoms.values), np.asarray(atoms.weights)
+        real = (weights > _NEGLIGIBLE)[:, :, None]
+        ends = [np.where(real, values, np.inf).argmin(axis=1), np.where(real, values, -np.inf).argmax(axis=1)]
+        index = np.concatenate([*ends, weights.argmax(axis=1)[:, None]], axis=1)
+        at = np.take_along_axis(values, index[:, :, None], axis=1).reshape(-1, values.shape[2])
+        off = is_off(at, np.take_along_axis(weights, index, axis=1).reshape(-1)).reshape(index.shape)
+        rows = np.flatnonzero(off.any(axis=1))[:_MOST_ROWS]
+        some, mass = values[rows].reshape(-1, values.shape[2]), weights[rows].reshape(-1)
+        found.append(some[is_off(some, mass)])
+    off = np.concatenate(found)
+    return off[np.argsort(np.random.default_rng(0).random(len(off)))[:_MOST_ADDED]]
+
+
+_MOST_ROWS = 64  # looked at as a whole
+
 
 def spanned(
-    family: Predictions, key: Any, candidates: NDArray, lengthscale: float, atoms: Callable[[], Atoms]
+    family: Predictions,
+    key: Any,
+    candidates: NDArray,
+    lengthscale: float,
+    atoms: Callable[[], Iterable[Part]],
 ) -> Spanned | None:
     """Features for a batch in NumPy, which remembers them; None where they would be too many.
 
@@ -169,8 +223,9 @@ def spanned(
     features = span(candidates, lengthscale)
     found = None
     if features is not None:
-        made = atoms()
-        found = Spanned(features, features.of_points(np.asarray(made.values), np.asarray(made.weights)))
+        features = _spanning(features, atoms())
+    if features is not None:
+        found = Spanned(features, features.more_of_parts(atoms()))
     if found is None or found.mean.size <= _MAX_REMEMBERED:
         known[key, lengthscale] = found
     return found

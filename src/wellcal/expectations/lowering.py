@@ -1,6 +1,6 @@
 """Lowering: a prediction without a closed form becomes a weighted sum of atoms.
 
-Four schemes, each stated in the provenance of a result:
+Five schemes, each stated in the provenance of a result:
 
 - counts: a window of whole numbers that holds all but 1e-13 of the mass, with a stride where it is
   wide; weights are probabilities times the stride, which is exact for stride one and the trapezoidal
@@ -9,7 +9,8 @@ Four schemes, each stated in the provenance of a result:
   function Q. In this variable densities of all our families are smooth and fall off like a normal,
   where the rule converges faster than any power of the spacing (Trefethen, Weideman, 2014). Every
   second atom forms the coarser rule that the error estimate compares with.
-- vectors with a transform from the unit cube: a Sobol' sequence with a fixed scramble.
+- vectors of few coordinates on the simplex: a product of Gauss rules (see `sticks`).
+- other vectors with a transform from the unit cube: a Sobol' sequence with a fixed scramble.
 - anything that can only be sampled: Monte Carlo with a fixed seed.
 
 Gradients. Atoms move with locations and scales; other parameters act on the weights, through the likelihood
@@ -45,6 +46,7 @@ from wellcal.expectations.likelihood_ratios import (
     times_likelihood_ratio,
     within_reach,
 )
+from wellcal.expectations.sticks import MOST_COORDINATES, nodes_within, stick_atoms
 from wellcal.predictions import (
     DiagonalNormal,
     Dirichlet,
@@ -75,25 +77,31 @@ class Lowering:
     tolerance
         Target for the estimated error of a pairing.
     points
-        Atoms for each vector prediction, a power of two.
+        Atoms for each vector prediction, a power of two. None takes 64 points of a Sobol' sequence; and for
+        Dirichlet predictions of up to four coordinates as many nodes of a product rule as `tolerance` needs.
 
     Examples
     --------
     >>> Lowering(nodes=64)
-    Lowering(nodes=64, tolerance=1e-06, points=64)
+    Lowering(nodes=64, tolerance=1e-06, points=None)
     """
 
     nodes: int | None = None
     tolerance: float = 1e-6
-    points: int = 64
+    points: int | None = None
 
     def __post_init__(self) -> None:
         if self.nodes is not None and whole_number(self.nodes, "nodes", least=4, most=_MOST_ATOMS) % 2:
             raise ValueError(f"nodes must be an even number of at least 4, found {self.nodes}")
         positive_number(self.tolerance, "tolerance")
-        points = whole_number(self.points, "points", least=4, most=_MOST_ATOMS)
+        points = whole_number(self.for_vectors, "points", least=4, most=_MOST_ATOMS)
         if points & (points - 1):
             raise ValueError(f"points must be a power of two of at least 4, found {self.points}")
+
+    @property
+    def for_vectors(self) -> int:
+        """Atoms of a vector whose number is not chosen by looking."""
+        return 64 if self.points is None else self.points
 
 
 _remembered: WeakKeyDictionary[Predictions, dict[tuple[int, int], Atoms]] = WeakKeyDictionary()
@@ -136,6 +144,12 @@ def has_own_lowering(predictions: Predictions) -> bool:
     """Whether somebody registered how the family becomes atoms."""
     own = LOWERINGS.find(type(predictions))
     return own is not None and own is not _by_radius
+
+
+def has_sticks(predictions: Predictions) -> bool:
+    """Whether the product rule for the simplex applies, whose number of nodes can be chosen."""
+    own = LOWERINGS.find(type(predictions))
+    return own is by_sticks and predictions.event_shape[0] <= MOST_COORDINATES
 
 
 # -- scalar targets --------------------------------------------------------------------------
@@ -269,7 +283,10 @@ def _by_affine_map(predictions: DiagonalNormal | MultivariateNormal, nodes: int,
 
 
 @LOWERINGS.register(Dirichlet)
-def _by_gammas(predictions: Dirichlet, nodes: int, points: int) -> Atoms:
+def by_sticks(predictions: Dirichlet, nodes: int, points: int) -> Atoms:
+    """Dirichlet predictions: a product of Gauss rules; of many coordinates quotients of gamma quantiles."""
+    if predictions.event_shape[0] <= MOST_COORDINATES:
+        return stick_atoms(predictions, nodes_within(points, predictions.event_shape[0]))
     values, log_density = dirichlet_atoms(predictions, _sobol(points, predictions.event_shape[0]))
     atoms = _of_equal_weight(values)
     return replace(atoms, weights=times_likelihood_ratio(atoms.weights, log_density))

@@ -9,7 +9,7 @@ kernel and its options.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -29,13 +29,15 @@ from wellcal.expectations.lowering import (
     at_scores,
     even_scores,
     has_own_lowering,
+    has_sticks,
     is_scalar_rule,
     lower,
     quantiles_at,
 )
 from wellcal.expectations.probes import Probe, finite_points
+from wellcal.expectations.sticks import LADDERS, coarser_rule, stick_atoms
 from wellcal.kernels.base import Kernel
-from wellcal.predictions import Predictions
+from wellcal.predictions import Dirichlet, Predictions
 from wellcal.predictions.batches import in_numpy
 
 
@@ -131,6 +133,8 @@ def choose_anew(
         atoms = lower(predictions, options.nodes or _TRACED_NODES, points)
         return Chosen((Part(None, atoms),), float("nan"), atoms.scheme)
     probe = Probe(kernel, predictions.like)
+    if options.points is None and has_sticks(predictions):
+        return _of_sticks(cast("Dirichlet", predictions), probe, effort, options.tolerance)
     if not is_scalar_rule(predictions):
         return _as_they_come(predictions, probe, options.nodes or effort.ladder[0], points)
     if has_own_lowering(predictions):
@@ -164,13 +168,27 @@ def halving_errors(probe: Probe, atoms: Atoms) -> NDArray:
     The points are atoms amid the mass and, for numbers, what lies halfway to the next one: a kernel with a
     kink may err as much with half the atoms as with all of them at one kind of point, but not at both.
     """
-    values, weights, coarse = to_numpy(atoms.values), to_numpy(atoms.weights), atoms.coarser()
-    below = np.cumsum(weights, axis=1)
-    index = np.stack([(below < level * below[:, -1:]).sum(axis=1) for level in _LEVELS], axis=1)
+    return _change(probe, atoms, atoms.coarser(), points_amid(atoms))
+
+
+def points_amid(atoms: Atoms) -> NDArray:
+    """Atoms ``(p, b)`` or ``(p, b, d)`` amid the mass of each row and, for numbers, points between them."""
+    values, index = to_numpy(atoms.values), _amid_mass(atoms)
     at = _taken(values, index)
-    if values.ndim == 2:
-        between = 0.5 * (at + _taken(values, np.minimum(index + 1, values.shape[1] - 1)))
-        at = finite_points(np.concatenate([at, between], axis=1), at[:, len(_LEVELS) // 2])
+    if values.ndim > 2:
+        return at
+    between = 0.5 * (at + _taken(values, np.minimum(index + 1, values.shape[1] - 1)))
+    return finite_points(np.concatenate([at, between], axis=1), at[:, len(_LEVELS) // 2])
+
+
+def _amid_mass(atoms: Atoms) -> NDArray:
+    """Positions ``(p, b)`` of atoms amid the mass of each row."""
+    below = np.cumsum(to_numpy(atoms.weights), axis=1)
+    return np.stack([(below < level * below[:, -1:]).sum(axis=1) for level in _LEVELS], axis=1)
+
+
+def _change(probe: Probe, atoms: Atoms, coarse: Atoms, at: NDArray) -> NDArray:
+    """Largest change of each row's pairing with its points ``(p, b, ...)`` from one rule to another."""
     fine, rough = (probe.expected(to_numpy(of.weights), to_numpy(of.values), at) for of in (atoms, coarse))
     return np.abs(fine - rough).max(axis=1)
 
@@ -178,6 +196,58 @@ def halving_errors(probe: Probe, atoms: Atoms) -> NDArray:
 def _taken(values: NDArray, index: NDArray) -> NDArray:
     """Atoms ``(p, b)`` or ``(p, b, d)`` of each row by their positions ``(p, b)``."""
     return values[np.arange(len(values))[:, None], index]
+
+
+# -- vectors on the simplex -------------------------------------------------------------------------
+
+
+_FEW_POINTS = 64  # for a vector, whose pairs are summed although the tolerance is out of reach
+
+
+def _of_sticks(predictions: Dirichlet, probe: Probe, effort: Effort, tolerance: float) -> Chosen:
+    """Product rules for Dirichlet predictions: each row takes the first that is good enough.
+
+    Its error is the change from the rule before, at atoms of both, at means and at corners of the simplex.
+    """
+    batch: Any = in_numpy(predictions)
+    n, (d,) = len(batch), batch.event_shape
+    others = batch.mean()[np.unique(np.linspace(0, n - 1, 4).astype(int))]
+    shared = np.concatenate([others, np.eye(d)])
+    ladder = [m for m in LADDERS[d] if not effort.even or m ** (d - 1) <= effort.most]
+    errors, chosen = np.full(n, np.inf), np.full(n, ladder[0])
+    pending = np.arange(n)
+    coarse = stick_atoms(batch, coarser_rule(ladder[0]))
+    few = ladder[0], errors
+    for nodes in ladder:
+        if len(pending) * nodes ** (d - 1) > _MAX_NODES and nodes > ladder[0]:
+            break
+        some = batch[pending]
+        atoms = stick_atoms(some, nodes)
+        own = [_taken(np.asarray(of.values), _amid_mass(of)) for of in (atoms, coarse)]
+        everywhere = np.broadcast_to(shared, (len(pending), *shared.shape))
+        at = np.concatenate([*own, some.mean()[:, None, :], everywhere], axis=1)
+        errors[pending], chosen[pending] = _change(probe, atoms, coarse, at), nodes
+        left = ~(errors[pending] <= tolerance)
+        pending = pending[left]
+        if not len(pending):
+            break
+        coarse = replace(atoms, values=atoms.values[left], weights=atoms.weights[left], rougher=None)
+        if nodes ** (d - 1) <= _FEW_POINTS:
+            few = nodes, errors.copy()
+    if effort.even:
+        if len(pending):  # a kernel with a kink: more nodes would cost much and gain little
+            chosen[:], errors = few
+        chosen[:] = chosen.max(initial=ladder[0])
+    sizes = [int(m) for m in np.unique(chosen)]
+    groups = [(None, predictions)] if len(sizes) == 1 else []
+    if not groups:
+        rows = [np.flatnonzero(chosen == m) for m in sizes]
+        groups = [(index, predictions[index]) for index in rows]
+    made = [(index, stick_atoms(some, m)) for (index, some), m in zip(groups, sizes, strict=True)]
+    words = made[0][1].scheme
+    if len(sizes) > 1:
+        words = words.replace(f"{sizes[0]} nodes", f"{sizes[0]} to {sizes[-1]} nodes")
+    return Chosen(tuple(Part(*part) for part in made), float(errors.max()), words)
 
 
 # -- scalars ----------------------------------------------------------------------------------------

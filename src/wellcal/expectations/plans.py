@@ -111,6 +111,11 @@ class AtomChoice:
     effort: Effort
     made: list[tuple[Predictions, Chosen]] = field(default_factory=lambda: [], compare=False)
 
+    @property
+    def rules(self) -> tuple[Any, ...]:
+        """What decides which atoms a batch has. Unlike this object it does not keep any batch alive."""
+        return self.options, self.points, self.effort
+
     def of(self, kernel: Kernel, family: Predictions) -> Chosen:
         """The atoms of a batch, chosen once."""
         for batch, chosen in self.made:
@@ -269,7 +274,7 @@ def plan(
         notes.add_rule(kernel, f" with {family.__name__}: closed form")
     if not lowered:
         return ElementPlan(kernel, dimension)
-    chosen = ElementPlan(kernel, dimension, lowered, AtomChoice(options, options.points, FOR_PAIRS))
+    chosen = ElementPlan(kernel, dimension, lowered, AtomChoice(options, options.for_vectors, FOR_PAIRS))
     chosen.note([f for f in present if type(f) in lowered], notes)
     return chosen
 

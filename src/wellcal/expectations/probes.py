@@ -25,6 +25,9 @@ from wellcal._arrays.ops import Ops, ops_for
 from wellcal.kernels.base import Kernel, TargetKernel
 from wellcal.kernels.matrix import values_matrix
 from wellcal.kernels.parts import calls_user_function, is_constant, walk
+from wellcal.kernels.targets import Gaussian
+
+_FAR_APART = 1200.0  # squared distance, in length scales, at which a Gaussian kernel is 1e-260
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,11 @@ class Probe:
     def _values(self, x: NDArray, y: NDArray) -> NDArray:
         ops, left, right = self._placed(x, y)
         kernel = cast("TargetKernel", self.kernel)
+        if type(kernel) is Gaussian and isinstance(kernel.lengthscale, float) and x.ndim == 2:
+            # Most points are far from most atoms, and numbers that underflow take several times as long.
+            gap = left[:, :, None] - right[:, None, :]
+            gap *= gap
+            return kernel.radial(ops, np.minimum(gap, _FAR_APART * kernel.lengthscale**2, out=gap))
         if not kernel.elementwise:
             rows = (values_matrix(ops, kernel, left[p], right[p]) for p in range(len(x)))
             return np.stack([to_numpy(row) for row in rows])

@@ -30,7 +30,7 @@ class Combination(TargetKernel):
     _not_inherited: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        if Combination not in cls.__bases__:
+        if any(vars(base).get("__final__") for base in cls.__mro__[1:]):
             raise TypeError(
                 f"{cls.__name__} cannot be derived from {cls.__bases__[0].__name__}: "
                 "derive your own kernel from Kernel, TargetKernel or Radial"
@@ -78,9 +78,27 @@ class Combination(TargetKernel):
         return self.with_parts([part.rescaled(factor) for part in self.parts])
 
 
+@dataclass(frozen=True)
+class _OfSeveral(Combination):
+    """What combines any number of kernels on the same space."""
+
+    kernels: tuple[Kernel, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kernels", _check_kernels(self.kernels))
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels that are combined."""
+        return self.kernels
+
+    def with_parts(self, parts: Sequence[Kernel]) -> Kernel:
+        return type(self)(tuple(parts))
+
+
 @final
 @dataclass(frozen=True)
-class Sum(Combination):
+class Sum(_OfSeveral):
     """Sum of kernels on the same space.
 
     Examples
@@ -90,21 +108,8 @@ class Sum(Combination):
     (Gaussian(lengthscale=1), Delta())
     """
 
-    kernels: tuple[Kernel, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kernels", _check_kernels(self.kernels))
-
-    @property
-    def parts(self) -> tuple[Kernel, ...]:
-        """The summands."""
-        return self.kernels
-
     def combine(self, values: Sequence[Any]) -> Any:
         return sum(values[1:], start=values[0])
-
-    def with_parts(self, parts: Sequence[Kernel]) -> Kernel:
-        return Sum(tuple(parts))
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.kernels))
@@ -147,7 +152,7 @@ class Scaled(Combination):
 
 @final
 @dataclass(frozen=True)
-class Product(Combination):
+class Product(_OfSeveral):
     """Product of kernels on the same space.
 
     Examples
@@ -159,21 +164,8 @@ class Product(Combination):
     2.4
     """
 
-    kernels: tuple[Kernel, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kernels", _check_kernels(self.kernels))
-
-    @property
-    def parts(self) -> tuple[Kernel, ...]:
-        """The factors."""
-        return self.kernels
-
     def combine(self, values: Sequence[Any]) -> Any:
         return math.prod(values[1:], start=values[0])
-
-    def with_parts(self, parts: Sequence[Kernel]) -> Kernel:
-        return Product(tuple(parts))
 
     def __repr__(self) -> str:
         return " * ".join(f"({k!r})" if isinstance(k, Sum) else repr(k) for k in self.kernels)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
-from scipy import special
 
 from wellcal._arrays.chunks import Chunk
 from wellcal._arrays.namespaces import NDArray
@@ -25,7 +24,7 @@ from wellcal.problem.locations import Locations
 from wellcal.problem.problem import expand
 
 ETAS = (0.1, 0.2, 0.4, 0.8)
-"""How bold the bets are; the average over these is the e-value."""
+"""How bold the bets are, in standard deviations of a score."""
 
 _FLAT = 1e-12  # spread of a witness, relative to its size, that is rounding
 
@@ -36,7 +35,7 @@ def past_witness(
     targets: NDArray,
     candidates: NDArray,
     *,
-    memory: int,
+    windows: Sequence[int],
     engine: Engine,
     expectations: str | Lowering = "auto",
 ) -> NDArray:
@@ -50,8 +49,8 @@ def past_witness(
         n cases in NumPy, targets as `check_targets` returned them.
     candidates
         Targets ``(R + 1, m, ...)`` that the last m cases might have had.
-    memory
-        Cases before it that the witness of a case is made of, at most.
+    windows
+        Numbers of cases before it that the witnesses of a case are made of, each at most, increasing.
     engine
         Evaluates kernels between cases and candidates.
     expectations
@@ -60,7 +59,7 @@ def past_witness(
     Returns
     -------
     array
-        ``(m, R + 1)``; zero for a case without a past.
+        ``(m, len(windows), R + 1)``; zero for a case without a past.
     """
     count, m = candidates.shape[:2]
     n = len(predictions)
@@ -68,21 +67,25 @@ def past_witness(
     flat = np.swapaxes(candidates, 0, 1).reshape(m * count, *candidates.shape[2:])
     repeated = predictions[np.repeat(np.arange(n - m, n), count)]
     at = Locations(repeated, flat)
-    total = np.zeros((m, count))
+    total = np.zeros((m, len(windows), count))
     for factor, part in expand(kernel):
         gaps = (_of_joint if isinstance(part, Joint) else _of_tensor)(
             cast("Any", part), predictions, targets, at, engine, expectations
         )
-        for t in range(m):
-            window = slice(max(0, n - m + t - memory), n - m + t)
-            if window.start < window.stop:
-                own = slice(t * count, (t + 1) * count)
-                total[t] += float(factor) * gaps(window, n - m + t, own) / (window.stop - window.start)
+        for t in range(n - m, n):
+            past = slice(max(0, t - windows[-1]), t)
+            if past.start < past.stop:
+                k = t - (n - m)
+                sizes = [min(size, t) for size in windows]
+                sums = gaps(past, t, slice(k * count, (k + 1) * count), sizes)
+                total[k] += float(factor) * sums / np.array(sizes)[:, None]
     return total
 
 
-Gaps = Callable[[Chunk, int, Chunk], NDArray]
-"""Sums over past cases i of k((P_i, y_i), (P_t, c)) - E k((P_i, Z_i), (P_t, c)), c a candidate of case t."""
+Gaps = Callable[[Chunk, int, Chunk, Sequence[int]], NDArray]
+"""Sums over past cases i of k((P_i, y_i), (P_t, c)) - E k((P_i, Z_i), (P_t, c)), c a candidate of case t.
+
+One row for each of the numbers of most recent cases."""
 
 
 def _of_tensor(
@@ -104,10 +107,11 @@ def _of_tensor(
     left, right = scheme.rows([(1.0, seen), (-1.0, predictions)]), scheme.rows([(1.0, wanted)])
     on_targets = scheme.form(left, right)
 
-    def gaps(window: Chunk, t: int, own: Chunk) -> NDArray:
-        likeness = engine.rectangle(form, ops, slice_rows(rows, window), slice_rows(rows, slice(t, t + 1)))
-        found = engine.rectangle(on_targets, ops, slice_rows(left, window), slice_rows(right, own))
-        return np.asarray(likeness)[:, 0] @ np.asarray(found)
+    def gaps(past: Chunk, t: int, own: Chunk, sizes: Sequence[int]) -> NDArray:
+        alike = engine.rectangle(form, ops, slice_rows(rows, past), slice_rows(rows, slice(t, t + 1)))
+        found = engine.rectangle(on_targets, ops, slice_rows(left, past), slice_rows(right, own))
+        likeness, gap = np.asarray(alike)[:, 0], np.asarray(found)
+        return np.stack([likeness[-size:] @ gap[-size:] for size in sizes])
 
     return gaps
 
@@ -122,18 +126,31 @@ def _of_joint(
 ) -> Gaps:
     """The same for a kernel that does not factor."""
 
-    def gaps(window: Chunk, t: int, own: Chunk) -> NDArray:
+    def gaps(past: Chunk, t: int, own: Chunk, sizes: Sequence[int]) -> NDArray:
         where = Locations(at.predictions[own], at.targets[own])
-        at_where = location_kernel(
-            kernel, predictions[window], where, engine=engine, expectations=expectations
-        )
-        return np.sum(np.asarray(at_where.deviations(targets[window])), axis=0)
+        at_where = location_kernel(kernel, predictions[past], where, engine=engine, expectations=expectations)
+        found = np.asarray(at_where.deviations(targets[past]))
+        return np.stack([np.sum(found[-size:], axis=0) for size in sizes])
 
     return gaps
 
 
+def standardised(u: NDArray) -> NDArray:
+    """Scores ``(..., R + 1)`` with mean zero and variance one over the places; zero where they are all alike.
+
+    The order of places does not matter: what is exchangeable stays so.
+    """
+    if not np.isfinite(u).all():
+        raise ValueError("the witness is not finite: check the kernel, and what functions of yours return")
+    size = np.max(np.abs(u), axis=-1, keepdims=True)
+    centred = u - np.mean(u, axis=-1, keepdims=True)
+    spread = np.sqrt(np.mean(centred**2, axis=-1, keepdims=True))
+    flat = spread <= _FLAT * size
+    return np.where(flat, 0.0, centred / np.where(flat, 1.0, spread))
+
+
 def log_bets(u: NDArray, etas: Sequence[float] = ETAS) -> NDArray:
-    """log e_t(eta), ``(m, len(etas))``, from the witness ``(m, R + 1)`` at the target and at draws.
+    """log e(eta), ``(..., len(etas))``, from scores ``(..., R + 1)`` of the target and of draws.
 
     The mean of exp over all R + 1 places of the target is 1, whatever u: a fair bet.
 
@@ -144,12 +161,7 @@ def log_bets(u: NDArray, etas: Sequence[float] = ETAS) -> NDArray:
     >>> np.mean(shifted, axis=0).round(12)
     array([[1., 1., 1., 1.]])
     """
-    if not np.isfinite(u).all():
-        raise ValueError("the witness is not finite: check the kernel, and what functions of yours return")
-    size = np.max(np.abs(u), axis=1, keepdims=True)
-    centred = u - np.mean(u, axis=1, keepdims=True)
-    spread = np.sqrt(np.mean(centred**2, axis=1, keepdims=True))
-    flat = spread <= _FLAT * size
-    standard = np.where(flat, 0.0, centred / np.where(flat, 1.0, spread))
-    bold = np.asarray(etas)[None, :, None] * standard[:, None, :]
-    return np.log(u.shape[1]) + bold[:, :, 0] - special.logsumexp(bold, axis=2)
+    bold = np.asarray(etas)[:, None] * u[..., None, :]
+    most = bold.max(axis=-1)
+    total = np.exp(bold - most[..., None]).sum(axis=-1)
+    return bold[..., 0] - most + np.log(u.shape[-1]) - np.log(total)

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-from scipy import special
 
 from wellcal._arrays.checks import probability, whole_number
 from wellcal._arrays.chunks import check_size, rows_within
 from wellcal._arrays.deprecation import renamed_attribute
-from wellcal._arrays.equality import ByState
-from wellcal._arrays.files import InUseError, locked, write_whole
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.ownership import own_copy
-from wellcal._arrays.schema import parse_json, reading
 from wellcal._arrays.seeds import as_generator
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
@@ -27,8 +19,10 @@ from wellcal.hypotests.setup import numpy_batch, pool_draws
 from wellcal.hypotests.tails import SMALLEST
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import text_rows
-from wellcal.monitoring.bets import ETAS, log_bets, past_witness
-from wellcal.monitoring.state import FORMAT, State, generator_to_dict, read_state
+from wellcal.monitoring.change import MonitorChange, described_change
+from wellcal.monitoring.experts import Experts
+from wellcal.monitoring.kept import Kept
+from wellcal.monitoring.state import State, check_run_length, log_threshold
 from wellcal.monitoring.status import MonitorStatus
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters import converted_argument
@@ -38,43 +32,55 @@ from wellcal.predictions.spaces import check_one_space
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.problem import check_pair_kernel, outline
 
+ALPHA = 0.05
+
 MEMORY = 1000
 """Past cases that the witness is made of at most."""
 
-_WHAT = "the state of a monitor"
-_WAIT = 10.0  # seconds for another process that saves; it takes milliseconds
 _TOGETHER = 64  # cases that are handled at a time, at most
 
 
-class Monitor(ByState):
+class Monitor(Kept):
     r"""Watch whether predictions stay calibrated, case by case, for as long as one likes.
 
-    Each new case is a bet against the model: the witness of the past cases,
+    Each new case is a bet against the model. A score of the target, and of R draws from its prediction,
+    :math:`u_0` and :math:`u_1, \dots, u_R`, makes
 
-    .. math:: u_r = \frac{1}{|\text{past}|} \sum_{i} k_P(P_i, P_t) \big(k_Y(y_i, y_{t,r})
-              - \mathrm{E}\, k_Y(Z_i, y_{t,r})\big),
+    .. math:: e_t(\eta) = \frac{(R + 1) \exp(\eta u_0)}{\sum_{r=0}^R \exp(\eta u_r)}, \qquad
+              E_t = \sum_{s \le t} \pi_s \prod_{i = s}^t e_i + \sum_{s > t} \pi_s,
 
-    is looked at for the target :math:`y_{t,0} = y_t` and for R draws :math:`y_{t,1}, \dots, y_{t,R}` from
-    its prediction, and standardised over the R + 1. With
+    of which :math:`e_t` has mean one if the target is drawn from its prediction, given all that was known
+    before, whatever the score is. :math:`E_t`, the e-value, is what those have who start to bet at any time s
+    with a share :math:`\pi_s` of one: the probability that it *ever* reaches :math:`1 / \alpha` is at most
+    :math:`\alpha` (Ville's inequality), and a model that drifts after a long time without fault is found
+    about as soon as one that is wrong from the beginning. Scores are
 
-    .. math:: e_t(\eta) = \frac{(R + 1) \exp(\eta u_0)}{\sum_{r=0}^R \exp(\eta u_r)}
+    - the witness of the past 50, 200 and `memory` cases, :math:`\sum_{i} k_P(P_i, P_t) \big(k_Y(y_i, u)
+      - \mathrm{E}\, k_Y(Z_i, u)\big)` at the target or a draw u;
+    - for numbers, counts and ordered classes the place z of the target in its prediction, a normal score,
+      and its square; for up to 10 classes without an order each class;
+    - the log probability where there is one;
 
-    the product over cases, averaged over :math:`\eta \in \{0.1, 0.2, 0.4, 0.8\}`, is the e-value. If every
-    target is drawn from its prediction, given all that was known before, the probability that it *ever*
-    reaches :math:`1 / \alpha` is at most :math:`\alpha` (Ville's inequality).
+    each with :math:`\eta` 0.1, 0.2, 0.4 and 0.8, and all but the witness in both directions. The e-value is
+    the average over them.
 
     Parameters
     ----------
     kernel
-        Kernel on pairs of prediction and target. None chooses one for the family, with scales from
-        `reference`, or from the first `warmup` predictions.
+        Kernel on pairs of prediction and target, for the witness. None chooses one for the family, with
+        scales from `reference`, or from the first `warmup` predictions.
     alpha
-        Probability of a false alarm, ever.
+        Probability of a false alarm, ever: 0.05 unless `run_length` is given.
+    run_length
+        Instead of `alpha`: the mean number of cases until a false alarm, at least. The evidence is then an
+        e-detector, with :math:`\pi_s = 1` and nothing held back, and there is an alarm where it reaches
+        `run_length`; `restart` begins anew after an alarm. It finds changes sooner, and false alarms come,
+        rarely, for as long as one goes on.
     reference
         Predictions to choose the kernel from, such as those of a test set.
     warmup
-        Cases without a bet while the kernel is not chosen yet; they are the first past cases. Has no
-        effect where `kernel` or `reference` is given.
+        Cases without a bet on the witness while the kernel is not chosen yet; they are the first past
+        cases. Has no effect where `kernel` or `reference` is given.
     draws
         Number R of draws for each case. Predictions that are draws (``Samples(kind="draws")``) are
         compared with their own draws instead.
@@ -100,18 +106,15 @@ class Monitor(ByState):
     The kernel must not be chosen from targets. Cases come in the order of time; a batch is the same as its
     cases one by one, to rounding (to the error of numerical expectations where no closed form is known).
     The family, and what the predictions share such as their classes, is that of the first update. Memory
-    is bounded, and so is the cost of a case: O(memory * draws) kernel values.
-
-    Where a model drifts after a long time without fault, the evidence first has to make up for the bets that
-    were lost until then; a monitor that is started anew, say every year at ``alpha`` / number of years, does
-    not have to.
+    is bounded, and so is the cost of a case: O(memory) kernel values, at the target and up to 19 draws.
 
     There are no weights: the e-value is a product over cases, of one bet on every case. Leave out cases that
     do not belong to what is monitored before their targets are known.
 
     References
     ----------
-    Shafer, Shen, Vereshchagin, Vovk (2011), "Test martingales, Bayes factors and p-values"; Widmann,
+    Shafer, Shen, Vereshchagin, Vovk (2011), "Test martingales, Bayes factors and p-values"; Shin, Ramdas,
+    Rinaldo (2024), "E-detectors: a nonparametric framework for sequential change detection"; Widmann,
     Lindsten, Zachariah (2021).
 
     Examples
@@ -122,16 +125,19 @@ class Monitor(ByState):
     >>> mu = rng.normal(size=300)
     >>> monitor.update(rng.normal(mu, 1.0), wc.Normal(mu, np.ones(300))).alarm
     False
-    >>> drifted = Monitor(rng=1)
-    >>> drifted.update(rng.normal(mu + 0.8, 1.0), wc.Normal(mu, np.ones(300))).alarm
-    True
+    >>> status = monitor.update(rng.normal(mu + 0.8, 1.0), wc.Normal(mu, np.ones(300)))
+    >>> status.alarm_at, status.onset, status.onset_interval
+    (339, 303, (299, 320))
+    >>> print(monitor.change(rng=2).findings[0])
+    targets are 0.78 predicted standard deviations too high (0.68 to 0.89)
     """
 
     def __init__(
         self,
         kernel: Kernel | None = None,
         *,
-        alpha: float = 0.05,
+        alpha: float | None = None,
+        run_length: float | None = None,
         reference: object = None,
         warmup: int = 20,
         draws: int = 39,
@@ -143,7 +149,12 @@ class Monitor(ByState):
     ) -> None:
         if kernel is not None and reference is not None:
             raise ValueError("give either kernel or reference, from which one would be chosen")
-        self.alpha = probability(alpha, "alpha")
+        if alpha is not None and run_length is not None:
+            raise ValueError(
+                "give either alpha, for false alarms ever, or run_length, for how often they come"
+            )
+        self.run_length = None if run_length is None else check_run_length(run_length, "run_length")
+        self.alpha = probability(ALPHA if alpha is None else alpha, "alpha") if run_length is None else None
         self.engine = engine
         self.warmup = whole_number(warmup, "warmup", least=2)
         self.draws = whole_number(draws, "draws", least=1)
@@ -185,11 +196,20 @@ class Monitor(ByState):
     @property
     def log_e_value(self) -> float:
         """Its natural logarithm."""
-        return _log_mean(self._state.logs)
+        return self._state.log_e_value(detector=self.run_length is not None)
+
+    @property
+    def threshold(self) -> float:
+        """Evidence at which there is an alarm: ``1 / alpha``, or `run_length`."""
+        return _exp(self._log_threshold)
+
+    @property
+    def _log_threshold(self) -> float:
+        return log_threshold(self.alpha, self.run_length)
 
     @property
     def alarm(self) -> bool:
-        """Whether the e-value has ever reached ``1 / alpha``."""
+        """Whether the evidence has ever reached the threshold, since the start or the last `restart`."""
         return self._state.alarm_at is not None
 
     @property
@@ -200,20 +220,24 @@ class Monitor(ByState):
     @property
     def status(self) -> MonitorStatus:
         """Where it stands."""
-        state = self._state
+        state, value = self._state, self.log_e_value
+        onset = state.onset
         return MonitorStatus(
             n_samples=state.n_samples,
-            e_value=self.e_value,
-            log_e_value=self.log_e_value,
-            pvalue=min(1.0, max(_exp(-state.largest), SMALLEST)),
+            e_value=_exp(value),
+            log_e_value=value,
+            pvalue=None if self.alpha is None else min(1.0, max(_exp(-state.largest), SMALLEST)),
             alarm=self.alarm,
             alarm_at=state.alarm_at,
+            onset=None if onset is None else onset.case,
+            onset_interval=None if onset is None else (onset.first, onset.last),
         )
 
     def __repr__(self) -> str:
         chosen = f"chosen from the first {self.warmup} predictions"
+        what = "an e-value" if self.run_length is None else "a detector"
         rows = [
-            ("alarm", f"at an e-value of {1.0 / self.alpha:g}"),
+            ("alarm", f"at {what} of {self.threshold:g}"),
             ("kernel", chosen if self.kernel is None else repr(self.kernel)),
         ]
         return "\n".join([repr(self.status), *text_rows(rows)])
@@ -244,15 +268,19 @@ class Monitor(ByState):
         if isinstance(batch, Samples) and batch.kind == "draws":
             batch = pool_draws(targets, batch)
             candidates = np.swapaxes(np.roll(np.asarray(batch.values), 1, axis=1), 0, 1)  # the target first
-        self._check_family(batch)
+        if self._reference is not None:
+            check_one_space([self._reference, batch], ["reference", "pred"])
         before = self._rng.bit_generator.state
         try:
             state, done, n = self._state, 0, len(batch)
             while done < n:
                 step = min(n - done, self._step(state, batch))
-                part = slice(done, done + step)
-                options = None if candidates is None else candidates[:, part]
-                state = self._take(state, batch[part], targets[part], options)
+                if step == n:
+                    state = self._take(state, batch, targets, candidates)
+                else:
+                    part = slice(done, done + step)
+                    options = None if candidates is None else candidates[:, part]
+                    state = self._take(state, batch[part], targets[part], options)
                 done += step
         except BaseException:
             self._rng.bit_generator.state = before
@@ -260,20 +288,12 @@ class Monitor(ByState):
         self._state = state
         return self.status
 
-    def _check_family(self, batch: Predictions) -> None:
-        if self._reference is not None:
-            check_one_space([self._reference, batch], ["reference", "pred"])
-        earlier = self._state.predictions
-        if earlier is not None:
-            concatenate([earlier[:1], batch[:1]], ["earlier cases", "pred"], "predictions of a monitor")
-
     def _step(self, state: State, batch: Predictions) -> int:
         """Cases that are handled together: as many as memory allows, none beyond the end of the warmup."""
-        if state.kernel is None:
-            return self.warmup - state.n_samples
         past = 0 if state.predictions is None else len(state.predictions)
         atoms = int(batch.values.shape[1]) if isinstance(batch, Samples) else 1
-        return min(_TOGETHER, rows_within((past + _TOGETHER) * (self.draws + 1) * atoms))
+        room = min(_TOGETHER, rows_within((past + _TOGETHER) * (self.draws + 1) * atoms))
+        return room if state.kernel is not None else min(room, self.warmup - state.n_samples)
 
     def _take(self, state: State, batch: Predictions, targets: NDArray, candidates: NDArray | None) -> State:
         """The state after some cases."""
@@ -284,139 +304,84 @@ class Monitor(ByState):
             names = ["earlier cases", "pred"]
             predictions = concatenate([state.predictions, batch], names, "predictions of a monitor")
             together = np.concatenate([state.targets, targets])
+        experts = Experts.of(batch, self.memory, exchanged=candidates is not None)
+        if candidates is None:
+            # Case by case: the same draws for a batch as for single cases.
+            each = (batch,) if m == 1 else batch
+            drawn = [draw_targets(one, self._rng, self.draws, targets) for one in each]
+            candidates = np.concatenate([targets[None], np.concatenate(drawn, axis=1)])
         kernel = state.kernel
-        if kernel is None:
-            increments = np.zeros((m, len(ETAS)))
-            if state.n_samples + m >= self.warmup:
-                kernel = default_kernel(predictions, expectations=self.expectations)
-        else:
-            if candidates is None:
-                drawn = [draw_targets(batch[t], self._rng, self.draws, targets)[:, 0] for t in range(m)]
-                candidates = np.concatenate([targets[None], np.stack(drawn, axis=1)])
-            u = past_witness(
-                kernel,
-                predictions,
-                together,
-                candidates,
-                memory=self.memory,
-                engine=choose_engine(self.engine, outline(together, predictions, kernel)),
-                expectations=self.expectations,
-            )
-            increments = log_bets(u)
-        # Added one after the other: the same sums for a batch as for single cases.
-        paths = np.cumsum(np.concatenate([state.logs[None], increments]), axis=0)[1:]
-        values = special.logsumexp(paths, axis=1) - np.log(len(ETAS))
-        crossed = np.flatnonzero(values >= -np.log(self.alpha) - 1e-12)
-        alarm_at = state.alarm_at
-        if alarm_at is None and len(crossed):
-            alarm_at = state.n_samples + int(crossed[0]) + 1
+        engine = (
+            None if kernel is None else choose_engine(self.engine, outline(together, predictions, kernel))
+        )
+        bets = experts.log_bets(
+            kernel, predictions, together, candidates, engine=engine, expectations=self.expectations
+        )
+        if kernel is None and state.n_samples + m >= self.warmup:
+            kernel = default_kernel(predictions, expectations=self.expectations)
         keep = slice(max(0, len(together) - self.memory), None)
-        history = (*state.history, *values.tolist())
-        return State(
+        if keep.start:
+            predictions, together = predictions[keep], together[keep]
+        seen = replace(
+            state,
             n_samples=state.n_samples + m,
-            predictions=predictions[keep],
-            targets=together[keep],
+            predictions=predictions,
+            targets=together,
             kernel=kernel,
-            logs=paths[-1],
-            largest=max(state.largest, float(values.max())),
-            alarm_at=alarm_at,
-            history=history[len(history) - self.history_size :]
-            if len(history) > self.history_size
-            else history,
+        )
+        return seen.betted(
+            bets,
+            experts.lags,
+            log_threshold=self._log_threshold,
+            detector=self.run_length is not None,
+            history_size=self.history_size,
         )
 
-    # -- to compare, to keep and to resume -----------------------------------------------------
+    def restart(self) -> None:
+        """Begin anew with the next case: no evidence, no alarm; past cases are still known.
 
-    def compared(self) -> dict[str, Any]:
-        """What decides whether two monitors are equal: all that is stored of them."""
-        return {**self.to_dict(), "kernel": self.kernel}
+        With `run_length` that is what to do after an alarm. With `alpha`, each start has a false alarm with
+        that probability.
+        """
+        state = self._state
+        self._state = State(
+            n_samples=state.n_samples,
+            started=state.n_samples,
+            predictions=state.predictions,
+            targets=state.targets,
+            kernel=state.kernel,
+        )
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, ready for JSON: `from_dict` continues exactly from here."""
-        options = self.expectations
-        return {
-            "format": FORMAT,
-            "alpha": self.alpha,
-            "warmup": self.warmup,
-            "draws": self.draws,
-            "memory": self.memory,
-            "history_size": self.history_size,
-            "expectations": vars(options) if isinstance(options, Lowering) else options,
-            **self._state.to_dict(),
-            "generator": generator_to_dict(self._rng),
-        }
-
-    @classmethod
-    def from_dict(cls, plain: dict[str, Any], *, kernel: Kernel | None = None) -> Monitor:
-        """The monitor that `to_dict` described.
+    def change(
+        self, *, rng: int | np.random.Generator | None = None, n_resamples: int = 999
+    ) -> MonitorChange:
+        """What has changed: since when, how much, and where, from the cases since the onset.
 
         Parameters
         ----------
-        plain
-            What `to_dict` returned.
-        kernel
-            Only for a kernel that holds a function, which plain values cannot: the same kernel again.
-        """
-        with reading(_WHAT):
-            return cls._read(plain, kernel)
+        rng, n_resamples
+            As in :func:`wellcal.witness`, which looks for groups of cases that err.
 
-    @classmethod
-    def _read(cls, plain: Any, kernel: Kernel | None) -> Monitor:
-        found = read_state(plain)
-        names = ("alpha", "warmup", "memory", "history_size")
-        monitor = cls(
-            alpha=found["alpha"],
-            warmup=found["warmup"],
-            draws=found["draws"],
-            memory=found["memory"],
-            history=found["history_size"],
-            rng=found["generator"],
-            expectations=found["expectations"],
+        Returns
+        -------
+        MonitorChange
+            Made from the most recent cases since the onset, at most `memory`.
+        """
+        state = self._state
+        if state.onset is None or state.predictions is None or state.targets is None:
+            raise ValueError("there was no alarm: ask for a change where status.alarm is true")
+        return described_change(
+            state.onset,
+            Experts.of(state.predictions, self.memory).topic(state.onset.expert),
+            state.n_samples,
+            state.targets,
+            state.predictions,
+            kernel=self.kernel,
+            rng=rng,
+            n_resamples=n_resamples,
+            expectations=self.expectations,
+            engine=self.engine,
         )
-        monitor._state = State.of(found, kernel)
-        monitor._state.check(**{name: found[name] for name in names})
-        return monitor
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a JSON file; whoever reads it sees the old state or the new one.
-
-        Two processes that monitor the same cases must not share a file: each would undo what the other has
-        seen. A file that this monitor has loaded or saved before, and that somebody else has changed since,
-        is left as it is, with an error.
-        """
-        content = json.dumps(self.to_dict(), allow_nan=False).encode()
-        where = os.path.realpath(path)
-        with locked(path, wait=_WAIT):
-            expected = self._files.get(where)
-            if expected is not None and _digest(where) not in (expected, None):
-                raise InUseError(
-                    f"{os.fspath(path)} was changed by another process since this monitor last read or wrote "
-                    "it: load it again, or save to another file"
-                )
-            write_whole(path, content)
-            self._files[where] = hashlib.sha256(content).hexdigest()
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, kernel: Kernel | None = None) -> Monitor:
-        """The monitor whose state `save` wrote; `kernel` as in `from_dict`."""
-        content = Path(path).read_bytes()
-        with reading(_WHAT, os.fspath(path)):
-            monitor = cls._read(parse_json(content), kernel)
-        monitor._files[os.path.realpath(path)] = hashlib.sha256(content).hexdigest()
-        return monitor
-
-
-def _digest(path: str) -> str | None:
-    """What a file holds, in short; None where it is gone."""
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except FileNotFoundError:
-        return None
-
-
-def _log_mean(logs: NDArray) -> float:
-    """Logarithm of the mean of exponentials."""
-    return float(special.logsumexp(logs) - np.log(len(logs)))
 
 
 def _exp(value: float) -> float:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
 import numpy as np
-from scipy import special
 
 from wellcal._arrays.checks import one_of, positive_number, probability, whole_number
 from wellcal._arrays.namespaces import NDArray
@@ -19,6 +18,7 @@ from wellcal._arrays.schema import (
     listed,
     mapping,
     number,
+    numbers,
     optional,
     short,
     whole,
@@ -29,7 +29,8 @@ from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_to_dict, read_kernel
 from wellcal.measures.presentation import KERNEL
-from wellcal.monitoring.bets import ETAS
+from wellcal.monitoring.evidence import Evidence
+from wellcal.monitoring.experts import Experts
 from wellcal.predictions import Predictions
 from wellcal.predictions.plain import (
     array_from_dict,
@@ -39,9 +40,42 @@ from wellcal.predictions.plain import (
 )
 from wellcal.problem.problem import check_pair_kernel
 
-FORMAT = "wellcal monitor 2"
-_EARLIER = "wellcal monitor 1"  # said n_cases
+FORMAT = "wellcal monitor 3"
+_EARLIER = ("wellcal monitor 1", "wellcal monitor 2")
 _ROUNDING = 1e-9  # of logarithms of e-values
+
+
+def log_threshold(alpha: float | None, run_length: float | None) -> float:
+    """Logarithm of the evidence at which there is an alarm."""
+    if run_length is not None:
+        return math.log(run_length)
+    return math.inf if alpha is None else -math.log(alpha)
+
+
+def check_run_length(x: object, name: str) -> float:
+    """A mean number of cases between false alarms."""
+    value = float(positive_number(x, name))
+    if value <= 1.0:
+        raise ValueError(f"{name} must be more than 1 case, found {value:g}")
+    return value
+
+
+@dataclass(frozen=True)
+class Onset:
+    """Where the change began that the largest evidence speaks of.
+
+    Attributes
+    ----------
+    case, first, last
+        The most likely case, counted from 1, and an interval of cases.
+    expert
+        Who won most.
+    """
+
+    case: int
+    first: int
+    last: int
+    expert: int
 
 
 @dataclass(frozen=True)
@@ -50,30 +84,67 @@ class State:
 
     Attributes
     ----------
-    n_samples
-        Cases seen.
+    n_samples, started
+        Cases seen, and how many of them before the evidence began.
     predictions, targets
         The most recent of them, None before the first.
     kernel
         The kernel, None while it is not chosen yet.
-    logs
-        Logarithms of the products of bets, one for each of the boldnesses.
+    evidence
+        Products of bets, None before the first.
     largest
-        Largest logarithm of the e-value so far.
+        Largest logarithm of the e-value so far, at least 0.
     alarm_at
         Number of cases seen at the alarm, or None.
+    onset
+        Where the change began, by what was known at the largest evidence; None before the alarm.
     history
         Logarithms of the e-values after the most recent cases.
     """
 
     n_samples: int = 0
+    started: int = 0
     predictions: Predictions | None = None
     targets: NDArray | None = None
     kernel: Kernel | None = None
-    logs: NDArray = field(default_factory=lambda: np.zeros(len(ETAS)))
+    evidence: Evidence | None = None
     largest: float = 0.0
     alarm_at: int | None = None
+    onset: Onset | None = None
     history: tuple[float, ...] = ()
+
+    def log_e_value(self, *, detector: bool) -> float:
+        """Logarithm of the evidence now."""
+        if self.evidence is None:
+            return -math.inf if detector else 0.0
+        return self.evidence.value
+
+    def betted(
+        self, bets: NDArray, lags: NDArray, *, log_threshold: float, detector: bool, history_size: int
+    ) -> State:
+        """The state after bets ``(m, K)`` on the last m of the cases seen; `lags` as in `Evidence.onset`."""
+        m, experts = bets.shape
+        before = self.evidence or Evidence.start(experts, detector=detector)
+        evidence, values = before.advance(bets, detector=detector)
+        alarm_at, onset = self.alarm_at, self.onset
+        crossed = np.flatnonzero(values >= log_threshold - 1e-12)
+        if alarm_at is None and len(crossed):
+            alarm_at = self.n_samples - m + int(crossed[0]) + 1
+        top = int(values.argmax())
+        if alarm_at is not None and values[top] > self.largest:
+            # As it was known then: what comes later may be a model that was mended.
+            at_top = evidence if top == m - 1 else before.advance(bets[: top + 1], detector=detector)[0]
+            expert, case, first, last = at_top.onset(lags)
+            onset = Onset(self.started + case, self.started + first, self.started + last, expert)
+        history = (*self.history, *values.tolist())
+        return replace(
+            self,
+            evidence=evidence,
+            largest=max(self.largest, float(values[top])),
+            alarm_at=alarm_at,
+            onset=onset,
+            history=history[max(0, len(history) - history_size) :],
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON."""
@@ -81,11 +152,13 @@ class State:
             "kernel": None if self.kernel is None else kernel_to_dict(self.kernel),
             "kernel_text": None if self.kernel is None else repr(self.kernel),
             "n_samples": self.n_samples,
+            "started": self.started,
             "predictions": None if self.predictions is None else predictions_to_dict(self.predictions),
             "targets": None if self.targets is None else array_to_dict(self.targets),
-            "logs": self.logs.tolist(),
+            "evidence": None if self.evidence is None else _plain(self.evidence),
             "largest": self.largest,
             "alarm_at": self.alarm_at,
+            "onset": None if self.onset is None else _plain(self.onset),
             "history": list(self.history),
         }
 
@@ -95,8 +168,12 @@ class State:
         values = {field.name: found[field.name] for field in fields(cls) if field.name != "kernel"}
         return cls(**values, kernel=_restored_kernel(found, kernel))
 
-    def check(self, *, alpha: float, warmup: int, memory: int, history_size: int) -> None:
+    def check(
+        self, *, alpha: float | None, run_length: float | None, warmup: int, memory: int, history_size: int
+    ) -> None:
         """Refuse what a monitor with these options cannot have come to."""
+        if (alpha is None) == (run_length is None):
+            raise ValueError("either alpha or run_length must be a number, and the other null")
         kept = min(self.n_samples, memory)
         for name, found in (("predictions", self.predictions), ("targets", self.targets)):
             if (0 if found is None else len(found)) != kept:
@@ -111,18 +188,46 @@ class State:
                 f"kernel is missing: it is chosen after {warmup} cases (warmup), and n_samples is "
                 f"{self.n_samples}"
             )
-        if len(self.history) > min(history_size, self.n_samples):
+        self._check_evidence(memory, detector=run_length is not None)
+        since = self.n_samples - self.started
+        if len(self.history) > min(history_size, since):
             raise ValueError(
-                f"history must have at most {min(history_size, self.n_samples)} entries, as n_samples and "
+                f"history must have at most {min(history_size, since)} entries, as n_samples, started and "
                 f"history_size say, found {len(self.history)}"
             )
-        now = float(special.logsumexp(self.logs)) - math.log(len(ETAS))
+        now = max(0.0, self.log_e_value(detector=run_length is not None))
         if self.largest < now - _ROUNDING * max(1.0, abs(now)):
-            raise ValueError(f"largest must be at least {now:.6g}, as logs say, found {self.largest:.6g}")
-        reached = self.largest >= -math.log(alpha) - _ROUNDING
+            raise ValueError(
+                f"largest must be at least {now:.6g}, as evidence says, found {self.largest:.6g}"
+            )
+        reached = self.largest >= log_threshold(alpha, run_length) - _ROUNDING
         if reached != (self.alarm_at is not None) or (self.alarm_at or 0) > self.n_samples:
             wanted = f"a number of cases up to {self.n_samples}" if reached else "null"
-            raise ValueError(f"alarm_at must be {wanted}, as largest and alpha say, found {self.alarm_at}")
+            raise ValueError(
+                f"alarm_at must be {wanted}, as largest and the threshold say, found {self.alarm_at}"
+            )
+        if (self.onset is not None) != reached:
+            raise ValueError(f"onset must be {'given' if reached else 'null'}, as alarm_at says")
+
+    def _check_evidence(self, memory: int, *, detector: bool) -> None:
+        since = self.n_samples - self.started
+        if since < 0:
+            raise ValueError(f"started must be at most {self.n_samples}, n_samples, found {self.started}")
+        if self.evidence is None or self.predictions is None:
+            if since:
+                raise ValueError(f"evidence is missing: there were bets on {since} cases")
+            return
+        experts = Experts.of(self.predictions, memory)
+        self.evidence.check(since, experts.count, detector=detector)
+        if self.onset is not None:
+            onset = self.onset
+            if not self.started < onset.first <= onset.case <= onset.last <= self.n_samples:
+                raise ValueError(
+                    f"onset must be a case between {self.started + 1} and {self.n_samples}, within its "
+                    f"interval, found {onset.case} from {onset.first} to {onset.last}"
+                )
+            if onset.expert >= experts.count:
+                raise ValueError(f"onset.expert must be below {experts.count}, found {onset.expert}")
 
     def _check_targets(self, predictions: Predictions) -> None:
         targets = np.asarray(self.targets)
@@ -143,15 +248,42 @@ def _array(plain: Any, name: str) -> NDArray:
 
 
 _number = number()
+_EVIDENCE = Schema(
+    {
+        "cases": whole(least=1),
+        "value": _number,
+        **dict.fromkeys(("logs", "sums", "lows"), numbers(infinite=False, nan=False)),
+        **dict.fromkeys(("low_at", "late", "passed"), numbers(whole_ones=True)),
+    }
+)
+_ONSET = Schema(
+    {**dict.fromkeys(("case", "first", "last"), whole(least=1)), "expert": whole(least=0)},
+)
+
+
+def _evidence(plain: Any, name: str) -> Evidence:
+    return Evidence(**_EVIDENCE(plain, name))
+
+
+def _onset(plain: Any, name: str) -> Onset:
+    return Onset(**_ONSET(plain, name))
+
+
+def _plain(stored: Evidence | Onset) -> dict[str, Any]:
+    values: dict[str, Any] = vars(stored)
+    return {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in values.items()}
+
 
 _STORED: Mapping[str, Check] = {
     **KERNEL,
     "n_samples": whole(least=0),
+    "started": whole(least=0),
     "predictions": optional(predictions_from_dict),
     "targets": optional(_array),
-    "logs": lambda plain, name: np.array(listed(_number, length=len(ETAS))(plain, name)),
+    "evidence": optional(_evidence),
     "largest": number(least=0.0),
     "alarm_at": optional(whole(least=1)),
+    "onset": optional(_onset),
     "history": listed(_number),
 }
 """Checks of what `State.to_dict` writes."""
@@ -240,7 +372,7 @@ def _expectations(plain: Any, name: str) -> str | Lowering:
     check = {
         "nodes": optional(whole(least=4)),
         "tolerance": positive_number,
-        "points": whole(least=4),
+        "points": optional(whole(least=4)),
     }
     return Lowering(**Schema(check)(plain, name))
 
@@ -248,7 +380,8 @@ def _expectations(plain: Any, name: str) -> str | Lowering:
 _STATE = Schema(
     {
         "format": word(FORMAT),
-        "alpha": probability,
+        "alpha": optional(probability),
+        "run_length": optional(check_run_length),
         "warmup": whole(least=2),
         "draws": whole(least=1),
         "memory": whole(least=1),
@@ -263,9 +396,12 @@ _STATE = Schema(
 def read_state(plain: Any) -> dict[str, Any]:
     """The options and the state of a monitor, by name, from what `Monitor.to_dict` wrote."""
     given = mapping(plain, "it")
-    if given.get("format") == _EARLIER and "n_cases" in given:
-        given = {**given, "format": FORMAT, "n_samples": given["n_cases"]}
-        del given["n_cases"]
-    if given.get("format") != FORMAT:
-        raise ValueError(f"format must be {FORMAT!r}, found {short(given.get('format'))}")
+    found = given.get("format")
+    if found in _EARLIER:
+        raise ValueError(
+            f"format must be {FORMAT!r}, found {found!r}: an earlier version wrote it, whose bets were "
+            "others, so that its evidence cannot be continued; start a new monitor"
+        )
+    if found != FORMAT:
+        raise ValueError(f"format must be {FORMAT!r}, found {short(found)}")
     return _STATE(given)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import special
 
 from wellcal._arrays.domains import Domain, positive, spread, whole_numbers
-from wellcal._arrays.namespaces import Array, NDArray, to_numpy
+from wellcal._arrays.namespaces import Array, NDArray, is_numpy, to_numpy
 from wellcal._arrays.special import (
     count_quantile,
     elementwise,
@@ -19,11 +20,32 @@ from wellcal._arrays.special import (
 from wellcal.predictions.base import Predictions
 from wellcal.predictions.fields import family, parameter
 
+_remembered: WeakKeyDictionary[Predictions, dict[float, NDArray]] = WeakKeyDictionary()
+_LEVELS_REMEMBERED = 8
+_MOST_REMEMBERED = 100_000  # predictions: 6 MB
+
 
 class _Counts(Predictions):
     """What families on 0, 1, 2, ... share."""
 
     target_domain: ClassVar[Domain] = whole_numbers
+
+    def quantile(self, u: Array) -> Array:
+        """Quantiles at levels `u`: the smallest count whose distribution function reaches it, 0 for u = 0.
+
+        Those at single levels are remembered: kernels and witnesses ask for quartiles again and again.
+        """
+        if not isinstance(u, float) or not is_numpy(self.xp) or len(self) > _MOST_REMEMBERED:
+            return self._quantile(u)
+        known = _remembered.setdefault(self, {})
+        if u not in known:
+            while len(known) >= _LEVELS_REMEMBERED:
+                del known[next(iter(known))]
+            known[u] = self._quantile(u)
+        return known[u].copy()
+
+    def _quantile(self, u: Array) -> Array:
+        raise NotImplementedError
 
     def _whole(self, y: Array) -> tuple[Array, Array]:
         """`y`, and where it is a possible count."""
@@ -74,8 +96,7 @@ class Poisson(_Counts):
         """Distribution function at `y`."""
         return elementwise(_poisson_cdf, self.argument(y, "y"), self.rate)
 
-    def quantile(self, u: Array) -> Array:
-        """Quantiles at levels `u`: the smallest count whose distribution function reaches it, 0 for u = 0."""
+    def _quantile(self, u: Array) -> Array:
         return elementwise(_poisson_quantile, self.argument(u, "u"), self.rate)
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:
@@ -152,8 +173,7 @@ class NegativeBinomial(_Counts):
         """Distribution function at `y`."""
         return elementwise(_negative_binomial_cdf, self.argument(y, "y"), self._mean, self.dispersion)
 
-    def quantile(self, u: Array) -> Array:
-        """Quantiles at levels `u`: the smallest count whose distribution function reaches it, 0 for u = 0."""
+    def _quantile(self, u: Array) -> Array:
         return elementwise(_negative_binomial_quantile, self.argument(u, "u"), self._mean, self.dispersion)
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:

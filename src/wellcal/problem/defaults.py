@@ -25,6 +25,7 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.registry import Rules
 from wellcal._arrays.rows import Rows, map_rows, slice_rows
+from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import Distance, room_of
 from wellcal.expectations.decompose import components_of
 from wellcal.expectations.distances import distance
@@ -234,12 +235,13 @@ def _median_over_pairs(prepared: Distance, rows: Rows, predictions: Predictions)
     xp, n = predictions.xp, len(predictions)
     ops = ops_for(xp)
     parts: list[Array] = []
-    for i, j in triangle_tiles(0, n, *tile_shape(room_of(prepared), 2 * budget.cache)):
-        block = prepared.tile(ops, slice_rows(rows, i.index), slice_rows(rows, j.index))
-        block = xp.reshape(block, (-1,))
-        if i.stop > j.start:
-            block = take_rows(block, np.flatnonzero(pairs_above(i, j)))
-        parts.append(block)
+    with one_blas_thread():  # tiles fit the cache, and are too small for more
+        for i, j in triangle_tiles(0, n, *tile_shape(room_of(prepared), 2 * budget.cache)):
+            block = prepared.tile(ops, slice_rows(rows, i.index), slice_rows(rows, j.index))
+            block = xp.reshape(block, (-1,))
+            if i.stop > j.start:
+                block = take_rows(block, np.flatnonzero(pairs_above(i, j)))
+            parts.append(block)
     return _median(xp.concat(parts) if len(parts) > 1 else parts[0])
 
 

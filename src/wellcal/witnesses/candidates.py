@@ -170,7 +170,7 @@ class Candidates:
 
 
 def _placed(grid: Grid, weights: NDArray, counted: NDArray) -> tuple[Grid, Any, Any, NDArray]:
-    """A grid with the weights of cases in its cells, ones in their place, and cases that count in its groups."""
+    """A grid with weights of cases in its cells, ones in their place, and numbers of cases in its groups."""
     ones = np.ones(len(weights))
     alike = grid.membership(ones)
     same = bool(np.all(weights == ones))
@@ -254,43 +254,60 @@ class ScanTest:
         self.pvalues = _adjusted(self.excess, np.max(largest.T - usual, axis=1, initial=-np.inf))
 
     def striking(self, count: int, alike: float = 0.5) -> list[int]:
-        """Up to `count` candidates by excess, without those that vary with one chosen before.
+        """Up to `count` candidates, the one with the largest excess first, then what it leaves unexplained.
 
         Two candidates say the same where their sums correlate over drawn sets of targets: groups that
-        overlap, directions that imply each other. Of those that say the same in one direction, and are as
-        significant, the one is taken whose squared deviation is largest after a price for each number in its
-        description: where all cases err, the largest deviation is hardly ever that of all, but of nearly all.
+        overlap, directions that imply each other. Such are left out, and of others counts what is left after
+        a regression on those that were chosen before: a part of a group that errs is not told once more.
+
+        Of candidates that say the same in one direction, and are as significant, the one is taken whose
+        squared deviation is largest after a price for each number in its description: where all cases err,
+        the largest deviation is hardly ever that of all, but of nearly all.
         """
         candidates = self._candidates
-        blocks = candidates.blocks
-        numbers = np.concatenate([np.zeros(0), *(block.grid.numbers[block.kept] for block in blocks)])
-        worth = self.z**2 - _PRICE * numbers
+        numbers = [block.grid.numbers[block.kept] for block in candidates.blocks]
+        worth = self.z**2 - _PRICE * np.concatenate([np.zeros(0), *numbers])
         left = np.concatenate([np.zeros(0), *self._scales]) > 0.0
+        usual = np.abs(self.z) - self.excess
+        drawn = np.zeros(
+            (0, len(self._cells))
+        )  # sums over those that were chosen, observed first, orthonormal
+        explained, known = np.zeros(len(candidates)), np.zeros(len(candidates))
         chosen: list[int] = []
         while len(chosen) < count and left.any():
-            k = _first_largest(self.excess, left)
-            together = self._together(k)
-            same = left & (together >= alike) & (self.pvalues <= self.pvalues[k])
+            rest = np.sign(self.z) * (self.z - explained) / np.sqrt(np.maximum(1.0 - known, 1.0 - alike))
+            k = _first_largest(np.minimum(rest, np.abs(self.z)) - usual, left)
+            column = candidates.column(k, self._cells)
+            together = self._together(column)
+            same = left & (np.abs(together) >= alike) & (self.pvalues <= self.pvalues[k])
             same &= np.sign(self.z) == np.sign(self.z[k])
             same &= candidates.directions == candidates.directions[k]
             same[k] = True
             simplest = _first_largest(worth, same)
             if simplest != k:
-                k, together = simplest, self._together(simplest)
+                k, column = simplest, candidates.column(simplest, self._cells)
+                together = self._together(column)
             chosen.append(k)
             # Sums of zeros and ones correlate by simple fractions: rounding must not decide.
-            left &= together < alike - 1e-9
+            left &= np.abs(together) < alike - 1e-9
             left[k] = False
+            column = column - (drawn[:, 1:] @ column[1:]) @ drawn
+            size = np.sqrt(float(column[1:] @ column[1:]))
+            if size > 0.0:
+                column = column / size
+                drawn = np.vstack([drawn, column])
+                together = self._together(column)
+                explained += together * column[0] * np.sqrt(len(column) - 1.0)
+                known += together**2
         return chosen
 
-    def _together(self, k: int) -> NDArray:
-        """Correlations of all candidates with one of them, without their signs."""
-        drawn = self._cells[1:]
-        column = self._candidates.column(k, drawn)
-        sums = column @ drawn
-        size = np.sqrt(len(drawn) * float(column @ column))
+    def _together(self, column: NDArray) -> NDArray:
+        """Correlations of all candidates with sums ``(R + 1,)`` over the drawn sets."""
+        drawn = column[1:]
+        sums = drawn @ self._cells[1:]
+        size = np.sqrt(len(drawn) * float(drawn @ drawn)) or 1.0
         parts = [
-            np.abs(_ratio(block.totals(sums), scale)) / size
+            _ratio(block.totals(sums), scale) / size
             for block, scale in zip(self._candidates.blocks, self._scales, strict=True)
         ]
         return np.concatenate(parts)

@@ -11,6 +11,7 @@ from wellcal._arrays.checks import probability, whole_number
 from wellcal._arrays.deprecation import renamed_arguments
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array
 from wellcal._arrays.ownership import own_copy
+from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines import Engine
 from wellcal.expectations.decompose import is_objects
 from wellcal.expectations.lowering import Lowering
@@ -166,10 +167,11 @@ def witness(
     w: NDArray = np.ones(n) if weights is None else check_weights(weights, n, np.ones(n), at_least=2)
     given = segments_of(segments, n, lambda column, name: per_case(column, name, y, pred))
     by_case = _by_case(setup, None if weights is None else w)
-    where = witness_locations(locations, setup)
-    prepared = setup.at(where).weighted(w)
-    candidates = Candidates(directions_of(setup, tuple(levels.tolist())), given, w, fewest)
-    at_locations, in_groups = _resample(setup, prepared, candidates)
+    with one_blas_thread():  # small products, with much else between them: its threads would only wait
+        where = witness_locations(locations, setup)
+        prepared = setup.at(where).weighted(w)
+        candidates = Candidates(directions_of(setup, tuple(levels.tolist())), given, w, fewest)
+        at_locations, in_groups = _resample(setup, prepared, candidates)
     # An error of expectations is the same in all sets of targets; what is left is rounding.
     band = MaxTest.of(at_locations, _ROUNDING * np.sum(np.abs(prepared.expected), axis=0))
     test = ScanTest(candidates, in_groups)

@@ -22,11 +22,10 @@ from wellcal.witnesses.summaries import Cases, Summary
 from wellcal.witnesses.wording import round_between
 
 LINE = 32
-"""Cells of one summary at most, between which there are 527 intervals: one for 8 cases, and no fewer than 8."""
+"""Cells of one summary at most, with 527 intervals between them: one for 8 cases, and no fewer than 8."""
 
 PLANE = 16
-"""Cells of each of two summaries at most, between which there are 18,225 boxes: one for 4 cases on average,
-and no fewer than 4 by 4."""
+"""Cells of each of two summaries at most, with 18,225 boxes: one for 4 cases, and no fewer than 4 by 4."""
 
 MOST_PLANES = 3
 """Pairs of summaries that boxes are made of."""

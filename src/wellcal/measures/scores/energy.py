@@ -187,10 +187,9 @@ def _lowered_scores(predictions: Any, at: Array, power: float) -> tuple[Array, d
     scores = _atom_scores(values, weights, at, power)
     error = float("nan")
     if not is_traced(scores):
-        index = np.unique(np.linspace(0, len(predictions) - 1, 8).astype(int))
-        coarse_values, coarse_weights, _ = _lowered(predictions[index], lambda atoms: atoms.coarser())
-        coarse = _atom_scores(coarse_values, coarse_weights, take_rows(at, index), power)
-        error = float(np.max(np.abs(to_numpy(take_rows(scores, index)) - to_numpy(coarse))))
+        coarse_values, coarse_weights, _ = _lowered(predictions, lambda atoms: atoms.coarser())
+        coarse = _atom_scores(coarse_values, coarse_weights, at, power)
+        error = float(np.max(np.abs(to_numpy(scores) - to_numpy(coarse))))
     lowered = [f"energy score of {name}" for name in schemes]
     return scores, {"expectations": "lowered", "rules": [], "lowered": lowered, "expectation_error": error}
 

@@ -1,0 +1,137 @@
+"""What a bet may be about without a look at the past: where a target lies in its own prediction.
+
+A score is a number for every target that a case might have had. Whatever it is, a target that is drawn from
+its prediction and R other draws are exchangeable, and so are their scores: bets on them are fair.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.expectations.decompose import components_of, targets_are_indices
+from wellcal.measures.quantiles._pit import distribution_at
+from wellcal.monitoring.bets import standardised
+from wellcal.predictions import Normal, Predictions, Samples
+
+MOST_CLASSES = 10
+"""Classes without an order, up to which each has a score of its own."""
+
+CENTRE, SPREAD, LOG_PROBABILITY = "centre", "spread", "log probability"
+
+_FARTHEST = 8.2  # normal score of what rounding cannot tell from the end of a distribution
+_UNLIKELY = 1e6  # log probabilities beyond are those of the impossible, or of the certain
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores that make sense for a family.
+
+    Attributes
+    ----------
+    names
+        What each is about.
+    ordered
+        Whether targets are numbers, or classes with an order: they have a centre and a spread.
+    ranks
+        Whether they are only ranked among the draws, where no distribution function is known.
+    classes
+        Number of classes that have a score each, else 0.
+    """
+
+    names: tuple[str, ...]
+    ordered: bool = False
+    ranks: bool = False
+    classes: int = 0
+
+    @classmethod
+    def of(cls, predictions: Predictions, *, exchanged: bool = False) -> Scores:
+        """Those of a family; `exchanged` where targets are compared with the draws that were given.
+
+        Examples
+        --------
+        >>> import numpy as np, wellcal as wc
+        >>> Scores.of(wc.Normal(np.zeros(2), 1.0)).names
+        ('centre', 'spread')
+        >>> Scores.of(wc.Categorical([[0.2, 0.3, 0.5]])).names
+        ('log probability', 'class 0', 'class 1', 'class 2')
+        """
+        if isinstance(predictions, Samples) and predictions.holds_objects:
+            return cls(())
+        # Of normals the log probability is the square of the score, with the other sign.
+        dense = predictions.supports("log_prob") and not isinstance(predictions, Normal)
+        names = (LOG_PROBABILITY,) if dense else ()
+        if targets_are_indices(predictions):
+            count = int(predictions.class_probs().shape[1])
+            first: Any = components_of(predictions)[0][0]
+            support = getattr(first, "support", None)
+            if count == 2:  # the square says what the log probability says
+                return cls((CENTRE, *names), ordered=True)
+            if support is None or np.ndim(support) != 1:
+                classes = count if count <= MOST_CLASSES else 0
+                return cls((*names, *(f"class {c}" for c in range(classes))), classes=classes)
+            return cls((CENTRE, SPREAD, *names), ordered=True)
+        if predictions.event_shape != ():
+            return cls(names)
+        ranks = exchanged or not predictions.supports("cdf")
+        return cls((CENTRE, SPREAD, *names), ordered=True, ranks=ranks)
+
+    def at(self, predictions: Predictions, repeated: Predictions, candidates: NDArray) -> NDArray:
+        """Scores ``(m, len(names), R + 1)`` of candidates ``(R + 1, m, ...)``, the targets first.
+
+        Parameters
+        ----------
+        predictions
+            The m predictions.
+        repeated
+            Each of them R + 1 times, one after the other.
+        candidates
+            Targets that the cases might have had.
+        """
+        count, m = candidates.shape[:2]
+        flat = np.swapaxes(candidates, 0, 1).reshape(m * count, *candidates.shape[2:])
+        found: dict[str, NDArray] = {}
+        if self.ordered:
+            z = normal_scores(repeated, flat) if not self.ranks else None
+            z = _rank_scores(candidates.T) if z is None else z.reshape(m, count)
+            # A continuous distribution gives normal scores a variance of one, which needs no estimate.
+            known = bool(predictions.continuous) and not self.ranks
+            square = (z**2 - 1.0) / np.sqrt(2.0)
+            found[CENTRE] = z if known else standardised(z)
+            found[SPREAD] = square if known else standardised(square)
+        if LOG_PROBABILITY in self.names:
+            found[LOG_PROBABILITY] = standardised(_log_probability(repeated, flat).reshape(m, count))
+        for c in range(self.classes):
+            found[f"class {c}"] = standardised(np.equal(candidates.T, c).astype(float))
+        if not self.names:
+            return np.zeros((m, 0, count))
+        return np.stack([found[name] for name in self.names], axis=1)
+
+
+def normal_scores(predictions: Predictions, targets: NDArray) -> NDArray:
+    """Phi^-1 of the distribution function, in the middle of its jumps, ``(n,)``."""
+    below, upto = (np.asarray(to_numpy(part), float) for part in distribution_at(predictions, targets))
+    return np.clip(special.ndtri(np.clip(0.5 * (below + upto), 0.0, 1.0)), -_FARTHEST, _FARTHEST)
+
+
+def _rank_scores(values: NDArray) -> NDArray:
+    """Normal scores of ranks within rows ``(m, R + 1)``; equal values share the middle of theirs."""
+    ranks = np.empty(values.shape)
+    for row, out in zip(values, ranks, strict=True):
+        ordered = np.sort(row)
+        out[:] = np.searchsorted(ordered, row, "left") + np.searchsorted(ordered, row, "right")
+    return special.ndtri(0.5 * ranks / values.shape[1])
+
+
+def _log_probability(predictions: Predictions, targets: NDArray) -> NDArray:
+    if targets_are_indices(predictions):
+        probs = np.asarray(to_numpy(predictions.class_probs()), float)
+        with np.errstate(divide="ignore"):
+            found = np.log(np.take_along_axis(probs, targets[:, None], axis=1)[:, 0])
+    else:
+        found = np.asarray(to_numpy(predictions.log_prob(targets)), float)
+    return np.clip(found, -_UNLIKELY, _UNLIKELY)
