@@ -110,8 +110,8 @@ def planted_groups(settings: Settings) -> Section:
         f"Overlap (cases in both over cases in either) of the first group that the witness tells with a "
         f"planted one,\n{sets:,} data sets a row of {CASES:,} cases, {RESAMPLES} resamples: normal targets "
         f"shifted by {SHIFT:g} predicted standard\ndeviation, or the logit of one of {CLASSES} classes "
-        f"raised by {ODDS:g}, in a quarter of the cases by one summary, or where\nboth of two summaries (mean and "
-        "standard deviation; probability of the class and largest probability) are\nwithin 40% of the cases. "
+        f"raised by {ODDS:g}, in a quarter of the cases by one summary, or where\nboth of two summaries "
+        "(mean and standard deviation; probability of the class and largest probability) are\nwithin 40% of the cases. "
         "*Of its kind* is how often an interval is called an interval and a box a box.\n\n"
         f"{table(header, rows)}\n\n{verdict}\n\n{environment.describe(load)}"
     )
