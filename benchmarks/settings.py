@@ -35,6 +35,8 @@ class Settings:
         Simulated data sets for each group that is planted for the witness to find.
     count_cases, count_resamples, count_rounds
         Number of cases, resamples, and rounds for counts beside normals.
+    interval_cases, interval_sets, tolerance_sets
+        Numbers of cases, and simulated data sets, for intervals of KCE and tests with a tolerance.
     monitor_steps
         Cases of a stream for the false alarms of the monitor.
     monitor_onsets, monitor_after
@@ -63,6 +65,9 @@ class Settings:
     count_cases: int = 2_000
     count_resamples: int = 199
     count_rounds: int = 2
+    interval_cases: tuple[int, ...] = (30, 100, 300, 1_000)
+    interval_sets: int = 2_000
+    tolerance_sets: int = 2_000
     monitor_steps: int = 3_000
     monitor_onsets: tuple[int, ...] = (0, 500, 2_000)
     monitor_after: int = 1_000
@@ -90,6 +95,9 @@ QUICK = Settings(
     count_cases=300,
     count_resamples=19,
     count_rounds=1,
+    interval_cases=(30,),
+    interval_sets=10,
+    tolerance_sets=4,
     monitor_steps=200,
     monitor_onsets=(0, 50),
     monitor_after=150,

@@ -111,6 +111,20 @@ MEASURES = [
 
 TESTS = [
     Subject(
+        "calibration_test with a tolerance",
+        wc.calibration_test,
+        {**CASES, "tolerance": one_of(0.05, 0.5)},
+        {**KERNEL, **EXPECTATIONS, **ENGINE, "groups": of("groups")},
+        QUICK,
+    ),
+    Subject(
+        "equivalence_test",
+        wc.equivalence_test,
+        {**CASES, "tolerance": one_of(0.05, 0.5)},
+        {**KERNEL, **EXPECTATIONS, **ENGINE, "groups": of("groups")},
+        QUICK,
+    ),
+    Subject(
         "calibration_test",
         wc.calibration_test,
         CASES,

@@ -71,7 +71,7 @@ def _fault(error: BaseException, names: set[str], also: tuple[type[Exception], .
     frames = traceback.extract_tb(error.__traceback__)
     if not frames or not frames[-1].filename.startswith(PACKAGE):
         return f"the message is not our own: raised at {_place(error)}"
-    if isinstance(error, also):
+    if isinstance(error, also) and not isinstance(error, IndexError):
         return ""
     if not names & set(re.findall(r"\w+", str(error))):
         return f"the message names no argument: raised at {_place(error)}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wellcal.comparison import Comparison, compare
     from wellcal.expectations._pairing import pairing
     from wellcal.expectations.lowering import Lowering
-    from wellcal.hypotests import TestResult, calibration_test
+    from wellcal.hypotests import TestResult, ToleranceResult, calibration_test, equivalence_test
     from wellcal.measures._confidence import confidence
     from wellcal.measures._local_discrepancy import local_discrepancy
     from wellcal.measures._mmce import mmce
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from wellcal.measures.quantiles import interval_coverage, pit, quantile_calibration
     from wellcal.measures.scores import brier, crps, energy_score
     from wellcal.measures.scores.casewise import mse, nll, pinball_loss
+    from wellcal.measures.yardstick import Yardstick
     from wellcal.monitoring import Monitor, MonitorChange, MonitorStatus
     from wellcal.predictions import (
         Bernoulli,
@@ -73,7 +74,7 @@ _HOMES = {
     "comparison": ("Comparison", "compare"),
     "expectations._pairing": ("pairing",),
     "expectations.lowering": ("Lowering",),
-    "hypotests": ("TestResult", "calibration_test"),
+    "hypotests": ("TestResult", "ToleranceResult", "calibration_test", "equivalence_test"),
     "measures._confidence": ("confidence",),
     "measures._local_discrepancy": ("local_discrepancy",),
     "measures._mmce": ("mmce",),
@@ -93,6 +94,7 @@ _HOMES = {
     "measures.quantiles": ("interval_coverage", "pit", "quantile_calibration"),
     "measures.scores": ("brier", "crps", "energy_score"),
     "measures.scores.casewise": ("mse", "nll", "pinball_loss"),
+    "measures.yardstick": ("Yardstick",),
     "monitoring": ("Monitor", "MonitorChange", "MonitorStatus"),
     "predictions": (
         "Bernoulli",
@@ -164,8 +166,10 @@ __all__ = [
     "StudentT",
     "TemperatureScaling",
     "TestResult",
+    "ToleranceResult",
     "UniformBins",
     "Witness",
+    "Yardstick",
     "__version__",
     "as_predictions",
     "brier",
@@ -179,6 +183,7 @@ __all__ = [
     "ece",
     "energy_score",
     "engines",
+    "equivalence_test",
     "extend",
     "hypotests",
     "interval_coverage",

@@ -3,6 +3,10 @@
 `skce`, `kce` and `ucme` are those of :mod:`wellcal`. After importing this module predictions may cross
 ``jax.jit``, ``jax.grad`` and ``jax.vmap`` as arguments; kernels, which are values that can be hashed, are
 static arguments: ``jax.jit(skce, static_argnames=("kernel", "estimator", "block_size"))``.
+
+Inside ``jit`` values cannot be looked at. Expectations without a closed form then have 64 nodes for each
+prediction (or those of ``expectations=wc.Lowering(nodes=...)``), instead of as many as each one needs, and
+``provenance["expectation_error"]`` is NaN: see :doc:`/training`.
 """
 
 from __future__ import annotations

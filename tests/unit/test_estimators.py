@@ -349,28 +349,24 @@ def test_the_standard_error_of_the_unbiased_estimate() -> None:
     assert isinstance(estimate.standard_error, float)
 
 
-def test_intervals_are_normal() -> None:
+def test_intervals_over_blocks_are_normal() -> None:
     y, pred = many(60)
-    for options in ({}, {"estimator": "block"}):
-        estimate = wc.skce(y, pred, **options)
-        for level in (0.5, 0.9, 0.95, 0.999):
-            interval = estimate.confidence_interval(level)
-            expected = stats.norm.interval(level, float(estimate), estimate.standard_error)
-            assert_allclose((interval.low, interval.high), expected, rtol=1e-12)
-            assert interval.level == level
-        assert estimate.confidence_interval() == estimate.confidence_interval(0.95)
+    estimate = wc.skce(y, pred, estimator="block")
+    for level in (0.5, 0.9, 0.95, 0.999):
+        interval = estimate.confidence_interval(level)
+        expected = stats.norm.interval(level, float(estimate), estimate.standard_error)
+        assert_allclose((interval.low, interval.high), expected, rtol=1e-12)
+        assert (interval.level, interval.method) == (level, "normal")
+    assert estimate.confidence_interval() == estimate.confidence_interval(0.95)
 
 
 @pytest.mark.parametrize(
     "estimate",
     [
-        wc.skce(Y, NORMAL, estimator="biased"),
-        wc.skce(Y[:2], NORMAL[:2]),
         wc.skce(Y, NORMAL, estimator="block", block_size=N),
         wc.skce(Y[:3], NORMAL[:3], estimator="block"),
-        wc.kce(Y, NORMAL),
     ],
-    ids=["biased", "two cases", "one block", "one block of few", "KCE"],
+    ids=["one block", "one block of few"],
 )
 def test_no_interval_where_theory_gives_none(estimate: wc.Estimate) -> None:
     assert estimate.standard_error is None

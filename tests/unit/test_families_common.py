@@ -243,15 +243,18 @@ def test_index_arrays_of_the_library(library: str) -> None:
 @every_family
 def test_wrong_indices_are_errors(example: Example) -> None:
     pred = example.build()
-    with pytest.raises(IndexError, match="prediction 6 of a batch of 6"):
+    with pytest.raises(IndexError, match=r"^index 6 is outside of a batch of 6 predictions$"):
         pred[6]
+    with pytest.raises(IndexError, match=r"^index -7 is outside of a batch of 6 predictions$"):
+        pred[-7]
+    for far in ([0, -1, 6, 9], np.array([0, -1, 6, 9])):
+        with pytest.raises(IndexError, match=r"^index 6, entry 2 of the index, is outside of a batch of 6"):
+            pred[far]
     with pytest.raises(ValueError, match="mask and predictions"):
         pred[np.array([True, False])]
-    with pytest.raises(IndexError, match="outside of a batch of 6"):
-        pred[[0, 6]]
     with pytest.raises(IndexError, match="whole numbers or a mask"):
         pred[[0.5, 1.0]]
-    with pytest.raises(IndexError, match="one axis"):
+    with pytest.raises(IndexError, match=r"index of 6 predictions must have one axis, found shape \(2, 2\)"):
         pred[np.zeros((2, 2), dtype=int)]
 
 

@@ -141,6 +141,27 @@ def test_rows_of_unlike_sizes_in_jax() -> None:
     assert float(found) == pytest.approx(expected, rel=2e-4)  # single precision
 
 
+def test_one_parameter_that_is_traced_is_enough() -> None:
+    """It need not be the first: nobody may look at the values of a batch then."""
+    shape, y = jax.numpy.full(5, 2.0), jax.numpy.linspace(0.2, 3.0, 5)
+    kernel = MMD @ k.Gaussian(0.8)
+
+    def estimate(scale: Any) -> Any:
+        return wc.skce(y, wc.Gamma(shape, scale), kernel=kernel, expectations=wc.Lowering(nodes=16))
+
+    scale = jax.numpy.ones(5)
+    found = jax.jit(estimate)(scale)
+    assert float(found) == pytest.approx(float(estimate(scale)), rel=1e-3)
+    assert np.isnan(found.provenance["expectation_error"])
+
+
+def test_one_parameter_with_a_gradient_is_enough() -> None:
+    scale = torch.ones(4, requires_grad=True)
+    pred = wc.Gamma(torch.full((4,), 2.0), scale)
+    with pytest.raises(ValueError, match="not differentiable"):
+        wc.skce(torch.ones(4), pred, kernel=k.ExpDistance(k.Wasserstein()) @ k.Gaussian())
+
+
 # -- many sets of targets ----------------------------------------------------------------------------------
 
 

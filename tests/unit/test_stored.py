@@ -61,6 +61,8 @@ RESULTS: dict[str, Any] = {
     "quantiles": wc.quantile_calibration(Y, PRED, levels=[0.1, 0.5]),
     "local": wc.local_discrepancy(Y, PRED, PRED[:3]),
     "status": monitor().status,
+    "tolerance": wc.equivalence_test(Y, PRED, tolerance=0.2),
+    "yardstick": wc.skce(Y, PRED).yardstick,
     "change": monitor(y=Y + 1.0).change(rng=0, n_resamples=19),
 }
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -44,6 +44,7 @@ from wellcal.predictions import Predictions
 from wellcal.predictions.batches import in_numpy
 
 _PAIRS = 64  # features that cost as much as a kernel between two targets
+_DEAR = 1.2  # cost of a feature: it is made from nodes first, whose own kernel a metric has asked for already
 
 Summand: TypeAlias = tuple[float, Gaussian | Delta]
 
@@ -63,11 +64,6 @@ def count_summands(kernel: Kernel) -> list[Summand] | None:
     return None
 
 
-def _has_features(summands: Sequence[Summand]) -> bool:
-    """Whether a sum of kernels is one Gaussian kernel."""
-    return len(summands) == 1 and isinstance(summands[0][1], Gaussian) and summands[0][0] == 1.0
-
-
 # -- what is remembered of a batch -------------------------------------------------------------
 
 
@@ -84,7 +80,6 @@ class _Memory:
     basis: CountBasis | CountSpan | None
     tables: dict[tuple[Kernel | None, bool], NDArray] = field(default_factory=lambda: {})
     grams: dict[Kernel, NDArray] = field(default_factory=lambda: {})
-    features: dict[Gaussian, NDArray] = field(default_factory=lambda: {})
 
     @property
     def size(self) -> int:
@@ -279,10 +274,7 @@ class CountPlan:
 
     def _features(self) -> NDArray:
         """Features of the measures that nodes, or representatives, stand for: ``(G, M)``."""
-        known = self.memory.features
-        if self._gaussian not in known:
-            known[self._gaussian] = NORM * self._smoothed(*self._feature_scale()).T
-        return known[self._gaussian]
+        return NORM * self._smoothed(*self._feature_scale()).T
 
     def _smoothed(self, lengthscale: float, at: NDArray) -> NDArray:
         """Expectations of a Gaussian kernel under nodes or representatives, ``(len(at), G)``."""
@@ -295,14 +287,6 @@ class CountPlan:
         scale = float(self._gaussian.lengthscale)
         return scale / math.sqrt(2.0), self._own_centres() * step_of(scale)
 
-    def _are_few(self) -> bool:
-        """Whether the kernel has features, and few of them for so many measures."""
-        if not _has_features(self.summands):
-            return False
-        most = 3 * self.memory.size
-        wide = self.lattice.count / step_of(float(self._gaussian.lengthscale))
-        return wide <= most and len(self._own_centres()) <= most
-
     def gram(self) -> NDArray:
         """The kernel between nodes, or between representatives."""
         if self.kernel not in self.memory.grams:
@@ -312,10 +296,6 @@ class CountPlan:
 
     def _gram(self) -> NDArray:
         measures = None if self.memory.basis is None else self.memory.basis.probabilities
-        if measures is not None and self._are_few():
-            # These features will be asked for with targets, and their products are the kernel.
-            features = self._features()
-            return features @ features.T
         total = np.zeros((self.memory.size, self.memory.size))
         for factor, kernel in self.summands:
             if isinstance(kernel, Gaussian):
@@ -391,10 +371,10 @@ def plan_of_counts(kernel: Kernel, sides: Sequence[Side]) -> CountPlan | None:
     lattice = memory.nodes.lattice
     by_nodes = 2 * memory.size + _PAIRS if targets else memory.size
     by_grid = lattice.count if lattice.dense else math.inf
-    if _has_features(summands):
-        scale = float(cast("Gaussian", summands[0][1]).lengthscale)
+    if len(summands) == 1 and isinstance(summands[0][1], Gaussian) and summands[0][0] == 1.0:
+        scale = float(summands[0][1].lengthscale)
         if lattice.count / step_of(scale) < 4 * by_nodes:
             centres = centres_of(lattice, scale, [to_numpy(y).astype(np.float64) for y in targets])
-            if len(centres) <= min(by_nodes, by_grid):
+            if _DEAR * len(centres) <= by_nodes and len(centres) <= by_grid:
                 return CountPlan(kernel, tuple(summands), memory, centres)
     return None if by_grid <= by_nodes else CountPlan(kernel, tuple(summands), memory, None)

@@ -26,6 +26,7 @@ from wellcal.hypotests.pvalues import monte_carlo_pvalue
 from wellcal.hypotests.resampling.targets import target_sets
 from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.setup import Setup
+from wellcal.hypotests.tolerance import ToleranceResult, equivalence_test
 
 __all__ = [
     "METHODS",
@@ -46,7 +47,9 @@ __all__ = [
     "Setup",
     "Spectrum",
     "TestResult",
+    "ToleranceResult",
     "calibration_test",
+    "equivalence_test",
     "monte_carlo_pvalue",
     "target_sets",
 ]

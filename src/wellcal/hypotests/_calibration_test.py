@@ -19,9 +19,9 @@ from wellcal.hypotests.methods.exact import Statistic
 from wellcal.hypotests.progress import Progress
 from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.setup import Setup, check_resamples, make_setup
+from wellcal.hypotests.tolerance import WITHIN, run_tolerance_test
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import BlockSize
-from wellcal.measures.estimate import Estimate
 
 _ERROR_RATES = (0.05, 0.01)  # that a p-value should be able to reach
 
@@ -38,6 +38,7 @@ def calibration_test(
     locations: object = None,
     statistic: Statistic | None = None,
     groups: object = None,
+    tolerance: float | None = None,
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
     keep_null: bool = False,
@@ -91,6 +92,11 @@ def calibration_test(
     groups
         Label of the cluster of each case (patient, account), where cases of one cluster depend on each
         other. Only "multiplier", and "auto", honour it.
+    tolerance
+        Test ``KCE <= tolerance`` instead of exact calibration, in units of KCE: an error that is small enough
+        is then no reason to reject. It reads the confidence interval of KCE, draws nothing that depends on
+        `rng`, and returns a :class:`ToleranceResult`; options of methods have no meaning with it. See
+        :func:`equivalence_test` for the other way round.
     expectations, engine
         As in :func:`wellcal.skce`.
     keep_null
@@ -134,7 +140,11 @@ def calibration_test(
     keep_null = flag(keep_null, "keep_null")
     one, several = _split_kernels(kernel)
     options = {"block_size": block_size, "locations": locations, "statistic": statistic, "kernels": several}
-    chosen = _resolve(method, {name: value for name, value in options.items() if value is not None})
+    given = {name: value for name, value in options.items() if value is not None}
+    if tolerance is not None:
+        _check_no_options(method, given)
+        return run_tolerance_test(y, pred, WITHIN, tolerance, one, groups, expectations, engine)
+    chosen = _resolve(method, given)
     _check_groups(chosen, groups)
     setup = make_setup(
         y,
@@ -159,9 +169,7 @@ def calibration_test(
     setup = replace(setup, linear=chosen.linear)
     _check_enough(chosen, setup)
     _warn_of_few_resamples(chosen, setup.n_resamples)
-    result = _result(chosen, setup, chosen.run(setup), reasons, keep_null)
-    _warn_of_high_floor(result)
-    return result
+    return _result(chosen, setup, chosen.run(setup), reasons, keep_null)
 
 
 # -- the method and its options --------------------------------------------------------------
@@ -183,6 +191,18 @@ def _resolve(method: object, options: dict[str, Any]) -> Method | None:
         if option not in known:
             raise ValueError(_without_meaning(option, AUTO if chosen is None else chosen.name))
     return chosen if chosen is None or not options else replace(chosen, **options)
+
+
+def _check_no_options(method: object, options: dict[str, Any]) -> None:
+    """With a tolerance there is one method, without options."""
+    if not (isinstance(method, str) and method == AUTO):
+        raise ValueError(
+            f'tolerance has no meaning for method={described(method)}: leave method="auto", or leave out '
+            "tolerance"
+        )
+    for option in options:
+        what = "a list of kernels" if option == "kernels" else option
+        raise ValueError(f"{what} has no meaning with tolerance: leave out one of them")
 
 
 def _options_of(method: type[Method]) -> set[str]:
@@ -215,28 +235,12 @@ def _split_kernels(kernel: object) -> tuple[Kernel | None, tuple[Kernel, ...] | 
 def _warn_of_few_resamples(method: Method, count: int) -> None:
     if not method.resamples:
         return
-    least, alone = 1.0 / (count + 1.0), method.floor_of_one_part(count)
+    least = 1.0 / (count + 1.0)
     out_of_reach = [alpha for alpha in _ERROR_RATES if least > alpha]
     if out_of_reach:
         advise(
             f"with n_resamples={count} no p-value is below {least:.2g}: the test cannot "
             f"reject at alpha = {' or '.join(map(str, out_of_reach))}; take n_resamples=999"
-        )
-    if least <= max(_ERROR_RATES) < alone:
-        advise(
-            f"with n_resamples={count} an error that only one part of method={method.name!r} sees may have a "
-            f"p-value of {min(alone, 1.0):.2g}, however large it is, and not be found at "
-            f"alpha = {max(_ERROR_RATES)}; take n_resamples=999"
-        )
-
-
-def _warn_of_high_floor(result: TestResult) -> None:
-    """The smallest p-value of several statistics stops above that of one: say so where it decides."""
-    floor, count, alpha = result.pvalue_floor, result.provenance.get("n_resamples"), max(_ERROR_RATES)
-    if floor is not None and count is not None and result.at_floor and 1.0 / (count + 1.0) <= alpha < floor:
-        advise(
-            f"p = {floor:.3g} is the smallest that {count:,} resamples can give here: a part of the test is "
-            f"beyond all of them, and yet it cannot reject at alpha = {alpha}; take n_resamples=999 or more"
         )
 
 
@@ -273,7 +277,7 @@ def _result(
         method=method.name,
         statistic_label=outcome.label,
         estimate=estimate,
-        effect_size=_effect_size(setup, estimate),
+        effect_size=setup.effect_size(estimate),
         n_samples=setup.n_samples,
         kernel=setup.kernel,
         guarantees=setup.kernel.guarantees(setup.predictions),
@@ -291,13 +295,3 @@ def _floor(method: Method, setup: Setup, outcome: Outcome) -> float | None:
     least = 1.0 / (setup.n_resamples + 1.0)
     # A method of a user's that says nothing of resamples is taken to draw them, unless it evidently did not.
     return least if method.resamples and outcome.pvalue >= least * (1.0 - 1e-9) else None
-
-
-def _effect_size(setup: Setup, estimate: Estimate) -> float | None:
-    """SKCE / mean h_ii, or None where too few draws leave h_ii unknown, or even negative."""
-    if estimate.name != "SKCE":
-        estimate = setup.estimate
-    mean = float(np.mean(setup.diagonal))
-    if mean == 0.0:
-        return 0.0
-    return float(estimate) / mean if mean > 0.0 else None  # nan compares as false

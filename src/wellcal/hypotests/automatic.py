@@ -85,7 +85,7 @@ def _exact(setup: Setup, wanted: int) -> Choice | None:
         return Choice(
             Omnibus(),
             affordable,
-            f"exact min-p over SKCE, locations, centre and surprise: {affordable:,} resamples take "
+            f"exact min-p over SKCE, locations and sums for kinds of error: {affordable:,} resamples take "
             f"{by_pairs * affordable:.0e} evaluations, within {PAIRS_BUDGET:.0e}",
             "regularised is cheaper; pearson and block are asymptotic",
         )
@@ -96,8 +96,8 @@ def _exact(setup: Setup, wanted: int) -> Choice | None:
     return Choice(
         Omnibus(pairs=False),
         affordable,
-        f"exact min-p over locations, centre and surprise, linear in the number of cases: the SKCE of "
-        f"{FEWEST_RESAMPLES} resamples would take at least {by_pairs * FEWEST_RESAMPLES:.0e} evaluations, "
+        f"exact min-p over locations and sums for kinds of error, linear in the number of cases: the SKCE "
+        f"of {FEWEST_RESAMPLES} resamples would take at least {by_pairs * FEWEST_RESAMPLES:.0e} evaluations, "
         f"more than {PAIRS_BUDGET:.0e}",
         "method='omnibus' includes the SKCE; pearson and block are asymptotic",
     )

@@ -120,14 +120,6 @@ class Method(ByValue, ABC):
         else:
             cls.name = cls.__name__
 
-    def floor_of_one_part(self, n_resamples: int) -> float:
-        """The p-value of an error that is beyond all resamples in one statistic of the test only.
-
-        ``1 / (n_resamples + 1)`` for a test with one statistic. In the smallest p-value of several, it ties
-        with the drawn sets that are the first in the others, as many as their weights say.
-        """
-        return 1.0 / (n_resamples + 1.0)
-
     @abstractmethod
     def run(self, setup: Setup) -> Outcome:
         """Statistic and p-value of a prepared case."""

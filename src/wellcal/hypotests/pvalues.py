@@ -86,11 +86,6 @@ def smallest_pvalue(parts: Sequence[tuple[float, NDArray]]) -> NDArray:
     return np.min([pvalues / weight for weight, pvalues in parts], axis=0)
 
 
-def combined_pvalues(parts: Sequence[tuple[float, NDArray]]) -> NDArray:
-    """p-values of the smallest p-value: exact by exchangeability, without a correction for their number."""
-    return rank_pvalues(-smallest_pvalue(parts))
-
-
 def ranked(values: NDArray) -> Ranks:
     """`rank_pvalues` of one statistic, with the floor.
 
@@ -100,25 +95,6 @@ def ranked(values: NDArray) -> Ranks:
     0.25
     """
     return Ranks(rank_pvalues(values), 1.0 / len(values))
-
-
-def combined(parts: Sequence[tuple[float, Ranks]]) -> Ranks:
-    """`combined_pvalues` of weights and p-values, with the floor.
-
-    Examples
-    --------
-    The first set is beyond all others in one statistic, and the second one in the other: they tie.
-
-    >>> parts = [(1.0, ranked(np.array([9.0, 1.0, 2.0, 3.0]))), (1.0, ranked(np.array([1.0, 9.0, 2.0, 3.0])))]
-    >>> found = combined(parts)
-    >>> found.pvalues[0], found.floor
-    (np.float64(0.5), 0.5)
-    """
-    least = smallest_pvalue([(weight, part.pvalues) for weight, part in parts])
-    # What decides over the observed set, and how small it could have been.
-    _, best = min((part.pvalues[0] / weight, part.floor / weight) for weight, part in parts)
-    as_small = np.count_nonzero(least[1:] <= best + tie_width(least))
-    return Ranks(rank_pvalues(-least), (1.0 + float(as_small)) / len(least))
 
 
 def sequential_pvalue(values: NDArray, stop_after: int) -> tuple[float, int] | None:

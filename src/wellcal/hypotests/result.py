@@ -36,6 +36,7 @@ from wellcal.measures.presentation import (
     pvalue_text,
     within,
 )
+from wellcal.measures.yardstick import Yardstick
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,9 +70,7 @@ class TestResult(Presentable):
         What was chosen, and why.
     pvalue_floor
         The smallest p-value that the resamples of the test could have given, or None where it is not a matter
-        of resampling: ``1 / (n_resamples + 1)`` for one statistic. The smallest p-value of several statistics
-        has a higher one, since each of them has a set of targets that is the first in it: it is the p-value
-        that the observed targets would have if the deciding statistic were beyond all resamples.
+        of resampling: ``1 / (n_resamples + 1)``.
     log_e_value
         Logarithm of `e_value`; NaN where there is none, and ``provenance["no e-value"]`` says why.
 
@@ -81,11 +80,11 @@ class TestResult(Presentable):
     >>> mu = np.linspace(-1.0, 1.0, 50)
     >>> result = wc.calibration_test(mu + 0.9, wc.Normal(mu, np.ones(50)), rng=0)
     >>> result.pvalue, result.method
-    (0.001, 'omnibus')
+    (1e-05, 'omnibus')
     >>> result.at_floor, result.pvalue_statement
-    (True, 'p <= 0.001, the smallest that 999 resamples can give')
+    (True, 'p <= 1.0e-05, the smallest that 99,999 resamples can give')
     >>> TestResult.from_json(result.to_json()).pvalue
-    0.001
+    1e-05
     """
 
     __test__ = False  # its name begins like that of a test case, which it is not
@@ -116,6 +115,11 @@ class TestResult(Presentable):
     def pvalue_statement(self) -> str:
         """The p-value as a phrase: "p = 0.02", or "p <= 0.001, the smallest that 999 resamples can give"."""
         return pvalue_phrase(self.pvalue, self.pvalue_floor, self.provenance.get("n_resamples"))
+
+    @property
+    def yardstick(self) -> Yardstick | None:
+        """How far off the model is, as the size of a simple error: :attr:`wellcal.Estimate.yardstick`."""
+        return self.estimate.yardstick
 
     @property
     def e_value(self) -> float:

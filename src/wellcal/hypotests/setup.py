@@ -16,6 +16,7 @@ from wellcal.hypotests.clusters import number_clusters
 from wellcal.hypotests.progress import Progress
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import estimate_blocks, estimate_unbiased
+from wellcal.measures.deviations import Cases
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import check_inputs
@@ -23,6 +24,7 @@ from wellcal.predictions.batches import in_numpy
 from wellcal.predictions.cases import per_case
 from wellcal.problem.at_locations import LocationKernel, location_kernel
 from wellcal.problem.defaults import default_kernel
+from wellcal.problem.drawn_targets import pool_draws, stretch
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked
 
@@ -122,10 +124,16 @@ class Setup:
 
     def reported(self, estimate: Estimate) -> Estimate:
         """An estimate from `problem`, with the kernel as it was given and a note where draws were pooled."""
-        if self.pooled is None:
-            return estimate
-        note = {"pooled": "kernel on predictions sees targets pooled with draws"}
-        return replace(estimate, kernel=self.kernel, provenance={**estimate.provenance, **note})
+        if self.pooled is not None:
+            note = {"pooled": "kernel on predictions sees targets pooled with draws"}
+            estimate = replace(estimate, kernel=self.kernel, provenance={**estimate.provenance, **note})
+        return estimate.with_cases(self.cases)
+
+    @property
+    def cases(self) -> Cases:
+        """What intervals and yardsticks are computed from when they are asked for."""
+        kernel = self.problem.kernel
+        return Cases(self.targets, self.predictions, kernel, self.expectations, groups=self.groups)
 
     @cached_property
     def diagonal(self) -> NDArray:
@@ -135,6 +143,15 @@ class Setup:
             problem = prepare_checked(self.targets, self.given, self.kernel, expectations=self.expectations)
         return np.asarray(to_numpy(problem.diagonal()))
 
+    def effect_size(self, estimate: Estimate) -> float | None:
+        """SKCE / mean h_ii, or None where too few draws leave h_ii unknown, or even negative."""
+        if estimate.name != "SKCE":
+            estimate = self.estimate
+        mean = float(np.mean(self.diagonal))
+        if mean == 0.0:
+            return 0.0
+        return float(estimate) / mean if mean > 0.0 else None  # nan compares as false
+
     def problem_of(self, targets: NDArray, predictions: Predictions | None = None) -> Problem:
         """The same problem with other targets, and other predictions where they are given."""
         batch = self.predictions if predictions is None else predictions
@@ -142,7 +159,7 @@ class Setup:
 
     def at(self, locations: Locations) -> LocationKernel:
         """The kernel between the cases and locations, from which deviations there are found."""
-        kernel = self.kernel if self.pooled is None else _stretch(self.pooled) * self.kernel
+        kernel = self.kernel if self.pooled is None else stretch(self.pooled) * self.kernel
         return location_kernel(
             kernel, self.predictions, locations, engine=self.engine, expectations=self.expectations
         )
@@ -187,7 +204,7 @@ def make_setup(
         predictions = pool_draws(targets, predictions)
     chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel
     # h has two deviations in it.
-    scaled = chosen if draws is None else _stretch(draws) ** 2 * check_pair_kernel(chosen)
+    scaled = chosen if draws is None else stretch(draws) ** 2 * check_pair_kernel(chosen)
     problem = prepare_checked(targets, predictions, scaled, expectations=expectations)
     return Setup(
         targets=targets,
@@ -214,17 +231,6 @@ def block_size_within(room: float, width: int) -> int:
     (256, 40, 4)
     """
     return int(min(max(room // max(width, 1), SMALLEST_BLOCK), LARGEST_BLOCK))
-
-
-def _stretch(draws: int) -> float:
-    """How much further a target lies from the mean of its draws than from that of the pool it is part of."""
-    return 1.0 + 1.0 / draws
-
-
-def pool_draws(targets: NDArray, samples: Samples) -> Samples:
-    """Each target among its draws, as S + 1 atoms of equal weight; the target comes last."""
-    values = np.concatenate([np.asarray(samples.values), targets[:, None, ...]], axis=1)
-    return Samples(values, kind="atoms")
 
 
 def numpy_batch(predictions: Predictions) -> Predictions:

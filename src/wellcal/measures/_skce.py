@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,9 +16,12 @@ from wellcal.engines import Engine, choose_engine
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
+from wellcal.measures.deviations import Cases
 from wellcal.measures.estimate import Estimate
+from wellcal.predictions.base import check_inputs
 from wellcal.predictions.cases import per_case
-from wellcal.problem.problem import Problem, prepare, some_cases
+from wellcal.problem.defaults import default_kernel
+from wellcal.problem.problem import Problem, prepare_checked, some_cases
 from wellcal.problem.weights import WeightSums, check_weights, effective_size, weighted_problem
 
 ESTIMATORS = ("unbiased", "biased", "block")
@@ -76,7 +79,8 @@ def skce(
     -----
     The standard error is that of the U-statistic under a fixed alternative,
     ``sqrt(4 zeta_1 / n)`` with zeta_1 the variance of the row means of h, or the standard error of
-    the mean of blocks. Near calibration the estimator is degenerate and the first does not hold.
+    the mean of blocks. Near calibration the estimator is degenerate and the first does not hold; confidence
+    intervals do not rest on it (:meth:`Estimate.confidence_interval`).
 
     The biased estimator of predictions that are draws (``wc.Samples``) leaves pairs of a draw with
     itself out of h_ii and can then be negative.
@@ -105,17 +109,25 @@ def skce(
     True
     """
     _check_options(estimator, block_size, rng, weights)
-    problem = prepare(y, pred, kernel, expectations=expectations)
+    targets, predictions = check_inputs(y, pred)
+    if kernel is None:
+        kernel = default_kernel(predictions, expectations=expectations)
+    problem = prepare_checked(targets, predictions, kernel, expectations=expectations)
     runner = choose_engine(engine, problem)
-    if weights is not None:
-        weights = per_case(weights, "weights", y, pred)
-        return estimate_weighted(problem, runner, weights, estimator)
     if estimator == "block":
-        return estimate_blocks(problem, runner, block_size, rng)
-    _check_enough(problem.n, 2 if estimator == "unbiased" else 1, estimator)
-    if estimator == "biased":
-        return _biased(problem, runner)
-    return estimate_unbiased(problem, runner)
+        found = estimate_blocks(problem, runner, block_size, rng)
+    elif weights is not None:
+        weights = per_case(weights, "weights", y, pred)
+        found = estimate_weighted(problem, runner, weights, estimator)
+    else:
+        _check_enough(problem.n, 2 if estimator == "unbiased" else 1, estimator)
+        found = _biased(problem, runner) if estimator == "biased" else estimate_unbiased(problem, runner)
+    if is_traced(found.value):
+        return found
+    # The caller may change an array of NumPy before an interval is asked for.
+    kept: Any = cast("Any", targets).copy() if isinstance(targets, np.ndarray) else targets
+    shares = None if weights is None else check_weights(weights, problem.n, None)
+    return found.with_cases(Cases(kept, predictions, kernel, expectations, shares))
 
 
 def kce(
@@ -152,7 +164,8 @@ def kce(
         root = xp.where(
             positive, xp.sqrt(xp.where(positive, value, xp.ones_like(value))), xp.zeros_like(value)
         )
-    return Estimate(root, None, "KCE", "biased", square.n_samples, square.kernel, square.provenance)
+    found = Estimate(root, None, "KCE", "biased", square.n_samples, square.kernel, square.provenance)
+    return found if square.cases is None else found.with_cases(square.cases)
 
 
 def _check_options(estimator: str, block_size: BlockSize, rng: object, weights: object) -> None:
@@ -212,6 +225,7 @@ def estimate_from_sums(problem: Problem, engine: Engine, sums: Sums) -> Estimate
     Examples
     --------
     >>> import numpy as np, wellcal as wc
+    >>> from wellcal.problem.problem import prepare
     >>> problem = prepare(np.array([0.5, 1.0, 3.0]), wc.Normal(np.zeros(3), np.ones(3)))
     >>> engine = choose_engine("auto", problem)
     >>> found = estimate_from_sums(problem, engine, engine.triangle(problem))

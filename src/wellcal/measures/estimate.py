@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from scipy import special
 
 from wellcal._arrays.checks import probability
 from wellcal._arrays.namespaces import Array, is_array, is_traced, on_first_jax_array, shown, to_numpy
-from wellcal._arrays.schema import Check, described, listed, number, optional, text, whole
+from wellcal._arrays.schema import Check, Schema, described, listed, number, optional, text, whole
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import KERNEL, Presentable, Row
+
+if TYPE_CHECKING:
+    from wellcal.measures.deviations import Cases, Deviations
+    from wellcal.measures.yardstick import Yardstick
+
+NORMAL, EMBEDDING = "normal", "mean embedding"
+"""How intervals are made."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +33,15 @@ class Interval:
         Its ends.
     level
         Nominal coverage.
+    method
+        "normal": an estimate and its standard error; "mean embedding": from the distance between the
+        estimated and the true mean embedding, which holds for calibrated models too.
     """
 
     low: float
     high: float
     level: float
+    method: str = NORMAL
 
 
 class WhenAsked:
@@ -73,6 +84,10 @@ class Estimate(Presentable):
     provenance
         What was chosen and how it was computed: rules or numerical schemes for expectations with an
         error estimate, engine, cases left out, precision.
+    intervals
+        Confidence intervals that were asked for. They are stored with the estimate, the cases are not.
+    known_yardstick
+        The yardstick, once it was asked for.
 
     Examples
     --------
@@ -92,6 +107,10 @@ class Estimate(Presentable):
     n_samples: int = 0
     kernel: Kernel | None = None
     provenance: WhenAsked = WhenAsked()
+    intervals: tuple[Interval, ...] = field(default=(), compare=False)
+    known_yardstick: Yardstick | None = field(default=None, compare=False)
+
+    added: ClassVar[Mapping[str, Any]] = {"intervals": (), "known_yardstick": None}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "provenance": self.provenance}
@@ -99,13 +118,88 @@ class Estimate(Presentable):
     def __float__(self) -> float:
         return _float(self.value)
 
-    def confidence_interval(self, level: float = 0.95) -> Interval:
-        """Normal interval ``value -+ z * standard_error``.
+    # -- how sure is it? ---------------------------------------------------------------------
 
-        It holds for a fixed, miscalibrated model and many cases. It does not hold near calibration,
-        where the estimate is not normal: an interval that covers zero is no test of calibration.
+    def with_cases(self, cases: Cases) -> Self:
+        """The same estimate, which remembers the cases that it was made from."""
+        self.__dict__["_cases"] = cases
+        return self
+
+    @property
+    def cases(self) -> Cases | None:
+        """The cases that it was made from, where it remembers them: not after it was stored."""
+        return self.__dict__.get("_cases")
+
+    def deviations(self) -> Deviations | None:
+        """The estimate of KCE and draws of its distance from the truth; None where cases are not known."""
+        cases = self.cases
+        if cases is None or self.estimator == "block":
+            return None
+        if "_deviations" not in self.__dict__:
+            from wellcal.measures.deviations import deviations_of
+
+            square = float(self) ** 2 if self.name == "KCE" else float(self)
+            self.__dict__["_deviations"] = deviations_of(cases, square, biased=self.estimator == "biased")
+        return self.__dict__["_deviations"]
+
+    def confidence_interval(self, level: float = 0.95) -> Interval:
+        """Confidence interval.
+
+        That of KCE, and of the unbiased and biased estimates of SKCE, holds for calibrated models as well as
+        for others: ``KCE_hat -+ q`` cut at zero, for SKCE both ends squared, with KCE_hat the root of the
+        biased estimate. q is a quantile of the distance between the estimated mean embedding and the true
+        one: from normal multipliers of the centred h, and at least that of targets drawn from the
+        predictions. It covers more often than `level` away from zero. The law of the distance is estimated
+        from 1,000 cases at most, drawn targets are those of some hundred cases, and both are scaled to the
+        number of cases; random numbers have a fixed seed.
+
+        All other estimates, SKCE over blocks among them, have the normal interval
+        ``value -+ z * standard_error``. That of blocks needs many blocks.
+
+        Where the cases are not known any more, as in an estimate that was stored, it is the one that was
+        asked for before, or else the normal one: `method` of the interval says which.
         """
         level = probability(level, "level")
+        for known in self.intervals:
+            if known.level == level:
+                return known
+        deviations = self.deviations()
+        if deviations is not None:
+            low, high = deviations.ends(level)
+            squared = self.name != "KCE"
+            found = Interval(low**2 if squared else low, high**2 if squared else high, level, EMBEDDING)
+        else:
+            found = self._normal_interval(level)
+        self.__dict__["intervals"] = (*self.intervals, found)
+        return found
+
+    @property
+    def yardstick(self) -> Yardstick | None:
+        """How far off the model is, in units that people know: "as if spreads were 21% too small".
+
+        The size of an error in spreads (for classes, in temperature; for counts and positive numbers, in
+        means) at which a model that is otherwise perfect would have this KCE, at the estimate and at the ends
+        of its 95% interval. It is computed when it is asked for, from 250 of the predictions at most, and
+        stored with the estimate from then on. None for other measures, for targets or kernels that have
+        no such error, and where the cases are not known any more.
+        """
+        if self.known_yardstick is None and self.cases is not None:
+            self.__dict__["known_yardstick"] = self._find_yardstick(self.cases)
+        return self.known_yardstick
+
+    def _find_yardstick(self, cases: Cases) -> Yardstick | None:
+        from wellcal.measures.yardstick import yardstick_from
+
+        interval = self.confidence_interval()
+        if self.name == "KCE":
+            root = float(self)
+            ends = (interval.low, interval.high)
+        else:
+            root = math.sqrt(max(float(self), 0.0))
+            ends = (math.sqrt(max(interval.low, 0.0)), math.sqrt(max(interval.high, 0.0)))
+        return yardstick_from(cases, root, ends, interval.level)
+
+    def _normal_interval(self, level: float) -> Interval:
         if self.standard_error is None:
             raise ValueError(f"no standard error is known for the {self.estimator} estimator of {self.name}")
         half = float(special.ndtri(0.5 + 0.5 * level)) * _float(self.standard_error)
@@ -128,6 +222,8 @@ class Estimate(Presentable):
             "n_samples": whole(least=0),
             **KERNEL,
             "provenance": described(shown),
+            "intervals": _intervals,
+            "known_yardstick": optional(_yardstick),
         }
 
     # -- for people --------------------------------------------------------------------------
@@ -151,6 +247,31 @@ class Estimate(Presentable):
         if self.provenance.get("dropped"):
             rows.append(("left out", f"the last {self.provenance['dropped']} cases (incomplete block)"))
         return rows
+
+
+_INTERVAL = Schema(
+    {
+        "low": number(infinite=True, nan=True),
+        "high": number(infinite=True, nan=True),
+        "level": number(least=0.0, most=1.0),
+        "method": text,
+    },
+)
+
+
+def read_interval(plain: Any, name: str) -> Interval:
+    """The check of a stored interval."""
+    return Interval(**_INTERVAL(plain, name))
+
+
+def _yardstick(plain: Any, name: str) -> Yardstick:
+    from wellcal.measures.yardstick import Yardstick
+
+    return Yardstick.read(plain, name)
+
+
+def _intervals(plain: Any, name: str) -> tuple[Interval, ...]:
+    return tuple(listed(read_interval)(plain, name))
 
 
 def estimate_text(estimate: Estimate) -> str:

@@ -36,7 +36,7 @@ from wellcal.predictions import pytrees
 from wellcal.predictions.capabilities import CAPABILITIES, Distributions
 from wellcal.predictions.construction import keeping
 from wellcal.predictions.fields import Parameter, checked_parameters, declared_in
-from wellcal.predictions.selection import checked_index, is_mask
+from wellcal.predictions.selection import checked_index, is_mask, outside_of_batch
 
 FAMILIES: list[type[Predictions]] = []
 
@@ -198,7 +198,7 @@ class Predictions(Distributions):
             given = int(cast("int", index))
             position = given + n if given < 0 else given
             if not 0 <= position < n:
-                raise IndexError(f"prediction {given} of a batch of {n}")
+                raise outside_of_batch(given, n)
             index = slice(position, position + 1)
         elif not isinstance(index, slice):
             index = checked_index(self.align(index, "mask") if is_mask(index) else index, n)
@@ -251,8 +251,19 @@ class Predictions(Distributions):
 
     @property
     def like(self) -> Array:
-        """An array whose library and device results share."""
-        return getattr(self, self.array_fields[0])
+        """An array whose library and device results share; one that is traced or has a gradient, if any."""
+        first = getattr(self, self.array_fields[0])
+        if type(first) is np.ndarray:
+            return first
+        known = (a for a in self._all_arrays() if is_traced(a) or getattr(a, "requires_grad", False))
+        return next(known, first)
+
+    def _all_arrays(self) -> Iterator[Array]:
+        """Parameters, and those of the batches that this one is made of."""
+        yield from (a for name in self.array_fields if (a := getattr(self, name)) is not None)
+        for name in self.batch_fields:
+            for child in getattr(self, name):
+                yield from child._all_arrays()
 
     @property
     def xp(self) -> Namespace:

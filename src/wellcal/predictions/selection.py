@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from wellcal._arrays.checks import check_same_length, described, plain_array
 from wellcal._arrays.labels import labels_of
-from wellcal._arrays.namespaces import Array, attribute, is_array, is_traced, namespace
+from wellcal._arrays.namespaces import Array, attribute, is_array, is_traced, namespace, to_numpy
 
 
 def is_mask(index: Any) -> bool:
@@ -26,15 +28,27 @@ def checked_index(index: Any, n: int) -> Array:
         index = index if index.size else index.astype(int)
     index = plain_array(index, "index of predictions")
     if index.ndim != 1:
-        raise IndexError("predictions are indexed along one axis: give a slice, a mask or a list")
+        raise IndexError(
+            f"index of {n} predictions must have one axis, found shape {tuple(index.shape)}; "
+            "give a slice, a mask or a list"
+        )
     xp = namespace(index)
     if xp.isdtype(index.dtype, "bool"):
         check_same_length(index.shape[0], "mask", n, "predictions")
         return index
     if not xp.isdtype(index.dtype, "integral"):
-        raise IndexError(f"predictions are indexed by whole numbers or a mask, found dtype {index.dtype}")
-    index = xp.where(index < 0, index + n, index)
+        raise IndexError(
+            f"index of {n} predictions must be whole numbers or a mask, found dtype {index.dtype}"
+        )
+    positions = xp.where(index < 0, index + n, index)
     # Not every library notices: JAX returns the last row for an index beyond it.
-    if not is_traced(index) and not bool(xp.all((index >= 0) & (index < n))):
-        raise IndexError(f"an index is outside of a batch of {n} predictions")
-    return index
+    if not is_traced(index) and not bool(xp.all((positions >= 0) & (positions < n))):
+        outside = to_numpy((positions < 0) | (positions >= n))
+        entry = int(np.flatnonzero(outside)[0])
+        raise outside_of_batch(to_numpy(index)[entry], n, f", entry {entry} of the index,")
+    return positions
+
+
+def outside_of_batch(index: Any, n: int, entry: str = "") -> IndexError:
+    """The error of an index beyond a batch, which is what Python expects of sequences."""
+    return IndexError(f"index {index}{entry} is outside of a batch of {n} predictions")

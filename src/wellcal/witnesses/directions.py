@@ -15,7 +15,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.decompose import targets_are_indices
-from wellcal.hypotests.resampling.moments import centre_and_spread
+from wellcal.hypotests.parts.centres import centre_and_spread
 from wellcal.hypotests.setup import Setup
 from wellcal.kernels.algebra import Tensor
 from wellcal.kernels.matrix import values_matrix

@@ -386,7 +386,7 @@ def test_certain_predictions_that_fail_are_rejected(method: str) -> None:
     y = np.array([0, 1, 1, 0, 1] * 3)
     wrong = y.copy()
     wrong[[0, 3]] = 1  # two errors of a kind make one pair
-    assert run(wrong, wc.Bernoulli(y.astype(float)), method=method).pvalue == 0.01
+    assert run(wrong, wc.Bernoulli(y.astype(float)), method=method).pvalue <= 0.01
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,8 @@ def test_certain_predictions_that_fail_are_rejected(method: str) -> None:
 def test_densities_both_infinite_and_zero(pred: Any) -> None:
     """A target of 0 has an infinite density in the first case, and is impossible in the second."""
     found = run([0.0, 0.0, 0.5, 0.2], pred)
-    assert found.provenance["pvalues"]["surprise"] <= 0.02
+    assert found.provenance["pvalues"]["tails"] <= 0.02
+    assert found.pvalue <= 0.02
 
 
 def test_targets_in_a_column_are_refused() -> None:

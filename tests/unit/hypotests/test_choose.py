@@ -176,8 +176,9 @@ def test_cheaper_methods_are_chosen_without_targets_too(
 
 def test_the_result_tells_the_choice() -> None:
     mu = np.linspace(-1.0, 1.0, 30)
-    found = wc.calibration_test(mu, wc.Normal(mu, np.ones(30)), rng=0)
-    setup = make_setup(mu, wc.Normal(mu, np.ones(30)))
+    y = mu + np.random.default_rng(0).normal(size=30)
+    found = wc.calibration_test(y, wc.Normal(mu, np.ones(30)), rng=0)
+    setup = make_setup(y, wc.Normal(mu, np.ones(30)))
     expected = choose.choose(setup)
     assert found.provenance["chosen"] == expected.reason
     assert found.provenance["alternatives"] == expected.alternatives

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import wellcal as wc
-from wellcal.hypotests import METHODS, Aggregated, Block, Exact, Omnibus, Regularised
-from wellcal.hypotests.pvalues import combined, combined_pvalues, rank_pvalues, ranked
+from wellcal.hypotests import METHODS, Block, Exact, Omnibus, Outcome
+from wellcal.hypotests.parts.part import Evaluated, Parts
+from wellcal.hypotests.pvalues import rank_pvalues, ranked
+from wellcal.hypotests.resampling.components import Component, smallest_ranks
+from wellcal.hypotests.resampling.more_resamples import with_more_resamples
+from wellcal.hypotests.setup import make_setup
 from wellcal.hypotests.tails import SMALLEST
 from wellcal.measures.presentation import at_floor, pvalue_phrase
 from wellcal.monitoring.status import MonitorStatus
@@ -38,28 +42,22 @@ def test_of_one_statistic() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_of_several_statistics_is_what_the_decisive_one_could_give(seed: int) -> None:
-    """Pushed beyond all drawn sets in the statistic that decides, the observed set has this p-value."""
+def test_of_several_statistics_is_no_higher(seed: int) -> None:
+    """Beyond all drawn sets in one statistic, the observed set is the first of all."""
     rng = np.random.default_rng(seed)
-    values = rng.normal(size=(3, 30))
-    weights = rng.choice([0.3, 0.5, 1.0], 3)
-    found = combined([(w, ranked(v)) for w, v in zip(weights, values, strict=True)])
-    parts = [(w, rank_pvalues(v)) for w, v in zip(weights, values, strict=True)]
-    np.testing.assert_array_equal(found.pvalues, combined_pvalues(parts))
-    decisive = int(np.argmin([p[0] / w for w, p in parts]))
-    values[decisive, 0] = 100.0
-    pushed = [(w, rank_pvalues(v)) for w, v in zip(weights, values, strict=True)]
-    # Others lose a place where the observed set overtakes them: at most that is the difference.
-    assert found.floor - 1 / 30 <= combined_pvalues(pushed)[0] + 1e-12 <= found.pvalues[0] + 1e-12
-    again = combined([(w, ranked(v)) for w, v in zip(weights, values, strict=True)])
-    assert at_floor(float(again.pvalues[0]), again.floor)
+    values = rng.normal(size=(5, 30))
+    values[seed % 5, 0] = 100.0
+    weights = (1.0, 0.5, 0.3, 1.0, 0.6)
+    parts = [Evaluated(str(k), weights[k], values[k]) for k in range(5)]
+    found = smallest_ranks(parts)
+    assert found.pvalues[0] == found.floor == pytest.approx(1 / 30)
 
 
 def test_ties_with_drawn_sets_are_no_floor() -> None:
     """More resamples would not make it smaller."""
     found = ranked(np.array([1.0, 1.0, 1.0, 1.0]))
     assert not at_floor(float(found.pvalues[0]), found.floor)
-    both = combined([(1.0, found), (0.5, found)])
+    both = smallest_ranks([Evaluated("a", 1.0, np.ones(4)), Evaluated("b", 0.5, np.ones(4))])
     assert not at_floor(float(both.pvalues[0]), both.floor)
 
 
@@ -68,7 +66,7 @@ def test_ties_with_drawn_sets_are_no_floor() -> None:
 
 @pytest.mark.parametrize("method", RESAMPLING)
 def test_results_say_so(method: str) -> None:
-    result = shifted(method)
+    result = shifted(Omnibus(most_resamples=0) if method == "omnibus" else method)
     assert result.at_floor
     assert result.pvalue_floor == pytest.approx(1 / 200)
     text = "p <= 0.005, the smallest that 199 resamples can give"
@@ -119,7 +117,7 @@ def test_the_number_is_never_below_the_p_value(count: int) -> None:
 
 def test_parts_of_a_test() -> None:
     result = shifted("omnibus")
-    assert "centre <= 0.005" in repr(result)
+    assert "distribution <= 0.005" in repr(result)
     y = MU + np.random.default_rng(1).normal(size=N)
     assert "<=" not in repr(wc.calibration_test(y, PRED, rng=0, n_resamples=199)).split("chosen")[0]
 
@@ -140,61 +138,55 @@ def test_an_early_stop_is_no_floor() -> None:
     assert not result.at_floor
 
 
-# -- the floor of the smallest p-value --------------------------------------------------------------
+# -- more resamples where the case is clear -------------------------------------------------------------
 
 
-def only_one_part_sees_it(n_resamples: int) -> Any:
-    """Targets that are all too close to their predictions: surprise alone is beyond its resamples."""
-    y = MU + 0.7 * np.random.default_rng(5).choice([-1.0, 1.0], N)
-    return wc.calibration_test(y, PRED, method="omnibus", rng=0, n_resamples=n_resamples)
+def test_sums_over_cases_are_drawn_on() -> None:
+    result = shifted("omnibus")
+    assert result.pvalue == pytest.approx(1e-5)
+    assert result.pvalue_statement == "p <= 1.0e-05, the smallest that 99,999 resamples can give"
+    assert result.provenance["resamples_of_all_parts"] == 199
+    less = shifted(Omnibus(most_resamples=5000))
+    assert less.pvalue_floor == pytest.approx(1 / 5001)
+    with pytest.raises(ValueError, match="most_resamples must be a whole number"):
+        Omnibus(most_resamples=-1)
 
 
-@pytest.mark.filterwarnings("ignore:with n_resamples")
-def test_the_smallest_p_value_stops_earlier() -> None:
-    with pytest.warns(UserWarning, match=r"smallest that 99 resamples can give here.*cannot reject at alpha"):
-        result = only_one_part_sees_it(99)
-    assert result.at_floor
-    assert result.pvalue_floor > 0.05
-    assert "the smallest that 99 resamples can give" in repr(result)
+def test_drawing_on_ends_where_it_tells_more() -> None:
+    """A p-value of some 1e-3 needs no more than a second stage."""
+    y = MU + np.random.default_rng(3).normal(size=N) + 0.45
+    found = [wc.calibration_test(y, PRED, method="omnibus", rng=seed, n_resamples=99) for seed in range(6)]
+    drawn = [result for result in found if result.provenance["n_resamples"] > 99]
+    assert drawn
+    for result in drawn:
+        assert result.pvalue <= 0.01
+        assert result.provenance["n_resamples"] == 999
+        assert not result.at_floor
 
 
-def test_more_resamples_lower_it() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        result = only_one_part_sees_it(1999)
-    assert result.pvalue < 0.02
+def test_drawing_on_is_exact() -> None:
+    """Over exchangeable sets, each in turn the observed one: P(p <= a) <= a below the first floor, too."""
 
+    class Ready(Parts):
+        def sums(self, targets: Any) -> Any:
+            return targets[:, :1]
 
-@pytest.mark.parametrize(
-    ("method", "count", "warned"),
-    [
-        (Omnibus(), 118, True),
-        (Omnibus(), 119, False),
-        (Omnibus(pairs=False), 98, True),
-        (Omnibus(pairs=False), 99, False),
-        (Regularised(), 138, True),
-        (Regularised(), 139, False),
-        (Aggregated(), 238, True),
-        (Aggregated(), 239, False),
-        (Exact(), 99, False),
-    ],
-    ids=str,
-)
-def test_too_few_resamples_for_the_smallest_of_several(method: Any, count: int, warned: bool) -> None:
-    y = MU + np.random.default_rng(1).normal(size=N)
-    with warnings.catch_warnings(record=True, action="always") as seen:
-        wc.calibration_test(y, PRED, method=method, rng=0, n_resamples=count)
-    found = [str(w.message) for w in seen if "only one part of method" in str(w.message)]
-    assert bool(found) == warned
-    if warned:
-        assert f"n_resamples={count}" in found[0]
-        assert "alpha = 0.05; take n_resamples=999" in found[0]
+        def statistics(self, sums: Any) -> Any:
+            yield Evaluated("t", 1.0, sums[:, 0])
 
-
-def test_every_method_has_a_floor_of_one_part() -> None:
-    for kind in METHODS.values():
-        assert kind().floor_of_one_part(999) >= 1 / 1000
-        assert kind().floor_of_one_part(999) <= 0.02
+    pred, count, floor = wc.Normal(np.zeros(2), np.ones(2)), 4000, 1 / 20
+    rng = np.random.default_rng(7)
+    pvalues = np.empty(count)
+    for k in range(count):
+        setup = make_setup(rng.normal(size=2), pred, n_resamples=19, rng=rng)
+        drawn = rng.normal(size=19)
+        rank = (1 + np.count_nonzero(drawn >= setup.targets[0])) / 20
+        component = Component(Ready().sums, Ready().statistics)
+        first = Outcome(0.0, rank, "t", floor=floor)
+        pvalues[k] = with_more_resamples(setup, component, first, 199).pvalue
+    for alpha in (0.01, 0.02, 0.05, 0.1):
+        assert np.count_nonzero(pvalues <= alpha) <= stats.binom(count, alpha).ppf(1 - 1e-4)
+    assert np.count_nonzero(pvalues <= 0.01) >= stats.binom(count, 0.01).ppf(1e-4)
 
 
 # -- other places that show p-values ----------------------------------------------------------------

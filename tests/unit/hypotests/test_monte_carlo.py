@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from wellcal.hypotests.parts.part import Evaluated
 from wellcal.hypotests.pvalues import (
-    combined_pvalues,
     monte_carlo_pvalue,
     rank_pvalues,
     sequential_pvalue,
     smallest_pvalue,
     tie_width,
 )
+from wellcal.hypotests.resampling.components import smallest_ranks
 
 values = arrays(np.float64, st.integers(1, 30), elements=st.integers(-5, 5).map(float))
 law = settings(max_examples=50, derandomize=True, deadline=None)
@@ -38,9 +39,9 @@ def test_ranks_are_shares_of_sets(x: np.ndarray) -> None:
 def test_sets_are_treated_alike(x: np.ndarray, random: object) -> None:
     order = np.random.default_rng(len(x)).permutation(len(x))
     np.testing.assert_array_equal(rank_pvalues(x[order]), rank_pvalues(x)[order])
-    parts = [(1.0, rank_pvalues(x)), (0.5, rank_pvalues(-x))]
-    turned = [(weight, p[order]) for weight, p in parts]
-    np.testing.assert_array_equal(combined_pvalues(turned), combined_pvalues(parts)[order])
+    parts = [Evaluated("a", 1.0, x), Evaluated("b", 0.5, -x)]
+    turned = [part._replace(values=part.values[order]) for part in parts]
+    np.testing.assert_allclose(smallest_ranks(turned).pvalues, smallest_ranks(parts).pvalues[order])
 
 
 @law
@@ -48,8 +49,8 @@ def test_sets_are_treated_alike(x: np.ndarray, random: object) -> None:
 def test_ranks_are_valid(x: np.ndarray, level: float) -> None:
     """Whatever the values: a set at random has p <= a with probability at most a."""
     assert np.count_nonzero(rank_pvalues(x) <= level) <= level * len(x)
-    parts = [(1.0, rank_pvalues(x)), (0.3, rank_pvalues(np.abs(x))), (1.0, rank_pvalues(-x))]
-    assert np.count_nonzero(combined_pvalues(parts) <= level) <= level * len(x)
+    parts = [Evaluated("a", 1.0, x), Evaluated("b", 0.3, np.abs(x)), Evaluated("c", 1.0, -x)]
+    assert np.count_nonzero(smallest_ranks(parts).pvalues <= level) <= level * len(x)
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e12])
@@ -81,12 +82,11 @@ def test_values_that_are_no_numbers_are_refused(call: object) -> None:
 def test_weights_divide() -> None:
     least = smallest_pvalue([(1.0, np.array([0.3, 0.6])), (0.5, np.array([0.1, 0.4])), (2.0, np.ones(2))])
     np.testing.assert_allclose(least, [0.2, 0.5])
-    np.testing.assert_array_equal(combined_pvalues([(1.0, np.array([0.3, 0.6, 0.6]))]), [1 / 3, 1.0, 1.0])
 
 
 def test_one_part_keeps_its_order() -> None:
-    p = rank_pvalues(np.array([3.0, 1.0, 2.0, 2.0]))
-    np.testing.assert_array_equal(combined_pvalues([(0.5, p)]), p)
+    x = np.array([3.0, 1.0, 2.0, 2.0, 7.0, 2.5])
+    np.testing.assert_array_equal(smallest_ranks([Evaluated("a", 0.5, x)]).pvalues, rank_pvalues(x))
 
 
 # -- early stopping ---------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from wellcal.hypotests.method import Method, Outcome
-from wellcal.hypotests.pvalues import ranked
-from wellcal.hypotests.resampling.components import Evaluated, smallest_outcome
-from wellcal.hypotests.resampling.kernel_families import LARGEST_FAMILY, kernel_family
+from wellcal.hypotests.parts.part import Evaluated
+from wellcal.hypotests.resampling.components import smallest_outcome
+from wellcal.hypotests.resampling.kernel_families import kernel_family
 from wellcal.hypotests.resampling.resampled import ResampledSKCE, check_terms
 from wellcal.hypotests.resampling.targets import check_resampled, target_sets
 from wellcal.hypotests.setup import Setup
@@ -45,11 +45,6 @@ class Aggregated(Method):
 
     name: ClassVar[str] = "aggregated"
 
-    def floor_of_one_part(self, n_resamples: int) -> float:
-        """The p-value of an error that is beyond all resamples in one kernel only."""
-        count = LARGEST_FAMILY if self.kernels is None else len(self.kernels)
-        return count / (n_resamples + 1.0)
-
     def run(self, setup: Setup) -> Outcome:
         """The exact p-value of the smallest p-value over kernels."""
         check_resampled(setup.predictions)
@@ -60,6 +55,4 @@ class Aggregated(Method):
         statistics = ResampledSKCE(setup, kernels)
         values = np.concatenate([statistics(targets) for targets in target_sets(setup)])
         parts = zip(kernels, values.T, strict=True)
-        return smallest_outcome(
-            setup, [Evaluated(repr(kernel), 1.0, ranked(column)) for kernel, column in parts]
-        )
+        return smallest_outcome(setup, [Evaluated(repr(kernel), 1.0, column) for kernel, column in parts])

@@ -5,23 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from wellcal._arrays.checks import whole_number
 from wellcal.hypotests.method import Method, Outcome
+from wellcal.hypotests.parts.families import parts_of
+from wellcal.hypotests.parts.part import Evaluated, Parts
 from wellcal.hypotests.resampling.components import (
     LOCATIONS,
-    MOMENT_WEIGHTS,
     choose_locations,
     evaluate_components,
     location_component,
-    moment_components,
+    part_component,
     skce_component,
     smallest_outcome,
 )
+from wellcal.hypotests.resampling.more_resamples import MOST_RESAMPLES, with_more_resamples
 from wellcal.hypotests.resampling.resampled import has_terms
 from wellcal.hypotests.resampling.targets import check_resampled
 from wellcal.hypotests.setup import Setup
 
-_PAIRS_WEIGHT = 0.5
-_LOCATIONS_WEIGHT = 0.5
+WITHOUT_PARTS = {"SKCE": 0.5, "locations": 0.5}
+"""Weights where targets are objects, of which there are no sums."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +33,13 @@ class Omnibus(Method):
 
     The smallest p-value, on the same resamples, of
 
-    - the SKCE (weight 1/2): any dependence of the error on the prediction,
-    - regularised deviations at locations (weight 1/2): fine deviations,
-    - centre (weight 1): targets off the centre of their predictions,
-    - surprise (weight 1): targets less, or more, probable than promised.
+    - the SKCE: any dependence of the error on the prediction,
+    - regularised deviations at locations: fine deviations,
+    - sums over cases, each made for one kind of error. For numbers: distribution of the PIT, spread, tails,
+      trends of centre and spread with the prediction. For vectors: correlations, too. For classes: each
+      class, log probability, slopes against the predicted probability.
+
+    Each p-value is first divided by a weight. The choice looks at the predictions alone.
 
     Parameters
     ----------
@@ -42,6 +48,9 @@ class Omnibus(Method):
         part.
     locations
         Number of locations drawn from the predictions, or ``(predictions, targets)``.
+    most_resamples
+        Where the observed targets are beyond all resamples, sums over cases are drawn on until they are not,
+        up to so many; 0 for no more than were asked for.
 
     Notes
     -----
@@ -53,30 +62,36 @@ class Omnibus(Method):
     >>> mu = np.linspace(-1.0, 1.0, 100)
     >>> pred = wc.Normal(mu, np.ones(100))
     >>> result = wc.calibration_test(mu + 0.8, pred, method="omnibus", rng=0)
-    >>> min(result.provenance["pvalues"], key=result.provenance["pvalues"].get)
-    'centre'
+    >>> result.provenance["pvalues"]["distribution"], result.provenance["pvalues"]["trend of the centre"]
+    (0.001, 0.932)
     """
 
     pairs: bool = True
     locations: object = LOCATIONS
+    most_resamples: int = MOST_RESAMPLES
 
     name: ClassVar[str] = "omnibus"
 
     def __post_init__(self) -> None:
+        whole_number(self.most_resamples, "most_resamples", least=0)
         object.__setattr__(self, "linear", not self.pairs)
-
-    def floor_of_one_part(self, n_resamples: int) -> float:
-        """The p-value of an error that is beyond all resamples in one part, the least weighted one, only."""
-        weights = [_PAIRS_WEIGHT] * self.pairs + [_LOCATIONS_WEIGHT, *MOMENT_WEIGHTS.values()]
-        return sum(weights) / min(weights) / (n_resamples + 1.0)
 
     def run(self, setup: Setup) -> Outcome:
         """The exact p-value of the smallest weighted p-value."""
         check_resampled(setup.predictions)
-        components = moment_components(setup)
+        parts = parts_of(setup.predictions)
+        found = smallest_outcome(setup, self.evaluate(setup, parts))
+        if parts is None:
+            return found
+        return with_more_resamples(setup, part_component(parts), found, self.most_resamples)
+
+    def evaluate(self, setup: Setup, parts: Parts | None) -> list[Evaluated]:
+        """Statistics of all parts, over the observed targets and all resamples of them."""
+        weights = WITHOUT_PARTS if parts is None else parts.weights
+        components = [] if parts is None else [part_component(parts)]
         if has_terms(setup.kernel):
             locations = choose_locations(setup, self.locations)
-            components.append(location_component(setup, locations, _LOCATIONS_WEIGHT))
+            components.append(location_component(setup, locations, weights["locations"]))
         if self.pairs or not components:
-            components.append(skce_component(setup, weight=_PAIRS_WEIGHT))
-        return smallest_outcome(setup, evaluate_components(setup, components))
+            components.append(skce_component(setup, weights["SKCE"]))
+        return evaluate_components(setup, components)

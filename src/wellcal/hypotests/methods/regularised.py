@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.resampling.components import (
-    ETAS,
     LOCATIONS,
     choose_locations,
     evaluate_components,
@@ -46,10 +45,6 @@ class Regularised(Method):
 
     name: ClassVar[str] = "regularised"
     linear: ClassVar[bool] = True
-
-    def floor_of_one_part(self, n_resamples: int) -> float:
-        """The p-value of an error that is beyond all resamples in one strength only."""
-        return (len(ETAS) + 1.0) / (n_resamples + 1.0)
 
     def run(self, setup: Setup) -> Outcome:
         """The exact p-value of the smallest p-value over strengths of regularisation."""

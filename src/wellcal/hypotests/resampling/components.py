@@ -1,22 +1,23 @@
-"""Statistics that enter an exact min-p test: each gives a p-value to every set of targets.
+"""Statistics that enter an exact min-p test, evaluated on the same sets of targets.
 
 A component is called with blocks of sets of targets and returns what it needs to remember of them; once
-all sets have been seen it turns that into p-values, treating all sets alike.
+all sets have been seen it turns that into statistics, treating all sets alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.method import Outcome
-from wellcal.hypotests.pvalues import Ranks, combined, ranked, smallest_pvalue
-from wellcal.hypotests.resampling.moments import centre_pvalues, moments_of, surprise_pvalues
+from wellcal.hypotests.parts.part import Evaluated, Parts
+from wellcal.hypotests.pvalues import Ranks, ranked, smallest_pvalue
+from wellcal.hypotests.resampling.smooth_tails import smallest_of, smooth_pvalues
 from wellcal.hypotests.resampling.statistics import skce_statistic
 from wellcal.hypotests.resampling.targets import target_sets
 from wellcal.hypotests.setup import Setup
@@ -25,63 +26,63 @@ from wellcal.problem.locations import Locations, as_locations
 LOCATIONS = 40
 """Locations that are drawn where none are given."""
 
-MOMENT_WEIGHTS = {"centre": 1.0, "surprise": 1.0}
-"""Weights of the parts that need no kernel."""
-
 ETAS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Strengths of regularisation, relative to the largest eigenvalue."""
 
 
 @dataclass(frozen=True)
 class Component:
-    """One statistic of a min-p test.
+    """One or several statistics of a min-p test.
 
     Attributes
     ----------
-    name
-        What a result calls it.
-    weight
-        p-values are divided by it before the smallest is taken.
     remember
         From a block of sets of targets ``(r, n, ...)`` to an array ``(r, ...)``.
-    pvalues
-        From what is remembered of all sets to their p-values.
+    statistics
+        From what is remembered of all sets to statistics.
     """
 
-    name: str
-    weight: float
     remember: Callable[[NDArray], NDArray]
-    pvalues: Callable[[NDArray], Ranks]
-
-
-class Evaluated(NamedTuple):
-    """Name, weight and p-values of a component."""
-
-    name: str
-    weight: float
-    ranks: Ranks
+    statistics: Callable[[NDArray], Iterable[Evaluated]]
 
 
 def evaluate_components(setup: Setup, components: Sequence[Component]) -> list[Evaluated]:
-    """p-values of all sets of targets for each component, on the same resamples."""
+    """Statistics of all sets of targets for each component, on the same resamples."""
     kept: list[list[NDArray]] = [[] for _ in components]
     for targets in target_sets(setup):
         for memory, component in zip(kept, components, strict=True):
             memory.append(component.remember(targets))
     return [
-        Evaluated(component.name, component.weight, component.pvalues(np.concatenate(memory)))
+        part
         for memory, component in zip(kept, components, strict=True)
+        for part in component.statistics(np.concatenate(memory))
     ]
 
 
+def smallest_ranks(parts: Sequence[Evaluated]) -> Ranks:
+    """p-values of the smallest weighted p-value over parts: exact, without a correction for their number.
+
+    Smooth p-values are compared, since ranks tie, and what they give is ranked.
+    """
+    with np.errstate(divide="ignore"):
+        return ranked(-np.log(_smallest(parts)))
+
+
+def _smallest(parts: Sequence[Evaluated]) -> NDArray:
+    return smallest_pvalue([(part.weight, smooth_pvalues(part.values)) for part in parts])
+
+
 def smallest_outcome(setup: Setup, parts: Sequence[Evaluated]) -> Outcome:
-    """The smallest p-value of several statistics, and its own exact p-value."""
-    least = smallest_pvalue([(part.weight, part.ranks.pvalues) for part in parts])
-    together = combined([(part.weight, part.ranks) for part in parts])
+    """The smallest p-value of several statistics, and its own exact p-value.
+
+    What is reported of each part is its rank.
+    """
+    least, together = _smallest(parts), smallest_ranks(parts)
+    alone = {part.name: ranked(part.values) for part in parts}
     provenance: dict[str, Any] = {
         "n_resamples": setup.n_resamples,
-        "pvalues": {part.name: float(part.ranks.pvalues[0]) for part in parts},
-        "pvalue_floors": {part.name: part.ranks.floor for part in parts},
+        "pvalues": {name: float(found.pvalues[0]) for name, found in alone.items()},
+        "pvalue_floors": {name: found.floor for name, found in alone.items()},
         "weights": {part.name: part.weight for part in parts},
     }
     return Outcome(
@@ -96,12 +97,19 @@ def smallest_outcome(setup: Setup, parts: Sequence[Evaluated]) -> Outcome:
 
 def skce_component(setup: Setup, weight: float = 1.0) -> Component:
     """The SKCE."""
-    return Component("SKCE", weight, skce_statistic(setup), ranked)
+    return Component(skce_statistic(setup), lambda values: [Evaluated("SKCE", weight, values)])
 
 
 def location_component(setup: Setup, locations: Locations, weight: float = 1.0) -> Component:
     """Deviations at locations, regularised by their own covariance."""
-    return Component("locations", weight, setup.at(locations).sums, regularised_pvalues)
+    return Component(
+        setup.at(locations).sums, lambda sums: [Evaluated("locations", weight, regularised_statistic(sums))]
+    )
+
+
+def part_component(parts: Parts) -> Component:
+    """Sums over cases, each made for one kind of error."""
+    return Component(parts.sums, parts.statistics)
 
 
 def choose_locations(setup: Setup, given: object) -> Locations:
@@ -109,19 +117,8 @@ def choose_locations(setup: Setup, given: object) -> Locations:
     return as_locations(LOCATIONS if given is None else given, setup.predictions, setup.rng)
 
 
-def moment_components(setup: Setup) -> list[Component]:
-    """Centre and surprise, where targets have them."""
-    moments = moments_of(setup.predictions)
-    if moments is None:
-        return []
-    return [
-        Component("centre", MOMENT_WEIGHTS["centre"], moments.residuals, centre_pvalues),
-        Component("surprise", MOMENT_WEIGHTS["surprise"], moments.surprise, surprise_pvalues),
-    ]
-
-
-def regularised_pvalues(z: NDArray, etas: Sequence[float] = ETAS) -> Ranks:
-    """p-values of sets from deviations ``(R + 1, J)`` at J locations.
+def regularised_statistic(z: NDArray, etas: Sequence[float] = ETAS) -> NDArray:
+    """A statistic of sets from deviations ``(R + 1, J)`` at J locations.
 
     ``t_r = z_r' (C + eta lmax I)^-1 z_r`` with C the covariance of the deviations over all sets and lmax
     its largest eigenvalue: small eta see fine deviations, large eta and the plain ``|z_r|^2`` coarse ones.
@@ -132,7 +129,7 @@ def regularised_pvalues(z: NDArray, etas: Sequence[float] = ETAS) -> Ranks:
     values = np.maximum(values, 0.0)
     largest = values[-1]
     if largest == 0.0:
-        return Ranks(np.ones(len(z)), 1.0 / len(z))
+        return np.zeros(len(z))
     squares = (z @ vectors) ** 2
-    parts = [(1.0, ranked(squares @ (1.0 / (values + eta * largest)))) for eta in etas]
-    return combined([*parts, (1.0, ranked(squares.sum(axis=1)))])
+    parts = [squares @ (1.0 / (values + eta * largest)) for eta in etas]
+    return smallest_of([smooth_pvalues(part) for part in [*parts, squares.sum(axis=1)]])

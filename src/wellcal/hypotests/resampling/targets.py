@@ -13,38 +13,26 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.chunks import rows_within
-from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal._arrays.special import draw_index
-from wellcal.expectations.decompose import components_of, targets_are_indices
+from wellcal._arrays.namespaces import NDArray
+from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.setup import Setup
-from wellcal.predictions import Mixture, Predictions, Samples
+from wellcal.predictions import Predictions
+from wellcal.problem.drawn_targets import draw_targets, unsampled_family, why_not_resampled
+
+__all__ = [
+    "check_resampled",
+    "draw_targets",
+    "number_of",
+    "target_sets",
+    "unsampled_family",
+    "users_form",
+    "why_not_resampled",
+]
 
 _MOST_SETS = 100  # drawn at a time
 
 
 # -- can they be drawn? ----------------------------------------------------------------------
-
-
-def unsampled_family(predictions: Predictions) -> str | None:
-    """Name of the family, among the components of a mixture too, that cannot be sampled, or None."""
-    for component, _ in components_of(predictions):
-        if not component.supports("sample"):
-            return type(component).__name__
-    return None
-
-
-def why_not_resampled(predictions: Predictions) -> str | None:
-    """Why targets cannot be drawn from the predictions so that a test is exact, or None."""
-    unsampled = unsampled_family(predictions)
-    if unsampled is not None:
-        return f"{unsampled} cannot be sampled; give the family a method draw(rng, size)"
-    parts = [part for part, _ in components_of(predictions)] if isinstance(predictions, Mixture) else []
-    if any(isinstance(part, Samples) and part.kind == "draws" for part in parts):
-        return (
-            'a Mixture with Samples(kind="draws") cannot be resampled exactly: draws stand for a '
-            'distribution that is not known; take kind="atoms" if they are the prediction'
-        )
-    return None
 
 
 def check_resampled(predictions: Predictions) -> None:
@@ -87,23 +75,19 @@ def target_sets(setup: Setup) -> Iterator[NDArray]:
 
 
 def _sets(setup: Setup) -> Iterator[NDArray]:
+    drawn = drawn_sets(setup, setup.n_resamples)
+    yield np.concatenate([setup.targets[None], next(drawn)])
+    yield from drawn
+
+
+def drawn_sets(setup: Setup, count: int) -> Iterator[NDArray]:
+    """So many sets of targets drawn from the predictions, up to a hundred at a time."""
     size = min(_MOST_SETS, rows_within(setup.targets.size))
-    left, first = setup.n_resamples, True
-    setup.progress("resamples", 0, setup.n_resamples)
-    while left > 0 or first:
-        count = min(left, size)
-        drawn = draw_targets(setup.predictions, setup.rng, count, setup.targets)
-        yield np.concatenate([setup.targets[None], drawn]) if first else drawn
-        left, first = left - count, False
-        setup.progress("resamples", setup.n_resamples - left, setup.n_resamples)
-
-
-def draw_targets(predictions: Predictions, rng: np.random.Generator, size: int, like: NDArray) -> NDArray:
-    """Targets ``(size, n, ...)`` in the form that `check_targets` returns, of the dtype of `like`."""
-    if targets_are_indices(predictions):
-        return draw_index(to_numpy(predictions.class_probs()), rng, size).astype(like.dtype, copy=False)
-    drawn = predictions.draw(rng, size)
-    return drawn if drawn.dtype == object else drawn.astype(like.dtype, copy=False)
+    setup.progress("resamples", 0, count)
+    for start in range(0, count, size):
+        drawn = min(size, count - start)
+        yield draw_targets(setup.predictions, setup.rng, drawn, setup.targets)
+        setup.progress("resamples", start + drawn, count)
 
 
 # -- a user's own statistic ------------------------------------------------------------------

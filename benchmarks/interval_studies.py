@@ -1,0 +1,175 @@
+"""Studies of how large an error is: coverage of intervals of KCE, and tests with a tolerance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+import wellcal as wc
+from benchmarks import environment
+from benchmarks.results import Section, table
+from benchmarks.settings import Settings
+from benchmarks.studies import ALPHA, Rate, generators, simulate
+from wellcal.engines import Tiled
+from wellcal.predictions.alterations import altered, draw_altered
+from wellcal.problem.alternatives import OnAverage
+
+ONE_THREAD = Tiled(threads=1)
+LEVEL = 0.95
+PILOT = 1500
+"""Predictions that the kernel and the true KCE of a model are computed from."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """Predictions, and an error of some kind and amount; without one they are calibrated."""
+
+    family: str
+    kind: str | None = None
+    amount: float = 1.0
+
+    def predictions(self, rng: np.random.Generator, n: int) -> Any:
+        if self.family == "normals":
+            return wc.Normal(rng.normal(size=n), rng.gamma(8.0, 0.125, n))
+        if self.family == "classes":
+            return wc.Categorical(rng.dirichlet(np.ones(4), n))
+        return wc.Poisson(rng.gamma(2.0, 2.0, n))
+
+    def draw(self, rng: np.random.Generator, n: int) -> tuple[Any, Any]:
+        """Targets, and the predictions that they belong to."""
+        pred = self.predictions(rng, n)
+        if self.kind is None:
+            return pred.sample(rng), pred
+        return draw_altered(pred, self.kind, self.amount, rng, 1)[0], pred
+
+
+MODELS: dict[str, Model] = {
+    "normals, calibrated": Model("normals"),
+    "normals, spreads 15% too small": Model("normals", "spreads", 0.85),
+    "normals, shift 0.15": Model("normals", "shift", 0.15),
+    "normals, spreads 50% too small": Model("normals", "spreads", 0.5),
+    "normals, shift 1": Model("normals", "shift", 1.0),
+    "classes, calibrated": Model("classes"),
+    "classes, temperature 30% too low": Model("classes", "temperature", 0.7),
+    "classes, temperature 80% too low": Model("classes", "temperature", 0.2),
+    "counts, calibrated": Model("counts"),
+    "counts, means 40% too small": Model("counts", "means", 0.6),
+}
+"""Calibrated models, and weak and strong errors."""
+
+
+@cache
+def setting(name: str) -> tuple[Any, float]:
+    """The kernel, with scales of other predictions of the model, and the KCE under it.
+
+    E h is known for each pair of predictions, so that the KCE has no error but that of a mean over pairs of
+    1,500 predictions.
+    """
+    model = MODELS[name]
+    some = model.predictions(generators(("interval", "kernel", model.family), 0)[0], PILOT)
+    kernel = wc.default_kernel(some)
+    if model.kind is None:
+        return kernel, 0.0
+    return kernel, OnAverage(some, kernel).root(altered(some, model.kind, model.amount))
+
+
+def one_estimate(rng: np.random.Generator, name: str, n: int) -> wc.Estimate:
+    """KCE of one data set."""
+    y, pred = MODELS[name].draw(rng, n)
+    return wc.kce(y, pred, kernel=setting(name)[0], engine=ONE_THREAD)
+
+
+def _ends(rng: np.random.Generator, _: object, *, name: str, n: int) -> tuple[float, float]:
+    interval = one_estimate(rng, name, n).confidence_interval(LEVEL)
+    return interval.low, interval.high
+
+
+def _pvalues(rng: np.random.Generator, _: object, *, name: str, n: int) -> list[tuple[float, float]]:
+    """p-values of KCE <= tolerance and of KCE >= tolerance, for all tolerances.
+
+    Those of `calibration_test` and `equivalence_test`, from one estimate: the suite holds them to each other.
+    """
+    found = one_estimate(rng, name, n).deviations()
+    assert found is not None
+    truth = setting(name)[1]
+    distances = [found.root - factor * truth for factor in TOLERANCES.values()]
+    return [(found.pvalue(distance), found.pvalue(-distance)) for distance in distances]
+
+
+def intervals(settings: Settings) -> Section:
+    """Coverage of 95% intervals of KCE."""
+    load = environment.load_average()
+    rows: list[tuple[str, ...]] = []
+    missed: list[tuple[str, int, Rate]] = []
+    for name in MODELS:
+        truth = setting(name)[1]
+        cells: list[str] = []
+        for n in settings.interval_cases:
+            found = simulate(("interval", name, n), partial(_ends, name=name, n=n), settings.interval_sets)
+            below = sum(high < truth for _, high in found)
+            above = sum(low > truth for low, _ in found)
+            missed.append((name, n, Rate(below + above, len(found))))
+            width = float(np.median([high - low for low, high in found]))
+            cells.append(f"{1.0 - (below + above) / len(found):.3f} ({width:.3f})")
+        rows.append((name, f"{truth:.4f}", *cells))
+    failures = [
+        f"{name}, n = {n}: missed by {rate} of {rate.total}"
+        for name, n, rate in missed
+        if not rate.within(1.0 - LEVEL, 0.01 / len(missed), upper_only=True)
+    ]
+    header = ("model", "KCE", *(f"n = {n}" for n in settings.interval_cases))
+    body = (
+        f"Share of {settings.interval_sets:,} data sets whose 95% interval of KCE holds the true one, and "
+        "the median width. Bounds: binomial,\nmisses at most 5%, 1% over all cells together.\n\n"
+        f"{table(header, rows)}\n\n{'; '.join(failures) or 'All cells are within their bounds.'}\n\n"
+        f"{environment.describe(load)}"
+    )
+    return Section("intervals", "Intervals of KCE", body, tuple(failures))
+
+
+TOLERANCE_MODELS = (
+    "normals, spreads 15% too small",
+    "normals, spreads 50% too small",
+    "classes, temperature 80% too low",
+)
+TOLERANCES = {"half": 0.5, "boundary": 1.0, "double": 2.0}
+"""Tolerances, in units of the true KCE."""
+
+
+def tolerances(settings: Settings) -> Section:
+    """Rejection rates of tests with a tolerance: at the boundary, and on either side of it."""
+    load = environment.load_average()
+    rows: list[tuple[str, ...]] = []
+    failures: list[str] = []
+    count = len(TOLERANCE_MODELS) * len(settings.interval_cases) * 2
+    for name in TOLERANCE_MODELS:
+        truth = setting(name)[1]
+        for n in settings.interval_cases:
+            cells: list[str] = []
+            found = simulate(
+                ("tolerance", name, n), partial(_pvalues, name=name, n=n), settings.tolerance_sets
+            )
+            for at, (where, factor) in enumerate(TOLERANCES.items()):
+                rates = [Rate(sum(p[at][k] <= ALPHA for p in found), len(found)) for k in (0, 1)]
+                cells += [str(rates[0]), str(rates[1])]
+                wrong = [(rates[0], "KCE <= tolerance")] if factor >= 1.0 else []
+                wrong += [(rates[1], "KCE >= tolerance")] if factor <= 1.0 else []
+                failures += [
+                    f"{name}, n = {n}, tolerance {where}: {rate} of {hypothesis}"
+                    for rate, hypothesis in wrong
+                    if not rate.within(ALPHA, 0.01 / count, upper_only=True)
+                ]
+            rows.append((name, f"{truth:.4f}", str(n), *cells))
+    header = ("model", "KCE", "n", *(f"{w}, {h}" for w in TOLERANCES for h in ("beyond", "within")))
+    body = (
+        f"Rejection rates at alpha = {ALPHA} over {settings.tolerance_sets:,} data sets: tolerances of half "
+        "the true KCE, of all of it, and of twice that.\n*beyond* is the test of KCE <= tolerance, *within* "
+        "that of KCE >= tolerance. Where the hypothesis is true they must\nnot exceed alpha; both are "
+        f"cautious there.\n\n{table(header, rows)}\n\n"
+        f"{'; '.join(failures) or 'All cells are within their bounds.'}"
+        f"\n\n{environment.describe(load)}"
+    )
+    return Section("tolerances", "Tests with a tolerance", body, tuple(failures))

@@ -1,0 +1,77 @@
+"""Parts for two classes: intercept, slope and curve against the predicted probability, and groups of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import special, stats
+
+from wellcal._arrays.namespaces import Array, NDArray, namespace
+from wellcal.hypotests.parts.part import Evaluated, Parts, length, like, standardised
+from wellcal.hypotests.parts.polynomials import legendre
+
+WEIGHTS = {
+    "centre": 0.6,
+    "slope": 1.0,
+    "curve": 0.15,
+    "groups": 0.4,
+    "surprise": 0.3,
+    "SKCE": 0.3,
+    "locations": 0.5,
+}
+"""Weights of the parts, chosen on one half of a bank of alternatives: benchmarks/bank."""
+
+GROUPS = 10
+_LEAST_PROBABILITY = 1e-12
+
+
+class BinaryParts(Parts):
+    """Residuals times columns that follow the predicted probability."""
+
+    weights = WEIGHTS
+
+    def __init__(self, probability: NDArray) -> None:
+        """`probability` of the second class, ``(n,)``."""
+        p = np.clip(probability, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY)
+        logit, spread = special.logit(p), np.sqrt(p * (1.0 - p))
+        ranks = (stats.rankdata(p) - 0.5) / len(p)
+        bends = list(legendre(ranks, 3))[1:]
+        # Orthogonal for the variances of the residuals: intercept, slope and curves do not see each other.
+        self.smooth = _orthogonal([np.ones_like(p), logit, *bends], spread)
+        group = np.minimum((ranks * GROUPS).astype(int), GROUPS - 1)
+        groups = (group[:, None] == np.arange(GROUPS)).astype(np.float64)
+        self.columns = np.concatenate([self.smooth, groups, logit[:, None]], axis=1)
+        self.expected = probability @ self.columns
+
+    def sums(self, targets: Array) -> Array:
+        """Sums ``(r, k)`` of residuals times columns."""
+        xp = namespace(targets)
+        columns, expected = (like(x, targets) for x in (self.columns, self.expected))
+        return xp.astype(targets, columns.dtype) @ columns - expected
+
+    def statistics(self, sums: NDArray) -> Iterator[Evaluated]:
+        """One statistic for each kind of error."""
+        z = standardised(sums)
+        k = self.smooth.shape[1]
+        yield self.part("centre", length(z[:, :1]))
+        if k > 1:
+            yield self.part("slope", length(z[:, 1:2]))
+        if k > 2:
+            yield self.part("curve", length(z[:, 2:k]))
+        yield self.part("groups", length(z[:, k : k + GROUPS]))
+        yield self.part("surprise", length(z[:, -1:]))
+
+
+def _orthogonal(columns: list[NDArray], weights: NDArray) -> NDArray:
+    """Columns that are orthogonal once they are multiplied by weights; what says nothing new is left out."""
+    kept: list[NDArray] = []
+    for column in columns:
+        rest = column
+        for _ in range(2):
+            for known in kept:
+                rest = rest - np.sum(rest * known * weights**2) * known
+        size = np.sqrt(np.sum((rest * weights) ** 2))
+        if size > 1e-6 * np.sqrt(np.sum((column * weights) ** 2)) > 0.0:
+            kept.append(rest / size)
+    return np.stack(kept, axis=1) if kept else np.ones((len(weights), 1))

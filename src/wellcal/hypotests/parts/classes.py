@@ -1,0 +1,77 @@
+"""Parts for classes: each class and all of them, probabilities as a whole, and slopes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import linalg, special
+
+from wellcal._arrays.namespaces import NDArray
+from wellcal.hypotests.parts.part import Evaluated, Parts, length, standardised
+from wellcal.hypotests.resampling.smooth_tails import two_sided
+
+WEIGHTS = {"surprise": 0.8, "one class": 1.0, "classes": 0.2, "slopes": 0.3, "SKCE": 0.8, "locations": 0.05}
+"""Weights of the parts, chosen on one half of a bank of alternatives: benchmarks/bank."""
+
+_MOST_CLASSES = 256  # whose covariance matrix is inverted
+_LEAST_PROBABILITY = 1e-12
+
+
+class ClassParts(Parts):
+    """Counts of classes, total log probability, and residuals of each class against its own logit."""
+
+    weights = WEIGHTS
+
+    def __init__(self, probabilities: NDArray) -> None:
+        self.probabilities = p = probabilities
+        with np.errstate(divide="ignore"):
+            self.surprisal = -np.log(p)
+        spread = p * (1.0 - p)
+        logit = special.logit(np.clip(p, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY))
+        total = spread.sum(axis=0)
+        known = np.maximum(total, 1e-300)
+        self.slope = logit - (spread * logit).sum(axis=0) / known
+        self.expected, self.variances = p.sum(axis=0), total
+        self.expected_slopes = (p * self.slope).sum(axis=0)
+        self.slope_variances = (spread * self.slope**2).sum(axis=0)
+
+    def sums(self, targets: NDArray) -> NDArray:
+        """Sums ``(r, 1 + 2 C)``: surprise, counts of classes, and slopes."""
+        sets, count = len(targets), self.probabilities.shape[1]
+        rows = np.arange(targets.shape[1])
+        cells = (targets + count * np.arange(sets)[:, None]).ravel()
+        counts = np.bincount(cells, minlength=count * sets).reshape(sets, count)
+        along = self.slope[rows, targets].ravel()
+        slopes = np.bincount(cells, weights=along, minlength=count * sets).reshape(sets, count)
+        surprise = self.surprisal[rows, targets].sum(axis=1)
+        return np.concatenate([surprise[:, None], counts, slopes - self.expected_slopes], axis=1)
+
+    def statistics(self, sums: NDArray) -> Iterator[Evaluated]:
+        """One statistic for each kind of error."""
+        count = self.probabilities.shape[1]
+        counts, slopes = sums[:, 1 : 1 + count], sums[:, 1 + count :]
+        yield self.part("surprise", two_sided(sums[:, 0]))
+        yield self.part("one class", self._deviances(counts).max(axis=1))
+        yield self.part("classes", self._together(counts - self.expected))
+        some = self.slope_variances > 1e-9 * max(float(self.slope_variances.max()), 1e-300)
+        yield self.part("slopes", length(slopes[:, some] / np.sqrt(self.slope_variances[some])))
+
+    def _deviances(self, counts: NDArray) -> NDArray:
+        """Likelihood ratios of the counts of single classes: counts that are too low are bounded."""
+        expected, variances = self.expected, self.variances
+        some = variances > 1e-9 * max(float(variances.max()), 1e-300)
+        if not some.any():
+            return np.zeros((len(counts), 1))
+        observed, expected = counts[:, some], expected[some]
+        ratio = special.xlogy(observed, np.maximum(observed, 1.0) / expected) - (observed - expected)
+        return expected / variances[some] * 2.0 * ratio
+
+    def _together(self, residuals: NDArray) -> NDArray:
+        """Squared length of the residuals in units of their covariance."""
+        p = self.probabilities
+        if p.shape[1] > _MOST_CLASSES:
+            return length(standardised(residuals))
+        values, vectors = linalg.eigh(np.diag(self.expected) - p.T @ p)
+        keep = values > 1e-9 * max(float(values[-1]), 1e-300)
+        return length(residuals @ vectors[:, keep] / np.sqrt(values[keep]))

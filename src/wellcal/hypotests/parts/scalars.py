@@ -1,0 +1,91 @@
+"""Parts for scalar targets: off the centre, of the wrong spread or shape, everywhere or with a trend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.namespaces import Array, NDArray, namespace
+from wellcal._arrays.ops import ops_for
+from wellcal.hypotests.parts.contrasts import Contrasts
+from wellcal.hypotests.parts.part import Evaluated, Parts, length, like, standardised
+from wellcal.hypotests.parts.polynomials import HERMITE, LEGENDRE, hermite, legendre
+from wellcal.hypotests.parts.standing import Standing
+from wellcal.hypotests.resampling.smooth_tails import smallest_of, smooth_pvalues
+
+CONTINUOUS = {
+    "distribution": 1.0,
+    "levels": 0.9,
+    "shape": 0.8,
+    "spread": 0.6,
+    "tails": 0.08,
+    "trend of the centre": 0.35,
+    "trend of the spread": 0.22,
+    "curve of the centre": 0.12,
+    "SKCE": 0.15,
+    "locations": 0.08,
+}
+"""Weights of the parts, chosen on one half of a bank of errors: benchmarks/bank."""
+
+COUNTS = {
+    "distribution": 0.3,
+    "levels": 0.25,
+    "shape": 0.25,
+    "spread": 1.2,
+    "tails": 0.1,
+    "trend of the centre": 0.5,
+    "trend of the spread": 0.15,
+    "curve of the centre": 0.1,
+    "SKCE": 0.15,
+    "locations": 0.1,
+}
+"""The same for counts, of which dispersion is the ordinary error."""
+
+_ANDERSON_DARLING = np.array([1.0 / (j * (j + 1.0)) for j in range(1, LEGENDRE + 1)])
+_TOO_SMALL = 0.6  # weight of squares that are too small: most models that err are too certain
+_LEVELS = np.array([1.0, 0.7, 0.4, 0.4, 0.2, 0.2])
+
+
+class ScalarParts(Parts):
+    """Sums of polynomials of normal scores, times columns that follow the predictions."""
+
+    def __init__(self, standing: Standing, columns: Contrasts, weights: Mapping[str, float]) -> None:
+        self.standing, self.columns, self.weights = standing, columns, weights
+
+    def sums(self, targets: Array) -> Array:
+        """Sums ``(r, (4 + 6) k)`` of Hermite, then Legendre polynomials, each with k columns."""
+        n, xp = targets.shape[1], namespace(targets)
+        parts = in_chunks(targets.shape[0], n, within=budget.cache)
+        return xp.concat([self._some(targets[part]) for part in parts])
+
+    def _some(self, targets: Array) -> Array:
+        z = self.standing(targets)
+        xp = namespace(z)
+        columns = like(self.columns.columns, z)
+        found = [h @ columns for h in hermite(z)]
+        found += [p @ columns for p in legendre(ops_for(xp).ndtr(z))]
+        return xp.concat(found, axis=1)
+
+    def statistics(self, sums: NDArray) -> Iterator[Evaluated]:
+        """One statistic for each kind of error."""
+        n, k = self.columns.columns.shape
+        z = standardised(sums).reshape(len(sums), HERMITE + LEGENDRE, k)
+        first, second, squares = z[:, 0], z[:, 1], z[:, HERMITE:, 0] ** 2
+        trend, bend = self.columns.trend, self.columns.bend
+        yield self.part("distribution", squares @ _ANDERSON_DARLING)  # its own expansion, cut at degree 6
+        yield self.part("levels", squares @ _LEVELS)
+        yield self.part("shape", squares[:, :4].sum(axis=1))  # Neyman's smooth test
+        yield self.part("spread", wrong_spread(n + np.sqrt(2.0) * sums[:, k]))
+        yield self.part("tails", length(z[:, 2:4, 0]))
+        if trend:
+            yield self.part("trend of the centre", length(first[:, trend]))
+            yield self.part("trend of the spread", length(second[:, trend]))
+        if bend:
+            yield self.part("curve of the centre", length(first[:, bend]))
+
+
+def wrong_spread(squares: NDArray) -> NDArray:
+    """How far sums of squares ``(R + 1,)`` are off: too large, or with less weight too small."""
+    return smallest_of([smooth_pvalues(squares), smooth_pvalues(-squares) / _TOO_SMALL])

@@ -1,0 +1,245 @@
+"""Tests with a tolerance, of whether a model is further off than that, or surely not.
+
+Both read the interval of KCE (:mod:`wellcal.measures.deviations`) the other way round: the p-value is the
+smallest alpha whose interval of level ``1 - alpha`` excludes the hypothesis.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from wellcal._arrays.checks import real_number
+from wellcal._arrays.schema import Check, number, optional, text
+from wellcal.engines import Engine
+from wellcal.expectations.lowering import Lowering
+from wellcal.hypotests.result import TestResult
+from wellcal.hypotests.setup import make_setup
+from wellcal.hypotests.tails import normal_tail
+from wellcal.kernels.base import Kernel
+from wellcal.measures.presentation import Row
+from wellcal.measures.yardstick import percent, scale_of, share_of, what_is_wrong
+
+ALPHA = 0.05
+"""Error rate of the verdict that is shown; the p-value serves any other."""
+
+WITHIN, BEYOND = "KCE <= tolerance", "KCE >= tolerance"
+"""Hypotheses: rejected where a model is too far off, and where it is surely near enough."""
+
+
+def checked_tolerance(tolerance: object) -> float:
+    """A calibration error that is small enough, in units of KCE.
+
+    Examples
+    --------
+    >>> checked_tolerance(-1)
+    Traceback (most recent call last):
+    ValueError: tolerance must be a KCE, a finite number above 0, found -1
+    """
+    value = real_number(tolerance, "tolerance")
+    if not 0.0 < value < math.inf:
+        raise ValueError(f"tolerance must be a KCE, a finite number above 0, found {tolerance}")
+    return value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ToleranceResult(TestResult):
+    """What a test with a tolerance found, beside all that other tests find.
+
+    Attributes
+    ----------
+    tolerance
+        The tolerance, in units of KCE.
+    hypothesis
+        What was tested: "KCE <= tolerance" by ``calibration_test(..., tolerance=)``, "KCE >= tolerance" by
+        `equivalence_test`.
+    low, high
+        Ends of the 95% interval of KCE.
+    tolerated
+        The error in spreads, temperature or means that the tolerance amounts to, predicted over true; None
+        where there is no yardstick.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 200)
+    >>> result = wc.calibration_test(mu + 0.9, wc.Normal(mu, np.ones(200)), tolerance=0.1)
+    >>> result.hypothesis, bool(result.pvalue < 0.05)
+    ('KCE <= tolerance', True)
+    """
+
+    tolerance: float = 0.0
+    hypothesis: str = WITHIN
+    low: float = 0.0
+    high: float = 0.0
+    tolerated: float | None = None
+
+    added: ClassVar[Mapping[str, object]] = {**TestResult.added}
+
+    @classmethod
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """What is stored of it."""
+        return {
+            **super().checks(kernel),
+            "tolerance": number(least=0.0),
+            "hypothesis": text,
+            "low": number(least=0.0),
+            "high": number(least=0.0, infinite=True),
+            "tolerated": optional(number(least=0.0)),
+        }
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the hypothesis is rejected at an error rate of 5%."""
+        return self.pvalue <= ALPHA
+
+    @property
+    def verdict(self) -> str:
+        """The result in one sentence."""
+        p = self.pvalue_statement
+        if self.hypothesis == WITHIN:
+            if not self.rejected:
+                return f"No miscalibration beyond the tolerance found ({p})."
+            return (
+                f"Miscalibrated beyond the tolerance ({p}): at 95% confidence KCE is above "
+                f"{_shown(self.low)}, and {_shown(self.tolerance)} is tolerated."
+            )
+        if not self.rejected:
+            return (
+                f"Not shown to be calibrated within the tolerance ({p}): KCE may be as large as "
+                f"{_shown(self.high)}, and {_shown(self.tolerance)} is tolerated."
+            )
+        yardstick = self.estimate.known_yardstick
+        wrong = (
+            ""
+            if yardstick is None
+            else f", as if {what_is_wrong(yardstick.kind)} {percent(share_of(yardstick.high))} wrong at most"
+        )
+        return f"Calibrated within the tolerance: at 95% confidence KCE is below {_shown(self.high)}{wrong}."
+
+    def _headline(self) -> str:
+        return self.verdict
+
+    def _rows(self) -> list[Row]:
+        yardstick = self.estimate.known_yardstick
+        tolerance = _shown(self.tolerance)
+        if self.tolerated is not None and yardstick is not None:
+            share = percent(share_of(self.tolerated))
+            tolerance += f", as if {what_is_wrong(yardstick.kind)} {share} wrong"
+        rows: list[Row] = [
+            ("tolerance", tolerance),
+            ("KCE", f"{_shown(self.statistic)}, at 95% confidence {_shown(self.low)} to {_shown(self.high)}"),
+        ]
+        if yardstick is not None:
+            rows.append(("yardstick", yardstick.sentence))
+        kept = {"effect size", "kernel", "proven"}
+        rest = [row for row in super()._rows() if row[0] in kept]
+        return [*rows, ("tested", self.hypothesis), *rest, ("cases", f"{self.n_samples:,}")]
+
+
+def _shown(value: float) -> str:
+    return f"{value:.3g}"
+
+
+def equivalence_test(
+    y: object,
+    pred: object,
+    *,
+    tolerance: float,
+    kernel: Kernel | None = None,
+    groups: object = None,
+    expectations: str | Lowering = "auto",
+    engine: str | Engine = "auto",
+) -> ToleranceResult:
+    """Test the hypothesis that a model is miscalibrated by a tolerance or more.
+
+    A small p-value says that the model is calibrated *within the tolerance*: the question that people have
+    when there are so many cases that a test of exact calibration rejects every model.
+
+    Parameters
+    ----------
+    y, pred, kernel, groups, expectations, engine
+        As in :func:`calibration_test`.
+    tolerance
+        The KCE from which a model counts as miscalibrated, in units of the kernel; the result says to which
+        error in spreads, temperature or means it amounts.
+
+    Returns
+    -------
+    ToleranceResult
+        The p-value of ``KCE >= tolerance``, the interval of KCE, and the yardstick beside it.
+
+    Notes
+    -----
+    The hypothesis is rejected where the upper end of the confidence interval of KCE lies below the tolerance
+    (:meth:`wellcal.Estimate.confidence_interval`); the p-value is the smallest alpha at which it does, and
+    at least ``1 / (draws + 1)``. As the interval is, the test is cautious: at the boundary it rejects
+    less often than alpha. There is nothing random in it that a seed would change.
+
+    Where cases are so many that the SKCE is estimated over blocks, the p-value is that of its mean over
+    blocks, by a normal approximation.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> mu = rng.normal(size=500)
+    >>> y = rng.normal(mu, 1.0)
+    >>> result = wc.equivalence_test(y, wc.Normal(mu, np.ones(500)), tolerance=0.1)
+    >>> bool(result.pvalue <= 0.05), bool(result.high < 0.1)
+    (True, True)
+    """
+    return run_tolerance_test(y, pred, BEYOND, tolerance, kernel, groups, expectations, engine)
+
+
+def run_tolerance_test(
+    y: object,
+    pred: object,
+    hypothesis: str,
+    tolerance: object,
+    kernel: Kernel | None,
+    groups: object,
+    expectations: str | Lowering,
+    engine: str | Engine,
+) -> ToleranceResult:
+    """The test of one of the two hypotheses."""
+    delta = checked_tolerance(tolerance)
+    setup = make_setup(y, pred, kernel, groups=groups, expectations=expectations, engine=engine, pool=True)
+    if setup.n_samples < 2:
+        raise ValueError(f"a test with a tolerance needs at least 2 cases, found {setup.n_samples}")
+    estimate = setup.estimate
+    deviations = estimate.deviations()
+    interval = estimate.confidence_interval(1.0 - ALPHA)
+    low, high = (math.sqrt(max(end, 0.0)) for end in (interval.low, interval.high))
+    if deviations is None:
+        root, floor = math.sqrt(max(float(estimate), 0.0)), None
+        distance = (delta**2 - float(estimate)) / float(estimate.standard_error)
+        pvalue = normal_tail(distance if hypothesis == BEYOND else -distance)
+    else:
+        root, floor = deviations.root, deviations.floor
+        pvalue = deviations.pvalue(delta - root if hypothesis == BEYOND else root - delta)
+    scale = scale_of(setup.cases) if estimate.yardstick is not None else None
+    return ToleranceResult(
+        statistic=root,
+        pvalue=pvalue,
+        method="tolerance",
+        statistic_label="KCE",
+        estimate=estimate,
+        effect_size=setup.effect_size(estimate),
+        n_samples=setup.n_samples,
+        kernel=setup.kernel,
+        guarantees=setup.kernel.guarantees(setup.predictions),
+        provenance={
+            **setup.problem.notes.as_dict(),
+            "interval": interval.method,
+            "no e-value": "an e-value speaks against exact calibration, which is not the hypothesis here",
+        },
+        pvalue_floor=floor,
+        tolerance=delta,
+        hypothesis=hypothesis,
+        low=low,
+        high=high,
+        tolerated=None if scale is None or delta > scale.largest else scale.ratio(delta),
+    )

@@ -1,0 +1,221 @@
+"""A calibration error in units that people know: as far off as a model whose spreads are 20% too small."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import interpolate
+
+from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.schema import Check, flag, number, text
+from wellcal.kernels.base import Kernel
+from wellcal.measures.deviations import Cases
+from wellcal.measures.presentation import Presentable, Row
+from wellcal.predictions import Predictions
+from wellcal.predictions.alterations import MEANS, SHIFT, SPREADS, TEMPERATURE, altered, kind_of_error
+from wellcal.problem.alternatives import OnAverage
+
+CASES, WITH_ATOMS = 250, 100
+"""Cases whose predictions a yardstick is computed from, with closed forms and without; of more, a random
+part is taken.
+"""
+
+LOGARITHMS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.6, math.log(10.0))
+"""Logarithms of the ratios at which the calibration error is computed; between them it is interpolated."""
+
+SLIGHT, STRONG = 0.05, 0.2
+"""Shares from which an error is moderate, and strong."""
+
+_WORDS = {
+    SPREADS: ("spreads are", "small", "large"),
+    TEMPERATURE: ("temperature is", "low", "high"),
+    MEANS: ("means are", "small", "large"),
+}
+
+
+def error_phrase(kind: str, ratio: float) -> str:
+    """An error in words: what is wrong, by how much, and in which direction.
+
+    Examples
+    --------
+    >>> error_phrase("spreads", 0.79), error_phrase("temperature", 1.5)
+    ('spreads are 21% too small', 'temperature is 50% too high')
+    >>> error_phrase("spreads", 0.1), error_phrase("shift", -0.3)
+    ('spreads are 90% too small', 'targets are 0.3 standard deviations too low')
+    """
+    if kind == SHIFT:
+        return f"targets are {abs(ratio):.2g} standard deviations too {'high' if ratio > 0 else 'low'}"
+    what, below, above = _WORDS[kind]
+    return f"{what} {percent(share_of(ratio))} too {below if ratio < 1.0 else above}"
+
+
+def what_is_wrong(kind: str) -> str:
+    """What a kind of error is about, in the past: "spreads were", "temperature was"."""
+    return _WORDS[kind][0].replace("are", "were").replace(" is", " was")
+
+
+def share_of(ratio: float) -> float:
+    """How much is missing from what is true, or too much of it."""
+    return abs(ratio - 1.0)
+
+
+def percent(share: float) -> str:
+    """A share in percent: whole ones, two digits below one.
+
+    Examples
+    --------
+    >>> percent(0.213), percent(0.004), percent(0.0)
+    ('21%', '0.4%', '0%')
+    """
+    if share >= 0.01 or share == 0.0:
+        return f"{100.0 * share:.0f}%"
+    return f"{100.0 * share:.1g}%"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Yardstick(Presentable):
+    """How far off a model is, as the size of a simple error that has the same KCE.
+
+    A model that is perfect but for its spreads (for classes, its temperature; for counts and positive
+    numbers, its means) has a KCE that grows with the size of that error. The yardstick is the size at which
+    it is the estimated one. It says how large an error is, not of what kind.
+
+    Attributes
+    ----------
+    kind
+        What the simple model has wrong: "spreads", "temperature" or "means".
+    ratio
+        What it predicts over what is true: 0.79 is "21% too small". 1 for an estimate of zero.
+    low, high
+        The same at the ends of the interval of KCE, the nearer to 1 first.
+    level
+        Coverage of that interval.
+    beyond
+        Whether the estimate is larger than that of any ratio between 0.1 and 10, so that `ratio` is a bound.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> mu = rng.normal(size=400)
+    >>> result = wc.calibration_test(rng.normal(mu, 1.0), wc.Normal(mu, np.full(400, 0.6)), rng=0)
+    >>> result.yardstick
+    As far off as a model whose spreads are 40% too small (28% to 49%)
+      size  strong
+    """
+
+    kind: str
+    ratio: float
+    low: float
+    high: float
+    level: float = 0.95
+    beyond: bool = False
+
+    @property
+    def share(self) -> float:
+        """Size of the error, as a share of what is true."""
+        return share_of(self.ratio)
+
+    @property
+    def size(self) -> str:
+        """In one word: "slight" below 5%, "moderate" up to 20%, "strong" above."""
+        return "slight" if self.share < SLIGHT else "moderate" if self.share <= STRONG else "strong"
+
+    @property
+    def sentence(self) -> str:
+        """The yardstick in words: "as far off as a model whose spreads are 21% too small (12% to 33%)"."""
+        ends = f"({percent(share_of(self.low))} to {percent(share_of(self.high))})"
+        further = "further off than" if self.beyond else "as far off as"
+        return f"{further} a model whose {error_phrase(self.kind, self.ratio)} {ends}"
+
+    @classmethod
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """What is stored of it."""
+        ratio = number(least=0.0)
+        return {
+            "kind": text,
+            "ratio": ratio,
+            "low": ratio,
+            "high": ratio,
+            "level": number(least=0.0, most=1.0),
+            "beyond": flag,
+        }
+
+    def _headline(self) -> str:
+        return self.sentence[0].upper() + self.sentence[1:]
+
+    def _rows(self) -> list[Row]:
+        return [("size", self.size)]
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """KCE as a function of the size of a simple error, on the side that observed deviations are like.
+
+    Attributes
+    ----------
+    kind
+        The kind of error.
+    side
+        -1 where predictions are too small, 1 where they are too large.
+    roots
+        KCE at `LOGARITHMS`, zero first.
+    """
+
+    kind: str
+    side: int
+    roots: NDArray
+
+    def ratio(self, root: float) -> float:
+        """Predicted over true where a model has this KCE, between 0.1 and 10."""
+        logs = np.concatenate([[0.0], LOGARITHMS])
+        increasing = np.concatenate([[True], np.diff(np.maximum.accumulate(self.roots)) > 0.0])
+        x, y = self.roots[increasing], logs[increasing]
+        if len(x) < 2 or root <= 0.0:
+            return 1.0
+        inside = min(root, float(x[-1]))
+        found: Any = interpolate.PchipInterpolator(x, y)(inside)
+        return math.exp(self.side * float(found))
+
+    @property
+    def largest(self) -> float:
+        """The largest KCE that it knows."""
+        return float(self.roots.max())
+
+
+def scale_of(cases: Cases) -> Scale | None:
+    """The scale for some cases; None for families and kernels that have none."""
+    kind = kind_of_error(cases.predictions)
+    if kind is None or len(cases) < 2:
+        return None
+    few = cases.in_numpy().at_most(CASES)
+    try:
+        seen = OnAverage(few.predictions, few.kernel, few.expectations)
+        if not seen.closed:
+            few = few.at_most(WITH_ATOMS)
+            seen = OnAverage(few.predictions, few.kernel, few.expectations)
+        side = _side(seen, few.predictions, kind, few.targets)
+        ratios = np.exp(side * np.array(LOGARITHMS))
+        roots = [seen.root(altered(few.predictions, kind, ratio)) for ratio in ratios]
+    except (TypeError, ValueError):  # a kernel that does not factor, or nothing known to alter
+        return None
+    return Scale(kind, side, np.array([0.0, *roots])) if np.isfinite(roots).all() else None
+
+
+def _side(seen: OnAverage, predictions: Predictions, kind: str, targets: NDArray) -> int:
+    step = math.exp(LOGARITHMS[3])
+    small, large = (seen.likeness(altered(predictions, kind, ratio), targets) for ratio in (1.0 / step, step))
+    return -1 if small >= large else 1
+
+
+def yardstick_from(cases: Cases, root: float, ends: tuple[float, float], level: float) -> Yardstick | None:
+    """The yardstick of an estimate of KCE and the ends of its interval."""
+    scale = scale_of(cases)
+    if scale is None:
+        return None
+    low, high = (scale.ratio(end) for end in ends)
+    return Yardstick(scale.kind, scale.ratio(root), low, high, level, root > scale.largest)

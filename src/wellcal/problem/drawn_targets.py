@@ -1,0 +1,54 @@
+"""Targets drawn from predictions: whether that can be done, and the draws in the form of checked targets."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.special import draw_index
+from wellcal.expectations.decompose import components_of, targets_are_indices
+from wellcal.predictions import Mixture, Predictions, Samples
+
+
+def unsampled_family(predictions: Predictions) -> str | None:
+    """Name of the family, among the components of a mixture too, that cannot be sampled, or None."""
+    for component, _ in components_of(predictions):
+        if not component.supports("sample"):
+            return type(component).__name__
+    return None
+
+
+def why_not_resampled(predictions: Predictions) -> str | None:
+    """Why targets cannot be drawn from the predictions so that a test is exact, or None."""
+    unsampled = unsampled_family(predictions)
+    if unsampled is not None:
+        return f"{unsampled} cannot be sampled; give the family a method draw(rng, size)"
+    parts = [part for part, _ in components_of(predictions)] if isinstance(predictions, Mixture) else []
+    if any(isinstance(part, Samples) and part.kind == "draws" for part in parts):
+        return (
+            'a Mixture with Samples(kind="draws") cannot be resampled exactly: draws stand for a '
+            'distribution that is not known; take kind="atoms" if they are the prediction'
+        )
+    return None
+
+
+def draw_targets(predictions: Predictions, rng: np.random.Generator, size: int, like: NDArray) -> NDArray:
+    """Targets ``(size, n, ...)`` in the form that `check_targets` returns, of the dtype of `like`."""
+    if targets_are_indices(predictions):
+        return draw_index(to_numpy(predictions.class_probs()), rng, size).astype(like.dtype, copy=False)
+    drawn = predictions.draw(rng, size)
+    return drawn if drawn.dtype == object else drawn.astype(like.dtype, copy=False)
+
+
+# -- predictions that are draws --------------------------------------------------------------
+
+
+def stretch(draws: int) -> float:
+    """How much further a target lies from the mean of its draws than from that of the pool it is part of."""
+    return 1.0 + 1.0 / draws
+
+
+def pool_draws(targets: NDArray, samples: Samples) -> Samples:
+    """Each target among its draws, as S + 1 atoms of equal weight; the target comes last."""
+    values = np.concatenate([np.asarray(samples.values), targets[:, None, ...]], axis=1)
+    return Samples(values, kind="atoms")
