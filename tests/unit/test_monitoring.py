@@ -19,6 +19,7 @@ from wellcal.monitoring.evidence import Evidence, held_back
 from wellcal.monitoring.experts import Experts
 from wellcal.monitoring.monitor import Monitor
 from wellcal.monitoring.scores import Scores
+from wellcal.monitoring.state import State
 from wellcal.predictions.plain import predictions_from_dict, predictions_to_dict
 
 N = 60
@@ -237,6 +238,23 @@ def test_onset_by_the_sums_of_bets():
     assert first - evidence.onset(np.array([12, 0, 0]))[2] == 12
 
 
+def test_onset_is_that_of_the_largest_evidence():
+    """What comes after the largest evidence does not date the change anew, also within one batch."""
+    bets = np.full((60, 2), -0.1)
+    bets[10:30, 0] = 0.5
+    bets[30:] = [-1.0, 0.02]
+    options = {"log_threshold": np.log(20.0), "detector": False, "history_size": 9}
+    lags = np.zeros(2, int)
+    once = State(n_samples=60).betted(bets, lags, **options)
+    state = State()
+    for t in range(60):
+        state = dataclasses.replace(state, n_samples=t + 1).betted(bets[t : t + 1], lags, **options)
+    assert once.onset == state.onset
+    assert (once.onset.case, once.onset.expert) == (11, 0)
+    assert once.alarm_at == state.alarm_at
+    assert once.largest == pytest.approx(state.largest, rel=1e-12)
+
+
 def test_shares_of_all_starts_are_one():
     shares = np.array([held_back(t) for t in range(10_000)])
     assert shares[0] == 1.0
@@ -288,6 +306,7 @@ def test_changes_of_every_family(family):
     assert change.onset <= monitor.n_samples
     assert change.topic == "witness" or change.topic in Scores.of(FAMILIES[family][1]).names
     assert repr(change).startswith("Change since about case")
+    assert (change.shift is None) == (family in ("Categorical", "MultivariateNormal", "Quantiles"))
 
 
 # -- updates -------------------------------------------------------------------------------------------
