@@ -40,7 +40,8 @@ def planted(model: str, position: float, rng: np.random.Generator) -> tuple[Any,
     width = WIDTHS["box" if model.endswith("box") else "interval"]
     if model.startswith("normals"):
         a, b = rng.random((2, CASES))
-        mu, sigma = special.ndtri(a), np.exp(0.4 * special.ndtri(b))
+        scores: np.ndarray = np.asarray(special.ndtri(np.stack([a, b])))
+        mu, sigma = scores[0], np.exp(0.4 * scores[1])
         within = _within(a if model != MODELS[1] else b, position, width)
         if model.endswith("box"):
             within &= _within(b, position, width)
@@ -111,8 +112,8 @@ def planted_groups(settings: Settings) -> Section:
         f"planted one,\n{sets:,} data sets a row of {CASES:,} cases, {RESAMPLES} resamples: normal targets "
         f"shifted by {SHIFT:g} predicted standard\ndeviation, or the logit of one of {CLASSES} classes "
         f"raised by {ODDS:g}, in a quarter of the cases by one summary, or where\nboth of two summaries "
-        "(mean and standard deviation; probability of the class and largest probability) are\nwithin 40% of the cases. "
-        "*Of its kind* is how often an interval is called an interval and a box a box.\n\n"
+        "(mean and standard deviation; probability of the class and largest probability) are\nwithin 40% "
+        "of the cases. *Of its kind* is how often an interval is called an interval and a box a box.\n\n"
         f"{table(header, rows)}\n\n{verdict}\n\n{environment.describe(load)}"
     )
     return Section("planted-groups", "Planted groups that the witness finds", body, tuple(failures))

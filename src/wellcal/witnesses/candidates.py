@@ -129,9 +129,8 @@ class Candidates:
         """Candidates that are segments, with what these are called."""
         found: list[tuple[int, str]] = []
         for start, block in zip(self._starts[:-1].tolist(), self.blocks, strict=True):
-            if isinstance(block.grid, Listed):
-                groups = [block.grid.groups[g] for g in block.kept]
-                found.extend((start + k, x.where) for k, x in enumerate(groups) if x.kind == "segment")
+            some = np.flatnonzero(block.grid.kinds[block.kept] == "segment")
+            found.extend((start + int(k), block.grid.group(int(block.kept[k])).where) for k in some)
         return found
 
     def sums(self, targets: NDArray) -> NDArray:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -109,6 +108,12 @@ class Grid(ABC):
 
     size: int
     """Number of cells."""
+    kinds: NDArray
+    """What each group is, ``(G,)``."""
+    numbers: NDArray
+    """How many cuts, or labels, it takes to describe each group, ``(G,)``."""
+    piece: NDArray
+    """In which order `pieces` come to the groups, ``(G,)``."""
 
     @abstractmethod
     def membership(self, weights: NDArray) -> NDArray | Any:
@@ -117,11 +122,6 @@ class Grid(ABC):
     @abstractmethod
     def totals(self, cells: NDArray) -> NDArray:
         """Sums over groups, ``(G,)``, from sums over cells, ``(size,)``."""
-
-    @property
-    @abstractmethod
-    def piece(self) -> NDArray:
-        """In which order `pieces` come to the groups, ``(G,)``."""
 
     @abstractmethod
     def pieces(self, cells: NDArray, groups: NDArray) -> Iterator[tuple[slice[int, int], NDArray]]:
@@ -139,16 +139,6 @@ class Grid(ABC):
     def holds(self, g: int) -> NDArray:
         """Which cells a group is made of, ``(size,)``."""
 
-    @property
-    @abstractmethod
-    def kinds(self) -> NDArray:
-        """What each group is, ``(G,)``."""
-
-    @property
-    @abstractmethod
-    def numbers(self) -> NDArray:
-        """How many cuts, or labels, it takes to describe each group, ``(G,)``."""
-
     def scale(self, variances: NDArray) -> NDArray:
         """Standard deviations of sums over groups, from variances of those over cells, ``(size,)``."""
         squares = self.totals(variances)
@@ -161,16 +151,15 @@ class Listed(Grid):
     def __init__(self, groups: Sequence[Cases]) -> None:
         self.groups = list(groups)
         self.size = len(self.groups)
+        self.kinds = np.array([group.kind for group in self.groups])
+        self.numbers = np.array([group.kind != "all" for group in self.groups], dtype=np.intp)
+        self.piece = np.zeros(self.size, dtype=np.intp)
 
     def membership(self, weights: NDArray) -> NDArray:
         return np.stack([group.mask * weights for group in self.groups], axis=1)
 
     def totals(self, cells: NDArray) -> NDArray:
         return cells
-
-    @cached_property
-    def piece(self) -> NDArray:
-        return np.zeros(self.size, dtype=np.intp)
 
     def pieces(self, cells: NDArray, groups: NDArray) -> Iterator[tuple[slice[int, int], NDArray]]:
         yield slice(0, len(groups)), cells[groups]
@@ -181,14 +170,6 @@ class Listed(Grid):
     def holds(self, g: int) -> NDArray:
         return np.arange(self.size) == g
 
-    @cached_property
-    def kinds(self) -> NDArray:
-        return np.array([group.kind for group in self.groups])
-
-    @cached_property
-    def numbers(self) -> NDArray:
-        return (self.kinds != "all").astype(np.intp)
-
 
 class Line(Grid):
     """Cases above, below and between cuts of a summary."""
@@ -197,6 +178,9 @@ class Line(Grid):
         self.axis = axis
         self.size = axis.size
         self._first, self._last = _intervals(axis.size)
+        self.numbers = _cuts(self._first, self._last, self.size)
+        self.kinds = np.where(self.numbers == 1, "split", "interval")
+        self.piece = self._last // 4
 
     def membership(self, weights: NDArray) -> Any:
         return _one_hot(self.axis.cell, self.size, weights)
@@ -204,10 +188,6 @@ class Line(Grid):
     def totals(self, cells: NDArray) -> NDArray:
         upto = _upto(cells)
         return upto[self._last] - upto[self._first]
-
-    @cached_property
-    def piece(self) -> NDArray:
-        return self._last // 4
 
     def pieces(self, cells: NDArray, groups: NDArray) -> Iterator[tuple[slice[int, int], NDArray]]:
         upto = _upto(cells)
@@ -224,14 +204,6 @@ class Line(Grid):
     def holds(self, g: int) -> NDArray:
         return _between(self.size, self._first[g], self._last[g])
 
-    @cached_property
-    def kinds(self) -> NDArray:
-        return np.where(self.numbers == 1, "split", "interval")
-
-    @cached_property
-    def numbers(self) -> NDArray:
-        return _cuts(self._first, self._last, self.size)
-
 
 class Plane(Grid):
     """Cases in boxes of two summaries, each above, below or between cuts."""
@@ -242,6 +214,10 @@ class Plane(Grid):
         sides = [np.stack(_intervals(axis.size)) for axis in self.axes]
         rows, columns = (side.shape[1] for side in sides)
         self._ends = np.concatenate([np.repeat(sides[0], columns, axis=1), np.tile(sides[1], rows)])
+        a, b, c, d = self._ends
+        self.numbers = _cuts(a, b, across.size) + _cuts(c, d, along.size)
+        self.kinds = np.array(["box"] * len(self.numbers))
+        self.piece = b * (across.size + 1) + a
 
     def membership(self, weights: NDArray) -> Any:
         across, along = self.axes
@@ -251,11 +227,6 @@ class Plane(Grid):
         upto = _upto(np.swapaxes(_upto(cells.reshape(self.axes[0].size, -1)), 0, 1))
         a, b, c, d = self._ends
         return (upto[d, b] - upto[d, a]) - (upto[c, b] - upto[c, a])
-
-    @cached_property
-    def piece(self) -> NDArray:
-        a, b, _, _ = self._ends
-        return b * (self.axes[0].size + 1) + a
 
     def pieces(self, cells: NDArray, groups: NDArray) -> Iterator[tuple[slice[int, int], NDArray]]:
         across, along = self.axes
@@ -280,15 +251,6 @@ class Plane(Grid):
         a, b, c, d = self._ends[:, g]
         across, along = self.axes
         return np.logical_and.outer(_between(across.size, a, b), _between(along.size, c, d)).ravel()
-
-    @cached_property
-    def kinds(self) -> NDArray:
-        return np.full(self._ends.shape[1], "box")
-
-    @cached_property
-    def numbers(self) -> NDArray:
-        a, b, c, d = self._ends
-        return _cuts(a, b, self.axes[0].size) + _cuts(c, d, self.axes[1].size)
 
 
 def _intervals(size: int) -> tuple[NDArray, NDArray]:
