@@ -68,7 +68,6 @@ STUDIES = (
     "measures",
     "compare",
     "witness",
-    "planted-groups",
     "monitor",
     "recalibration",
 )

@@ -40,12 +40,13 @@ def planted(model: str, position: float, rng: np.random.Generator) -> tuple[Any,
     width = WIDTHS["box" if model.endswith("box") else "interval"]
     if model.startswith("normals"):
         a, b = rng.random((2, CASES))
-        scores: np.ndarray = np.asarray(special.ndtri(np.stack([a, b])))
+        scores: Any = special.ndtri(np.stack([a, b]))
         mu, sigma = scores[0], np.exp(0.4 * scores[1])
         within = _within(a if model != MODELS[1] else b, position, width)
         if model.endswith("box"):
             within &= _within(b, position, width)
-        return rng.normal(mu + SHIFT * sigma * within, sigma), wc.Normal(mu, sigma), within
+        y: Any = mu + sigma * (rng.standard_normal(CASES) + SHIFT * within)
+        return y, wc.Normal(mu, sigma), within
     probs = rng.dirichlet(np.ones(CLASSES), CASES)
     first = probs[:, 0]
     within = _within(_ranks(first), position, width)
@@ -54,8 +55,8 @@ def planted(model: str, position: float, rng: np.random.Generator) -> tuple[Any,
     raised = special.expit(special.logit(first) + ODDS * within)
     truth = probs * ((1.0 - raised) / (1.0 - first))[:, None]
     truth[:, 0] = raised
-    y = (rng.random((CASES, 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
-    return y, wc.Categorical(probs), within
+    drawn: Any = (rng.random((CASES, 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
+    return drawn, wc.Categorical(probs), within
 
 
 def _within(u: np.ndarray, position: float, width: float) -> np.ndarray:
@@ -81,7 +82,7 @@ def _found(for_data: Any, for_tests: Any, *, model: str, position: float) -> tup
 def planted_groups(settings: Settings) -> Section:
     """Overlap of the group that `witness` tells first with the one that was planted."""
     load = environment.load_average()
-    sets = settings.planted_sets
+    sets = settings.planted_repeats
     rows: list[tuple[str, ...]] = []
     failures: list[str] = []
     for model in MODELS:
