@@ -16,7 +16,7 @@ from benchmarks.settings import Settings
 from benchmarks.studies import ALPHA, Rate, generators, simulate
 from wellcal.engines import Tiled
 from wellcal.hypotests import Omnibus
-from wellcal.hypotests.smallest_error import smallest_error
+from wellcal.hypotests.sensitivity import smallest_error
 from wellcal.measures.deviations import Cases
 from wellcal.predictions.alterations import altered, draw_altered, kind_of_error
 from wellcal.problem.alternatives import OnAverage

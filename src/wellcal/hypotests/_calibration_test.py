@@ -19,8 +19,8 @@ from wellcal.hypotests.methods import Omnibus
 from wellcal.hypotests.methods.exact import Statistic
 from wellcal.hypotests.progress import Progress
 from wellcal.hypotests.result import TestResult
+from wellcal.hypotests.sensitivity import smallest_error
 from wellcal.hypotests.setup import Setup, check_resamples, make_setup
-from wellcal.hypotests.smallest_error import smallest_error
 from wellcal.hypotests.tolerance import WITHIN, run_tolerance_test
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import BlockSize

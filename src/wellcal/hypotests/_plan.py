@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
-from scipy import optimize, special
 
-from wellcal._arrays.checks import (
-    check_same_length,
-    described,
-    one_of,
-    probability,
-    real_number,
-    whole_number,
-)
+from wellcal._arrays.checks import probability, whole_number
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.schema import Check, listed, number, optional, text, whole
 from wellcal._arrays.seeds import as_generator
@@ -25,22 +16,14 @@ from wellcal.hypotests._calibration_test import calibration_test
 from wellcal.hypotests.automatic import choose
 from wellcal.hypotests.method import AUTO, Method
 from wellcal.hypotests.methods import Omnibus
-from wellcal.hypotests.resampling.targets import draw_targets, users_form
+from wellcal.hypotests.power_search import FEWEST, ROUND, Search
+from wellcal.hypotests.resampling.targets import users_form
 from wellcal.hypotests.setup import check_resamples, make_setup, numpy_batch
-from wellcal.hypotests.smallest_error import information, needed
+from wellcal.hypotests.truths import truth_of
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import Presentable, Row
-from wellcal.measures.yardstick import error_phrase
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
-from wellcal.predictions.alterations import SHIFT, draw_altered, kind_of_error, kinds_for
-from wellcal.problem.drawn_targets import why_not_resampled
-
-FEWEST = 5
-"""Cases with which the search begins at least."""
-
-_ROUND = 20  # data sets between two looks
-_STRIDE = 3.0  # by which the number of cases changes at most between two looks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -190,7 +173,7 @@ def plan(
     """
     predictions = numpy_batch(converted_argument(pred, "pred"))
     wanted, rate = probability(power, "power"), probability(alpha, "alpha")
-    count, resamples = whole_number(data_sets, "data_sets", least=_ROUND), check_resamples(n_resamples)
+    count, resamples = whole_number(data_sets, "data_sets", least=ROUND), check_resamples(n_resamples)
     largest = whole_number(most, "most", least=FEWEST)
     if 1.0 / (resamples + 1.0) > rate:
         raise ValueError(f"n_resamples={resamples} cannot reject at alpha = {rate:g}; take n_resamples=999")
@@ -203,14 +186,14 @@ def plan(
         targets = truth.draw(index, batch, generator)
         test = _method(method, targets, batch, kernel, resamples)
         y = users_form(batch, targets)
-        options = {"kernel": kernel, "n_resamples": resamples, "rng": generator, "progress": False}
-        return calibration_test(y, batch, method=test, **options).pvalue <= rate
+        options: dict[str, Any] = {"kernel": kernel, "n_resamples": resamples, "rng": generator}
+        return calibration_test(y, batch, method=test, progress=False, **options).pvalue <= rate
 
     search = Search(wanted, largest)
     n = min(max(truth.guess(wanted, rate), FEWEST), largest)
     done = 0
     while done < count:
-        some = min(_ROUND, count - done)
+        some = min(ROUND, count - done)
         search.add(n, some, sum(found(n) for _ in range(some)))
         done += some
         if search.hopeless:
@@ -232,157 +215,3 @@ def _method(
     setup = make_setup(users_form(batch, targets), batch, kernel, n_resamples=n_resamples, pool=True)
     chosen = choose(setup).method
     return replace(chosen, most_resamples=0) if isinstance(chosen, Omnibus) else chosen
-
-
-# -- the truth -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Truth:
-    """What targets are drawn from.
-
-    Attributes
-    ----------
-    words
-        The error, in words.
-    draw
-        From positions in the pilot, the predictions there, and a generator to targets.
-    guess
-        From power and error rate to a number of cases to begin with.
-    """
-
-    words: str
-    draw: Callable[[NDArray, Predictions, np.random.Generator], NDArray]
-    guess: Callable[[float, float], int]
-
-
-def truth_of(predictions: Predictions, against: object) -> Truth:
-    """What targets are drawn from, from what a user said of the error."""
-    if isinstance(against, Mapping) or (
-        not isinstance(against, (Predictions, np.ndarray, list)) and _is_number(against)
-    ):
-        return _altered_truth(predictions, against)
-    other = numpy_batch(converted_argument(against, "against"))
-    check_same_length(len(other), "against", len(predictions), "pred")
-    if other.event_shape != predictions.event_shape or other.target_kind != predictions.target_kind:
-        raise ValueError("against must predict targets of the same kind and shape as pred")
-    reason = why_not_resampled(other)
-    if reason is not None:
-        raise TypeError(f"against: {reason}")
-
-    def draw(index: NDArray, batch: Predictions, rng: np.random.Generator) -> NDArray:
-        like = np.zeros(0, dtype=np.int64 if predictions.target_kind == "labels" else np.float64)
-        return draw_targets(other[index], rng, 1, like)[0]
-
-    return Truth("targets follow the other predictions", draw, lambda power, alpha: 50)
-
-
-def _is_number(x: object) -> bool:
-    return isinstance(x, (int, float, np.integer, np.floating)) and not isinstance(x, bool)
-
-
-def _altered_truth(predictions: Predictions, against: object) -> Truth:
-    known = kinds_for(predictions)
-    if not known:
-        raise TypeError(
-            f"against: {type(predictions).__name__} has no error by a number; give predictions that are "
-            "taken for the truth"
-        )
-    kind, amount = kind_of_error(predictions), against
-    if isinstance(against, Mapping):
-        items = list(cast("Mapping[Any, Any]", against).items())
-        if len(items) != 1:
-            raise ValueError(f"against must name one kind of error, found {len(items)}")
-        kind, amount = one_of(items[0][0], "kind of error in against", known), items[0][1]
-    assert kind is not None
-    size = real_number(amount, "against")
-    if kind == SHIFT:
-        wrong, none = not math.isfinite(size), size == 0.0
-    else:
-        wrong, none = not 1e-3 <= size <= 1e3, size == 1.0
-    if wrong or none:
-        what = "a number other than 0" if kind == SHIFT else "a ratio between 0.001 and 1000 other than 1"
-        raise ValueError(f"against must be {what} for {kind}, found {described(amount)}")
-    chosen = kind
-
-    def draw(index: NDArray, batch: Predictions, rng: np.random.Generator) -> NDArray:
-        return draw_altered(batch, chosen, size, rng, 1)[0]
-
-    def guess(power: float, alpha: float) -> int:
-        moved = information(predictions, chosen) * (abs(size) if chosen == SHIFT else abs(math.log(size)))
-        return int(min((needed(power, alpha) / max(moved, 1e-9)) ** 2, 1e9))
-
-    return Truth(error_phrase(kind, size), draw, guess)
-
-
-# -- the search ------------------------------------------------------------------------------
-
-
-class Search:
-    """Numbers of cases that were tried, and the curve through what was found with them.
-
-    Examples
-    --------
-    >>> search = Search(0.8, 1000)
-    >>> for n, found in ((50, 8), (100, 15), (150, 19)):
-    ...     search.add(n, 20, found)
-    >>> 80 < search.next(150) < 130
-    True
-    """
-
-    def __init__(self, power: float, most: int) -> None:
-        self.power, self.most = power, most
-        self.tried: list[tuple[int, int, int]] = []
-
-    def add(self, n: int, data_sets: int, found: int) -> None:
-        """Remember how often the error was found."""
-        self.tried.append((n, data_sets, found))
-
-    @property
-    def hopeless(self) -> bool:
-        """Whether even the largest number of cases is clearly too small."""
-        at_most = [(sets, found) for n, sets, found in self.tried if n == self.most]
-        sets, found = (sum(column) for column in zip(*at_most, strict=True)) if at_most else (0, 0)
-        return sets >= 2 * _ROUND and special.bdtrc(found, sets, self.power) > 0.999
-
-    def next(self, n: int) -> int:
-        """The number of cases to try next, not too far from the last."""
-        found = self._solve(*self._fit()[0])
-        bounded = min(max(found, n / _STRIDE), n * _STRIDE)
-        return int(min(max(round(bounded), FEWEST), self.most))
-
-    def answer(self) -> tuple[int | None, int | None, int | None]:
-        """The number of cases, and the ends of its 95% interval."""
-        (a, b), covariance = self._fit()
-        found = self._solve(a, b)
-        if found > self.most:
-            return None, None, None
-        root = math.sqrt(found)
-        # The derivative of (z - a) / b with respect to a and b.
-        slope = np.array([-1.0 / b, -root / b])
-        error = math.sqrt(max(float(slope @ covariance @ slope), 0.0))
-        low, high = (max(root + side * 1.96 * error, 1.0) ** 2 for side in (-1.0, 1.0))
-        return max(math.ceil(found), 2), max(math.floor(low), 2), math.ceil(min(high, 1e12))
-
-    def _solve(self, a: float, b: float) -> float:
-        root = (float(special.ndtri(self.power)) - a) / b
-        return max(root, 1.0) ** 2
-
-    def _fit(self) -> tuple[tuple[float, float], NDArray]:
-        """a and b of ``Phi(a + b sqrt(n))``, with a weak prior, and their covariance.
-
-        A test that sees nothing rejects with its error rate: a is near -1.6, unless the data say otherwise.
-        """
-        n, sets, found = (np.array(column, float) for column in zip(*self.tried, strict=True))
-        root = np.sqrt(n)
-        centre = float((special.ndtri(self.power) + 1.6) / root.mean())
-
-        def loss(x: NDArray) -> float:
-            p = np.clip(special.ndtr(x[0] + math.exp(x[1]) * root), 1e-9, 1.0 - 1e-9)
-            fit = -float(np.sum(found * np.log(p) + (sets - found) * np.log1p(-p)))
-            return fit + 0.5 * ((x[0] + 1.6) / 1.0) ** 2 + 0.5 * ((x[1] - math.log(centre)) / 2.0) ** 2
-
-        best: Any = optimize.minimize(loss, np.array([-1.6, math.log(centre)]), method="BFGS")
-        b = math.exp(float(best.x[1]))
-        jacobian = np.diag([1.0, b])
-        return (float(best.x[0]), b), jacobian @ np.asarray(best.hess_inv) @ jacobian

@@ -23,7 +23,7 @@ from wellcal._arrays.schema import (
     whole,
 )
 from wellcal.hypotests.e_values import e_value_text
-from wellcal.hypotests.smallest_error import SmallestError
+from wellcal.hypotests.sensitivity import SmallestError
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
 from wellcal.measures.estimate import Estimate, estimate_text

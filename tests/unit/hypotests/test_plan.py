@@ -7,8 +7,9 @@ import pytest
 from scipy import special
 
 import wellcal as wc
-from wellcal.hypotests._plan import Search, truth_of
-from wellcal.hypotests.smallest_error import SmallestError, information, needed, smallest_error
+from wellcal.hypotests.power_search import Search
+from wellcal.hypotests.sensitivity import SmallestError, information, needed, smallest_error
+from wellcal.hypotests.truths import truth_of
 from wellcal.measures.deviations import Cases
 
 MU = np.linspace(-1.0, 1.0, 80)

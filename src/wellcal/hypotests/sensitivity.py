@@ -121,13 +121,19 @@ def information(predictions: Predictions, kind: str) -> float:
     targets = draw_altered(predictions, kind, none, np.random.default_rng(_SEED), count)
     score = _log_ratio(predictions, kind, targets)
     if score is not None:
-        return math.sqrt(max(float(np.mean(np.var(score, axis=0, ddof=1))), 0.0))
+        return math.sqrt(_mean_variance(score))
     z = _standardised(predictions, targets)
     if kind == SHIFT:
         return 1.0 / math.sqrt(max(float(np.mean(z**2)), 1e-300))
     squares = (z**2).reshape(*z.shape[:2], -1).sum(axis=2)
-    spread = math.sqrt(float(np.mean(np.var(squares, axis=0, ddof=1))))
+    spread = math.sqrt(_mean_variance(squares))
     return 2.0 * float(squares.mean()) / spread if spread > 0.0 else 0.0
+
+
+def _mean_variance(values: NDArray) -> float:
+    """Mean over cases of the variance over draws, of values ``(r, n)``."""
+    centred = values - values.mean(axis=0)
+    return float(np.sum(centred**2)) / (values.shape[1] * (values.shape[0] - 1.0))
 
 
 def _log_ratio(predictions: Predictions, kind: str, targets: NDArray) -> NDArray | None:
