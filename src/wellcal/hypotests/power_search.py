@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import optimize, special
@@ -79,8 +79,8 @@ class Search:
         centre = float((special.ndtri(self.power) + 1.6) / root.mean())
 
         def loss(x: NDArray) -> float:
-            curve: Any = special.ndtr(x[0] + math.exp(x[1]) * root)
-            p: Any = np.clip(curve, 1e-9, 1.0 - 1e-9)
+            curve = cast("NDArray", special.ndtr(x[0] + math.exp(x[1]) * root))
+            p = np.clip(curve, 1e-9, 1.0 - 1e-9)
             fit = -float(np.sum(found * np.log(p) + (sets - found) * np.log1p(-p)))
             return fit + 0.5 * ((x[0] + 1.6) / 1.0) ** 2 + 0.5 * ((x[1] - math.log(centre)) / 2.0) ** 2
 
