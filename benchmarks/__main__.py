@@ -23,6 +23,7 @@ from benchmarks import (
     measure_studies,
     memory_limits,
     monitor_studies,
+    planted_groups,
     real_counts,
     recalibration_studies,
     results,
@@ -55,6 +56,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "clusters": cluster_studies.clusters,
     "compare": where_and_when.comparison,
     "witness": where_and_when.groups,
+    "planted-groups": planted_groups.planted_groups,
     "monitor": monitor_studies.monitor,
     "recalibration": recalibration_studies.recalibrated,
 }

@@ -31,6 +31,8 @@ class Settings:
         Simulated data sets, cases and resamples where few cases carry a statistic.
     linear_cases, linear_resamples
         Numbers of cases, and resamples, for the speed of tests that are linear in the number of cases.
+    planted_repeats
+        Simulated data sets for each group that is planted for the witness to find.
     count_cases, count_resamples, count_rounds
         Number of cases, resamples, and rounds for counts beside normals.
     interval_cases, interval_sets, tolerance_sets
@@ -61,6 +63,7 @@ class Settings:
     hard_resamples: int = 199
     linear_cases: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     linear_resamples: int = 199
+    planted_repeats: int = 200
     count_cases: int = 2_000
     count_resamples: int = 199
     count_rounds: int = 2
@@ -92,6 +95,7 @@ QUICK = Settings(
     hard_sets=20,
     linear_cases=(10_000, 20_000),
     linear_resamples=19,
+    planted_repeats=2,
     count_cases=300,
     count_resamples=19,
     count_rounds=1,

@@ -233,7 +233,7 @@ MODELS = [
         "Monitor",
         wc.Monitor,
         {},
-        {**RNG, "reference": of("pred"), "draws": one_of(9), "alpha": one_of(0.1)},
+        {**RNG, "reference": of("pred"), "draws": one_of(9), "run_length": one_of(50.0)},
         QUICK,
     ),
     Subject(

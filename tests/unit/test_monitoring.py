@@ -19,6 +19,7 @@ from wellcal.monitoring.evidence import Evidence, held_back
 from wellcal.monitoring.experts import Experts
 from wellcal.monitoring.monitor import Monitor
 from wellcal.monitoring.scores import Scores
+from wellcal.monitoring.state import State
 from wellcal.predictions.plain import predictions_from_dict, predictions_to_dict
 
 N = 60
@@ -237,6 +238,39 @@ def test_onset_by_the_sums_of_bets():
     assert first - evidence.onset(np.array([12, 0, 0]))[2] == 12
 
 
+def test_onset_is_that_of_the_largest_evidence():
+    """What comes after the largest evidence does not date the change anew, also within one batch."""
+    bets = np.full((60, 2), -0.1)
+    bets[10:30, 0] = 0.5
+    bets[30:] = [-1.0, 0.02]
+    options = {"log_threshold": np.log(20.0), "detector": False, "history_size": 9}
+    lags = np.zeros(2, int)
+    once = State(n_samples=60).betted(bets, lags, **options)
+    state = State()
+    for t in range(60):
+        state = dataclasses.replace(state, n_samples=t + 1).betted(bets[t : t + 1], lags, **options)
+    assert once.onset == state.onset
+    assert (once.onset.case, once.onset.expert) == (11, 0)
+    assert once.alarm_at == state.alarm_at
+    assert once.largest == pytest.approx(state.largest, rel=1e-12)
+
+
+def test_an_alarm_is_not_before_its_onset():
+    """Unless a second change, with an interval of its own, is the larger one."""
+    options = {"log_threshold": np.log(20.0), "detector": False, "history_size": 9}
+    bets = np.full((60, 2), -0.01)
+    bets[5:, 0], bets[25:, 1] = 0.6, 2.0  # the second is right later, and wins more
+    state = State(n_samples=60).betted(bets, np.zeros(2, int), **options)
+    assert state.alarm_at < 25
+    assert (state.onset.expert, state.onset.case) == (1, state.alarm_at)
+    assert state.onset.first <= state.onset.last == state.alarm_at
+    bets = np.full((90, 1), -1.0)
+    bets[5:15], bets[60:] = 1.0, 3.0
+    state = State(n_samples=90).betted(bets, np.zeros(1, int), **options)
+    assert state.alarm_at < 15
+    assert state.onset.first <= 61 == state.onset.case
+
+
 def test_shares_of_all_starts_are_one():
     shares = np.array([held_back(t) for t in range(10_000)])
     assert shares[0] == 1.0
@@ -270,6 +304,16 @@ def test_change_says_since_when_how_much_and_where():
     monitor.restart()
     assert monitor.update(pred[:3].sample(8), pred[:3]).alarm_at is None
     assert monitor.n_samples == 803
+    again = monitor.update(mu[:60] + 2.0, pred[:60])
+    assert 800 < again.onset_interval[0] <= 804 <= again.onset_interval[1] <= again.alarm_at
+    assert Monitor.from_dict(json.loads(json.dumps(monitor.to_dict()))).status == again
+
+
+def test_changes_that_are_older_than_memory_are_told_from_what_is_left():
+    monitor = small(memory=30)
+    monitor.update(Y + 1.0, PRED)
+    assert monitor.status.onset < 30
+    assert monitor.change(rng=0, n_resamples=19).n_samples == 30
 
 
 def test_change_to_targets_that_are_all_alike():
@@ -288,6 +332,7 @@ def test_changes_of_every_family(family):
     assert change.onset <= monitor.n_samples
     assert change.topic == "witness" or change.topic in Scores.of(FAMILIES[family][1]).names
     assert repr(change).startswith("Change since about case")
+    assert (change.shift is None) == (family in ("Categorical", "MultivariateNormal", "Quantiles"))
 
 
 # -- updates -------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from wellcal._arrays.checks import real_number
-from wellcal._arrays.schema import Check, number, optional, text
+from wellcal._arrays.schema import Check, number, optional, word
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.result import TestResult
@@ -84,7 +84,7 @@ class ToleranceResult(TestResult):
         return {
             **super().checks(kernel),
             "tolerance": number(least=0.0),
-            "hypothesis": text,
+            "hypothesis": word(WITHIN, BEYOND),
             "low": number(least=0.0),
             "high": number(least=0.0, infinite=True),
             "tolerated": optional(number(least=0.0)),

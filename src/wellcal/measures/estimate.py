@@ -11,7 +11,7 @@ from scipy import special
 
 from wellcal._arrays.checks import probability
 from wellcal._arrays.namespaces import Array, is_array, is_traced, on_first_jax_array, shown, to_numpy
-from wellcal._arrays.schema import Check, Schema, described, listed, number, optional, text, whole
+from wellcal._arrays.schema import Check, Schema, described, listed, number, optional, text, whole, word
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import KERNEL, Presentable, Row
 
@@ -254,7 +254,7 @@ _INTERVAL = Schema(
         "low": number(infinite=True, nan=True),
         "high": number(infinite=True, nan=True),
         "level": number(least=0.0, most=1.0),
-        "method": text,
+        "method": word(NORMAL, EMBEDDING),
     },
 )
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import interpolate
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.schema import Check, flag, number, text
+from wellcal._arrays.schema import Check, flag, number, word
 from wellcal.kernels.base import Kernel
 from wellcal.measures.deviations import Cases
 from wellcal.measures.presentation import Presentable, Row
@@ -137,7 +137,7 @@ class Yardstick(Presentable):
         """What is stored of it."""
         ratio = number(least=0.0)
         return {
-            "kind": text,
+            "kind": word(*_WORDS),
             "ratio": ratio,
             "low": ratio,
             "high": ratio,

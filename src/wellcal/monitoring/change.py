@@ -20,7 +20,7 @@ from wellcal.measures.presentation import Presentable, Row, within
 from wellcal.monitoring.evidence import LEVEL
 from wellcal.monitoring.scores import Scores, normal_scores
 from wellcal.monitoring.state import Onset
-from wellcal.predictions import Predictions
+from wellcal.predictions import Predictions, Quantiles
 from wellcal.witnesses import Witness, witness
 
 _FEWEST = 10  # cases from which the size of a change is told
@@ -40,8 +40,9 @@ class MonitorChange(Presentable):
     topic
         What the bets that won most were about: "witness", "centre", "spread", "log probability", "class 3".
     shift, shift_interval
-        How much too high targets are, in predicted standard deviations, with an interval of level 0.95;
-        None for targets without an order.
+        How much too high targets are, in predicted standard deviations, with an interval of level 0.95.
+        Of continuous predictions other than normals that is the mean of normal scores. None for targets
+        without an order, and for quantiles.
     spread, spread_interval
         How far targets spread around their predictions, relative to what was predicted, likewise.
     findings
@@ -152,7 +153,7 @@ def _sizes(targets: NDArray, predictions: Predictions) -> dict[str, Any]:
     if len(targets) < _FEWEST or not Scores.of(predictions).ordered:
         return none
     z = _residuals(targets, predictions)
-    if z is None or not np.isfinite(z).all():
+    if z is None or len(z) < _FEWEST or not np.isfinite(z).all():
         return none
     n, mean = len(z), float(np.mean(z))
     wide = float(special.ndtri(0.5 * (1.0 + LEVEL)))
@@ -172,13 +173,16 @@ def _sizes(targets: NDArray, predictions: Predictions) -> dict[str, Any]:
 
 def _residuals(targets: NDArray, predictions: Predictions) -> NDArray | None:
     """Normal scores of continuous predictions; of others residuals in predicted standard deviations."""
+    if isinstance(predictions, Quantiles):
+        return None  # known up to bins: there is no spread
     if predictions.continuous and predictions.supports("cdf"):
         return normal_scores(predictions, targets)
     if not (predictions.supports("mean") and predictions.supports("variance")):
         return None
     values = np.asarray(users_form(predictions, targets), float)
     mean, variance = (np.asarray(to_numpy(x), float) for x in (predictions.mean(), predictions.variance()))
-    return (values - mean) / np.sqrt(np.where(variance > 0, variance, np.nan))
+    unsure = variance > 0  # targets that are certain have no standard deviation
+    return (values - mean)[unsure] / np.sqrt(variance[unsure])
 
 
 def _sentences(sizes: dict[str, Any]) -> list[str]:

@@ -16,7 +16,7 @@ from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.measures.quantiles._pit import distribution_at
 from wellcal.monitoring.bets import standardised
-from wellcal.predictions import Normal, Predictions, Samples
+from wellcal.predictions import Normal, Predictions, Quantiles, Samples
 
 MOST_CLASSES = 10
 """Classes without an order, up to which each has a score of its own."""
@@ -99,7 +99,7 @@ class Scores:
             z = normal_scores(repeated, flat) if not self.ranks else None
             z = _rank_scores(candidates.T) if z is None else z.reshape(m, count)
             # A continuous distribution gives normal scores a variance of one, which needs no estimate.
-            known = bool(predictions.continuous) and not self.ranks
+            known = bool(predictions.continuous) and not (self.ranks or isinstance(predictions, Quantiles))
             square = (z**2 - 1.0) / np.sqrt(2.0)
             found[CENTRE] = z if known else standardised(z)
             found[SPREAD] = square if known else standardised(square)
