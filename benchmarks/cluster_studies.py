@@ -66,7 +66,7 @@ def miscalibrated(error: str, clusters: int, rng: np.random.Generator) -> Any:
 
 
 def tested(y: Any, pred: Any, *, rng: np.random.Generator) -> dict[str, float]:
-    """p-values with clusters, by `auto` and by `multiplier`, and of `auto` that takes cases as independent."""
+    """p-values with clusters, by `auto` and by `multiplier`, and of `auto` without them."""
     clusters = np.repeat(np.arange(len(pred) // SIZE), SIZE)
     options: Any = {"n_resamples": RESAMPLES, "engine": ONE_THREAD}
     found = {
@@ -105,8 +105,8 @@ def clusters(settings: Settings) -> Section:
     body = (
         f"Rejection rates at alpha = {ALPHA}, {settings.cluster_sets:,} data sets a cell, {RESAMPLES} "
         f"resamples, clusters of {SIZE} cases. Models are\ncalibrated, and normal scores of targets are "
-        f"correlated within clusters ({SHARED}). Signs of clusters are valid for many\nof them; from 50 on the "
-        "rate is held to 0.06.\n\n"
+        f"correlated within clusters ({SHARED}). Signs of clusters are valid for many\nof them; from 50 on "
+        "the rate is held to 0.06.\n\n"
         f"{table(('predictions', 'clusters', *names), levels)}\n\n"
         f"Power for normals with an error, correlation {SHARED_ERROR}.\n\n"
         f"{table(('error', 'clusters', *names[:2]), powers)}\n\n"

@@ -73,7 +73,7 @@ def choose(setup: Setup) -> Choice:
 
 
 def _clustered(setup: Setup, obstacle: str | None) -> Choice:
-    """Cases that depend on each other: signs, one for each cluster; all sets share one pass over the pairs."""
+    """Cases that depend on each other: signs, one for each cluster; one pass over the pairs."""
     if obstacle is not None:
         return Choice(
             Multiplier(),

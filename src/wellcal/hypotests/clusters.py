@@ -73,6 +73,6 @@ def check_clusters(count: int, what: str = "clusters", *, patterns: bool = True,
         advise(f"{count} clusters are few: the test is valid for many of them only, and rarely rejects")
     elif count < few:
         advise(
-            f"{count} clusters are few: signs of clusters make a test that is valid for many of them, and its "
-            "error rate may be off; collect more clusters rather than more cases of each"
+            f"{count} clusters are few: signs of clusters make a test that is valid for many of them, and "
+            "its error rate may be off; collect more clusters rather than more cases of each"
         )

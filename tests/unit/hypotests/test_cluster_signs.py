@@ -44,7 +44,7 @@ def test_sums_with_signs_by_their_definition() -> None:
     terms = np.concatenate(list(parts.terms(setup.targets)), axis=1)  # polynomials of mean 0
     plain = signs[:, GROUPS] @ terms
     np.testing.assert_allclose(seen[0][0], np.asarray(parts.sums(setup.targets[None]))[0], atol=1e-9)
-    spread = np.sqrt(np.sum([terms[GROUPS == g].sum(axis=0) ** 2 for g in range(12)], axis=0))
+    spread = np.sqrt(np.sum([terms[g == GROUPS].sum(axis=0) ** 2 for g in range(12)], axis=0))
     factor = np.maximum(drawn.spreads / spread, 1.0)
     np.testing.assert_allclose(seen[0][1:], plain[1:] * factor, rtol=1e-9, atol=1e-9)
     # A mean of clusters varies more than one of independent cases, and is then left as it is.

@@ -69,8 +69,8 @@ class Omnibus(Method):
 
     Notes
     -----
-    With `groups` of dependent cases no targets are drawn. The terms that a cluster adds to each sum, less their
-    expectation under the predictions, are multiplied by a random sign, the same for all parts; the SKCE is
+    With `groups` of dependent cases signs take the place of drawn targets. What a cluster adds to each sum,
+    less its expectation under the predictions, is multiplied by a random sign, the same for all parts; the SKCE is
     taken over pairs of different clusters. That is valid for many clusters, not exact. Where no cluster has
     more than one case, `groups` changes nothing.
 

@@ -55,7 +55,7 @@ class ScalarParts(Parts):
     def __init__(
         self, standing: Standing, columns: Contrasts, weights: Mapping[str, float], *, normal: bool = False
     ) -> None:
-        """`normal` says that scores are standard normal under the predictions, so that polynomials have mean 0."""
+        """`normal`: scores are standard normal under the predictions, and polynomials have mean 0."""
         self.standing, self.columns, self.weights, self.normal = standing, columns, weights, normal
 
     def sums(self, targets: Array) -> Array:

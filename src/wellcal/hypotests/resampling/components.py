@@ -122,8 +122,9 @@ def regularised_statistic(
 ) -> NDArray:
     """A statistic of sets from deviations ``(R + 1, J)`` at J locations.
 
-    ``t_r = z_r' (C + eta lmax I)^-1 z_r`` with C the covariance of the deviations over all sets and lmax
-    its largest eigenvalue, or over the sets `unit` where these are given: small eta see fine deviations, large eta and the plain ``|z_r|^2`` coarse ones.
+    ``t_r = z_r' (C + eta lmax I)^-1 z_r`` with C the covariance of the deviations over all sets, or over the
+    sets `unit` where these are given, and lmax its largest eigenvalue: small eta see fine deviations, large
+    eta and the plain ``|z_r|^2`` coarse ones.
     The smallest p-value over eta is taken.
     """
     z = z - z.mean(axis=0)
