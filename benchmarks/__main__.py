@@ -68,7 +68,6 @@ STUDIES = (
     "paper-tests",
     "hard",
     "measures",
-    "clusters",
     "compare",
     "witness",
     "monitor",

@@ -70,9 +70,9 @@ class Omnibus(Method):
     Notes
     -----
     With `groups` of dependent cases signs take the place of drawn targets. What a cluster adds to each sum,
-    less its expectation under the predictions, is multiplied by a random sign, the same for all parts; the SKCE is
-    taken over pairs of different clusters. That is valid for many clusters, not exact. Where no cluster has
-    more than one case, `groups` changes nothing.
+    less its expectation under the predictions, is multiplied by a random sign, the same for all parts; the
+    SKCE is taken over pairs of different clusters. That is valid for many clusters, not exact. Where no
+    cluster has more than one case, `groups` changes nothing.
 
     The page on tests says which statistics and weights were tried, and what each was worth.
 
