@@ -93,7 +93,8 @@ def calibration_test(
         the paper's code.
     groups
         Label of the cluster of each case (patient, account), where cases of one cluster depend on each
-        other. Only "multiplier", and "auto", honour it.
+        other. "omnibus", which "auto" takes, and "multiplier" honour it, with random signs for clusters:
+        valid for many clusters, not exact. Where no cluster has more than one case it changes nothing.
     tolerance
         Test ``KCE <= tolerance`` instead of exact calibration, in units of KCE: an error that is small enough
         is then no reason to reject. It reads the confidence interval of KCE, draws nothing that depends on

@@ -47,6 +47,21 @@ class ClassParts(Parts):
         surprise = self.surprisal[rows, targets].sum(axis=1)
         return np.concatenate([surprise[:, None], counts, slopes - self.expected_slopes], axis=1)
 
+    def terms(self, targets: NDArray) -> Iterator[NDArray]:
+        """Surprise, class, and slopes of each case."""
+        rows: NDArray = np.arange(len(targets))
+        yield self.surprisal[rows, targets][:, None]
+        found = (targets[:, None] == np.arange(self.probabilities.shape[1])).astype(np.float64)
+        yield found
+        yield (found - self.probabilities) * self.slope
+
+    def mean_terms(self) -> Iterator[NDArray]:
+        """Entropy and probabilities; residuals have mean 0."""
+        p = self.probabilities
+        yield -special.xlogy(p, p).sum(axis=1)[:, None]
+        yield p
+        yield np.zeros_like(p)
+
     def statistics(self, sums: NDArray) -> Iterator[Evaluated]:
         """One statistic for each kind of error."""
         count = self.probabilities.shape[1]
@@ -63,7 +78,8 @@ class ClassParts(Parts):
         some = variances > 1e-9 * max(float(variances.max()), 1e-300)
         if not some.any():
             return np.zeros((len(counts), 1))
-        observed, expected = counts[:, some], expected[some]
+        # With signs for clusters in the place of drawn targets, what stands for a count may be negative.
+        observed, expected = np.maximum(counts[:, some], 0.0), expected[some]
         ratio = special.xlogy(observed, np.maximum(observed, 1.0) / expected) - (observed - expected)
         return expected / variances[some] * 2.0 * ratio
 

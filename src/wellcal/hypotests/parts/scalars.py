@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+from scipy import special
 
 from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import Array, NDArray, namespace
@@ -51,8 +52,11 @@ _LEVELS = np.array([1.0, 0.7, 0.4, 0.4, 0.2, 0.2])
 class ScalarParts(Parts):
     """Sums of polynomials of normal scores, times columns that follow the predictions."""
 
-    def __init__(self, standing: Standing, columns: Contrasts, weights: Mapping[str, float]) -> None:
-        self.standing, self.columns, self.weights = standing, columns, weights
+    def __init__(
+        self, standing: Standing, columns: Contrasts, weights: Mapping[str, float], *, normal: bool = False
+    ) -> None:
+        """`normal`: scores are standard normal under the predictions, and polynomials have mean 0."""
+        self.standing, self.columns, self.weights, self.normal = standing, columns, weights, normal
 
     def sums(self, targets: Array) -> Array:
         """Sums ``(r, (4 + 6) k)`` of Hermite, then Legendre polynomials, each with k columns."""
@@ -67,6 +71,19 @@ class ScalarParts(Parts):
         found = [h @ columns for h in hermite(z)]
         found += [p @ columns for p in legendre(ops_for(xp).ndtr(z))]
         return xp.concat(found, axis=1)
+
+    def terms(self, targets: NDArray) -> Iterator[NDArray]:
+        """Polynomials of each degree times columns."""
+        z = self.standing(targets[None])[0]
+        for polynomials in (hermite(z), legendre(special.ndtr(z))):
+            for values in polynomials:
+                yield values[:, None] * self.columns.columns
+
+    def mean_terms(self) -> Iterator[NDArray] | None:
+        """Zero for normal scores: the polynomials are orthogonal to 1."""
+        if not self.normal:
+            return None
+        return (np.zeros_like(self.columns.columns) for _ in range(HERMITE + LEGENDRE))
 
     def statistics(self, sums: NDArray) -> Iterator[Evaluated]:
         """One statistic for each kind of error."""
