@@ -56,6 +56,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "measures": measure_studies.measures,
     "clusters": cluster_studies.clusters,
     "compare": where_and_when.comparison,
+    "several": where_and_when.several,
     "witness": where_and_when.groups,
     "planted-groups": planted_groups.planted_groups,
     "monitor": monitor_studies.monitor,

@@ -190,6 +190,13 @@ TESTS = [
         QUICK,
     ),
     Subject(
+        "compare of several",
+        lambda y, pred, **options: wc.compare(y, {"a": pred, "b": pred}, **options),
+        CASES,
+        {**KERNEL, **WEIGHTS, **RNG, "level": one_of(0.9)},
+        QUICK,
+    ),
+    Subject(
         "witness",
         wc.witness,
         CASES,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wellcal import conformance, displays, engines, extend, hypotests, kernels, scaling
     from wellcal import jax as jax
     from wellcal import torch as torch
-    from wellcal.comparison import Comparison, compare
+    from wellcal.comparison import Comparison, Comparisons, compare
     from wellcal.expectations._pairing import pairing
     from wellcal.expectations.lowering import Lowering
     from wellcal.hypotests import (
@@ -78,7 +78,7 @@ __version__ = "0.1.0"
 
 # Names are fetched from their rooms when they are first used: `import wellcal` costs next to nothing.
 _HOMES = {
-    "comparison": ("Comparison", "compare"),
+    "comparison": ("Comparison", "Comparisons", "compare"),
     "expectations._pairing": ("pairing",),
     "expectations.lowering": ("Lowering",),
     "hypotests": (
@@ -156,6 +156,7 @@ __all__ = [
     "Binning",
     "Categorical",
     "Comparison",
+    "Comparisons",
     "DiagonalNormal",
     "Dirichlet",
     "EqualMassBins",

@@ -48,7 +48,7 @@ def test_size_with_two_calibrated_models():
     check_rate("comparison, both calibrated", (min(t.pvalue for t in each.tests) <= 0.2 for each in found))
     for each in some("both calibrated"):
         smaller = min(test.pvalue for test in each.tests)
-        assert each.pvalue == max(each.difference_pvalue, min(1.0, 2.0 * smaller))
+        assert each.pvalue >= min(1.0, 2.0 * smaller)
         assert each.degenerate == (smaller > 0.05)
 
 

@@ -6,10 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from scipy import stats
+from scipy import special, stats
 
 import wellcal as wc
 from wellcal.comparison import Comparison, compare, pooled_kernel
+from wellcal.comparison.differences import simultaneous_critical
+from wellcal.comparison.sizes import difference_error, size_of
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, TotalVariation, Wasserstein
 from wellcal.problem.problem import prepare
 
@@ -51,7 +53,10 @@ def test_difference_is_the_u_statistic_of_q():
 def test_pvalue_needs_both_a_difference_and_a_miscalibrated_model():
     found = compare(Y, A, B, kernel=KERNEL, **FAST)
     smaller = min(test.pvalue for test in found.tests)
-    assert found.pvalue == max(found.difference_pvalue, min(1.0, 2.0 * smaller))
+    skce, size = found.differences[:2]
+    assert (skce.measure, skce.pvalue) == ("SKCE", found.difference_pvalue)
+    shared = min(1.0, skce.pvalue / 0.2, size.pvalue / 0.8)
+    assert found.pvalue == max(shared, min(1.0, 2.0 * smaller))
     assert found.tests[0].method == "omnibus"
     assert found.tests[0].kernel == KERNEL
 
@@ -131,7 +136,7 @@ def test_words():
     both = compare(Y, wc.Normal(MU + 2.0, SIGMA), wc.Normal(MU - 2.0, SIGMA), **FAST)
     assert both.verdict == "no difference in calibration is shown"
     assert "95% interval" in repr(better)
-    assert better._repr_html_().startswith("<table><caption>Comparison: A is better calibrated")
+    assert "Comparison: A is better calibrated" in better._repr_html_()
     plain = json.loads(better.to_json())
     assert plain["verdict"] == better.verdict
     assert plain["interval"][1] < 0 < plain["b"]["value"]
@@ -257,9 +262,134 @@ def test_errors_name_the_model():
         TypeError, match="no kernel is known that serves both pred_a, Normal, and pred_b, Quantil"
     ):
         pooled_kernel(A, wc.Quantiles([0.5], MU[:, None]))
-    with pytest.raises(TypeError, match=r"no kernel is known that serves both.*give both in one family"):
+    with pytest.raises(TypeError, match=r"no kernel is known that serves both.*give all in one family"):
         compare(
             ["no"] * N,
             wc.Categorical(PROBS, classes=["no", "yes"]),
             wc.Categorical(PROBS, classes=["yes", "no"]),
         )
+
+
+# -- other measures, and more models ------------------------------------------------------------------
+
+
+def test_differences_by_their_definitions():
+    found = {each.measure: each for each in compare(Y, A, B, **FAST).differences}
+    assert list(found) == ["SKCE", "centre and spread", "NLL", "CRPS"]
+    for name, score in (("NLL", wc.nll), ("CRPS", wc.crps)):
+        assert found[name].first == pytest.approx(score(Y, A).value, rel=1e-12)
+        assert found[name].value == pytest.approx(score(Y, A).value - score(Y, B).value, rel=1e-9)
+    gaps = stats.norm.logpdf(Y, B.loc, B.scale) - stats.norm.logpdf(Y, A.loc, A.scale)
+    test = stats.ttest_1samp(gaps, 0.0)
+    assert found["NLL"].pvalue == pytest.approx(test.pvalue, rel=1e-9)
+    low, high = test.confidence_interval(0.95)
+    interval = found["NLL"].confidence_interval()
+    assert (interval.low, interval.high) == pytest.approx((low, high), rel=1e-9)
+    z = (Y - B.loc) / B.scale
+    length = np.hypot(z.mean(), np.sqrt(2.0) * np.log(z.std()))
+    assert found["centre and spread"].second == pytest.approx(length, rel=1e-12)
+
+
+def test_measures_of_other_families():
+    y = rng.integers(0, 2, N)
+    found = compare(y, wc.Categorical(PROBS), wc.Bernoulli(np.full(N, 0.5)), **FAST)
+    assert [each.measure for each in found.differences] == ["SKCE", "centre and spread", "NLL", "Brier score"]
+    assert found.differences[3].first == pytest.approx(wc.brier(y, wc.Categorical(PROBS)).value, rel=1e-12)
+    draws = wc.Samples(MU[:, None] + rng.normal(size=(N, 9)))
+    found = compare(Y, draws, A, **FAST)
+    assert [each.measure for each in found.differences] == ["SKCE", "centre and spread", "CRPS"]
+    assert np.isfinite(found.differences[1].standard_error)
+
+
+@pytest.mark.parametrize("family", ["normal", "vector", "binary", "classes"])
+def test_length_of_an_error_and_its_terms(family):
+    """Terms are derivatives with respect to the weights of cases."""
+    n, far = 400, np.random.default_rng(2)
+    x = far.normal(size=n)
+    probs = special.softmax(1.5 * far.normal(size=(n, 4)), axis=1)
+    targets, pred = {
+        "normal": lambda: (x + 1.3 * far.normal(size=n) + 0.2, wc.Normal(x, np.ones(n))),
+        "vector": lambda: (
+            far.normal(size=(n, 2)) + 0.3,
+            wc.DiagonalNormal(np.zeros((n, 2)), np.ones((n, 2))),
+        ),
+        "binary": lambda: (
+            (far.random(n) < special.expit(x)).astype(int),
+            wc.Bernoulli(special.expit(2 * x)),
+        ),
+        "classes": lambda: (
+            (far.random(n)[:, None] > np.cumsum(probs, 1)[:, :-1]).sum(1),
+            wc.Categorical(probs),
+        ),
+    }[family]()
+    flat = np.full(n, 1.0 / n)
+    found = size_of(targets, pred, flat)
+    for case in (0, 7, 100):
+        step = 1e-4
+        moved = flat * (1.0 - step)
+        moved[case] += step
+        change = (size_of(targets, pred, moved).length - found.length) / step
+        assert change == pytest.approx(found.terms[case], rel=0.02, abs=2e-3)
+
+
+def test_lengths_whose_direction_is_in_doubt_are_compared_with_care():
+    """Two models that are hardly off, to either side: what they share may not cancel."""
+    z = np.random.default_rng(5).normal(size=64)
+    z = (z - z.mean()) / z.std()
+    flat, pred = np.full(64, 1 / 64), wc.Normal(np.zeros(64), np.ones(64))
+    a, b = (size_of(z + shift, pred, flat) for shift in (0.35, 0.05))
+    assert difference_error(a, b, flat) > 0.2
+    a, b = (size_of(z + shift, pred, flat) for shift in (1.35, 1.05))
+    assert difference_error(a, b, flat) < 1e-6
+
+
+MODELS = {"honest": HONEST, "far": wc.Normal(MU + 2.0, SIGMA), "wide": wc.Normal(MU, 9.0 * SIGMA)}
+
+
+def test_several_models():
+    found = compare(Y, MODELS, kernel=KERNEL, **FAST)
+    assert found.names == tuple(MODELS)
+    assert found.ranking[0] == "honest"
+    assert found.verdict.startswith("honest is better calibrated than far and wide")
+    assert found.verdict in repr(found)
+    assert found.verdict in found._repr_html_()
+    assert wc.Comparisons.from_json(found.to_json()) == found
+    two = compare(Y, HONEST, MODELS["far"], kernel=KERNEL, **FAST)
+    pair = found.pairs[0]
+    assert (pair.first, pair.second, pair.better, pair.worse) == ("honest", "far", "honest", "far")
+    for alone, together in zip(two.differences, pair.differences, strict=True):
+        assert together.value == pytest.approx(alone.value, rel=1e-12)
+        assert together.standard_error == pytest.approx(alone.standard_error, rel=1e-12)
+        assert alone.critical < together.critical <= stats.t.ppf(1.0 - 0.05 / 6.0, N - 1) + 1e-9
+    assert [pair.pvalue for pair in found.pairs] >= [two.pvalue] * 3
+    assert [test.pvalue for test in found.tests[:2]] == [test.pvalue for test in two.tests]
+
+
+def test_several_models_without_a_difference_are_tied():
+    found = compare(Y, {"a": HONEST, "b": wc.Normal(MU, 1.02 * SIGMA), "c": HONEST}, **FAST)
+    assert found.verdict == "no difference in calibration is shown between a, b and c"
+    assert not found.shown
+
+
+def test_dictionaries_that_are_refused():
+    with pytest.raises(TypeError, match="compare needs two models: give pred_a and pred_b, or a dictionary"):
+        compare(Y, A)
+    with pytest.raises(ValueError, match="found a dictionary of 1 names"):
+        compare(Y, {"a": A})
+    with pytest.raises(ValueError, match="same length"):
+        compare(Y, {"a": A, "b": B[:5]})
+    stored = compare(Y, MODELS, **FAST).to_dict()
+    stored["pairs"] = stored["pairs"][1:]
+    with pytest.raises(ValueError, match="pairs must be all pairs of names"):
+        wc.Comparisons.from_dict(stored)
+
+
+def test_intervals_that_hold_together():
+    """Three means of the same cases: together they need more than one does, and less than Bonferroni's."""
+    far = np.random.default_rng(1)
+    terms = far.normal(size=(500, 1)) + 0.5 * far.normal(size=(500, 3))
+    critical = simultaneous_critical(terms, 499.0, 0.9)
+    assert stats.t.ppf(0.95, 499) < critical < stats.t.ppf(1.0 - 0.1 / 6.0, 499)
+    root = np.linalg.cholesky(np.corrcoef(terms.T))
+    drawn = np.abs(far.normal(size=(100_000, 3)) @ root.T)
+    assert np.mean(drawn.max(axis=1) <= critical) == pytest.approx(0.9, abs=0.01)

@@ -55,6 +55,7 @@ RESULTS: dict[str, Any] = {
     "test": wc.calibration_test(Y, PRED, rng=0, keep_null=True),
     "pearson": wc.calibration_test(Y, PRED, method="pearson"),
     "comparison": wc.compare(Y, PRED, wc.Normal(MU + 0.3, SIGMA), rng=0),
+    "comparisons": wc.compare(Y, {"a": PRED, "b": wc.Normal(MU + 0.3, SIGMA)}, rng=0),
     "witness": wc.witness(Y, PRED, segments={"late": MU > 0}, rng=0, n_resamples=19),
     "group": wc.witness(Y, PRED, rng=0, n_resamples=19).groups[0],
     "coverage": wc.interval_coverage(Y, PRED),

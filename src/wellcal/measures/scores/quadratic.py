@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from wellcal._arrays.checks import flag
-from wellcal._arrays.namespaces import namespace, widen
+from wellcal._arrays.namespaces import Array, namespace, widen
 from wellcal._arrays.special import gather
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.plans import plan
@@ -52,6 +54,12 @@ def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights
     """
     scale_by_half = flag(scale_by_half, "scale_by_half", or_none=True)
     targets, predictions = check_inputs(y, pred)
+    scores = brier_of_cases(targets, predictions, scale_by_half)
+    return mean_score(scores, "Brier score", weights=per_case(weights, "weights", y, pred))
+
+
+def brier_of_cases(targets: Array, predictions: Any, scale_by_half: bool | None = None) -> Array:
+    """Scores ``(n,)`` for checked targets."""
     if targets_are_indices(predictions):
         probs = widen(predictions.class_probs())
         xp = namespace(probs)
@@ -71,6 +79,4 @@ def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights
             f"brier needs predictions of classes or counts, found {type(predictions).__name__}; "
             "wc.crps is the score for numbers"
         )
-    return mean_score(
-        0.5 * scores if half else scores, "Brier score", weights=per_case(weights, "weights", y, pred)
-    )
+    return 0.5 * scores if half else scores

@@ -1,0 +1,209 @@
+"""Models on the same cases, prepared for comparisons: what each case adds to each measure of each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.seeds import as_generator
+from wellcal.comparison.differences import Difference, t_quantile
+from wellcal.comparison.pooling import pooled_kernel
+from wellcal.comparison.sizes import Size, difference_error, size_of, standard_error
+from wellcal.expectations.decompose import targets_are_indices
+from wellcal.hypotests import calibration_test
+from wellcal.hypotests.result import TestResult
+from wellcal.hypotests.setup import Setup, make_setup, numpy_batch
+from wellcal.kernels.base import Kernel
+from wellcal.measures.by_case import Contributions, contributions
+from wellcal.measures.scores.quadratic import brier_of_cases
+from wellcal.measures.scores.ranked import crps_of_cases
+from wellcal.predictions import Predictions
+from wellcal.predictions.base import check_inputs, check_truth_first
+from wellcal.predictions.cases import per_case, same_cases
+from wellcal.predictions.spaces import check_one_space
+from wellcal.problem.weights import check_weights, effective_size
+
+SKCE, SIZE, NLL = "SKCE", "centre and spread", "NLL"
+"""Measures that several families have; CRPS or Brier score come after them."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """One of the models.
+
+    Attributes
+    ----------
+    name
+        What it is called.
+    parts
+        What each case adds to its SKCE under the common kernel.
+    size
+        How large its error in centre and spread is, where that means anything.
+    scores
+        Proper scores of each case.
+    test
+        What `calibration_test` finds.
+    """
+
+    name: str
+    parts: Contributions
+    size: Size | None
+    scores: dict[str, NDArray]
+    test: TestResult
+
+
+@dataclass(frozen=True)
+class Models:
+    """All of them, with what they have in common."""
+
+    models: tuple[Model, ...]
+    kernel: Kernel
+    weights: NDArray
+    degrees: float
+    level: float
+
+    @property
+    def n_samples(self) -> int:
+        """Number of cases."""
+        return len(self.weights)
+
+    @property
+    def measures(self) -> list[str]:
+        """Measures that all models have."""
+        with_size = [SIZE] if all(model.size is not None for model in self.models) else []
+        first = self.models[0].scores
+        scores = [name for name in first if all(name in model.scores for model in self.models)]
+        return [SKCE, *with_size, *scores]
+
+    def difference(self, measure: str, i: int, j: int, critical: float | None = None) -> Difference:
+        """How far two models are apart in a measure."""
+        a, b = self.models[i], self.models[j]
+        w = self.weights / self.weights.sum()
+        if measure == SKCE:
+            found = a.parts.minus(b.parts, "", {})
+            first, second, error = float(a.parts.estimate), float(b.parts.estimate), found.standard_error
+        elif measure == SIZE:
+            assert a.size is not None
+            assert b.size is not None
+            first, second, error = a.size.length, b.size.length, difference_error(a.size, b.size, w)
+        else:
+            gaps = a.scores[measure] - b.scores[measure]
+            first, second = (float(w @ model.scores[measure]) for model in (a, b))
+            error = standard_error(gaps - float(w @ gaps), w)
+        chosen = t_quantile(self.degrees, self.level) if critical is None else critical
+        return Difference(measure, first, second, float(error), self.degrees, chosen, self.level)
+
+    def terms(self, measure: str, i: int, j: int) -> NDArray:
+        """What each case adds to the deviation of a difference from the true one, ``(n,)``, weighted."""
+        a, b = self.models[i], self.models[j]
+        w = self.weights / self.weights.sum()
+        if measure == SIZE:
+            assert a.size is not None
+            assert b.size is not None
+            return w * (a.size.terms - b.size.terms)
+        gaps = a.parts.scores - b.parts.scores if measure == SKCE else a.scores[measure] - b.scores[measure]
+        return w * (gaps - float(w @ gaps))
+
+
+def prepare_models(
+    y: object,
+    given: dict[str, object],
+    kernel: Kernel | None,
+    level: float,
+    weights: object,
+    rng: int | np.random.Generator | None,
+    options: dict[str, Any],
+) -> Models:
+    """Check all models, and compute what comparisons need of each."""
+    names = tuple(given)
+    seeds = _seeds(rng, len(names))
+    check_truth_first(y, ", ".join(names))
+    batches = same_cases(y, given)
+    chosen = per_case(weights, "weights", y, batches[0])
+    common = kernel
+    if common is None:
+        checked = _checked(y, batches, names)
+        common = pooled_kernel(*checked, names=names, expectations=options["expectations"])
+    setups = [_setup(name, y, p, common, options) for name, p in zip(names, batches, strict=True)]
+    check_one_space([setup.predictions for setup in setups], names)
+    n = setups[0].n_samples
+    if n < 3:
+        raise ValueError(f"a comparison needs at least 3 cases, found {n}; collect more")
+    w = None if chosen is None else check_weights(chosen, n, np.ones(n), at_least=3)
+    of_cases = np.ones(n) if w is None else np.asarray(w)
+    models: list[Model] = []
+    # In their own order: with one seed each test is the one that it would be alone.
+    for name, setup, pred, seed in zip(names, setups, given.values(), seeds, strict=True):
+        targets, batch = setup.targets, setup.predictions
+        test = calibration_test(y, pred, kernel=kernel, rng=seed, progress=False, **options)
+        parts = contributions(setup.problem, setups[0].engine, w)
+        size = size_of(targets, batch, of_cases / of_cases.sum())
+        models.append(Model(name, parts, size, scores_of_cases(targets, batch), test))
+    degrees = max(1.0, (n if w is None else effective_size(w)) - 1.0)
+    return Models(tuple(models), common, of_cases, degrees, level)
+
+
+def scores_of_cases(targets: NDArray, predictions: Any) -> dict[str, NDArray]:
+    """Proper scores ``(n,)`` that predictions have, where all of them are finite.
+
+    Examples
+    --------
+    >>> from wellcal.predictions import Bernoulli
+    >>> scores_of_cases(np.array([0, 1]), Bernoulli(np.array([0.5, 0.5])))["Brier score"]
+    array([0.25, 0.25])
+    """
+    found: dict[str, Any] = {}
+    with np.errstate(all="ignore"):
+        if targets_are_indices(predictions):
+            p = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
+            found[NLL] = -np.log(p[np.arange(len(p)), targets])
+            found["Brier score"] = brier_of_cases(targets, predictions)
+        else:
+            if predictions.supports("log_prob"):
+                found[NLL] = -np.asarray(to_numpy(predictions.log_prob(targets)))
+            with suppress(TypeError, ValueError):  # vectors, objects, families that do not have it
+                found["CRPS"] = crps_of_cases(targets, predictions)[0]
+    scores = {name: np.asarray(to_numpy(values), dtype=np.float64) for name, values in found.items()}
+    return {name: values for name, values in scores.items() if np.isfinite(values).all()}
+
+
+def gate(tests: Sequence[TestResult]) -> float:
+    """p-value of all models being calibrated: the smallest, times their number."""
+    return min(1.0, len(tests) * min(test.pvalue for test in tests))
+
+
+def _seeds(rng: int | np.random.Generator | None, count: int) -> Sequence[int | np.random.Generator]:
+    """What the tests get as `rng`: a seed itself, so that each is the test that it makes elsewhere.
+
+    They may share it. The smallest p-value times their number is valid however they depend on each other.
+    """
+    generator = as_generator(rng)
+    if rng is None or isinstance(rng, np.random.Generator):
+        return generator.spawn(count)
+    return [rng] * count
+
+
+def _setup(name: str, y: object, pred: object, kernel: Kernel, options: dict[str, Any]) -> Setup:
+    try:
+        return make_setup(y, pred, kernel, **options)
+    except (TypeError, ValueError) as error:
+        error.add_note(f"This was found in {name}; the kernel must serve all models.")
+        raise
+
+
+def _checked(y: object, batches: Sequence[Predictions], names: Sequence[str]) -> list[Predictions]:
+    """All batches in NumPy, for these targets."""
+    found: list[Predictions] = []
+    for name, pred in zip(names, batches, strict=True):
+        try:
+            _, batch = check_inputs(y, pred, ", ".join(names))
+        except (TypeError, ValueError) as error:
+            error.add_note(f"This was found for the predictions of {name}.")
+            raise
+        found.append(numpy_batch(batch))
+    return found

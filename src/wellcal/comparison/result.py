@@ -1,0 +1,202 @@
+"""What a comparison of two models found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from wellcal._arrays.checks import probability
+from wellcal._arrays.schema import Check, described, flag, listed, number, whole
+from wellcal.comparison.differences import Difference, t_quantile
+from wellcal.comparison.models import SIZE, SKCE
+from wellcal.hypotests.result import TestResult
+from wellcal.kernels.base import Kernel
+from wellcal.measures.estimate import Estimate, Interval, estimate_text
+from wellcal.measures.presentation import KERNEL, Presentable, Row, plain, pvalue_phrase, within
+
+SHARES = {SKCE: 0.2, SIZE: 0.8}
+"""Of the error rate, for the two measures of calibration that may show a difference.
+
+The length of the error in centre and spread shows ordinary differences at half the number of cases; the SKCE
+sees whatever there is."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Presentable):
+    """What a comparison of two models on the same cases found.
+
+    Attributes
+    ----------
+    estimate
+        SKCE_A - SKCE_B with its standard error: negative where A is better calibrated.
+    a, b
+        SKCE of each model under the common kernel.
+    pvalue
+        Two-sided p-value of equal calibration errors, valid also where both are zero: the larger of that of
+        the differences in SKCE and in `centre and spread`, with shares 1/5 and 4/5 of the error rate, and
+        twice the smaller p-value of `tests`.
+    difference_pvalue
+        p-value of the standardised difference in SKCE alone, which takes for granted that at least one model
+        is miscalibrated.
+    statistic
+        The difference in SKCE in units of its standard error.
+    differences
+        Paired differences in all measures that both models have: SKCE; the length of the error in centre and
+        spread, in standard deviations; NLL; CRPS or Brier score. The first two are errors of calibration, the
+        others are proper scores, in which a model can also be better because it says more.
+    degrees_of_freedom
+        Of the t distribution that it is compared with: cases less one, or what weighted cases are worth.
+    tests
+        What :func:`wellcal.calibration_test` found of A and of B.
+    degenerate
+        Whether neither test rejects at an error rate of ``1 - level``. The difference is then no more than
+        noise around zero, and neither its standard error nor its interval means anything.
+    level
+        Nominal coverage of the interval. Tests reject at an error rate of ``1 - level``.
+    n_samples, kernel, provenance
+        Number of cases, the common kernel, and how all was computed.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> mu = rng.normal(size=100)
+    >>> y = rng.normal(mu, 1.0)
+    >>> found = wc.compare(y, wc.Normal(mu, np.ones(100)), wc.Normal(mu + 1.0, np.ones(100)), rng=0)
+    >>> found.verdict, found.degenerate
+    ('A is better calibrated', False)
+    >>> found.confidence_interval().high < 0.0
+    True
+    """
+
+    estimate: Estimate
+    a: Estimate
+    b: Estimate
+    statistic: float
+    pvalue: float
+    difference_pvalue: float
+    degrees_of_freedom: float
+    tests: tuple[TestResult, TestResult]
+    degenerate: bool
+    level: float
+    n_samples: int
+    kernel: Kernel | None = None
+    provenance: dict[str, Any] = field(default_factory=lambda: {})
+    differences: tuple[Difference, ...] = ()
+
+    added: ClassVar[Mapping[str, Any]] = {"differences": ()}
+    not_read: ClassVar[tuple[str, ...]] = ("verdict", "interval")
+    called: ClassVar[Mapping[str, str]] = {"difference": "estimate"}
+
+    def confidence_interval(self, level: float | None = None) -> Interval:
+        """t interval of SKCE_A - SKCE_B; it does not hold where the comparison is `degenerate`."""
+        level = self.level if level is None else probability(level, "level")
+        value, error = float(self.estimate), float(self.estimate.standard_error)
+        half = t_quantile(self.degrees_of_freedom, level) * error
+        return Interval(value - half, value + half, level)
+
+    @property
+    def verdict(self) -> str:
+        """The finding in words."""
+        if self.degenerate:
+            return "neither model is shown to be miscalibrated, nor any difference between them"
+        if self.pvalue > 1.0 - self.level:
+            return "no difference in calibration is shown"
+        shown = decided(self.differences, 1.0 - self.level)
+        if len({found.value < 0 for found in shown}) > 1:
+            return "which model is better calibrated depends on the measure"
+        sign = shown[0].value if shown else float(self.estimate)
+        return f"{'A' if sign < 0 else 'B'} is better calibrated"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, ready for JSON."""
+        interval = self.confidence_interval()
+        found = super().to_dict()
+        return {
+            "verdict": self.verdict,
+            "difference": found.pop("estimate"),
+            "interval": plain([interval.low, interval.high]),
+            **found,
+        }
+
+    def check_stored(self, name: str) -> None:
+        if self.estimate.standard_error is None:
+            raise ValueError(f"{name and name + '.'}difference.standard_error must be a number, found None")
+
+    @classmethod
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """What is stored of a comparison."""
+        estimate, rate = within(Estimate, kernel), number(least=0.0, most=1.0)
+        return {
+            "difference": estimate,
+            "a": estimate,
+            "b": estimate,
+            "statistic": number(infinite=True, nan=True),
+            "pvalue": rate,
+            "difference_pvalue": rate,
+            "degrees_of_freedom": number(least=0.0, infinite=True),
+            "tests": listed(within(TestResult, kernel), length=2),
+            "degenerate": flag,
+            "level": probability,
+            "n_samples": whole(least=1),
+            **KERNEL,
+            "provenance": described({}),
+            "differences": listed(within(Difference, kernel)),
+        }
+
+    def _headline(self) -> str:
+        return f"Comparison: {self.verdict}; {pvalue_phrase(self.pvalue)} ({self.n_samples:,} cases)"
+
+    def _points(self) -> list[str]:
+        return side_by_side(("A", "B"), self.tests)
+
+    def _rows(self) -> list[Row]:
+        rows: list[Row] = []
+        for name, estimate, test in zip("AB", (self.a, self.b), self.tests, strict=True):
+            tested = f"calibration test: {test.pvalue_statement} ({test.method})"
+            rows.append((f"SKCE of {name}", f"{estimate_text(estimate)}; {tested}"))
+        text = estimate_text(self.estimate)
+        if not self.degenerate:
+            found = self.confidence_interval()
+            text += f", {self.level:.0%} interval {found.low:.4g} to {found.high:.4g}"
+        rows.append(("A - B", text))
+        for found in self.differences:
+            if found.measure != SKCE:
+                name, text = found.row
+                rows.append((f"  in {name}", text))
+        if self.degenerate:
+            rows.append(
+                ("note", "its standard error does not hold: both models may be calibrated (see degenerate)")
+            )
+        if self.kernel is not None:
+            rows.append(("kernel", f"{self.kernel!r}"))
+        if "weights" in self.provenance:
+            rows.append(("weights", str(self.provenance["weights"])))
+        return rows
+
+
+def side_by_side(names: Sequence[str], tests: Sequence[TestResult]) -> list[str]:
+    """What tests found of models, in sentences, where they say so."""
+    found: list[str] = []
+    for name, test in zip(names, tests, strict=True):
+        findings: Sequence[object] = getattr(test, "findings", ())
+        found.extend(f"{name}: {finding}" for finding in findings)
+    return found
+
+
+def compared_pvalue(differences: Sequence[Difference]) -> float:
+    """p-value of no difference in calibration, from those of the measures of it, each with its share."""
+    known = {found.measure: found.pvalue for found in differences if found.measure in SHARES}
+    if set(known) == {SKCE}:
+        return known[SKCE]
+    return min(1.0, min(pvalue / SHARES[name] for name, pvalue in known.items()))
+
+
+def decided(differences: Sequence[Difference], alpha: float) -> list[Difference]:
+    """Differences in calibration that are shown by themselves, at their shares of an error rate."""
+    known = [found for found in differences if found.measure in SHARES]
+    if len(known) == 1:
+        return [found for found in known if found.pvalue <= alpha]
+    return [found for found in known if found.pvalue <= SHARES[found.measure] * alpha]

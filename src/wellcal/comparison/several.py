@@ -1,0 +1,244 @@
+"""More than two models on the same cases: a table, with intervals that hold together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+
+from wellcal._arrays.checks import probability
+from wellcal._arrays.schema import Check, described, listed, number, text, whole
+from wellcal.comparison.differences import Difference, simultaneous_critical
+from wellcal.comparison.models import Models, gate
+from wellcal.comparison.result import SHARES, compared_pvalue, side_by_side
+from wellcal.hypotests.result import TestResult
+from wellcal.kernels.base import Kernel
+from wellcal.measures.estimate import Estimate, estimate_text
+from wellcal.measures.presentation import KERNEL, Presentable, Row, pvalue_text, within
+
+_MOST_TIES = 6  # pairs without a difference that a sentence lists
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pair(Presentable):
+    """Two of several models.
+
+    Attributes
+    ----------
+    first, second
+        Their names.
+    pvalue
+        Of equal calibration errors, adjusted for all pairs (Holm).
+    differences
+        In all measures, with intervals that hold for all pairs together.
+    """
+
+    first: str
+    second: str
+    pvalue: float
+    differences: tuple[Difference, ...]
+
+    @classmethod
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """What is stored of a pair."""
+        return {
+            "first": text,
+            "second": text,
+            "pvalue": number(least=0.0, most=1.0),
+            "differences": listed(within(Difference, kernel)),
+        }
+
+    @property
+    def better(self) -> str:
+        """The one whose calibration error is smaller, in the measure that shows it most clearly."""
+        known = [found for found in self.differences if found.measure in SHARES]
+        clearest = min(known, key=lambda found: found.pvalue / SHARES[found.measure])
+        return self.first if clearest.value < 0 else self.second
+
+    @property
+    def worse(self) -> str:
+        """The other one."""
+        return self.second if self.better == self.first else self.first
+
+    def _headline(self) -> str:
+        parts = [f"{found.measure} {found.phrase}" for found in self.differences]
+        return f"{self.first} - {self.second}: {'; '.join(parts)}; p = {pvalue_text(self.pvalue)}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparisons(Presentable):
+    """What a comparison of several models on the same cases found.
+
+    Attributes
+    ----------
+    names
+        Models in the order in which they were given.
+    estimates
+        SKCE of each under the common kernel.
+    tests
+        What :func:`wellcal.calibration_test` found of each.
+    pairs
+        All pairs of models. Intervals of one measure hold for all pairs together with probability `level`,
+        where not both models of a pair are calibrated; p-values are adjusted for all pairs.
+    level
+        Nominal coverage. A difference is said to be shown at an error rate of ``1 - level`` over all pairs.
+    n_samples, kernel, provenance
+        Number of cases, the common kernel, and how all was computed.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> mu, one = rng.normal(size=200), np.ones(200)
+    >>> y = rng.normal(mu, 1.0)
+    >>> honest, shifted, blunt = wc.Normal(mu, one), wc.Normal(mu + 1.0, one), wc.Normal(mu, 9.0 * one)
+    >>> found = wc.compare(y, {"honest": honest, "shifted": shifted, "blunt": blunt}, rng=0)
+    >>> found.verdict
+    'honest is better calibrated than shifted and blunt; shifted is better calibrated than blunt'
+    >>> found.ranking
+    ('honest', 'shifted', 'blunt')
+    """
+
+    names: tuple[str, ...]
+    estimates: tuple[Estimate, ...]
+    tests: tuple[TestResult, ...]
+    pairs: tuple[Pair, ...]
+    level: float
+    n_samples: int
+    kernel: Kernel | None = None
+    provenance: dict[str, Any] = field(default_factory=lambda: {})
+
+    not_read: ClassVar[tuple[str, ...]] = ("verdict", "ranking")
+
+    @property
+    def shown(self) -> tuple[Pair, ...]:
+        """Pairs that differ."""
+        return tuple(pair for pair in self.pairs if pair.pvalue <= 1.0 - self.level)
+
+    @property
+    def ranking(self) -> tuple[str, ...]:
+        """Models, best first: by how many others are shown to be worse, and better; then by SKCE."""
+        wins = dict.fromkeys(self.names, 0)
+        for pair in self.shown:
+            wins[pair.better] += 1
+            wins[pair.worse] -= 1
+        values = {name: float(estimate) for name, estimate in zip(self.names, self.estimates, strict=True)}
+        return tuple(sorted(self.names, key=lambda name: (-wins[name], values[name])))
+
+    @property
+    def verdict(self) -> str:
+        """The finding in words."""
+        if not self.shown:
+            return f"no difference in calibration is shown between {_listed(self.names)}"
+        parts: list[str] = []
+        for name in self.ranking:
+            worse = [pair.worse for pair in self.shown if pair.better == name]
+            if worse:
+                parts.append(f"{name} is better calibrated than {_listed(worse)}")
+        ties = [pair for pair in self.pairs if pair not in self.shown]
+        if 0 < len(ties) <= _MOST_TIES:
+            said = _listed([f"{pair.first} and {pair.second}" for pair in ties], ", or ")
+            parts.append(f"no difference is shown between {said}")
+        return "; ".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, ready for JSON."""
+        return {"verdict": self.verdict, "ranking": list(self.ranking), **super().to_dict()}
+
+    @classmethod
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """What is stored of a comparison."""
+        return {
+            "names": listed(text),
+            "estimates": listed(within(Estimate, kernel)),
+            "tests": listed(within(TestResult, kernel)),
+            "pairs": listed(within(Pair, kernel)),
+            "level": probability,
+            "n_samples": whole(least=1),
+            **KERNEL,
+            "provenance": described({}),
+        }
+
+    def check_stored(self, name: str) -> None:
+        count = len(self.names)
+        self._check_lengths(name, "names", count, "estimates", "tests")
+        found = [(pair.first, pair.second) for pair in self.pairs]
+        if found != list(combinations(self.names, 2)):
+            raise ValueError(f"{name and name + '.'}pairs must be all pairs of names, in their order")
+
+    def _headline(self) -> str:
+        return f"Comparison of {len(self.names)} models: {self.verdict} ({self.n_samples:,} cases)"
+
+    def _points(self) -> list[str]:
+        return side_by_side(self.names, self.tests)
+
+    def _rows(self) -> list[Row]:
+        rows: list[Row] = []
+        for name in self.ranking:
+            index = self.names.index(name)
+            test, estimate = self.tests[index], self.estimates[index]
+            tested = f"calibration test: {test.pvalue_statement}"
+            rows.append((name, f"SKCE {estimate_text(estimate)}; {tested}"))
+        for pair in self.pairs:
+            parts = [f"{found.measure} {found.phrase}" for found in pair.differences]
+            text_of = f"{'; '.join(parts)}; p = {pvalue_text(pair.pvalue)}"
+            rows.append((f"{pair.first} - {pair.second}", text_of))
+        rows.append(("intervals", f"{self.level:.0%}, for all pairs together; p-values for all pairs (Holm)"))
+        if self.kernel is not None:
+            rows.append(("kernel", f"{self.kernel!r}"))
+        return rows
+
+
+def compare_several(models: Models) -> Comparisons:
+    """All pairs of models, with intervals that hold together."""
+    pairs = list(combinations(range(len(models.models)), 2))
+    critical = {
+        measure: simultaneous_critical(
+            np.stack([models.terms(measure, i, j) for i, j in pairs], axis=1), models.degrees, models.level
+        )
+        for measure in models.measures
+    }
+    found: list[tuple[Difference, ...]] = []
+    pvalues: list[float] = []
+    for i, j in pairs:
+        differences = tuple(models.difference(name, i, j, critical[name]) for name in models.measures)
+        found.append(differences)
+        tests = models.models[i].test, models.models[j].test
+        pvalues.append(max(compared_pvalue(differences), gate(tests)))
+    names = tuple(model.name for model in models.models)
+    return Comparisons(
+        names=names,
+        estimates=tuple(model.parts.estimate for model in models.models),
+        tests=tuple(model.test for model in models.models),
+        pairs=tuple(
+            Pair(names[i], names[j], pvalue, differences)
+            for (i, j), pvalue, differences in zip(pairs, holm(pvalues), found, strict=True)
+        ),
+        level=models.level,
+        n_samples=models.n_samples,
+        kernel=models.kernel,
+        provenance={"adjusted": "Holm", "intervals": "largest of all pairs, for each measure"},
+    )
+
+
+def holm(pvalues: Sequence[float]) -> list[float]:
+    """p-values adjusted for their number, whatever their dependence.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(pvalues, kind="stable")
+    steps = np.asarray(pvalues)[order] * np.arange(len(pvalues), 0, -1)
+    adjusted = np.minimum(np.maximum.accumulate(steps), 1.0)
+    out = np.empty(len(pvalues))
+    out[order] = adjusted
+    return [float(p) for p in out]
+
+
+def _listed(names: Sequence[str], last: str = " and ") -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + last + names[-1]

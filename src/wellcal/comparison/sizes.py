@@ -1,0 +1,162 @@
+"""How large the error of a model is in centre and spread: a length that two models can be compared by.
+
+The SKCE is a square. Its standard error grows with it, so that the difference between a large error and none
+is seen late. The length of an error does not have that defect. For targets with normal scores z (see
+:mod:`~wellcal.hypotests.parts.standing`) it is that of ``(mean z, sqrt(2) log sd z)``; for classes that of
+the mean residual in units of its standard deviation (two classes) and of the logarithm of the temperature
+that would mend the predictions, in the same unit: the square of the length is close to twice the
+Kullback-Leibler divergence that mending the error would save.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.expectations.decompose import targets_are_indices
+from wellcal.hypotests.parts.families import parts_of
+from wellcal.hypotests.parts.scalars import ScalarParts
+from wellcal.hypotests.parts.vectors import VectorParts
+from wellcal.predictions import Predictions, Samples
+
+CLEAR = 3.0
+"""Standard errors from which on the sign of an error is beyond doubt."""
+
+_LEAST = 1e-12
+_STEPS = 30  # of Newton's method
+_MOST = 4.0  # logarithm of a temperature at most
+
+
+@dataclass(frozen=True)
+class Size:
+    """Length of an error.
+
+    Attributes
+    ----------
+    length
+        The length.
+    terms
+        What each case adds to its deviation from the true one, ``(n,)``, to first order: their weighted mean
+        is zero.
+    """
+
+    length: float
+    terms: NDArray
+
+
+def size_of(targets: NDArray, predictions: Predictions, weights: NDArray) -> Size | None:
+    """The length of the error in centre and spread; None for targets that have neither.
+
+    Parameters
+    ----------
+    targets
+        In internal form.
+    predictions
+        In NumPy.
+    weights
+        Of the cases, with sum 1.
+
+    Examples
+    --------
+    >>> from wellcal.predictions import Normal
+    >>> z = np.array([-1.0, 1.0])
+    >>> size_of(z + 0.5, Normal(np.zeros(2), np.ones(2)), np.full(2, 0.5)).length
+    0.5
+    """
+    if isinstance(predictions, Samples) and predictions.holds_objects:
+        return None
+    if targets_are_indices(predictions):
+        return _length(*_of_classes(targets, predictions, weights))
+    parts = parts_of(predictions)
+    with np.errstate(all="ignore"):
+        if isinstance(parts, ScalarParts):
+            z = np.asarray(parts.standing(targets[None]))[0][:, None]
+        elif isinstance(parts, VectorParts):
+            z = np.asarray(parts.standardise(targets[None]))[0]
+        else:
+            return None
+    if isinstance(predictions, Samples) and z.shape[1] == 1:
+        # A target outside of all atoms is not infinitely far off: it is the first or last of one more.
+        atoms = int(predictions.values.shape[1])
+        z = special.ndtri((atoms * special.ndtr(z) + 0.5) / (atoms + 1.0))
+    return _length(*_of_scores(z, weights)) if np.isfinite(z).all() else None
+
+
+def difference_error(a: Size, b: Size, weights: NDArray) -> float:
+    """Standard error of the difference of two lengths from the same cases.
+
+    Errors that both share cancel, if both point where they seem to. Where one of them may be zero, and point
+    anywhere, the larger standard error of the two ways is taken.
+    """
+    if all(size.length > CLEAR * standard_error(size.terms, weights) for size in (a, b)):
+        return standard_error(a.terms - b.terms, weights)
+    return max(standard_error(a.terms + sign * b.terms, weights) for sign in (-1.0, 1.0))
+
+
+def standard_error(terms: NDArray, weights: NDArray) -> float:
+    """Of a weighted mean, from the deviations of its terms; weights have sum 1."""
+    n = np.count_nonzero(weights)
+    return float(np.sqrt(np.sum((weights * terms) ** 2) * n / max(n - 1.0, 1.0)))
+
+
+def _length(errors: NDArray, terms: NDArray) -> Size:
+    length = float(np.sqrt(np.sum(errors**2)))
+    return Size(length, terms @ (errors / length if length > 0.0 else errors))
+
+
+def _of_scores(z: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
+    """Errors ``(d + 1,)`` and terms ``(n, d + 1)`` of normal scores ``(n, d)``."""
+    d = z.shape[1]
+    mean = weights @ z
+    squares = np.mean((z - mean) ** 2, axis=1)
+    variance = max(float(weights @ squares), _LEAST)
+    unit = np.sqrt(2.0 * d)
+    errors = np.append(mean, unit * 0.5 * np.log(variance))
+    return errors, np.column_stack([z - mean, unit * 0.5 * (squares / variance - 1.0)])
+
+
+def _of_classes(targets: NDArray, predictions: Any, weights: NDArray) -> tuple[NDArray, NDArray]:
+    """The same for classes: residual, where there are two, and logarithm of the temperature."""
+    p = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
+    logs = np.log(np.maximum(p, _LEAST))
+    at_target = logs[np.arange(len(p)), targets]
+    bends = _variance(p, logs)
+    bend = max(float(weights @ bends), _LEAST)
+    sharpness = _sharpness(logs, at_target, weights)
+    tempered = special.softmax(sharpness * logs, axis=1)
+    slope = at_target - np.sum(tempered * logs, axis=1)
+    curvature = max(float(weights @ _variance(tempered, logs)) * sharpness, _LEAST)
+    unit, log_sharpness = np.sqrt(bend), np.log(sharpness)
+    errors = [unit * log_sharpness]
+    terms = [unit * slope / curvature + 0.5 * log_sharpness * (bends - bend) / unit]  # the unit varies, too
+    if p.shape[1] == 2:
+        residual = (targets == 1) - p[:, 1]
+        variances = p[:, 1] * p[:, 0]
+        scale = np.sqrt(max(float(weights @ variances), _LEAST))
+        mean = float(weights @ residual)
+        errors.append(mean / scale)
+        terms.append((residual - mean) / scale - 0.5 * mean / scale**3 * (variances - scale**2))
+    return np.array(errors), np.column_stack(terms)
+
+
+def _variance(p: NDArray, values: NDArray) -> NDArray:
+    mean = np.sum(p * values, axis=1)
+    return np.sum(p * values**2, axis=1) - mean**2
+
+
+def _sharpness(logs: NDArray, at_target: NDArray, weights: NDArray) -> float:
+    """The power of the probabilities that makes targets most likely: one over the temperature.
+
+    The log-likelihood is concave in it, and bisection on the sign of its slope cannot fail.
+    """
+    low, high = -_MOST, _MOST
+    for _ in range(_STEPS):
+        middle = 0.5 * (low + high)
+        tempered = special.softmax(np.exp(middle) * logs, axis=1)
+        rising = float(weights @ (at_target - np.sum(tempered * logs, axis=1))) > 0.0
+        low, high = (middle, high) if rising else (low, middle)
+    return float(np.exp(0.5 * (low + high)))
