@@ -250,14 +250,17 @@ class ScanTest:
         self.z = np.concatenate(observed)
         own = np.concatenate([np.zeros(0, np.intp), *(block.rivals for block in candidates.blocks)])
         self.excess = np.abs(self.z) - usual[np.searchsorted(rivals, own)]
-        self.pvalues = _adjusted(self.excess, np.max(largest.T - usual, axis=1, initial=-np.inf))
+        most_of_set = np.max(largest.T - usual, axis=1, initial=-np.inf)
+        self.pvalues = _adjusted(self.excess, most_of_set)
+        self._chance = float(np.median(most_of_set))  # what the largest excess is by chance
 
     def striking(self, count: int, alike: float = 0.5) -> list[int]:
         """Up to `count` candidates, the one with the largest excess first, then what it leaves unexplained.
 
         Two candidates say the same where their sums correlate over drawn sets of targets: groups that
         overlap, directions that imply each other. Such are left out, and of others counts what is left after
-        a regression on those that were chosen before: a part of a group that errs is not told once more.
+        a regression on those that were chosen before: a part of a group that errs is not told once more. It
+        ends where no more is left than chance would give.
 
         Of candidates that say the same in one direction, and are as significant, the one is taken whose
         squared deviation is largest after a price for each number in its description: where all cases err,
@@ -275,7 +278,10 @@ class ScanTest:
         chosen: list[int] = []
         while len(chosen) < count and left.any():
             rest = np.sign(self.z) * (self.z - explained) / np.sqrt(np.maximum(1.0 - known, 1.0 - alike))
-            k = _first_largest(np.minimum(rest, np.abs(self.z)) - usual, left)
+            beyond = np.minimum(rest, np.abs(self.z)) - usual
+            k = _first_largest(beyond, left)
+            if chosen and beyond[k] < self._chance:
+                break
             column = candidates.column(k, self._cells)
             together = self._together(column)
             same = left & (np.abs(together) >= alike) & (self.pvalues <= self.pvalues[k])

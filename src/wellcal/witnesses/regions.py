@@ -23,8 +23,8 @@ from wellcal.witnesses.wording import round_between
 LINE = 32
 """Cells of one summary at most, with 527 intervals between them: one for 8 cases, and no fewer than 8."""
 
-PLANE = 16
-"""Cells of each of two summaries at most, with 18,225 boxes: one for 4 cases, and no fewer than 4 by 4."""
+PLANE = 20
+"""Cells of each of two summaries at most, with 43,681 boxes: two for 5 cases, and no fewer than 4 by 4."""
 
 MOST_PLANES = 3
 """Pairs of summaries that boxes are made of."""
@@ -296,7 +296,7 @@ def _one_hot(cell: NDArray, size: int, weights: NDArray) -> Any:
 def grids_of(summaries: Sequence[Summary]) -> list[Grid]:
     """Lines of all summaries, and planes of some pairs: the first with the others, the last first."""
     n = len(summaries[0].values) if summaries else 0
-    fine, rough = min(LINE, max(8, n // 8)), min(PLANE, max(4, round(0.5 * n**0.5)))
+    fine, rough = min(LINE, max(8, n // 8)), min(PLANE, max(4, round((n / 2.5) ** 0.5)))
     lines = [axis for summary in summaries if (axis := axis_of(summary, fine)) is not None]
     coarse = [axis for summary in summaries if (axis := axis_of(summary, rough)) is not None]
     partners = [*coarse[-1:], *coarse[1:-1]] if len(coarse) > 1 else []
