@@ -157,15 +157,16 @@ class Candidates:
         known; others are mean squares of each case over all sets of targets, the observed one among them, so
         that all are treated alike.
         """
-        found: list[NDArray] = []
-        for block in self.blocks:
-            expected = block.direction.expected
-            variance = expected * (1.0 - expected)
-            if not block.direction.happens:
-                variance = self._squares[id(block.direction)] / max(self._sets, 1)
-            cells = np.asarray((self.weights**2 * variance) @ block.alike)
-            found.append(block.grid.scale(cells)[block.kept])
-        return found
+        return [self.variances(block)[block.kept] ** 0.5 for block in self.blocks]
+
+    def variances(self, block: _Block, among: NDArray | None = None) -> NDArray:
+        """Variances of sums over all groups of a block, or over their cases `among` some, ``(n,)``."""
+        expected = block.direction.expected
+        variance = expected * (1.0 - expected)
+        if not block.direction.happens:
+            variance = self._squares[id(block.direction)] / max(self._sets, 1)
+        each = self.weights**2 * (variance if among is None else variance * among)
+        return block.grid.variances(np.asarray(each @ block.alike))
 
 
 def _placed(grid: Grid, weights: NDArray, counted: NDArray) -> tuple[Grid, Any, Any, NDArray]:
@@ -283,15 +284,16 @@ class ScanTest:
             if chosen and beyond[k] < self._chance:
                 break
             column = candidates.column(k, self._cells)
-            together = self._together(column)
+            together = self._alike(k, column)
             same = left & (np.abs(together) >= alike) & (self.pvalues <= self.pvalues[k])
             same &= np.sign(self.z) == np.sign(self.z[k])
             same &= candidates.directions == candidates.directions[k]
+            same &= beyond >= min(float(beyond[k]), self._chance)
             same[k] = True
             simplest = _first_largest(worth, same)
             if simplest != k:
                 k, column = simplest, candidates.column(simplest, self._cells)
-                together = self._together(column)
+                together = self._alike(k, column)
             chosen.append(k)
             # Sums of zeros and ones correlate by simple fractions: rounding must not decide.
             left &= np.abs(together) < alike - 1e-9
@@ -305,6 +307,21 @@ class ScanTest:
                 explained += together * column[0] * np.sqrt(len(column) - 1.0)
                 known += together**2
         return chosen
+
+    def _alike(self, k: int, column: NDArray) -> NDArray:
+        """Correlations of all candidates with one, whose sums are a column.
+
+        In one direction they are known: by how much groups overlap. Else they are those over drawn sets.
+        """
+        candidates, found = self._candidates, self._together(column)
+        mask, start = candidates[k].cases.mask, 0
+        own = float(np.concatenate([np.zeros(0), *self._scales])[k])
+        for block, scale in zip(candidates.blocks, self._scales, strict=True):
+            if candidates.directions[k] == candidates.directions[start]:
+                both = candidates.variances(block, mask)[block.kept]
+                found[start : start + len(scale)] = _ratio(both, scale) / own
+            start += len(scale)
+        return found
 
     def _together(self, column: NDArray) -> NDArray:
         """Correlations of all candidates with sums ``(R + 1,)`` over the drawn sets."""

@@ -139,10 +139,10 @@ class Grid(ABC):
     def holds(self, g: int) -> NDArray:
         """Which cells a group is made of, ``(size,)``."""
 
-    def scale(self, variances: NDArray) -> NDArray:
-        """Standard deviations of sums over groups, from variances of those over cells, ``(size,)``."""
-        squares = self.totals(variances)
-        return np.sqrt(np.where(squares > _ROUNDING * np.max(squares, initial=0.0), squares, 0.0))
+    def variances(self, cells: NDArray) -> NDArray:
+        """Variances of sums over groups, from those of sums over cells, ``(size,)``; rounding is zero."""
+        found = self.totals(cells)
+        return np.where(found > _ROUNDING * np.max(found, initial=0.0), found, 0.0)
 
 
 class Listed(Grid):
