@@ -135,10 +135,6 @@ class Grid(ABC):
     def group(self, g: int) -> Cases:
         """A group."""
 
-    @abstractmethod
-    def holds(self, g: int) -> NDArray:
-        """Which cells a group is made of, ``(size,)``."""
-
     def variances(self, cells: NDArray) -> NDArray:
         """Variances of sums over groups, from those of sums over cells, ``(size,)``; rounding is zero."""
         found = self.totals(cells)
@@ -166,9 +162,6 @@ class Listed(Grid):
 
     def group(self, g: int) -> Cases:
         return self.groups[g]
-
-    def holds(self, g: int) -> NDArray:
-        return np.arange(self.size) == g
 
 
 class Line(Grid):
@@ -200,9 +193,6 @@ class Line(Grid):
         cell = self.axis.cell
         mask = (cell >= first) & (cell < last)
         return Cases(f"where {self.axis.words(first, last)}", mask, str(self.kinds[g]))
-
-    def holds(self, g: int) -> NDArray:
-        return _between(self.size, self._first[g], self._last[g])
 
 
 class Plane(Grid):
@@ -247,11 +237,6 @@ class Plane(Grid):
             mask &= (axis.cell >= first) & (axis.cell < last)
         return Cases(f"where {' and '.join(words)}", mask, "box")
 
-    def holds(self, g: int) -> NDArray:
-        a, b, c, d = self._ends[:, g]
-        across, along = self.axes
-        return np.logical_and.outer(_between(across.size, a, b), _between(along.size, c, d)).ravel()
-
 
 def _intervals(size: int) -> tuple[NDArray, NDArray]:
     """First cells, and cells after the last, of all intervals but that of all cells."""
@@ -276,11 +261,6 @@ def _parts(piece: NDArray) -> Iterator[slice[int, int]]:
     """Where the same number stands several times in a row."""
     edges = np.flatnonzero(np.diff(piece, prepend=-1, append=-1)).tolist()
     return (slice(a, b) for a, b in pairwise(edges))
-
-
-def _between(size: int, first: int, last: int) -> NDArray:
-    position = np.arange(size)
-    return (position >= first) & (position < last)
 
 
 def _one_hot(cell: NDArray, size: int, weights: NDArray) -> Any:
