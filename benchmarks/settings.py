@@ -37,6 +37,8 @@ class Settings:
         Number of cases, resamples, and rounds for counts beside normals.
     interval_cases, interval_sets, tolerance_sets
         Numbers of cases, and simulated data sets, for intervals of KCE and tests with a tolerance.
+    cluster_counts, cluster_sets
+        Numbers of clusters, and simulated data sets, for tests with clusters.
     monitor_steps
         Cases of a stream for the false alarms of the monitor.
     monitor_onsets, monitor_after
@@ -68,6 +70,8 @@ class Settings:
     interval_cases: tuple[int, ...] = (30, 100, 300, 1_000)
     interval_sets: int = 2_000
     tolerance_sets: int = 2_000
+    cluster_counts: tuple[int, ...] = (20, 50, 200)
+    cluster_sets: int = 2_000
     monitor_steps: int = 3_000
     monitor_onsets: tuple[int, ...] = (0, 500, 2_000)
     monitor_after: int = 1_000
@@ -98,6 +102,8 @@ QUICK = Settings(
     interval_cases=(30,),
     interval_sets=10,
     tolerance_sets=4,
+    cluster_counts=(20,),
+    cluster_sets=10,
     monitor_steps=200,
     monitor_onsets=(0, 50),
     monitor_after=150,

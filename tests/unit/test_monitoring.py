@@ -309,6 +309,25 @@ def test_change_says_since_when_how_much_and_where():
     assert Monitor.from_dict(json.loads(json.dumps(monitor.to_dict()))).status == again
 
 
+def test_sizes_of_changes_of_vectors_and_classes():
+    draw = np.random.default_rng(6)
+    loc = draw.normal(size=(90, 2))
+    monitor = small()
+    y = loc + draw.normal(size=(90, 2)) * [2.5, 1.0] + [0.0, 1.5]
+    monitor.update(y, wc.DiagonalNormal(loc, np.ones((90, 2))))
+    change = monitor.change(rng=0, n_resamples=19)
+    text = "; ".join(change.findings)
+    z = (y - loc)[change.onset - 1 :]
+    assert f"coordinate 0 spreads {z[:, 0].std():.2f} times as far as predicted" in text
+    assert f"coordinate 1 is {z[:, 1].mean():.2f} predicted standard deviations too high" in text
+    assert "(SKCE) since then is" in text
+    for probs, classes in ((np.full((90, 2), 0.5), ["no", "yes"]), (np.full((90, 3), 1 / 3), list("abc"))):
+        monitor = small()
+        monitor.update([classes[1]] * 90, wc.Categorical(probs, classes=classes))
+        found = monitor.change(rng=0, n_resamples=19).findings
+        assert f"class {classes[1]} is seen in 100% of the cases, predicted were" in found[0]
+
+
 def test_changes_that_are_older_than_memory_are_told_from_what_is_left():
     monitor = small(memory=30)
     monitor.update(Y + 1.0, PRED)

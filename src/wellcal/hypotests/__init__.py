@@ -6,6 +6,7 @@ its `method`. A test of your own derives from :class:`Method`.
 
 from wellcal._arrays.deprecation import renamed_names
 from wellcal.hypotests._calibration_test import calibration_test
+from wellcal.hypotests._plan import PowerPlan, plan
 from wellcal.hypotests.method import METHODS, Method, Outcome
 from wellcal.hypotests.methods import (
     Aggregated,
@@ -43,6 +44,7 @@ __all__ = [
     "Omnibus",
     "Outcome",
     "Pearson",
+    "PowerPlan",
     "Regularised",
     "Setup",
     "Spectrum",
@@ -51,6 +53,7 @@ __all__ = [
     "calibration_test",
     "equivalence_test",
     "monte_carlo_pvalue",
+    "plan",
     "target_sets",
 ]
 

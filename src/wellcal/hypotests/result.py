@@ -23,6 +23,7 @@ from wellcal._arrays.schema import (
     whole,
 )
 from wellcal.hypotests.e_values import e_value_text
+from wellcal.hypotests.sensitivity import SmallestError
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
 from wellcal.measures.estimate import Estimate, estimate_text
@@ -143,6 +144,15 @@ class TestResult(Presentable):
             return math.exp(self.log_e_value)
         return math.inf
 
+    @property
+    def smallest_error(self) -> SmallestError | None:
+        """The smallest simple error that the test would have found with power 0.8, where it found none.
+
+        An approximation, for the omnibus test of independent cases only; :func:`wellcal.plan` simulates.
+        """
+        found = self.provenance.get("smallest_error")
+        return None if found is None else SmallestError(**found)
+
     # -- for machines ------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,6 +167,7 @@ class TestResult(Presentable):
             "pvalues": _numbers_by_name,
             "pvalue_floors": _numbers_by_name,
             "n_resamples": whole(least=0),
+            "smallest_error": _SMALLEST_ERROR,
         }
         return {
             "method": text,
@@ -192,6 +203,8 @@ class TestResult(Presentable):
         ]
         if not math.isnan(self.log_e_value):
             rows.insert(1, ("e-value", f"{e_value_text(self.log_e_value)}  (about 1 or less if calibrated)"))
+        if self.smallest_error is not None:
+            rows.insert(1, ("sensitivity", str(self.smallest_error)))
         if self.kernel is not None:
             rows.append(("kernel", repr(self.kernel)))
         if self.guarantees is not None:
@@ -222,6 +235,17 @@ _PROVEN = Schema(
         "bounded": optional(flag),
         "universal": optional(flag),
         "reasons": listed(text),
+    },
+)
+
+
+_SMALLEST_ERROR = Schema(
+    {
+        "kind": text,
+        "share": number(least=0.0),
+        "n_samples": whole(least=1),
+        "power": number(least=0.0, most=1.0),
+        "alpha": number(least=0.0, most=1.0),
     },
 )
 
