@@ -119,13 +119,13 @@ def witness(
     drawn from the predictions: the largest standardised deviation over all groups and directions, each less
     what is usual among groups of its kind and size, is compared with its values in these sets, so that the
     probability of any false statement is at most `alpha`, exactly, at every number of cases. Of groups that
-    say the same, the one with the simplest description is told, and after it only what other cases add. The band for the witness is made in the
-    same way over the locations.
+    say the same, the one with the simplest description is told, and after it only what other cases add. The
+    band for the witness is made in the same way over the locations.
 
     Predictions that are draws (``Samples(kind="draws")``) exchange their target with a member of the
     pooled draws, and summaries and quantiles are those of the pooled set.
 
-    Cost: O(n^2) for the contributions, O(R n) for each location, group and direction.
+    Cost: O(n^2) for the contributions, O(R n) for each location and direction, O(R) for each group.
 
     References
     ----------
