@@ -12,13 +12,13 @@ from wellcal.hypotests.parts.part import Evaluated, Parts, length, like, standar
 from wellcal.hypotests.parts.polynomials import legendre
 
 WEIGHTS = {
-    "centre": 0.6,
-    "slope": 1.0,
-    "curve": 0.15,
-    "groups": 0.4,
-    "surprise": 0.3,
-    "SKCE": 0.3,
-    "locations": 0.5,
+    "centre": 0.4,
+    "slope": 0.8,
+    "curve": 0.1,
+    "groups": 0.7,
+    "surprise": 0.25,
+    "SKCE": 0.1,
+    "locations": 0.1,
 }
 """Weights of the parts, chosen on one half of a bank of alternatives: benchmarks/bank."""
 

@@ -11,7 +11,14 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.parts.part import Evaluated, Parts, length, standardised
 from wellcal.hypotests.resampling.smooth_tails import two_sided
 
-WEIGHTS = {"surprise": 0.8, "one class": 1.0, "classes": 0.2, "slopes": 0.3, "SKCE": 0.8, "locations": 0.05}
+WEIGHTS = {
+    "surprise": 0.45,
+    "one class": 1.0,
+    "classes": 0.12,
+    "slopes": 0.15,
+    "SKCE": 0.4,
+    "locations": 0.05,
+}
 """Weights of the parts, chosen on one half of a bank of alternatives: benchmarks/bank."""
 
 _MOST_CLASSES = 256  # whose covariance matrix is inverted

@@ -18,16 +18,17 @@ from wellcal.hypotests.parts.surprise import Surprise, total_surprise
 from wellcal.hypotests.resampling.smooth_tails import two_sided
 
 WEIGHTS = {
-    "centre": 1.0,
-    "surprise": 0.25,
-    "spread": 0.5,
-    "correlation": 0.85,
-    "shape": 0.06,
-    "trend of the centre": 0.15,
-    "trend of the spread": 0.08,
-    "trend of the correlation": 0.15,
-    "SKCE": 0.15,
-    "locations": 0.08,
+    "centre": 0.9,
+    "common shift": 0.4,
+    "surprise": 0.15,
+    "spread": 0.6,
+    "correlation": 0.9,
+    "shape": 0.05,
+    "trend of the centre": 0.12,
+    "trend of the spread": 0.06,
+    "trend of the correlation": 0.2,
+    "SKCE": 0.08,
+    "locations": 0.04,
 }
 """Weights of the parts, chosen on one half of a bank of alternatives: benchmarks/bank."""
 
@@ -95,6 +96,7 @@ class VectorParts(Parts):
         first, second, products = z[:, :d], z[:, d : 2 * d], z[:, 2 * d :]
         trend = self.columns.trend
         yield self.part("centre", length(standardised(means)))
+        yield self.part("common shift", length(standardised(means.sum(axis=1, keepdims=True))))
         yield self.part("surprise", two_sided(surprise[:, 0]))
         yield self.part("spread", length(second[:, :, 0]))
         yield self.part("shape", length(standardised(shapes)))
