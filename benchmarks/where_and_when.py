@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from scipy import special
@@ -18,6 +19,7 @@ from wellcal.comparison import compare
 from wellcal.comparison.models import prepare_models
 from wellcal.comparison.several import compare_several
 from wellcal.engines import Tiled
+from wellcal.hypotests.resampling import more_resamples
 from wellcal.witnesses import witness
 
 ONE_THREAD = Tiled(threads=1)
@@ -31,13 +33,12 @@ COMPARISONS = (
     "both calibrated",
     "equal errors",
     "small equal errors",
-    "wide and narrow",
+    "narrow in halves",
     "nearly the same",
     "one calibrated",
     "spreads times 0.6",
 )
-NULL = ("both calibrated", "equal errors", "small equal errors", "wide and narrow")
-"""Errors of centre and spread are equal: log spreads are off by the same to either side."""
+NULL = ("both calibrated", "equal errors", "small equal errors", "narrow in halves")
 
 
 def _models(kind: str, n: int, rng: np.random.Generator) -> Any:
@@ -46,9 +47,11 @@ def _models(kind: str, n: int, rng: np.random.Generator) -> Any:
     y = rng.normal(mu, 1.0)
     if kind == "both calibrated":  # one of them knows nothing about the case
         return y, (wc.Normal(mu, one), wc.Normal(0.0 * mu, np.sqrt(2.0) * one))
-    factors = {"wide and narrow": (1.5, 1.0 / 1.5), "spreads times 0.6": (1.0, 0.6)}
-    if kind in factors:
-        return y, tuple(wc.Normal(mu, factor * one) for factor in factors[kind])
+    if kind == "spreads times 0.6":
+        return y, (wc.Normal(mu, one), wc.Normal(mu, 0.6 * one))
+    if kind == "narrow in halves":  # each model errs where the other does not
+        half = rng.permutation(n) < n // 2
+        return y, tuple(wc.Normal(mu, np.where(here, 0.6, 1.0)) for here in (half, ~half))
     shifts = {
         "equal errors": (0.5, -0.5),
         "small equal errors": (0.2, -0.2),
@@ -59,7 +62,8 @@ def _models(kind: str, n: int, rng: np.random.Generator) -> Any:
 
 
 def _compared(y: Any, models: Any, *, rng: np.random.Generator) -> dict[str, float]:
-    found = compare(y, *models, rng=rng, n_resamples=RESAMPLES, engine=ONE_THREAD)
+    with patch.object(more_resamples, "MOST_DRAWS", 0):  # what is rejected at alpha needs no more of them
+        found = compare(y, *models, rng=rng, n_resamples=RESAMPLES, engine=ONE_THREAD)
     error = np.hypot(float(found.a.standard_error), float(found.b.standard_error))
     return {
         "compare": found.pvalue,
@@ -103,7 +107,7 @@ SEVERAL = 4
 
 
 def _several(n: int, rng: np.random.Generator) -> Any:
-    """Targets, and models of which none is calibrated: their errors, to the sides and in spread, are known."""
+    """Targets, and models of which none is calibrated, with errors that are known."""
     mu, one = rng.normal(size=n), np.ones(n)
     models = {f"model {k}": wc.Normal(mu + 0.4 + 0.2 * k, (1.0 + 0.1 * k) * one) for k in range(SEVERAL)}
     return rng.normal(mu, 1.0), models
@@ -121,7 +125,8 @@ def _true_nll(k: int) -> float:
 
 def _missed(y: Any, models: Any, *, rng: np.random.Generator) -> dict[str, float]:
     """0 where an interval of any pair misses the true difference, 1 where none does."""
-    found = prepare_models(y, models, None, 0.95, None, rng, dict(OPTIONS))
+    with patch.object(more_resamples, "MOST_DRAWS", 0):
+        found = prepare_models(y, models, None, 0.95, None, rng, dict(OPTIONS))
     table_of = compare_several(found)
     truth = {"centre and spread": _true_size, "NLL": _true_nll}
     out: dict[str, float] = {}
@@ -146,14 +151,11 @@ def several(settings: Settings) -> Section:
         found = rates(("several", n), _several, n, _missed, settings.data_sets)
         names = tuple(found)
         rows.append((str(n), *map(str, found.values())))
-        failures.extend(
-            f"{name}, n = {n}: {rate}"
-            for name, rate in found.items()
-            if not rate.between(0.0, 0.07, 0.01 / 4)
-        )
+        wrong = [name for name, rate in found.items() if not rate.between(0.0, 0.07, 0.01 / 4)]
+        failures.extend(f"{name}, n = {n}: {found[name]}" for name in wrong)
     body = (
-        f"Share of {settings.data_sets:,} data sets in which any of the 95% intervals of {SEVERAL} models, six "
-        "pairs, misses the true\ndifference; held to 0.07, since the limit is one of many cases.\n\n"
+        f"Share of {settings.data_sets:,} data sets in which any of the 95% intervals of {SEVERAL} models, "
+        "six pairs, misses the true\ndifference; held to 0.07, since the limit is one of many cases.\n\n"
         f"{table(('n', *names), rows)}\n\n{_verdict(failures)}\n\n{environment.describe(load)}"
     )
     return Section("several", "Intervals of several models together", body, tuple(failures))

@@ -140,7 +140,7 @@ def compare(
     level = probability(level, "level")
     options: dict[str, Any] = {"expectations": expectations, "engine": engine, "n_resamples": n_resamples}
     if pred_b is not None:
-        given = dict(zip(TWO, (pred_a, pred_b), strict=True))
+        given: dict[str, object] = {TWO[0]: pred_a, TWO[1]: pred_b}
         return _compare_two(prepare_models(y, given, kernel, level, weights, rng, options))
     named = _named(pred_a)
     return compare_several(prepare_models(y, named, kernel, level, weights, rng, options))

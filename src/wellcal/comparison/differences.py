@@ -11,6 +11,7 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.checks import probability
+from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.schema import Check, number, text
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Interval
@@ -134,7 +135,7 @@ def standardised(value: float, error: float) -> float:
     return 0.0 if value == 0.0 else math.copysign(math.inf, value)
 
 
-def simultaneous_critical(terms: np.ndarray, degrees: float, level: float) -> float:
+def simultaneous_critical(terms: NDArray, degrees: float, level: float) -> float:
     """Standard errors that intervals of several differences need to hold together, with probability `level`.
 
     Parameters
@@ -168,4 +169,4 @@ def simultaneous_critical(terms: np.ndarray, degrees: float, level: float) -> fl
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     drawn = np.random.default_rng(0).normal(size=(20_000, len(values))) @ root.T
     normal = float(np.quantile(np.max(np.abs(drawn), axis=1), level))
-    return min(bonferroni, float(special.stdtrit(degrees, special.ndtr(normal))))
+    return min(bonferroni, t_quantile(degrees, 2.0 * float(special.ndtr(normal)) - 1.0))

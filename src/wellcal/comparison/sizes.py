@@ -71,19 +71,25 @@ def size_of(targets: NDArray, predictions: Predictions, weights: NDArray) -> Siz
         return None
     if targets_are_indices(predictions):
         return _length(*_of_classes(targets, predictions, weights))
+    z = _scores(targets, predictions)
+    return None if z is None or not np.isfinite(z).all() else _length(*_of_scores(z, weights))
+
+
+def _scores(targets: NDArray, predictions: Predictions) -> NDArray | None:
+    """Normal scores, or standardised residuals of vectors, ``(n, d)``."""
     parts = parts_of(predictions)
     with np.errstate(all="ignore"):
-        if isinstance(parts, ScalarParts):
-            z = np.asarray(parts.standing(targets[None]))[0][:, None]
-        elif isinstance(parts, VectorParts):
-            z = np.asarray(parts.standardise(targets[None]))[0]
-        else:
+        if isinstance(parts, VectorParts):
+            return np.asarray(parts.standardise(targets[None]))[0]
+        if not isinstance(parts, ScalarParts):
             return None
-    if isinstance(predictions, Samples) and z.shape[1] == 1:
+        z: NDArray = np.asarray(parts.standing(targets[None]))[0]
+    if isinstance(predictions, Samples):
         # A target outside of all atoms is not infinitely far off: it is the first or last of one more.
         atoms = int(predictions.values.shape[1])
-        z = special.ndtri((atoms * special.ndtr(z) + 0.5) / (atoms + 1.0))
-    return _length(*_of_scores(z, weights)) if np.isfinite(z).all() else None
+        level: NDArray = special.ndtr(z)
+        z = special.ndtri((atoms * level + 0.5) / (atoms + 1.0))
+    return z[:, None]
 
 
 def difference_error(a: Size, b: Size, weights: NDArray) -> float:
