@@ -45,6 +45,7 @@ def monitor(pred: Any = PRED, y: Any = Y, **options: Any) -> wc.Monitor:
     return watching
 
 
+SEVERAL = wc.compare(Y, {"a": PRED, "b": wc.Normal(MU + 0.3, SIGMA)}, rng=0, n_resamples=99)
 RESULTS: dict[str, Any] = {
     "skce": wc.skce(Y, PRED),
     "block": wc.skce(Y, PRED, estimator="block", block_size=4),
@@ -55,7 +56,9 @@ RESULTS: dict[str, Any] = {
     "test": wc.calibration_test(Y, PRED, rng=0, keep_null=True),
     "pearson": wc.calibration_test(Y, PRED, method="pearson"),
     "comparison": wc.compare(Y, PRED, wc.Normal(MU + 0.3, SIGMA), rng=0),
-    "comparisons": wc.compare(Y, {"a": PRED, "b": wc.Normal(MU + 0.3, SIGMA)}, rng=0),
+    "comparisons": SEVERAL,
+    "pair": SEVERAL.pairs[0],
+    "difference": SEVERAL.pairs[0].differences[1],
     "witness": wc.witness(Y, PRED, segments={"late": MU > 0}, rng=0, n_resamples=19),
     "group": wc.witness(Y, PRED, rng=0, n_resamples=19).groups[0],
     "coverage": wc.interval_coverage(Y, PRED),
