@@ -285,6 +285,7 @@ def _result(
         provenance={**reasons, **outcome.provenance, **setup.problem.notes.as_dict(), **no_evidence},
         pvalue_floor=_floor(method, setup, outcome),
         log_e_value=evidence.log_e,
+        findings=outcome.findings,
     )
 
 

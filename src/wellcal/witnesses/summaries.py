@@ -14,9 +14,9 @@ import numpy as np
 
 from wellcal._arrays.checks import check_same_length, is_missing, label_array
 from wellcal._arrays.namespaces import NDArray, attribute, has, to_numpy
+from wellcal._arrays.round_numbers import round_between
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.predictions import Predictions, Quantiles, Samples
-from wellcal.witnesses.wording import round_between
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Shares of cases at which a summary is split."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from wellcal._arrays.checks import whole_number
+from wellcal.hypotests.findings.families import findings_of
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.parts.families import parts_of
 from wellcal.hypotests.parts.part import Evaluated, Parts
@@ -81,9 +82,9 @@ class Omnibus(Method):
         check_resampled(setup.predictions)
         parts = parts_of(setup.predictions)
         found = smallest_outcome(setup, self.evaluate(setup, parts))
-        if parts is None:
-            return found
-        return with_more_resamples(setup, part_component(parts), found, self.most_resamples)
+        if parts is not None:
+            found = with_more_resamples(setup, part_component(parts), found, self.most_resamples)
+        return replace(found, findings=findings_of(setup, found.pvalue))
 
     def evaluate(self, setup: Setup, parts: Parts | None) -> list[Evaluated]:
         """Statistics of all parts, over the observed targets and all resamples of them."""
