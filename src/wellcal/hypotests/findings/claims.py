@@ -36,6 +36,7 @@ class Found(NamedTuple):
     expected: float
     error: float
     reach: float
+    count: int
     pvalue: float
     distance: float
 
@@ -48,6 +49,14 @@ class Found(NamedTuple):
     def high(self) -> float:
         """Upper end of the interval."""
         return self.estimate + self.reach * self.error
+
+    @property
+    def share_ends(self) -> tuple[float, float]:
+        """The interval of a share of the cases: Wilson's, which is never empty at 0 or 1."""
+        n, z, p = self.count, self.reach, self.estimate
+        middle = (p + 0.5 * z**2 / n) / (1.0 + z**2 / n)
+        half = z / (1.0 + z**2 / n) * float(np.sqrt(p * (1.0 - p) / n + 0.25 * (z / n) ** 2))
+        return (max(middle - half, 0.0) if p > 0.0 else 0.0), (min(middle + half, 1.0) if p < 1.0 else 1.0)
 
     def less(self, value: float) -> Found:
         """The same, from another zero."""
@@ -110,6 +119,7 @@ def evidence(claims: Claims, targets: NDArray, drawn: Iterable[NDArray]) -> dict
             float(expected[k]),
             float(errors[k]),
             reach,
+            len(targets),
             max(by_resampling[k], 1.0 if np.isnan(by_cases[k]) else float(by_cases[k])),
             float(distance[k]),
         )
@@ -146,7 +156,9 @@ def significant(found: Mapping[str, Found], alpha: float = ALPHA) -> dict[str, F
 
     Examples
     --------
-    >>> some = {name: Found(1.0, 0.0, 0.1, 2.0, p, 3.0) for name, p in [("a", 0.03), ("b", 0.01), ("c", 0.5)]}
+    >>> some = {
+    ...     name: Found(1.0, 0.0, 0.1, 2.0, 9, p, 3.0) for name, p in [("a", 0.03), ("b", 0.01), ("c", 0.5)]
+    ... }
     >>> list(significant(some)), list(significant(some, alpha=0.07))
     (['b'], ['b', 'a'])
     """

@@ -62,7 +62,8 @@ class CountClaims(ScalarClaims):
             every[SHIFTED].estimate if SHIFTED in known else 0.0,
             every[SPREAD].estimate - every[SPREAD].expected if SPREAD in known else 0.0,
         )
-        if told[ZEROS].low <= explained <= told[ZEROS].high:
+        low, high = told[ZEROS].share_ends
+        if low <= explained <= high:
             return out
         # What the mean and the dispersion do not explain is the error, and they follow from it.
         clearest = min([zeros.pvalue, *(finding.pvalue for finding in out)])
@@ -99,6 +100,6 @@ def _zeros(found: Found) -> Finding:
         f"{'more' if found.estimate > found.expected else 'fewer'} zeros than predicted "
         f"({percent(found.estimate)} against {percent(found.expected)})"
     )
-    ends = (max(found.low, 0.0), min(found.high, 1.0))
+    ends = found.share_ends
     sentence = f"{short[:-1]}; {share_span(*ends)})"
     return Finding(sentence, ZEROS, short, found.estimate, ends, LEVEL, found.pvalue)

@@ -47,25 +47,27 @@ class DrawClaims(Claims):
         return lambda cases: _means(by_case[..., cases])[0]
 
     def _by_case(self, targets: NDArray) -> NDArray:
-        """``(4, r, n)``: above, outside, squared error, and what it is expected to be."""
+        """``(4, r, n)``: above, outside, error, and what its square is expected to be."""
         above = (targets > self.middle) + 0.5 * (targets == self.middle)
-        away = (targets - self.mean) ** 2
+        away = targets - self.mean
         if not self.pooled:
             outside = (targets < self.low) | (targets > self.high)
             return np.stack([above, outside, away, np.broadcast_to(self.square, away.shape)])
         outside = (targets <= self.low) | (targets >= self.high)
         # Of the draws alone: without the target, which is one of the pool.
         draws = max(self.size - 1.0, 1.0)
-        error = away * self.size / draws  # (y - mean of draws)^2 / (1 + 1 / draws)
-        rest = np.maximum(self.size * self.square - error, 0.0)
+        error = away * np.sqrt(self.size / draws)  # (y - mean of draws) / sqrt(1 + 1 / draws)
+        rest = np.maximum(self.size * self.square - error**2, 0.0)
         return np.stack([above, outside, error, rest / max(draws - 1.0, 1.0)])
 
     def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
-        """Of range and spread, which are one error, the clearer one."""
+        """Of range and spread, which are one error, the clearer one; a shift leaves the range too."""
         out: list[Finding] = []
         if ABOVE in told:
             out.append(_fall(told[ABOVE], ABOVE, "targets fall above the median of their draws"))
         widths = [name for name in told if name in (RANGE, SPREAD)]  # the clearest first
+        if widths == [RANGE] and ABOVE in told:
+            return out
         if widths[:1] == [RANGE]:
             out.append(_fall(told[RANGE], RANGE, "targets fall outside the range of the draws"))
         elif widths:
@@ -74,9 +76,10 @@ class DrawClaims(Claims):
 
 
 def _means(by_case: NDArray) -> NDArray:
-    above, outside, errors, expected = by_case.mean(axis=2)
+    above, outside, _, expected = by_case.mean(axis=2)
+    squares = by_case[2].var(axis=1)  # about their own mean: a shift is no spread
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.stack([above, outside, 0.5 * np.log(errors / expected)], axis=1)
+        return np.stack([above, outside, 0.5 * np.log(squares / expected)], axis=1)
 
 
 class QuantileClaims(Claims):
@@ -125,7 +128,7 @@ class QuantileClaims(Claims):
 
 def _fall(found: Found, kind: str, what: str) -> Finding:
     start = f"{what} {percent(found.estimate)} of the time"
-    ends = (min(max(found.low, 0.0), 1.0), min(max(found.high, 0.0), 1.0))
+    ends = found.share_ends
     said = f"expected {percent(found.expected)}"
     return Finding(
         f"{start} ({share_span(*ends)}), {said}",

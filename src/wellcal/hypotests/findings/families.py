@@ -43,19 +43,22 @@ def findings_of(setup: Setup, pvalue: float) -> tuple[Finding, ...]:
     """
     if not pvalue <= ALPHA:
         return ()
-    claims = claims_of(setup.predictions, setup.pooled is not None)
-    found = [] if claims is None else tell(claims, setup.targets, _drawn(setup))
-    if not found:
-        return (Finding(UNNAMED, "unnamed", UNNAMED, None, None, LEVEL, pvalue),)
-    return tuple(found)
+    found = findings_in(setup.targets, setup.predictions, setup.pooled is not None)
+    return found or (Finding(UNNAMED, "unnamed", UNNAMED, None, None, LEVEL, pvalue),)
 
 
-def _drawn(setup: Setup) -> Iterator[NDArray]:
+def findings_in(targets: NDArray, predictions: Predictions, pooled: bool) -> tuple[Finding, ...]:
+    """The same without a test before them; `pooled`: predictions are draws that include the target."""
+    claims = claims_of(predictions, pooled)
+    return () if claims is None else tuple(tell(claims, targets, _drawn(targets, predictions)))
+
+
+def _drawn(targets: NDArray, predictions: Predictions) -> Iterator[NDArray]:
     rng = np.random.default_rng(_SEED)
-    count = max(min(RESAMPLES, MOST_DRAWS // max(setup.targets.size, 1)), 99)
-    size = max(min(_AT_A_TIME, MOST_DRAWS // max(setup.targets.size, 1)), 1)
+    count = max(min(RESAMPLES, MOST_DRAWS // max(targets.size, 1)), 99)
+    size = max(min(_AT_A_TIME, MOST_DRAWS // max(targets.size, 1)), 1)
     for start in range(0, count, size):
-        yield draw_targets(setup.predictions, rng, min(size, count - start), setup.targets)
+        yield draw_targets(predictions, rng, min(size, count - start), targets)
 
 
 def claims_of(predictions: Predictions, pooled: bool) -> Claims | None:
@@ -91,12 +94,15 @@ def _named(predictions: Predictions, centre: NDArray, spread: NDArray) -> list[t
 def _of_classes(predictions: Predictions) -> Claims:
     probabilities = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
     family: Any = predictions
-    labels = [_name(label) for label in np.asarray(family.labels())]
+    labels = [_name(label, k) for k, label in enumerate(np.asarray(family.labels()))]
     if len(labels) == 2:
         return BinaryClaims(probabilities[:, 1], labels[1].replace("class 1", "outcome 1"))
     return ClassClaims(probabilities, labels)
 
 
-def _name(label: Any) -> str:
+def _name(label: Any, place: int) -> str:
+    """What a class is called: its label, or its place where that is a vector."""
     plain: Any = label.tolist() if hasattr(label, "tolist") else label
-    return f"class {plain!r}"
+    if isinstance(plain, list):
+        return f"class {place}"
+    return f"class {plain:g}" if isinstance(plain, float) else f"class {plain!r}"

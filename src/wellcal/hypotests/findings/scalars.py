@@ -206,7 +206,7 @@ def tails_finding(found: Found, every: Mapping[str, Found]) -> Finding:
     near = every[_MIDDLE]
     if near.high < _FLAT < near.expected:
         short = "targets avoid the middle of their predictions (two peaks)"
-        ends = (max(near.low, 0.0), near.high)
+        ends = near.share_ends
         shares = (
             f"{percent(near.estimate)} of them ({span(*ends, percent)}) within half a standard deviation, "
             f"{percent(near.expected)} expected"
@@ -215,7 +215,7 @@ def tails_finding(found: Found, every: Mapping[str, Found]) -> Finding:
     far = every[_BEYOND]
     heavier = found.estimate > found.expected
     short = f"tails are {'heavier' if heavier else 'lighter'} than predicted"
-    ends = (max(far.low, 0.0), far.high)
+    ends = far.share_ends
     shares = (
         f"with the spread put right, {percent(far.estimate)} of targets ({span(*ends, percent)}) are beyond "
         f"two standard deviations, {percent(far.expected)} expected"

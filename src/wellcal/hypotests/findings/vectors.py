@@ -125,13 +125,11 @@ def _correlated(pair: str, found: Found) -> Finding:
     if abs(right) < _INDEPENDENT:
         short = f"{pair} are correlated ({plain_number(size)}), predicted independent"
         sentence = f"{pair} are correlated ({ends}), predicted independent"
+    elif size * right < 0.0:
+        short = f"{pair} have a correlation of {plain_number(size)}, predicted {plain_number(right)}"
+        sentence = short.replace(",", f" ({span(low, high)}),")
     else:
-        short = f"{pair} are {_strength(size, right)} than predicted"
+        stronger = "more" if abs(size) > abs(right) else "less"
+        short = f"{pair} are {stronger} strongly correlated than predicted"
         sentence = f"{short} ({ends}; predicted {plain_number(right)})"
     return Finding(sentence, "correlation", short, size, (low, high), LEVEL, found.pvalue)
-
-
-def _strength(size: float, right: float) -> str:
-    if size * right < 0.0:
-        return "correlated with another sign"
-    return "more strongly correlated" if abs(size) > abs(right) else "less strongly correlated"
