@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from benchmarks import (
     calibration_studies,
+    cluster_studies,
     count_speed,
     estimator_studies,
     hard_settings,
@@ -22,6 +23,7 @@ from benchmarks import (
     measure_studies,
     memory_limits,
     monitor_studies,
+    planted_groups,
     real_counts,
     recalibration_studies,
     results,
@@ -42,6 +44,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "estimators": estimator_studies.estimators,
     "intervals": interval_studies.intervals,
     "tolerances": interval_studies.tolerances,
+    "smallest-errors": interval_studies.smallest_errors,
     "type1": calibration_studies.type_one,
     "power": calibration_studies.power,
     "paper-tests": calibration_studies.paper_tests,
@@ -51,8 +54,10 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "counts": count_speed.counts,
     "real-counts": real_counts.real_counts,
     "measures": measure_studies.measures,
+    "clusters": cluster_studies.clusters,
     "compare": where_and_when.comparison,
     "witness": where_and_when.groups,
+    "planted-groups": planted_groups.planted_groups,
     "monitor": monitor_studies.monitor,
     "recalibration": recalibration_studies.recalibrated,
 }

@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 import wellcal as wc
 from benchmarks import environment
@@ -14,7 +15,10 @@ from benchmarks.results import Section, table
 from benchmarks.settings import Settings
 from benchmarks.studies import ALPHA, Rate, generators, simulate
 from wellcal.engines import Tiled
-from wellcal.predictions.alterations import altered, draw_altered
+from wellcal.hypotests import Omnibus
+from wellcal.hypotests.sensitivity import smallest_error
+from wellcal.measures.deviations import Cases
+from wellcal.predictions.alterations import altered, draw_altered, kind_of_error
 from wellcal.problem.alternatives import OnAverage
 
 ONE_THREAD = Tiled(threads=1)
@@ -36,6 +40,15 @@ class Model:
             return wc.Normal(rng.normal(size=n), rng.gamma(8.0, 0.125, n))
         if self.family == "classes":
             return wc.Categorical(rng.dirichlet(np.ones(4), n))
+        if self.family == "binary":
+            return wc.Bernoulli(rng.uniform(0.05, 0.95, n))
+        if self.family == "draws":
+            return wc.Samples(rng.normal(size=(n, 1)) + rng.normal(size=(n, 20)))
+        if self.family == "vectors":
+            return wc.DiagonalNormal(rng.normal(size=(n, 3)), np.ones((n, 3)))
+        if self.family == "quantiles":
+            levels = np.linspace(0.1, 0.9, 9)
+            return wc.Quantiles(levels, rng.normal(size=(n, 1)) + special.ndtri(levels))
         return wc.Poisson(rng.gamma(2.0, 2.0, n))
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[Any, Any]:
@@ -129,6 +142,66 @@ def intervals(settings: Settings) -> Section:
     )
     return Section("intervals", "Intervals of KCE", body, tuple(failures))
 
+
+# -- smallest errors -------------------------------------------------------------------------
+
+SMALLEST_CASES = (100, 400)
+SMALLEST_RESAMPLES = 199
+FAMILIES = ("normals", "classes", "binary", "counts", "draws", "vectors", "quantiles")
+LEAST_POWER, MOST_POWER = 0.7, 0.95
+"""Where the power at the smallest error, 0.8 by design, is to lie: it is an approximation."""
+
+
+def _sharp(y: Any, pred: Any, rng: np.random.Generator) -> bool:
+    """Whether `auto` rejects; further resamples, which only make small p-values smaller, are left out."""
+    method = Omnibus(most_resamples=0)
+    options: dict[str, Any] = {"n_resamples": SMALLEST_RESAMPLES, "rng": rng, "engine": ONE_THREAD}
+    return wc.calibration_test(y, pred, method=method, **options).pvalue <= ALPHA
+
+
+def _at_the_smallest_error(
+    rng: np.random.Generator, for_tests: np.random.Generator, *, family: str, n: int
+) -> tuple[bool, bool]:
+    """Whether the smallest error is found, of predictions that are too small and too large by it."""
+    pred = Model(family).predictions(rng, n)
+    kind = kind_of_error(pred)
+    assert kind is not None
+    least = smallest_error(Cases(np.zeros(n), pred, wc.default_kernel(pred)))
+    assert least is not None
+    found: list[bool] = []
+    for ratio in (1.0 / (1.0 + least.share), 1.0 + least.share):
+        targets = draw_altered(pred, kind, ratio, rng, 1)[0]
+        y = pred.labels()[targets] if pred.target_kind == "labels" else targets
+        found.append(_sharp(y, pred, for_tests))
+    return found[0], found[1]
+
+
+def smallest_errors(settings: Settings) -> Section:
+    """Power of `auto` at the smallest error that it says it would have found."""
+    load = environment.load_average()
+    rows: list[tuple[str, ...]] = []
+    failures: list[str] = []
+    for family in FAMILIES:
+        for n in SMALLEST_CASES:
+            run = partial(_at_the_smallest_error, family=family, n=n)
+            found = simulate(("smallest", family, n), run, settings.data_sets)
+            rates = [Rate(sum(pair[k] for pair in found), len(found)) for k in (0, 1)]
+            rows.append((family, str(n), *map(str, rates)))
+            worst = min(rates, key=lambda rate: rate.value)
+            if not worst.between(LEAST_POWER, MOST_POWER, 0.001):
+                failures.append(f"{family}, n = {n}: power {worst}")
+    body = (
+        f"Power of `auto` at alpha = {ALPHA} over {settings.data_sets:,} data sets, {SMALLEST_RESAMPLES} "
+        "resamples, at the smallest error that a test\nwhich does not reject says it would have found with "
+        "power 0.8: predictions too small, and too large, by it. The\nsmaller of the two is to lie between "
+        f"{LEAST_POWER} and {MOST_POWER}.\n\n"
+        f"{table(('predictions', 'n', 'too small', 'too large'), rows)}\n\n"
+        f"{'; '.join(failures) or 'All are there.'}\n\n{environment.describe(load)}"
+    )
+    return Section("smallest-errors", "Smallest errors", body, tuple(failures))
+
+
+# -- tolerances ------------------------------------------------------------------------------
 
 TOLERANCE_MODELS = (
     "normals, spreads 15% too small",

@@ -31,10 +31,14 @@ class Settings:
         Simulated data sets, cases and resamples where few cases carry a statistic.
     linear_cases, linear_resamples
         Numbers of cases, and resamples, for the speed of tests that are linear in the number of cases.
+    planted_repeats
+        Simulated data sets for each group that is planted for the witness to find.
     count_cases, count_resamples, count_rounds
         Number of cases, resamples, and rounds for counts beside normals.
     interval_cases, interval_sets, tolerance_sets
         Numbers of cases, and simulated data sets, for intervals of KCE and tests with a tolerance.
+    cluster_counts, cluster_sets
+        Numbers of clusters, and simulated data sets, for tests with clusters.
     monitor_steps
         Cases of a stream for the false alarms of the monitor.
     monitor_onsets, monitor_after
@@ -59,12 +63,15 @@ class Settings:
     hard_resamples: int = 199
     linear_cases: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     linear_resamples: int = 199
+    planted_repeats: int = 200
     count_cases: int = 2_000
     count_resamples: int = 199
     count_rounds: int = 2
     interval_cases: tuple[int, ...] = (30, 100, 300, 1_000)
     interval_sets: int = 2_000
     tolerance_sets: int = 2_000
+    cluster_counts: tuple[int, ...] = (20, 50, 200)
+    cluster_sets: int = 2_000
     monitor_steps: int = 3_000
     monitor_onsets: tuple[int, ...] = (0, 500, 2_000)
     monitor_after: int = 1_000
@@ -88,12 +95,15 @@ QUICK = Settings(
     hard_sets=20,
     linear_cases=(10_000, 20_000),
     linear_resamples=19,
+    planted_repeats=2,
     count_cases=300,
     count_resamples=19,
     count_rounds=1,
     interval_cases=(30,),
     interval_sets=10,
     tolerance_sets=4,
+    cluster_counts=(20,),
+    cluster_sets=10,
     monitor_steps=200,
     monitor_onsets=(0, 50),
     monitor_after=150,

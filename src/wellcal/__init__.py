@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from wellcal.comparison import Comparison, compare
     from wellcal.expectations._pairing import pairing
     from wellcal.expectations.lowering import Lowering
-    from wellcal.hypotests import TestResult, ToleranceResult, calibration_test, equivalence_test
+    from wellcal.hypotests import (
+        PowerPlan,
+        TestResult,
+        ToleranceResult,
+        calibration_test,
+        equivalence_test,
+        plan,
+    )
     from wellcal.measures._confidence import confidence
     from wellcal.measures._local_discrepancy import local_discrepancy
     from wellcal.measures._mmce import mmce
@@ -74,7 +81,14 @@ _HOMES = {
     "comparison": ("Comparison", "compare"),
     "expectations._pairing": ("pairing",),
     "expectations.lowering": ("Lowering",),
-    "hypotests": ("TestResult", "ToleranceResult", "calibration_test", "equivalence_test"),
+    "hypotests": (
+        "PowerPlan",
+        "TestResult",
+        "ToleranceResult",
+        "calibration_test",
+        "equivalence_test",
+        "plan",
+    ),
     "measures._confidence": ("confidence",),
     "measures._local_discrepancy": ("local_discrepancy",),
     "measures._mmce": ("mmce",),
@@ -160,6 +174,7 @@ __all__ = [
     "Normal",
     "Poisson",
     "PowerExponential",
+    "PowerPlan",
     "Predictions",
     "Quantiles",
     "Samples",
@@ -197,6 +212,7 @@ __all__ = [
     "pairing",
     "pinball_loss",
     "pit",
+    "plan",
     "quantile_calibration",
     "scaling",
     "skce",

@@ -147,10 +147,11 @@ def test_a_statistic_without_order_and_its_own_targets() -> None:
 def test_clusters_may_have_other_names_and_cases_another_order() -> None:
     family = FAMILIES["Normal"]
     labels = np.arange(N) // 3
-    expected = family.pvalue("auto", groups=labels)
-    assert family.pvalue("auto", groups=[f"{k:03d}" for k in labels]) == expected
-    assert family.pvalue("auto", order=ORDER, groups=labels[ORDER]) == expected
-    assert family.pvalue("auto", groups=np.arange(N)) == family.pvalue("multiplier")
+    for method in ("auto", "multiplier"):
+        expected = family.pvalue(method, groups=labels)
+        assert family.pvalue(method, groups=[f"{k:03d}" for k in labels]) == expected
+        assert family.pvalue(method, groups=np.arange(N)) == family.pvalue(method)
+    assert family.pvalue("multiplier", order=ORDER, groups=labels[ORDER]) == expected
 
 
 # -- one test asked for in several ways ---------------------------------------------------------------

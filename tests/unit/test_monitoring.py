@@ -255,6 +255,22 @@ def test_onset_is_that_of_the_largest_evidence():
     assert once.largest == pytest.approx(state.largest, rel=1e-12)
 
 
+def test_an_alarm_is_not_before_its_onset():
+    """Unless a second change, with an interval of its own, is the larger one."""
+    options = {"log_threshold": np.log(20.0), "detector": False, "history_size": 9}
+    bets = np.full((60, 2), -0.01)
+    bets[5:, 0], bets[25:, 1] = 0.6, 2.0  # the second is right later, and wins more
+    state = State(n_samples=60).betted(bets, np.zeros(2, int), **options)
+    assert state.alarm_at < 25
+    assert (state.onset.expert, state.onset.case) == (1, state.alarm_at)
+    assert state.onset.first <= state.onset.last == state.alarm_at
+    bets = np.full((90, 1), -1.0)
+    bets[5:15], bets[60:] = 1.0, 3.0
+    state = State(n_samples=90).betted(bets, np.zeros(1, int), **options)
+    assert state.alarm_at < 15
+    assert state.onset.first <= 61 == state.onset.case
+
+
 def test_shares_of_all_starts_are_one():
     shares = np.array([held_back(t) for t in range(10_000)])
     assert shares[0] == 1.0
@@ -288,6 +304,35 @@ def test_change_says_since_when_how_much_and_where():
     monitor.restart()
     assert monitor.update(pred[:3].sample(8), pred[:3]).alarm_at is None
     assert monitor.n_samples == 803
+    again = monitor.update(mu[:60] + 2.0, pred[:60])
+    assert 800 < again.onset_interval[0] <= 804 <= again.onset_interval[1] <= again.alarm_at
+    assert Monitor.from_dict(json.loads(json.dumps(monitor.to_dict()))).status == again
+
+
+def test_sizes_of_changes_of_vectors_and_classes():
+    draw = np.random.default_rng(6)
+    loc = draw.normal(size=(90, 2))
+    monitor = small()
+    y = loc + draw.normal(size=(90, 2)) * [2.5, 1.0] + [0.0, 1.5]
+    monitor.update(y, wc.DiagonalNormal(loc, np.ones((90, 2))))
+    change = monitor.change(rng=0, n_resamples=19)
+    text = "; ".join(change.findings)
+    z = (y - loc)[change.onset - 1 :]
+    assert f"coordinate 0 spreads {z[:, 0].std():.2f} times as far as predicted" in text
+    assert f"coordinate 1 is {z[:, 1].mean():.2f} predicted standard deviations too high" in text
+    assert "(SKCE) since then is" in text
+    for probs, classes in ((np.full((90, 2), 0.5), ["no", "yes"]), (np.full((90, 3), 1 / 3), list("abc"))):
+        monitor = small()
+        monitor.update([classes[1]] * 90, wc.Categorical(probs, classes=classes))
+        found = monitor.change(rng=0, n_resamples=19).findings
+        assert f"class {classes[1]} is seen in 100% of the cases, predicted were" in found[0]
+
+
+def test_changes_that_are_older_than_memory_are_told_from_what_is_left():
+    monitor = small(memory=30)
+    monitor.update(Y + 1.0, PRED)
+    assert monitor.status.onset < 30
+    assert monitor.change(rng=0, n_resamples=19).n_samples == 30
 
 
 def test_change_to_targets_that_are_all_alike():

@@ -62,6 +62,9 @@ RESULTS: dict[str, Any] = {
     "local": wc.local_discrepancy(Y, PRED, PRED[:3]),
     "status": monitor().status,
     "tolerance": wc.equivalence_test(Y, PRED, tolerance=0.2),
+    "plan": wc.plan(
+        PRED, against={"shift": 2.0}, method="exact", data_sets=20, n_resamples=19, most=9, alpha=0.1
+    ),
     "yardstick": wc.skce(Y, PRED).yardstick,
     "change": monitor(y=Y + 1.0).change(rng=0, n_resamples=19),
 }

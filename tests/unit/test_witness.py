@@ -14,7 +14,8 @@ from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Wasserstein
 from wellcal.problem.problem import prepare
 from wellcal.witnesses import Witness, witness
 from wellcal.witnesses.candidates import MaxTest
-from wellcal.witnesses.summaries import Summary, segments_of, splits
+from wellcal.witnesses.regions import grids_of
+from wellcal.witnesses.summaries import Summary, segments_of
 from wellcal.witnesses.wording import how_often
 
 N = 40
@@ -207,26 +208,94 @@ def test_a_change_of_unit_changes_no_pvalue():
     np.testing.assert_allclose(metres.pvalues, inches.pvalues)
 
 
-def test_splits_tell_cases_apart_by_their_own_words():
-    values = np.random.default_rng(8).normal(size=57)
-    for group in splits(Summary("s", values), 5):
-        words = group.where.split()
-        if "above" in words:
-            expected = values > float(words[-1])
-        elif "below" in words:
-            expected = values < float(words[-1])
-        else:
-            expected = (values > float(words[-3])) & (values < float(words[-1]))
-        np.testing.assert_array_equal(group.mask, expected)
-        assert group.mask.sum() >= 5
+def told_by(words, values):
+    """Cases that a description of one summary holds."""
+    *_, name, number = words.rsplit(" ", 2)
+    if name == "above":
+        return values > float(number)
+    if name == "below":
+        return values < float(number)
+    low = words.split(" is between ")[1].split(" and ")[0]
+    return (values > float(low)) & (values < float(number))
+
+
+def test_regions_tell_cases_apart_by_their_own_words():
+    local = np.random.default_rng(8)
+    s, t = local.normal(size=(2, 157))
+    grids = grids_of([Summary("s", s), Summary("t", t)])
+    assert [type(grid).__name__ for grid in grids] == ["Line", "Line", "Plane"]
+    for grid, values in zip(grids, (s, t), strict=False):
+        assert set(grid.kinds) == {"split", "interval"}
+        for g in range(len(grid.kinds)):
+            group = grid.group(g)
+            np.testing.assert_array_equal(group.mask, told_by(group.where, values))
+            assert group.kind == ("interval" if "between" in group.where else "split")
+    plane = grids[2]
+    for g in local.choice(len(plane.kinds), 200, replace=False):
+        group = plane.group(int(g))
+        first, second = group.where.split(" and t is ")
+        mask = told_by(first, s) & told_by(f"where t is {second}", t)
+        np.testing.assert_array_equal(group.mask, mask)
+
+
+@pytest.mark.parametrize("index", [0, 2])
+def test_sums_over_regions_are_sums_over_their_cases(index):
+    local = np.random.default_rng(9)
+    n, weights = 60, local.gamma(1.0, size=60)
+    grid = grids_of([Summary(name, local.normal(size=n).round(1)) for name in "st"])[index]
+    x = local.normal(size=(5, n))
+    cells = np.asarray(x @ grid.membership(weights))
+    masks = np.stack([grid.group(g).mask for g in range(len(grid.kinds))])
+    expected = (x * weights) @ masks.T
+    np.testing.assert_allclose(grid.totals(cells[0]), expected[0], atol=1e-12)
+    groups = np.argsort(grid.piece, kind="stable")[::2]
+    seen = np.zeros((len(groups), 5))
+    for part, sums in grid.pieces(np.ascontiguousarray(cells.T), groups):
+        seen[part] = sums
+    np.testing.assert_allclose(seen, expected[:, groups].T, atol=1e-12)
+    for g in groups[::40]:
+        np.testing.assert_allclose(cells @ grid.holds(int(g)), expected[:, g], atol=1e-12)
+    np.testing.assert_allclose(
+        grid.scale(weights @ grid.membership(np.ones(n))), np.sqrt(masks @ weights), atol=1e-7
+    )
 
 
 def test_constant_summaries_and_ties_make_no_empty_groups():
-    assert not list(splits(Summary("s", np.ones(20)), 1))
-    tied = np.repeat([0.0, 1.0], [19, 1])
-    assert all(0 < g.mask.sum() < 20 for g in splits(Summary("s", tied), 1))
+    assert not grids_of([Summary("s", np.ones(20))])
+    (line,) = grids_of([Summary("s", np.repeat([0.0, 1.0], [19, 1])), Summary("t", np.full(20, np.inf))])
+    assert [line.group(g).mask.sum() for g in range(len(line.kinds))] == [19, 1]
     constant = witness(Y, wc.Normal(np.zeros(N), np.ones(N)), **FAST)
     assert {group.where for group in constant.groups} == {"in all cases"}
+
+
+def jaccard(group, mask):
+    found = np.zeros(len(mask), dtype=bool)
+    found[group.cases] = True
+    return np.count_nonzero(found & mask) / np.count_nonzero(found | mask)
+
+
+@pytest.mark.parametrize("kind", ["interval", "box"])
+def test_planted_regions_of_normals_are_found(kind):
+    local = np.random.default_rng(11)
+    mu, sigma = local.uniform(0.0, 8.0, 1000), local.uniform(0.5, 1.5, 1000)
+    bad = (mu > 3.0) & (mu < (5.0 if kind == "interval" else 7.0))
+    if kind == "box":
+        bad &= sigma < 0.9
+    found = witness(local.normal(mu + sigma * bad, sigma), wc.Normal(mu, sigma), 5, **FAST)
+    first = found.groups[0]
+    assert (first.kind, first.pvalue) == (kind, 0.01)
+    assert "where the predicted mean is between " in first.statement
+    assert ("and the predicted standard deviation is below 0." in first.statement) == (kind == "box")
+    assert jaccard(first, bad) >= 0.7
+
+
+def test_a_planted_interval_of_a_class_is_found():
+    local = np.random.default_rng(12)
+    p = local.uniform(0.0, 1.0, 1000)
+    bad = (p > 0.3) & (p < 0.6)
+    found = witness(local.random(1000) < np.where(bad, 0.6 * p, p), wc.Bernoulli(p), 5, **FAST)
+    assert found.groups[0].where.startswith("where its probability is between 0.")
+    assert jaccard(found.groups[0], bad) >= 0.7
 
 
 # -- segments ------------------------------------------------------------------------------------------

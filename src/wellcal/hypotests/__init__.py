@@ -6,6 +6,8 @@ its `method`. A test of your own derives from :class:`Method`.
 
 from wellcal._arrays.deprecation import renamed_names
 from wellcal.hypotests._calibration_test import calibration_test
+from wellcal.hypotests._plan import PowerPlan, plan
+from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.method import METHODS, Method, Outcome
 from wellcal.hypotests.methods import (
     Aggregated,
@@ -36,6 +38,7 @@ __all__ = [
     "Consistency",
     "DistributionFree",
     "Exact",
+    "Finding",
     "GammaMoments",
     "MeanEmbedding",
     "Method",
@@ -43,6 +46,7 @@ __all__ = [
     "Omnibus",
     "Outcome",
     "Pearson",
+    "PowerPlan",
     "Regularised",
     "Setup",
     "Spectrum",
@@ -51,6 +55,7 @@ __all__ = [
     "calibration_test",
     "equivalence_test",
     "monte_carlo_pvalue",
+    "plan",
     "target_sets",
 ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any, cast
 
 import numpy as np
@@ -15,9 +15,11 @@ from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.automatic import choose
 from wellcal.hypotests.e_values import evidence_against
 from wellcal.hypotests.method import AUTO, METHODS, Method, Outcome
+from wellcal.hypotests.methods import Omnibus
 from wellcal.hypotests.methods.exact import Statistic
 from wellcal.hypotests.progress import Progress
 from wellcal.hypotests.result import TestResult
+from wellcal.hypotests.sensitivity import smallest_error
 from wellcal.hypotests.setup import Setup, check_resamples, make_setup
 from wellcal.hypotests.tolerance import WITHIN, run_tolerance_test
 from wellcal.kernels.base import Kernel
@@ -91,7 +93,8 @@ def calibration_test(
         the paper's code.
     groups
         Label of the cluster of each case (patient, account), where cases of one cluster depend on each
-        other. Only "multiplier", and "auto", honour it.
+        other. "omnibus", which "auto" takes, and "multiplier" honour it, with random signs for clusters:
+        valid for many clusters, not exact. Where no cluster has more than one case it changes nothing.
     tolerance
         Test ``KCE <= tolerance`` instead of exact calibration, in units of KCE: an error that is small enough
         is then no reason to reject. It reads the confidence interval of KCE, draws nothing that depends on
@@ -271,6 +274,10 @@ def _result(
     estimate = setup.estimate if outcome.estimate is None else outcome.estimate
     evidence = evidence_against(setup.targets, setup.given, setup.groups)
     no_evidence = {} if evidence.reason is None else {"no e-value": evidence.reason}
+    missed: dict[str, Any] = {}
+    if isinstance(method, Omnibus) and outcome.pvalue > max(_ERROR_RATES):
+        least = smallest_error(setup.cases)
+        missed = {} if least is None else {"smallest_error": asdict(least)}
     return TestResult(
         statistic=float(outcome.statistic),
         pvalue=float(outcome.pvalue),
@@ -282,7 +289,13 @@ def _result(
         kernel=setup.kernel,
         guarantees=setup.kernel.guarantees(setup.predictions),
         null=outcome.null if keep_null else None,
-        provenance={**reasons, **outcome.provenance, **setup.problem.notes.as_dict(), **no_evidence},
+        provenance={
+            **reasons,
+            **outcome.provenance,
+            **setup.problem.notes.as_dict(),
+            **no_evidence,
+            **missed,
+        },
         pvalue_floor=_floor(method, setup, outcome),
         log_e_value=evidence.log_e,
         findings=outcome.findings,

@@ -1,4 +1,4 @@
-"""The method that `method="auto"` stands for: the strongest exact test that fits a budget.
+"""The method that `method="auto"` stands for: the strongest test that fits a budget, exact where it can be.
 
 The budget counts operations. It looks at the predictions and the number of cases only, never at the
 targets, which would spoil exactness, nor at the clock, which would make results irreproducible.
@@ -48,14 +48,9 @@ class Choice:
 def choose(setup: Setup) -> Choice:
     """The strongest test that fits the budget."""
     wanted = setup.n_resamples
-    if setup.groups is not None:
-        return Choice(
-            Multiplier(),
-            wanted,
-            "multiplier: cases are clustered, and its signs are one for each cluster",
-            "none of the others honours groups",
-        )
     obstacle = why_not_resampled(setup.predictions)
+    if setup.groups is not None:
+        return _clustered(setup, obstacle)
     if obstacle is None:
         exact = _exact(setup, wanted)
         if exact is not None:
@@ -74,6 +69,27 @@ def choose(setup: Setup) -> Choice:
         wanted,
         f"block: {obstacle}, and {triangle:.0e} evaluations over all pairs exceed {TRIANGLE_BUDGET:.0e}",
         "pearson is stronger and would take all pairs",
+    )
+
+
+def _clustered(setup: Setup, obstacle: str | None) -> Choice:
+    """Cases that depend on each other: signs, one for each cluster; one pass over the pairs."""
+    if obstacle is not None:
+        return Choice(
+            Multiplier(),
+            setup.n_resamples,
+            f"multiplier: cases are clustered, and its signs are one for each cluster; {obstacle}",
+            "none of the others honours groups",
+        )
+    triangle = 0.5 * setup.n_samples**2 * _cost(setup)
+    affordable = triangle <= TRIANGLE_BUDGET
+    without = f"; without the SKCE: {triangle:.0e} evaluations over all pairs exceed {TRIANGLE_BUDGET:.0e}"
+    return Choice(
+        Omnibus(pairs=affordable),
+        setup.n_resamples,
+        "min-p over SKCE, locations and sums for kinds of error, asymptotic: cases are clustered, and signs, "
+        f"one for each cluster, take the place of drawn targets{'' if affordable else without}",
+        "multiplier takes the SKCE alone; none of the others honours groups",
     )
 
 

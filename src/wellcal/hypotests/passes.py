@@ -152,6 +152,28 @@ def estimate_from(setup: Setup, sums: Sums) -> Estimate:
     return setup.reported(estimate_from_sums(setup.problem, setup.engine, sums))
 
 
+def between_clusters(setup: Setup, sums: Sums, groups: NDArray, sizes: NDArray) -> Estimate:
+    """Mean of h over pairs of different clusters, with a standard error over clusters.
+
+    With r_g the sum of h over pairs of cluster g with others, n_g its size and m the mean, cluster g
+    adds ``psi_g = 2 (r_g - m n_g (n - n_g)) / pairs`` to the error; for clusters of one case the standard
+    error is that of SKCE_u.
+    """
+    check_finite(setup, sums.total)
+    pairs = float(setup.n_samples**2 - np.sum(sizes**2))
+    value = 2.0 * float(sums.total) / pairs
+    psi = 2.0 * (np.bincount(groups, weights=sums.rows) - value * sizes * (setup.n_samples - sizes)) / pairs
+    count = len(sizes)
+    error = float(np.sqrt(count / (count - 1.0) * np.sum(psi**2))) if count > 2 else None
+    provenance = {
+        **setup.problem.notes.as_dict(),
+        **setup.engine.describe(setup.problem),
+        "pairs": "between clusters",
+    }
+    name = "unbiased, between clusters"
+    return setup.reported(Estimate(value, error, "SKCE", name, setup.n_samples, setup.kernel, provenance))
+
+
 def whole_diagonal(setup: Setup, what: str) -> NDArray:
     """Diagonal of the matrix of h that belongs to H0, or an error where it is not known.
 

@@ -25,6 +25,7 @@ from wellcal._arrays.schema import (
 from wellcal.hypotests.e_values import e_value_text
 from wellcal.hypotests.findings.claims import ALPHA
 from wellcal.hypotests.findings.finding import Finding
+from wellcal.hypotests.sensitivity import SmallestError
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
 from wellcal.measures.estimate import Estimate, estimate_text
@@ -91,8 +92,8 @@ class TestResult(Presentable):
     (1e-05, 'omnibus')
     >>> result.at_floor, result.pvalue_statement
     (True, 'p <= 1.0e-05, the smallest that 99,999 resamples can give')
-    >>> str(result.findings[0])
-    'targets are 0.9 standard deviations too high (0.9 to 0.9)'
+    >>> print(result.findings[-1])
+    targets are 0.9 standard deviations too high (0.9 to 0.9)
     >>> TestResult.from_json(result.to_json()).pvalue
     1e-05
     """
@@ -154,6 +155,15 @@ class TestResult(Presentable):
             return math.exp(self.log_e_value)
         return math.inf
 
+    @property
+    def smallest_error(self) -> SmallestError | None:
+        """The smallest simple error that the test would have found with power 0.8, where it found none.
+
+        An approximation, for the omnibus test of independent cases only; :func:`wellcal.plan` simulates.
+        """
+        found = self.provenance.get("smallest_error")
+        return None if found is None else SmallestError(**found)
+
     # -- for machines ------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
@@ -169,6 +179,7 @@ class TestResult(Presentable):
             "pvalues": _numbers_by_name,
             "pvalue_floors": _numbers_by_name,
             "n_resamples": whole(least=0),
+            "smallest_error": _SMALLEST_ERROR,
         }
         return {
             "method": text,
@@ -193,7 +204,8 @@ class TestResult(Presentable):
     def verdict(self) -> str:
         """What the test found, in one sentence."""
         if not self.pvalue <= ALPHA:
-            return f"No miscalibration found ({self.pvalue_statement})."
+            missed = "" if self.smallest_error is None else f" {self.smallest_error}."
+            return f"No miscalibration found ({self.pvalue_statement}).{missed}"
         found, size = f"Miscalibrated ({self.pvalue_statement})", self._size()
         if size is not None and size.size == "slight":
             return f"{found}, but slightly: {size.sentence}."
@@ -268,6 +280,17 @@ _PROVEN = Schema(
         "bounded": optional(flag),
         "universal": optional(flag),
         "reasons": listed(text),
+    },
+)
+
+
+_SMALLEST_ERROR = Schema(
+    {
+        "kind": text,
+        "share": number(least=0.0),
+        "n_samples": whole(least=1),
+        "power": number(least=0.0, most=1.0),
+        "alpha": number(least=0.0, most=1.0),
     },
 )
 

@@ -104,7 +104,7 @@ class Yardstick(Presentable):
     >>> mu = rng.normal(size=400)
     >>> result = wc.calibration_test(rng.normal(mu, 1.0), wc.Normal(mu, np.full(400, 0.6)), rng=0)
     >>> result.yardstick
-    As far off as a model whose spreads are 40% too small (28% to 49%)
+    As far off as a model whose spreads are 44% too small (32% to 56%)
       size  strong
     """
 

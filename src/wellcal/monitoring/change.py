@@ -16,6 +16,7 @@ from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.resampling.targets import users_form
 from wellcal.kernels.base import Kernel
+from wellcal.measures.estimate import estimate_text
 from wellcal.measures.presentation import Presentable, Row, within
 from wellcal.monitoring.evidence import LEVEL
 from wellcal.monitoring.scores import Scores, normal_scores
@@ -46,7 +47,9 @@ class MonitorChange(Presentable):
     spread, spread_interval
         How far targets spread around their predictions, relative to what was predicted, likewise.
     findings
-        The size of the change in sentences.
+        The size of the change in sentences: shift and spread of numbers and of each coordinate of vectors,
+        classes that are seen more or less often than predicted, where intervals leave no doubt; and the
+        calibration error since the onset.
     witness
         Where, and in which direction, predictions are wrong since the onset, or None where there are too
         few cases. Its `estimate` is the calibration error since then.
@@ -65,8 +68,8 @@ class MonitorChange(Presentable):
     >>> monitor.update(y, wc.Normal(np.zeros(100), np.ones(100))).alarm
     True
     >>> change = monitor.change(rng=0, n_resamples=99)
-    >>> change.onset_interval, change.findings
-    ((1, 7), ('targets are 1.08 predicted standard deviations too high (0.89 to 1.27)',))
+    >>> change.onset_interval, change.findings[0]
+    ((1, 7), 'targets are 1.08 predicted standard deviations too high (0.89 to 1.27)')
     """
 
     onset: int
@@ -125,7 +128,8 @@ def described_change(
     """Describe a change from the most recent of `n_samples` cases."""
     kept = min(len(targets), n_samples - onset.case + 1)
     y, pred = targets[-kept:], predictions[len(predictions) - kept :]
-    sizes = _sizes(y, pred)
+    sizes = _sizes(_residuals(y, pred))
+    said = [*_sentences(sizes), *_class_sentences(y, pred), *_coordinate_sentences(y, pred)]
     found = None
     if kept >= _FEWEST:
         # Draws were pooled with their targets, and are resampled by exchange as atoms, too.
@@ -136,27 +140,24 @@ def described_change(
             "engine": engine,
         }
         found = witness(users_form(pred, y), pred, kernel=kernel, progress=False, **options)
+        said.append(f"the squared calibration error (SKCE) since then is {estimate_text(found.estimate)}")
     return MonitorChange(
         onset=onset.case,
         onset_interval=(onset.first, onset.last),
         n_samples=kept,
         topic=topic,
-        findings=(*_sentences(sizes), *_class_sentences(y, pred)),
+        findings=tuple(said),
         witness=found,
         **sizes,
     )
 
 
-def _sizes(targets: NDArray, predictions: Predictions) -> dict[str, Any]:
-    """Mean and spread of standardised residuals, with intervals."""
-    none: dict[str, Any] = dict.fromkeys(("shift", "shift_interval", "spread", "spread_interval"))
-    if len(targets) < _FEWEST or not Scores.of(predictions).ordered:
-        return none
-    z = _residuals(targets, predictions)
+def _sizes(z: NDArray | None, level: float = LEVEL) -> dict[str, Any]:
+    """Mean and spread of standardised residuals, with intervals; None where there are too few."""
     if z is None or len(z) < _FEWEST or not np.isfinite(z).all():
-        return none
+        return dict.fromkeys(["shift", "shift_interval", "spread", "spread_interval"])
     n, mean = len(z), float(np.mean(z))
-    wide = float(special.ndtri(0.5 * (1.0 + LEVEL)))
+    wide = float(special.ndtri(0.5 * (1.0 + level)))
     second = float(np.mean((z - mean) ** 2))
     error = wide * np.sqrt(second / n)
     # log of the spread by the delta method: its variance has the fourth moment in it.
@@ -173,8 +174,8 @@ def _sizes(targets: NDArray, predictions: Predictions) -> dict[str, Any]:
 
 def _residuals(targets: NDArray, predictions: Predictions) -> NDArray | None:
     """Normal scores of continuous predictions; of others residuals in predicted standard deviations."""
-    if isinstance(predictions, Quantiles):
-        return None  # known up to bins: there is no spread
+    if not Scores.of(predictions).ordered or isinstance(predictions, Quantiles):
+        return None  # known up to bins, quantiles have no spread
     if predictions.continuous and predictions.supports("cdf"):
         return normal_scores(predictions, targets)
     if not (predictions.supports("mean") and predictions.supports("variance")):
@@ -185,7 +186,24 @@ def _residuals(targets: NDArray, predictions: Predictions) -> NDArray | None:
     return (values - mean)[unsure] / np.sqrt(variance[unsure])
 
 
-def _sentences(sizes: dict[str, Any]) -> list[str]:
+def _coordinate_sentences(targets: NDArray, predictions: Predictions) -> list[str]:
+    """The same for each coordinate of vectors."""
+    known = len(predictions.event_shape) == 1 and targets.dtype != object
+    if not (known and predictions.supports("mean") and predictions.supports("variance")):
+        return []
+    mean, variance = (np.asarray(to_numpy(x), float) for x in (predictions.mean(), predictions.variance()))
+    d = targets.shape[1]
+    out: list[str] = []
+    for c in range(d):
+        unsure = variance[:, c] > 0
+        z = (targets - mean)[unsure, c] / np.sqrt(variance[unsure, c])
+        out.extend(_sentences(_sizes(z, 1.0 - (1.0 - LEVEL) / d), f"coordinate {c}", "is", "spreads"))
+    return out
+
+
+def _sentences(
+    sizes: dict[str, Any], what: str = "targets", are: str = "are", spreads: str = "spread"
+) -> list[str]:
     out: list[str] = []
     if sizes["shift"] is None:
         return out
@@ -193,10 +211,10 @@ def _sentences(sizes: dict[str, Any]) -> list[str]:
     if low > 0 or high < 0:
         a, b = sorted((abs(low), abs(high)))
         size, side = f"{abs(shift):.2f} predicted standard deviations", "high" if shift > 0 else "low"
-        out.append(f"targets are {size} too {side} ({a:.2f} to {b:.2f})")
+        out.append(f"{what} {are} {size} too {side} ({a:.2f} to {b:.2f})")
     (low, high), spread = sizes["spread_interval"], sizes["spread"]
     if low > 1 or high < 1:
-        out.append(f"targets spread {spread:.2f} times as far as predicted ({low:.2f} to {high:.2f})")
+        out.append(f"{what} {spreads} {spread:.2f} times as far as predicted ({low:.2f} to {high:.2f})")
     return out
 
 

@@ -74,8 +74,8 @@ class Monitor(Kept):
     run_length
         Instead of `alpha`: the mean number of cases until a false alarm, at least. The evidence is then an
         e-detector, with :math:`\pi_s = 1` and nothing held back, and there is an alarm where it reaches
-        `run_length`; `restart` begins anew after an alarm. It finds changes sooner, and false alarms come,
-        rarely, for as long as one goes on.
+        `run_length`; `restart` begins anew after an alarm. It finds a change as soon after a million cases
+        as after a hundred, and false alarms come, rarely, for as long as one goes on.
     reference
         Predictions to choose the kernel from, such as those of a test set.
     warmup

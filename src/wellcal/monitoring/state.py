@@ -134,8 +134,11 @@ class State:
         if alarm_at is not None and values[top] > self.largest:
             # As it was known then: what comes later may be a model that was mended.
             at_top = evidence if top == m - 1 else before.advance(bets[: top + 1], detector=detector)[0]
-            expert, case, first, last = at_top.onset(lags)
-            onset = Onset(self.started + case, self.started + first, self.started + last, expert)
+            expert, *found = at_top.onset(lags)
+            case, first, last = (self.started + each for each in found)
+            if first <= alarm_at:  # else a second change, larger than what raised the alarm
+                case, last = min(case, alarm_at), min(last, alarm_at)
+            onset = Onset(case, first, last, expert)
         history = (*self.history, *values.tolist())
         return replace(
             self,

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
+from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.pvalues import check_numbers, tie_width
 from wellcal.witnesses.directions import Direction
-from wellcal.witnesses.summaries import Cases, splits
+from wellcal.witnesses.regions import Grid, Listed, grids_of
+from wellcal.witnesses.summaries import Cases
+
+_KINDS = ("all", "segment", "split", "interval", "box")
+_PRICE = 2.0 * float(np.log(32.0))  # squared deviation that a cut gains by being the best of so many
+_SMALLEST = 6  # sizes of groups are told apart by halves, down to 2^-6 of all cases
 
 
 @dataclass(frozen=True)
@@ -22,13 +28,46 @@ class Candidate:
     direction: Direction
 
 
+@dataclass(frozen=True)
+class _Block:
+    """Groups of one grid that are looked at in one direction.
+
+    Attributes
+    ----------
+    direction, grid
+        In which direction, and where.
+    membership
+        Weights of cases in cells, ``(n, C)``.
+    alike
+        The same where all cases weigh one.
+    kept
+        Groups of the grid with enough cases in them, by pieces of the grid, then by their rivals.
+    rivals
+        Which groups each is compared with: those of its kind and size.
+    cells
+        Where the sums over cells are, among those of all blocks.
+    """
+
+    direction: Direction
+    grid: Grid
+    membership: Any
+    alike: Any
+    kept: NDArray
+    rivals: NDArray
+    cells: slice[int, int]
+
+    def totals(self, cells: NDArray) -> NDArray:
+        """Sums over the groups that are kept, ``(K,)``, from all sums over cells."""
+        return self.grid.totals(cells[self.cells])[self.kept]
+
+
 class Candidates:
     """All pairs of group and direction that are looked at, and their sums for sets of targets.
 
     Parameters
     ----------
     directions
-        Directions, each with the summaries whose splits it is looked at in.
+        Directions, each with the summaries whose regions it is looked at in.
     segments
         Groups that are looked at in all directions.
     weights
@@ -41,31 +80,108 @@ class Candidates:
         self, directions: Sequence[Direction], segments: Sequence[Cases], weights: NDArray, fewest: int
     ) -> None:
         self.weights = weights
-        self.listed: list[Candidate] = []
-        self._blocks: list[tuple[Direction, NDArray, NDArray]] = []
+        self.blocks: list[_Block] = []
         everything = Cases("in all cases", np.ones(len(weights), dtype=bool), "all")
-        made: dict[tuple[int, ...], tuple[list[Cases], NDArray]] = {}
+        listed = Listed(_distinct([everything, *segments], weights, fewest))
+        made: dict[tuple[int, ...], list[tuple[Grid, Any, Any, NDArray]]] = {}
+        counted = (weights > 0).astype(np.float64)
+        cells = 0
         for direction in directions:
             key = tuple(id(summary.values) for summary in direction.summaries)
             if key not in made:
-                found = [group for summary in direction.summaries for group in splits(summary, fewest)]
-                groups = _distinct([everything, *segments, *found], weights, fewest)
-                made[key] = groups, np.stack([group.mask * weights for group in groups], axis=1)
-            groups, masks = made[key]
-            kept = np.flatnonzero(direction.enough(masks.T > 0))
-            self.listed.extend(Candidate(groups[k], direction) for k in kept)
-            if len(kept):
-                self._blocks.append((direction, masks, kept))
+                grids: list[Grid] = [listed, *grids_of(direction.summaries)]
+                made[key] = [_placed(grid, weights, counted) for grid in grids]
+            for grid, membership, alike, count in made[key]:
+                yes = grid.totals(np.asarray((counted * direction.expected) @ alike))
+                # All cases are looked at, however few they are.
+                enough = (count >= fewest - 1e-9) | (grid.kinds == "all")
+                kept = np.flatnonzero(enough & direction.enough(yes, count))
+                if len(kept):
+                    rivals = _rivals(grid.kinds[kept], count[kept] / counted.sum())
+                    order = np.lexsort((rivals, grid.piece[kept]))
+                    where = slice(cells, cells + grid.size)
+                    cells += grid.size
+                    self.blocks.append(
+                        _Block(direction, grid, membership, alike, kept[order], rivals[order], where)
+                    )
+        self._sets = 0
+        self._squares = {id(d): np.zeros(len(weights)) for d in directions if not d.happens}
+        sizes = [len(block.kept) for block in self.blocks]
+        self._starts = np.cumsum([0, *sizes])
+        known = {id(direction): d for d, direction in enumerate(directions)}
+        self.directions = np.repeat([known[id(block.direction)] for block in self.blocks], sizes)
 
     def __len__(self) -> int:
-        return len(self.listed)
+        return int(self._starts[-1])
+
+    def __getitem__(self, k: int) -> Candidate:
+        block = int(np.searchsorted(self._starts, k, side="right")) - 1
+        found = self.blocks[block]
+        return Candidate(found.grid.group(int(found.kept[k - self._starts[block]])), found.direction)
+
+    def column(self, k: int, cells: NDArray) -> NDArray:
+        """Sums over one candidate, ``(r,)``, from sums over all cells."""
+        block = int(np.searchsorted(self._starts, k, side="right")) - 1
+        found = self.blocks[block]
+        return cells[:, found.cells] @ found.grid.holds(int(found.kept[k - self._starts[block]]))
+
+    def segments(self) -> list[tuple[int, str]]:
+        """Candidates that are segments, with what these are called."""
+        found: list[tuple[int, str]] = []
+        for start, block in zip(self._starts[:-1].tolist(), self.blocks, strict=True):
+            some = np.flatnonzero(block.grid.kinds[block.kept] == "segment")
+            found.extend((start + int(k), block.grid.group(int(block.kept[k])).where) for k in some)
+        return found
 
     def sums(self, targets: NDArray) -> NDArray:
-        """Weighted sums ``(r, M)`` over the cases of each candidate, of function minus expectation."""
-        if not self._blocks:
-            return np.zeros((len(targets), 0))
-        parts = [((d.of(targets) - d.expected) @ masks)[:, kept] for d, masks, kept in self._blocks]
+        """Weighted sums ``(r, C)`` over the cells of all blocks, of function minus expectation.
+
+        Squares of the latter are remembered, from which `scales` knows how far functions spread.
+        """
+        parts = [np.zeros((len(targets), 0))]
+        direction, deviation = None, np.zeros(0)
+        self._sets += len(targets)
+        for block in self.blocks:
+            if block.direction is not direction:
+                direction = block.direction
+                deviation = direction.of(targets) - direction.expected
+                if not direction.happens:
+                    self._squares[id(direction)] += np.sum(deviation**2, axis=0)
+            parts.append(np.asarray(deviation @ block.membership))
         return np.concatenate(parts, axis=1)
+
+    def scales(self) -> list[NDArray]:
+        """Standard deviations of the candidates of each block, under calibration.
+
+        Targets of different cases are independent: variances add up. That of what happens or does not is
+        known; others are mean squares of each case over all sets of targets, the observed one among them, so
+        that all are treated alike.
+        """
+        found: list[NDArray] = []
+        for block in self.blocks:
+            expected = block.direction.expected
+            variance = expected * (1.0 - expected)
+            if not block.direction.happens:
+                variance = self._squares[id(block.direction)] / max(self._sets, 1)
+            cells = np.asarray((self.weights**2 * variance) @ block.alike)
+            found.append(block.grid.scale(cells)[block.kept])
+        return found
+
+
+def _placed(grid: Grid, weights: NDArray, counted: NDArray) -> tuple[Grid, Any, Any, NDArray]:
+    """A grid with weights of cases in its cells, ones in their place, and numbers of cases in its groups."""
+    ones = np.ones(len(weights))
+    alike = grid.membership(ones)
+    same = bool(np.all(weights == ones))
+    membership = alike if same else grid.membership(weights)
+    return grid, membership, alike, grid.totals(np.asarray(counted @ alike))
+
+
+def _rivals(kinds: NDArray, share: NDArray) -> NDArray:
+    """Numbers of kind and size, the latter by halves."""
+    halves = np.clip(np.floor(-np.log2(share) + 1e-9), 0, _SMALLEST).astype(np.intp)
+    kind = np.array([_KINDS.index(str(name)) for name in kinds.tolist()], dtype=np.intp)
+    return kind * (_SMALLEST + 1) + halves
 
 
 def _distinct(groups: Sequence[Cases], weights: NDArray, fewest: int) -> list[Cases]:
@@ -79,6 +195,146 @@ def _distinct(groups: Sequence[Cases], weights: NDArray, fewest: int) -> list[Ca
             seen.add(key)
             out.append(group)
     return out
+
+
+# -- multiplicity ------------------------------------------------------------------------------
+
+
+class ScanTest:
+    """The largest deviation of all candidates over exchangeable sets of targets, the observed set first.
+
+    Sums are in units of their spread. There are many more small groups than large ones, and more boxes than
+    intervals, so that the largest of them is larger by chance. From each the median, over all sets, of the
+    largest among its rivals, groups of its kind and about its size, is subtracted: a simple description
+    wins over one that is hardly more striking, and boxes cost simple groups little of their power.
+
+    Parameters
+    ----------
+    candidates
+        What is looked at.
+    cells
+        Sums over cells of all sets, ``(R + 1, C)``.
+
+    Attributes
+    ----------
+    z
+        Standardised sums of the observed set, ``(M,)``; zero where there is no spread.
+    excess
+        Their absolute values beyond what is usual among their rivals, ``(M,)``.
+    pvalues
+        Adjusted p-values ``(M,)``: the share of sets whose largest excess is as large.
+    """
+
+    def __init__(self, candidates: Candidates, cells: NDArray) -> None:
+        check_numbers(cells)
+        self._candidates, self._cells = candidates, cells
+        self._scales = candidates.scales()
+        rivals = np.unique([rival for block in candidates.blocks for rival in np.unique(block.rivals)])
+        largest = np.zeros((len(rivals), len(cells)))
+        observed: list[NDArray] = [np.zeros(0)]
+        for block, scale in zip(candidates.blocks, self._scales, strict=True):
+            found = np.zeros(len(scale))
+            table = np.ascontiguousarray(cells[:, block.cells].T)
+            for chunk in in_chunks(len(cells), 16 * len(table)):
+                for part, sums in block.grid.pieces(table[:, chunk], block.kept):
+                    z = _ratio(sums, scale[part, None])
+                    if chunk.start == 0:
+                        found[part] = z[:, 0]
+                    first = np.flatnonzero(np.diff(block.rivals[part], prepend=-1))
+                    columns = np.searchsorted(rivals, block.rivals[part][first])
+                    most = np.maximum.reduceat(np.abs(z, out=z), first, axis=0)
+                    np.maximum(largest[columns, chunk], most, out=most)
+                    largest[columns, chunk] = most
+            observed.append(found)
+        usual = np.median(largest, axis=1)
+        self.z = np.concatenate(observed)
+        own = np.concatenate([np.zeros(0, np.intp), *(block.rivals for block in candidates.blocks)])
+        self.excess = np.abs(self.z) - usual[np.searchsorted(rivals, own)]
+        self.pvalues = _adjusted(self.excess, np.max(largest.T - usual, axis=1, initial=-np.inf))
+
+    def striking(self, count: int, alike: float = 0.5) -> list[int]:
+        """Up to `count` candidates, the one with the largest excess first, then what it leaves unexplained.
+
+        Two candidates say the same where their sums correlate over drawn sets of targets: groups that
+        overlap, directions that imply each other. Such are left out, and of others counts what is left after
+        a regression on those that were chosen before: a part of a group that errs is not told once more.
+
+        Of candidates that say the same in one direction, and are as significant, the one is taken whose
+        squared deviation is largest after a price for each number in its description: where all cases err,
+        the largest deviation is hardly ever that of all, but of nearly all.
+        """
+        candidates = self._candidates
+        numbers = [block.grid.numbers[block.kept] for block in candidates.blocks]
+        worth = self.z**2 - _PRICE * np.concatenate([np.zeros(0), *numbers])
+        left = np.concatenate([np.zeros(0), *self._scales]) > 0.0
+        usual = np.abs(self.z) - self.excess
+        drawn = np.zeros(
+            (0, len(self._cells))
+        )  # sums over those that were chosen, observed first, orthonormal
+        explained, known = np.zeros(len(candidates)), np.zeros(len(candidates))
+        chosen: list[int] = []
+        while len(chosen) < count and left.any():
+            rest = np.sign(self.z) * (self.z - explained) / np.sqrt(np.maximum(1.0 - known, 1.0 - alike))
+            k = _first_largest(np.minimum(rest, np.abs(self.z)) - usual, left)
+            column = candidates.column(k, self._cells)
+            together = self._together(column)
+            same = left & (np.abs(together) >= alike) & (self.pvalues <= self.pvalues[k])
+            same &= np.sign(self.z) == np.sign(self.z[k])
+            same &= candidates.directions == candidates.directions[k]
+            same[k] = True
+            simplest = _first_largest(worth, same)
+            if simplest != k:
+                k, column = simplest, candidates.column(simplest, self._cells)
+                together = self._together(column)
+            chosen.append(k)
+            # Sums of zeros and ones correlate by simple fractions: rounding must not decide.
+            left &= np.abs(together) < alike - 1e-9
+            left[k] = False
+            column = column - (drawn[:, 1:] @ column[1:]) @ drawn
+            size = np.sqrt(float(column[1:] @ column[1:]))
+            if size > 0.0:
+                column = column / size
+                drawn = np.vstack([drawn, column])
+                together = self._together(column)
+                explained += together * column[0] * np.sqrt(len(column) - 1.0)
+                known += together**2
+        return chosen
+
+    def _together(self, column: NDArray) -> NDArray:
+        """Correlations of all candidates with sums ``(R + 1,)`` over the drawn sets."""
+        drawn = column[1:]
+        sums = drawn @ self._cells[1:]
+        size = np.sqrt(len(drawn) * float(drawn @ drawn)) or 1.0
+        parts = [
+            _ratio(block.totals(sums), scale) / size
+            for block, scale in zip(self._candidates.blocks, self._scales, strict=True)
+        ]
+        return np.concatenate(parts)
+
+
+def _first_largest(values: NDArray, among: NDArray) -> int:
+    """The first of those that rounding may tell apart."""
+    some = np.where(among, values, -np.inf)
+    return int(np.argmax(some >= some.max() - 1e-9))
+
+
+def _ratio(sums: NDArray, scale: NDArray) -> NDArray:
+    """Sums in units of their spread; zero where there is none."""
+    known = scale > 0
+    return sums * np.where(known, 1.0 / np.where(known, scale, 1.0), 0.0)
+
+
+def _adjusted(observed: NDArray, largest: NDArray) -> NDArray:
+    """Share of sets ``(R + 1,)`` whose largest value is at least as large as each of the observed.
+
+    All sets are exchangeable under calibration, and so are their largest values: the probability that
+    any p-value is at most a is at most a. If only the targets of some cases follow their predictions,
+    this holds for the groups that consist of such cases: control is strong (Westfall, Young, 1993).
+    """
+    width = tie_width(largest)
+    ordered = np.sort(largest)
+    below = np.searchsorted(ordered, cast("NDArray", observed - width), side="left")
+    return (len(ordered) - below) / len(ordered)
 
 
 @dataclass(frozen=True)
@@ -105,22 +361,13 @@ class MaxTest:
         check_numbers(sums)
         scale = np.sqrt(np.mean(sums**2, axis=0))
         scale = np.where(scale > precision, scale, 0.0)
-        z = np.divide(sums, scale, out=np.zeros_like(sums), where=scale > 0)
+        z = _ratio(sums, scale)
         return cls(scale, z, np.abs(z).max(axis=1, initial=0.0))
 
     @property
     def pvalues(self) -> NDArray:
-        """Adjusted p-values ``(M,)`` of the observed set: the share of sets whose largest is as large.
-
-        All sets are exchangeable under calibration, and so are their largest values: the probability that
-        any p-value is at most a is at most a. If only the targets of some cases follow their predictions,
-        this holds for the groups that consist of such cases: control is strong (Westfall, Young, 1993).
-        """
-        width = tie_width(self.largest)
-        ordered = np.sort(self.largest)
-        least = cast("NDArray", np.abs(self.z[0]) - width)
-        below = np.searchsorted(ordered, least, side="left")
-        return (len(ordered) - below) / len(ordered)
+        """Adjusted p-values ``(M,)`` of the observed set: the share of sets whose largest is as large."""
+        return _adjusted(np.abs(self.z[0]), self.largest)
 
     def half_width(self, alpha: float) -> NDArray:
         """Half width ``(M,)`` of a band that any of the sums leaves with probability at most `alpha`."""
@@ -128,23 +375,3 @@ class MaxTest:
         # The smallest value that at most floor(alpha (R + 1)) of all sets exceed.
         position = count - 1 - int(np.floor(alpha * count + 1e-9))
         return self.scale * np.sort(self.largest)[max(position, 0)]
-
-
-def striking(test: MaxTest, count: int, alike: float = 0.5) -> list[int]:
-    """Up to `count` candidates by size, without those that vary with one chosen before.
-
-    Two candidates say the same where their sums correlate over sets of targets: groups that overlap,
-    directions that imply each other.
-    """
-    chosen: list[int] = []
-    # The drawn sets alone: what is correlated under calibration.
-    z = test.z[1:]
-    norms = np.sqrt((z**2).sum(axis=0))
-    for k in np.argsort(-np.abs(test.z[0]), kind="stable"):
-        if len(chosen) == count or norms[k] == 0.0:
-            break
-        together = np.abs(z[:, chosen].T @ z[:, k]) / (norms[chosen] * norms[k])
-        # Sums of zeros and ones correlate by simple fractions: rounding must not decide.
-        if float(np.max(together, initial=0.0)) < alike - 1e-9:
-            chosen.append(int(k))
-    return chosen

@@ -28,7 +28,7 @@ from wellcal.problem.at_locations import LocationKernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import Problem, prepare_checked
 from wellcal.problem.weights import check_weights
-from wellcal.witnesses.candidates import Candidate, Candidates, MaxTest, striking
+from wellcal.witnesses.candidates import Candidate, Candidates, MaxTest, ScanTest
 from wellcal.witnesses.directions import LEVELS, directions_of
 from wellcal.witnesses.grid import witness_locations
 from wellcal.witnesses.result import Group, Witness
@@ -110,15 +110,17 @@ def witness(
 
     Notes
     -----
-    Groups are "all cases", those above and below several values of a summary of the prediction (mean and
-    spread; for classes the probability of the class), and the segments. A direction compares how often
+    Groups are "all cases", those above, below and between values of a summary of the prediction (mean and
+    spread; for classes the probability of the class), boxes of two summaries, and the segments. Values are
+    at 31 shares of the cases for one summary, and at 15 for each of two. A direction compares how often
     something happens in a group with how often it was predicted: that a target exceeds a predicted
     quantile, that a class occurs; for vectors, the mean of a coordinate and the distance from the predicted
     mean; for objects, the likeness to the prediction by the kernel. p-values come from targets that are
-    drawn from the predictions: the largest standardised deviation over all groups and directions is
-    compared with its values in these sets, so that the probability of any false statement is at most
-    `alpha`, exactly, at every number of cases. The band for the witness is made in the same way over the
-    locations.
+    drawn from the predictions: the largest standardised deviation over all groups and directions, each less
+    what is usual among groups of its kind and size, is compared with its values in these sets, so that the
+    probability of any false statement is at most `alpha`, exactly, at every number of cases. Of groups that
+    say the same, the one with the simplest description is told. The band for the witness is made in the
+    same way over the locations.
 
     Predictions that are draws (``Samples(kind="draws")``) exchange their target with a member of the
     pooled draws, and summaries and quantiles are those of the pooled set.
@@ -172,7 +174,7 @@ def witness(
         at_locations, in_groups = _resample(setup, prepared, candidates)
     # An error of expectations is the same in all sets of targets; what is left is rounding.
     band = MaxTest.of(at_locations, _ROUNDING * np.sum(np.abs(prepared.expected), axis=0))
-    test = MaxTest.of(in_groups)
+    test = ScanTest(candidates, in_groups)
     unit = 1.0 / float(w.sum())
     half = np.where(band.scale > 0, band.half_width(alpha), np.abs(at_locations[0])) * unit
     groups, of_segments = _groups(setup, candidates, test, by_case.parts, most)
@@ -236,20 +238,20 @@ def _by_case(setup: Setup, weights: NDArray | None) -> Contributions:
 
 
 def _resample(setup: Setup, prepared: LocationKernel, candidates: Candidates) -> tuple[NDArray, NDArray]:
-    """Sums at locations and in groups, ``(R + 1, J)`` and ``(R + 1, M)``, the observed set first."""
+    """Sums at locations and in cells of groups, ``(R + 1, J)`` and ``(R + 1, C)``, the observed set first."""
     pairs = [(prepared.sums(targets), candidates.sums(targets)) for targets in target_sets(setup)]
     return np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
 
 
 def _groups(
-    setup: Setup, candidates: Candidates, test: MaxTest, parts: NDArray, most: int
+    setup: Setup, candidates: Candidates, test: ScanTest, parts: NDArray, most: int
 ) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
     """The most striking groups, and all segments in their most striking direction."""
     pvalues, w = test.pvalues, candidates.weights
     observed = setup.targets[None]
 
     def describe(k: int) -> Group:
-        candidate: Candidate = candidates.listed[k]
+        candidate: Candidate = candidates[k]
         cases, direction = candidate.cases, candidate.direction
         inside = np.flatnonzero(cases.mask)
         found = float(np.average(direction.of(observed)[0][inside], weights=w[inside]))
@@ -261,7 +263,7 @@ def _groups(
             direction=what,
             observed=found,
             expected=promised,
-            statistic=float(test.z[0, k]),
+            statistic=float(test.z[k]),
             pvalue=float(pvalues[k]),
             contribution=float(parts[inside].sum()),
             cases=inside,
@@ -270,9 +272,8 @@ def _groups(
         )
 
     best: dict[str, int] = {}
-    for k, candidate in enumerate(candidates.listed):
-        if candidate.cases.kind == "segment":
-            known = best.setdefault(candidate.cases.where, k)
-            if abs(test.z[0, k]) > abs(test.z[0, known]):
-                best[candidate.cases.where] = k
-    return tuple(describe(k) for k in striking(test, most)), tuple(describe(k) for k in best.values())
+    for k, where in candidates.segments():
+        known = best.setdefault(where, k)
+        if abs(test.z[k]) > abs(test.z[known]):
+            best[where] = k
+    return tuple(map(describe, test.striking(most))), tuple(map(describe, best.values()))

@@ -44,7 +44,7 @@ class Direction:
     describe
         Takes the mean and the expected mean over some cases; returns what happens there, and both numbers.
     summaries
-        Summaries whose splits are looked at in this direction.
+        Summaries whose regions are looked at in this direction.
     happens
         Whether the function is 1 where something happens and 0 elsewhere.
     """
@@ -55,12 +55,11 @@ class Direction:
     summaries: tuple[Summary, ...]
     happens: bool = True
 
-    def enough(self, masks: NDArray) -> NDArray:
-        """For which of the groups ``(G, n)`` there is enough to expect."""
+    def enough(self, yes: NDArray, count: NDArray) -> NDArray:
+        """In which groups there is enough to expect, from sums of expectations and numbers of cases."""
         if not self.happens:
-            return np.ones(len(masks), dtype=bool)
-        yes, no = masks @ self.expected, masks @ (1.0 - self.expected)
-        return np.minimum(yes, no) >= _FEWEST_EVENTS - 1e-9  # 12 times 0.25 is enough
+            return np.ones(len(count), dtype=bool)
+        return np.minimum(yes, count - yes) >= _FEWEST_EVENTS - 1e-9  # 12 times 0.25 is enough
 
 
 def directions_of(setup: Setup, levels: Sequence[float]) -> list[Direction]:
@@ -167,14 +166,16 @@ def _of_classes(predictions: Any) -> list[Direction]:
     top = np.argmax(probabilities, axis=1)
     confidence = probabilities[np.arange(len(top)), top]
     common = np.argsort(-probabilities.sum(axis=0), kind="stable")[:MOST_CLASSES]
+    more: tuple[Summary, ...] = (Summary("the largest probability", confidence),)
     if probabilities.shape[1] == 2:
         common = np.array([1])  # the other class says the same
+        more = ()
     found = [
         Direction(
             lambda targets, c=c: targets == c,
             probabilities[:, c],
             _event(f"class {labels[c]!r} occurs"),
-            (Summary("its probability", probabilities[:, c]),),
+            (Summary("its probability", probabilities[:, c]), *more),
         )
         for c in np.sort(common)
     ]

@@ -68,7 +68,7 @@ class Group(Presentable):
     cases
         Their positions, in order.
     kind
-        "all", "split" or "segment".
+        "all", "segment", "split" (above or below a number), "interval" or "box".
     n_resamples
         Resamples that the p-value is from, which is never below ``1 / (n_resamples + 1)``.
     """
@@ -107,7 +107,7 @@ class Group(Presentable):
             "pvalue": number(least=0.0, most=1.0),
             "cases": numbers(whole_ones=True),
             "n_resamples": optional(whole(least=1)),
-            "kind": word("all", "split", "segment"),
+            "kind": word("all", "segment", "split", "interval", "box"),
         }
 
     @property

@@ -1,4 +1,4 @@
-"""Groups of cases that a few words describe: splits of summaries of predictions, and segments.
+"""What groups of cases are made of: summaries of predictions, and segments.
 
 Groups are made from predictions, or given by the user, and never look at targets: whatever is found in
 them by chance is found as often in targets that are drawn from the predictions.
@@ -6,7 +6,7 @@ them by chance is found as often in targets that are drawn from the predictions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,12 +14,8 @@ import numpy as np
 
 from wellcal._arrays.checks import check_same_length, is_missing, label_array
 from wellcal._arrays.namespaces import NDArray, attribute, has, to_numpy
-from wellcal._arrays.round_numbers import round_between
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.predictions import Predictions, Quantiles, Samples
-
-SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
-"""Shares of cases at which a summary is split."""
 
 MOST_CLASSES = 20
 """Classes that are looked at one by one: those with the largest predicted probability in total."""
@@ -39,7 +35,7 @@ class Cases:
     mask
         Which they are, ``(n,)``.
     kind
-        "all", "split" or "segment".
+        "all", "segment", "split" (above or below a number), "interval" or "box".
     """
 
     where: str
@@ -56,7 +52,7 @@ class Summary:
 
 
 def summaries_of(predictions: Predictions) -> list[Summary]:
-    """Summaries that splits for directions of all kinds are made of; classes have those of their own."""
+    """Summaries that groups for directions of all kinds are made of; classes have those of their own."""
     family: Any = predictions
     if targets_are_indices(predictions) or (isinstance(predictions, Samples) and predictions.holds_objects):
         return []
@@ -95,41 +91,6 @@ def _of_quantiles(predictions: Quantiles) -> list[Summary]:
             Summary(f"the distance from the {levels[0]:.0%} to the {levels[-1]:.0%} quantile", width)
         )
     return found
-
-
-def splits(summary: Summary, fewest: int) -> Iterator[Cases]:
-    """Cases above and below each of several values of a summary, and those in the middle half.
-
-    A split lies between two neighbouring values and is called by the shortest number between them: a
-    change of unit changes what it is called, and not which cases it separates.
-    """
-    values = np.asarray(summary.values, dtype=np.float64)
-    if not np.isfinite(values).all():
-        return
-    ordered = np.unique(values)
-    if len(ordered) < 2:
-        return
-    counts = np.searchsorted(np.sort(values), ordered, side="right")[:-1]  # cases up to each gap
-    gaps = [int(np.argmin(np.abs(counts - share * len(values)))) for share in SHARES]
-    cuts = {gap: round_between(ordered[gap], ordered[gap + 1]) for gap in gaps}
-    for gap, cut in cuts.items():
-        above = values > ordered[gap]
-        yield from _large(f"where {summary.name} is above {_short(cut)}", above, fewest)
-        yield from _large(f"where {summary.name} is below {_short(cut)}", ~above, fewest)
-    low, high = gaps[1], gaps[3]
-    if low < high:
-        middle = (values > ordered[low]) & (values <= ordered[high])
-        text = f"where {summary.name} is between {_short(cuts[low])} and {_short(cuts[high])}"
-        yield from _large(text, middle, fewest)
-
-
-def _short(number: float) -> str:
-    return f"{number:.15g}"
-
-
-def _large(where: str, mask: NDArray, fewest: int) -> Iterator[Cases]:
-    if np.count_nonzero(mask) >= fewest:
-        yield Cases(where, mask, "split")
 
 
 # -- segments --------------------------------------------------------------------------------

@@ -241,17 +241,26 @@ def test_enough_resamples_are_silent(method: str) -> None:
 PAIRS = np.arange(N) // 2
 
 
-@pytest.mark.parametrize("method", [m for m in METHODS if m != "multiplier"])
+@pytest.mark.parametrize("method", [m for m in METHODS if m not in ("multiplier", "omnibus")])
 def test_methods_that_cannot_honour_clusters_refuse_them(method: str) -> None:
-    with pytest.raises(ValueError, match=f"method='{method}' takes cases as independent.*can: multiplier"):
+    with pytest.raises(
+        ValueError, match=f"method='{method}' takes cases as independent.*can: multiplier, omnibus"
+    ):
         run(method=method, groups=PAIRS)
 
 
-def test_auto_takes_the_method_that_honours_clusters() -> None:
+def test_auto_looks_for_everything_with_signs_of_clusters() -> None:
     found = run(groups=PAIRS)
-    assert found.method == "multiplier"
-    assert found.provenance["clusters"] == N // 2
-    assert "cluster" in found.provenance["chosen"]
+    assert found.method == "omnibus"
+    assert (found.provenance["clusters"], found.provenance["largest_cluster"]) == (N // 2, 2)
+    assert "asymptotic: cases are clustered" in found.provenance["chosen"]
+    assert set(found.provenance["pvalues"]) == set(run().provenance["pvalues"])
+    assert found.estimate.estimator == "unbiased, between clusters"
+
+
+@pytest.mark.parametrize("method", ["auto", "omnibus", "multiplier"])
+def test_cases_that_all_stand_alone_are_no_clusters(method: str) -> None:
+    assert run(method=method, groups=[f"p{i}" for i in range(N)]) == run(method=method)
 
 
 @pytest.mark.parametrize(
@@ -297,6 +306,8 @@ def test_labels_that_are_refused(labels: Any, message: str) -> None:
 def test_few_clusters_are_told() -> None:
     with pytest.warns(UserWarning, match="4 clusters have 8 different patterns of signs"):
         run(groups=np.arange(N) % 4)
+    with pytest.warns(UserWarning, match="10 clusters are few: .* its error rate may be off"):
+        run(groups=PAIRS)
     with pytest.warns(UserWarning, match="4 clusters are few"):
         run(groups=np.arange(N) % 4, method=Multiplier("normal"))
 

@@ -103,8 +103,20 @@ def test_joint_kernels_cost_what_their_problem_costs() -> None:
 
 def test_clusters_decide_first() -> None:
     found = chosen(100, groups=np.arange(100) // 2)
-    assert found.method == Multiplier()
+    assert found.method == Omnibus()
     assert "none of the others honours groups" in found.alternatives
+
+
+def test_clusters_of_too_many_cases_or_without_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = np.arange(100) // 2
+    monkeypatch.setattr(choose, "TRIANGLE_BUDGET", 100.0)
+    found = chosen(100, groups=pairs)
+    assert found.method == Omnibus(pairs=False)
+    assert "without the SKCE" in found.reason
+    monkeypatch.setattr(choose, "why_not_resampled", lambda _: "there is nothing to draw from")
+    found = chosen(100, groups=pairs)
+    assert found.method == Multiplier()
+    assert found.reason.endswith("there is nothing to draw from")
 
 
 def test_vectors_cost_more() -> None:

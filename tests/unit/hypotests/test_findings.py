@@ -158,7 +158,9 @@ def test_there_are_none_where_the_test_does_not_reject() -> None:
     found = result(MU + NOISE)
     assert found.pvalue > 0.05
     assert found.findings == ()
-    assert repr(found).startswith(f"No miscalibration found ({found.pvalue_statement}).\n")
+    assert found.smallest_error is not None
+    first = repr(found).splitlines()[0]
+    assert first == f"No miscalibration found ({found.pvalue_statement}). {found.smallest_error}."
     assert findings_of(make_setup(MU + 3.0, PRED), 0.0501) == ()
 
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 import wellcal as wc
 from wellcal.hypotests import METHODS, Block, Exact, Omnibus, Outcome
-from wellcal.hypotests.parts.part import Evaluated, Parts
+from wellcal.hypotests.parts.part import Evaluated
 from wellcal.hypotests.pvalues import rank_pvalues, ranked
 from wellcal.hypotests.resampling.components import Component, smallest_ranks
 from wellcal.hypotests.resampling.more_resamples import with_more_resamples
@@ -167,13 +167,9 @@ def test_drawing_on_ends_where_it_tells_more() -> None:
 def test_drawing_on_is_exact() -> None:
     """Over exchangeable sets, each in turn the observed one: P(p <= a) <= a below the first floor, too."""
 
-    class Ready(Parts):
-        def sums(self, targets: Any) -> Any:
-            return targets[:, :1]
-
-        def statistics(self, sums: Any) -> Any:
-            yield Evaluated("t", 1.0, sums[:, 0])
-
+    component = Component(
+        lambda targets: targets[:, 0], lambda values: [Evaluated("first target", 1.0, values)]
+    )
     pred, count, floor = wc.Normal(np.zeros(2), np.ones(2)), 4000, 1 / 20
     rng = np.random.default_rng(7)
     pvalues = np.empty(count)
@@ -181,7 +177,6 @@ def test_drawing_on_is_exact() -> None:
         setup = make_setup(rng.normal(size=2), pred, n_resamples=19, rng=rng)
         drawn = rng.normal(size=19)
         rank = (1 + np.count_nonzero(drawn >= setup.targets[0])) / 20
-        component = Component(Ready().sums, Ready().statistics)
         first = Outcome(0.0, rank, "t", floor=floor)
         pvalues[k] = with_more_resamples(setup, component, first, 199).pvalue
     for alpha in (0.01, 0.02, 0.05, 0.1):

@@ -16,7 +16,7 @@ from wellcal.hypotests.parts.families import parts_of
 from wellcal.hypotests.parts.polynomials import hermite, legendre
 from wellcal.hypotests.parts.scalars import ScalarParts
 from wellcal.hypotests.parts.standing import standing_of
-from wellcal.hypotests.parts.surprise import surprise_of
+from wellcal.hypotests.parts.surprise import surprise_of, total_surprise
 from wellcal.hypotests.parts.vectors import VectorParts
 from wellcal.hypotests.resampling.components import ETAS, regularised_statistic
 from wellcal.hypotests.resampling.smooth_tails import pearson_tail, smooth_pvalues, two_sided
@@ -180,7 +180,9 @@ def test_what_is_impossible_is_infinitely_surprising() -> None:
     np.testing.assert_array_equal(found.sums(np.array([[1, 0], [0, 0]]))[:, 0], [np.inf, np.log(2.0)])
     surprise = surprise_of(wc.Beta([0.5, 2.0], [2.0, 2.0]))
     assert surprise is not None
-    np.testing.assert_array_equal(surprise(np.array([[0.0, 0.0], [0.5, 0.0]])), [np.inf, np.inf])
+    np.testing.assert_array_equal(
+        total_surprise(surprise(np.array([[0.0, 0.0], [0.5, 0.0]]))), [np.inf, np.inf]
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "Mixture with draws"])
@@ -313,3 +315,29 @@ def test_an_outlier_makes_no_others_rare() -> None:
         both = two_sided(np.append(outlier, values))
         assert np.argmax(both) == 0
         assert np.count_nonzero(both[1:] > -np.log(1e-3)) == 0
+
+
+# -- what each case adds to the sums ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "Mixture with draws"])
+def test_terms_of_cases_add_up_to_the_sums(name: str) -> None:
+    example = EXAMPLES[name]
+    pred = example.build()
+    observed = np.asarray(pred.check_targets(example.targets))
+    parts = parts_of(pred)
+    assert parts is not None
+    terms = np.concatenate(list(parts.terms(observed)), axis=1)
+    assert len(terms) == len(pred)
+    expected = np.asarray(parts.sums(observed[None]))[0]
+    np.testing.assert_allclose(terms.sum(axis=0), expected, rtol=1e-9, atol=1e-9)
+    known = parts.mean_terms()
+    if known is None:
+        return
+    count = 400
+    sets = draw_targets(pred, np.random.default_rng(3), count, observed)
+    drawn = np.stack([np.concatenate(list(parts.terms(targets)), axis=1) for targets in sets])
+    error = 5.0 * drawn.std(axis=0) / np.sqrt(count) + 1e-9
+    # What is rare may not have been drawn at all.
+    means, error = np.concatenate(list(known), axis=1), np.maximum(error, 20.0 / count)
+    assert np.all(np.abs(drawn.mean(axis=0) - means) < error)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 import wellcal as wc
 from wellcal.hypotests import METHODS, Block, Exact, TestResult
-from wellcal.hypotests.parts.scalars import CONTINUOUS
+from wellcal.hypotests.parts.scalars import CONTINUOUS, COUNTS
 from wellcal.kernels import Callable, ExpDistance, Gaussian, Wasserstein
 from wellcal.measures.estimate import Estimate
 
@@ -119,6 +120,9 @@ def test_pvalue_of_the_smallest_pvalue(method: str) -> None:
 def test_weights_are_as_documented() -> None:
     weights = run("auto").provenance["weights"]
     assert weights == CONTINUOUS
+    page = (Path(__file__).parents[3] / "docs" / "tests.md").read_text(encoding="utf-8")
+    for name, weight in CONTINUOUS.items():
+        assert f"\n| {name} | {weight:g} | {COUNTS[name]:g} |" in page
     assert set(run("aggregated").provenance["weights"].values()) == {1.0}
 
 

@@ -36,7 +36,7 @@ class Found(NamedTuple):
     expected: float
     error: float
     reach: float
-    count: int
+    cases: int
     pvalue: float
     distance: float
 
@@ -53,7 +53,7 @@ class Found(NamedTuple):
     @property
     def share_ends(self) -> tuple[float, float]:
         """The interval of a share of the cases: Wilson's, which is never empty at 0 or 1."""
-        n, z, p = self.count, self.reach, self.estimate
+        n, z, p = self.cases, self.reach, self.estimate
         middle = (p + 0.5 * z**2 / n) / (1.0 + z**2 / n)
         half = z / (1.0 + z**2 / n) * float(np.sqrt(p * (1.0 - p) / n + 0.25 * (z / n) ** 2))
         return (max(middle - half, 0.0) if p > 0.0 else 0.0), (min(middle + half, 1.0) if p < 1.0 else 1.0)

@@ -94,7 +94,8 @@ def _named(predictions: Predictions, centre: NDArray, spread: NDArray) -> list[t
 def _of_classes(predictions: Predictions) -> Claims:
     probabilities = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
     family: Any = predictions
-    labels = [_name(label, k) for k, label in enumerate(np.asarray(family.labels()))]
+    named: list[Any] = list(family.labels())
+    labels = [_name(label, k) for k, label in enumerate(named)]
     if len(labels) == 2:
         return BinaryClaims(probabilities[:, 1], labels[1].replace("class 1", "outcome 1"))
     return ClassClaims(probabilities, labels)

@@ -11,11 +11,11 @@ from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.findings.splits import Side, Summary, log_spread_of, mean_of
 from wellcal.hypotests.findings.trends import shift_ends, shifts, spreads, trend_finding
-from wellcal.hypotests.findings.wording import plain_number, span, wrong_by
+from wellcal.hypotests.findings.wording import plain_number, span, spreads_phrase, wrong_by
 from wellcal.hypotests.parts.contrasts import Contrasts
 from wellcal.hypotests.parts.standing import Standing
 from wellcal.measures.yardstick import error_phrase, percent
-from wellcal.predictions.alterations import SHIFT, SPREADS
+from wellcal.predictions.alterations import SHIFT
 
 SHIFTED, SPREAD, SKEW, TAILS = "shift", "spread", "skew", "tails"
 CENTRE, WIDTH = "centre ", "width "
@@ -24,6 +24,7 @@ CENTRE, WIDTH = "centre ", "width "
 _BEYOND, _MIDDLE = "_beyond", "_middle"
 _NORMAL_MAD = 0.6744897501960817
 _FAR, _NEAR = 2.0, 0.5  # standard deviations that are in the tails, and in the middle
+_LEAST_SPREAD = 1e-4  # of targets, in units of the predicted one: less is rounding
 _FLAT = 0.289  # share of uniform variates in the middle: with less there are two peaks
 
 
@@ -84,7 +85,7 @@ class ScalarClaims(Claims):
     def quantities(self, z: NDArray, cases: NDArray | slice) -> NDArray:
         """Quantities ``(r, K)`` of scores ``(r, n)``."""
         coefficients, rest = self.residuals(z, cases)
-        spread = np.sqrt(np.maximum(np.mean(rest**2, axis=1), 1e-300))
+        spread = np.sqrt(np.maximum(np.mean(rest**2, axis=1), _LEAST_SPREAD**2))
         u = rest / spread[:, None]
         width = (u**2 - 1.0) @ self.columns.columns[cases][:, self.widths] / u.shape[1]
         size = np.abs(rest)
@@ -188,7 +189,7 @@ def spread_finding(found: Found) -> Finding:
     ratio, low, high = (
         float(np.exp(-value)) for value in (from_right.estimate, from_right.high, from_right.low)
     )
-    short = error_phrase(SPREADS, ratio)
+    short = spreads_phrase(ratio)
     return Finding(f"{short} ({wrong_by(low, high)})", SPREAD, short, ratio, (low, high), LEVEL, found.pvalue)
 
 

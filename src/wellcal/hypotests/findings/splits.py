@@ -88,5 +88,5 @@ def mean_of(values: NDArray) -> Side:
 def log_spread_of(values: NDArray) -> Side:
     """The logarithm of the root mean square, and its standard error."""
     squares = values**2
-    mean = max(float(squares.mean()), 1e-300)
+    mean = max(float(squares.mean()), 1e-8)
     return Side(0.5 * float(np.log(mean)), 0.5 * float(squares.std(ddof=1) / mean / np.sqrt(len(values))))

@@ -10,9 +10,9 @@ import numpy as np
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.findings.splits import Contrast, Side, Summary, each_split
-from wellcal.hypotests.findings.wording import plain_number, span, wrong_by
+from wellcal.hypotests.findings.wording import plain_number, span, spreads_phrase, wrong_by
 from wellcal.measures.yardstick import error_phrase, percent
-from wellcal.predictions.alterations import SHIFT, SPREADS
+from wellcal.predictions.alterations import SHIFT
 
 Measure = Callable[[NDArray], Side]
 """From values of some cases to their quantity."""
@@ -70,7 +70,7 @@ def spreads(measure: Measure) -> Manner:
         return float(np.exp(-value))
 
     def phrase(size: float) -> str:
-        return error_phrase(SPREADS, size)
+        return spreads_phrase(size)
 
     def apart(size: float) -> str:
         return f"spreads are {percent(abs(1.0 - size))} {'smaller' if size < 1.0 else 'larger'}"

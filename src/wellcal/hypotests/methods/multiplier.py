@@ -8,19 +8,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import one_of
 from wellcal._arrays.chunks import Chunk
 from wellcal._arrays.namespaces import NDArray
 from wellcal.engines.reductions import Sums
+from wellcal.hypotests.clusters import check_clusters
 from wellcal.hypotests.draws import BITS, draw_signs
 from wellcal.hypotests.method import Method, Outcome
-from wellcal.hypotests.passes import check_finite, estimate_from, in_passes, quadratic_forms
+from wellcal.hypotests.passes import between_clusters, estimate_from, in_passes, quadratic_forms
 from wellcal.hypotests.pvalues import monte_carlo_pvalue
 from wellcal.hypotests.setup import Setup
-from wellcal.measures.estimate import Estimate
-
-_FEW = 6  # units with signs below which p cannot fall under 0.05
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ class Multiplier(Method):
         n, groups = setup.n_samples, setup.groups
         units = n if groups is None else int(groups.max()) + 1
         sizes = np.ones(n) if groups is None else np.bincount(groups)
-        self._check_units(units, "cases" if groups is None else "clusters")
+        check_clusters(units, "cases" if groups is None else "clusters", patterns=self.signs == "rademacher")
         pairs = float(n**2 - np.sum(sizes**2))
         null = np.empty(setup.n_resamples)
         sums = Sums(0.0, np.zeros(n))
@@ -85,24 +82,11 @@ class Multiplier(Method):
         if groups is None:
             estimate = estimate_from(setup, sums)
         else:
-            estimate = between_clusters(setup, sums, groups, sizes, pairs)
+            estimate = between_clusters(setup, sums, groups, sizes)
             provenance |= {"clusters": units, "largest_cluster": int(sizes.max())}
         statistic = n * float(estimate)
         label = "n SKCE_u" if groups is None else "n SKCE_u between clusters"
         return Outcome(statistic, monte_carlo_pvalue(statistic, null), label, estimate, null, provenance)
-
-    def _check_units(self, units: int, what: str) -> None:
-        if units < 2:
-            raise ValueError(
-                f"groups must name at least 2 clusters, found {units}: pairs within a cluster are not used"
-            )
-        if units < _FEW and self.signs == "rademacher":
-            advise(
-                f"{units} {what} have {2 ** (units - 1)} different patterns of signs, so that p does not "
-                f"fall below about {2.0 ** (1 - units):.2g}; more {what} are needed to reject at 0.05"
-            )
-        elif units < _FEW and what == "clusters":
-            advise(f"{units} clusters are few: the test is valid for many of them only, and rarely rejects")
 
     def _draws(self, setup: Setup, units: int) -> Iterator[tuple[Chunk, NDArray]]:
         """Multipliers ``(r, units)`` for all resamples, in parts that one pass handles."""
@@ -114,24 +98,3 @@ class Multiplier(Method):
                 yield part, draw_signs(setup.rng, units, count)
             else:
                 yield part, setup.rng.standard_normal((count, units))
-
-
-def between_clusters(setup: Setup, sums: Sums, groups: NDArray, sizes: NDArray, pairs: float) -> Estimate:
-    """Mean of h over pairs of different clusters, with a standard error over clusters.
-
-    With r_g the sum of h over pairs of cluster g with others, n_g its size and m the mean, cluster g
-    adds ``psi_g = 2 (r_g - m n_g (n - n_g)) / pairs`` to the error; for clusters of one case the standard
-    error is that of SKCE_u.
-    """
-    check_finite(setup, sums.total)
-    value = 2.0 * float(sums.total) / pairs
-    psi = 2.0 * (np.bincount(groups, weights=sums.rows) - value * sizes * (setup.n_samples - sizes)) / pairs
-    count = len(sizes)
-    error = float(np.sqrt(count / (count - 1.0) * np.sum(psi**2))) if count > 2 else None
-    provenance = {
-        **setup.problem.notes.as_dict(),
-        **setup.engine.describe(setup.problem),
-        "pairs": "between clusters",
-    }
-    name = "unbiased, between clusters"
-    return setup.reported(Estimate(value, error, "SKCE", name, setup.n_samples, setup.kernel, provenance))

@@ -5,11 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import numpy as np
+
 from wellcal._arrays.checks import whole_number
+from wellcal._arrays.namespaces import NDArray
+from wellcal.hypotests.clusters import check_clusters
 from wellcal.hypotests.findings.families import findings_of
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.parts.families import parts_of
 from wellcal.hypotests.parts.part import Evaluated, Parts
+from wellcal.hypotests.passes import between_clusters
+from wellcal.hypotests.resampling.cluster_signs import (
+    draw_ordinary,
+    signed_locations,
+    signed_parts,
+    signed_skce,
+    signs_of,
+)
 from wellcal.hypotests.resampling.components import (
     LOCATIONS,
     choose_locations,
@@ -26,6 +38,9 @@ from wellcal.hypotests.setup import Setup
 
 WITHOUT_PARTS = {"SKCE": 0.5, "locations": 0.5}
 """Weights where targets are objects, of which there are no sums."""
+
+FEW_CLUSTERS = 30
+"""Clusters up to which a test with signs may reject too often, or too rarely."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +70,11 @@ class Omnibus(Method):
 
     Notes
     -----
+    With `groups` of dependent cases signs take the place of drawn targets. What a cluster adds to each sum,
+    less its expectation under the predictions, is multiplied by a random sign, the same for all parts; the
+    SKCE is taken over pairs of different clusters. That is valid for many clusters, not exact. Where no
+    cluster has more than one case, `groups` changes nothing.
+
     The page on tests says which statistics and weights were tried, and what each was worth.
 
     Examples
@@ -72,19 +92,46 @@ class Omnibus(Method):
     most_resamples: int = MOST_RESAMPLES
 
     name: ClassVar[str] = "omnibus"
+    clusters: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         whole_number(self.most_resamples, "most_resamples", least=0)
         object.__setattr__(self, "linear", not self.pairs)
 
     def run(self, setup: Setup) -> Outcome:
-        """The exact p-value of the smallest weighted p-value."""
+        """The p-value of the smallest weighted p-value."""
         check_resampled(setup.predictions)
         parts = parts_of(setup.predictions)
+        if setup.groups is not None:
+            return self._clustered(setup, parts, setup.groups)
         found = smallest_outcome(setup, self.evaluate(setup, parts))
         if parts is not None:
             found = with_more_resamples(setup, part_component(parts), found, self.most_resamples)
         return replace(found, findings=findings_of(setup, found.pvalue))
+
+    def _clustered(self, setup: Setup, parts: Parts | None, groups: NDArray) -> Outcome:
+        """The same with signs of clusters in the place of drawn targets."""
+        sizes = np.bincount(groups)
+        check_clusters(len(sizes), few=FEW_CLUSTERS)
+        weights = WITHOUT_PARTS if parts is None else parts.weights
+        signs = signs_of(setup, len(sizes))
+        at = setup.at(choose_locations(setup, self.locations)) if has_terms(setup.kernel) else None
+        drawn = draw_ordinary(setup, parts, at, groups)
+        found = [] if parts is None else signed_parts(setup, parts, signs, groups, drawn)
+        if at is not None:
+            found.append(signed_locations(setup, at, signs, groups, drawn, weights["locations"]))
+        estimate = None
+        if self.pairs or not found:
+            skce, sums = signed_skce(setup, signs, groups, weights["SKCE"])
+            found.append(skce)
+            estimate = between_clusters(setup, sums, groups, sizes)
+        outcome = smallest_outcome(setup, found)
+        clusters = {
+            "clusters": len(sizes),
+            "largest_cluster": int(sizes.max()),
+            "null": "signs of clusters, in the place of drawn targets: valid for many clusters",
+        }
+        return replace(outcome, estimate=estimate, provenance={**outcome.provenance, **clusters})
 
     def evaluate(self, setup: Setup, parts: Parts | None) -> list[Evaluated]:
         """Statistics of all parts, over the observed targets and all resamples of them."""

@@ -12,13 +12,13 @@ from wellcal.hypotests.parts.part import Evaluated, Parts, length, like, standar
 from wellcal.hypotests.parts.polynomials import legendre
 
 WEIGHTS = {
-    "centre": 0.6,
-    "slope": 1.0,
-    "curve": 0.15,
-    "groups": 0.4,
-    "surprise": 0.3,
-    "SKCE": 0.3,
-    "locations": 0.5,
+    "centre": 0.4,
+    "slope": 0.8,
+    "curve": 0.1,
+    "groups": 0.7,
+    "surprise": 0.25,
+    "SKCE": 0.1,
+    "locations": 0.1,
 }
 """Weights of the parts, chosen on one half of a bank of alternatives: benchmarks/bank."""
 
@@ -42,6 +42,7 @@ class BinaryParts(Parts):
         group = np.minimum((ranks * GROUPS).astype(int), GROUPS - 1)
         groups = (group[:, None] == np.arange(GROUPS)).astype(np.float64)
         self.columns = np.concatenate([self.smooth, groups, logit[:, None]], axis=1)
+        self.probability = probability
         self.expected = probability @ self.columns
 
     def sums(self, targets: Array) -> Array:
@@ -49,6 +50,14 @@ class BinaryParts(Parts):
         xp = namespace(targets)
         columns, expected = (like(x, targets) for x in (self.columns, self.expected))
         return xp.astype(targets, columns.dtype) @ columns - expected
+
+    def terms(self, targets: NDArray) -> Iterator[NDArray]:
+        """Residuals times columns."""
+        yield (targets - self.probability)[:, None] * self.columns
+
+    def mean_terms(self) -> Iterator[NDArray]:
+        """Residuals have mean 0."""
+        yield np.zeros_like(self.columns)
 
     def statistics(self, sums: NDArray) -> Iterator[Evaluated]:
         """One statistic for each kind of error."""

@@ -11,7 +11,14 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.parts.part import Evaluated, Parts, length, standardised
 from wellcal.hypotests.resampling.smooth_tails import two_sided
 
-WEIGHTS = {"surprise": 0.8, "one class": 1.0, "classes": 0.2, "slopes": 0.3, "SKCE": 0.8, "locations": 0.05}
+WEIGHTS = {
+    "surprise": 0.45,
+    "one class": 1.0,
+    "classes": 0.12,
+    "slopes": 0.15,
+    "SKCE": 0.4,
+    "locations": 0.05,
+}
 """Weights of the parts, chosen on one half of a bank of alternatives: benchmarks/bank."""
 
 _MOST_CLASSES = 256  # whose covariance matrix is inverted
@@ -47,6 +54,21 @@ class ClassParts(Parts):
         surprise = self.surprisal[rows, targets].sum(axis=1)
         return np.concatenate([surprise[:, None], counts, slopes - self.expected_slopes], axis=1)
 
+    def terms(self, targets: NDArray) -> Iterator[NDArray]:
+        """Surprise, class, and slopes of each case."""
+        rows: NDArray = np.arange(len(targets))
+        yield self.surprisal[rows, targets][:, None]
+        found = (targets[:, None] == np.arange(self.probabilities.shape[1])).astype(np.float64)
+        yield found
+        yield (found - self.probabilities) * self.slope
+
+    def mean_terms(self) -> Iterator[NDArray]:
+        """Entropy and probabilities; residuals have mean 0."""
+        p = self.probabilities
+        yield -special.xlogy(p, p).sum(axis=1)[:, None]
+        yield p
+        yield np.zeros_like(p)
+
     def statistics(self, sums: NDArray) -> Iterator[Evaluated]:
         """One statistic for each kind of error."""
         count = self.probabilities.shape[1]
@@ -63,7 +85,8 @@ class ClassParts(Parts):
         some = variances > 1e-9 * max(float(variances.max()), 1e-300)
         if not some.any():
             return np.zeros((len(counts), 1))
-        observed, expected = counts[:, some], expected[some]
+        # With signs for clusters in the place of drawn targets, what stands for a count may be negative.
+        observed, expected = np.maximum(counts[:, some], 0.0), expected[some]
         ratio = special.xlogy(observed, np.maximum(observed, 1.0) / expected) - (observed - expected)
         return expected / variances[some] * 2.0 * ratio
 

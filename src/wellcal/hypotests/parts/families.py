@@ -34,7 +34,8 @@ def parts_of(predictions: Predictions) -> Parts | None:
     if predictions.event_shape == ():
         weights = COUNTS if are_counts(predictions) else CONTINUOUS
         scores = _standardised(predictions, centre, spread) if standing is None else standing
-        return ScalarParts(scores, contrasts_of(centre, spread), weights)
+        normal = standing is not None and predictions.continuous and not isinstance(predictions, Quantiles)
+        return ScalarParts(scores, contrasts_of(centre, spread), weights, normal=normal)
     dimension = int(np.prod(predictions.event_shape))
     total = np.sqrt(np.mean(spread**2, axis=1))
     columns = contrasts_of(centre[:, :_MOST_CENTRES], total)

@@ -50,6 +50,18 @@ class Parts(ABC):
         """Sums over cases ``(r, K)`` of sets of targets ``(r, n, ...)``."""
 
     @abstractmethod
+    def terms(self, targets: NDArray) -> Iterator[NDArray]:
+        """What each case adds to the sums, for one set of targets ``(n, ...)``.
+
+        Arrays ``(n, k)``, whose columns together are those of `sums`. What a case with an impossible target
+        adds may be infinite.
+        """
+
+    def mean_terms(self) -> Iterator[NDArray] | None:
+        """Expectations of `terms` under the predictions; None where drawn targets have to tell."""
+        return None
+
+    @abstractmethod
     def statistics(self, sums: NDArray) -> Iterator[Evaluated]:
         """Statistics of all sets from their sums ``(R + 1, K)``."""
 

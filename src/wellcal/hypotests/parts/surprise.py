@@ -13,18 +13,26 @@ from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.predictions import Predictions
 
 Surprise = Callable[[NDArray], NDArray]
-"""From sets of targets ``(r, n, ...)`` to their total surprise ``(r,)``."""
+"""From sets of targets ``(r, n, ...)`` to the surprise of each ``(r, n)``."""
 
 
 def surprise_of(predictions: Predictions) -> Surprise | None:
-    """Total surprise; None for predictions without probabilities."""
+    """Surprise of each target; None for predictions without probabilities."""
     if not predictions.supports("log_prob"):
         return None
 
     def surprise(targets: NDArray) -> NDArray:
         with np.errstate(all="ignore"):
-            total = -np.asarray(to_numpy(predictions.log_prob(targets))).sum(axis=1)
-        # Where densities are infinite for some cases and zero for others, what is impossible counts.
-        return np.where(np.isnan(total), np.inf, total)
+            return -np.asarray(to_numpy(predictions.log_prob(targets)))
 
     return surprise
+
+
+def total_surprise(values: NDArray) -> NDArray:
+    """Sums ``(r,)`` over cases.
+
+    Where densities are infinite for some cases and zero for others, what is impossible counts.
+    """
+    with np.errstate(invalid="ignore"):
+        total = values.sum(axis=1)
+    return np.where(np.isnan(total), np.inf, total)

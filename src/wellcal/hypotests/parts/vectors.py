@@ -14,20 +14,21 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.parts.contrasts import Contrasts
 from wellcal.hypotests.parts.part import Evaluated, Parts, length, standardised
 from wellcal.hypotests.parts.polynomials import legendre
-from wellcal.hypotests.parts.surprise import Surprise
+from wellcal.hypotests.parts.surprise import Surprise, total_surprise
 from wellcal.hypotests.resampling.smooth_tails import two_sided
 
 WEIGHTS = {
-    "centre": 1.0,
-    "surprise": 0.25,
-    "spread": 0.5,
-    "correlation": 0.85,
-    "shape": 0.06,
-    "trend of the centre": 0.15,
-    "trend of the spread": 0.08,
-    "trend of the correlation": 0.15,
-    "SKCE": 0.15,
-    "locations": 0.08,
+    "centre": 0.9,
+    "common shift": 0.4,
+    "surprise": 0.15,
+    "spread": 0.6,
+    "correlation": 0.9,
+    "shape": 0.05,
+    "trend of the centre": 0.12,
+    "trend of the spread": 0.06,
+    "trend of the correlation": 0.2,
+    "SKCE": 0.08,
+    "locations": 0.04,
 }
 """Weights of the parts, chosen on one half of a bank of alternatives: benchmarks/bank."""
 
@@ -60,15 +61,31 @@ class VectorParts(Parts):
         return np.concatenate([self._some(targets[part]) for part in parts])
 
     def _some(self, targets: NDArray) -> NDArray:
-        all_of_them = self.standardise(targets)
+        residuals, surprise, terms, shapes = self._of_cases(targets)
         columns = self.columns.columns
-        z = all_of_them[..., self.chosen]
+        by_column = np.einsum("rnt,nk->rtk", terms, columns, optimize=True).reshape(len(targets), -1)
+        total = total_surprise(surprise)[:, None]
+        return np.concatenate(
+            [residuals.sum(axis=1), total, by_column, *(p.sum(axis=1) for p in shapes)], axis=1
+        )
+
+    def _of_cases(self, targets: NDArray) -> tuple[NDArray, NDArray, NDArray, list[NDArray]]:
+        """Residuals, surprise, what goes with columns, and shape, of sets of targets."""
+        residuals = self.standardise(targets)
+        z = residuals[..., self.chosen]
         products = z[..., self.pairs[:, 0]] * z[..., self.pairs[:, 1]]
         terms = np.concatenate([z, z**2 - 1.0, products], axis=-1)
-        total = np.sum(all_of_them**2, axis=(1, 2)) if self.surprise is None else self.surprise(targets)
-        shapes = [p.sum(axis=1) for p in list(legendre(special.ndtr(z), 4))[2:]]
-        by_column = np.einsum("rnt,nk->rtk", terms, columns, optimize=True).reshape(len(targets), -1)
-        return np.concatenate([all_of_them.sum(axis=1), total[:, None], by_column, *shapes], axis=1)
+        surprise = np.sum(residuals**2, axis=2) if self.surprise is None else self.surprise(targets)
+        return residuals, surprise, terms, list(legendre(special.ndtr(z), 4))[2:]
+
+    def terms(self, targets: NDArray) -> Iterator[NDArray]:
+        """The same for each case."""
+        residuals, surprise, terms, shapes = self._of_cases(targets[None])
+        yield residuals[0]
+        yield surprise[0][:, None]
+        for term in terms[0].T:
+            yield term[:, None] * self.columns.columns
+        yield from (p[0] for p in shapes)
 
     def statistics(self, sums: NDArray) -> Iterator[Evaluated]:
         """One statistic for each kind of error."""
@@ -79,6 +96,7 @@ class VectorParts(Parts):
         first, second, products = z[:, :d], z[:, d : 2 * d], z[:, 2 * d :]
         trend = self.columns.trend
         yield self.part("centre", length(standardised(means)))
+        yield self.part("common shift", length(standardised(means.sum(axis=1, keepdims=True))))
         yield self.part("surprise", two_sided(surprise[:, 0]))
         yield self.part("spread", length(second[:, :, 0]))
         yield self.part("shape", length(standardised(shapes)))

@@ -117,15 +117,19 @@ def choose_locations(setup: Setup, given: object) -> Locations:
     return as_locations(LOCATIONS if given is None else given, setup.predictions, setup.rng)
 
 
-def regularised_statistic(z: NDArray, etas: Sequence[float] = ETAS) -> NDArray:
+def regularised_statistic(
+    z: NDArray, etas: Sequence[float] = ETAS, *, unit: NDArray | None = None
+) -> NDArray:
     """A statistic of sets from deviations ``(R + 1, J)`` at J locations.
 
-    ``t_r = z_r' (C + eta lmax I)^-1 z_r`` with C the covariance of the deviations over all sets and lmax
-    its largest eigenvalue: small eta see fine deviations, large eta and the plain ``|z_r|^2`` coarse ones.
+    ``t_r = z_r' (C + eta lmax I)^-1 z_r`` with C the covariance of the deviations over all sets, or over the
+    sets `unit` where these are given, and lmax its largest eigenvalue: small eta see fine deviations, large
+    eta and the plain ``|z_r|^2`` coarse ones.
     The smallest p-value over eta is taken.
     """
     z = z - z.mean(axis=0)
-    values, vectors = linalg.eigh(z.T @ z / len(z))
+    of = z if unit is None else unit - unit.mean(axis=0)
+    values, vectors = linalg.eigh(of.T @ of / len(of))
     values = np.maximum(values, 0.0)
     largest = values[-1]
     if largest == 0.0:

@@ -23,8 +23,8 @@ from wellcal.hypotests.setup import Setup
 from wellcal.measures.presentation import at_floor
 
 MOST_RESAMPLES = 99_999
-MOST_DRAWS = 10**7
-"""Targets that are drawn at most: about a second of one core."""
+MOST_DRAWS = 6 * 10**6
+"""Targets that are drawn at most: some tenths of a second of one core."""
 
 _FACTOR = 10
 

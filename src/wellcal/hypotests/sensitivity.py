@@ -1,0 +1,163 @@
+"""The smallest error that a test would have found: how much "not rejected" is worth.
+
+An error in spreads, temperature or means moves the score of its size, the derivative of the log-likelihood,
+by ``sqrt(n I) |log ratio|`` standard deviations, I the mean information of a case. The omnibus test looks for
+other errors too, and pays for it: its power for these errors is near that of the score test at a fifteenth
+of alpha, which simulations confirm (``python -m benchmarks --only smallest-errors``).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from wellcal._arrays.checks import probability
+from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.measures.deviations import Cases
+from wellcal.measures.yardstick import percent, share_of
+from wellcal.predictions import Predictions, Quantiles
+from wellcal.predictions.alterations import (
+    SHIFT,
+    altered,
+    centre_and_scale,
+    draw_altered,
+    kind_of_error,
+)
+
+PRICE = 15.0
+"""How many times smaller the error rate is at which a part of the omnibus test works."""
+
+POWER, ALPHA = 0.8, 0.05
+
+_CASES = 400  # whose information is looked at
+_DRAWS = 4000  # targets that it is computed from, in all
+_STEP = 0.02  # of logarithms of ratios
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class SmallestError:
+    """The smallest simple error that a test would have found.
+
+    Attributes
+    ----------
+    kind
+        "spreads", "temperature" or "means".
+    share
+        Its size, as a share of what is true.
+    n_samples, power, alpha
+        Number of cases, and power at that error rate.
+
+    Examples
+    --------
+    >>> print(SmallestError("spreads", 0.12, 500))
+    500 cases would have shown spreads that are 12% wrong or more (power .8)
+    """
+
+    kind: str
+    share: float
+    n_samples: int
+    power: float = POWER
+    alpha: float = ALPHA
+
+    def __str__(self) -> str:
+        what = f"a {self.kind} that is" if self.kind == "temperature" else f"{self.kind} that are"
+        power = f"{self.power:.2g}".removeprefix("0")
+        return (
+            f"{self.n_samples:,} cases would have shown {what} {percent(self.share)} wrong or more "
+            f"(power {power})"
+        )
+
+
+def smallest_error(cases: Cases, power: float = POWER, alpha: float = ALPHA) -> SmallestError | None:
+    """The smallest error that the omnibus test would have found in these predictions, whatever the targets.
+
+    An approximation that takes some milliseconds; None for targets without such an error, and where even
+    predictions that are ten times too large would not be found.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> pred = wc.Normal(np.zeros(500), np.ones(500))
+    >>> found = smallest_error(Cases(np.zeros(500), pred, wc.default_kernel(pred)))
+    >>> round(found.share, 2)
+    0.13
+    """
+    predictions = cases.predictions
+    kind = kind_of_error(predictions)
+    if kind is None or cases.groups is not None:
+        return None
+    few = cases.in_numpy().at_most(_CASES)
+    moved = information(few.predictions, kind)
+    if not moved > 0.0:
+        return None
+    logarithm = needed(probability(power, "power"), probability(alpha, "alpha")) / (
+        moved * math.sqrt(len(cases))
+    )
+    # Of predictions that are too large by so much: those that are too small are found at a smaller share.
+    ratio = math.exp(logarithm) if logarithm < math.log(10.0) else math.inf
+    return SmallestError(kind, share_of(ratio), len(cases), power, alpha) if math.isfinite(ratio) else None
+
+
+def needed(power: float, alpha: float) -> float:
+    """Standard deviations by which a score must move to be found.
+
+    Examples
+    --------
+    >>> round(needed(0.8, 0.05), 2)
+    3.78
+    """
+    return float(special.ndtri(1.0 - 0.5 * alpha / PRICE) + special.ndtri(power))
+
+
+def information(predictions: Predictions, kind: str) -> float:
+    """Root of the mean information of a case on the logarithm of a ratio, or on a shift, by drawing."""
+    count = max(_DRAWS // len(predictions), 2)
+    none = 0.0 if kind == SHIFT else 1.0
+    targets = draw_altered(predictions, kind, none, np.random.default_rng(_SEED), count)
+    score = _log_ratio(predictions, kind, targets)
+    if score is not None:
+        return math.sqrt(_mean_variance(score))
+    z = _standardised(predictions, targets)
+    if kind == SHIFT:
+        return 1.0 / math.sqrt(max(float(np.mean(z**2)), 1e-300))
+    squares = (z**2).reshape(*z.shape[:2], -1).sum(axis=2)
+    spread = math.sqrt(_mean_variance(squares))
+    return 2.0 * float(squares.mean()) / spread if spread > 0.0 else 0.0
+
+
+def _mean_variance(values: NDArray) -> float:
+    """Mean over cases of the variance over draws, of values ``(r, n)``."""
+    centred = values - values.mean(axis=0)
+    return float(np.sum(centred**2)) / (values.shape[1] * (values.shape[0] - 1.0))
+
+
+def _log_ratio(predictions: Predictions, kind: str, targets: NDArray) -> NDArray | None:
+    """Derivative of the log-likelihood of targets ``(r, n, ...)``; None without a likelihood."""
+    bins = isinstance(predictions, Quantiles)
+    if not bins and not predictions.supports("log_prob"):
+        return None
+    steps = (_STEP, -_STEP) if kind == SHIFT else (math.exp(_STEP), math.exp(-_STEP))
+    above, below = (altered(predictions, kind, step) for step in steps)
+    if above.predicted is not predictions and not bins:
+        return None
+    targets = above.index(targets)
+    with np.errstate(all="ignore"):
+        score = (_log_prob(above.true, targets) - _log_prob(below.true, targets)) / (2.0 * _STEP)
+    return score if np.isfinite(score).all() else None
+
+
+def _log_prob(true: Any, targets: NDArray) -> NDArray:
+    if true.target_kind == "labels":
+        logs = np.log(np.asarray(to_numpy(true.class_probs()), dtype=np.float64))
+        return logs[np.arange(len(true)), targets]
+    return np.asarray(to_numpy(true.log_prob(targets)))
+
+
+def _standardised(predictions: Predictions, targets: NDArray) -> NDArray:
+    centre, spread = centre_and_scale(predictions)
+    return (targets - centre) / np.where(spread > 0.0, spread, 1.0)

@@ -1,0 +1,184 @@
+"""Number of cases for a given power, and the smallest error that a test would have found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import special
+
+import wellcal as wc
+from wellcal.hypotests.power_search import Search
+from wellcal.hypotests.sensitivity import SmallestError, information, needed, smallest_error
+from wellcal.hypotests.truths import truth_of
+from wellcal.measures.deviations import Cases
+
+MU = np.linspace(-1.0, 1.0, 80)
+PRED = wc.Normal(MU, np.ones(80))
+
+
+# -- the search --------------------------------------------------------------------------------------------
+
+
+def test_the_search_ends_where_a_known_curve_has_the_power() -> None:
+    """Coins of known probability instead of tests."""
+    rng = np.random.default_rng(31)
+    right = ((special.ndtri(0.8) + 1.6) / 0.25) ** 2
+    for start in (6, 90, 900):
+        search, n = Search(0.8, 10_000), start
+        for _ in range(40):
+            search.add(n, 20, rng.binomial(20, special.ndtr(-1.6 + 0.25 * np.sqrt(n))))
+            n = search.next(n)
+        cases, low, high = search.answer()
+        assert low is not None
+        assert high is not None
+        assert low <= right <= high
+        assert abs(cases - right) < 0.15 * right
+
+
+def test_the_search_gives_up_where_nothing_is_found() -> None:
+    search, n = Search(0.8, 100), 50
+    for _ in range(6):
+        search.add(n, 20, 1)
+        if search.hopeless:
+            break
+        n = search.next(n)
+    assert search.hopeless
+    assert search.answer() == (None, None, None)
+
+
+# -- the truth ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("against", "words"),
+    [
+        (0.8, "spreads are 20% too small"),
+        (1.5, "spreads are 50% too large"),
+        ({"shift": -0.5}, "targets are 0.5 standard deviations too low"),
+        ({"temperature": 0.5}, "temperature is 50% too low"),
+        (wc.Normal(MU + 1.0, np.ones(80)), "targets follow the other predictions"),
+    ],
+)
+def test_errors_in_words(against: object, words: str) -> None:
+    assert truth_of(PRED, against).words == words
+
+
+def test_targets_are_drawn_from_the_truth() -> None:
+    rng, index = np.random.default_rng(32), np.repeat(np.arange(80), 200)
+    batch = PRED[index]
+    wide = truth_of(PRED, 0.5).draw(index, batch, rng) - batch.loc
+    assert wide.std() == pytest.approx(2.0, rel=0.03)
+    high = truth_of(PRED, {"shift": 0.7}).draw(index, batch, rng) - batch.loc
+    assert high.mean() == pytest.approx(0.7, abs=0.03)
+    other = truth_of(PRED, wc.Normal(MU + 3.0, np.ones(80))).draw(index, batch, rng) - batch.loc
+    assert other.mean() == pytest.approx(3.0, abs=0.03)
+    classes = wc.Bernoulli(np.full(10, 0.2))
+    drawn = truth_of(classes, wc.Bernoulli(np.full(10, 0.9))).draw(np.zeros(2000, int), classes, rng)
+    assert drawn.mean() == pytest.approx(0.9, abs=0.03)
+
+
+def test_plans_are_reproducible_and_in_order() -> None:
+    """All data sets are used, a seed gives the same plan, and larger errors need fewer cases."""
+    found = wc.plan(
+        PRED, against={"shift": 0.5}, method="exact", n_resamples=19, data_sets=200, alpha=0.1, rng=3
+    )
+    assert found.n_samples is not None
+    assert found.data_sets == 200 == sum(sets for _, sets, _ in found.tried)
+    again = wc.plan(
+        PRED, against={"shift": 0.5}, method="exact", n_resamples=19, data_sets=200, alpha=0.1, rng=3
+    )
+    assert again == found
+    fewer = wc.plan(PRED, against={"shift": 1.0}, method="exact", n_resamples=19, data_sets=60, alpha=0.1)
+    assert int(fewer) < int(found)
+
+
+def test_classes_and_labels() -> None:
+    rng = np.random.default_rng(33)
+    pred = wc.Categorical(rng.dirichlet(np.ones(3), 60), classes=["a", "b", "c"])
+    found = wc.plan(pred, against=0.2, method="exact", n_resamples=19, data_sets=40, alpha=0.1, most=300)
+    assert found.error == "temperature is 80% too low"
+
+
+def test_more_than_the_most() -> None:
+    found = wc.plan(PRED, against=0.99, method="exact", n_resamples=19, alpha=0.1, data_sets=80, most=10)
+    assert found.n_samples is None
+    assert repr(found).startswith("More than 10 cases are needed to show that spreads are 1% too small")
+    with pytest.raises(ValueError, match="more than 10 cases are needed"):
+        int(found)
+    assert wc.PowerPlan.from_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"against": 1.0}, ValueError, "against must be a ratio between 0.001 and 1000 other than 1"),
+        ({"against": {"shift": 0.0}}, ValueError, "against must be a number other than 0 for shift"),
+        ({"against": {"size": 2.0}}, ValueError, "kind of error in against"),
+        ({"against": {"shift": 1.0, "spreads": 2.0}}, ValueError, "one kind of error, found 2"),
+        ({"against": "large"}, TypeError, "against"),
+        ({"against": PRED[:3]}, ValueError, "against and pred must have the same length, found 3 and 80"),
+        ({"against": wc.Bernoulli(np.full(80, 0.5))}, ValueError, "targets of the same kind"),
+        ({"against": 0.8, "method": np.zeros(3)}, TypeError, "method must be a name or a method"),
+        ({"against": 0.8, "power": 1.2}, ValueError, "power must be between 0 and 1"),
+        ({"against": 0.8, "n_resamples": 9}, ValueError, "n_resamples=9 cannot reject at alpha = 0.05"),
+        ({"against": 0.8, "data_sets": 3}, ValueError, "data_sets must be a whole number"),
+    ],
+)
+def test_what_is_refused(options: dict, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        wc.plan(PRED, **options)
+
+
+def test_objects_have_no_error_by_a_number() -> None:
+    words = wc.Samples([["a", "b"], ["b", "b"]])
+    with pytest.raises(TypeError, match="Samples has no error by a number"):
+        wc.plan(words, against=0.5)
+
+
+# -- smallest errors ---------------------------------------------------------------------------------------
+
+
+def test_information_of_known_families() -> None:
+    """Spread of a normal: 2; of a Laplace: 1; mean of a Poisson: its rate; shift of a normal: 1."""
+    n = 400
+    zeros, ones = np.zeros(n), np.ones(n)
+    assert information(wc.Normal(zeros, 2.0 * ones), "spreads") == pytest.approx(np.sqrt(2.0), rel=0.06)
+    assert information(wc.Laplace(zeros, ones), "spreads") == pytest.approx(1.0, rel=0.06)
+    assert information(wc.Poisson(4.0 * ones), "means") == pytest.approx(2.0, rel=0.06)
+    assert information(wc.Normal(zeros, 2.0 * ones), "shift") == pytest.approx(1.0, rel=0.06)
+    p = 0.3
+    temperature = information(wc.Bernoulli(p * ones), "temperature")
+    assert temperature == pytest.approx(np.sqrt(p * (1.0 - p)) * abs(np.log(p / (1.0 - p))), rel=0.06)
+    assert information(wc.DiagonalNormal(np.zeros((n, 3)), np.ones((n, 3))), "spreads") == pytest.approx(
+        np.sqrt(6.0), rel=0.06
+    )
+    fine = wc.Quantiles(
+        np.linspace(0.02, 0.98, 49), np.tile(special.ndtri(np.linspace(0.02, 0.98, 49)), (n, 1))
+    )
+    assert 1.1 < information(fine, "spreads") < np.sqrt(2.0)
+
+
+def test_the_smallest_error_shrinks_with_the_number_of_cases() -> None:
+    kernel = wc.default_kernel(PRED)
+    found = [smallest_error(Cases(MU, PRED[:n], kernel)) for n in (20, 80)]
+    assert found[0].share > found[1].share
+    assert np.log1p(found[1].share) == pytest.approx(needed(0.8, 0.05) / np.sqrt(2.0 * 80), rel=0.1)
+    assert smallest_error(Cases(MU[:2], PRED[:1], kernel)) is None, "nothing could be found in one case"
+    assert smallest_error(Cases(MU, PRED, kernel, groups=np.arange(80))) is None
+
+
+def test_a_test_that_finds_nothing_says_what_it_would_have_found() -> None:
+    y = np.random.default_rng(35).normal(MU, 1.0)
+    honest = wc.calibration_test(y, PRED, rng=0)
+    assert honest.pvalue > 0.05
+    assert str(honest.smallest_error) in repr(honest)
+    assert str(honest.smallest_error).startswith("80 cases would have shown spreads that are ")
+    assert wc.TestResult.from_json(honest.to_json()).smallest_error == honest.smallest_error
+    assert wc.calibration_test(y + 2.0, PRED, rng=0).smallest_error is None
+    assert wc.calibration_test(y, PRED, rng=0, method="exact").smallest_error is None
+
+
+def test_smallest_errors_in_words() -> None:
+    assert str(SmallestError("temperature", 0.3, 2000, 0.9)) == (
+        "2,000 cases would have shown a temperature that is 30% wrong or more (power .9)"
+    )
