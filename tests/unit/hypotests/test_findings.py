@@ -182,6 +182,17 @@ def test_wrong_spreads_do_not_make_other_findings() -> None:
     assert sum(found != {"spread"} for found in kinds) <= 4
 
 
+def test_what_is_likely_but_not_certain_says_so() -> None:
+    """Spreads that are too small in 30 cases: off by themselves, not among all that is looked at."""
+    few = slice(0, 30)
+    y, pred = MU[few] + 1.35 * NOISE[few] / NOISE[few].std(), PRED[few]
+    assert told(y, pred) == ()
+    (found,) = findings_of(make_setup(y, pred), 0.01)
+    assert re.fullmatch(r"perhaps spreads are \d+% too small \(.*\)", str(found))
+    assert found.kind == "spread"
+    assert 0.002 < found.pvalue <= 0.05
+
+
 def test_an_error_without_a_name_points_to_the_witness() -> None:
     found = findings_of(make_setup(MU + NOISE, PRED), 0.01)
     assert [str(finding) for finding in found] == [UNNAMED]

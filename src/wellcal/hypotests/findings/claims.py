@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -92,12 +93,23 @@ class Claims(ABC):
         """Findings, given the quantities that are off, and all of them."""
 
 
-def tell(claims: Claims, targets: NDArray, drawn: Iterable[NDArray]) -> list[Finding]:
-    """Findings in the observed targets ``(n, ...)``, the clearest first."""
+def tell(claims: Claims, targets: NDArray, drawn: Iterable[NDArray], perhaps: bool = False) -> list[Finding]:
+    """Findings in the observed targets ``(n, ...)``, the clearest first.
+
+    With `perhaps` the clearest quantity is told where it is off by itself and no more, and says so.
+    """
     every = evidence(claims, targets, drawn)
     tested = {name: found for name, found in every.items() if not name.startswith("_")}
     found = claims.tell(significant(tested), every, targets)
+    if not found and perhaps:
+        first = min(tested, key=lambda name: tested[name].pvalue)
+        likely = {first: tested[first]} if tested[first].pvalue <= ALPHA else {}
+        found = [_perhaps(finding) for finding in claims.tell(likely, every, targets)]
     return sorted(found, key=lambda finding: finding.pvalue)
+
+
+def _perhaps(finding: Finding) -> Finding:
+    return replace(finding, sentence=f"perhaps {finding.sentence}", short=f"perhaps {finding.short}")
 
 
 def evidence(claims: Claims, targets: NDArray, drawn: Iterable[NDArray]) -> dict[str, Found]:

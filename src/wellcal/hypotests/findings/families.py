@@ -39,18 +39,33 @@ def findings_of(setup: Setup, pvalue: float) -> tuple[Finding, ...]:
     """What kind of error a test found, the clearest first; nothing where it did not reject.
 
     A calibrated model has findings with probability .05 at most, that of the test. Of a model that is wrong,
-    a quantity that is right is called wrong with about the same probability.
+    a quantity that is right is called wrong with about the same probability, but for a single finding that
+    begins with "perhaps".
     """
     if not pvalue <= ALPHA:
         return ()
-    found = findings_in(setup.targets, setup.predictions, setup.pooled is not None)
+    found = findings_in(setup.targets, setup.predictions, setup.pooled is not None, perhaps=True)
     return found or (Finding(UNNAMED, "unnamed", UNNAMED, None, None, LEVEL, pvalue),)
 
 
-def findings_in(targets: NDArray, predictions: Predictions, pooled: bool) -> tuple[Finding, ...]:
-    """The same without a test before them; `pooled`: predictions are draws that include the target."""
+def findings_in(
+    targets: NDArray, predictions: Predictions, pooled: bool, perhaps: bool = False
+) -> tuple[Finding, ...]:
+    """The same without a test before them.
+
+    Parameters
+    ----------
+    targets, predictions
+        In NumPy.
+    pooled
+        Whether predictions are draws that include the target.
+    perhaps
+        Whether the clearest quantity is told where none is certain.
+    """
     claims = claims_of(predictions, pooled)
-    return () if claims is None else tuple(tell(claims, targets, _drawn(targets, predictions)))
+    if claims is None:
+        return ()
+    return tuple(tell(claims, targets, _drawn(targets, predictions), perhaps))
 
 
 def _drawn(targets: NDArray, predictions: Predictions) -> Iterator[NDArray]:
