@@ -9,13 +9,14 @@ import pytest
 import torch
 
 import wellcal as wc
+from wellcal._arrays.round_numbers import round_between
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Wasserstein
 from wellcal.problem.problem import prepare
 from wellcal.witnesses import Witness, witness
 from wellcal.witnesses.candidates import MaxTest
 from wellcal.witnesses.regions import grids_of
 from wellcal.witnesses.summaries import Summary, segments_of
-from wellcal.witnesses.wording import how_often, round_between
+from wellcal.witnesses.wording import how_often
 
 N = 40
 rng = np.random.default_rng(5)

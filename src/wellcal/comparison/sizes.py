@@ -23,9 +23,6 @@ from wellcal.hypotests.parts.scalars import ScalarParts
 from wellcal.hypotests.parts.vectors import VectorParts
 from wellcal.predictions import Predictions, Samples
 
-CLEAR = 3.0
-"""Standard errors from which on the sign of an error is beyond doubt."""
-
 _LEAST = 1e-12
 _STEPS = 30  # of Newton's method
 _MOST = 4.0  # logarithm of a temperature at most
@@ -93,13 +90,12 @@ def _scores(targets: NDArray, predictions: Predictions) -> NDArray | None:
 
 
 def difference_error(a: Size, b: Size, weights: NDArray) -> float:
-    """Standard error of the difference of two lengths from the same cases.
+    """Standard error of the difference of two lengths from the same cases, the larger of two.
 
-    Errors that both share cancel, if both point where they seem to. Where one of them may be zero, and point
-    anywhere, the larger standard error of the two ways is taken.
+    Errors that both share cancel to first order, if both point where they seem to. But an error that may be
+    zero points anywhere, and where nearly everything cancels the second order, which is the noise across the
+    direction of an error, is what is left.
     """
-    if all(size.length > CLEAR * standard_error(size.terms, weights) for size in (a, b)):
-        return standard_error(a.terms - b.terms, weights)
     return max(standard_error(a.terms + sign * b.terms, weights) for sign in (-1.0, 1.0))
 
 

@@ -298,6 +298,7 @@ def _result(
         },
         pvalue_floor=_floor(method, setup, outcome),
         log_e_value=evidence.log_e,
+        findings=outcome.findings,
     )
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from scipy import sparse
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.round_numbers import round_between
 from wellcal.witnesses.summaries import Cases, Summary
-from wellcal.witnesses.wording import round_between
 
 LINE = 32
 """Cells of one summary at most, with 527 intervals between them: one for 8 cases, and no fewer than 8."""

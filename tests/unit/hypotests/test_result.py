@@ -221,9 +221,9 @@ def test_repr_tells_all_that_matters(method: str) -> None:
     text = repr(found)
     lines = {line[2:].split("  ")[0]: line for line in text.splitlines()[1:]}
     head = text.splitlines()[0]
-    assert head.startswith("Calibration test: p = ")
-    assert f"{N} cases" in head
-    assert found.method in head
+    assert head.startswith("No miscalibration found (p = " if found.pvalue > 0.05 else "Miscalibrated (p = ")
+    assert lines["cases"].endswith(f"  {N}")
+    assert lines["method"].endswith(f"  {found.method}")
     assert f"{found.pvalue:.3g}" in head or f"{found.pvalue:.1e}" in head
     assert f"{found.effect_size:.3g}" in lines["effect size"]
     assert f"{float(found.estimate):.4g}" in lines["estimate"]
