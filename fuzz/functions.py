@@ -120,16 +120,15 @@ TESTS = [
     Subject(
         "plan",
         wc.plan,
-        {"pred": pred_of, "against": one_of(0.5, 2.0)},
         {
-            **RNG,
-            "power": one_of(0.5, 0.8),
-            "alpha": one_of(0.05, 0.1),
+            "pred": pred_of,
+            "against": one_of(0.5, 2.0),
             "method": one_of("exact"),
             "n_resamples": one_of(19),
             "data_sets": one_of(20),
             "most": one_of(10, 20),
         },
+        {**RNG, "power": one_of(0.5, 0.8), "alpha": one_of(0.05, 0.1)},
         QUICK,
     ),
     Subject(

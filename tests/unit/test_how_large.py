@@ -297,6 +297,11 @@ def test_many_cases_take_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sharp.yardstick is not None
 
 
+def test_one_cluster_says_nothing() -> None:
+    with pytest.raises(ValueError, match="groups must name at least 2 clusters"):
+        wc.equivalence_test(Y, HONEST, tolerance=0.3, groups=np.zeros(N))
+
+
 def test_clusters_are_honoured() -> None:
     groups = np.arange(N) // 3
     alone, clustered = (wc.equivalence_test(Y, HONEST, tolerance=0.3, groups=g) for g in (None, groups))

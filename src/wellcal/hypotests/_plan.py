@@ -210,7 +210,7 @@ def _method(
     given: str | Method, targets: NDArray, batch: Predictions, kernel: Kernel | None, n_resamples: int
 ) -> str | Method:
     """The method that "auto" would take, without the resamples that only make a small p-value smaller."""
-    if given != AUTO:
+    if not (isinstance(given, str) and given == AUTO):
         return given
     setup = make_setup(users_form(batch, targets), batch, kernel, n_resamples=n_resamples, pool=True)
     chosen = choose(setup).method

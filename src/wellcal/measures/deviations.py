@@ -214,8 +214,9 @@ def deviations_of(cases: Cases, square: float | None = None, *, biased: bool = F
     cases = cases.in_numpy()
     n = len(cases)
     if cases.worth <= 1.0 or n < 2:
-        what = "clusters" if cases.groups is not None else "cases"
-        raise ValueError(f"an interval needs at least 2 {what} that count, found 1")
+        if cases.groups is not None:
+            raise ValueError("groups must name at least 2 clusters for an interval, found 1")
+        raise ValueError("an interval needs at least 2 cases that count, found 1; collect more")
     few = cases.at_most(_cases_within(MATRIX_BUDGET, _cost(cases), n))
     matrix = _matrix(few.problem())
     shares = _shares(few)
