@@ -168,7 +168,7 @@ class Candidates:
 
 
 def _placed(grid: Grid, weights: NDArray, counted: NDArray) -> tuple[Grid, Any, Any, NDArray, NDArray]:
-    """A grid with weights of cases in its cells, ones in their place, and the cases and rivals of its groups."""
+    """A grid with weights of cases in its cells, ones in their place, and cases and rivals of its groups."""
     ones = np.ones(len(weights))
     alike = grid.membership(ones)
     same = bool(np.all(weights == ones))
