@@ -62,16 +62,22 @@ class Model:
 MODELS: dict[str, Model] = {
     "normals, calibrated": Model("normals"),
     "normals, spreads 15% too small": Model("normals", "spreads", 0.85),
-    "normals, shift 0.15": Model("normals", "shift", 0.15),
     "normals, spreads 50% too small": Model("normals", "spreads", 0.5),
     "normals, shift 1": Model("normals", "shift", 1.0),
     "classes, calibrated": Model("classes"),
     "classes, temperature 30% too low": Model("classes", "temperature", 0.7),
     "classes, temperature 80% too low": Model("classes", "temperature", 0.2),
-    "counts, calibrated": Model("counts"),
-    "counts, means 40% too small": Model("counts", "means", 0.6),
 }
 """Calibrated models, and weak and strong errors."""
+
+INTERVAL_MODELS = (
+    "normals, calibrated",
+    "normals, spreads 15% too small",
+    "normals, shift 1",
+    "classes, calibrated",
+    "classes, temperature 30% too low",
+    "classes, temperature 80% too low",
+)
 
 
 @cache
@@ -117,7 +123,7 @@ def intervals(settings: Settings) -> Section:
     load = environment.load_average()
     rows: list[tuple[str, ...]] = []
     missed: list[tuple[str, int, Rate]] = []
-    for name in MODELS:
+    for name in INTERVAL_MODELS:
         truth = setting(name)[1]
         cells: list[str] = []
         for n in settings.interval_cases:

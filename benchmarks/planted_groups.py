@@ -22,8 +22,8 @@ LOCATIONS = 5
 WANTED = 0.7
 """Median overlap with the planted group."""
 
-POSITIONS = (0.05, 0.3, 0.55)
-"""Share of cases, by a summary, at which a group begins."""
+POSITIONS = (0.07, 0.32, 0.53)
+"""Share of cases, by a summary, at which a group begins: not at a cut."""
 
 WIDTHS = {"interval": 0.25, "box": 0.4}
 """Shares of cases, by each of its summaries, that a group spans."""

@@ -63,7 +63,7 @@ class Settings:
     hard_resamples: int = 199
     linear_cases: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     linear_resamples: int = 199
-    planted_repeats: int = 200
+    planted_repeats: int = 100
     count_cases: int = 2_000
     count_resamples: int = 199
     count_rounds: int = 2

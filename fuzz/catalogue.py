@@ -11,7 +11,7 @@ CATALOGUE: list[Subject] = [*MEASURES, *TESTS, *MODELS, *FAMILIES, *METHODS, *VA
 OTHERS: dict[str, str] = {
     "records of results, made by the functions above": (
         "BinTable Comparison Estimate MonitorChange MonitorStatus PowerPlan TestResult ToleranceResult "
-        "Witness Yardstick CrossFitted Outcome Setup Guarantees Report Support"
+        "Witness Yardstick CrossFitted Finding Outcome Setup Guarantees Report Support"
     ),
     "classes to derive from": "Binning Engine Kernel Method Metric Predictions Radial TargetKernel",
     "nothing to give them": (

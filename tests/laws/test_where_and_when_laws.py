@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wellcal as wc
+from wellcal._arrays.round_numbers import round_between
 from wellcal.comparison import compare
 from wellcal.engines import Tiled
 from wellcal.monitoring.bets import ETAS, log_bets
 from wellcal.witnesses import witness
 from wellcal.witnesses.candidates import MaxTest
-from wellcal.witnesses.wording import round_between
 
 FEW = settings(max_examples=12)
 FAST = {"rng": 0, "n_resamples": 19, "alpha": 0.2, "engine": Tiled(threads=1)}

@@ -65,6 +65,7 @@ RESULTS: dict[str, Any] = {
     "plan": wc.plan(
         PRED, against={"shift": 2.0}, method="exact", data_sets=20, n_resamples=19, most=9, alpha=0.1
     ),
+    "finding": wc.calibration_test(Y + 2.0, PRED, rng=0, n_resamples=99).findings[0],
     "yardstick": wc.skce(Y, PRED).yardstick,
     "change": monitor(y=Y + 1.0).change(rng=0, n_resamples=19),
 }
@@ -147,6 +148,9 @@ def test_results_are_equal_where_they_say_the_same() -> None:
     assert wc.calibration_test(Y, PRED, rng=0, keep_null=True) == RESULTS["test"]
     assert wc.calibration_test(Y, PRED, rng=1, keep_null=True) != RESULTS["test"]
     assert len({RESULTS["coverage"], again}) == 1
+    asked = wc.calibration_test(Y, PRED, rng=0, method="pearson")
+    assert asked.yardstick is not None  # what was only asked for does not make it another result
+    assert asked == wc.calibration_test(Y, PRED, rng=0, method="pearson")
     nan = wc.Estimate(math.nan)
     assert nan == wc.Estimate(math.nan)
     assert wc.Estimate(0.5, kernel=Gaussian()) != wc.Estimate(0.5, kernel=Gaussian(2.0))

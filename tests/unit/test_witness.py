@@ -9,13 +9,14 @@ import pytest
 import torch
 
 import wellcal as wc
+from wellcal._arrays.round_numbers import round_between
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Wasserstein
 from wellcal.problem.problem import prepare
 from wellcal.witnesses import Witness, witness
 from wellcal.witnesses.candidates import MaxTest
 from wellcal.witnesses.regions import grids_of
 from wellcal.witnesses.summaries import Summary, segments_of
-from wellcal.witnesses.wording import how_often, round_between
+from wellcal.witnesses.wording import how_often
 
 N = 40
 rng = np.random.default_rng(5)
@@ -148,8 +149,10 @@ def test_a_shift_of_large_predictions_is_told():
     assert found._repr_html_().startswith("<p>Witness: miscalibrated at alpha = 0.05")
 
 
-def test_overconfident_spread_is_told():
-    local = np.random.default_rng(2)
+@pytest.mark.parametrize("seed", [1, 2, 7])
+def test_overconfident_spread_is_told(seed):
+    """Of all cases, though nearly all of them deviate more in units of their spread for two of the seeds."""
+    local = np.random.default_rng(seed)
     mu = local.normal(size=300)
     found = witness(local.normal(mu, 2.0), wc.Normal(mu, np.ones(300)), **FAST)
     assert "targets lie outside the predicted central" in found.groups[0].direction
@@ -252,11 +255,8 @@ def test_sums_over_regions_are_sums_over_their_cases(index):
     for part, sums in grid.pieces(np.ascontiguousarray(cells.T), groups):
         seen[part] = sums
     np.testing.assert_allclose(seen, expected[:, groups].T, atol=1e-12)
-    for g in groups[::40]:
-        np.testing.assert_allclose(cells @ grid.holds(int(g)), expected[:, g], atol=1e-12)
-    np.testing.assert_allclose(
-        grid.scale(weights @ grid.membership(np.ones(n))), np.sqrt(masks @ weights), atol=1e-7
-    )
+    variances = grid.variances(weights @ grid.membership(np.ones(n)))
+    np.testing.assert_allclose(variances, masks @ weights, atol=1e-11)
 
 
 def test_constant_summaries_and_ties_make_no_empty_groups():
@@ -286,6 +286,9 @@ def test_planted_regions_of_normals_are_found(kind):
     assert "where the predicted mean is between " in first.statement
     assert ("and the predicted standard deviation is below 0." in first.statement) == (kind == "box")
     assert jaccard(first, bad) >= 0.7
+    what = first.direction.split(" quantile")[0]
+    again = [group for group in found.groups[1:] if group.direction.startswith(what)]
+    assert all(np.isin(group.cases, first.cases).mean() < 0.9 for group in again)  # a part of it is no news
 
 
 def test_a_planted_interval_of_a_class_is_found():

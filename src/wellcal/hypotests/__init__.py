@@ -7,6 +7,7 @@ its `method`. A test of your own derives from :class:`Method`.
 from wellcal._arrays.deprecation import renamed_names
 from wellcal.hypotests._calibration_test import calibration_test
 from wellcal.hypotests._plan import PowerPlan, plan
+from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.method import METHODS, Method, Outcome
 from wellcal.hypotests.methods import (
     Aggregated,
@@ -37,6 +38,7 @@ __all__ = [
     "Consistency",
     "DistributionFree",
     "Exact",
+    "Finding",
     "GammaMoments",
     "MeanEmbedding",
     "Method",

@@ -61,7 +61,7 @@ def calibration_test(
     method
         ===================  ==========================================================================
         "auto"               the strongest exact test that fits a budget of operations
-        "omnibus"            exact; smallest p-value of SKCE, locations, centre and surprise
+        "omnibus"            exact; smallest p-value of parts for all ordinary errors
         "exact"              exact; Monte Carlo over targets drawn from the predictions
         "aggregated"         exact; smallest p-value over a family of kernels
         "regularised"        exact; deviations at locations in units of their spread
@@ -298,6 +298,7 @@ def _result(
         },
         pvalue_floor=_floor(method, setup, outcome),
         log_e_value=evidence.log_e,
+        findings=outcome.findings,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray
+from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.setup import Setup
 from wellcal.measures.estimate import Estimate
 
@@ -38,6 +39,8 @@ class Outcome(ByValue):
     floor
         The smallest p-value that so many resamples could have given; None takes ``1 / (n_resamples + 1)``
         for a method that resamples; 0 where resampling did not decide.
+    findings
+        What kind of error it is, the clearest first; nothing where the method does not say.
 
     Examples
     --------
@@ -52,6 +55,7 @@ class Outcome(ByValue):
     null: NDArray | None = None
     provenance: dict[str, Any] = field(default_factory=lambda: {})
     floor: float | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -23,6 +23,8 @@ from wellcal._arrays.schema import (
     whole,
 )
 from wellcal.hypotests.e_values import e_value_text
+from wellcal.hypotests.findings.claims import ALPHA
+from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.sensitivity import SmallestError
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
@@ -38,6 +40,8 @@ from wellcal.measures.presentation import (
     within,
 )
 from wellcal.measures.yardstick import Yardstick
+
+_IN_A_SENTENCE = 3  # findings that a verdict names
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,6 +78,10 @@ class TestResult(Presentable):
         of resampling: ``1 / (n_resamples + 1)``.
     log_e_value
         Logarithm of `e_value`; NaN where there is none, and ``provenance["no e-value"]`` says why.
+    findings
+        What kind of error it is, in sentences with numbers and intervals, the clearest first. A calibrated
+        model has any with probability 0.05 at most: there are none where the p-value is above 0.05, and none
+        for methods other than "omnibus".
 
     Examples
     --------
@@ -84,6 +92,8 @@ class TestResult(Presentable):
     (1e-05, 'omnibus')
     >>> result.at_floor, result.pvalue_statement
     (True, 'p <= 1.0e-05, the smallest that 99,999 resamples can give')
+    >>> print(result.findings[-1])
+    targets are 0.9 standard deviations too high (0.9 to 0.9)
     >>> TestResult.from_json(result.to_json()).pvalue
     1e-05
     """
@@ -103,9 +113,10 @@ class TestResult(Presentable):
     provenance: dict[str, Any] = field(default_factory=lambda: {})
     pvalue_floor: float | None = None
     log_e_value: float = math.nan
+    findings: tuple[Finding, ...] = ()
 
     not_read: ClassVar[tuple[str, ...]] = ("at_floor", "e_value")
-    added: ClassVar[Mapping[str, Any]] = {"pvalue_floor": None, "log_e_value": math.nan}
+    added: ClassVar[Mapping[str, Any]] = {"pvalue_floor": None, "log_e_value": math.nan, "findings": ()}
 
     @property
     def at_floor(self) -> bool:
@@ -157,6 +168,7 @@ class TestResult(Presentable):
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON."""
+        self._size()  # what is stored says how large an error is
         derived = {"at_floor": self.at_floor, "e_value": plain(self.e_value)}
         return {"method": self.method, **super().to_dict(), **derived}
 
@@ -183,41 +195,74 @@ class TestResult(Presentable):
             "provenance": described(shown),
             "pvalue_floor": optional(number(least=0.0, most=1.0)),
             "log_e_value": number(infinite=True, nan=True),
+            "findings": listed(within(Finding, kernel)),
         }
 
     # -- for people --------------------------------------------------------------------------
 
+    @property
+    def verdict(self) -> str:
+        """What the test found, in one sentence."""
+        if not self.pvalue <= ALPHA:
+            missed = "" if self.smallest_error is None else f" {self.smallest_error}."
+            return f"No miscalibration found ({self.pvalue_statement}).{missed}"
+        found, size = f"Miscalibrated ({self.pvalue_statement})", self._size()
+        if size is not None and size.size == "slight":
+            return f"{found}, but slightly: {size.sentence}."
+        return f"{found}: {_together(self.findings)}." if self.findings else f"{found}."
+
+    def _size(self) -> Yardstick | None:
+        """How large the error is, where there is one."""
+        return self.yardstick if self.pvalue <= ALPHA else None
+
     def _headline(self) -> str:
-        return f"Calibration test: {self.pvalue_statement} ({self.n_samples:,} cases, {self.method})"
+        return self.verdict
+
+    def _points(self) -> list[str]:
+        sentences = [finding.sentence for finding in self.findings]
+        return [] if len(sentences) == 1 and self.verdict.endswith(f": {sentences[0]}.") else sentences
 
     def _rows(self) -> list[Row]:
+        estimate, provenance = self.estimate, self.provenance
+        rows: list[Row] = []
+        size = self._size()
+        if size is not None:
+            rows.append(("how large", f"{size.size}: {size.sentence}"))
+        if not math.isnan(self.log_e_value):
+            rows.append(("e-value", f"{e_value_text(self.log_e_value)}  (about 1 or less if calibrated)"))
         effect = "not known: too few draws for each prediction"
         if self.effect_size is not None:
             effect = f"{self.effect_size:.3g}  (SKCE / mean h_ii; about 0 if calibrated)"
-        estimate = self.estimate
-        rows = [
-            ("tested", "targets follow their predictions, given the prediction"),
+        rows += [
             ("effect size", effect),
             ("estimate", f"{estimate.name} = {estimate_text(estimate)}  ({_estimator_text(estimate)})"),
-            ("statistic", f"{self.statistic_label} = {self.statistic:.4g}"),
+            ("tested", "targets follow their predictions, given the prediction"),
+            ("cases", f"{self.n_samples:,}"),
         ]
-        if not math.isnan(self.log_e_value):
-            rows.insert(1, ("e-value", f"{e_value_text(self.log_e_value)}  (about 1 or less if calibrated)"))
-        if self.smallest_error is not None:
-            rows.insert(1, ("sensitivity", str(self.smallest_error)))
         if self.kernel is not None:
             rows.append(("kernel", repr(self.kernel)))
         if self.guarantees is not None:
             rows.append(("proven", _proven_text(self.guarantees)))
-        if "pvalues" in self.provenance:
-            rows.append(("parts", _parts_text(self.provenance)))
-        told = [name for name in ("chosen", "alternatives") if name in self.provenance]
-        rows.extend((name, str(self.provenance[name])) for name in told)
-        if "n_resamples" in self.provenance:
-            rows.append(("resamples", f"{self.provenance['n_resamples']:,}"))
+        rows.append(("method", self.method))
+        rows.append(("statistic", f"{self.statistic_label} = {self.statistic:.4g}"))
+        if "pvalues" in provenance:
+            rows.append(("parts", _parts_text(provenance)))
+        told = [name for name in ("chosen", "alternatives") if name in provenance]
+        rows.extend((name, str(provenance[name])) for name in told)
+        if "n_resamples" in provenance:
+            rows.append(("resamples", f"{provenance['n_resamples']:,}"))
         noted = [name for name in ("lowered", "dropped") if estimate.provenance.get(name)]
         rows.extend((name, _short(estimate.provenance[name])) for name in noted)
         return rows
+
+
+def _together(findings: tuple[Finding, ...]) -> str:
+    """Findings in one sentence: a single one with its interval, several without."""
+    if len(findings) == 1:
+        return findings[0].sentence
+    more = len(findings) - _IN_A_SENTENCE
+    told = "; ".join(finding.short for finding in findings[:_IN_A_SENTENCE])
+    return f"{told}; and {more} more" if more > 0 else told
 
 
 def _estimator_text(estimate: Estimate) -> str:

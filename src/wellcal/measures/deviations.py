@@ -323,7 +323,7 @@ def _by_drawn_targets(cases: Cases) -> NDArray | None:
     cost = _cost(cases)
     most, fewer = DRAWN_SETS
     n = len(cases)
-    if 0.5 * n**2 * most * cost <= DRAWN_BUDGET:
+    if 0.5 * n**2 * most * cost <= DRAWN_BUDGET and _together(cases, cases.at_most(64).problem()):
         return _drawn_roots(cases, most)
     size = int(math.sqrt(2.0 * DRAWN_BUDGET / (fewer * cost)))
     if size < min(n, _FEWEST):
@@ -337,13 +337,15 @@ def _drawn_roots(cases: Cases, count: int) -> NDArray:
     sets = draw_targets(cases.predictions, np.random.default_rng(_SEED), count, cases.targets)
     squares = np.empty(count)
     problem = cases.problem(sets[0])
-    # What is known of one batch, such as its nodes, serves all sets; closed forms take them together.
-    together = 1 if problem.notes.lowered or cases.predictions.target_kind == "counts" else count
-    for some in in_chunks(count, n * problem.room):
-        parts = [some] if together > 1 else [slice(k, k + 1) for k in range(some.start, some.stop)]
-        for part in parts:
-            squares[part] = _squares(cases, sets[part])
+    together = _together(cases, problem)
+    for some in in_chunks(count, n * problem.room, within=None if together else 1):
+        squares[some] = _squares(cases, sets[some])
     return np.sqrt(np.maximum(squares, 0.0))
+
+
+def _together(cases: Cases, problem: Problem) -> bool:
+    """Whether many sets of targets are one problem: where what is known of a batch need not be shared."""
+    return not problem.notes.lowered and cases.predictions.target_kind != "counts"
 
 
 def _squares(cases: Cases, sets: NDArray) -> NDArray:

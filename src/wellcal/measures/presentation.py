@@ -194,8 +194,8 @@ KERNEL: Mapping[str, Check] = {"kernel": as_it_is, "kernel_text": optional(text)
 
 
 def _compared(value: Any) -> Any:
-    """What of a field takes part in a comparison: kernels themselves, the rest as it is written."""
-    if isinstance(value, Kernel) or is_traced(value):
+    """What of a field is compared: kernels and results themselves, the rest as it is written."""
+    if isinstance(value, (Kernel, Presentable)) or is_traced(value):
         return value
     try:
         return plain(value)

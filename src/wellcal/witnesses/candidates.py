@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +17,8 @@ from wellcal.witnesses.regions import Grid, Listed, grids_of
 from wellcal.witnesses.summaries import Cases
 
 _KINDS = ("all", "segment", "split", "interval", "box")
+_ALIKE = 0.5  # correlation of groups that say the same, and share of a group that must be new
+_RELATED = 0.3  # correlation of directions that say the same of a case
 _PRICE = 2.0 * float(np.log(32.0))  # squared deviation that a cut gains by being the best of so many
 _SMALLEST = 6  # sizes of groups are told apart by halves, down to 2^-6 of all cases
 
@@ -107,8 +110,11 @@ class Candidates:
         self._squares = {id(d): np.zeros(len(weights)) for d in directions if not d.happens}
         sizes = [len(block.kept) for block in self.blocks]
         self._starts = np.cumsum([0, *sizes])
-        known = {id(direction): d for d, direction in enumerate(directions)}
-        self.directions = np.repeat([known[id(block.direction)] for block in self.blocks], sizes)
+        self.listed = list(directions)
+        self.number = {id(direction): d for d, direction in enumerate(directions)}
+        self.directions = np.repeat([self.number[id(block.direction)] for block in self.blocks], sizes)
+        self._observed: dict[int, NDArray] = {}
+        self._sums_of_all: list[NDArray] = []
 
     def __len__(self) -> int:
         return int(self._starts[-1])
@@ -118,11 +124,18 @@ class Candidates:
         found = self.blocks[block]
         return Candidate(found.grid.group(int(found.kept[k - self._starts[block]])), found.direction)
 
-    def column(self, k: int, cells: NDArray) -> NDArray:
-        """Sums over one candidate, ``(r,)``, from sums over all cells."""
-        block = int(np.searchsorted(self._starts, k, side="right")) - 1
-        found = self.blocks[block]
-        return cells[:, found.cells] @ found.grid.holds(int(found.kept[k - self._starts[block]]))
+    def observed(self, block: _Block, among: NDArray) -> NDArray:
+        """Sums over the groups of a block for the observed targets, over cases `among` some, ``(n,)``."""
+        deviation = self._observed[id(block.direction)] * among
+        return block.grid.totals(np.asarray(deviation @ block.membership))[block.kept]
+
+    @cached_property
+    def related(self) -> NDArray:
+        """Which directions vary with each other over drawn sets of targets, by their sums over all cases."""
+        sums = np.concatenate(self._sums_of_all)[1:]  # the observed set came first
+        norms = np.sqrt(np.sum(sums**2, axis=0))
+        together = np.abs(sums.T @ sums) >= _RELATED * np.outer(norms, norms)
+        return together | np.eye(len(norms), dtype=bool)
 
     def segments(self) -> list[tuple[int, str]]:
         """Candidates that are segments, with what these are called."""
@@ -135,15 +148,19 @@ class Candidates:
     def sums(self, targets: NDArray) -> NDArray:
         """Weighted sums ``(r, C)`` over the cells of all blocks, of function minus expectation.
 
-        Squares of the latter are remembered, from which `scales` knows how far functions spread.
+        What is needed of the latter besides is remembered: squares, the observed set, sums over all cases.
         """
         parts = [np.zeros((len(targets), 0))]
         direction, deviation = None, np.zeros(0)
+        of_all = np.zeros((len(targets), len(self.listed)))
+        self._sums_of_all.append(of_all)
         self._sets += len(targets)
         for block in self.blocks:
             if block.direction is not direction:
                 direction = block.direction
                 deviation = direction.of(targets) - direction.expected
+                self._observed.setdefault(id(direction), deviation[0])  # the first set is the observed one
+                of_all[:, self.number[id(direction)]] = deviation @ self.weights
                 if not direction.happens:
                     self._squares[id(direction)] += np.sum(deviation**2, axis=0)
             parts.append(np.asarray(deviation @ block.membership))
@@ -156,15 +173,16 @@ class Candidates:
         known; others are mean squares of each case over all sets of targets, the observed one among them, so
         that all are treated alike.
         """
-        found: list[NDArray] = []
-        for block in self.blocks:
-            expected = block.direction.expected
-            variance = expected * (1.0 - expected)
-            if not block.direction.happens:
-                variance = self._squares[id(block.direction)] / max(self._sets, 1)
-            cells = np.asarray((self.weights**2 * variance) @ block.alike)
-            found.append(block.grid.scale(cells)[block.kept])
-        return found
+        return [self.variances(block)[block.kept] ** 0.5 for block in self.blocks]
+
+    def variances(self, block: _Block, among: NDArray | None = None) -> NDArray:
+        """Variances of sums over all groups of a block, or over their cases `among` some, ``(n,)``."""
+        expected = block.direction.expected
+        variance = expected * (1.0 - expected)
+        if not block.direction.happens:
+            variance = self._squares[id(block.direction)] / max(self._sets, 1)
+        each = self.weights**2 * (variance if among is None else variance * among)
+        return block.grid.variances(np.asarray(each @ block.alike))
 
 
 def _placed(grid: Grid, weights: NDArray, counted: NDArray) -> tuple[Grid, Any, Any, NDArray, NDArray]:
@@ -252,66 +270,70 @@ class ScanTest:
         self.z = np.concatenate(observed)
         own = np.concatenate([np.zeros(0, np.intp), *(block.rivals for block in candidates.blocks)])
         self.excess = np.abs(self.z) - usual[np.searchsorted(rivals, own)]
-        self.pvalues = _adjusted(self.excess, np.max(largest.T - usual, axis=1, initial=-np.inf))
+        most_of_set = np.max(largest.T - usual, axis=1, initial=-np.inf)
+        self.pvalues = _adjusted(self.excess, most_of_set)
+        self._chance = float(np.median(most_of_set))  # what the largest excess is by chance
 
-    def striking(self, count: int, alike: float = 0.5) -> list[int]:
-        """Up to `count` candidates, the one with the largest excess first, then what it leaves unexplained.
+    def striking(self, count: int) -> list[int]:
+        """Up to `count` candidates: the one with the largest excess first, then those with other cases.
 
-        Two candidates say the same where their sums correlate over drawn sets of targets: groups that
-        overlap, directions that imply each other. Such are left out, and of others counts what is left after
-        a regression on those that were chosen before: a part of a group that errs is not told once more.
+        A group is told after others only for the cases that have not been told in its direction, or in one
+        that varies with it, and only if these are most of it: a part of a group that errs is no news. It ends
+        where the excess of such cases is no larger than chance would give.
 
-        Of candidates that say the same in one direction, and are as significant, the one is taken whose
-        squared deviation is largest after a price for each number in its description: where all cases err,
-        the largest deviation is hardly ever that of all, but of nearly all.
+        Of candidates that overlap in one direction, and are as significant, the one is taken whose squared
+        deviation is largest after a price for each number in its description: where all cases err, the
+        largest deviation is hardly ever that of all, but of nearly all.
         """
         candidates = self._candidates
         numbers = [block.grid.numbers[block.kept] for block in candidates.blocks]
         worth = self.z**2 - _PRICE * np.concatenate([np.zeros(0), *numbers])
-        left = np.concatenate([np.zeros(0), *self._scales]) > 0.0
         usual = np.abs(self.z) - self.excess
-        drawn = np.zeros(
-            (0, len(self._cells))
-        )  # sums over those that were chosen, observed first, orthonormal
-        explained, known = np.zeros(len(candidates)), np.zeros(len(candidates))
+        left = np.concatenate([np.zeros(0), *self._scales]) > 0.0
+        beyond, told = self.excess, np.zeros((len(candidates.related), len(candidates.weights)), dtype=bool)
         chosen: list[int] = []
         while len(chosen) < count and left.any():
-            rest = np.sign(self.z) * (self.z - explained) / np.sqrt(np.maximum(1.0 - known, 1.0 - alike))
-            k = _first_largest(np.minimum(rest, np.abs(self.z)) - usual, left)
-            column = candidates.column(k, self._cells)
-            together = self._together(column)
-            same = left & (np.abs(together) >= alike) & (self.pvalues <= self.pvalues[k])
-            same &= np.sign(self.z) == np.sign(self.z[k])
-            same &= candidates.directions == candidates.directions[k]
+            k = _first_largest(beyond, left)
+            if chosen and beyond[k] < self._chance:
+                break
+            same = left & (self.pvalues <= self.pvalues[k]) & (np.sign(self.z) == np.sign(self.z[k]))
+            same &= (candidates.directions == candidates.directions[k]) & (self._overlap(k) >= _ALIKE)
+            same &= beyond >= min(float(beyond[k]), self._chance)
             same[k] = True
-            simplest = _first_largest(worth, same)
-            if simplest != k:
-                k, column = simplest, candidates.column(simplest, self._cells)
-                together = self._together(column)
+            k = _first_largest(worth, same)
             chosen.append(k)
-            # Sums of zeros and ones correlate by simple fractions: rounding must not decide.
-            left &= np.abs(together) < alike - 1e-9
+            told[candidates.related[candidates.directions[k]]] |= candidates[k].cases.mask
+            rest, new = self._untold(told)
+            beyond = np.minimum(np.sign(self.z) * rest, np.abs(self.z)) - usual
+            left &= new >= _ALIKE
             left[k] = False
-            column = column - (drawn[:, 1:] @ column[1:]) @ drawn
-            size = np.sqrt(float(column[1:] @ column[1:]))
-            if size > 0.0:
-                column = column / size
-                drawn = np.vstack([drawn, column])
-                together = self._together(column)
-                explained += together * column[0] * np.sqrt(len(column) - 1.0)
-                known += together**2
         return chosen
 
-    def _together(self, column: NDArray) -> NDArray:
-        """Correlations of all candidates with sums ``(R + 1,)`` over the drawn sets."""
-        drawn = column[1:]
-        sums = drawn @ self._cells[1:]
-        size = np.sqrt(len(drawn) * float(drawn @ drawn)) or 1.0
+    def _overlap(self, k: int) -> NDArray:
+        """Correlations of all candidates with one in its direction; zero for other directions."""
+        candidates = self._candidates
+        mask = candidates[k].cases.mask
+        own = float(np.concatenate(self._scales)[k])
+        direction = candidates.directions[k]
         parts = [
-            _ratio(block.totals(sums), scale) / size
-            for block, scale in zip(self._candidates.blocks, self._scales, strict=True)
+            _ratio(candidates.variances(block, mask)[block.kept], scale) / own
+            if block.direction is candidates.listed[direction]
+            else np.zeros(len(scale))
+            for block, scale in zip(candidates.blocks, self._scales, strict=True)
         ]
         return np.concatenate(parts)
+
+    def _untold(self, told: NDArray) -> tuple[NDArray, NDArray]:
+        """Standardised sums over cases that have not been told, and the share of the variance they have."""
+        candidates = self._candidates
+        sums: list[NDArray] = []
+        shares: list[NDArray] = []
+        for block, scale in zip(candidates.blocks, self._scales, strict=True):
+            others = ~told[candidates.number[id(block.direction)]]
+            variance = candidates.variances(block, others)[block.kept]
+            sums.append(_ratio(candidates.observed(block, others), np.sqrt(variance)))
+            shares.append(_ratio(variance, scale**2))
+        return np.concatenate(sums), np.concatenate(shares)
 
 
 def _first_largest(values: NDArray, among: NDArray) -> int:

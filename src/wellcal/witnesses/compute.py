@@ -112,20 +112,20 @@ def witness(
     -----
     Groups are "all cases", those above, below and between values of a summary of the prediction (mean and
     spread; for classes the probability of the class), boxes of two summaries, and the segments. Values are
-    at 31 shares of the cases for one summary, and at 15 for each of two. A direction compares how often
-    something happens in a group with how often it was predicted: that a target exceeds a predicted
+    at up to 31 shares of the cases for one summary, and up to 19 for each of two. A direction compares how
+    often something happens in a group with how often it was predicted: that a target exceeds a predicted
     quantile, that a class occurs; for vectors, the mean of a coordinate and the distance from the predicted
     mean; for objects, the likeness to the prediction by the kernel. p-values come from targets that are
     drawn from the predictions: the largest standardised deviation over all groups and directions, each less
     what is usual among groups of its kind and size, is compared with its values in these sets, so that the
     probability of any false statement is at most `alpha`, exactly, at every number of cases. Of groups that
-    say the same, the one with the simplest description is told. The band for the witness is made in the
-    same way over the locations.
+    say the same, the one with the simplest description is told, and after it only what other cases add. The
+    band for the witness is made in the same way over the locations.
 
     Predictions that are draws (``Samples(kind="draws")``) exchange their target with a member of the
     pooled draws, and summaries and quantiles are those of the pooled set.
 
-    Cost: O(n^2) for the contributions, O(R n) for each location, group and direction.
+    Cost: O(n^2) for the contributions, O(R n) for each location and direction, O(R) for each group.
 
     References
     ----------

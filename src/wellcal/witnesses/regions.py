@@ -17,14 +17,14 @@ import numpy as np
 from scipy import sparse
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.round_numbers import round_between
 from wellcal.witnesses.summaries import Cases, Summary
-from wellcal.witnesses.wording import round_between
 
 LINE = 32
 """Cells of one summary at most, with 527 intervals between them: one for 8 cases, and no fewer than 8."""
 
-PLANE = 16
-"""Cells of each of two summaries at most, with 18,225 boxes: one for 4 cases, and no fewer than 4 by 4."""
+PLANE = 20
+"""Cells of each of two summaries at most, with 43,681 boxes: two for 5 cases, and no fewer than 4 by 4."""
 
 MOST_PLANES = 3
 """Pairs of summaries that boxes are made of."""
@@ -135,14 +135,10 @@ class Grid(ABC):
     def group(self, g: int) -> Cases:
         """A group."""
 
-    @abstractmethod
-    def holds(self, g: int) -> NDArray:
-        """Which cells a group is made of, ``(size,)``."""
-
-    def scale(self, variances: NDArray) -> NDArray:
-        """Standard deviations of sums over groups, from variances of those over cells, ``(size,)``."""
-        squares = self.totals(variances)
-        return np.sqrt(np.where(squares > _ROUNDING * np.max(squares, initial=0.0), squares, 0.0))
+    def variances(self, cells: NDArray) -> NDArray:
+        """Variances of sums over groups, from those of sums over cells, ``(size,)``; rounding is zero."""
+        found = self.totals(cells)
+        return np.where(found > _ROUNDING * np.max(found, initial=0.0), found, 0.0)
 
 
 class Listed(Grid):
@@ -166,9 +162,6 @@ class Listed(Grid):
 
     def group(self, g: int) -> Cases:
         return self.groups[g]
-
-    def holds(self, g: int) -> NDArray:
-        return np.arange(self.size) == g
 
 
 class Line(Grid):
@@ -200,9 +193,6 @@ class Line(Grid):
         cell = self.axis.cell
         mask = (cell >= first) & (cell < last)
         return Cases(f"where {self.axis.words(first, last)}", mask, str(self.kinds[g]))
-
-    def holds(self, g: int) -> NDArray:
-        return _between(self.size, self._first[g], self._last[g])
 
 
 class Plane(Grid):
@@ -247,11 +237,6 @@ class Plane(Grid):
             mask &= (axis.cell >= first) & (axis.cell < last)
         return Cases(f"where {' and '.join(words)}", mask, "box")
 
-    def holds(self, g: int) -> NDArray:
-        a, b, c, d = self._ends[:, g]
-        across, along = self.axes
-        return np.logical_and.outer(_between(across.size, a, b), _between(along.size, c, d)).ravel()
-
 
 def _intervals(size: int) -> tuple[NDArray, NDArray]:
     """First cells, and cells after the last, of all intervals but that of all cells."""
@@ -278,11 +263,6 @@ def _parts(piece: NDArray) -> Iterator[slice[int, int]]:
     return (slice(a, b) for a, b in pairwise(edges))
 
 
-def _between(size: int, first: int, last: int) -> NDArray:
-    position = np.arange(size)
-    return (position >= first) & (position < last)
-
-
 def _one_hot(cell: NDArray, size: int, weights: NDArray) -> Any:
     n = len(cell)
     if n * size <= _DENSE:
@@ -296,7 +276,7 @@ def _one_hot(cell: NDArray, size: int, weights: NDArray) -> Any:
 def grids_of(summaries: Sequence[Summary]) -> list[Grid]:
     """Lines of all summaries, and planes of some pairs: the first with the others, the last first."""
     n = len(summaries[0].values) if summaries else 0
-    fine, rough = min(LINE, max(8, n // 8)), min(PLANE, max(4, round(0.5 * n**0.5)))
+    fine, rough = min(LINE, max(8, n // 8)), min(PLANE, max(4, round((n / 2.5) ** 0.5)))
     lines = [axis for summary in summaries if (axis := axis_of(summary, fine)) is not None]
     coarse = [axis for summary in summaries if (axis := axis_of(summary, rough)) is not None]
     partners = [*coarse[-1:], *coarse[1:-1]] if len(coarse) > 1 else []

@@ -71,7 +71,7 @@ def test_results_say_so(method: str) -> None:
     assert result.pvalue_floor == pytest.approx(1 / 200)
     text = "p <= 0.005, the smallest that 199 resamples can give"
     assert result.pvalue_statement == text
-    assert repr(result).startswith(f"Calibration test: {text} (60 cases, {method})")
+    assert repr(result).startswith(f"Miscalibrated ({text})")
     assert "p &lt;= 0.005, the smallest that 199 resamples can give" in result._repr_html_()
     plain = json.loads(result.to_json())
     assert plain["at_floor"] is True
@@ -86,7 +86,7 @@ def test_other_p_values_are_equal_to_themselves(method: str) -> None:
     result = wc.calibration_test(y, PRED, method=method, rng=0, n_resamples=199)
     assert result.pvalue > 0.05
     assert not result.at_floor
-    assert re.match(r"Calibration test: p = 0\.\d+ \(60", repr(result))
+    assert re.match(r"No miscalibration found \(p = 0\.\d+\)\.", repr(result))
     assert result.to_dict()["at_floor"] is False
 
 

@@ -104,17 +104,22 @@ def test_draws_are_kept_on_request(method: str) -> None:
         assert found.null is None
 
 
-@pytest.mark.parametrize("method", ["exact", "bootstrap", "multiplier", "spectrum", "consistency"])
+SHARES = [
+    "exact",
+    "bootstrap",
+    "multiplier",
+    "spectrum",
+    "consistency",
+    "aggregated",
+    "regularised",
+    "omnibus",
+]
+
+
+@pytest.mark.parametrize("method", SHARES)
 def test_pvalue_is_the_share_of_draws(method: str) -> None:
     found = run(method, keep_null=True)
     assert found.pvalue == (1 + np.count_nonzero(found.null >= found.statistic)) / 100
-
-
-@pytest.mark.parametrize("method", ["aggregated", "regularised", "omnibus"])
-def test_pvalue_of_the_smallest_pvalue(method: str) -> None:
-    found = run(method, keep_null=True)
-    assert 0.0 < found.statistic < 1.0 / min(found.provenance["weights"].values())
-    assert found.pvalue == (1 + np.count_nonzero(found.null <= found.statistic * (1 + 1e-9))) / 100
 
 
 def test_weights_are_as_documented() -> None:
@@ -216,9 +221,9 @@ def test_repr_tells_all_that_matters(method: str) -> None:
     text = repr(found)
     lines = {line[2:].split("  ")[0]: line for line in text.splitlines()[1:]}
     head = text.splitlines()[0]
-    assert head.startswith("Calibration test: p = ")
-    assert f"{N} cases" in head
-    assert found.method in head
+    assert head.startswith("No miscalibration found (p = " if found.pvalue > 0.05 else "Miscalibrated (p = ")
+    assert lines["cases"].endswith(f"  {N}")
+    assert lines["method"].endswith(f"  {found.method}")
     assert f"{found.pvalue:.3g}" in head or f"{found.pvalue:.1e}" in head
     assert f"{found.effect_size:.3g}" in lines["effect size"]
     assert f"{float(found.estimate):.4g}" in lines["estimate"]

@@ -10,6 +10,7 @@ import numpy as np
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.clusters import check_clusters
+from wellcal.hypotests.findings.families import findings_of
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.parts.families import parts_of
 from wellcal.hypotests.parts.part import Evaluated, Parts
@@ -104,9 +105,9 @@ class Omnibus(Method):
         if setup.groups is not None:
             return self._clustered(setup, parts, setup.groups)
         found = smallest_outcome(setup, self.evaluate(setup, parts))
-        if parts is None:
-            return found
-        return with_more_resamples(setup, part_component(parts), found, self.most_resamples)
+        if parts is not None:
+            found = with_more_resamples(setup, part_component(parts), found, self.most_resamples)
+        return replace(found, findings=findings_of(setup, found.pvalue))
 
     def _clustered(self, setup: Setup, parts: Parts | None, groups: NDArray) -> Outcome:
         """The same with signs of clusters in the place of drawn targets."""

@@ -32,7 +32,7 @@ def parts_of(predictions: Predictions) -> Parts | None:
     centre, spread = summaries(predictions)
     standing = standing_of(predictions)
     if predictions.event_shape == ():
-        weights = COUNTS if _are_counts(predictions) else CONTINUOUS
+        weights = COUNTS if are_counts(predictions) else CONTINUOUS
         scores = _standardised(predictions, centre, spread) if standing is None else standing
         normal = standing is not None and predictions.continuous and not isinstance(predictions, Quantiles)
         return ScalarParts(scores, contrasts_of(centre, spread), weights, normal=normal)
@@ -43,7 +43,8 @@ def parts_of(predictions: Predictions) -> Parts | None:
     return VectorParts(standardise, columns, dimension, surprise_of(predictions))
 
 
-def _are_counts(predictions: Predictions) -> bool:
+def are_counts(predictions: Predictions) -> bool:
+    """Whether all targets are whole numbers."""
     return all(part.target_domain.discrete for part, _ in components_of(predictions))
 
 

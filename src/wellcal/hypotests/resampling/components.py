@@ -26,6 +26,8 @@ from wellcal.problem.locations import Locations, as_locations
 LOCATIONS = 40
 """Locations that are drawn where none are given."""
 
+_LEAST_PVALUE = 1e-300  # tails that underflow are as small as this
+
 ETAS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Strengths of regularisation, relative to the largest eigenvalue."""
 
@@ -64,12 +66,13 @@ def smallest_ranks(parts: Sequence[Evaluated]) -> Ranks:
 
     Smooth p-values are compared, since ranks tie, and what they give is ranked.
     """
-    with np.errstate(divide="ignore"):
-        return ranked(-np.log(_smallest(parts)))
+    return ranked(_evidence(parts))
 
 
-def _smallest(parts: Sequence[Evaluated]) -> NDArray:
-    return smallest_pvalue([(part.weight, smooth_pvalues(part.values)) for part in parts])
+def _evidence(parts: Sequence[Evaluated]) -> NDArray:
+    """Minus the logarithm, to base 10, of the smallest weighted p-value of each set."""
+    least = smallest_pvalue([(part.weight, smooth_pvalues(part.values)) for part in parts])
+    return -np.log10(np.maximum(least, _LEAST_PVALUE))
 
 
 def smallest_outcome(setup: Setup, parts: Sequence[Evaluated]) -> Outcome:
@@ -77,7 +80,8 @@ def smallest_outcome(setup: Setup, parts: Sequence[Evaluated]) -> Outcome:
 
     What is reported of each part is its rank.
     """
-    least, together = _smallest(parts), smallest_ranks(parts)
+    evidence = _evidence(parts)
+    together = ranked(evidence)
     alone = {part.name: ranked(part.values) for part in parts}
     provenance: dict[str, Any] = {
         "n_resamples": setup.n_resamples,
@@ -86,10 +90,10 @@ def smallest_outcome(setup: Setup, parts: Sequence[Evaluated]) -> Outcome:
         "weights": {part.name: part.weight for part in parts},
     }
     return Outcome(
-        statistic=float(least[0]),
+        statistic=float(evidence[0]),
         pvalue=float(together.pvalues[0]),
-        label="smallest weighted p-value",
-        null=least[1:],
+        label="-log10 of the smallest weighted p-value",
+        null=evidence[1:],
         provenance=provenance,
         floor=together.floor,
     )

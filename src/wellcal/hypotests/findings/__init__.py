@@ -1,0 +1,1 @@
+"""What kind of error a test found: sentences with numbers and intervals."""

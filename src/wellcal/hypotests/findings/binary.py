@@ -1,0 +1,126 @@
+"""Findings about two classes: how often, how extreme, and at which probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from scipy import special, stats
+
+from wellcal._arrays.namespaces import NDArray
+from wellcal.hypotests.findings.claims import Claims, Estimator, Found
+from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.wording import plain_number, share_span, span
+from wellcal.measures.yardstick import percent
+
+FREQUENCY, SLOPE, GROUP = "frequency", "slope", "group "
+
+_GROUPS = 5
+_MOST_GROUPS = 2  # that are told
+_LEAST_PROBABILITY = 1e-12
+_STEPS = 25  # of Newton's method
+
+
+class BinaryClaims(Claims):
+    """Frequency of an outcome, slope of its log odds on the predicted ones, and groups of probabilities."""
+
+    def __init__(self, probability: NDArray, outcome: str) -> None:
+        """`probability` of an outcome ``(n,)``, and what it is called."""
+        self.probability, self.outcome = probability, outcome
+        self.logit = special.logit(np.clip(probability, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY))
+        weights = probability * (1.0 - probability)
+        total = max(float(weights.sum()), 1e-300)
+        ranks = (stats.rankdata(probability) - 0.5) / len(probability)
+        member = np.minimum((ranks * _GROUPS).astype(int), _GROUPS - 1)
+        self.groups = [member == group for group in range(_GROUPS) if np.any(member == group)]
+        columns = [np.ones_like(self.logit), self.logit - float(weights @ self.logit) / total]
+        self.columns = np.stack([*columns, *self.groups], axis=1) / len(probability)
+        self.names = [FREQUENCY, SLOPE, *(f"{GROUP}{k}" for k in range(len(self.groups)))]
+
+    def scores(self, targets: NDArray) -> NDArray:
+        """Residuals times columns: these see the same as the estimates, and need no fit."""
+        return (targets - self.probability) @ self.columns
+
+    def estimator(self, targets: NDArray) -> Estimator:
+        """Observed less predicted frequencies, and the slope."""
+        y = targets.astype(np.float64)
+        residuals = y - self.probability
+
+        def estimate(cases: NDArray) -> NDArray:
+            some = residuals[cases]
+            groups = [some[group[cases]].mean() if group[cases].any() else np.nan for group in self.groups]
+            return np.array([some.mean(), fitted_slope(y[cases], self.logit[cases]), *groups])
+
+        return estimate
+
+    def expected(self, scores: NDArray) -> NDArray:
+        """No difference, and slope 1."""
+        return np.array([float(name == SLOPE) for name in self.names])
+
+    def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
+        """Frequency and slope; groups where these say nothing."""
+        out: list[Finding] = []
+        if FREQUENCY in told:
+            out.append(self._frequency(told[FREQUENCY]))
+        if SLOPE in told:
+            out.append(slope_finding(told[SLOPE]))
+        if not out:
+            groups = [name for name in told if name.startswith(GROUP)]
+            out = [self._group(int(name[len(GROUP) :]), told[name]) for name in groups[:_MOST_GROUPS]]
+        return out
+
+    def _frequency(self, found: Found) -> Finding:
+        return occurs(self.outcome, FREQUENCY, found, float(self.probability.mean()))
+
+    def _group(self, place: int, found: Found) -> Finding:
+        some = self.probability[self.groups[place]]
+        where = (
+            f"where it was predicted between {percent(float(some.min()))} and {percent(float(some.max()))}"
+        )
+        return occurs(self.outcome, "group", found, float(some.mean()), where, "on average")
+
+
+def occurs(
+    what: str, kind: str, found: Found, predicted: float, where: str = "", manner: str = ""
+) -> Finding:
+    """How often something happened and was predicted, from the difference of the two."""
+    share, low, high = (min(max(predicted + v, 0.0), 1.0) for v in (found.estimate, found.low, found.high))
+    place = f" {where}" if where else ""
+    said = f"predicted {percent(predicted)}" + (f" {manner}" if manner else "")
+    often = f"{what} occurs {percent(share)} of the time"
+    sentence = f"{often} ({share_span(low, high)}){place}, {said}"
+    return Finding(sentence, kind, f"{often}{place}, {said}", share, (low, high), LEVEL, found.pvalue)
+
+
+def slope_finding(found: Found) -> Finding:
+    """Probabilities that are too extreme, or not enough."""
+    size, ends = found.estimate, (found.low, found.high)
+    if size <= 0.0:
+        short = "predicted probabilities point the wrong way"
+    else:
+        short = f"predicted probabilities are {'too extreme' if size < 1.0 else 'not extreme enough'}"
+    sentence = f"{short}: slope {plain_number(size)} ({span(*ends)})"
+    return Finding(sentence, SLOPE, short, size, ends, LEVEL, found.pvalue)
+
+
+def fitted_slope(y: NDArray, logit: NDArray) -> float:
+    """Slope of a logistic regression of outcomes on predicted log odds; nan where it does not converge.
+
+    Examples
+    --------
+    >>> x = np.linspace(-2.0, 2.0, 5)
+    >>> round(fitted_slope(special.expit(0.3 + 0.7 * x), x), 6)
+    0.7
+    """
+    design = np.stack([np.ones_like(logit), logit], axis=1)
+    beta = np.array([0.0, 1.0])
+    for _ in range(_STEPS):
+        p = special.expit(design @ beta)
+        information = (design * (p * (1.0 - p))[:, None]).T @ design
+        if not np.linalg.cond(information) < 1e12:
+            return float("nan")
+        step = np.linalg.solve(information, design.T @ (y - p))
+        beta = beta + np.clip(step, -2.0, 2.0)
+        if np.abs(step).max() < 1e-8:
+            return float(beta[1])
+    return float("nan")

@@ -1,0 +1,183 @@
+"""Quantities of targets that may be off, each with its evidence: from resamples, and from the cases.
+
+Two p-values are made for each quantity, and the larger one counts. One compares it with targets drawn from
+the predictions: what is ordinary if the model is calibrated. The other compares it with its own standard
+error, by the jackknife over cases: what is ordinary where the model is wrong in other ways, as where spreads
+that are too small make a mean look far off. Holm's procedure over all quantities says which are told.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from wellcal._arrays.namespaces import NDArray
+from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.resampling.smooth_tails import smooth_pvalues
+
+ALPHA = 0.05
+"""Error rate: of the test as a whole, and of its findings together."""
+
+GROUPS = 50
+"""Groups of cases that the jackknife leaves out, one after the other."""
+
+Estimator = Callable[[NDArray], NDArray]
+"""From the positions of some cases to the quantities of these ``(K,)``."""
+
+
+class Found(NamedTuple):
+    """A quantity: its estimate, what calibration would make of it, and its standard error."""
+
+    estimate: float
+    expected: float
+    error: float
+    reach: float
+    cases: int
+    pvalue: float
+    distance: float
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval."""
+        return self.estimate - self.reach * self.error
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval."""
+        return self.estimate + self.reach * self.error
+
+    @property
+    def share_ends(self) -> tuple[float, float]:
+        """The interval of a share of the cases: Wilson's, which is never empty at 0 or 1."""
+        n, z, p = self.cases, self.reach, self.estimate
+        middle = (p + 0.5 * z**2 / n) / (1.0 + z**2 / n)
+        half = z / (1.0 + z**2 / n) * float(np.sqrt(p * (1.0 - p) / n + 0.25 * (z / n) ** 2))
+        return (max(middle - half, 0.0) if p > 0.0 else 0.0), (min(middle + half, 1.0) if p < 1.0 else 1.0)
+
+    def less(self, value: float) -> Found:
+        """The same, from another zero."""
+        return self._replace(estimate=self.estimate - value, expected=self.expected - value)
+
+
+class Claims(ABC):
+    """What may be said about the targets of a batch of predictions.
+
+    Attributes
+    ----------
+    names
+        Of the quantities, one for each column of `scores`; those that begin with "_" are needed by
+        sentences, and are no claims.
+    """
+
+    names: Sequence[str]
+
+    @abstractmethod
+    def scores(self, targets: NDArray) -> NDArray:
+        """Statistics ``(r, K)`` of sets of targets ``(r, n, ...)``, compared with those of drawn sets."""
+
+    @abstractmethod
+    def estimator(self, targets: NDArray) -> Estimator:
+        """How the quantities are estimated from some of the cases."""
+
+    def expected(self, scores: NDArray) -> NDArray:
+        """Quantities of calibrated models ``(K,)``, given mean scores of drawn sets."""
+        return scores
+
+    @abstractmethod
+    def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
+        """Findings, given the quantities that are off, and all of them."""
+
+
+def tell(claims: Claims, targets: NDArray, drawn: Iterable[NDArray], perhaps: bool = False) -> list[Finding]:
+    """Findings in the observed targets ``(n, ...)``, the clearest first.
+
+    With `perhaps` the clearest quantity is told where it is off by itself and no more, and says so.
+    """
+    every = evidence(claims, targets, drawn)
+    tested = {name: found for name, found in every.items() if not name.startswith("_")}
+    found = claims.tell(significant(tested), every, targets)
+    if not found and perhaps:
+        first = min(tested, key=lambda name: tested[name].pvalue)
+        likely = {first: tested[first]} if tested[first].pvalue <= ALPHA else {}
+        found = [_perhaps(finding) for finding in claims.tell(likely, every, targets)]
+    return sorted(found, key=lambda finding: finding.pvalue)
+
+
+def _perhaps(finding: Finding) -> Finding:
+    return replace(finding, sentence=f"perhaps {finding.sentence}", short=f"perhaps {finding.short}")
+
+
+def evidence(claims: Claims, targets: NDArray, drawn: Iterable[NDArray]) -> dict[str, Found]:
+    """All quantities by name."""
+    scores = np.concatenate([claims.scores(targets[None]), *(claims.scores(sets) for sets in drawn)])
+    scores = np.nan_to_num(scores, nan=0.0, posinf=1e150, neginf=-1e150)
+    mean, spread = scores[1:].mean(axis=0), scores[1:].std(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = np.nan_to_num(np.abs(scores[0] - mean) / spread, nan=0.0, posinf=np.inf)
+    by_resampling = [_two_sided(column) for column in scores.T]
+    expected = claims.expected(mean)
+    values, errors, freedom = jackknife(claims.estimator(targets), len(targets))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        by_cases = 2.0 * stats.t.sf(np.abs(values - expected) / errors, freedom)
+    reach = float(stats.t.ppf(0.5 + 0.5 * LEVEL, freedom))
+    return {
+        name: Found(
+            float(values[k]),
+            float(expected[k]),
+            float(errors[k]),
+            reach,
+            len(targets),
+            max(by_resampling[k], 1.0 if np.isnan(by_cases[k]) else float(by_cases[k])),
+            float(distance[k]),
+        )
+        for k, name in enumerate(claims.names)
+    }
+
+
+def _two_sided(values: NDArray) -> float:
+    if np.ptp(values[1:]) == 0.0:
+        return 0.0 if abs(values[0] - values[1]) > 1e-9 * max(1.0, abs(values[1])) else 1.0
+    return min(1.0, 2.0 * float(min(smooth_pvalues(values)[0], smooth_pvalues(-values)[0])))
+
+
+def jackknife(estimate: Estimator, n: int) -> tuple[NDArray, NDArray, int]:
+    """Estimates from all cases, their standard errors, and degrees of freedom of these.
+
+    Examples
+    --------
+    >>> x = np.array([1.0, 2.0, 4.0, 5.0])
+    >>> value, error, freedom = jackknife(lambda cases: x[cases].mean(keepdims=True), 4)
+    >>> value, error.round(3), round(float(x.std(ddof=1) / 2.0), 3), freedom
+    (array([3.]), array([0.913]), 0.913, 3)
+    """
+    count = min(n, GROUPS)
+    cases = np.arange(n)
+    with np.errstate(all="ignore"):
+        left_out = np.stack([estimate(cases[cases % count != group]) for group in range(count)])
+        errors = np.sqrt((count - 1.0) / count * np.sum((left_out - left_out.mean(axis=0)) ** 2, axis=0))
+        return estimate(cases), errors, count - 1
+
+
+def significant(found: Mapping[str, Found], alpha: float = ALPHA) -> dict[str, Found]:
+    """Those that Holm's procedure rejects, the clearest first.
+
+    Examples
+    --------
+    >>> some = {
+    ...     name: Found(1.0, 0.0, 0.1, 2.0, 9, p, 3.0) for name, p in [("a", 0.03), ("b", 0.01), ("c", 0.5)]
+    ... }
+    >>> list(significant(some)), list(significant(some, alpha=0.07))
+    (['b'], ['b', 'a'])
+    """
+    ordered = sorted(found, key=lambda name: (found[name].pvalue, -found[name].distance))
+    kept: dict[str, Found] = {}
+    for place, name in enumerate(ordered):
+        if found[name].pvalue > alpha / (len(ordered) - place):
+            break
+        kept[name] = found[name]
+    return kept

@@ -1,0 +1,108 @@
+"""Findings about classes: how often each occurs, and how extreme probabilities are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy import special
+
+from wellcal._arrays.namespaces import NDArray
+from wellcal.hypotests.findings.binary import occurs
+from wellcal.hypotests.findings.claims import Claims, Estimator, Found
+from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.wording import plain_number, share_span, span
+from wellcal.measures.yardstick import percent
+
+CLASS, TEMPERATURE, CONFIDENCE = "class ", "temperature", "confidence"
+
+_MOST_CLASSES = 5  # that are told
+_LEAST_PROBABILITY = 1e-12
+_STEPS = 30
+
+
+class ClassClaims(Claims):
+    """Frequencies of classes, temperature, and how often the likeliest class is right."""
+
+    def __init__(self, probabilities: NDArray, labels: Sequence[str]) -> None:
+        """`probabilities` of classes ``(n, C)``, and what these are called."""
+        self.probabilities, self.labels = probabilities, labels
+        self.logs = np.log(np.maximum(probabilities, _LEAST_PROBABILITY))
+        self.top = probabilities.argmax(axis=1)
+        self.confidence = probabilities.max(axis=1)
+        self.predicted = probabilities.mean(axis=0)
+        self.names = [*(f"{CLASS}{k}" for k in range(len(labels))), TEMPERATURE, CONFIDENCE]
+
+    def scores(self, targets: NDArray) -> NDArray:
+        """Frequencies, mean log probability, and hits."""
+        sets, count = len(targets), len(self.labels)
+        cells = (targets + count * np.arange(sets)[:, None]).ravel()
+        shares = np.bincount(cells, minlength=count * sets).reshape(sets, count) / targets.shape[1]
+        logs = self.logs[np.arange(targets.shape[1]), targets].mean(axis=1, keepdims=True)
+        hits = (targets == self.top).mean(axis=1, keepdims=True)
+        right = float(self.confidence.mean())
+        return np.concatenate([shares - self.predicted, logs, hits - right], axis=1)
+
+    def estimator(self, targets: NDArray) -> Estimator:
+        """Differences of frequencies from predicted ones, and the logarithm of the temperature."""
+        inverse, slope, bend = _inverse_temperature(self.logs, targets)
+        hits = (targets == self.top) - self.confidence
+        count = len(self.labels)
+
+        def estimate(cases: NDArray) -> NDArray:
+            shares = np.bincount(targets[cases], minlength=count) / len(cases)
+            # One step of Newton's method from where all cases are.
+            moved = inverse + slope[cases].sum() / max(float(bend[cases].sum()), 1e-300)
+            temperature = -np.log(moved) if moved > 0.0 else np.nan
+            classes = shares - self.probabilities[cases].mean(axis=0)
+            return np.array([*classes, temperature, hits[cases].mean()])
+
+        return estimate
+
+    def expected(self, scores: NDArray) -> NDArray:
+        """No difference, and temperature 1."""
+        return np.zeros(len(self.names))
+
+    def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
+        """Temperature and classes; how often the likeliest class is right where there is no temperature."""
+        out: list[Finding] = []
+        if TEMPERATURE in told:
+            out.append(_temperature(told[TEMPERATURE]))
+        elif CONFIDENCE in told:
+            out.append(self._likeliest(told[CONFIDENCE]))
+        classes = [name for name in told if name.startswith(CLASS)]
+        for name in classes[:_MOST_CLASSES]:
+            k = int(name[len(CLASS) :])
+            out.append(occurs(self.labels[k], "class", told[name], float(self.predicted[k])))
+        return out
+
+    def _likeliest(self, found: Found) -> Finding:
+        said = float(self.confidence.mean())
+        share, low, high = (min(max(said + v, 0.0), 1.0) for v in (found.estimate, found.low, found.high))
+        start = f"the likeliest class is right {percent(share)} of the time"
+        sentence = f"{start} ({share_span(low, high)}), predicted {percent(said)}"
+        short = f"{start}, predicted {percent(said)}"
+        return Finding(sentence, CONFIDENCE, short, share, (low, high), LEVEL, found.pvalue)
+
+
+def _temperature(found: Found) -> Finding:
+    size, low, high = (float(np.exp(value)) for value in (found.estimate, found.low, found.high))
+    short = f"probabilities are {'too extreme' if size > 1.0 else 'not extreme enough'}"
+    sentence = f"{short} (temperature about {plain_number(size)}, {span(low, high)})"
+    return Finding(sentence, TEMPERATURE, short, size, (low, high), LEVEL, found.pvalue)
+
+
+def _inverse_temperature(logs: NDArray, targets: NDArray) -> tuple[float, NDArray, NDArray]:
+    """The power of probabilities that fits targets best, and slope and bend of log probabilities there."""
+    rows = np.arange(len(logs))
+    inverse, slope, bend = 1.0, np.zeros(len(logs)), np.ones(len(logs))
+    for _ in range(_STEPS):
+        p = special.softmax(inverse * logs, axis=1)
+        mean = np.sum(p * logs, axis=1)
+        slope = logs[rows, targets] - mean
+        bend = np.sum(p * logs**2, axis=1) - mean**2
+        step = float(slope.sum()) / max(float(bend.sum()), 1e-300)
+        if abs(step) < 1e-9 * inverse:
+            break
+        inverse = float(np.clip(inverse + step, 0.5 * inverse, 2.0 * inverse))
+    return inverse, slope, bend

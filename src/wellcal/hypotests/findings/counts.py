@@ -1,0 +1,105 @@
+"""Findings about counts: means, dispersion, and zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray
+from wellcal.hypotests.findings.claims import Estimator, Found
+from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.scalars import SHIFTED, SKEW, SPREAD, TAILS, WIDTH, ScalarClaims
+from wellcal.hypotests.findings.splits import Summary
+from wellcal.hypotests.findings.wording import plain_number, share_span, span
+from wellcal.hypotests.parts.contrasts import Contrasts
+from wellcal.measures.yardstick import percent
+
+ZEROS = "zeros"
+_COMMON = 0.005  # share of zeros, predicted or observed, from which they are spoken of
+
+
+class CountClaims(ScalarClaims):
+    """Counts in units of their predicted standard deviations, and their zeros."""
+
+    def __init__(
+        self, centre: NDArray, spread: NDArray, columns: Contrasts, summaries: list[Summary]
+    ) -> None:
+        super().__init__(lambda targets: (targets - centre) / spread, columns, summaries)
+        self.centre, self.variance = centre, spread**2
+        hidden = {SKEW: "_skew", TAILS: "_tails"}
+        self.names = [*(hidden.get(name, name) for name in self.names), ZEROS]
+
+    def scores(self, targets: NDArray) -> NDArray:
+        """Means as ratios, and zeros beside the others."""
+        return self._counts(targets, super().scores(targets), slice(None))
+
+    def estimator(self, targets: NDArray) -> Estimator:
+        """From all cases."""
+        others = super().estimator(targets)
+        return lambda cases: self._counts(targets[None, cases], others(cases)[None], cases)[0]
+
+    def _counts(self, targets: NDArray, others: NDArray, cases: NDArray | slice) -> NDArray:
+        with np.errstate(divide="ignore"):
+            ratio = np.log(targets.sum(axis=1) / self.centre[cases].sum())[:, None]
+        zeros = np.mean(targets == 0, axis=1, keepdims=True)
+        # Larger counts spread further: dispersion is what goes beyond that.
+        return np.concatenate([ratio, others[:, 1:2] - 0.5 * ratio, others[:, 2:], zeros], axis=1)
+
+    def tell_of(self, told: Mapping[str, Found], every: Mapping[str, Found], z: NDArray) -> list[Finding]:
+        """Those of numbers, and zeros where dispersion does not explain them."""
+        if SPREAD in told:  # how much it grows with the mean is a matter of the family, not another error
+            told = {name: found for name, found in told.items() if not name.startswith(WIDTH)}
+        out = super().tell_of(told, every, z)
+        if ZEROS not in told or max(told[ZEROS].estimate, told[ZEROS].expected) <= _COMMON:
+            return out
+        zeros = _zeros(told[ZEROS])
+        known = told.keys() & {SHIFTED, SPREAD}
+        if not known:
+            return [*out, zeros]
+        explained = self._zeros_of(
+            every[SHIFTED].estimate if SHIFTED in known else 0.0,
+            every[SPREAD].estimate - every[SPREAD].expected if SPREAD in known else 0.0,
+        )
+        low, high = told[ZEROS].share_ends
+        if low <= explained <= high:
+            return out
+        # What the mean and the dispersion do not explain is the error, and they follow from it.
+        clearest = min([zeros.pvalue, *(finding.pvalue for finding in out)])
+        return [replace(zeros, pvalue=clearest), *out]
+
+    def _zeros_of(self, shift: float, spread: float) -> float:
+        """Share of zeros among negative binomial counts of other means and spreads, given by logarithms."""
+        mean = float(np.exp(shift)) * np.maximum(self.centre, 1e-300)
+        variance = float(np.exp(shift + 2.0 * spread)) * self.variance
+        factor = np.maximum(variance / mean, 1.0 + 1e-9)
+        return float(np.mean(np.exp(-mean / (factor - 1.0) * np.log(factor))))
+
+    def shift(self, found: Found) -> Finding:
+        """Counts that are too high or too low."""
+        ratio, low, high = (float(np.exp(value)) for value in (found.estimate, found.low, found.high))
+        higher = ratio > 1.0
+        short = f"counts are {percent(abs(ratio - 1.0))} {'higher' if higher else 'lower'} than predicted"
+        ends = (low - 1.0, high - 1.0) if higher else (1.0 - high, 1.0 - low)
+        return Finding(
+            f"{short} ({span(*ends, percent)})", SHIFTED, short, ratio, (low, high), LEVEL, found.pvalue
+        )
+
+    def spread(self, found: Found) -> Finding:
+        """Dispersion, as a ratio of variances."""
+        right = found.less(found.expected)
+        ratio, low, high = (float(np.exp(2.0 * v)) for v in (right.estimate, right.low, right.high))
+        short = f"counts are {'more' if ratio > 1.0 else 'less'} dispersed than predicted"
+        told = f"variance ratio {plain_number(ratio)}, {span(low, high)}"
+        return Finding(f"{short} ({told})", "dispersion", short, ratio, (low, high), LEVEL, found.pvalue)
+
+
+def _zeros(found: Found) -> Finding:
+    short = (
+        f"{'more' if found.estimate > found.expected else 'fewer'} zeros than predicted "
+        f"({percent(found.estimate)} against {percent(found.expected)})"
+    )
+    ends = found.share_ends
+    sentence = f"{short[:-1]}; {share_span(*ends)})"
+    return Finding(sentence, ZEROS, short, found.estimate, ends, LEVEL, found.pvalue)

@@ -1,0 +1,82 @@
+"""A finding: one sentence about one kind of error, with its size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from wellcal._arrays.schema import Check, listed, number, optional, text
+from wellcal.kernels.base import Kernel
+from wellcal.measures.presentation import Presentable, Row, pvalue_text
+
+LEVEL = 0.95
+"""Coverage of the intervals of findings."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Finding(Presentable):
+    """One kind of error that a test found; ``str(finding)`` is its sentence.
+
+    Attributes
+    ----------
+    sentence
+        In words, with numbers and intervals.
+    kind
+        Of which kind the error is: "shift", "spread", "correlation" ...
+    short
+        The sentence without intervals, for a headline.
+    size
+        The number that the sentence tells first: standard deviations for shifts, predicted over true for
+        spreads and temperatures, and what is named otherwise; None where there is none.
+    interval
+        Its confidence interval, low end first.
+    level
+        Coverage of the interval.
+    pvalue
+        How clear the finding is by itself, before all findings are looked at together.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> mu = rng.normal(size=400)
+    >>> result = wc.calibration_test(rng.normal(mu, 1.0), wc.Normal(mu, np.full(400, 0.7)), rng=0)
+    >>> str(result.findings[0])
+    'spreads are 30% too small (25% to 35%)'
+    >>> result.findings[0].kind, round(result.findings[0].size, 2)
+    ('spread', 0.7)
+    """
+
+    sentence: str
+    kind: str
+    short: str
+    size: float | None
+    interval: tuple[float, float] | None
+    level: float
+    pvalue: float
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    @classmethod
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """What is stored of it."""
+        return {
+            "sentence": text,
+            "kind": text,
+            "short": text,
+            "size": optional(number(infinite=True)),
+            "interval": optional(listed(number(infinite=True), length=2)),
+            "level": number(least=0.0, most=1.0),
+            "pvalue": number(least=0.0, most=1.0),
+        }
+
+    def _headline(self) -> str:
+        return self.sentence
+
+    def _rows(self) -> list[Row]:
+        rows = [("kind", self.kind), ("p", pvalue_text(self.pvalue))]
+        if self.size is not None and self.interval is not None:
+            low, high = self.interval
+            rows.insert(1, ("size", f"{self.size:.3g}  ({self.level:.0%}: {low:.3g} to {high:.3g})"))
+        return rows

@@ -1,0 +1,224 @@
+"""Findings about numbers: where targets stand, how far they spread, and in which shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray
+from wellcal.hypotests.findings.claims import Claims, Estimator, Found
+from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.splits import Side, Summary, log_spread_of, mean_of
+from wellcal.hypotests.findings.trends import shift_ends, shifts, spreads, trend_finding
+from wellcal.hypotests.findings.wording import plain_number, span, spreads_phrase, wrong_by
+from wellcal.hypotests.parts.contrasts import Contrasts
+from wellcal.hypotests.parts.standing import Standing
+from wellcal.measures.yardstick import error_phrase, percent
+from wellcal.predictions.alterations import SHIFT
+
+SHIFTED, SPREAD, SKEW, TAILS = "shift", "spread", "skew", "tails"
+CENTRE, WIDTH = "centre ", "width "
+"""How names of trends begin."""
+
+_BEYOND, _MIDDLE = "_beyond", "_middle"
+_NORMAL_MAD = 0.6744897501960817
+_FAR, _NEAR = 2.0, 0.5  # standard deviations that are in the tails, and in the middle
+_LEAST_SPREAD = 1e-4  # of targets, in units of the predicted one: less is rounding
+_FLAT = 0.289  # share of uniform variates in the middle: with less there are two peaks
+
+
+class ScalarClaims(Claims):
+    """Normal scores, less what goes with the prediction, by their moments.
+
+    Parameters
+    ----------
+    standing
+        Normal scores of targets.
+    columns
+        What errors may go with.
+    summaries
+        Predicted centre and spread, by name, which groups of cases are named after.
+    normal
+        Whether scores are residuals: those of other families bend where they are shifted or stretched, which
+        is then no finding of its own.
+    """
+
+    def __init__(
+        self, standing: Standing, columns: Contrasts, summaries: list[Summary], normal: bool = True
+    ) -> None:
+        self.standing, self.columns, self.summaries, self.normal = standing, columns, summaries, normal
+        others = range(1, columns.columns.shape[1])
+        self.centres, self.widths = list(others), list(columns.trend)
+        self.names = [
+            SHIFTED,
+            SPREAD,
+            SKEW,
+            TAILS,
+            *(f"{CENTRE}{j}" for j in self.centres),
+            *(f"{WIDTH}{j}" for j in self.widths),
+            _BEYOND,
+            _MIDDLE,
+        ]
+
+    def scores(self, targets: NDArray) -> NDArray:
+        """The same as the estimates."""
+        return self.quantities(self.standing(targets), slice(None))
+
+    def estimator(self, targets: NDArray) -> Estimator:
+        """From normal scores of all cases."""
+        z = self.standing(targets[None])
+        return lambda cases: self.quantities(z[:, cases], cases)[0]
+
+    def residuals(self, z: NDArray, cases: NDArray | slice) -> tuple[NDArray, NDArray]:
+        """Coefficients of the columns ``(r, k)``, and what is left of scores ``(r, n)``."""
+        columns = self.columns.columns[cases]
+        n, k = columns.shape
+        if n <= k:
+            columns = columns[:, :1]
+        coefficients = z @ np.linalg.pinv(columns).T
+        rest = (z - coefficients @ columns.T) * np.sqrt(n / max(n - columns.shape[1], 1))
+        full = np.zeros((len(z), k))
+        full[:, : columns.shape[1]] = coefficients
+        return full, rest
+
+    def quantities(self, z: NDArray, cases: NDArray | slice) -> NDArray:
+        """Quantities ``(r, K)`` of scores ``(r, n)``."""
+        coefficients, rest = self.residuals(z, cases)
+        spread = np.sqrt(np.maximum(np.mean(rest**2, axis=1), _LEAST_SPREAD**2))
+        u = rest / spread[:, None]
+        width = (u**2 - 1.0) @ self.columns.columns[cases][:, self.widths] / u.shape[1]
+        size = np.abs(rest)
+        unit = np.median(size, axis=1, keepdims=True) / _NORMAL_MAD
+        parts = [
+            z.mean(axis=1, keepdims=True),
+            np.log(spread)[:, None],
+            np.mean(u**3, axis=1, keepdims=True),
+            _kurtosis(u)[:, None],
+            coefficients[:, self.centres],
+            width,
+            np.mean(size > _FAR * unit, axis=1, keepdims=True),
+            np.mean(np.abs(u) < _NEAR, axis=1, keepdims=True),
+        ]
+        return np.concatenate(parts, axis=1)
+
+    def expected(self, scores: NDArray) -> NDArray:
+        """Calibrated models are on their centres, whatever a few resamples say."""
+        exact = np.array([name == SHIFTED or name.startswith((CENTRE, WIDTH)) for name in self.names])
+        return np.where(exact & (np.abs(scores) < 0.02), 0.0, scores)
+
+    # -- words -----------------------------------------------------------------------------------
+
+    def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
+        """Findings; those that others explain are left out."""
+        return self.tell_of(told, every, self.standing(targets[None])[0])
+
+    def tell_of(self, told: Mapping[str, Found], every: Mapping[str, Found], z: NDArray) -> list[Finding]:
+        """The same from normal scores ``(n,)``."""
+        _, rest = self.residuals(z[None], slice(None))
+        centres = self.trend_of_the_centre(told, z)
+        widths = self.trend_of_the_spread(told, rest[0], every[SPREAD].expected)
+        out = [finding for finding in (centres, widths) if finding is not None]
+        if SHIFTED in told and centres is None:
+            out.append(self.shift(told[SHIFTED]))
+        if SPREAD in told and widths is None:
+            out.append(self.spread(told[SPREAD]))
+        if out and not self.normal:
+            return out
+        if SKEW in told:
+            out.append(skew_finding(told[SKEW]))
+        # Spreads that are too small for some and too large for others make tails heavy.
+        if TAILS in told and widths is None:
+            out.append(tails_finding(told[TAILS], every))
+        return out
+
+    def trend_of_the_centre(self, told: Mapping[str, Found], z: NDArray) -> Finding | None:
+        """Where targets are too high or too low."""
+        some = [told[name] for name in told if name.startswith(CENTRE)]
+        if not some:
+            return None
+        pvalue = min(found.pvalue for found in [*some, *_also(told, SHIFTED)])
+        return trend_finding(shifts(mean_of), z, self.summaries, some[0].reach, pvalue)
+
+    def trend_of_the_spread(self, told: Mapping[str, Found], rest: NDArray, right: float) -> Finding | None:
+        """Where spreads are too small or too large."""
+        some = [told[name] for name in told if name.startswith(WIDTH)]
+        if not some:
+            return None
+        pvalue = min(found.pvalue for found in [*some, *_also(told, SPREAD)])
+
+        def measure(values: NDArray) -> Side:
+            side = log_spread_of(values)
+            return Side(side.value - right, side.error)
+
+        return trend_finding(spreads(measure), rest, self.summaries, some[0].reach, pvalue)
+
+    def shift(self, found: Found) -> Finding:
+        """Targets that are too high or too low everywhere."""
+        return shift_finding(found)
+
+    def spread(self, found: Found) -> Finding:
+        """Spreads that are too small or too large everywhere."""
+        return spread_finding(found)
+
+
+def _also(told: Mapping[str, Found], name: str) -> list[Found]:
+    return [told[name]] if name in told else []
+
+
+def _kurtosis(u: NDArray) -> NDArray:
+    """Ratio of the fourth and second L-moment ``(r,)``: .123 for normal, 0 for uniform variates."""
+    n = u.shape[1]
+    x = (2.0 * np.arange(n) + 1.0) / n - 1.0
+    ordered = np.sort(u, axis=1)
+    return (ordered @ (2.5 * x**3 - 1.5 * x)) / (ordered @ x)
+
+
+def shift_finding(found: Found) -> Finding:
+    """Targets that are too high or too low."""
+    short = error_phrase(SHIFT, found.estimate)
+    ends = (found.low, found.high)
+    return Finding(
+        f"{short} ({shift_ends(*ends)})", SHIFTED, short, found.estimate, ends, LEVEL, found.pvalue
+    )
+
+
+def spread_finding(found: Found) -> Finding:
+    """Spreads that are too small or too large, from the logarithm of what is true over what was predicted."""
+    from_right = found.less(found.expected)
+    ratio, low, high = (
+        float(np.exp(-value)) for value in (from_right.estimate, from_right.high, from_right.low)
+    )
+    short = spreads_phrase(ratio)
+    return Finding(f"{short} ({wrong_by(low, high)})", SPREAD, short, ratio, (low, high), LEVEL, found.pvalue)
+
+
+def skew_finding(found: Found) -> Finding:
+    """Targets with a longer tail on one side."""
+    side = "right" if found.estimate > found.expected else "left"
+    short = f"targets are skewed to the {side} of their predictions"
+    ends = (found.low, found.high)
+    skewness = f"skewness {plain_number(found.estimate)}, {span(*ends)}"
+    return Finding(f"{short} ({skewness})", SKEW, short, found.estimate, ends, LEVEL, found.pvalue)
+
+
+def tails_finding(found: Found, every: Mapping[str, Found]) -> Finding:
+    """Tails that are too heavy or too light, or two peaks."""
+    near = every[_MIDDLE]
+    if near.high < _FLAT < near.expected:
+        short = "targets avoid the middle of their predictions (two peaks)"
+        ends = near.share_ends
+        shares = (
+            f"{percent(near.estimate)} of them ({span(*ends, percent)}) within half a standard deviation, "
+            f"{percent(near.expected)} expected"
+        )
+        return Finding(f"{short}: {shares}", "two peaks", short, near.estimate, ends, LEVEL, found.pvalue)
+    far = every[_BEYOND]
+    heavier = found.estimate > found.expected
+    short = f"tails are {'heavier' if heavier else 'lighter'} than predicted"
+    ends = far.share_ends
+    shares = (
+        f"with the spread put right, {percent(far.estimate)} of targets ({span(*ends, percent)}) are beyond "
+        f"two standard deviations, {percent(far.expected)} expected"
+    )
+    return Finding(f"{short}: {shares}", TAILS, short, far.estimate, ends, LEVEL, found.pvalue)

@@ -1,0 +1,276 @@
+"""What kind of error a test found, in words."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wellcal as wc
+from wellcal.hypotests import Omnibus, TestResult
+from wellcal.hypotests.findings.claims import jackknife
+from wellcal.hypotests.findings.families import UNNAMED, claims_of, findings_in, findings_of
+from wellcal.hypotests.findings.finding import Finding
+from wellcal.hypotests.setup import make_setup
+from wellcal.measures.yardstick import Yardstick
+from wellcal.predictions.base import check_inputs
+from wellcal.problem.drawn_targets import draw_targets, pool_draws
+
+from ...engines.examples import EXAMPLES
+from .finding_designs import DESIGNS, N
+
+DATA_SETS = 6
+
+
+def told(y: Any, pred: Any) -> tuple[Finding, ...]:
+    """Findings, whether or not a test rejects."""
+    checked, batch = check_inputs(y, pred)
+    targets = np.asarray(checked)
+    if isinstance(batch, wc.Samples) and batch.kind == "draws":
+        return findings_in(targets, pool_draws(targets, batch), True)
+    return findings_in(targets, batch, False)
+
+
+MU = np.random.default_rng(1).normal(3.0, 2.0, N)
+NOISE = np.random.default_rng(2).normal(size=N)
+PRED = wc.Normal(MU, np.ones(N))
+
+
+def result(y: Any = MU + 1.3 * NOISE, pred: Any = PRED, **options: Any) -> TestResult:
+    cheap = Omnibus(pairs=False, most_resamples=0)
+    return wc.calibration_test(y, pred, **{"rng": 0, "n_resamples": 199, "method": cheap, **options})
+
+
+# -- the right ones ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_findings_name_the_planted_error(name: str) -> None:
+    """First in five of six data sets at least; their intervals hold the planted size in all but one."""
+    planted = DESIGNS[name]
+    named = missed = 0
+    for seed in range(DATA_SETS):
+        findings = told(*planted.make(np.random.default_rng([seed, 30])))
+        if not findings or findings[0].kind not in planted.kinds:
+            continue
+        named, first = named + 1, findings[0]
+        if planted.size is not None and first.kind != "range":
+            low, high = first.interval
+            missed += not low <= planted.size <= high
+    assert named >= DATA_SETS - 1
+    assert missed <= 1
+
+
+def test_some_sentences() -> None:
+    some = {name: str(told(*DESIGNS[name].make(np.random.default_rng(5)))[0]) for name in DESIGNS}
+    number = r"-?[\d.]+"
+    patterns = {
+        "too small": r"spreads are \d+% too small \(\d+% to \d+%\)",
+        "too high": rf"targets are {number} standard deviations too high \({number} to {number}\)",
+        "high for some": (
+            rf"targets are {number} standard deviations too high \({number} to {number}\) "
+            rf"where the predicted mean is above {number}"
+        ),
+        "tails": r"tails are heavier than predicted: .*",
+        "peaks": r"targets avoid the middle of their predictions \(two peaks\): .*",
+        "skewed": rf"targets are skewed to the right of their predictions \(skewness {number}, .*\)",
+        "correlated": rf"coordinates 1 and 2 are correlated \({number}, .*\), predicted independent",
+        "more correlated": r"coordinates 1 and 2 are more strongly correlated than predicted \(.*; .* 0.3\)",
+        "one coordinate": r"coordinate 2: targets are .* too high \(.*\)",
+        "dispersed": rf"counts are more dispersed than predicted \(variance ratio {number}, .*\)",
+        "zeros": r"more zeros than predicted \(\d+% against \d+%; \d+% to \d+%\)",
+        "extreme": rf"predicted probabilities are too extreme: slope {number} \({number} to {number}\)",
+        "more often": r"outcome 1 occurs \d+% of the time \(\d+% to \d+%\), predicted \d+%",
+        "few cats": r"class 'cat' occurs \d+% of the time \(\d+% to \d+%\), predicted \d+%",
+        "hot": rf"probabilities are too extreme \(temperature about {number}, {number} to {number}\)",
+        "quantiles": r"targets fall between their 10% and 90% quantiles \d+% of the time .*, expected 80%",
+    }
+    for name, pattern in patterns.items():
+        assert re.fullmatch(pattern, some[name]), some[name]
+
+
+def test_two_sides_are_told_where_both_are_off() -> None:
+    findings = told(MU + np.where(MU > 3.0, 1.5, 0.6) * NOISE, PRED)
+    pattern = (
+        r"spreads are \d+% too large \(.*\) where the predicted mean is below [\d.]+, and \d+% too small "
+        r"\(.*\) elsewhere"
+    )
+    assert [finding.kind for finding in findings] == ["trend of the spread"]
+    assert re.fullmatch(pattern, str(findings[0])), findings[0]
+
+
+def test_what_follows_from_another_finding_is_not_told() -> None:
+    """A shift makes squares larger, larger counts have fewer zeros, and mixed spreads have heavy tails."""
+    assert [f.kind for f in told(MU + 0.8 + NOISE, PRED)] == ["shift"]
+    rng = np.random.default_rng(3)
+    mean = np.full(N, 1.5)
+    assert [f.kind for f in told(rng.poisson(2.1, N), wc.Poisson(mean))] == ["shift"]
+    draws = wc.Samples(rng.normal(MU[:, None], 1.0, (N, 15)))
+    assert [f.kind for f in told(MU + 0.8 + NOISE, draws)] == ["above"]
+
+
+def test_draws_are_compared_with_their_own_range() -> None:
+    """15 draws and the target are exchangeable: two of sixteen are outside."""
+    rng = np.random.default_rng(0)
+    draws = wc.Samples(rng.normal(MU[:, None], 1.0, (N, 15)))
+    pool = pool_draws(MU + NOISE, draws)
+    claims = claims_of(pool, True)
+    assert claims is not None
+    above, outside, spread = claims.scores(draw_targets(pool, rng, 50, MU)).mean(axis=0)
+    assert above == pytest.approx(0.5, abs=0.02)
+    assert outside == pytest.approx(2.0 / 16.0, abs=0.01)
+    assert spread == pytest.approx(0.0, abs=0.02)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_family_has_findings_or_says_so(name: str) -> None:
+    example = EXAMPLES[name]
+    pred = example.family(*(np.concatenate([parameter] * 4) for parameter in example.parameters))
+    y = np.concatenate([example.targets] * 4)
+    if pred.supports("class_probs"):
+        y = np.repeat(np.asarray(pred.labels())[1:2], len(y), axis=0)
+    elif y.dtype.kind == "i":
+        y = y + 5
+    elif name == "Dirichlet":
+        y = y[:, ::-1] ** 4 / np.sum(y**4, axis=1, keepdims=True)
+    elif name == "Beta":
+        y = y**4
+    else:
+        y = 3.0 * y + 4.0
+    findings = told(y, pred)
+    assert findings
+    for finding in findings:
+        assert "nan" not in finding.sentence
+        assert finding.size is not None
+        assert finding.interval is not None
+        assert finding.interval[0] <= finding.size <= finding.interval[1]
+        assert Finding.from_json(finding.to_json()) == finding
+
+
+# -- none --------------------------------------------------------------------------------------------
+
+
+def test_there_are_none_where_the_test_does_not_reject() -> None:
+    found = result(MU + NOISE)
+    assert found.pvalue > 0.05
+    assert found.findings == ()
+    assert found.smallest_error is not None
+    first = repr(found).splitlines()[0]
+    assert first == f"No miscalibration found ({found.pvalue_statement}). {found.smallest_error}."
+    assert findings_of(make_setup(MU + 3.0, PRED), 0.0501) == ()
+
+
+def test_calibrated_quantities_are_hardly_ever_called_wrong() -> None:
+    """Without the test before them findings of calibrated models have an error rate of 0.05 too."""
+    wrong = 0
+    for seed in range(20):
+        y = np.random.default_rng([seed, 31]).normal(MU)
+        wrong += bool(told(y, PRED))
+    assert wrong <= 4  # 0.003 to see more at a rate of 0.05
+
+
+def test_wrong_spreads_do_not_make_other_findings() -> None:
+    """Resamples of predictions that are too certain would call many means wrong: their own error does not."""
+    kinds = [
+        {f.kind for f in told(np.random.default_rng([seed, 32]).normal(MU, 3.0), PRED)} for seed in range(20)
+    ]
+    assert sum("spread" in found for found in kinds) >= 18
+    assert sum(found != {"spread"} for found in kinds) <= 4
+
+
+def test_what_is_likely_but_not_certain_says_so() -> None:
+    """Spreads that are too small in 30 cases: off by themselves, not among all that is looked at."""
+    few = slice(0, 30)
+    y, pred = MU[few] + 1.35 * NOISE[few] / NOISE[few].std(), PRED[few]
+    assert told(y, pred) == ()
+    (found,) = findings_of(make_setup(y, pred), 0.01)
+    assert re.fullmatch(r"perhaps spreads are \d+% too small \(.*\)", str(found))
+    assert found.kind == "spread"
+    assert 0.002 < found.pvalue <= 0.05
+
+
+def test_an_error_without_a_name_points_to_the_witness() -> None:
+    found = findings_of(make_setup(MU + NOISE, PRED), 0.01)
+    assert [str(finding) for finding in found] == [UNNAMED]
+    assert "wc.witness" in UNNAMED
+    assert found[0].size is None
+
+
+def test_objects_have_none_but_that() -> None:
+    draws = np.empty((20, 4), dtype=object)
+    for i, j in np.ndindex(draws.shape):
+        draws[i, j] = frozenset({i, j})
+    pred = wc.Samples(draws, kind="atoms")
+    assert claims_of(pred, False) is None
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_few_cases_are_no_trouble(n: int) -> None:
+    found = told(MU[:n] + 30.0 + NOISE[:n], wc.Normal(MU[:n], np.ones(n)))
+    assert all("nan" not in finding.sentence for finding in found)
+
+
+# -- results -----------------------------------------------------------------------------------------
+
+
+def test_the_verdict_comes_first() -> None:
+    found = result()
+    first, *rest = repr(found).splitlines()
+    assert first == f"Miscalibrated ({found.pvalue_statement}): {found.findings[0].sentence}."
+    names = [line.split()[0] for line in rest]
+    assert names[0] == "how"
+    assert names.index("effect") < names.index("kernel") < names.index("method") < names.index("resamples")
+
+
+def test_several_findings_are_told_one_by_one() -> None:
+    found = result(MU + 0.8 + 1.6 * NOISE)
+    assert {finding.kind for finding in found.findings} == {"shift", "spread"}
+    lines = repr(found).splitlines()
+    assert lines[0].endswith(f": {found.findings[0].short}; {found.findings[1].short}.")
+    assert lines[1:3] == [f"  - {finding}" for finding in found.findings]
+    page = found._repr_html_()
+    places = [page.index(html.escape(text)) for text in (found.verdict, str(found.findings[1]), "kernel")]
+    assert places == sorted(places)
+
+
+def test_small_errors_are_called_slight() -> None:
+    found = result()
+    slight = Yardstick("spreads", 0.98, 1.0, 0.96)
+    small = replace(found, estimate=replace(found.estimate, known_yardstick=slight))
+    first, second, *_ = repr(small).splitlines()
+    assert first == f"Miscalibrated ({found.pvalue_statement}), but slightly: {slight.sentence}."
+    assert second == f"  - {found.findings[0]}"
+
+
+def test_findings_do_not_depend_on_the_seed_of_the_test() -> None:
+    assert result(rng=1).findings == result(rng=2).findings
+
+
+def test_stored_and_read_again() -> None:
+    found = result()
+    again = TestResult.from_json(found.to_json())
+    assert again == found
+    assert again.findings == found.findings
+    assert repr(again) == repr(found)
+    without = {key: value for key, value in found.to_dict().items() if key != "findings"}
+    assert TestResult.from_dict(without).findings == ()
+    with pytest.raises(ValueError, match=r"findings\[0\].kind must be a text"):
+        TestResult.from_dict({**found.to_dict(), "findings": [{**found.findings[0].to_dict(), "kind": 3}]})
+
+
+def test_other_methods_have_none() -> None:
+    found = result(method="pearson")
+    assert found.findings == ()
+    assert repr(found).startswith(f"Miscalibrated ({found.pvalue_statement}).")
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error() -> None:
+    x = NOISE[:50]
+    value, error, freedom = jackknife(lambda cases: x[cases].mean(keepdims=True), 50)
+    assert value[0] == pytest.approx(x.mean())
+    assert error[0] == pytest.approx(x.std(ddof=1) / np.sqrt(50.0))
+    assert freedom == 49
