@@ -186,15 +186,15 @@ def target_scale(predictions: Predictions) -> Scale:
 
 
 def _check_unit(predictions: Predictions) -> None:
-    """Refuse predictions that all lie nearer to zero than a length scale may be small: 1 would not see them."""
+    """Refuse predictions that all lie nearer to zero than any length scale: 1 would not see them."""
     parts = [predictions.interquartile_range()]
     if predictions.supports("mean"):
         parts.append(predictions.mean())
     spread, *_ = sizes = [float(np.max(np.abs(to_numpy(part)), initial=0.0)) for part in parts]
     if spread > 0.0 and max(sizes) < LEAST:  # counts have no unit, and no spread below 1
         raise ValueError(
-            f"pred: no prediction has a centre or a spread above {max(sizes):.3g}, and length scales start at "
-            f"{LEAST:g}; change the unit"
+            f"pred: no prediction has a centre or a spread above {max(sizes):.3g}, and length scales start "
+            f"at {LEAST:g}; change the unit"
         )
 
 
