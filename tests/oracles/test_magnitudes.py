@@ -250,5 +250,8 @@ def test_estimates_are_finite_or_refused(name: str) -> None:
         else:
             assert np.isfinite(float(found)), exponent
             assert np.isfinite(found.standard_error), exponent
+            if name.endswith("in a unit"):
+                # Of quadrature at 1e150, far nodes are cut off: their squares would overflow.
+                assert float(found) == pytest.approx(float(ending(name, 1.0)), rel=1e-4), exponent
             accepted += 1
     assert accepted >= 4

@@ -48,14 +48,17 @@ def beta_rule(a: NDArray, b: NDArray, nodes: int) -> BetaRule:
     k = np.arange(nodes, dtype=np.float64)
     total = a + b
     # Means and products of the recurrence between orthogonal polynomials on [0, 1], of degrees k - 1 and k.
-    centre = 2.0 * k + total
+    # Whole numbers are added up before small parameters, and quotients come before products of large ones.
+    centre, before = 2.0 * k + total, (2.0 * k - 2.0) + total
     first = a / total
     with np.errstate(divide="ignore", invalid="ignore"):
-        later = 0.5 * (1.0 + (a - b) * (total - 2.0) / (centre * (centre - 2.0)))
-        product = k * (k + a - 1.0) * (k + b - 1.0) * (k + total - 2.0)
-        product = product / ((centre - 2.0) ** 2 * (centre - 1.0) * (centre - 3.0))
+        later = 0.5 * (1.0 + (a - b) / before * ((total - 2.0) / centre))
+        product = (
+            ((k - 1.0) + a) / before * (((k - 1.0) + b) / before) * (((k - 2.0) + total) / (centre - 1.0))
+        )
+        product = product * (k / (centre - 3.0))
     mean = np.where(k == 0.0, first, later)
-    second = a * b / (total**2 * (total + 1.0))  # of degree 1, where two factors cancel
+    second = (a / total) * (b / total) / (total + 1.0)  # of degree 1, where two factors cancel
     product = np.where(k == 1.0, second, product)[..., 1:]
     matrix = np.zeros((*mean.shape, nodes))
     index = np.arange(nodes)

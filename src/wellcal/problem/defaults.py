@@ -175,11 +175,27 @@ def target_scale(predictions: Predictions) -> Scale:
         if predictions.supports("variance"):
             spread = 1.349 * _median_over_cases(predictions.variance() ** 0.5)
         if not traced:
-            return _as_scale(spread if LEAST <= float(spread) <= MOST else 1.0)
+            if LEAST <= float(spread) <= MOST:
+                return _as_scale(spread)
+            _check_unit(predictions)
+            return 1.0
         xp = namespace(scale)
         spread = spread * xp.ones_like(scale)
         scale = xp.where(scale > LEAST, scale, xp.where(spread > LEAST, spread, xp.ones_like(spread)))
     return _as_scale(scale)
+
+
+def _check_unit(predictions: Predictions) -> None:
+    """Refuse predictions that all lie nearer to zero than any length scale: 1 would not see them."""
+    parts = [predictions.interquartile_range()]
+    if predictions.supports("mean"):
+        parts.append(predictions.mean())
+    spread, *_ = sizes = [float(np.max(np.abs(to_numpy(part)), initial=0.0)) for part in parts]
+    if spread > 0.0 and max(sizes) < LEAST:  # counts have no unit, and no spread below 1
+        raise ValueError(
+            f"pred: no prediction has a centre or a spread above {max(sizes):.3g}, and length scales start "
+            f"at {LEAST:g}; change the unit"
+        )
 
 
 def _median_over_cases(spread: Array) -> Array:

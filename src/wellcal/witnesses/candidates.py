@@ -86,7 +86,7 @@ class Candidates:
         self.blocks: list[_Block] = []
         everything = Cases("in all cases", np.ones(len(weights), dtype=bool), "all")
         listed = Listed(_distinct([everything, *segments], weights, fewest))
-        made: dict[tuple[int, ...], list[tuple[Grid, Any, Any, NDArray]]] = {}
+        made: dict[tuple[int, ...], list[tuple[Grid, Any, Any, NDArray, NDArray]]] = {}
         counted = (weights > 0).astype(np.float64)
         cells = 0
         for direction in directions:
@@ -94,18 +94,17 @@ class Candidates:
             if key not in made:
                 grids: list[Grid] = [listed, *grids_of(direction.summaries)]
                 made[key] = [_placed(grid, weights, counted) for grid in grids]
-            for grid, membership, alike, count in made[key]:
+            for grid, membership, alike, count, rivals in made[key]:
                 yes = grid.totals(np.asarray((counted * direction.expected) @ alike))
                 # All cases are looked at, however few they are.
                 enough = (count >= fewest - 1e-9) | (grid.kinds == "all")
                 kept = np.flatnonzero(enough & direction.enough(yes, count))
                 if len(kept):
-                    rivals = _rivals(grid.kinds[kept], count[kept] / counted.sum())
-                    order = np.lexsort((rivals, grid.piece[kept]))
+                    order = kept[np.lexsort((rivals[kept], grid.piece[kept]))]
                     where = slice(cells, cells + grid.size)
                     cells += grid.size
                     self.blocks.append(
-                        _Block(direction, grid, membership, alike, kept[order], rivals[order], where)
+                        _Block(direction, grid, membership, alike, order, rivals[order], where)
                     )
         self._sets = 0
         self._squares = {id(d): np.zeros(len(weights)) for d in directions if not d.happens}
@@ -186,20 +185,23 @@ class Candidates:
         return block.grid.variances(np.asarray(each @ block.alike))
 
 
-def _placed(grid: Grid, weights: NDArray, counted: NDArray) -> tuple[Grid, Any, Any, NDArray]:
-    """A grid with weights of cases in its cells, ones in their place, and numbers of cases in its groups."""
+def _placed(grid: Grid, weights: NDArray, counted: NDArray) -> tuple[Grid, Any, Any, NDArray, NDArray]:
+    """A grid with weights of cases in its cells, ones in their place, and cases and rivals of its groups."""
     ones = np.ones(len(weights))
     alike = grid.membership(ones)
     same = bool(np.all(weights == ones))
     membership = alike if same else grid.membership(weights)
-    return grid, membership, alike, grid.totals(np.asarray(counted @ alike))
+    count = grid.totals(np.asarray(counted @ alike))
+    return grid, membership, alike, count, _rivals(grid.kinds, count / max(counted.sum(), 1.0))
 
 
 def _rivals(kinds: NDArray, share: NDArray) -> NDArray:
     """Numbers of kind and size, the latter by halves."""
-    halves = np.clip(np.floor(-np.log2(share) + 1e-9), 0, _SMALLEST).astype(np.intp)
-    kind = np.array([_KINDS.index(str(name)) for name in kinds.tolist()], dtype=np.intp)
-    return kind * (_SMALLEST + 1) + halves
+    halves = np.clip(np.floor(-np.log2(np.maximum(share, 2.0**-64)) + 1e-9), 0, _SMALLEST).astype(np.intp)
+    # Tens of thousands of groups are of a handful of kinds: each is looked up once.
+    names, where = np.unique(kinds, return_inverse=True)
+    kind = np.array([_KINDS.index(str(name)) for name in names.tolist()], dtype=np.intp)
+    return kind[where] * (_SMALLEST + 1) + halves
 
 
 def _distinct(groups: Sequence[Cases], weights: NDArray, fewest: int) -> list[Cases]:
