@@ -30,14 +30,20 @@ def plain_number(value: float) -> str:
 
 
 def span(low: float, high: float, show: Format = plain_number) -> str:
-    """An interval.
+    """An interval, with a digit more where its ends would read the same.
 
     Examples
     --------
     >>> span(0.152, 0.271, percent), span(0.2, 0.41)
     ('15% to 27%', '0.2 to 0.41')
+    >>> span(0.048, 0.052, percent), span(0.312, 0.314)
+    ('4.8% to 5.2%', '0.312 to 0.314')
     """
-    return f"{show(low)} to {show(high)}"
+    ends = [show(low), show(high)]
+    if ends[0] == ends[1]:
+        finer = [f"{100.0 * end:.1f}%" if show is percent else f"{end:.3f}" for end in (low, high)]
+        ends = finer if finer[0] != finer[1] else ends
+    return " to ".join(ends)
 
 
 def share_span(low: float, high: float) -> str:
@@ -71,5 +77,7 @@ def wrong_by(low: float, high: float) -> str:
         return f"{least} times or more" if high >= _ENORMOUS else f"{least} to {plain_number(high)} times"
     if low >= 1.0:
         return span(low - 1.0, high - 1.0, percent)
-    sign = "-" if high > 1.0 and percent(high - 1.0) != "0%" else ""
-    return f"{sign}{percent(abs(1.0 - high))} to {percent(1.0 - low)}"
+    if high <= 1.0:
+        return span(1.0 - high, 1.0 - low, percent)
+    sign = "-" if percent(high - 1.0) != "0%" else ""
+    return f"{sign}{percent(high - 1.0)} to {percent(1.0 - low)}"
