@@ -2,7 +2,8 @@
 
 A test whose observed targets are beyond all R resamples says p <= 1 / (R + 1) and no more. Sums over cases
 cost next to nothing, so that many more sets of targets can be drawn for them alone: ten times as many, then
-ten times as many again while the observed targets stay beyond all of them.
+ten times as many again while the observed targets stay beyond all of them. Whoever asks for few resamples
+gets few more.
 
 The p-value stays exact (sequential, as in Besag and Clifford, 1991). Let p_1 be that of the first stage, p_2
 that of the second, and so on, each valid by itself, and f_k = 1 / (R_k + 1). Stage k + 1 is run where
@@ -43,7 +44,8 @@ def with_more_resamples(setup: Setup, component: Component, found: Outcome, most
     most
         Resamples at most.
     """
-    most = min(most, MOST_DRAWS // setup.n_samples)
+    asked = setup.n_resamples + 1
+    most = min(most, MOST_DRAWS // setup.n_samples, _FACTOR**2 * asked - 1)
     pvalue, floor, count = found.pvalue, found.floor or 0.0, setup.n_resamples
     memory = [component.remember(setup.targets[None])]
     while at_floor(pvalue, floor) and 2 * count <= most:
