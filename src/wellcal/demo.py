@@ -28,7 +28,9 @@ from wellcal.predictions.base import Predictions
 _SEED = 0
 _LEVEL = 0.9  # of intervals
 _ALPHA = 0.05
-_WIDTH = 56  # of a reading
+_WIDTH = 55  # of a reading
+_LINE = 100
+_TOLD = 2  # findings of a model
 
 
 @dataclass(frozen=True)
@@ -109,21 +111,22 @@ def _verdict(pvalue: float) -> str:
 def table(task: Task) -> list[str]:
     """Lines that show the calibration error of each model, all with the kernel chosen for the first."""
     kernel: Kernel | None = None
-    lines = [task.title, task.note, "", f"  {'model':<20}  {'SKCE':>9}  {'p-value':>7}  reading"]
+    lines = [task.title, task.note, "", f"  {'model':<20}  {'SKCE':>9}  {'p-value':>8}  reading"]
     for name, pred in task.models.items():
         estimate = wc.skce(task.y, pred, kernel=kernel)
         kernel = estimate.kernel
         tested = wc.calibration_test(task.y, pred, rng=_SEED)
         pvalue = tested.pvalue
-        shown = f"{'<=' * tested.at_floor}{pvalue:.3f}"
-        lines.append(f"  {name:<20}  {estimate.value:>9.5f}  {shown:>7}  {_verdict(pvalue)}:")
+        shown = f"{'<=' * tested.at_floor}{pvalue:.1g}"
+        lines.append(f"  {name:<20}  {estimate.value:>9.5f}  {shown:>8}  {_verdict(pvalue)}:")
         said = [task.plain(task.y, pred)]
         if pvalue <= _ALPHA:
-            worst = wc.witness(task.y, pred, rng=_SEED).groups[0]
-            said += textwrap.wrap(worst.statement, _WIDTH)
-        lines += [f"  {'':<20}  {'':>9}  {'':>7}  {line}" for line in said]
+            told = map(str, tested.findings[:_TOLD])
+            said += [line for sentence in told for line in textwrap.wrap(sentence, _WIDTH)]
+        lines += [f"  {'':<20}  {'':>9}  {'':>8}  {line}" for line in said]
     if isinstance(kernel, Tensor):
-        lines += ["", f"  kernel  {kernel.predictions!r}", f"          @ {kernel.targets!r}", ""]
+        shown = textwrap.wrap(f"kernel  {kernel!r}", _LINE - 2, subsequent_indent=" " * 8)
+        lines += ["", *(f"  {line}" for line in shown), ""]
     return lines
 
 

@@ -147,6 +147,14 @@ def test_vectors_are_made_round() -> None:
     np.testing.assert_allclose(products[:, 1], (z[..., 0] * z[..., 2]) @ parts.columns.columns, rtol=1e-8)
 
 
+def test_vectors_of_one_coordinate_have_no_correlation() -> None:
+    loc = RNG.normal(size=(30, 1))
+    result = wc.calibration_test(loc + 3.0, wc.DiagonalNormal(loc, np.ones((30, 1))), rng=0, n_resamples=99)
+    assert result.pvalue <= 0.01
+    assert "correlation" not in result.provenance["pvalues"]
+    assert "spread" in result.provenance["pvalues"]
+
+
 def test_sums_of_classes() -> None:
     probs = RNG.dirichlet(np.ones(4), N)
     labels = RNG.integers(0, 4, (R, N))

@@ -52,7 +52,7 @@ class VectorParts(Parts):
         places = np.linspace(0, dimension - 1, min(dimension, MOST_COORDINATES))
         self.chosen = np.unique(places.round().astype(int))
         d = len(self.chosen)
-        self.pairs = np.array(list(combinations(range(d), 2))).reshape(-1, 2)
+        self.pairs = np.array(list(combinations(range(d), 2)), dtype=np.int64).reshape(-1, 2)
 
     def sums(self, targets: NDArray) -> NDArray:
         """Sums ``(r, d + 1 + k (2 c + p) + 2 c)``: d coordinates, c chosen ones and p pairs of these."""
