@@ -9,18 +9,11 @@ import pytest
 import wellcal as wc
 from wellcal import compare
 from wellcal.engines import Tiled
-from wellcal.hypotests.resampling import more_resamples
 
 from .designs import check_rate
 
 pytestmark = pytest.mark.filterwarnings("ignore:with n_resamples", "ignore:p = .* is the smallest")
 ONE_THREAD = Tiled(threads=1)
-
-
-@pytest.fixture(autouse=True)
-def few_resamples(monkeypatch):
-    """What is rejected needs no more resamples than were asked for."""
-    monkeypatch.setattr(more_resamples, "MOST_DRAWS", 0)
 
 
 def models(rng, n, kind):
