@@ -12,7 +12,7 @@ import numpy as np
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.seeds import as_generator
 from wellcal.comparison.differences import Difference, t_quantile
-from wellcal.comparison.pooling import pooled_kernel
+from wellcal.comparison.pooling import TWO, pooled_kernel
 from wellcal.comparison.sizes import Size, difference_error, size_of, standard_error
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests import calibration_test
@@ -123,7 +123,9 @@ def prepare_models(
     names = tuple(given)
     seeds = _seeds(rng, len(names))
     check_truth_first(y, ", ".join(names))
-    batches = same_cases(y, given)
+    # What errors call them: an argument, or an entry of a dictionary.
+    called = {name if name in TWO else f"pred[{name!r}]": pred for name, pred in given.items()}
+    batches = same_cases(y, called)
     chosen = per_case(weights, "weights", y, batches[0])
     common = kernel
     if common is None:

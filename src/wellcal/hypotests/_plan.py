@@ -173,6 +173,8 @@ def plan(
     """
     predictions = numpy_batch(converted_argument(pred, "pred"))
     wanted, rate = probability(power, "power"), probability(alpha, "alpha")
+    if wanted <= rate:
+        raise ValueError(f"power must be above alpha = {rate:g}, which any test has, found {wanted:g}")
     count, resamples = whole_number(data_sets, "data_sets", least=ROUND), check_resamples(n_resamples)
     largest = whole_number(most, "most", least=FEWEST)
     if 1.0 / (resamples + 1.0) > rate:

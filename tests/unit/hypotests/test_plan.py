@@ -120,6 +120,7 @@ def test_more_than_the_most() -> None:
         ({"against": wc.Bernoulli(np.full(80, 0.5))}, ValueError, "targets of the same kind"),
         ({"against": 0.8, "method": np.zeros(3)}, TypeError, "method must be a name or a method"),
         ({"against": 0.8, "power": 1.2}, ValueError, "power must be between 0 and 1"),
+        ({"against": 0.8, "power": 1e-320}, ValueError, "power must be above alpha = 0"),
         ({"against": 0.8, "n_resamples": 9}, ValueError, "n_resamples=9 cannot reject at alpha = 0.05"),
         ({"against": 0.8, "data_sets": 3}, ValueError, "data_sets must be a whole number"),
     ],
