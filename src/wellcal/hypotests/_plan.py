@@ -216,4 +216,4 @@ def _method(
         return given
     setup = make_setup(users_form(batch, targets), batch, kernel, n_resamples=n_resamples, pool=True)
     chosen = choose(setup).method
-    return replace(chosen, most_resamples=0) if isinstance(chosen, Omnibus) else chosen
+    return replace(chosen, most_resamples=0, tail_sets=0) if isinstance(chosen, Omnibus) else chosen

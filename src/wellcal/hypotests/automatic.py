@@ -14,20 +14,25 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.method import Method
 from wellcal.hypotests.methods import Block, Multiplier, Omnibus, Pearson
 from wellcal.hypotests.resampling.components import LOCATIONS
+from wellcal.hypotests.resampling.low_rank import ANCHORS
 from wellcal.hypotests.resampling.resampled import ResampledSKCE, has_terms
 from wellcal.hypotests.resampling.targets import draw_targets, unsampled_family, why_not_resampled
 from wellcal.hypotests.setup import Setup
 from wellcal.problem.locations import centre_of
 
-PAIRS_BUDGET = 5e9
-"""Evaluations for exact tests over all pairs: some ten seconds on two cores.
+PAIRS_BUDGET = 1e8
+"""Evaluations for exact tests over all pairs, beyond which a kernel of low rank stands in: some tenths of a
+second.
 
 What a pair takes is asked from whoever evaluates it (:func:`~wellcal.expectations.bilinear.cost_of`): a
 covariance matrix or a Laplace distribution takes ten times what a normal one does.
 """
 
-LINEAR_BUDGET = 2e10
-"""Evaluations for exact tests that are linear in the number of cases."""
+JOINT_BUDGET = 5e9
+"""The same for kernels that are no sums of products, for which nothing can stand in: some ten seconds."""
+
+LINEAR_BUDGET = 3e10
+"""Evaluations for exact tests that are linear in the number of cases: about a minute of one core."""
 
 TRIANGLE_BUDGET = 1e11
 """Evaluations for one pass over all pairs."""
@@ -94,28 +99,32 @@ def _clustered(setup: Setup, obstacle: str | None) -> Choice:
 
 
 def _exact(setup: Setup, wanted: int) -> Choice | None:
-    n = setup.n_samples
     by_pairs = pairs_cost(setup)
-    affordable = _affordable(by_pairs, PAIRS_BUDGET, wanted)
-    if affordable is not None:
-        return Choice(
-            Omnibus(),
-            affordable,
-            f"exact min-p over SKCE, locations and sums for kinds of error: {affordable:,} resamples take "
-            f"{by_pairs * affordable:.0e} evaluations, within {PAIRS_BUDGET:.0e}",
-            "regularised is cheaper; pearson and block are asymptotic",
-        )
-    linear = float(n) * LOCATIONS * _coordinates(setup)
-    affordable = _affordable(linear, LINEAR_BUDGET, wanted)
+    if not has_terms(setup.kernel):
+        affordable = _affordable(by_pairs, JOINT_BUDGET, wanted)
+        return None if affordable is None else _all_pairs(by_pairs, affordable, JOINT_BUDGET)
+    if by_pairs * wanted <= PAIRS_BUDGET:
+        return _all_pairs(by_pairs, wanted, PAIRS_BUDGET)
+    affordable = _affordable(linear_cost(setup), LINEAR_BUDGET, wanted)
     if affordable is None:
         return None
     return Choice(
         Omnibus(pairs=False),
         affordable,
-        f"exact min-p over locations and sums for kinds of error, linear in the number of cases: the SKCE "
-        f"of {FEWEST_RESAMPLES} resamples would take at least {by_pairs * FEWEST_RESAMPLES:.0e} evaluations, "
-        f"more than {PAIRS_BUDGET:.0e}",
-        "method='omnibus' includes the SKCE; pearson and block are asymptotic",
+        "exact min-p over SKCE, locations and sums for kinds of error, linear in the number of cases: the "
+        f"kernel of the SKCE is of low rank, since all pairs of {wanted:,} resamples would take at least "
+        f"{by_pairs * wanted:.0e} evaluations, more than {PAIRS_BUDGET:.0e}",
+        "method='omnibus' takes all pairs; pearson and block are asymptotic",
+    )
+
+
+def _all_pairs(cost: float, n_resamples: int, budget: float) -> Choice:
+    return Choice(
+        Omnibus(),
+        n_resamples,
+        f"exact min-p over SKCE, locations and sums for kinds of error: {n_resamples:,} resamples take "
+        f"{cost * n_resamples:.0e} evaluations, within {budget:.0e}",
+        "regularised is cheaper; pearson and block are asymptotic",
     )
 
 
@@ -129,11 +138,21 @@ def _affordable(cost: float, budget: float, wanted: int) -> int | None:
 def pairs_cost(setup: Setup) -> float:
     """Evaluations of the SKCE for one set of targets; a lower bound where that is too many already."""
     least = 0.5 * setup.n_samples**2
-    if least * min(setup.n_resamples, FEWEST_RESAMPLES) > PAIRS_BUDGET:
+    if not has_terms(setup.kernel):
+        return least * _cost(setup)
+    if least * setup.n_resamples > PAIRS_BUDGET:
         return least
-    if has_terms(setup.kernel):
-        return ResampledSKCE(replace(setup, targets=_typical_targets(setup)), [setup.kernel]).cost
-    return least * _cost(setup)
+    return ResampledSKCE(replace(setup, targets=_typical_targets(setup)), [setup.kernel]).cost
+
+
+def linear_cost(setup: Setup) -> float:
+    """Evaluations of all that is linear in the number of cases, for one set of targets.
+
+    Kernels at locations and at anchors, and products of features at anchors: sixteen in the time of one
+    evaluation.
+    """
+    each = (LOCATIONS + ANCHORS) * _coordinates(setup) + 2.0 * ANCHORS**2 / 16.0
+    return setup.n_samples * each
 
 
 def _cost(setup: Setup) -> float:

@@ -34,6 +34,9 @@ MOST_RESAMPLES = 10**8
 ESTIMATE_BUDGET = 4e9
 """Elementary evaluations up to which the estimate reported with a p-value is taken over all pairs."""
 
+LINEAR_ESTIMATE_BUDGET = 1e8
+"""The same for tests that are linear in the number of cases: some tenths of a second."""
+
 ESTIMATE_ROOM = 4096
 """Elementary evaluations for each case, up to which blocks grow where that estimate must be linear in n."""
 
@@ -109,16 +112,16 @@ class Setup:
     def estimate(self) -> Estimate:
         """Unbiased SKCE over all pairs, or over blocks where these are too many.
 
-        They are too many where they exceed a budget, and for tests that are linear in n wherever there are
-        blocks enough for a standard error. Blocks are of a fixed size, so that the cost is linear in n, and
+        They are too many where they exceed a budget, which is smaller for tests that are linear in n, as long
+        as there are blocks enough for a standard error. Blocks are of a fixed size, so that the cost is linear in n, and
         cut from the cases in an order that has nothing to do with the data: each pair is as likely as any
         other to be within a block, and the estimate is unbiased for sorted cases too. Of a calibrated model
         its standard deviation is ``sqrt((n - 1) / (B - 1))`` times that of the estimate over all pairs; of
         a model that is far off, both have nearly the same.
         """
         n, size = self.n_samples, block_size_within(ESTIMATE_ROOM, self.problem.width)
-        many = 0.5 * n * (n - 1.0) * self.problem.width > ESTIMATE_BUDGET
-        if n >= FEWEST_BLOCKS * size and (many or self.linear):
+        most = LINEAR_ESTIMATE_BUDGET if self.linear else ESTIMATE_BUDGET
+        if n >= FEWEST_BLOCKS * size and 0.5 * n * (n - 1.0) * self.problem.width > most:
             return self.reported(estimate_blocks(self.problem, self.engine, size, _ORDER))
         return self.reported(estimate_unbiased(self.problem, self.engine))
 

@@ -227,16 +227,17 @@ class LocationKernel:
 
 
 @dataclass(frozen=True)
-class _TensorTerm:
+class TensorTerm:
     """factor * k_P * k_Y: weights factor * k_P(P_i, p_j), and k_Y at targets.
 
-    `table` holds k_Y between classes (or bins) and the locations, ``(C, J)``, where there are such;
-    `points` are the targets of locations elsewhere.
+    `mean` holds E k_Y(Z_i, t_j), ``(n, J)``. `table` holds k_Y between classes (or bins) and the locations, ``(C, J)``, where there are such;
+    `points` are the targets of locations, by their numbers where there is a table.
     """
 
     engine: VisitsRectangles
 
     weights: Array
+    mean: Array
     kernel: Kernel
     predictions: Predictions
     points: Array
@@ -247,6 +248,12 @@ class _TensorTerm:
         if self.table is not None:
             return self.weights * take_rows(self.table, self._codes(targets, slice(None)))
         return self.weights * self._matrix(targets)
+
+    def at_points(self) -> Array:
+        """k_Y between the targets of the locations, ``(J, J)``."""
+        if self.table is not None:
+            return take_rows(self.table, self.points)
+        return self._matrix(self.points)
 
     def columns(self, targets: NDArray, cases: slice) -> Column:
         """Values of k_Y at each location for sets of targets ``(R, m)`` of some cases."""
@@ -314,7 +321,7 @@ def _tensor_term(
     engine: VisitsRectangles,
     expectations: str | Lowering,
     notes: Notes,
-) -> tuple[_TensorTerm, Array]:
+) -> tuple[TensorTerm, Array]:
     """The term, and its expectations ``(n, J)``."""
     n, ops = len(predictions), predictions.ops
     if locations.drawn is not None and locations.drawn[0] is predictions:
@@ -332,13 +339,17 @@ def _tensor_term(
     scheme = plan(kernel.targets, [predictions, at], expectations=expectations, notes=notes, relative=True)
     left, right = scheme.rows([(1.0, predictions)]), scheme.rows([(1.0, at)])
     mean = engine.rectangle(scheme.form(left, right), ops, left, right)
-    table = _class_table(kernel.targets, predictions, locations)
-    places = at.values if table is not None or is_objects(at.values) else widen(at.values)
-    return _TensorTerm(engine, weights, kernel.targets, predictions, places, table), weights * mean
+    table, places = _class_table(kernel.targets, predictions, locations)
+    if table is None:
+        places = at.values if is_objects(at.values) else widen(at.values)
+    return TensorTerm(engine, weights, mean, kernel.targets, predictions, places, table), weights * mean
 
 
-def _class_table(kernel: Kernel, predictions: Predictions, locations: Locations) -> Array | None:
-    """k_Y between classes, or bins, and the targets of locations, ``(C, J)``; None for other targets."""
+def _class_table(kernel: Kernel, predictions: Predictions, locations: Locations) -> tuple[Array, Array]:
+    """k_Y between classes, or bins, and the targets of locations, ``(C, J)``, and which of them these are.
+
+    None for other targets.
+    """
     first: Any = components_of(predictions)[0][0]
     at: Any = locations.predictions
     if isinstance(first, Quantiles):
@@ -347,10 +358,10 @@ def _class_table(kernel: Kernel, predictions: Predictions, locations: Locations)
     elif targets_are_indices(predictions):
         labels, chosen = class_labels(first), locations.targets
     else:
-        return None
+        return None, None
     like = widen(first.like)
     matrix = label_matrix(ops_for(namespace(like)), kernel, labels, like)
-    return namespace(matrix).matrix_transpose(take_rows(matrix, chosen))
+    return namespace(matrix).matrix_transpose(take_rows(matrix, chosen)), chosen
 
 
 # -- joint kernels ---------------------------------------------------------------------------
@@ -384,7 +395,7 @@ class _JointTerm:
         return check_returned(self.kernel, values, (len(predictions), len(self.at)))
 
 
-_Term = _TensorTerm | _JointTerm
+_Term = TensorTerm | _JointTerm
 
 
 def _as_points(targets: Array, predictions: Predictions) -> Array:

@@ -33,7 +33,9 @@ def chosen(n: int, **options: Any) -> choose.Choice:
     [
         (2, Omnibus(), 999),
         (100, Omnibus(), 999),
-        (1_000, Omnibus(), 999),
+        (150, Omnibus(), 999),
+        (250, Omnibus(pairs=False), 999),
+        (1_000, Omnibus(pairs=False), 999),
         (10_000, Omnibus(pairs=False), 999),
         (100_000, Omnibus(pairs=False), 999),
     ],
@@ -57,19 +59,39 @@ def test_too_many_cases_for_exact_tests(monkeypatch: pytest.MonkeyPatch) -> None
     assert "pearson is stronger" in found.alternatives
 
 
-def test_resamples_shrink_before_the_method_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_of_low_rank_before_fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     from wellcal.hypotests.resampling.resampled import ResampledSKCE
 
     setup = normals(50)
     cost = ResampledSKCE(setup, [setup.kernel]).cost
-    monkeypatch.setattr(choose, "PAIRS_BUDGET", 400.0 * cost)
+    monkeypatch.setattr(choose, "PAIRS_BUDGET", 999.0 * cost)
+    assert chosen(50).method == Omnibus()
+    monkeypatch.setattr(choose, "PAIRS_BUDGET", 998.0 * cost)
+    assert (chosen(50).method, chosen(50).n_resamples) == (Omnibus(pairs=False), 999)
+    assert chosen(50, n_resamples=998).method == Omnibus()  # who wants fewer can have all pairs
+
+
+def test_resamples_shrink_before_the_method_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "PAIRS_BUDGET", 0.0)
+    cost = choose.linear_cost(normals(50))
+    monkeypatch.setattr(choose, "LINEAR_BUDGET", 400.0 * cost)
     assert chosen(50).n_resamples == 400
     assert chosen(50, n_resamples=99).n_resamples == 99
-    monkeypatch.setattr(choose, "PAIRS_BUDGET", 199.0 * cost)
+    monkeypatch.setattr(choose, "LINEAR_BUDGET", 199.0 * cost)
     assert chosen(50).n_resamples == FEWEST_RESAMPLES == 199
-    monkeypatch.setattr(choose, "PAIRS_BUDGET", 198.0 * cost)
-    assert chosen(50).method == Omnibus(pairs=False)
-    assert chosen(50, n_resamples=99).method == Omnibus()  # who wants few can have them
+    monkeypatch.setattr(choose, "LINEAR_BUDGET", 198.0 * cost)
+    assert chosen(50).method == Pearson()
+
+
+def test_nothing_stands_in_for_a_joint_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    joint = Joint(lambda P, y, Q, z: np.ones((len(P), len(Q))))
+    mu = np.zeros(20)
+    setup = make_setup(mu, wc.Normal(mu, np.ones(20)), joint, expectations=wc.Lowering(nodes=8))
+    cost = choose.pairs_cost(setup)
+    monkeypatch.setattr(choose, "PAIRS_BUDGET", 0.0)
+    monkeypatch.setattr(choose, "JOINT_BUDGET", 300.0 * cost)
+    found = choose.choose(setup)
+    assert (found.method, found.n_resamples) == (Omnibus(), 300)
 
 
 @pytest.mark.parametrize("n", [10, 3_000, 40_000])
@@ -81,7 +103,7 @@ def test_budgets_are_kept(n: int) -> None:
     assert isinstance(found.method, Omnibus)
     if found.method.pairs:
         assert ResampledSKCE(setup, [paper_kernel]).cost * found.n_resamples <= PAIRS_BUDGET
-    assert n * 40.0 * found.n_resamples <= LINEAR_BUDGET
+    assert choose.linear_cost(setup) * found.n_resamples <= LINEAR_BUDGET
 
 
 def test_by_family() -> None:

@@ -44,6 +44,12 @@ LINEAR: dict[str, Method] = {
 AT_LOCATIONS = [MeanEmbedding(), Regularised(), Omnibus(pairs=False)]
 
 
+@pytest.fixture(autouse=True)
+def no_room_for_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Estimates beside these tests are linear from the first case on, not only for many."""
+    monkeypatch.setattr(setups, "LINEAR_ESTIMATE_BUDGET", 0.0)
+
+
 class Counting(Engine):
     """Counts pairs of cases, and values at locations, that are asked for."""
 

@@ -24,6 +24,7 @@ from wellcal.hypotests.resampling.cluster_signs import (
 )
 from wellcal.hypotests.resampling.components import (
     LOCATIONS,
+    TAIL_SETS,
     choose_locations,
     evaluate_components,
     location_component,
@@ -60,13 +61,16 @@ class Omnibus(Method):
     Parameters
     ----------
     pairs
-        Whether the SKCE, the only part whose cost grows with the square of the number of cases, takes
-        part.
+        Whether the SKCE is taken over all pairs of cases: the only part whose cost grows with their square.
+        Otherwise a kernel of low rank stands in for the kernel, and all is linear in the number of cases.
     locations
         Number of locations drawn from the predictions, or ``(predictions, targets)``.
     most_resamples
         Where the observed targets are beyond all resamples, sums over cases are drawn on until they are not,
         up to so many; 0 for no more than were asked for.
+    tail_sets
+        Sets of targets, at least, that tails of sums over cases are fitted to: where fewer resamples are asked
+        for, these sums alone see more sets; 0 for no more than were asked for.
 
     Notes
     -----
@@ -90,12 +94,14 @@ class Omnibus(Method):
     pairs: bool = True
     locations: object = LOCATIONS
     most_resamples: int = MOST_RESAMPLES
+    tail_sets: int = TAIL_SETS
 
     name: ClassVar[str] = "omnibus"
     clusters: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         whole_number(self.most_resamples, "most_resamples", least=0)
+        whole_number(self.tail_sets, "tail_sets", least=0)
         object.__setattr__(self, "linear", not self.pairs)
 
     def run(self, setup: Setup) -> Outcome:
@@ -137,9 +143,11 @@ class Omnibus(Method):
         """Statistics of all parts, over the observed targets and all resamples of them."""
         weights = WITHOUT_PARTS if parts is None else parts.weights
         components = [] if parts is None else [part_component(parts)]
-        if has_terms(setup.kernel):
+        separable = has_terms(setup.kernel)
+        if separable:
             locations = choose_locations(setup, self.locations)
             components.append(location_component(setup, locations, weights["locations"]))
-        if self.pairs or not components:
-            components.append(skce_component(setup, weights["SKCE"]))
-        return evaluate_components(setup, components)
+        if self.pairs or separable or not components:
+            pairs = self.pairs or not separable
+            components.append(skce_component(setup, weights["SKCE"], pairs=pairs))
+        return evaluate_components(setup, components, tail_sets=self.tail_sets)

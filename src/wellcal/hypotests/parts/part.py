@@ -21,7 +21,8 @@ class Evaluated(NamedTuple):
     weight
         p-values are divided by it before the smallest is taken.
     values
-        ``(R + 1,)``, the observed set first; large where a model is miscalibrated.
+        ``(R + 1,)``, the observed set first, or more: sets that only some statistics are made of come last.
+        Large where a model is miscalibrated.
     """
 
     name: str

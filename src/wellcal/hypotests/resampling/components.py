@@ -17,14 +17,21 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.method import Outcome
 from wellcal.hypotests.parts.part import Evaluated, Parts
 from wellcal.hypotests.pvalues import Ranks, ranked, smallest_pvalue
+from wellcal.hypotests.resampling.low_rank import low_rank_skce
 from wellcal.hypotests.resampling.smooth_tails import smallest_of, smooth_pvalues
 from wellcal.hypotests.resampling.statistics import skce_statistic
-from wellcal.hypotests.resampling.targets import target_sets
+from wellcal.hypotests.resampling.targets import drawn_sets, target_sets
 from wellcal.hypotests.setup import Setup
 from wellcal.problem.locations import Locations, as_locations
 
 LOCATIONS = 40
 """Locations that are drawn where none are given."""
+
+TAIL_SETS = 999
+"""Sets that tails of cheap statistics are fitted to, at least."""
+
+MOST_TAIL_DRAWS = 10**6
+"""Targets, or coordinates of targets, that are drawn for tails at most."""
 
 _LEAST_PVALUE = 1e-300  # tails that underflow are as small as this
 
@@ -42,18 +49,34 @@ class Component:
         From a block of sets of targets ``(r, n, ...)`` to an array ``(r, ...)``.
     statistics
         From what is remembered of all sets to statistics.
+    cheap
+        Whether more sets than a test asks for cost next to nothing.
     """
 
     remember: Callable[[NDArray], NDArray]
     statistics: Callable[[NDArray], Iterable[Evaluated]]
+    cheap: bool = False
 
 
-def evaluate_components(setup: Setup, components: Sequence[Component]) -> list[Evaluated]:
-    """Statistics of all sets of targets for each component, on the same resamples."""
+def evaluate_components(
+    setup: Setup, components: Sequence[Component], *, tail_sets: int = 0
+) -> list[Evaluated]:
+    """Statistics of all sets of targets for each component, on the same resamples.
+
+    A tail that is fitted to few sets is rough, and what is compared by rough tails finds less. Where a test
+    has fewer resamples than `tail_sets`, components that are cheap see more sets, which come last. They
+    are drawn from the predictions alone, so that the sets that all components see stay exchangeable.
+    """
     kept: list[list[NDArray]] = [[] for _ in components]
     for targets in target_sets(setup):
         for memory, component in zip(kept, components, strict=True):
             memory.append(component.remember(targets))
+    more = min(tail_sets, MOST_TAIL_DRAWS // setup.targets.size) - setup.n_resamples
+    if more > 0 and any(component.cheap for component in components):
+        for targets in drawn_sets(setup, more):
+            for memory, component in zip(kept, components, strict=True):
+                if component.cheap:
+                    memory.append(component.remember(targets))
     return [
         part
         for memory, component in zip(kept, components, strict=True)
@@ -70,8 +93,9 @@ def smallest_ranks(parts: Sequence[Evaluated]) -> Ranks:
 
 
 def _evidence(parts: Sequence[Evaluated]) -> NDArray:
-    """Minus the logarithm, to base 10, of the smallest weighted p-value of each set."""
-    least = smallest_pvalue([(part.weight, smooth_pvalues(part.values)) for part in parts])
+    """Minus the logarithm, to base 10, of the smallest weighted p-value of each set that all parts saw."""
+    sets = min(len(part.values) for part in parts)
+    least = smallest_pvalue([(part.weight, smooth_pvalues(part.values)[:sets]) for part in parts])
     return -np.log10(np.maximum(least, _LEAST_PVALUE))
 
 
@@ -80,7 +104,7 @@ def smallest_outcome(setup: Setup, parts: Sequence[Evaluated]) -> Outcome:
 
     What is reported of each part is its rank.
     """
-    evidence = _evidence(parts)
+    evidence = _evidence(parts)[: setup.n_resamples + 1]
     together = ranked(evidence)
     alone = {part.name: ranked(part.values) for part in parts}
     provenance: dict[str, Any] = {
@@ -99,9 +123,10 @@ def smallest_outcome(setup: Setup, parts: Sequence[Evaluated]) -> Outcome:
     )
 
 
-def skce_component(setup: Setup, weight: float = 1.0) -> Component:
-    """The SKCE."""
-    return Component(skce_statistic(setup), lambda values: [Evaluated("SKCE", weight, values)])
+def skce_component(setup: Setup, weight: float = 1.0, *, pairs: bool = True) -> Component:
+    """The SKCE: over all pairs, or with a kernel of low rank."""
+    statistic = skce_statistic(setup) if pairs else low_rank_skce(setup)
+    return Component(statistic, lambda values: [Evaluated("SKCE", weight, values)])
 
 
 def location_component(setup: Setup, locations: Locations, weight: float = 1.0) -> Component:
@@ -113,7 +138,7 @@ def location_component(setup: Setup, locations: Locations, weight: float = 1.0) 
 
 def part_component(parts: Parts) -> Component:
     """Sums over cases, each made for one kind of error."""
-    return Component(parts.sums, parts.statistics)
+    return Component(parts.sums, parts.statistics, cheap=True)
 
 
 def choose_locations(setup: Setup, given: object) -> Locations:

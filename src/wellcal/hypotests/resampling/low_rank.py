@@ -1,0 +1,151 @@
+"""SKCE of a kernel of low rank, for many sets of targets: linear in the number of cases.
+
+Some predictions and targets stand for all. With k_P(P_i, p_a) for J predictions p_a and the matrix A of
+k_P between these, ``k_P(P_i, P_j)`` is about ``k_P(P_i, p) A^-1 k_P(p, P_j)`` (Nystroem), and likewise for the
+kernel on targets. Both are products of features, and the sum over pairs is the squared length of one sum
+over cases, less what cases add with themselves.
+
+Where the SKCE of all pairs would take too long, this one sees what it saw: nearly all of a smooth kernel
+is in a few dozen features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from scipy import linalg, sparse
+
+from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.threads import one_blas_thread
+from wellcal.expectations.decompose import targets_are_indices
+from wellcal.hypotests.setup import Setup
+from wellcal.kernels.targets import Delta
+from wellcal.problem.at_locations import TensorTerm
+from wellcal.problem.locations import Locations, draw_locations
+
+ANCHORS = 24
+"""Predictions, and targets, that stand for all."""
+
+_LEAST_EIGENVALUE = 1e-6  # relative to the largest: what lies below is rounding, or of no weight
+
+
+@dataclass(frozen=True)
+class _SomeTargets:
+    """Features of one product of kernels, of both predictions and targets.
+
+    Attributes
+    ----------
+    of_predictions
+        Features of the predictions, ``(n, D)``.
+    lengths
+        Their squared lengths, ``(n,)``.
+    to_features
+        From kernel values at the targets of the locations to features, ``(J, M)``.
+    mean
+        Expected features of the targets, ``(n, M)``.
+    """
+
+    term: TensorTerm
+    of_predictions: NDArray
+    lengths: NDArray
+    to_features: NDArray
+    mean: NDArray
+
+    @classmethod
+    def of(cls, term: TensorTerm, of_predictions: NDArray) -> _SomeTargets:
+        """With the targets of the term's locations."""
+        to_features = _root(term.at_points())
+        return cls(term, of_predictions, _lengths(of_predictions), to_features, term.mean @ to_features)
+
+    def values(self, targets: NDArray) -> NDArray:
+        """Sums over pairs i != j, ``(r,)``."""
+        r, n = targets.shape[:2]
+        sums = np.zeros((r, self.to_features.shape[1], self.of_predictions.shape[1]))
+        own = np.zeros(r)
+        count = len(self.to_features)
+        with np.errstate(under="ignore"), one_blas_thread():
+            size = max(1, budget.cache // (2 * count))
+            for sets, cases in product(in_chunks(r, n, within=size), list(in_chunks(n, within=size))):
+                column = self.term.columns(targets[sets, cases], cases)
+                values = np.stack([column(j) for j in range(count)], axis=-1)
+                off = values @ self.to_features - self.mean[cases]
+                sums[sets] += np.swapaxes(off, 1, 2) @ self.of_predictions[cases]
+                own[sets] += np.einsum("rnm,rnm->rn", off, off) @ self.lengths[cases]
+        return np.einsum("rmd,rmd->r", sums, sums) - own
+
+
+@dataclass(frozen=True)
+class _AllClasses:
+    """Features of predictions, and all classes under a kernel that only tells them apart.
+
+    Such a kernel is of full rank, but few of its features are not zero.
+    """
+
+    probabilities: NDArray
+    of_predictions: NDArray
+    lengths: NDArray
+
+    @classmethod
+    def of(cls, probabilities: NDArray, of_predictions: NDArray) -> _AllClasses:
+        return cls(probabilities, of_predictions, _lengths(of_predictions))
+
+    def values(self, targets: NDArray) -> NDArray:
+        """Sums over pairs i != j, ``(r,)``."""
+        p = self.probabilities
+        n, classes = p.shape
+        expected, squares, rows = p.T @ self.of_predictions, np.sum(p**2, axis=1), np.arange(n)
+        out = np.empty(len(targets))
+        for sets in in_chunks(len(targets), max(n, expected.size), within=budget.cache):
+            labels = targets[sets]
+            count = len(labels)
+            cells = labels + classes * np.arange(count)[:, None]
+            columns = np.broadcast_to(rows, labels.shape)
+            found = sparse.csr_array(
+                (np.ones(labels.size), (cells.ravel(), columns.ravel())), shape=(count * classes, n)
+            )
+            sums = (found @ self.of_predictions).reshape(count, *expected.shape) - expected
+            own = (1.0 - 2.0 * p[rows, labels] + squares) @ self.lengths
+            out[sets] = np.einsum("rcd,rcd->r", sums, sums) - own
+        return out
+
+
+def low_rank_skce(setup: Setup, locations: Locations | None = None) -> Callable[[NDArray], NDArray]:
+    """n SKCE_u for sets of targets ``(r, n, ...)``, nearly.
+
+    Parameters
+    ----------
+    setup
+        The case, with a kernel that is a sum of products.
+    locations
+        Predictions and targets that stand for all, drawn from the predictions of the case. None draws some.
+    """
+    at = setup.at(draw_locations(setup.predictions, ANCHORS, setup.rng) if locations is None else locations)
+    assert at.locations.drawn is not None
+    positions = at.locations.drawn[1]
+    terms = [_features(term, positions) for term in at.terms if isinstance(term, TensorTerm)]
+    return lambda targets: np.sum([term.values(targets) for term in terms], axis=0) / (setup.n_samples - 1)
+
+
+def _features(term: TensorTerm, positions: NDArray) -> _SomeTargets | _AllClasses:
+    """Features for predictions at `positions` of the batch."""
+    of_predictions = term.weights @ _root(term.weights[positions])
+    if isinstance(term.kernel, Delta) and targets_are_indices(term.predictions):
+        probabilities = np.asarray(term.predictions.class_probs(), dtype=np.float64)
+        return _AllClasses.of(probabilities, of_predictions)
+    return _SomeTargets.of(term, of_predictions)
+
+
+def _lengths(features: NDArray) -> NDArray:
+    """Squared lengths of rows."""
+    return np.sum(features**2, axis=1)
+
+
+def _root(matrix: NDArray) -> NDArray:
+    """R with ``R R' = matrix^-1`` on the span of its larger eigenvectors."""
+    values, vectors = linalg.eigh(0.5 * (matrix + matrix.T))
+    some = values > _LEAST_EIGENVALUE * max(float(values[-1]), 1e-300)
+    return vectors[:, some] / np.sqrt(values[some])
