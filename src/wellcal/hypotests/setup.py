@@ -112,11 +112,11 @@ class Setup:
     def estimate(self) -> Estimate:
         """Unbiased SKCE over all pairs, or over blocks where these are too many.
 
-        They are too many where they exceed a budget, which is smaller for tests that are linear in n, as long
-        as there are blocks enough for a standard error. Blocks are of a fixed size, so that the cost is linear in n, and
-        cut from the cases in an order that has nothing to do with the data: each pair is as likely as any
-        other to be within a block, and the estimate is unbiased for sorted cases too. Of a calibrated model
-        its standard deviation is ``sqrt((n - 1) / (B - 1))`` times that of the estimate over all pairs; of
+        They are too many where they exceed a budget, which is smaller for tests that are linear in n, as
+        long as there are blocks enough for a standard error. Blocks are of a fixed size, so that the cost is
+        linear in n, and cut from the cases in an order that has nothing to do with the data: each pair is as
+        likely as any other to be within a block, and the estimate is unbiased for sorted cases too. Of a
+        calibrated model its standard deviation is ``sqrt((n - 1) / (B - 1))`` times that of the estimate over all pairs; of
         a model that is far off, both have nearly the same.
         """
         n, size = self.n_samples, block_size_within(ESTIMATE_ROOM, self.problem.width)

@@ -230,8 +230,9 @@ class LocationKernel:
 class TensorTerm:
     """factor * k_P * k_Y: weights factor * k_P(P_i, p_j), and k_Y at targets.
 
-    `mean` holds E k_Y(Z_i, t_j), ``(n, J)``. `table` holds k_Y between classes (or bins) and the locations, ``(C, J)``, where there are such;
-    `points` are the targets of locations, by their numbers where there is a table.
+    `mean` holds E k_Y(Z_i, t_j), ``(n, J)``. `table` holds k_Y between classes (or bins) and the locations,
+    ``(C, J)``, where there are such; `points` are the targets of locations, by their numbers where there is
+    a table.
     """
 
     engine: VisitsRectangles

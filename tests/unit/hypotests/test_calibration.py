@@ -219,7 +219,8 @@ def test_too_few_resamples_for_a_level_are_told(count: int, levels: str, method:
     assert len([w for w in told if "no p-value is below" in str(w.message)]) == 1
     assert len(told) == 1 or method == "auto"  # whose smallest p-value has a floor of its own
     assert {w.filename for w in told} == {__file__}  # the caller's line, not ours
-    assert found.pvalue >= 1.0 / (count + 1.0)
+    least = 1.0 / (count + 1.0)
+    assert found.pvalue >= (0.01 * least if method == "auto" else least)  # which draws on where none exceeds
 
 
 @pytest.mark.parametrize("method", ["pearson", "gamma", "block", "distribution_free"])

@@ -69,8 +69,8 @@ class Omnibus(Method):
         Where the observed targets are beyond all resamples, sums over cases are drawn on until they are not,
         up to so many; 0 for no more than were asked for.
     tail_sets
-        Sets of targets, at least, that tails of sums over cases are fitted to: where fewer resamples are asked
-        for, these sums alone see more sets; 0 for no more than were asked for.
+        Sets of targets, at least, that tails of sums over cases are fitted to: where fewer resamples are
+        asked for, these sums alone see more sets; 0 for no more than were asked for.
 
     Notes
     -----

@@ -1,9 +1,9 @@
 """SKCE of a kernel of low rank, for many sets of targets: linear in the number of cases.
 
 Some predictions and targets stand for all. With k_P(P_i, p_a) for J predictions p_a and the matrix A of
-k_P between these, ``k_P(P_i, P_j)`` is about ``k_P(P_i, p) A^-1 k_P(p, P_j)`` (Nystroem), and likewise for the
-kernel on targets. Both are products of features, and the sum over pairs is the squared length of one sum
-over cases, less what cases add with themselves.
+k_P between these, ``k_P(P_i, P_j)`` is about ``k_P(P_i, p) A^-1 k_P(p, P_j)`` (Nystroem), and likewise for
+the kernel on targets. Both are products of features, and the sum over pairs is the squared length of one
+sum over cases, less what cases add with themselves.
 
 Where the SKCE of all pairs would take too long, this one sees what it saw: nearly all of a smooth kernel
 is in a few dozen features.
