@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -170,7 +171,7 @@ def _alarms(settings: Settings, failures: list[str]) -> list[tuple[str, ...]]:
         rate = Rate(int(alarms.sum()), streams)
         mean = 1.0 + won.sum() / bets.sum()
         error = won.std() * np.sqrt(streams) / bets.sum()  # streams are independent, and won has mean zero
-        rows.append((name, str(rate), f"{mean:.5f}", f"{error:.5f}"))
+        rows.append(_told((name, str(rate), f"{mean:.5f}", f"{error:.5f}")))
         if not rate.within(ALPHA, 0.01 / len(STREAMS), upper_only=True):
             failures.append(f"{name}: {rate} over {rate.total} streams")
         if abs(mean - 1.0) > stats.t.isf(3e-5, streams - 1) * error:
@@ -193,17 +194,19 @@ def _delays(settings: Settings, failures: list[str]) -> list[tuple[str, ...]]:
             half, most = (np.quantile(delays[later], q, method="higher") for q in (0.5, 0.9))
             cover = Rate(int(covered[caught].sum()), int(caught.sum()))
             rows.append(
-                (
-                    kind,
-                    str(start),
-                    str(early),
-                    f"{caught.sum() / max(later.sum(), 1):.3f}",
-                    f"{half:.0f}",
-                    "" if np.isinf(wanted) else f"{wanted:.0f}",
-                    f"{most:.0f}",
-                    str(cover),
-                    f"{np.median(widths[caught]):.0f}",
-                    f"{np.median(late[caught]):.0f}",
+                _told(
+                    (
+                        kind,
+                        str(start),
+                        str(early),
+                        f"{caught.sum() / max(later.sum(), 1):.3f}",
+                        f"{half:.0f}",
+                        "" if np.isinf(wanted) else f"{wanted:.0f}",
+                        f"{most:.0f}",
+                        str(cover),
+                        f"{np.median(widths[caught]):.0f}",
+                        f"{np.median(late[caught]):.0f}",
+                    )
                 )
             )
             if half > wanted and len(delays) >= _ENOUGH:
@@ -223,10 +226,16 @@ def _run_lengths(settings: Settings, failures: list[str]) -> list[tuple[str, ...
         one = partial(_until_alarm, stream=stream, steps=settings.monitor_longest, run_length=length)
         found = np.array(simulate(("run length", name), one, settings.monitor_streams))
         error = found.std(ddof=1) / np.sqrt(len(found))
-        rows.append((name, f"{length:g}", f"{found.mean():.0f}", f"{error:.0f}"))
+        rows.append(_told((name, f"{length:g}", f"{found.mean():.0f}", f"{error:.0f}")))
         if found.mean() < length - stats.t.isf(1e-3, len(found) - 1) * error:
             failures.append(f"{name}: false alarms every {found.mean():.0f} cases, promised {length:g}")
     return rows
+
+
+def _told(row: tuple[str, ...]) -> tuple[str, ...]:
+    """The row, which is also printed: it may have taken minutes."""
+    print(" | ".join(row), file=sys.stderr, flush=True)
+    return row
 
 
 def _verdict(failures: list[str]) -> str:

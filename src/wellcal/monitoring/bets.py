@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import NDArray
 
 ETAS = (0.1, 0.2, 0.4, 0.8)
@@ -40,7 +41,12 @@ def log_bets(u: NDArray, etas: Sequence[float] = ETAS) -> NDArray:
     >>> np.mean(shifted, axis=0).round(12)
     array([[1., 1., 1., 1.]])
     """
-    bold = np.asarray(etas)[:, None] * u[..., None, :]
-    most = bold.max(axis=-1)
-    total = np.exp(bold - most[..., None]).sum(axis=-1)
-    return bold[..., 0] - most + np.log(u.shape[-1]) - np.log(total)
+    out = np.empty((*u.shape[:-1], len(etas)))
+    for cases in in_chunks(len(u), len(etas) * (u.size // max(1, len(u))), within=budget.cache // 4):
+        bold = np.asarray(etas)[:, None] * u[cases, ..., None, :]
+        most = bold.max(axis=-1)
+        first = bold[..., 0] - most
+        bold -= most[..., None]
+        total = np.exp(bold, out=bold).sum(axis=-1)
+        out[cases] = first + np.log(u.shape[-1]) - np.log(total)
+    return out

@@ -24,6 +24,8 @@ from wellcal.problem.at_locations import location_kernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import expand
 
+_IN_CACHE = 8  # arrays of a chunk that are in a core's cache together
+
 
 def past_witness(
     kernel: Kernel,
@@ -105,7 +107,7 @@ def _of_tensor(
     shared = None if places is None else gaps(slice(first, n), right)
     sums = np.zeros((m, len(windows), count if shared is None else shared.shape[1]))
     entries = min(n, windows[-1]) * max(form.width, on_targets.width * count if shared is None else 1)
-    for cases in in_chunks(m, entries, within=budget.cache):
+    for cases in in_chunks(m, entries, within=budget.cache // _IN_CACHE):
         new = slice(n - m + cases.start, n - m + cases.stop)
         past = slice(max(0, new.start - windows[-1]), new.stop - 1)
         if past.start == past.stop:

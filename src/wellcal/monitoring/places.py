@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wellcal._arrays.chunks import in_chunks
+from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import NDArray
 from wellcal.expectations.decompose import components_of
 from wellcal.kernels.base import Kernel
@@ -70,7 +70,7 @@ class Places:
         total = len(self.inside) + len(self.alone)
         count = total // m
         out = np.empty((m, functions, count))
-        for cases in in_chunks(m, q * count):
+        for cases in in_chunks(m, q * count, within=budget.cache // 2):
             first, last = cases.start * count, cases.stop * count
             table = np.zeros((last - first, q))
             a, b = np.searchsorted(self.inside, (first, last))
