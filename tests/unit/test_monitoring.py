@@ -102,6 +102,18 @@ def test_witnesses_of_a_batch_are_those_of_its_cases(family):
         np.testing.assert_allclose(found[k], alone, rtol=0.0, atol=1e-14)
 
 
+@pytest.mark.parametrize("scale", [1e-9, 1e-2, 0.1])
+def test_batches_of_narrow_predictions(scale):
+    """Where candidates are nearly the same, a bet is on differences that nodes must not blur."""
+    whole, single = small(kernel=KERNEL), small(kernel=KERNEL)
+    pred = wc.Normal(MU, np.full(N, scale))
+    y = pred.sample(5)
+    whole.update(y, pred)
+    for t in range(N):
+        single.update(y[t : t + 1], pred[t])
+    np.testing.assert_allclose(single.history, whole.history, rtol=1e-10)
+
+
 def test_candidates_at_nodes_are_what_is_known_there():
     """A value that is a node, and others of its cell, for a function that nodes know."""
     width = 4.0

@@ -88,9 +88,9 @@ class Scores:
         Parameters
         ----------
         predictions
-            The m predictions.
+            Of which family they are.
         repeated
-            Each of them R + 1 times, one after the other.
+            Each of the m predictions R + 1 times, one after the other.
         candidates
             Targets that the cases might have had.
         """
