@@ -22,6 +22,8 @@ MOST_CLASSES = 10
 """Classes without an order, up to which each has a score of its own."""
 
 CENTRE, SPREAD, LOG_PROBABILITY = "centre", "spread", "log probability"
+CLASS = "class "
+"""Before the number of a class."""
 
 _UNLIKELY = 1e6  # log probabilities beyond are those of the impossible, or of the certain
 
@@ -72,7 +74,7 @@ class Scores:
                 return cls((CENTRE, *names), ordered=True)
             if support is None or np.ndim(support) != 1:
                 classes = count if count <= MOST_CLASSES else 0
-                return cls((*names, *(f"class {c}" for c in range(classes))), classes=classes)
+                return cls((*names, *(f"{CLASS}{c}" for c in range(classes))), classes=classes)
             return cls((CENTRE, SPREAD, *names), ordered=True)
         if predictions.event_shape != ():
             return cls(names)
@@ -104,7 +106,7 @@ class Scores:
         if LOG_PROBABILITY in self.names:
             found[LOG_PROBABILITY] = standardised(_log_probability(repeated, flat).reshape(m, count))
         for c in range(self.classes):
-            found[f"class {c}"] = standardised(np.equal(candidates.T, c).astype(float))
+            found[f"{CLASS}{c}"] = standardised(np.equal(candidates.T, c).astype(float))
         if not self.names:
             return np.zeros((m, 0, count))
         return np.stack([found[name] for name in self.names], axis=1)
