@@ -2,6 +2,7 @@
 
 - `designs`: calibrated models, one for each kind of prediction; type I errors are theirs;
 - `scalars`, `counts`, `classes`, `vectors`, `ensembles`: errors, each a law of targets given predictions;
+- `fresh`: errors of all kinds that no weight was chosen on;
 - `errors`, `alternatives`: what an error is, and all of them by name, with their sizes and halves;
 - `seen`, `rivals`, `levels`: the tests beside `auto`, and the null distributions that give them their level;
 - `record`, `store`, `run`: data sets, p-values and statistics of parts, stored;

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from benchmarks.bank import classes, counts, ensembles, scalars, vectors
+from benchmarks.bank import classes, counts, ensembles, fresh, scalars, vectors
 from benchmarks.bank.errors import HALVES, Error
 
 ALTERNATIVES: dict[str, Error] = {
-    error.name: error for module in (scalars, counts, classes, vectors, ensembles) for error in module.ERRORS
+    error.name: error
+    for module in (scalars, counts, classes, vectors, ensembles, fresh)
+    for error in module.ERRORS
 }
 
 

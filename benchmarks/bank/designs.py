@@ -61,7 +61,7 @@ COUNTS = (*PIT, "dispersion")
 BINARY = ("Spiegelhalter", "HL", "Cox")
 CLASSES = ("log score", "class count", "class counts", "Cox, one class", *BINARY)
 PAIRS = (*PIT, "correlation", "correlation trend")
-VECTORS = (*PIT, "one coordinate")
+VECTORS = (*PIT, "correlation", "one coordinate")
 
 LEVELS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
 DRAWS = 20

@@ -16,7 +16,11 @@ Targets = Callable[[Drawn, float, np.random.Generator], Array]
 
 CHOOSE, CONFIRM = "choose", "confirm"
 HALVES = (CHOOSE, CONFIRM)
-"""Weights are chosen on one half of the bank; the other is looked at once, at the end."""
+"""Weights are chosen on one half of the bank; the other is looked at once, at the end.
+
+What chooses was in two halves at first. The second of these was looked at, and parts were changed after that
+look; both choose since, and `fresh` confirms.
+"""
 
 
 @dataclass(frozen=True)

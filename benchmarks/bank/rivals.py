@@ -35,11 +35,15 @@ class Rival:
         distribution, or at all of a reliability diagram.
     statistic
         From a data set to a number that is large where predictions are wrong.
+    told
+        Whether it was told the error itself: the class, the coordinate, the curve. It shows what could be
+        found, and no test that looks for everything is held to it.
     """
 
     name: str
     directed: bool
     statistic: Callable[[Seen], float]
+    told: bool = False
 
 
 # -- the PIT ---------------------------------------------------------------------------------
@@ -187,18 +191,18 @@ RIVALS: dict[str, Rival] = {
         Rival("Neyman-4", False, neyman),
         Rival("Berkowitz", False, lambda seen: likelihood_ratio(seen.z)),
         Rival("score4", True, score4),
-        Rival("RESET", True, reset),
-        Rival("Breusch-Pagan", True, breusch_pagan),
+        Rival("RESET", True, reset, told=True),
+        Rival("Breusch-Pagan", True, breusch_pagan, told=True),
         Rival("dispersion", True, dispersion),
         Rival("correlation", True, correlation),
-        Rival("correlation trend", True, correlation_trend),
-        Rival("one coordinate", True, lambda seen: likelihood_ratio(seen.first_coordinate)),
+        Rival("correlation trend", True, correlation_trend, told=True),
+        Rival("one coordinate", True, lambda seen: likelihood_ratio(seen.first_coordinate), told=True),
         Rival("Spiegelhalter", True, spiegelhalter),
         Rival("HL", False, hosmer_lemeshow),
         Rival("Cox", True, cox),
-        Rival("Cox, one class", True, cox_one_class),
+        Rival("Cox, one class", True, cox_one_class, told=True),
         Rival("log score", True, log_score),
-        Rival("class count", True, class_count),
+        Rival("class count", True, class_count, told=True),
         Rival("class counts", True, class_counts),
     )
 }

@@ -57,7 +57,7 @@ class Row:
         return {
             rival: Loss.of(self.ours, rejected)
             for rival, rejected in self.rivals.items()
-            if settings.least <= np.mean(rejected) <= settings.most
+            if settings.least <= np.mean(rejected) <= settings.most and not RIVALS[rival].told
         }
 
     def failures(self, settings: Settings) -> list[str]:
@@ -142,10 +142,11 @@ def average_table(rows: list[Row], settings: Settings = FULL) -> tuple[str, list
             continue
         ours, theirs = _means(having, rival)
         between = [row for row in having if rival in row.losses(settings)]
-        if ours < theirs:
+        if ours < theirs and not RIVALS[rival].told:
             behind.append(f"{rival}: {theirs:.3f} on average over {len(having)} rows, auto {ours:.3f}")
         there = "{:.2f} / {:.2f}".format(*_means(between, rival)) if between else ""
         kind = "knows a direction" if RIVALS[rival].directed else "no direction"
+        kind = "is told the error" if RIVALS[rival].told else kind
         lines.append((rival, kind, str(len(having)), f"{ours:.2f} / {theirs:.2f}", str(len(between)), there))
     header = (
         "rival",
@@ -213,7 +214,8 @@ def section(folder: Path, half: str, settings: Settings = FULL) -> Section:
         "how much more often a rival rejects than `auto`, on the same data\nsets, in brackets its lower "
         f"{settings.confidence:.0%} bound; rivals whose power lies between {settings.least:g} and "
         f"{settings.most:g} are compared.\nAllowed are {settings.margin:g} for rivals that know no direction "
-        f"(KS, AD, Neyman-4, Berkowitz, HL) and {settings.directed_margin:g} for\nthe others.\n\n"
+        f"(KS, AD, Neyman-4, Berkowitz, HL) and {settings.directed_margin:g} for\nthe others. Those that are told the error itself (RESET the curve, Breusch-Pagan the spread, others the "
+        "class or the\ncoordinate) are shown and not compared.\n\n"
         f"{power_table(rows, settings)}\n\nMean power over errors, `auto` / rival:\n\n{averages}\n\n"
         f"Rejection rates of calibrated models; bounds: binomial, from above, "
         f"{settings.type_one_alpha:.0%} over all cells together.\n\n{type_one}\n\n"

@@ -13,12 +13,12 @@ from wellcal.hypotests.parts.part import Evaluated, Parts, length, standardised
 from wellcal.hypotests.parts.polynomials import legendre
 
 WEIGHTS = {
-    "centre": 0.4,
-    "slope": 0.8,
-    "curve": 0.1,
-    "groups": 0.7,
-    "surprise": 0.25,
-    "SKCE": 0.1,
+    "centre": 0.1,
+    "slope": 0.3,
+    "curve": 0.05,
+    "groups": 0.45,
+    "surprise": 1.0,
+    "SKCE": 0.05,
     "locations": 0.1,
 }
 """Weights of the parts, chosen on one half of a bank of alternatives: benchmarks/bank."""

@@ -16,14 +16,14 @@ from wellcal.measures.normal_scores import Standing
 
 CONTINUOUS = {
     "distribution": 1.0,
-    "levels": 0.8,
-    "shape": 0.75,
-    "spread": 0.45,
-    "tails": 0.04,
-    "trend of the centre": 0.26,
-    "trend of the spread": 0.18,
-    "curve of the centre": 0.08,
-    "SKCE": 0.06,
+    "levels": 1.0,
+    "shape": 0.85,
+    "spread": 0.55,
+    "tails": 0.035,
+    "trend of the centre": 0.28,
+    "trend of the spread": 0.33,
+    "curve of the centre": 0.1,
+    "SKCE": 0.1,
     "locations": 0.03,
 }
 """Weights of the parts, chosen on one half of a bank of errors: benchmarks/bank."""

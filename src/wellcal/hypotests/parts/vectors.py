@@ -17,17 +17,17 @@ from wellcal.hypotests.resampling.smooth_tails import two_sided
 from wellcal.measures.normal_scores import Standing
 
 WEIGHTS = {
-    "centre": 0.9,
-    "common shift": 0.4,
-    "surprise": 0.15,
-    "spread": 0.6,
+    "centre": 0.6,
+    "common shift": 0.45,
+    "surprise": 0.1,
+    "spread": 0.35,
     "correlation": 0.9,
-    "shape": 0.05,
-    "trend of the centre": 0.12,
-    "trend of the spread": 0.06,
-    "trend of the correlation": 0.2,
-    "SKCE": 0.08,
-    "locations": 0.04,
+    "shape": 0.04,
+    "trend of the centre": 0.1,
+    "trend of the spread": 0.05,
+    "trend of the correlation": 0.6,
+    "SKCE": 0.06,
+    "locations": 0.03,
 }
 """Weights of the parts, chosen on one half of a bank of alternatives: benchmarks/bank."""
 
