@@ -234,15 +234,15 @@ def test_scores_by_hand():
     """The place of a target in its prediction, its square, and the log probability."""
     at = np.stack([Y, Y + 1.0, Y - 2.0])
     z = ((at - MU) / SIGMA).T
-    found = Scores.of(PRED).at(PRED, PRED[np.repeat(np.arange(N), 3)], at)
+    found = Scores.of(PRED).at(PRED, at)
     np.testing.assert_allclose(found[:, 0], z, rtol=1e-7)
     np.testing.assert_allclose(found[:, 1], (z**2 - 1.0) / np.sqrt(2.0), rtol=1e-7, atol=1e-7)
     heavy = wc.Laplace(MU, SIGMA)
-    found = Scores.of(heavy).at(heavy, heavy[np.repeat(np.arange(N), 3)], at)
+    found = Scores.of(heavy).at(heavy, at)
     np.testing.assert_allclose(found[:, 2], standardised(-np.abs(z)), rtol=1e-9, atol=1e-9)
     pred = FAMILIES["Categorical"][1]
     classes = np.array([np.arange(N) % 3, (np.arange(N) + 1) % 3])
-    found = Scores.of(pred).at(pred, pred[np.repeat(np.arange(N), 2)], classes)
+    found = Scores.of(pred).at(pred, classes)
     for c in range(3):
         np.testing.assert_array_equal(found[:, 1 + c], standardised((c == classes.T) * 1.0))
 
