@@ -63,10 +63,9 @@ class WhenAsked(Generic[T]):
     def __get__(self, owner: Any, kind: type | None = None) -> T:
         if owner is None:
             return cast("T", self.default)  # which a dataclass takes for that of its field
-        found = owner.__dict__[self.name]
-        if callable(found):
-            owner.__dict__[self.name] = found = found()
-        return found
+        if callable(owner.__dict__[self.name]):
+            owner.__dict__[self.name] = owner.__dict__[self.name]()
+        return owner.__dict__[self.name]
 
     def __set__(self, owner: Any, value: T | Callable[[], T]) -> None:
         owner.__dict__[self.name] = value
