@@ -10,17 +10,21 @@ import pytest
 import torch
 
 import wellcal as wc
+from wellcal._arrays.chunks import limited
 from wellcal.engines import Tiled
 from wellcal.hypotests.resampling.targets import draw_targets
 from wellcal.hypotests.setup import pool_draws
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Joint, Wasserstein
-from wellcal.monitoring.bets import ETAS, log_bets, past_witness, standardised
+from wellcal.monitoring.bets import ETAS, log_bets, standardised
 from wellcal.monitoring.evidence import Evidence, held_back
 from wellcal.monitoring.experts import Experts
 from wellcal.monitoring.monitor import Monitor
+from wellcal.monitoring.pasts import past_witness
+from wellcal.monitoring.places import NODES, shared_places
 from wellcal.monitoring.scores import Scores
 from wellcal.monitoring.state import State
 from wellcal.predictions.plain import predictions_from_dict, predictions_to_dict
+from wellcal.problem.drawn_targets import IN_TURN, draw_in_turn
 
 N = 60
 rng = np.random.default_rng(17)
@@ -70,6 +74,104 @@ def test_witness_of_the_past_by_hand():
             mean = np.exp(-0.5 * (MU[past] - at) ** 2 / variance) / np.sqrt(variance)
             expected = np.mean(likeness * (np.exp(-0.5 * (Y[past] - at) ** 2) - mean))
             assert found[t, k, r] == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("family", ["Normal", "far Normal", "Poisson", "Categorical", "Laplace"])
+def test_witnesses_of_a_batch_are_those_of_its_cases(family):
+    """What all new cases share, each would have found alone."""
+    draw = np.random.default_rng(4)
+    n, m = 150, 90
+    loc, far = draw.normal(size=n), 1e6 if family == "far Normal" else 0.0
+    pred = {
+        "Poisson": lambda: wc.Poisson(np.exp(loc)),
+        "Categorical": lambda: wc.Categorical(draw.dirichlet(np.ones(4), n)),
+        "Laplace": lambda: wc.Laplace(loc, 1.0),
+    }.get(family, lambda: wc.Normal(far + loc, np.exp(0.2 * loc)))()
+    y = pred.check_targets(pred.sample(draw))
+    at = np.concatenate([y[None, n - m :], draw_targets(pred[n - m :], draw, 19, y)])
+    kernel = wc.default_kernel(pred)
+    flat = np.swapaxes(at, 0, 1).ravel()
+    places = shared_places(kernel.targets, pred[n - m :], flat, m)
+    assert (places is None) == (family == "Laplace")
+    if family == "Normal":
+        assert places.cells > 0 < len(places.alone)
+    options = {"windows": (7, 60, 100), "engine": Tiled()}
+    found = past_witness(kernel, pred, y, at, **options)
+    for k, t in enumerate(range(n - m, n)):
+        alone = past_witness(kernel, pred[: t + 1], y[: t + 1], at[:, k : k + 1], **options)[0]
+        np.testing.assert_allclose(found[k], alone, rtol=0.0, atol=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-2, 0.1])
+def test_batches_of_narrow_predictions(scale):
+    """Where candidates are nearly the same, a bet is on differences that nodes must not blur."""
+    whole, single = small(kernel=KERNEL), small(kernel=KERNEL)
+    pred = wc.Normal(MU, np.full(N, scale))
+    y = pred.sample(5)
+    whole.update(y, pred)
+    for t in range(N):
+        single.update(y[t : t + 1], pred[t])
+    np.testing.assert_allclose(single.history, whole.history, rtol=1e-10)
+
+
+def test_candidates_at_nodes_are_what_is_known_there():
+    """A value that is a node, and others of its cell, for a function that nodes know."""
+    width = 4.0
+    u = np.concatenate([width * (0.5 + NODES[[0, 7]]), np.linspace(0.0, 3.9, 198)])
+    places = shared_places(Gaussian(1.0), PRED[:10], u, 10)
+    assert (places.cells, len(places.targets)) == (1, 30)
+
+    def bell(x):
+        return np.exp(-0.5 * (x - 1.3) ** 2)
+
+    found = places.at_candidates(np.tile(bell(places.targets), (10, 1, 1)))
+    np.testing.assert_allclose(found.ravel(), bell(u), rtol=0.0, atol=1e-14)
+
+
+def test_a_batch_looks_at_few_places():
+    """A case of a batch needs one kernel value for each past case and few more, not one for each draw."""
+
+    class Counting(Tiled):
+        values = 0
+
+        def rectangle(self, form, ops, a, b):
+            found = super().rectangle(form, ops, a, b)
+            Counting.values += found.size
+            return found
+
+    past, m = 400, 200
+    draw = np.random.default_rng(5)
+    pred = wc.Normal(draw.normal(size=past + m), 1.0)
+    y = pred.sample(draw)
+    monitor = Monitor(rng=0, engine=Counting())
+    monitor.update(y[:past], pred[:past])
+    Counting.values = 0
+    monitor.update(y[past:], pred[past:])
+    assert Counting.values < 1.5 * m * (past + m)
+    Counting.values = 0
+    monitor.update(y[-1:], pred[-1:])
+    assert Counting.values == 21 * (past + m)
+
+
+@pytest.mark.parametrize("family", sorted(IN_TURN, key=lambda family: family.__name__))
+def test_families_that_draw_in_turn(family):
+    """The random numbers of a case do not depend on the cases that come with it."""
+    draw = np.random.default_rng(6)
+    positive = np.exp(draw.normal(size=(3, 5)))
+    pred = {
+        wc.Bernoulli: lambda: wc.Bernoulli(positive[0] / 50.0),
+        wc.Categorical: lambda: wc.Categorical(draw.dirichlet(np.ones(3), 5)),
+        wc.DiagonalNormal: lambda: wc.DiagonalNormal(positive.T, positive.T),
+        wc.MultivariateNormal: lambda: wc.MultivariateNormal(positive.T, np.tile(np.eye(3), (5, 1, 1))),
+        wc.Poisson: lambda: wc.Poisson(20.0 * positive[0]),
+        wc.Samples: lambda: wc.Samples(positive.T, kind="atoms"),
+        wc.StudentT: lambda: wc.StudentT(*positive),
+    }.get(family, lambda: family(*positive[:2]))()
+    like = pred.check_targets(pred.sample(draw))
+    together = draw_in_turn(pred, np.random.default_rng(7), 6, like)
+    alone = np.random.default_rng(7)
+    each = [draw_targets(one, alone, 6, like) for one in pred]
+    np.testing.assert_array_equal(together, np.concatenate(each, axis=1))
 
 
 def test_joint_kernels_take_the_same_way():
@@ -131,15 +233,15 @@ def test_scores_by_hand():
     """The place of a target in its prediction, its square, and the log probability."""
     at = np.stack([Y, Y + 1.0, Y - 2.0])
     z = ((at - MU) / SIGMA).T
-    found = Scores.of(PRED).at(PRED, PRED[np.repeat(np.arange(N), 3)], at)
+    found = Scores.of(PRED).at(PRED, at)
     np.testing.assert_allclose(found[:, 0], z, rtol=1e-7)
     np.testing.assert_allclose(found[:, 1], (z**2 - 1.0) / np.sqrt(2.0), rtol=1e-7, atol=1e-7)
     heavy = wc.Laplace(MU, SIGMA)
-    found = Scores.of(heavy).at(heavy, heavy[np.repeat(np.arange(N), 3)], at)
+    found = Scores.of(heavy).at(heavy, at)
     np.testing.assert_allclose(found[:, 2], standardised(-np.abs(z)), rtol=1e-9, atol=1e-9)
     pred = FAMILIES["Categorical"][1]
     classes = np.array([np.arange(N) % 3, (np.arange(N) + 1) % 3])
-    found = Scores.of(pred).at(pred, pred[np.repeat(np.arange(N), 2)], classes)
+    found = Scores.of(pred).at(pred, classes)
     for c in range(3):
         np.testing.assert_array_equal(found[:, 1 + c], standardised((c == classes.T) * 1.0))
 
@@ -295,7 +397,10 @@ def test_change_says_since_when_how_much_and_where():
     assert change.shift == pytest.approx(z.mean(), rel=1e-6)
     assert change.spread == pytest.approx(z.std(), rel=1e-6)
     assert change.shift_interval[0] < 1.0 < change.shift_interval[1]
-    assert change.findings[0].startswith(f"targets are {z.mean():.2f} predicted standard deviations too high")
+    assert change.findings[0].kind == "shift"
+    assert change.findings[0].size == pytest.approx(z.mean(), rel=0.05)
+    assert change.verdict.startswith(f"Miscalibrated since about case {change.onset}")
+    assert change.verdict.endswith(f"{change.findings[0].sentence}.")
     assert change.witness.groups
     assert wc.MonitorChange.from_json(change.to_json()) == change
     # A model that was mended: the change is still told as it was known at the alarm.
@@ -316,16 +421,17 @@ def test_sizes_of_changes_of_vectors_and_classes():
     y = loc + draw.normal(size=(90, 2)) * [2.5, 1.0] + [0.0, 1.5]
     monitor.update(y, wc.DiagonalNormal(loc, np.ones((90, 2))))
     change = monitor.change(rng=0, n_resamples=19)
-    text = "; ".join(change.findings)
+    text = repr(change)
     z = (y - loc)[change.onset - 1 :]
-    assert f"coordinate 0 spreads {z[:, 0].std():.2f} times as far as predicted" in text
-    assert f"coordinate 1 is {z[:, 1].mean():.2f} predicted standard deviations too high" in text
-    assert "(SKCE) since then is" in text
+    ratio = 1.0 / np.sqrt(np.mean((z[:, 0] - z[:, 0].mean()) ** 2))
+    assert f"coordinate 1: spreads are {100.0 * (1.0 - ratio):.0f}% too small" in text
+    assert f"coordinate 2: targets are {z[:, 1].mean():.2g} standard deviations too high" in text
+    assert f"SKCE   {change.witness.estimate.value:.4g} +- " in text
     for probs, classes in ((np.full((90, 2), 0.5), ["no", "yes"]), (np.full((90, 3), 1 / 3), list("abc"))):
         monitor = small()
         monitor.update([classes[1]] * 90, wc.Categorical(probs, classes=classes))
-        found = monitor.change(rng=0, n_resamples=19).findings
-        assert f"class {classes[1]} is seen in 100% of the cases, predicted were" in found[0]
+        found = monitor.change(rng=0, n_resamples=19)
+        assert f"class {classes[1]!r}" in found.verdict
 
 
 def test_changes_that_are_older_than_memory_are_told_from_what_is_left():
@@ -349,8 +455,8 @@ def test_changes_of_every_family(family):
     assert monitor.update(*FAMILIES[family]).alarm
     change = monitor.change(rng=0, n_resamples=19)
     assert change.onset <= monitor.n_samples
-    assert change.topic == "witness" or change.topic in Scores.of(FAMILIES[family][1]).names
-    assert repr(change).startswith("Change since about case")
+    assert change.topic in ("witness", *Scores.of(FAMILIES[family][1]).names, "class 'a'", "class 'b'")
+    assert repr(change).startswith("Miscalibrated since about case")
     assert (change.shift is None) == (family in ("Categorical", "MultivariateNormal", "Quantiles"))
 
 
@@ -540,8 +646,9 @@ def test_an_error_on_the_way_changes_nothing():
     monitor = small(kernel=Callable(fragile) @ Gaussian())
     monitor.update(Y[:5], PRED[:5])
     before = monitor.to_dict()
-    with pytest.raises(RuntimeError, match="out of order"):
+    with limited(work=1), pytest.raises(RuntimeError, match="out of order"):  # case by case
         monitor.update(Y, PRED)
+    assert len(calls) == 31
     assert monitor.to_dict() == before
 
 
@@ -599,11 +706,11 @@ def test_bad_states(tmp_path):
 
 def test_status_is_shown_and_handed_on():
     status = small(kernel=KERNEL).update(Y[:5], PRED[:5])
-    assert repr(status).startswith("Monitor: no alarm; e-value ")
+    assert repr(status).startswith("No miscalibration found in 5 cases (p = ")
     assert "after 5 cases" in repr(status)
     assert json.loads(status.to_json()) == dataclasses.asdict(status)
     detector = small(kernel=KERNEL, run_length=100.0)
-    assert "at a detector of 100" in repr(detector)
+    assert "at 100" in repr(detector)
     assert "p =" not in repr(detector.update(Y[:5], PRED[:5]))
     resumed = Monitor.from_dict(json.loads(json.dumps(detector.to_dict())))
     assert resumed.update(Y[5:], PRED[5:]) == detector.update(Y[5:], PRED[5:])

@@ -225,6 +225,26 @@ def log_or_minus_infinity(ops: Ops, x: Array) -> Array:
     return ops.where(positive, ops.log(ops.where(positive, x, ops.one(x))), -np.inf * ops.one(x))
 
 
+LEAST_PROBABILITY = 1e-12
+"""Of classes where logarithms are taken: what is impossible is far off, and not infinitely so."""
+
+
+def bounded_probability(p: NDArray) -> NDArray:
+    """Probabilities, none of them nearer to 0 or 1 than `LEAST_PROBABILITY`."""
+    return np.clip(p, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
+
+
+def bounded_log_odds(p: NDArray) -> NDArray:
+    """Log odds of bounded probabilities.
+
+    Examples
+    --------
+    >>> bounded_log_odds(np.array([0.0, 0.5, 1.0])).round(2)
+    array([-27.63,   0.  ,  27.63])
+    """
+    return special.logit(bounded_probability(p))
+
+
 # -- tables -----------------------------------------------------------------------------------------
 
 
@@ -233,6 +253,33 @@ def gather(table: Array, index: Array) -> Array:
     xp = namespace(table)
     wide = xp.broadcast_to(table, (*index.shape, table.shape[-1]))
     return xp.take_along_axis(wide, index[..., None], axis=-1)[..., 0]
+
+
+def look_up(table: Array, index: Array) -> Array:
+    """``table[index]`` for `table` (m,) and an index of any shape.
+
+    Examples
+    --------
+    >>> look_up(np.array([0.5, 2.0]), np.array([[0, 1], [1, 1]]))
+    array([[0.5, 2. ],
+           [2. , 2. ]])
+    """
+    xp = namespace(table)
+    return xp.reshape(xp.take(table, xp.reshape(index, (-1,))), index.shape)
+
+
+def middle_ranks(values: NDArray) -> NDArray:
+    """Ranks along the last axis as levels between 0 and 1; equal values share the middle of theirs.
+
+    Examples
+    --------
+    >>> middle_ranks(np.array([3.0, 1.0, 3.0, 9.0]))
+    array([0.5  , 0.125, 0.5  , 0.875])
+    """
+    from scipy import stats  # slow to load, and needed by tests only
+
+    ranks: NDArray = stats.rankdata(values, axis=-1)
+    return (ranks - 0.5) / values.shape[-1]
 
 
 def first_reaching(weights: Array, u: Array) -> Array:

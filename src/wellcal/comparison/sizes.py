@@ -2,7 +2,7 @@
 
 The SKCE is a square. Its standard error grows with it, so that the difference between a large error and none
 is seen late. The length of an error does not have that defect. For targets with normal scores z (see
-:mod:`~wellcal.hypotests.parts.standing`) it is that of ``(mean z, sqrt(2) log sd z)``; for classes that of
+:mod:`~wellcal.measures.normal_scores`) it is that of ``(mean z, sqrt(2) log sd z)``; for classes that of
 the mean residual in units of its standard deviation (two classes) and of the logarithm of the temperature
 that would mend the predictions, in the same unit: the square of the length is close to twice the
 Kullback-Leibler divergence that mending the error would save.
@@ -17,13 +17,14 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.special import LEAST_PROBABILITY
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.parts.families import parts_of
 from wellcal.hypotests.parts.scalars import ScalarParts
 from wellcal.hypotests.parts.vectors import VectorParts
 from wellcal.predictions import Predictions, Samples
 
-_LEAST = 1e-12
+_LEAST = 1e-12  # variance that is divided by
 _STEPS = 30  # of Newton's method
 _MOST = 4.0  # logarithm of a temperature at most
 
@@ -124,7 +125,7 @@ def _of_scores(z: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
 def _of_classes(targets: NDArray, predictions: Any, weights: NDArray) -> tuple[NDArray, NDArray]:
     """The same for classes: residual, where there are two, and logarithm of the temperature."""
     p = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
-    logs = np.log(np.maximum(p, _LEAST))
+    logs = np.log(np.maximum(p, LEAST_PROBABILITY))
     at_target = logs[np.arange(len(p)), targets]
     bends = _variance(p, logs)
     bend = max(float(weights @ bends), _LEAST)

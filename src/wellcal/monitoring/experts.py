@@ -10,7 +10,8 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
-from wellcal.monitoring.bets import ETAS, log_bets, past_witness, standardised
+from wellcal.monitoring.bets import ETAS, log_bets, standardised
+from wellcal.monitoring.pasts import past_witness
 from wellcal.monitoring.scores import Scores
 from wellcal.predictions import Predictions
 
@@ -93,8 +94,7 @@ class Experts:
         engine, expectations
             As in `past_witness`.
         """
-        places, m = candidates.shape[:2]
-        n = len(predictions)
+        n, m = len(predictions), candidates.shape[1]
         parts: list[NDArray] = [np.zeros((m, len(self.windows), len(ETAS)))]
         if kernel is not None and engine is not None:
             witness = past_witness(
@@ -108,8 +108,7 @@ class Experts:
             )
             parts = [log_bets(standardised(witness))]
         if self.scores.names:
-            repeated = predictions[np.repeat(np.arange(n - m, n), places)]
-            parts.append(log_bets(self.scores.at(predictions[n - m :], repeated, candidates), _BOTH))
+            parts.append(log_bets(self.scores.at(predictions[n - m :], candidates), _BOTH))
         return np.concatenate([_flat(part) for part in parts], axis=1)
 
 

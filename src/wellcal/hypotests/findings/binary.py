@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.special import bounded_log_odds, middle_ranks
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.findings.wording import plain_number, share_span, span
@@ -17,7 +18,6 @@ FREQUENCY, SLOPE, GROUP = "frequency", "slope", "group "
 
 _GROUPS = 5
 _MOST_GROUPS = 2  # that are told
-_LEAST_PROBABILITY = 1e-12
 _STEPS = 25  # of Newton's method
 
 
@@ -27,10 +27,10 @@ class BinaryClaims(Claims):
     def __init__(self, probability: NDArray, outcome: str) -> None:
         """`probability` of an outcome ``(n,)``, and what it is called."""
         self.probability, self.outcome = probability, outcome
-        self.logit = special.logit(np.clip(probability, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY))
+        self.logit = bounded_log_odds(probability)
         weights = probability * (1.0 - probability)
         total = max(float(weights.sum()), 1e-300)
-        ranks = (stats.rankdata(probability) - 0.5) / len(probability)
+        ranks = middle_ranks(probability)
         member = np.minimum((ranks * _GROUPS).astype(int), _GROUPS - 1)
         self.groups = [member == group for group in range(_GROUPS) if np.any(member == group)]
         columns = [np.ones_like(self.logit), self.logit - float(weights @ self.logit) / total]

@@ -20,8 +20,8 @@ from wellcal.hypotests.findings.splits import Summary
 from wellcal.hypotests.findings.vectors import VectorClaims
 from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.families import are_counts, summaries
-from wellcal.hypotests.parts.standing import standing_of
 from wellcal.hypotests.setup import Setup
+from wellcal.measures.normal_scores import standing_of
 from wellcal.predictions import Normal, Predictions, Quantiles, Samples
 from wellcal.problem.drawn_targets import draw_targets
 

@@ -13,7 +13,7 @@ from wellcal.hypotests.findings.splits import Side, Summary, log_spread_of, mean
 from wellcal.hypotests.findings.trends import shift_ends, shifts, spreads, trend_finding
 from wellcal.hypotests.findings.wording import plain_number, span, spreads_phrase, wrong_by
 from wellcal.hypotests.parts.contrasts import Contrasts
-from wellcal.hypotests.parts.standing import Standing
+from wellcal.measures.normal_scores import Standing
 from wellcal.measures.yardstick import error_phrase, percent
 from wellcal.predictions.alterations import SHIFT
 
