@@ -297,7 +297,7 @@ def test_a_planted_box_of_classes_is_found_between_cuts():
     probs = local.dirichlet(np.ones(4), 1000)
     p, top = probs[:, 0], probs.max(axis=1)
     bad = (p > 0.22) & (p < 0.6) & (top > 0.53) & (top < 0.76)
-    raised = np.where(bad, expit(logit(p) + 1.5), p)
+    raised = np.where(bad, expit(logit(p) + 2.0), p)
     truth = probs * ((1.0 - raised) / (1.0 - p))[:, None]
     truth[:, 0] = raised
     y = (local.random((1000, 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)

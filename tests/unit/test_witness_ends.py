@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from wellcal.witnesses import refine
 from wellcal.witnesses.candidates import Candidate, Candidates
 from wellcal.witnesses.directions import Direction
-from wellcal.witnesses.refine import PRICE, Deviation, refined
+from wellcal.witnesses.refine import PRICE, SLACK, Deviation, best_side, refined, side_around, widest_gap
 from wellcal.witnesses.regions import Region, axis_of
 from wellcal.witnesses.scan import ScanTest
 from wellcal.witnesses.summaries import Summary
@@ -55,7 +54,7 @@ def test_a_side_is_the_best_of_all():
     local = np.random.default_rng(3)
     for _ in range(60):
         upto = np.concatenate([[0.0], np.cumsum(local.normal(0.3, 4.0, size=9))])
-        first, last = refine._side(upto)
+        first, last = best_side(upto)
 
         def value(a, b, upto=upto):
             return upto[b] - upto[a] - PRICE * ((a > 0) + (b < 9))
@@ -63,7 +62,7 @@ def test_a_side_is_the_best_of_all():
         assert value(first, last) == pytest.approx(
             max(value(a, b) for a in range(9) for b in range(a + 1, 10))
         )
-        first, last = refine._around(upto, (3, 5))
+        first, last = side_around(upto, (3, 5))
         every = max(value(a, b) for a in range(4) for b in range(5, 10))
         assert value(first, last) == pytest.approx(every)
 
@@ -80,7 +79,7 @@ def test_refined_ends_are_likelier_and_outwards_keep_all_cases():
         for outwards in (False, True):
             found = refined(made, start, 1.0, outwards=outwards)
             assert found.worth == pytest.approx(made.worth(found.region.mask, 1.0, sum(found.region.cuts)))
-            assert found.worth >= before - 4 * refine._SLACK
+            assert found.worth >= before - 4 * SLACK
             assert not outwards or np.all(found.region.mask[start.mask])
 
 
@@ -88,9 +87,9 @@ def test_a_wide_gap_nearby_is_taken_whatever_the_unit():
     ordered = np.array([0.0, 1.0, 1.1, 1.9, 2.0, 3.5])
     loss = np.array([9.0, 0.0, 0.5, 1.9, 0.0, 3.0, 9.0])
     for unit in (1.0, 39.37, 1e-3):
-        assert refine._widest(unit * ordered, 2, 1, 5, loss) == 1
-        assert refine._widest(unit * ordered, 3, 2, 5, loss) == 3
-    assert refine._widest(np.arange(6.0), 4, 1, 5, loss) == 4  # none is wider: it stays
+        assert widest_gap(unit * ordered, 2, 1, 5, loss) == 1
+        assert widest_gap(unit * ordered, 3, 2, 5, loss) == 3
+    assert widest_gap(np.arange(6.0), 4, 1, 5, loss) == 4  # none is wider: it stays
 
 
 def test_a_group_between_cuts_has_the_pvalue_of_one_within_it():

@@ -25,8 +25,10 @@ than x with a probability of at most exp(-x / 2), which is .05.
 SIZES = (0.2, 0.4, 0.7, 1.1, 1.6, 2.4, 3.6)
 """Changes of log odds at which many groups are compared."""
 
+SLACK = 2.0
+"""Twice the log-likelihood that room for a short number may cost."""
+
 _MOST = 6.0  # change of log odds
-_SLACK = 2.0  # twice the log-likelihood that room for a short number may cost
 _SWEEPS = 12
 _STEPS = 20
 
@@ -112,7 +114,7 @@ def refined(deviation: Deviation, region: Region, sign: float, *, outwards: bool
         gains = deviation.gains(deviation.size(region.mask, sign))
         for j in range(len(region.axes)):
             upto = _upto(region, j, gains)
-            region = _with(region, j, _side(upto) if core is None else _around(upto, core[j]))
+            region = _with(region, j, best_side(upto) if core is None else side_around(upto, core[j]))
         if region.ends == before:
             break
     gains = deviation.gains(deviation.size(region.mask, sign))
@@ -138,7 +140,7 @@ def _upto(region: Region, j: int, gains: NDArray) -> NDArray:
     return np.concatenate([[0.0], np.cumsum(by_value)])
 
 
-def _side(upto: NDArray) -> tuple[int, int]:
+def best_side(upto: NDArray) -> tuple[int, int]:
     """The side with the largest sum, less the price of its ends."""
     m = len(upto) - 1
     lowest = np.minimum.accumulate(upto[1:-1] + PRICE)  # of a cut at 1 .. m - 1
@@ -156,7 +158,7 @@ def _side(upto: NDArray) -> tuple[int, int]:
     return first, last
 
 
-def _around(upto: NDArray, core: tuple[int, int]) -> tuple[int, int]:
+def side_around(upto: NDArray, core: tuple[int, int]) -> tuple[int, int]:
     """The side with the largest sum that holds another, less the price of its ends."""
     below, above = upto[: core[0] + 1].copy(), upto[core[1] :].copy()
     below[1:] += PRICE
@@ -170,18 +172,18 @@ def _clear(region: Region, j: int, upto: NDArray, core: tuple[int, int] | None) 
     first, last = region.ends[j]
     inner, outer = (last - 1, first + 1) if core is None else core
     if first > 0:
-        first = _widest(ordered, first, 1, min(inner, last - 1), upto - upto[first])
+        first = widest_gap(ordered, first, 1, min(inner, last - 1), upto - upto[first])
     if last < len(ordered):
-        last = _widest(ordered, last, max(outer, first + 1), len(ordered) - 1, upto[last] - upto)
+        last = widest_gap(ordered, last, max(outer, first + 1), len(ordered) - 1, upto[last] - upto)
     return first, last
 
 
-def _widest(ordered: NDArray, end: int, least: int, most: int, loss: NDArray) -> int:
+def widest_gap(ordered: NDArray, end: int, least: int, most: int, loss: NDArray) -> int:
     """The end, from `least` to `most`, in the widest gap around it of those that lose little.
 
     Widths are compared, not names: a change of unit must not move the end.
     """
-    dear = np.flatnonzero(loss > _SLACK)
+    dear = np.flatnonzero(loss > SLACK)
     low = max(least, int(np.max(dear[dear < end], initial=0)) + 1)
     high = min(most, int(np.min(dear[dear > end], initial=len(ordered))) - 1)
     width = np.diff(ordered[low - 1 : high + 1])
