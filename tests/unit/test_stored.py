@@ -442,7 +442,7 @@ def test_unknown_and_missing_keys_are_refused(name: str) -> None:
         ("targets", None, "targets must be those of the last 10 cases, .* found none"),
         ("expectations", {"nodes": 3, "tolerance": 1e-6, "points": 64}, r"expectations\.nodes must be"),
         ("generator", {"bit_generator": "system"}, r"generator\.bit_generator"),
-        ("format", "wellcal monitor 4", "format must be 'wellcal monitor 3', found 'wellcal monitor 4'"),
+        ("format", "wellcal monitor 5", "format must be 'wellcal monitor 4', found 'wellcal monitor 5'"),
     ],
 )
 def test_monitors_do_not_come_back_from_impossible_states(
