@@ -280,7 +280,7 @@ FAMILIES: dict[str, Any] = {
 }
 STATES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     **{name: (result.to_dict(), type(result).from_dict) for name, result in RESULTS.items()},
-    "monitor": (monitor().to_dict(), wc.Monitor.from_dict),
+    "monitor": (monitor(alpha=0.2).to_dict(), wc.Monitor.from_dict),  # after an alarm
     "monitor of classes": (
         monitor(
             wc.Categorical(PROBS), RNG.integers(0, 3, N), rng=np.random.Generator(np.random.MT19937(1))

@@ -37,9 +37,9 @@ in all."""
 def held_back(t: NDArray | int) -> Any:
     """Share of the capital that starts after case t: from 1 at t = 0 down to 0, slowly.
 
-    A third of it favours changes at the very beginning, and falls like ``1 / log t``, about as slowly as a sum
-    of shares can. The rest does not care within the first hundreds of cases, and falls like ``1 / sqrt(t)``:
-    until the millionth case that leaves more for each start.
+    A third of it favours changes at the very beginning, and falls like ``1 / log t``, about as slowly as a
+    sum of shares can. The rest does not care within the first hundreds of cases, and falls like
+    ``1 / sqrt(t)``: until the millionth case that leaves more for each start.
 
     Examples
     --------
