@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,8 @@ UNNAMED = "no single kind of error stands out: wc.witness(y, pred) says for whic
 """What is told where a test rejects and no quantity by itself is off."""
 
 
-def findings_of(setup: Setup, pvalue: float) -> tuple[Finding, ...]:
-    """What kind of error a test found, the clearest first; nothing where it did not reject.
+def findings_of(setup: Setup, pvalue: float) -> FindingsLater | tuple[()]:
+    """What kind of error a test found, once somebody asks; nothing where it did not reject.
 
     A calibrated model has findings with probability .05 at most, that of the test. Of a model that is wrong,
     a quantity that is right is called wrong with about the same probability, but for a single finding that
@@ -44,8 +45,32 @@ def findings_of(setup: Setup, pvalue: float) -> tuple[Finding, ...]:
     """
     if not pvalue <= ALPHA:
         return ()
-    found = findings_in(setup.targets, setup.predictions, setup.pooled is not None, perhaps=True)
-    return found or (Finding(UNNAMED, "unnamed", UNNAMED, None, None, LEVEL, pvalue),)
+    return FindingsLater(setup.targets, setup.predictions, setup.pooled is not None, pvalue)
+
+
+@dataclass(frozen=True, eq=False)
+class FindingsLater:
+    """Findings of a test that rejected, the clearest first, made when it is called.
+
+    Of a case it keeps targets and predictions alone, which the estimate of a result remembers, too.
+
+    Attributes
+    ----------
+    targets, predictions, pooled
+        As in `findings_in`.
+    pvalue
+        That of the test.
+    """
+
+    targets: NDArray
+    predictions: Predictions
+    pooled: bool
+    pvalue: float
+
+    def __call__(self) -> tuple[Finding, ...]:
+        """What kind of error it is: the same whenever it is asked for."""
+        found = findings_in(self.targets, self.predictions, self.pooled, perhaps=True)
+        return found or (Finding(UNNAMED, "unnamed", UNNAMED, None, None, LEVEL, self.pvalue),)
 
 
 def findings_in(
