@@ -177,8 +177,9 @@ def planted_groups(settings: Settings) -> Section:
         "of the cases. *Oracle* is the median overlap of the interval, or box, of these summaries under "
         "which targets are\nmost likely, to one who knows the kind and the size of the error. *Of its kind* "
         "is how often an interval is called\nan interval and a box a box: below the probabilities from 0.07 "
-        "there are 70 cases with less than one event\nexpected, too few to see that they do not err, so that "
-        "their end is often left open.\n\n"
+        "there are 70 cases with less than one event\nexpected; that they do not err makes targets hardly "
+        "likelier, less than the price of a number in a description,\nso that their end is often left open "
+        "(the oracle pays no price).\n\n"
         f"{table(header, rows)}\n\n{verdict}\n\n{environment.describe(load)}"
     )
     return Section("planted-groups", "Planted groups that the witness finds", body, tuple(failures))
