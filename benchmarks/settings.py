@@ -41,8 +41,8 @@ class Settings:
         Numbers of clusters, and simulated data sets, for tests with clusters.
     monitor_steps
         Cases of a stream for the false alarms of the monitor.
-    monitor_onsets, monitor_after
-        Cases after which a change comes, and how many come after it.
+    monitor_onsets, monitor_after, monitor_streams
+        Cases after which a change comes, how many come after it, and streams for each, and for run lengths.
     monitor_run_length, monitor_longest
         Mean number of cases until a false alarm that is promised, and after which a stream ends.
     real_cases, real_resamples
@@ -75,6 +75,7 @@ class Settings:
     monitor_steps: int = 3_000
     monitor_onsets: tuple[int, ...] = (0, 500, 2_000)
     monitor_after: int = 1_000
+    monitor_streams: int = 400
     monitor_run_length: float = 500.0
     monitor_longest: int = 3_000
     real_cases: int = 100_000
@@ -107,6 +108,7 @@ QUICK = Settings(
     monitor_steps=200,
     monitor_onsets=(0, 50),
     monitor_after=150,
+    monitor_streams=10,
     monitor_run_length=100.0,
     monitor_longest=200,
     real_cases=300,

@@ -10,17 +10,21 @@ import pytest
 import torch
 
 import wellcal as wc
+from wellcal._arrays.chunks import limited
 from wellcal.engines import Tiled
 from wellcal.hypotests.resampling.targets import draw_targets
 from wellcal.hypotests.setup import pool_draws
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Joint, Wasserstein
-from wellcal.monitoring.bets import ETAS, log_bets, past_witness, standardised
+from wellcal.monitoring.bets import ETAS, log_bets, standardised
 from wellcal.monitoring.evidence import Evidence, held_back
 from wellcal.monitoring.experts import Experts
 from wellcal.monitoring.monitor import Monitor
+from wellcal.monitoring.pasts import past_witness
+from wellcal.monitoring.places import NODES, shared_places
 from wellcal.monitoring.scores import Scores
 from wellcal.monitoring.state import State
 from wellcal.predictions.plain import predictions_from_dict, predictions_to_dict
+from wellcal.problem.drawn_targets import IN_TURN, draw_in_turn
 
 N = 60
 rng = np.random.default_rng(17)
@@ -70,6 +74,93 @@ def test_witness_of_the_past_by_hand():
             mean = np.exp(-0.5 * (MU[past] - at) ** 2 / variance) / np.sqrt(variance)
             expected = np.mean(likeness * (np.exp(-0.5 * (Y[past] - at) ** 2) - mean))
             assert found[t, k, r] == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("family", ["Normal", "far Normal", "Poisson", "Categorical", "Laplace"])
+def test_witnesses_of_a_batch_are_those_of_its_cases(family):
+    """What all new cases share, each would have found alone."""
+    draw = np.random.default_rng(4)
+    n, m = 150, 90
+    loc, far = draw.normal(size=n), 1e6 if family == "far Normal" else 0.0
+    pred = {
+        "Poisson": lambda: wc.Poisson(np.exp(loc)),
+        "Categorical": lambda: wc.Categorical(draw.dirichlet(np.ones(4), n)),
+        "Laplace": lambda: wc.Laplace(loc, 1.0),
+    }.get(family, lambda: wc.Normal(far + loc, np.exp(0.2 * loc)))()
+    y = pred.check_targets(pred.sample(draw))
+    at = np.concatenate([y[None, n - m :], draw_targets(pred[n - m :], draw, 19, y)])
+    kernel = wc.default_kernel(pred)
+    flat = np.swapaxes(at, 0, 1).ravel()
+    places = shared_places(kernel.targets, pred[np.repeat(np.arange(n - m, n), 20)], flat, m)
+    assert (places is None) == (family == "Laplace")
+    if family == "Normal":
+        assert places.cells > 0 < len(places.alone)
+    options = {"windows": (7, 60, 100), "engine": Tiled()}
+    found = past_witness(kernel, pred, y, at, **options)
+    for k, t in enumerate(range(n - m, n)):
+        alone = past_witness(kernel, pred[: t + 1], y[: t + 1], at[:, k : k + 1], **options)[0]
+        np.testing.assert_allclose(found[k], alone, rtol=0.0, atol=1e-14)
+
+
+def test_candidates_at_nodes_are_what_is_known_there():
+    """A value that is a node, and others of its cell, for a function that nodes know."""
+    width = 4.0
+    u = np.concatenate([width * (0.5 + NODES[[0, 7]]), np.linspace(0.0, 3.9, 198)])
+    pred = wc.Normal(np.zeros(200), np.ones(200))
+    places = shared_places(Gaussian(1.0), pred, u, 10)
+    assert (places.cells, len(places.targets)) == (1, 30)
+
+    def bell(x):
+        return np.exp(-0.5 * (x - 1.3) ** 2)
+
+    found = places.at_candidates(np.tile(bell(places.targets), (10, 1, 1)))
+    np.testing.assert_allclose(found.ravel(), bell(u), rtol=0.0, atol=1e-14)
+
+
+def test_a_batch_looks_at_few_places():
+    """A case of a batch needs one kernel value for each past case and few more, not one for each draw."""
+
+    class Counting(Tiled):
+        values = 0
+
+        def rectangle(self, form, ops, a, b):
+            found = super().rectangle(form, ops, a, b)
+            Counting.values += found.size
+            return found
+
+    past, m = 400, 200
+    draw = np.random.default_rng(5)
+    pred = wc.Normal(draw.normal(size=past + m), 1.0)
+    y = pred.sample(draw)
+    monitor = Monitor(rng=0, engine=Counting())
+    monitor.update(y[:past], pred[:past])
+    Counting.values = 0
+    monitor.update(y[past:], pred[past:])
+    assert Counting.values < 1.5 * m * (past + m)
+    Counting.values = 0
+    monitor.update(y[-1:], pred[-1:])
+    assert Counting.values == 21 * (past + m)
+
+
+@pytest.mark.parametrize("family", sorted(IN_TURN, key=lambda family: family.__name__))
+def test_families_that_draw_in_turn(family):
+    """The random numbers of a case do not depend on the cases that come with it."""
+    draw = np.random.default_rng(6)
+    positive = np.exp(draw.normal(size=(3, 5)))
+    pred = {
+        wc.Bernoulli: lambda: wc.Bernoulli(positive[0] / 50.0),
+        wc.Categorical: lambda: wc.Categorical(draw.dirichlet(np.ones(3), 5)),
+        wc.DiagonalNormal: lambda: wc.DiagonalNormal(positive.T, positive.T),
+        wc.MultivariateNormal: lambda: wc.MultivariateNormal(positive.T, np.tile(np.eye(3), (5, 1, 1))),
+        wc.Poisson: lambda: wc.Poisson(20.0 * positive[0]),
+        wc.Samples: lambda: wc.Samples(positive.T, kind="atoms"),
+        wc.StudentT: lambda: wc.StudentT(*positive),
+    }.get(family, lambda: family(*positive[:2]))()
+    like = pred.check_targets(pred.sample(draw))
+    together = draw_in_turn(pred, np.random.default_rng(7), 6, like)
+    alone = np.random.default_rng(7)
+    each = [draw_targets(one, alone, 6, like) for one in pred]
+    np.testing.assert_array_equal(together, np.concatenate(each, axis=1))
 
 
 def test_joint_kernels_take_the_same_way():
@@ -540,8 +631,9 @@ def test_an_error_on_the_way_changes_nothing():
     monitor = small(kernel=Callable(fragile) @ Gaussian())
     monitor.update(Y[:5], PRED[:5])
     before = monitor.to_dict()
-    with pytest.raises(RuntimeError, match="out of order"):
+    with limited(work=1), pytest.raises(RuntimeError, match="out of order"):  # case by case
         monitor.update(Y, PRED)
+    assert len(calls) == 31
     assert monitor.to_dict() == before
 
 

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import check_rows, real_array
-from wellcal._arrays.namespaces import Array, is_jax, is_torch, is_traced, namespace, to_numpy
+from wellcal._arrays.namespaces import (
+    Array,
+    Namespace,
+    device_of,
+    is_jax,
+    is_torch,
+    is_traced,
+    namespace,
+    to_numpy,
+)
 
 
 def checked_cholesky(cov: object, name: str, loc: Array) -> tuple[Array, Array]:
@@ -97,18 +106,41 @@ def _reject(matrix: Array, name: str) -> None:
 
 
 def solve_lower(factor: Array, x: Array) -> Array:
-    """``factor^-1 x`` for lower triangular `factor` (n, d, d) and vectors `x` (..., n, d)."""
+    """``factor^-1 x`` for lower triangular `factor` (n, d, d) and vectors `x` (..., n, d).
+
+    All vectors of a matrix are solved for at a time: its factors are taken to pieces once.
+    """
     xp = namespace(factor, x)
-    column = x[..., None]
+    if x.ndim == 2:
+        return _solve(xp, factor, x[..., None])[..., 0]
+    n, d = (int(k) for k in x.shape[-2:])
+    columns = xp.permute_dims(xp.reshape(x, (-1, n, d)), (1, 2, 0))
+    return xp.reshape(xp.permute_dims(_solve(xp, factor, columns), (2, 0, 1)), x.shape)
+
+
+def _solve(xp: Namespace, factor: Array, columns: Array) -> Array:
     if is_torch(xp):
         torch: Any = sys.modules["torch"]
-        return torch.linalg.solve_triangular(factor, column, upper=False)[..., 0]
+        return torch.linalg.solve_triangular(factor, columns, upper=False)
     if is_jax(xp):
         import jax.scipy.linalg as jax_linalg
 
-        wide = xp.broadcast_to(factor, (*x.shape[:-1], *factor.shape[-2:]))
-        return jax_linalg.solve_triangular(wide, column, lower=True)[..., 0]
-    return xp.linalg.solve(factor, column)[..., 0]
+        return jax_linalg.solve_triangular(factor, columns, lower=True)
+    return xp.linalg.solve(factor, columns)
+
+
+def inverse_lower(factor: Array) -> Array:
+    """``factor^-1`` of lower triangular matrices ``(n, d, d)``, for products with many vectors of each.
+
+    Examples
+    --------
+    >>> inverse_lower(np.array([[[2.0, 0.0], [1.0, 0.5]]]))
+    array([[[ 0.5,  0. ],
+            [-1. ,  2. ]]])
+    """
+    xp = namespace(factor)
+    one = xp.eye(factor.shape[-1], dtype=factor.dtype, device=device_of(factor))
+    return _solve(xp, factor, xp.broadcast_to(one, factor.shape))
 
 
 def log_determinant(factor: Array) -> Array:

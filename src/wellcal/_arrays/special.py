@@ -235,6 +235,19 @@ def gather(table: Array, index: Array) -> Array:
     return xp.take_along_axis(wide, index[..., None], axis=-1)[..., 0]
 
 
+def look_up(table: Array, index: Array) -> Array:
+    """``table[index]`` for `table` (m,) and an index of any shape.
+
+    Examples
+    --------
+    >>> look_up(np.array([0.5, 2.0]), np.array([[0, 1], [1, 1]]))
+    array([[0.5, 2. ],
+           [2. , 2. ]])
+    """
+    xp = namespace(table)
+    return xp.reshape(xp.take(table, xp.reshape(index, (-1,))), index.shape)
+
+
 def first_reaching(weights: Array, u: Array) -> Array:
     """Index of the first atom at which the cumulated `weights` (n, S) reach level `u` (..., n).
 

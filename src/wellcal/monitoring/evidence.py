@@ -12,7 +12,9 @@ Ramdas, Rinaldo, 2024): the mean number of cases until it reaches c is at least 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +33,7 @@ inequality), and after it so does the product of their inverses, if the bets are
 in all."""
 
 
-def held_back(t: int) -> float:
+def held_back(t: NDArray | int) -> Any:
     """Share of the capital that starts after case t: from 1 at t = 0 down to 0, slowly.
 
     Half of it favours changes at the very beginning; the other half does not care within the first hundreds
@@ -42,7 +44,8 @@ def held_back(t: int) -> float:
     >>> held_back(0), round(held_back(100), 2), round(held_back(10_000), 2)
     (1.0, 0.53, 0.31)
     """
-    return 0.5 * float(np.log(_EARLY) / np.log(_EARLY + t) + np.log(_FLAT) / np.log(_FLAT + t))
+    share = 0.5 * (math.log(_EARLY) / np.log(_EARLY + t) + math.log(_FLAT) / np.log(_FLAT + t))
+    return share if isinstance(t, np.ndarray) else float(share)
 
 
 @dataclass(frozen=True)
@@ -97,8 +100,7 @@ class Evidence:
             Whether everybody starts with a capital of one, for an average run length.
         """
         m, experts = bets.shape
-        times = range(self.cases + 1, self.cases + m + 1)
-        held = np.zeros(m + 1) if detector else np.array([held_back(t) for t in (self.cases, *times)])
+        held = np.zeros(m + 1) if detector else held_back(np.arange(self.cases, self.cases + m + 1))
         shares = np.ones(m) if detector else held[:-1] - held[1:]
         starts = np.log(shares / experts)
         path = np.empty((m, experts))

@@ -10,7 +10,8 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
-from wellcal.monitoring.bets import ETAS, log_bets, past_witness, standardised
+from wellcal.monitoring.bets import ETAS, log_bets, standardised
+from wellcal.monitoring.pasts import past_witness
 from wellcal.monitoring.scores import Scores
 from wellcal.predictions import Predictions
 

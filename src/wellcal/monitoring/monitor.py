@@ -14,7 +14,6 @@ from wellcal._arrays.ownership import own_copy
 from wellcal._arrays.seeds import as_generator
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
-from wellcal.hypotests.resampling.targets import draw_targets, why_not_resampled
 from wellcal.hypotests.setup import numpy_batch, pool_draws
 from wellcal.hypotests.tails import SMALLEST
 from wellcal.kernels.base import Kernel
@@ -30,6 +29,7 @@ from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate
 from wellcal.predictions.spaces import check_one_space
 from wellcal.problem.defaults import default_kernel
+from wellcal.problem.drawn_targets import draw_in_turn, why_not_resampled
 from wellcal.problem.problem import check_pair_kernel, outline
 
 ALPHA = 0.05
@@ -37,7 +37,8 @@ ALPHA = 0.05
 MEMORY = 1000
 """Past cases that the witness is made of at most."""
 
-_TOGETHER = 64  # cases that are handled at a time, at most
+_TOGETHER = 256  # cases that are handled at a time, at most
+_BETS = 100  # for each candidate of a case, at most about so many
 
 
 class Monitor(Kept):
@@ -215,7 +216,7 @@ class Monitor(Kept):
     @property
     def history(self) -> NDArray:
         """e-value after each of the most recent cases."""
-        return np.exp(np.minimum(np.array(self._state.history), 709.0))
+        return np.exp(np.minimum(self._state.history, 709.0))
 
     @property
     def status(self) -> MonitorStatus:
@@ -292,7 +293,8 @@ class Monitor(Kept):
         """Cases that are handled together: as many as memory allows, none beyond the end of the warmup."""
         past = 0 if state.predictions is None else len(state.predictions)
         atoms = int(batch.values.shape[1]) if isinstance(batch, Samples) else 1
-        room = min(_TOGETHER, rows_within((past + _TOGETHER) * (self.draws + 1) * atoms))
+        entries = max(past + _TOGETHER, (self.draws + 1) * max(_BETS, atoms))
+        room = min(_TOGETHER, rows_within(entries))
         return room if state.kernel is not None else min(room, self.warmup - state.n_samples)
 
     def _take(self, state: State, batch: Predictions, targets: NDArray, candidates: NDArray | None) -> State:
@@ -306,10 +308,9 @@ class Monitor(Kept):
             together = np.concatenate([state.targets, targets])
         experts = Experts.of(batch, self.memory, exchanged=candidates is not None)
         if candidates is None:
-            # Case by case: the same draws for a batch as for single cases.
-            each = (batch,) if m == 1 else batch
-            drawn = [draw_targets(one, self._rng, self.draws, targets) for one in each]
-            candidates = np.concatenate([targets[None], np.concatenate(drawn, axis=1)])
+            # The same draws for a batch as for single cases.
+            drawn = draw_in_turn(batch, self._rng, self.draws, targets)
+            candidates = np.concatenate([targets[None], drawn])
         kernel = state.kernel
         engine = (
             None if kernel is None else choose_engine(self.engine, outline(together, predictions, kernel))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, cast
 
 import numpy as np
@@ -111,7 +111,7 @@ class State:
     largest: float = 0.0
     alarm_at: int | None = None
     onset: Onset | None = None
-    history: tuple[float, ...] = ()
+    history: NDArray = field(default_factory=lambda: np.zeros(0))
 
     def log_e_value(self, *, detector: bool) -> float:
         """Logarithm of the evidence now."""
@@ -139,7 +139,7 @@ class State:
             if first <= alarm_at:  # else a second change, larger than what raised the alarm
                 case, last = min(case, alarm_at), min(last, alarm_at)
             onset = Onset(case, first, last, expert)
-        history = (*self.history, *values.tolist())
+        history = np.concatenate([self.history, values])
         return replace(
             self,
             evidence=evidence,
@@ -162,13 +162,14 @@ class State:
             "largest": self.largest,
             "alarm_at": self.alarm_at,
             "onset": None if self.onset is None else _plain(self.onset),
-            "history": list(self.history),
+            "history": self.history.tolist(),
         }
 
     @classmethod
     def of(cls, found: dict[str, Any], kernel: Kernel | None) -> State:
         """The state from the values that `read_state` found; `kernel` where plain values cannot hold it."""
-        values = {field.name: found[field.name] for field in fields(cls) if field.name != "kernel"}
+        values = {each.name: found[each.name] for each in fields(cls) if each.name != "kernel"}
+        values["history"] = np.array(values["history"], np.float64)
         return cls(**values, kernel=_restored_kernel(found, kernel))
 
     def check(

@@ -1,14 +1,24 @@
-"""What is done with whole batches: several become one, and one moves to NumPy."""
+"""What is done with whole batches: several become one, and one moves to NumPy, or to wherever arrays are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any
 
+import array_api_compat as compat
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, NDArray, concat_rows, namespace, to_numpy
+from wellcal._arrays.namespaces import (
+    Array,
+    Namespace,
+    NDArray,
+    asarray,
+    concat_rows,
+    device_of,
+    namespace,
+    to_numpy,
+)
 from wellcal._arrays.parameters import same_dtype
 from wellcal.predictions.base import Predictions
 from wellcal.predictions.samples import Samples
@@ -23,6 +33,37 @@ def in_numpy(predictions: Predictions) -> Predictions:
         return values.astype(np.float64) if values.dtype.kind == "f" else values
 
     return predictions.map_arrays(converted)
+
+
+def wherever(predictions: Predictions) -> Callable[[Array], Predictions]:
+    """From arrays to the same batch in their library and on their device, where it is moved once.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wellcal.predictions import Normal
+    >>> beside = wherever(Normal(np.zeros(2), 1.0))
+    >>> beside(torch.ones(2)).loc
+    tensor([0., 0.], dtype=torch.float64)
+    """
+    moved: dict[Any, Predictions] = {}
+    own = predictions.like
+
+    def beside(like: Array) -> Predictions:
+        if type(like) is np.ndarray and type(own) is np.ndarray:
+            return predictions
+        xp, device = namespace(like), device_of(like)
+        if (xp, device) not in moved:
+            moved[xp, device] = predictions.map_arrays(lambda array: _placed(array, xp, device))
+        return moved[xp, device]
+
+    return beside
+
+
+def _placed(array: Array, xp: Namespace, device: Any) -> Array:
+    if namespace(array) is xp:
+        return array if device_of(array) == device else compat.to_device(array, device)
+    return asarray(array, xp=xp, device=device)
 
 
 def concatenate(batches: Sequence[Predictions], names: Sequence[str], what: str) -> Predictions:

@@ -7,7 +7,40 @@ import numpy as np
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.special import draw_index
 from wellcal.expectations.decompose import components_of, targets_are_indices
-from wellcal.predictions import Mixture, Predictions, Samples
+from wellcal.predictions import (
+    Bernoulli,
+    Beta,
+    Categorical,
+    DiagonalNormal,
+    Gamma,
+    Laplace,
+    LogNormal,
+    Mixture,
+    MultivariateNormal,
+    Normal,
+    Poisson,
+    Predictions,
+    Samples,
+    StudentT,
+)
+
+IN_TURN: frozenset[type[Predictions]] = frozenset(
+    {
+        Bernoulli,
+        Beta,
+        Categorical,
+        DiagonalNormal,
+        Gamma,
+        Laplace,
+        LogNormal,
+        MultivariateNormal,
+        Normal,
+        Poisson,
+        Samples,
+        StudentT,
+    }
+)
+"""Families that take random numbers row after row: those of one row are the same, whatever comes with it."""
 
 
 def unsampled_family(predictions: Predictions) -> str | None:
@@ -38,6 +71,26 @@ def draw_targets(predictions: Predictions, rng: np.random.Generator, size: int, 
         return draw_index(to_numpy(predictions.class_probs()), rng, size).astype(like.dtype, copy=False)
     drawn = predictions.draw(rng, size)
     return drawn if drawn.dtype == object else drawn.astype(like.dtype, copy=False)
+
+
+def draw_in_turn(predictions: Predictions, rng: np.random.Generator, size: int, like: NDArray) -> NDArray:
+    """The same ``(size, n, ...)``, drawn for one case after the other: as for each of them alone.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> pred, rng = wc.Normal(np.arange(3.0), 1.0), np.random.default_rng
+    >>> alone = draw_in_turn(pred[:1], rng(0), 4, np.zeros(1))
+    >>> bool((draw_in_turn(pred, rng(0), 4, np.zeros(3))[:, :1] == alone).all())
+    True
+    """
+    n = len(predictions)
+    if n == 1:
+        return draw_targets(predictions, rng, size, like)
+    if type(predictions) not in IN_TURN:
+        return np.concatenate([draw_targets(one, rng, size, like) for one in predictions], axis=1)
+    drawn = draw_targets(predictions[np.repeat(np.arange(n), size)], rng, 1, like)[0]
+    return np.swapaxes(drawn.reshape(n, size, *drawn.shape[1:]), 0, 1)
 
 
 # -- predictions that are draws --------------------------------------------------------------

@@ -141,7 +141,8 @@ def test_vectors_are_made_round() -> None:
         surprise -= stats.multivariate_normal(loc[i], cov[i]).logpdf(targets[:, i])
     found = parts.sums(targets)
     np.testing.assert_allclose(found[:, :3], z.sum(axis=1), rtol=1e-8)
-    np.testing.assert_allclose(found[:, 3], surprise, rtol=1e-9)
+    # The squared length is twice the surprise, but for what all targets share.
+    np.testing.assert_allclose(np.diff(found[:, 3]), 2.0 * np.diff(surprise), rtol=1e-8)
     k = parts.columns.columns.shape[1]
     products = found[:, 4 + 6 * k : 4 + 9 * k].reshape(R, 3, k)
     np.testing.assert_allclose(products[:, 1], (z[..., 0] * z[..., 2]) @ parts.columns.columns, rtol=1e-8)
@@ -209,18 +210,6 @@ def test_all_families_have_parts(name: str) -> None:
         assert 0.0 <= pvalues.min() <= pvalues.max() <= 1.0
         # Fitted tails are near the ranks: no part has its own idea of what is rare.
         assert np.count_nonzero(pvalues <= 0.1) <= 50
-
-
-def test_parts_run_in_other_libraries() -> None:
-    import torch
-
-    pred = wc.Normal(torch.tensor(MU), torch.tensor(SIGMA))
-    parts, expected = parts_of(pred), parts_of(wc.Normal(MU, SIGMA))
-    assert parts is not None
-    assert expected is not None
-    found = parts.sums(torch.tensor(SETS))
-    assert isinstance(found, torch.Tensor)
-    np.testing.assert_allclose(found.numpy(), expected.sums(SETS), atol=1e-10)
 
 
 # -- statistics -----------------------------------------------------------------------------------------

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import linalg, special
 
-from wellcal._arrays.namespaces import NDArray
-from wellcal.hypotests.parts.part import Evaluated, Parts, length, standardised
+from wellcal._arrays.namespaces import Array, NDArray, device_of, is_numpy, namespace
+from wellcal._arrays.special import look_up
+from wellcal.hypotests.parts.part import Evaluated, Parts, in_sets, length, like, standardised
 from wellcal.hypotests.resampling.smooth_tails import two_sided
 
 WEIGHTS = {
@@ -42,17 +43,23 @@ class ClassParts(Parts):
         self.expected, self.variances = p.sum(axis=0), total
         self.expected_slopes = (p * self.slope).sum(axis=0)
         self.slope_variances = (spread * self.slope**2).sum(axis=0)
+        self.first_cells: NDArray = p.shape[1] * np.arange(len(p))  # of each case, in tables (n, C)
 
-    def sums(self, targets: NDArray) -> NDArray:
+    def sums(self, targets: Array) -> Array:
         """Sums ``(r, 1 + 2 C)``: surprise, counts of classes, and slopes."""
-        sets, count = len(targets), self.probabilities.shape[1]
-        rows = np.arange(targets.shape[1])
-        cells = (targets + count * np.arange(sets)[:, None]).ravel()
-        counts = np.bincount(cells, minlength=count * sets).reshape(sets, count)
-        along = self.slope[rows, targets].ravel()
-        slopes = np.bincount(cells, weights=along, minlength=count * sets).reshape(sets, count)
-        surprise = self.surprisal[rows, targets].sum(axis=1)
-        return np.concatenate([surprise[:, None], counts, slopes - self.expected_slopes], axis=1)
+        n, count = self.probabilities.shape
+        some = in_sets(targets, n if is_numpy(namespace(targets)) else n * count)
+        return namespace(targets).concat([self._some(sets) for sets in some])
+
+    def _some(self, targets: Array) -> Array:
+        xp = namespace(targets)
+        surprisal, slope, expected = (
+            like(x, targets) for x in (self.surprisal, self.slope, self.expected_slopes)
+        )
+        cells = targets + like(self.first_cells, targets)
+        surprise = xp.sum(look_up(xp.reshape(surprisal, (-1,)), cells), axis=1)[:, None]
+        counts, slopes = _by_class(targets, slope, cells)
+        return xp.concat([surprise, counts, slopes - expected], axis=1)
 
     def terms(self, targets: NDArray) -> Iterator[NDArray]:
         """Surprise, class, and slopes of each case."""
@@ -98,3 +105,23 @@ class ClassParts(Parts):
         values, vectors = linalg.eigh(np.diag(self.expected) - p.T @ p)
         keep = values > 1e-9 * max(float(values[-1]), 1e-300)
         return length(residuals @ vectors[:, keep] / np.sqrt(values[keep]))
+
+
+def _by_class(targets: Array, values: Array, cells: Array) -> tuple[Array, Array]:
+    """How often each class occurs, ``(r, C)``, and sums ``(r, C)`` of what cases give theirs, of ``(n, C)``.
+
+    NumPy counts, which takes a fifth of the time of comparisons for 50 classes; the standard for array
+    libraries has nothing like it. `cells` are the places of targets in the values.
+    """
+    xp, count = namespace(targets), values.shape[1]
+    if not is_numpy(xp):
+        classes = xp.arange(count, dtype=targets.dtype, device=device_of(targets))
+        hits = xp.astype(targets[..., None] == classes, values.dtype)
+        return xp.sum(hits, axis=1), xp.sum(hits * values, axis=1)
+    sets = len(targets)
+    places = (targets + count * np.arange(sets)[:, None]).ravel()
+    found = [
+        np.bincount(places, weights=weights, minlength=count * sets).reshape(sets, count)
+        for weights in (None, look_up(values.ravel(), cells.ravel()))
+    ]
+    return found[0], found[1]

@@ -12,12 +12,13 @@ from wellcal.hypotests.parts.binary import BinaryParts
 from wellcal.hypotests.parts.centres import centre_and_spread
 from wellcal.hypotests.parts.classes import ClassParts
 from wellcal.hypotests.parts.contrasts import contrasts_of
-from wellcal.hypotests.parts.part import Parts
+from wellcal.hypotests.parts.part import Parts, like
 from wellcal.hypotests.parts.scalars import CONTINUOUS, COUNTS, ScalarParts
 from wellcal.hypotests.parts.standing import standing_of
 from wellcal.hypotests.parts.surprise import surprise_of
 from wellcal.hypotests.parts.vectors import Standardised, VectorParts, whitening
-from wellcal.predictions import MultivariateNormal, Predictions, Quantiles, Samples
+from wellcal.predictions import DiagonalNormal, MultivariateNormal, Predictions, Quantiles, Samples
+from wellcal.predictions.base import keeps_distribution
 
 _MOST_CENTRES = 5  # coordinates whose predicted centre may go with errors
 
@@ -40,7 +41,18 @@ def parts_of(predictions: Predictions) -> Parts | None:
     total = np.sqrt(np.mean(spread**2, axis=1))
     columns = contrasts_of(centre[:, :_MOST_CENTRES], total)
     standardise = _standardised(predictions, centre, spread)
-    return VectorParts(standardise, columns, dimension, surprise_of(predictions))
+    # Of normals the squared length of residuals is the surprise, but for a factor and a constant.
+    surprise = None if _are_normal(predictions) else surprise_of(predictions)
+    return VectorParts(standardise, columns, dimension, surprise)
+
+
+def _are_normal(predictions: Predictions) -> bool:
+    """Whether they are normal vectors, none of them a point in any direction."""
+    kinds = (DiagonalNormal, MultivariateNormal)
+    known = any(
+        isinstance(predictions, kind) and keeps_distribution(type(predictions), kind) for kind in kinds
+    )
+    return known and bool(np.all(to_numpy(predictions.variance()) > 0.0))
 
 
 def are_counts(predictions: Predictions) -> bool:
@@ -60,4 +72,4 @@ def _standardised(predictions: Predictions, centre: NDArray, spread: NDArray) ->
     if isinstance(predictions, MultivariateNormal):
         family: Any = predictions
         return whitening(family.loc, family.chol)
-    return lambda targets: (targets - centre) / spread
+    return lambda targets: (targets - like(centre, targets)) / like(spread, targets)

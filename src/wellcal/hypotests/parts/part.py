@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, namespace
+from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, is_numpy, namespace
 
 
 class Evaluated(NamedTuple):
@@ -41,6 +42,11 @@ class Parts(ABC):
     -----
     What the sums are must not depend on observed targets: the same sums of targets drawn from the
     predictions say what is ordinary.
+
+    `sums` is where the time goes, over all cases of all sets: it computes in the library, and on the device,
+    of the targets that it is given. Special functions that a library lacks are SciPy's, number by number, as
+    everywhere. All else is made in NumPy: what is known of the predictions, once, and `terms` and
+    `statistics`, which see one set of targets, or a few numbers for each.
     """
 
     weights: Mapping[str, float]
@@ -68,6 +74,16 @@ class Parts(ABC):
     def part(self, name: str, values: NDArray) -> Evaluated:
         """A statistic with its weight."""
         return Evaluated(name, self.weights[name], values)
+
+
+def in_sets(targets: Array, entries: float) -> Iterator[Array]:
+    """Some sets of targets at a time, where each set makes so many numbers.
+
+    They stay in a processor's cache; other devices get more of them, since each operation takes its time to
+    start.
+    """
+    within = budget.cache if is_numpy(namespace(targets)) else budget.work
+    return (targets[some, ...] for some in in_chunks(targets.shape[0], entries, within=within))
 
 
 def like(values: NDArray, targets: Array) -> Array:

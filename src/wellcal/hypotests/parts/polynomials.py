@@ -19,11 +19,12 @@ def hermite(z: Array, most: int = HERMITE) -> Iterator[Array]:
     >>> [float(h.round(3)[0]) for h in hermite(np.array([2.0]))]
     [2.0, 2.121, 0.816, -1.021]
     """
-    before, current = 0.0 * z + 1.0, z
-    for degree in range(1, most + 1):
-        yield current
+    before, current = 1.0, z
+    yield current
+    for degree in range(1, most):
         step = (z * current - degree**0.5 * before) / (degree + 1.0) ** 0.5
         before, current = current, step
+        yield current
 
 
 def legendre(u: Array, most: int = LEGENDRE) -> Iterator[Array]:
@@ -36,10 +37,9 @@ def legendre(u: Array, most: int = LEGENDRE) -> Iterator[Array]:
     [1.732, 2.236, 2.646]
     """
     x = 2.0 * u - 1.0
-    before, current = 0.0 * x + 1.0, x
-    for degree in range(1, most + 1):
-        yield (2.0 * degree + 1.0) ** 0.5 * current
-        before, current = (
-            current,
-            ((2.0 * degree + 1.0) * x * current - degree * before) / (degree + 1.0),
-        )
+    before, current = 1.0, x
+    yield 3.0**0.5 * current
+    for degree in range(1, most):
+        step = ((2.0 * degree + 1.0) * x * current - degree * before) / (degree + 1.0)
+        before, current = current, step
+        yield (2.0 * degree + 3.0) ** 0.5 * current

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import Array, NDArray, namespace
 from wellcal._arrays.ops import ops_for
 from wellcal.hypotests.parts.contrasts import Contrasts
-from wellcal.hypotests.parts.part import Evaluated, Parts, length, like, standardised
+from wellcal.hypotests.parts.part import Evaluated, Parts, in_sets, length, like, standardised
 from wellcal.hypotests.parts.polynomials import HERMITE, LEGENDRE, hermite, legendre
 from wellcal.hypotests.parts.standing import Standing
 
@@ -58,9 +57,8 @@ class ScalarParts(Parts):
 
     def sums(self, targets: Array) -> Array:
         """Sums ``(r, (4 + 6) k)`` of Hermite, then Legendre polynomials, each with k columns."""
-        n, xp = targets.shape[1], namespace(targets)
-        parts = in_chunks(targets.shape[0], n, within=budget.cache)
-        return xp.concat([self._some(targets[part]) for part in parts])
+        some = in_sets(targets, targets.shape[1])
+        return namespace(targets).concat([self._some(sets) for sets in some])
 
     def _some(self, targets: Array) -> Array:
         z = self.standing(targets)

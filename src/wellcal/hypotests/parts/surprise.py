@@ -9,30 +9,33 @@ from collections.abc import Callable
 
 import numpy as np
 
-from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.namespaces import Array, namespace
 from wellcal.predictions import Predictions
+from wellcal.predictions.batches import wherever
 
-Surprise = Callable[[NDArray], NDArray]
-"""From sets of targets ``(r, n, ...)`` to the surprise of each ``(r, n)``."""
+Surprise = Callable[[Array], Array]
+"""From sets of targets ``(r, n, ...)`` to the surprise of each ``(r, n)``, in their library."""
 
 
 def surprise_of(predictions: Predictions) -> Surprise | None:
     """Surprise of each target; None for predictions without probabilities."""
     if not predictions.supports("log_prob"):
         return None
+    beside = wherever(predictions)
 
-    def surprise(targets: NDArray) -> NDArray:
+    def surprise(targets: Array) -> Array:
         with np.errstate(all="ignore"):
-            return -np.asarray(to_numpy(predictions.log_prob(targets)))
+            return -beside(targets).log_prob(targets)
 
     return surprise
 
 
-def total_surprise(values: NDArray) -> NDArray:
+def total_surprise(values: Array) -> Array:
     """Sums ``(r,)`` over cases.
 
     Where densities are infinite for some cases and zero for others, what is impossible counts.
     """
+    xp = namespace(values)
     with np.errstate(invalid="ignore"):
-        total = values.sum(axis=1)
-    return np.where(np.isnan(total), np.inf, total)
+        total = xp.sum(values, axis=1)
+    return xp.where(xp.isnan(total), xp.full_like(total, xp.inf), total)

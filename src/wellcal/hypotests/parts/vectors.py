@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import combinations
-from typing import Any
 
 import numpy as np
-from scipy import linalg, special
 
-from wellcal._arrays.chunks import budget, in_chunks
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.linalg import inverse_lower
+from wellcal._arrays.namespaces import Array, NDArray, namespace, to_numpy
+from wellcal._arrays.ops import ops_for
 from wellcal.hypotests.parts.contrasts import Contrasts
-from wellcal.hypotests.parts.part import Evaluated, Parts, length, standardised
+from wellcal.hypotests.parts.part import Evaluated, Parts, in_sets, length, like, standardised
 from wellcal.hypotests.parts.polynomials import legendre
 from wellcal.hypotests.parts.surprise import Surprise, total_surprise
 from wellcal.hypotests.resampling.smooth_tails import two_sided
@@ -35,8 +34,8 @@ WEIGHTS = {
 MOST_COORDINATES = 12
 """Coordinates whose products are looked at: some of them, evenly spaced, where there are more."""
 
-Standardised = Callable[[NDArray], NDArray]
-"""From sets of targets ``(r, n, d)`` to residuals ``(r, n, d)`` of variance 1 under the prediction."""
+Standardised = Callable[[Array], Array]
+"""From sets of targets ``(r, n, d)`` to residuals ``(r, n, d)`` of variance 1, in their library."""
 
 
 class VectorParts(Parts):
@@ -54,38 +53,49 @@ class VectorParts(Parts):
         d = len(self.chosen)
         self.pairs = np.array(list(combinations(range(d), 2)), dtype=np.int64).reshape(-1, 2)
 
-    def sums(self, targets: NDArray) -> NDArray:
+    def sums(self, targets: Array) -> Array:
         """Sums ``(r, d + 1 + k (2 c + p) + 2 c)``: d coordinates, c chosen ones and p pairs of these."""
-        cells = targets.shape[1] * (self.dimension + len(self.pairs))
-        parts = in_chunks(len(targets), cells, within=budget.cache)
-        return np.concatenate([self._some(targets[part]) for part in parts])
+        some = in_sets(targets, targets.shape[1] * self.dimension)
+        return namespace(targets).concat([self._some(sets) for sets in some])
 
-    def _some(self, targets: NDArray) -> NDArray:
-        residuals, surprise, terms, shapes = self._of_cases(targets)
-        columns = self.columns.columns
-        by_column = np.einsum("rnt,nk->rtk", terms, columns, optimize=True).reshape(len(targets), -1)
-        total = total_surprise(surprise)[:, None]
-        return np.concatenate(
-            [residuals.sum(axis=1), total, by_column, *(p.sum(axis=1) for p in shapes)], axis=1
-        )
-
-    def _of_cases(self, targets: NDArray) -> tuple[NDArray, NDArray, NDArray, list[NDArray]]:
-        """Residuals, surprise, what goes with columns, and shape, of sets of targets."""
+    def _some(self, targets: Array) -> Array:
         residuals = self.standardise(targets)
-        z = residuals[..., self.chosen]
-        products = z[..., self.pairs[:, 0]] * z[..., self.pairs[:, 1]]
-        terms = np.concatenate([z, z**2 - 1.0, products], axis=-1)
-        surprise = np.sum(residuals**2, axis=2) if self.surprise is None else self.surprise(targets)
-        return residuals, surprise, terms, list(legendre(special.ndtr(z), 4))[2:]
+        xp, columns = namespace(residuals), like(self.columns.columns, residuals)
+        z = self._coordinates(residuals)
+        # One coordinate after the other, with itself and those behind it: no more is in memory at a time.
+        products = [(z[i, ...] * z[i:, ...]) @ columns for i in range(z.shape[0])]
+        squares = xp.stack([of_one[0, ...] for of_one in products]) - xp.sum(columns, axis=0)
+        by_column = xp.concat([z @ columns, squares, *(of_one[1:, ...] for of_one in products)])
+        by_set = xp.reshape(xp.permute_dims(by_column, (1, 0, 2)), (targets.shape[0], -1))
+        shapes = [[xp.sum(p, axis=1) for p in self._shapes(z[i, ...])] for i in range(z.shape[0])]
+        by_degree = [xp.stack(list(sums), axis=1) for sums in zip(*shapes, strict=True)]
+        total = total_surprise(self._surprise(targets, residuals))[:, None]
+        return xp.concat([xp.sum(residuals, axis=1), total, by_set, *by_degree], axis=1)
+
+    def _coordinates(self, residuals: Array) -> Array:
+        """The chosen coordinates ``(c, r, n)``, each of them in one piece of memory."""
+        return namespace(residuals).stack([residuals[..., int(place)] for place in self.chosen])
+
+    def _surprise(self, targets: Array, residuals: Array) -> Array:
+        if self.surprise is not None:
+            return self.surprise(targets)
+        return namespace(residuals).sum(residuals**2, axis=-1)
+
+    @staticmethod
+    def _shapes(z: Array) -> list[Array]:
+        """Skewness and tails, by polynomials of degrees 3 and 4 of levels."""
+        return list(legendre(ops_for(namespace(z)).ndtr(z), 4))[2:]
 
     def terms(self, targets: NDArray) -> Iterator[NDArray]:
         """The same for each case."""
-        residuals, surprise, terms, shapes = self._of_cases(targets[None])
+        residuals = self.standardise(targets[None])
         yield residuals[0]
-        yield surprise[0][:, None]
-        for term in terms[0].T:
+        yield self._surprise(targets[None], residuals)[0][:, None]
+        z = self._coordinates(residuals)[:, 0]
+        products: list[NDArray] = [z[a] * z[b] for a, b in self.pairs]
+        for term in (*z, *(z**2 - 1.0), *products):
             yield term[:, None] * self.columns.columns
-        yield from (p[0] for p in shapes)
+        yield from (p.T for p in self._shapes(z))
 
     def statistics(self, sums: NDArray) -> Iterator[Evaluated]:
         """One statistic for each kind of error."""
@@ -113,11 +123,13 @@ def _flat(z: NDArray) -> NDArray:
     return z.reshape(len(z), -1)
 
 
-def whitening(loc: Any, chol: Any) -> Standardised:
+def whitening(loc: Array, chol: Array) -> Standardised:
     """Residuals that the covariance matrices of the predictions make independent."""
-    centre = np.asarray(loc)
-    factors: NDArray = np.asarray(chol)
-    one = np.eye(factors.shape[-1])
-    solved: list[NDArray] = [linalg.solve_triangular(factor, one, lower=True) for factor in factors]
-    inverse: NDArray = np.stack(solved)
-    return lambda targets: np.einsum("nab,rnb->rna", inverse, targets - centre, optimize=True)
+    centre, inverse = to_numpy(loc), inverse_lower(to_numpy(chol))
+
+    def whitened(targets: Array) -> Array:
+        xp = namespace(targets)
+        columns = xp.permute_dims(targets - like(centre, targets), (1, 2, 0))
+        return xp.permute_dims(like(inverse, targets) @ columns, (2, 0, 1))
+
+    return whitened
