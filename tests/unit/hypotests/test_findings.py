@@ -23,7 +23,7 @@ from wellcal.predictions.base import check_inputs
 from wellcal.problem.drawn_targets import draw_targets, pool_draws
 
 from ...engines.examples import EXAMPLES
-from .finding_designs import DESIGNS, N
+from .finding_designs import DESIGNS, LEVELS, N
 
 DATA_SETS = 6
 
@@ -260,15 +260,15 @@ def test_groups_of_a_trend_honour_clusters() -> None:
 
 
 def test_shares_of_clusters_have_wide_intervals() -> None:
-    """Wilson's interval with as many cases as would be independent."""
-    rng = np.random.default_rng(4)
-    logit = rng.normal(-1.0, 0.3, 80)[CLUSTERS]
-    y = (rng.uniform(size=80)[CLUSTERS] < special.expit(logit + 1.6)).astype(int)
-    widths = [
-        np.diff(findings_in(Seen(y, wc.Bernoulli(special.expit(logit)), False, groups))[0].interval)
-        for groups in (CLUSTERS, None)
-    ]
-    assert widths[0] / widths[1] == pytest.approx(5.0**0.5, rel=0.1)
+    """Five equal cases are one: Wilson's interval is about that of a fifth of the cases."""
+    some = np.repeat(np.arange(N // 5), 5)
+    pred = wc.Quantiles(LEVELS, MU[:, None] + special.ndtri(LEVELS))[some]
+    y = (MU + 1.8 * NOISE)[some]
+    clustered = findings_in(Seen(y, pred, False, some))[0]
+    few = findings_in(Seen(y[::5], pred[::5], False))[0]
+    assert clustered.kind == few.kind == "coverage"
+    assert clustered.interval == pytest.approx(few.interval, abs=0.03)
+    assert np.ptp(clustered.interval) == pytest.approx(np.ptp(few.interval), rel=0.2)
 
 
 def test_dependence_within_clusters_is_no_finding() -> None:
