@@ -102,6 +102,18 @@ def test_witnesses_of_a_batch_are_those_of_its_cases(family):
         np.testing.assert_allclose(found[k], alone, rtol=0.0, atol=1e-14)
 
 
+@pytest.mark.parametrize("scale", [1e-9, 1e-2, 0.1])
+def test_batches_of_narrow_predictions(scale):
+    """Where candidates are nearly the same, a bet is on differences that nodes must not blur."""
+    whole, single = small(kernel=KERNEL), small(kernel=KERNEL)
+    pred = wc.Normal(MU, np.full(N, scale))
+    y = pred.sample(5)
+    whole.update(y, pred)
+    for t in range(N):
+        single.update(y[t : t + 1], pred[t])
+    np.testing.assert_allclose(single.history, whole.history, rtol=1e-10)
+
+
 def test_candidates_at_nodes_are_what_is_known_there():
     """A value that is a node, and others of its cell, for a function that nodes know."""
     width = 4.0
@@ -386,7 +398,10 @@ def test_change_says_since_when_how_much_and_where():
     assert change.shift == pytest.approx(z.mean(), rel=1e-6)
     assert change.spread == pytest.approx(z.std(), rel=1e-6)
     assert change.shift_interval[0] < 1.0 < change.shift_interval[1]
-    assert change.findings[0].startswith(f"targets are {z.mean():.2f} predicted standard deviations too high")
+    assert change.findings[0].kind == "shift"
+    assert change.findings[0].size == pytest.approx(z.mean(), rel=0.05)
+    assert change.verdict.startswith(f"Miscalibrated since about case {change.onset}")
+    assert change.verdict.endswith(f"{change.findings[0].sentence}.")
     assert change.witness.groups
     assert wc.MonitorChange.from_json(change.to_json()) == change
     # A model that was mended: the change is still told as it was known at the alarm.
@@ -407,16 +422,17 @@ def test_sizes_of_changes_of_vectors_and_classes():
     y = loc + draw.normal(size=(90, 2)) * [2.5, 1.0] + [0.0, 1.5]
     monitor.update(y, wc.DiagonalNormal(loc, np.ones((90, 2))))
     change = monitor.change(rng=0, n_resamples=19)
-    text = "; ".join(change.findings)
+    text = repr(change)
     z = (y - loc)[change.onset - 1 :]
-    assert f"coordinate 0 spreads {z[:, 0].std():.2f} times as far as predicted" in text
-    assert f"coordinate 1 is {z[:, 1].mean():.2f} predicted standard deviations too high" in text
-    assert "(SKCE) since then is" in text
+    ratio = 1.0 / np.sqrt(np.mean((z[:, 0] - z[:, 0].mean()) ** 2))
+    assert f"coordinate 1: spreads are {100.0 * (1.0 - ratio):.0f}% too small" in text
+    assert f"coordinate 2: targets are {z[:, 1].mean():.2g} standard deviations too high" in text
+    assert f"SKCE   {change.witness.estimate.value:.4g} +- " in text
     for probs, classes in ((np.full((90, 2), 0.5), ["no", "yes"]), (np.full((90, 3), 1 / 3), list("abc"))):
         monitor = small()
         monitor.update([classes[1]] * 90, wc.Categorical(probs, classes=classes))
-        found = monitor.change(rng=0, n_resamples=19).findings
-        assert f"class {classes[1]} is seen in 100% of the cases, predicted were" in found[0]
+        found = monitor.change(rng=0, n_resamples=19)
+        assert f"class {classes[1]!r}" in found.verdict
 
 
 def test_changes_that_are_older_than_memory_are_told_from_what_is_left():
@@ -440,8 +456,8 @@ def test_changes_of_every_family(family):
     assert monitor.update(*FAMILIES[family]).alarm
     change = monitor.change(rng=0, n_resamples=19)
     assert change.onset <= monitor.n_samples
-    assert change.topic == "witness" or change.topic in Scores.of(FAMILIES[family][1]).names
-    assert repr(change).startswith("Change since about case")
+    assert change.topic in ("witness", *Scores.of(FAMILIES[family][1]).names, "class 'a'", "class 'b'")
+    assert repr(change).startswith("Miscalibrated since about case")
     assert (change.shift is None) == (family in ("Categorical", "MultivariateNormal", "Quantiles"))
 
 
@@ -691,11 +707,11 @@ def test_bad_states(tmp_path):
 
 def test_status_is_shown_and_handed_on():
     status = small(kernel=KERNEL).update(Y[:5], PRED[:5])
-    assert repr(status).startswith("Monitor: no alarm; e-value ")
+    assert repr(status).startswith("No miscalibration found in 5 cases (p = ")
     assert "after 5 cases" in repr(status)
     assert json.loads(status.to_json()) == dataclasses.asdict(status)
     detector = small(kernel=KERNEL, run_length=100.0)
-    assert "at a detector of 100" in repr(detector)
+    assert "at 100" in repr(detector)
     assert "p =" not in repr(detector.update(Y[:5], PRED[:5]))
     resumed = Monitor.from_dict(json.loads(json.dumps(detector.to_dict())))
     assert resumed.update(Y[5:], PRED[5:]) == detector.update(Y[5:], PRED[5:])

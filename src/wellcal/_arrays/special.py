@@ -248,6 +248,20 @@ def look_up(table: Array, index: Array) -> Array:
     return xp.reshape(xp.take(table, xp.reshape(index, (-1,))), index.shape)
 
 
+def middle_ranks(values: NDArray) -> NDArray:
+    """Ranks along the last axis as levels between 0 and 1; equal values share the middle of theirs.
+
+    Examples
+    --------
+    >>> middle_ranks(np.array([3.0, 1.0, 3.0, 9.0]))
+    array([0.5  , 0.125, 0.5  , 0.875])
+    """
+    from scipy import stats  # slow to load, and needed by tests only
+
+    ranks: NDArray = stats.rankdata(values, axis=-1)
+    return (ranks - 0.5) / values.shape[-1]
+
+
 def first_reaching(weights: Array, u: Array) -> Array:
     """Index of the first atom at which the cumulated `weights` (n, S) reach level `u` (..., n).
 

@@ -2,7 +2,7 @@
 
 The SKCE is a square. Its standard error grows with it, so that the difference between a large error and none
 is seen late. The length of an error does not have that defect. For targets with normal scores z (see
-:mod:`~wellcal.hypotests.parts.standing`) it is that of ``(mean z, sqrt(2) log sd z)``; for classes that of
+:mod:`~wellcal.measures.normal_scores`) it is that of ``(mean z, sqrt(2) log sd z)``; for classes that of
 the mean residual in units of its standard deviation (two classes) and of the logarithm of the temperature
 that would mend the predictions, in the same unit: the square of the length is close to twice the
 Kullback-Leibler divergence that mending the error would save.

@@ -23,10 +23,10 @@ from typing import Any, cast
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.linalg import solve_lower
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.registry import Rules
 from wellcal.expectations.decompose import components_of, targets_are_indices
+from wellcal.measures.normal_scores import are_normal, residuals_of
 from wellcal.measures.quantiles._pit import distribution_at
 from wellcal.predictions import (
     Bernoulli,
@@ -34,7 +34,6 @@ from wellcal.predictions import (
     DiagonalNormal,
     Dirichlet,
     MultivariateNormal,
-    Normal,
     PowerExponential,
     Predictions,
     Quantiles,
@@ -128,9 +127,9 @@ def _bettor(predictions: Predictions, n: int) -> Bettor:
 
     def on_vectors(targets: NDArray, cases: Predictions) -> Bets:
         together = [_log_power_ratio(targets, cases, powers)]
-        if not _is_normal(cases):
-            return together
         z = _normal_scores(targets, cases)
+        if z is None:
+            return together
         kinds = _scores_bet_on(n, _RATIO_OF_COORDINATES)
         return together + [_log_normal_ratio(z[..., None], *kind).reshape(len(z), -1) for kind in kinds]
 
@@ -155,7 +154,7 @@ def why_no_bets(targets: NDArray, predictions: Predictions) -> str | None:
     'a target lies between atoms, where they have no density; draws (kind="draws") have ranks'
     """
     name = type(predictions).__name__
-    if targets_are_indices(predictions) or _is_normal(predictions) or isinstance(predictions, Quantiles):
+    if targets_are_indices(predictions) or are_normal(predictions) or isinstance(predictions, Quantiles):
         return None
     if predictions.target_kind == "objects":
         return "objects have neither densities nor ranks to bet on"
@@ -220,9 +219,9 @@ def _on_numbers(predictions: Predictions, n: int) -> Bettor:
     kinds = _scores_bet_on(n, _RATIO_OF_COORDINATES if vectors else _RATIO)
 
     def on_numbers(targets: NDArray, cases: Predictions) -> Bets:
-        if _is_normal(cases):
-            z = _normal_scores(targets, cases)[:, None]
-            return [_log_normal_ratio(z, *kind) for kind in kinds]
+        z = _normal_scores(targets, cases)
+        if z is not None:
+            return [_log_normal_ratio(z[:, None], *kind) for kind in kinds]
         columns = _columns(targets, cases)
         return [np.hstack([_log_mean_ratio(*column, *kind) for column in columns]) for kind in kinds]
 
@@ -288,30 +287,10 @@ def _log_mean_ratio(below: NDArray, upto: NDArray, shift: NDArray, spread: NDArr
 # -- normals -----------------------------------------------------------------------------------
 
 
-def _is_normal(predictions: Predictions) -> bool:
-    return _NORMAL_SCORES.find(type(predictions)) is not None
-
-
-def _normal_scores(targets: NDArray, predictions: Predictions) -> NDArray:
-    """Standardised residuals. Those of point predictions are far, or NaN where the target is the point."""
-    rule = _NORMAL_SCORES.find(type(predictions))
-    assert rule is not None
-    z = np.asarray(rule(predictions, targets), dtype=np.float64)
-    return np.clip(z, -_FAR, _FAR)
-
-
-_NORMAL_SCORES: Rules[Callable[[Any, NDArray], NDArray]] = Rules("normal scores", serves=keeps_distribution)
-
-
-@_NORMAL_SCORES.register(Normal)
-@_NORMAL_SCORES.register(DiagonalNormal)
-def _by_scales(pred: Any, y: NDArray) -> NDArray:
-    return (y - pred.loc) / pred.scale
-
-
-@_NORMAL_SCORES.register(MultivariateNormal)
-def _whitened(pred: MultivariateNormal, y: NDArray) -> NDArray:
-    return solve_lower(pred.chol, y - pred.loc)
+def _normal_scores(targets: NDArray, predictions: Predictions) -> NDArray | None:
+    """Residuals of normals, None of others. Those of points are far, or NaN where the target is the point."""
+    residuals = residuals_of(predictions)
+    return None if residuals is None else np.clip(residuals(targets), -_FAR, _FAR)
 
 
 def _log_normal_ratio(z: NDArray, shift: NDArray, spread: NDArray) -> NDArray:
@@ -349,7 +328,7 @@ def _log_power_ratio(targets: NDArray, predictions: Predictions, powers: NDArray
 @_POWERS.register(DiagonalNormal)
 @_POWERS.register(MultivariateNormal)
 def _of_normals(pred: Any, y: NDArray, powers: NDArray) -> NDArray:
-    z = _normal_scores(y, pred)
+    z = cast("NDArray", _normal_scores(y, pred))
     square = np.nansum(z**2, axis=1)[:, None]
     dimension = np.count_nonzero(~np.isnan(z), axis=1)[:, None]
     return 0.5 * (dimension * np.log(powers) - (powers - 1.0) * square)

@@ -23,7 +23,7 @@ from wellcal._arrays.schema import (
     whole,
 )
 from wellcal.hypotests.e_values import e_value_text
-from wellcal.hypotests.findings.finding import Finding
+from wellcal.hypotests.findings.finding import Finding, together
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.sensitivity import SmallestError
 from wellcal.kernels.base import Kernel
@@ -40,8 +40,6 @@ from wellcal.measures.presentation import (
     within,
 )
 from wellcal.measures.yardstick import Yardstick
-
-_IN_A_SENTENCE = 3  # findings that a verdict names
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -209,7 +207,7 @@ class TestResult(Presentable):
         found, size = f"Miscalibrated ({self.pvalue_statement})", self._size()
         if size is not None and size.size == "slight":
             return f"{found}, but slightly: {size.sentence}."
-        return f"{found}: {_together(self.findings)}." if self.findings else f"{found}."
+        return f"{found}: {together(self.findings)}." if self.findings else f"{found}."
 
     def _size(self) -> Yardstick | None:
         """How large the error is, where there is one."""
@@ -254,15 +252,6 @@ class TestResult(Presentable):
         noted = [name for name in ("lowered", "dropped") if estimate.provenance.get(name)]
         rows.extend((name, _short(estimate.provenance[name])) for name in noted)
         return rows
-
-
-def _together(findings: tuple[Finding, ...]) -> str:
-    """Findings in one sentence: a single one with its interval, several without."""
-    if len(findings) == 1:
-        return findings[0].sentence
-    more = len(findings) - _IN_A_SENTENCE
-    told = "; ".join(finding.short for finding in findings[:_IN_A_SENTENCE])
-    return f"{told}; and {more} more" if more > 0 else told
 
 
 def _clusters_text(provenance: dict[str, Any]) -> str:

@@ -12,16 +12,18 @@ from scipy import special
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.schema import Check, listed, number, optional, text, whole
 from wellcal.engines import Engine
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.lowering import Lowering
+from wellcal.hypotests.findings.families import findings_in
+from wellcal.hypotests.findings.finding import Finding, together
 from wellcal.hypotests.resampling.targets import users_form
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import estimate_text
 from wellcal.measures.presentation import Presentable, Row, within
 from wellcal.monitoring.evidence import LEVEL
-from wellcal.monitoring.scores import Scores, normal_scores
+from wellcal.monitoring.scores import CLASS, Scores, normal_scores
 from wellcal.monitoring.state import Onset
-from wellcal.predictions import Predictions, Quantiles
+from wellcal.monitoring.status import since
+from wellcal.predictions import Predictions, Quantiles, Samples
 from wellcal.witnesses import Witness, witness
 
 _FEWEST = 10  # cases from which the size of a change is told
@@ -39,7 +41,7 @@ class MonitorChange(Presentable):
     n_samples
         Cases since then that are still known, which all that follows is made of.
     topic
-        What the bets that won most were about: "witness", "centre", "spread", "log probability", "class 3".
+        What the bets that won most were about: "witness", "centre", "spread", "log probability", or a class.
     shift, shift_interval
         How much too high targets are, in predicted standard deviations, with an interval of level 0.95.
         Of continuous predictions other than normals that is the mean of normal scores. None for targets
@@ -47,9 +49,8 @@ class MonitorChange(Presentable):
     spread, spread_interval
         How far targets spread around their predictions, relative to what was predicted, likewise.
     findings
-        The size of the change in sentences: shift and spread of numbers and of each coordinate of vectors,
-        classes that are seen more or less often than predicted, where intervals leave no doubt; and the
-        calibration error since the onset.
+        What kind of error it is, the clearest first: sentences with numbers and intervals, as those of
+        :func:`calibration_test` are.
     witness
         Where, and in which direction, predictions are wrong since the onset, or None where there are too
         few cases. Its `estimate` is the calibration error since then.
@@ -68,8 +69,8 @@ class MonitorChange(Presentable):
     >>> monitor.update(y, wc.Normal(np.zeros(100), np.ones(100))).alarm
     True
     >>> change = monitor.change(rng=0, n_resamples=99)
-    >>> change.onset_interval, change.findings[0]
-    ((1, 7), 'targets are 1.08 predicted standard deviations too high (0.89 to 1.27)')
+    >>> print(change.verdict)
+    Miscalibrated since about case 1 (1 to 7): targets are 1.1 standard deviations too high (0.9 to 1.3).
     """
 
     onset: int
@@ -80,7 +81,7 @@ class MonitorChange(Presentable):
     shift_interval: tuple[float, float] | None
     spread: float | None
     spread_interval: tuple[float, float] | None
-    findings: tuple[str, ...]
+    findings: tuple[Finding, ...]
     witness: Witness | None
 
     @classmethod
@@ -96,20 +97,29 @@ class MonitorChange(Presentable):
             "shift_interval": pair,
             "spread": optional(number(infinite=True, nan=True)),
             "spread_interval": pair,
-            "findings": listed(text),
+            "findings": listed(within(Finding, kernel)),
             "witness": optional(within(Witness, kernel)),
         }
 
+    @property
+    def verdict(self) -> str:
+        """What has changed, in one sentence."""
+        found = f"Miscalibrated {since(self.onset, self.onset_interval)}"
+        return f"{found}: {together(self.findings)}." if self.findings else f"{found}."
+
     def _headline(self) -> str:
-        first, last = self.onset_interval
-        return f"Change since about case {self.onset:,} ({first:,} to {last:,})"
+        return self.verdict
 
     def _points(self) -> list[str]:
         groups = () if self.witness is None else self.witness.groups
-        return [*self.findings, *(group.statement for group in groups)]
+        said = [finding.sentence for finding in self.findings] if len(self.findings) > 1 else []
+        return [*said, *(group.statement for group in groups)]
 
     def _rows(self) -> list[Row]:
-        return [("bets", f"on {self.topic}"), ("cases", f"{self.n_samples:,} since then")]
+        rows = [("cases", f"{self.n_samples:,} since then"), ("bets", f"on {self.topic}")]
+        if self.witness is not None:
+            rows.append(("SKCE", f"{estimate_text(self.witness.estimate)} since then"))
+        return rows
 
 
 def described_change(
@@ -128,8 +138,7 @@ def described_change(
     """Describe a change from the most recent of `n_samples` cases."""
     kept = min(len(targets), n_samples - onset.case + 1)
     y, pred = targets[-kept:], predictions[len(predictions) - kept :]
-    sizes = _sizes(_residuals(y, pred))
-    said = [*_sentences(sizes), *_class_sentences(y, pred), *_coordinate_sentences(y, pred)]
+    said: tuple[Finding, ...] = ()
     found = None
     if kept >= _FEWEST:
         # Draws were pooled with their targets, and are resampled by exchange as atoms, too.
@@ -140,24 +149,32 @@ def described_change(
             "engine": engine,
         }
         found = witness(users_form(pred, y), pred, kernel=kernel, progress=False, **options)
-        said.append(f"the squared calibration error (SKCE) since then is {estimate_text(found.estimate)}")
+        said = findings_in(y, pred, _holds_targets(pred, y))
     return MonitorChange(
         onset=onset.case,
         onset_interval=(onset.first, onset.last),
         n_samples=kept,
-        topic=topic,
-        findings=tuple(said),
+        topic=_named(topic, pred),
+        findings=said,
         witness=found,
-        **sizes,
+        **_sizes(_residuals(y, pred)),
     )
 
 
-def _sizes(z: NDArray | None, level: float = LEVEL) -> dict[str, Any]:
+def _named(topic: str, predictions: Predictions) -> str:
+    """A class by its label, as people know it."""
+    if not topic.startswith(CLASS):
+        return topic
+    labelled: Any = predictions
+    return f"{CLASS}{labelled.labels().tolist()[int(topic.removeprefix(CLASS))]!r}"
+
+
+def _sizes(z: NDArray | None) -> dict[str, Any]:
     """Mean and spread of standardised residuals, with intervals; None where there are too few."""
     if z is None or len(z) < _FEWEST or not np.isfinite(z).all():
         return dict.fromkeys(["shift", "shift_interval", "spread", "spread_interval"])
     n, mean = len(z), float(np.mean(z))
-    wide = float(special.ndtri(0.5 * (1.0 + level)))
+    wide = float(special.ndtri(0.5 * (1.0 + LEVEL)))
     second = float(np.mean((z - mean) ** 2))
     error = wide * np.sqrt(second / n)
     # log of the spread by the delta method: its variance has the fourth moment in it.
@@ -186,52 +203,8 @@ def _residuals(targets: NDArray, predictions: Predictions) -> NDArray | None:
     return (values - mean)[unsure] / np.sqrt(variance[unsure])
 
 
-def _coordinate_sentences(targets: NDArray, predictions: Predictions) -> list[str]:
-    """The same for each coordinate of vectors."""
-    known = len(predictions.event_shape) == 1 and targets.dtype != object
-    if not (known and predictions.supports("mean") and predictions.supports("variance")):
-        return []
-    mean, variance = (np.asarray(to_numpy(x), float) for x in (predictions.mean(), predictions.variance()))
-    d = targets.shape[1]
-    out: list[str] = []
-    for c in range(d):
-        unsure = variance[:, c] > 0
-        z = (targets - mean)[unsure, c] / np.sqrt(variance[unsure, c])
-        out.extend(_sentences(_sizes(z, 1.0 - (1.0 - LEVEL) / d), f"coordinate {c}", "is", "spreads"))
-    return out
-
-
-def _sentences(
-    sizes: dict[str, Any], what: str = "targets", are: str = "are", spreads: str = "spread"
-) -> list[str]:
-    out: list[str] = []
-    if sizes["shift"] is None:
-        return out
-    (low, high), shift = sizes["shift_interval"], sizes["shift"]
-    if low > 0 or high < 0:
-        a, b = sorted((abs(low), abs(high)))
-        size, side = f"{abs(shift):.2f} predicted standard deviations", "high" if shift > 0 else "low"
-        out.append(f"{what} {are} {size} too {side} ({a:.2f} to {b:.2f})")
-    (low, high), spread = sizes["spread_interval"], sizes["spread"]
-    if low > 1 or high < 1:
-        out.append(f"{what} {spreads} {spread:.2f} times as far as predicted ({low:.2f} to {high:.2f})")
-    return out
-
-
-def _class_sentences(targets: NDArray, predictions: Predictions) -> list[str]:
-    """Classes that are seen more or less often than predicted."""
-    if not targets_are_indices(predictions) or len(targets) < _FEWEST:
-        return []
-    probs = np.asarray(to_numpy(predictions.class_probs()), float)
-    labels: Any = predictions
-    names = labels.labels()
-    classes = len(names)
-    wide = float(special.ndtri(1.0 - 0.5 * (1.0 - LEVEL) / classes))
-    out: list[tuple[float, str]] = []
-    for c in range(1 if classes == 2 else 0, classes):
-        seen, expected = float(np.count_nonzero(targets == c)) / len(targets), float(probs[:, c].mean())
-        error = float(np.sqrt(np.sum(probs[:, c] * (1.0 - probs[:, c])))) / len(targets)
-        if error > 0 and abs(seen - expected) > wide * error:
-            words = f"class {names[c]} is seen in {seen:.0%} of the cases, predicted were {expected:.0%}"
-            out.append((abs(seen - expected) / error, words))
-    return [words for _, words in sorted(out, reverse=True)][:3]
+def _holds_targets(predictions: Predictions, targets: NDArray) -> bool:
+    """Whether predictions are draws that were pooled with their targets: these come last."""
+    if not isinstance(predictions, Samples) or predictions.holds_objects:
+        return False
+    return bool(np.array_equal(np.asarray(predictions.values)[:, -1], targets))

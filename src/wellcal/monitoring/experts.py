@@ -110,7 +110,7 @@ class Experts:
             parts = [log_bets(standardised(witness))]
         if self.scores.names:
             repeated = predictions[np.repeat(np.arange(n - m, n), places)]
-            parts.append(log_bets(self.scores.at(predictions[n - m :], repeated, candidates), _BOTH))
+            parts.append(log_bets(self.scores.at(predictions, repeated, candidates), _BOTH))
         return np.concatenate([_flat(part) for part in parts], axis=1)
 
 

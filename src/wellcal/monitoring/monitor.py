@@ -130,7 +130,7 @@ class Monitor(Kept):
     >>> status.alarm_at, status.onset, status.onset_interval
     (339, 303, (299, 320))
     >>> print(monitor.change(rng=2).findings[0])
-    targets are 0.78 predicted standard deviations too high (0.68 to 0.89)
+    targets are 0.78 standard deviations too high (0.68 to 0.89)
     """
 
     def __init__(
@@ -235,13 +235,13 @@ class Monitor(Kept):
         )
 
     def __repr__(self) -> str:
-        chosen = f"chosen from the first {self.warmup} predictions"
-        what = "an e-value" if self.run_length is None else "a detector"
+        status, chosen = self.status, f"chosen from the first {self.warmup} predictions"
         rows = [
-            ("alarm", f"at {what} of {self.threshold:g}"),
+            status.evidence,
+            ("alarm", f"at {self.threshold:,g}"),
             ("kernel", chosen if self.kernel is None else repr(self.kernel)),
         ]
-        return "\n".join([repr(self.status), *text_rows(rows)])
+        return "\n".join([status.verdict, *text_rows(rows)])
 
     # -- new cases ---------------------------------------------------------------------------
 

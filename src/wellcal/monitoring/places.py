@@ -23,6 +23,7 @@ _WIDEST = 4.0  # of a cell, in length scales
 _NODES = 30  # of a cell
 _STEP = 2.0**-20  # of nodes, relative to a cell, whose width has four bits: sums with its centre are exact
 _FARTHEST = 2.0**24  # cells from zero
+_NARROWEST = 1 / 32  # range of the candidates of a case, in cells, whose differences are far from rounding
 _MULTIPLICATIONS = 30  # what a kernel value costs
 
 
@@ -97,8 +98,9 @@ def shared_places(kernel: Kernel, repeated: Predictions, flat: NDArray, cases: i
     """
     if flat.ndim != 1 or flat.dtype == object or cases == 1:
         return None
-    if type(kernel) is Gaussian and isinstance(kernel.lengthscale, float) and repeated.target_kind == "real":
-        places = _nodes_and_values(float(kernel.lengthscale), repeated, flat.astype(np.float64))
+    scale = kernel.lengthscale if type(kernel) is Gaussian else None
+    if isinstance(scale, float) and repeated.target_kind == "real":
+        places = _nodes_and_values(scale, repeated, flat.astype(np.float64), cases)
     else:
         places = _values(repeated, flat)
     # Each place is looked at by every past case, and takes part in a product for every new one.
@@ -116,7 +118,7 @@ def _values(repeated: Predictions, flat: NDArray) -> Places:
     return Places(flat[first], repeated[first], 0, none, none, np.zeros((0, _NODES)), every, place)
 
 
-def _nodes_and_values(lengthscale: float, repeated: Predictions, flat: NDArray) -> Places:
+def _nodes_and_values(lengthscale: float, repeated: Predictions, flat: NDArray, cases: int) -> Places:
     """In each cell nodes or the values themselves, whichever are fewer.
 
     Cells depend on the kernel alone: what is known of a case does not depend on which cases come with it.
@@ -125,7 +127,9 @@ def _nodes_and_values(lengthscale: float, repeated: Predictions, flat: NDArray) 
     width = math.ldexp(math.floor(16.0 * digits), exponent - 4)
     numbers, cell, counts = np.unique(np.floor(flat / width), return_inverse=True, return_counts=True)
     crowded = (counts > _NODES) & (np.abs(numbers) < _FARTHEST)
-    inside, alone = np.flatnonzero(crowded[cell]), np.flatnonzero(~crowded[cell])
+    wide = np.ptp(flat.reshape(cases, -1), axis=1) > _NARROWEST * width
+    taken = crowded[cell] & np.repeat(wide, len(flat) // cases)
+    inside, alone = np.flatnonzero(taken), np.flatnonzero(~taken)
     which = (np.cumsum(crowded) - 1)[cell[inside]]
     nodes = width * ((numbers[crowded] + 0.5)[:, None] + NODES)
     weights = _barycentric(flat[inside], nodes[which])

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.special import middle_ranks
 from wellcal.expectations.decompose import components_of, targets_are_indices
-from wellcal.measures.quantiles._pit import distribution_at
+from wellcal.measures.normal_scores import FARTHEST, score, standing_of
 from wellcal.monitoring.bets import standardised
 from wellcal.predictions import Normal, Predictions, Quantiles, Samples
 
@@ -22,8 +22,9 @@ MOST_CLASSES = 10
 """Classes without an order, up to which each has a score of its own."""
 
 CENTRE, SPREAD, LOG_PROBABILITY = "centre", "spread", "log probability"
+CLASS = "class "
+"""Before the number of a class."""
 
-_FARTHEST = 8.2  # normal score of what rounding cannot tell from the end of a distribution
 _UNLIKELY = 1e6  # log probabilities beyond are those of the impossible, or of the certain
 
 
@@ -73,7 +74,7 @@ class Scores:
                 return cls((CENTRE, *names), ordered=True)
             if support is None or np.ndim(support) != 1:
                 classes = count if count <= MOST_CLASSES else 0
-                return cls((*names, *(f"class {c}" for c in range(classes))), classes=classes)
+                return cls((*names, *(f"{CLASS}{c}" for c in range(classes))), classes=classes)
             return cls((CENTRE, SPREAD, *names), ordered=True)
         if predictions.event_shape != ():
             return cls(names)
@@ -86,9 +87,9 @@ class Scores:
         Parameters
         ----------
         predictions
-            The m predictions.
+            Of which family they are.
         repeated
-            Each of them R + 1 times, one after the other.
+            Each of the m predictions R + 1 times, one after the other.
         candidates
             Targets that the cases might have had.
         """
@@ -96,8 +97,7 @@ class Scores:
         flat = np.swapaxes(candidates, 0, 1).reshape(m * count, *candidates.shape[2:])
         found: dict[str, NDArray] = {}
         if self.ordered:
-            z = normal_scores(repeated, flat) if not self.ranks else None
-            z = _rank_scores(candidates.T) if z is None else z.reshape(m, count)
+            z = score(middle_ranks(candidates.T)) if self.ranks else normal_scores(predictions, candidates).T
             # A continuous distribution gives normal scores a variance of one, which needs no estimate.
             known = bool(predictions.continuous) and not (self.ranks or isinstance(predictions, Quantiles))
             square = (z**2 - 1.0) / np.sqrt(2.0)
@@ -106,25 +106,20 @@ class Scores:
         if LOG_PROBABILITY in self.names:
             found[LOG_PROBABILITY] = standardised(_log_probability(repeated, flat).reshape(m, count))
         for c in range(self.classes):
-            found[f"class {c}"] = standardised(np.equal(candidates.T, c).astype(float))
+            found[f"{CLASS}{c}"] = standardised(np.equal(candidates.T, c).astype(float))
         if not self.names:
             return np.zeros((m, 0, count))
         return np.stack([found[name] for name in self.names], axis=1)
 
 
 def normal_scores(predictions: Predictions, targets: NDArray) -> NDArray:
-    """Phi^-1 of the distribution function, in the middle of its jumps, ``(n,)``."""
-    below, upto = (np.asarray(to_numpy(part), float) for part in distribution_at(predictions, targets))
-    return np.clip(special.ndtri(np.clip(0.5 * (below + upto), 0.0, 1.0)), -_FARTHEST, _FARTHEST)
+    """Where targets ``(..., n)`` stand in predictions with a distribution function, in NumPy.
 
-
-def _rank_scores(values: NDArray) -> NDArray:
-    """Normal scores of ranks within rows ``(m, R + 1)``; equal values share the middle of theirs."""
-    ranks = np.empty(values.shape)
-    for row, out in zip(values, ranks, strict=True):
-        ordered = np.sort(row)
-        out[:] = np.searchsorted(ordered, row, "left") + np.searchsorted(ordered, row, "right")
-    return special.ndtri(0.5 * ranks / values.shape[1])
+    Residuals end where levels do: what is bet on is bounded.
+    """
+    standing = standing_of(predictions, FARTHEST)
+    assert standing is not None
+    return np.asarray(standing(targets), float)
 
 
 def _log_probability(predictions: Predictions, targets: NDArray) -> NDArray:

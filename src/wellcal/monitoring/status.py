@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.schema import Check, flag, listed, number, optional, whole
 from wellcal.kernels.base import Kernel
-from wellcal.measures.presentation import Presentable, pvalue_phrase
+from wellcal.measures.presentation import Presentable, Row, pvalue_phrase
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,7 +35,8 @@ class MonitorStatus(Presentable):
     Examples
     --------
     >>> MonitorStatus(300, 1.6, 0.47, 0.4, alarm=False, alarm_at=None)
-    Monitor: no alarm; e-value 1.6 after 300 cases, p = 0.4
+    No miscalibration found in 300 cases (p = 0.4).
+      e-value  1.6 after 300 cases
     """
 
     n_samples: int
@@ -63,13 +64,44 @@ class MonitorStatus(Presentable):
             "onset_interval": optional(listed(whole(least=1), length=2)),
         }
 
+    @property
+    def verdict(self) -> str:
+        """Where it stands, in one sentence."""
+        sure = "" if self.pvalue is None else f" ({pvalue_phrase(self.pvalue)})"
+        if self.alarm_at is None:
+            return f"No miscalibration found in {_cases(self.n_samples)}{sure}."
+        alarm = f"alarm after {_cases(self.alarm_at)}"
+        if self.onset is None or self.onset_interval is None:
+            return f"Miscalibrated{sure}: {alarm}."
+        when = since(self.onset, self.onset_interval)
+        if self.onset_interval[0] > self.alarm_at:  # another change, which is the larger one
+            return f"Miscalibrated{sure}: first {alarm}, most clearly {when}."
+        return f"Miscalibrated{sure} {when}: {alarm}."
+
     def _headline(self) -> str:
-        found = "no alarm" if self.alarm_at is None else f"alarm after {self.alarm_at:,} cases"
-        since = ""
-        if self.onset is not None and self.onset_interval is not None:
-            first, last = self.onset_interval
-            since = f", since about case {self.onset:,} ({first:,} to {last:,})"
+        return self.verdict
+
+    def _rows(self) -> list[Row]:
+        return [self.evidence]
+
+    @property
+    def evidence(self) -> Row:
+        """What it is called, and how much there is."""
         what = "detector" if self.pvalue is None else "e-value"
-        now = f"{what} {self.e_value:.3g} after {self.n_samples:,} cases"
-        end = "" if self.pvalue is None else f", {pvalue_phrase(self.pvalue)}"
-        return f"Monitor: {found}{since}; {now}{end}"
+        return what, f"{self.e_value:.3g} after {_cases(self.n_samples)}"
+
+
+def since(onset: int, interval: tuple[int, int]) -> str:
+    """When a change began, in words.
+
+    Examples
+    --------
+    >>> since(1200, (1180, 1215))
+    'since about case 1,200 (1,180 to 1,215)'
+    """
+    first, last = interval
+    return f"since about case {onset:,} ({first:,} to {last:,})"
+
+
+def _cases(n: int) -> str:
+    return "1 case" if n == 1 else f"{n:,} cases"

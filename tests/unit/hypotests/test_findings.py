@@ -16,7 +16,7 @@ from wellcal.hypotests import Omnibus, TestResult
 from wellcal.hypotests.findings.claims import jackknife
 from wellcal.hypotests.findings.families import claims_of, findings_in, findings_of
 from wellcal.hypotests.findings.finding import Finding
-from wellcal.hypotests.findings.reasons import UNNAMED, Seen
+from wellcal.hypotests.findings.reasons import UNNAMED
 from wellcal.hypotests.setup import make_setup
 from wellcal.measures.yardstick import Yardstick
 from wellcal.predictions.base import check_inputs
@@ -33,8 +33,8 @@ def told(y: Any, pred: Any) -> tuple[Finding, ...]:
     checked, batch = check_inputs(y, pred)
     targets = np.asarray(checked)
     if isinstance(batch, wc.Samples) and batch.kind == "draws":
-        return findings_in(Seen(targets, pool_draws(targets, batch), True))
-    return findings_in(Seen(targets, batch, False))
+        return findings_in(targets, pool_draws(targets, batch), True)
+    return findings_in(targets, batch, False)
 
 
 MU = np.random.default_rng(1).normal(3.0, 2.0, N)
@@ -224,7 +224,7 @@ SHARED = 0.8 * np.random.default_rng(3).normal(size=80)[CLUSTERS] + 0.6 * NOISE
 
 
 def in_clusters(y: Any, groups: Any) -> tuple[Finding, ...]:
-    return findings_in(Seen(np.asarray(y), PRED, False, groups))
+    return findings_in(np.asarray(y), PRED, False, groups=groups)
 
 
 @pytest.mark.parametrize("y", [MU + 0.8 + 1.6 * NOISE, MU + np.where(MU > 3.0, 1.5, 0.6) * NOISE])
@@ -252,8 +252,8 @@ def test_groups_of_a_trend_honour_clusters() -> None:
     """Five equal cases are one: the interval is that of a fifth of the cases."""
     some = np.repeat(np.arange(N // 5), 5)
     y, pred = (MU + 0.9 * (MU > 3.0) + NOISE)[some], PRED[some]
-    clustered = findings_in(Seen(y, pred, False, some))
-    few = findings_in(Seen(y[::5], pred[::5], False))
+    clustered = findings_in(y, pred, False, groups=some)
+    few = findings_in(y[::5], pred[::5], False)
     assert clustered[0].kind == few[0].kind == "trend of the centre"
     assert clustered[0].interval == pytest.approx(few[0].interval, abs=1e-9)
     assert clustered[0].sentence == few[0].sentence
@@ -264,8 +264,8 @@ def test_shares_of_clusters_have_wide_intervals() -> None:
     some = np.repeat(np.arange(N // 5), 5)
     pred = wc.Quantiles(LEVELS, MU[:, None] + special.ndtri(LEVELS))[some]
     y = (MU + 1.8 * NOISE)[some]
-    clustered = findings_in(Seen(y, pred, False, some))[0]
-    few = findings_in(Seen(y[::5], pred[::5], False))[0]
+    clustered = findings_in(y, pred, False, groups=some)[0]
+    few = findings_in(y[::5], pred[::5], False)[0]
     assert clustered.kind == few.kind == "coverage"
     assert clustered.interval == pytest.approx(few.interval, abs=0.03)
     assert np.ptp(clustered.interval) == pytest.approx(np.ptp(few.interval), rel=0.2)

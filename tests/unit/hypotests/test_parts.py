@@ -15,12 +15,12 @@ from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.families import parts_of
 from wellcal.hypotests.parts.polynomials import hermite, legendre
 from wellcal.hypotests.parts.scalars import ScalarParts
-from wellcal.hypotests.parts.standing import standing_of
 from wellcal.hypotests.parts.surprise import surprise_of, total_surprise
 from wellcal.hypotests.parts.vectors import VectorParts
 from wellcal.hypotests.resampling.components import ETAS, regularised_statistic
 from wellcal.hypotests.resampling.smooth_tails import pearson_tail, smooth_pvalues, two_sided
 from wellcal.hypotests.resampling.targets import draw_targets
+from wellcal.measures.normal_scores import standing_of
 
 from ...engines.examples import EXAMPLES
 
@@ -78,6 +78,24 @@ def test_bins_of_quantiles() -> None:
     pred = wc.Quantiles([0.1, 0.5, 0.9], np.tile([-1.0, 0.0, 1.0], (2, 1)))
     expected = special.ndtri([[0.05, 0.7], [0.95, 0.3]])
     np.testing.assert_allclose(standing(pred, [[-5.0, 0.5], [7.0, -0.5]]), expected, atol=1e-12)
+
+
+def test_classes_are_in_the_order_of_their_support() -> None:
+    probs = np.array([[0.2, 0.5, 0.3]])
+    found = standing(wc.Categorical(probs, support=[3.0, 1.0, 2.0]), [[0], [1], [2]])
+    np.testing.assert_allclose(found, special.ndtri([[0.9], [0.25], [0.65]]), rtol=1e-9)
+    found = standing(wc.Categorical(probs, classes=["a", "b", "c"]), [[0], [1], [2]])
+    np.testing.assert_allclose(found, special.ndtri([[0.1], [0.45], [0.85]]), rtol=1e-9)
+
+
+def test_points_do_not_blind_the_others() -> None:
+    """What is certain, and right, stands in the middle of its step; what is wrong is far off."""
+    scale = np.where(np.arange(50) < 10, 0.0, 1.0)
+    pred, rng = wc.Normal(np.zeros(50), scale), np.random.default_rng(0)
+    found = standing(pred, [np.zeros(50), np.full(50, -1.0)])
+    np.testing.assert_array_equal(found[:, [0, 49]], [[0.0, 0.0], [-40.0, -1.0]])
+    shifted = wc.calibration_test(scale * (rng.normal(size=50) + 2.0), pred, rng=0, n_resamples=99)
+    assert shifted.provenance["pvalues"]["distribution"] <= 0.01
 
 
 def test_objects_and_vectors_have_none() -> None:

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.special import middle_ranks
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.findings.wording import plain_number, share_span, span
@@ -39,7 +40,7 @@ class BinaryClaims(Claims):
         self.logit = special.logit(np.clip(probability, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY))
         weights = probability * (1.0 - probability)
         total = max(float(weights.sum()), 1e-300)
-        ranks = (stats.rankdata(probability) - 0.5) / len(probability)
+        ranks = middle_ranks(probability)
         member = np.minimum((ranks * count).astype(int), count - 1)
         self.members = [member == group for group in range(count) if np.any(member == group)]
         columns = [np.ones_like(self.logit), self.logit - float(weights @ self.logit) / total]

@@ -36,8 +36,8 @@ from wellcal.hypotests.findings.reasons import ALPHA, Reasons, Seen
 from wellcal.hypotests.findings.scalars import TAILS, ShapeClaims
 from wellcal.hypotests.findings.trends import CENTRE_TREND, SPREAD_TREND
 from wellcal.hypotests.findings.vectors import VectorClaims
-from wellcal.hypotests.parts.standing import standing_of
 from wellcal.hypotests.parts.surprise import Surprise, surprise_of
+from wellcal.measures.normal_scores import standing_of
 from wellcal.problem.drawn_targets import draw_targets
 
 RESAMPLES, MOST_DRAWS = 499, 5 * 10**6

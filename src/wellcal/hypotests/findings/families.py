@@ -22,8 +22,8 @@ from wellcal.hypotests.findings.splits import Summary
 from wellcal.hypotests.findings.vectors import VectorClaims
 from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.families import are_counts, summaries
-from wellcal.hypotests.parts.standing import standing_of
 from wellcal.hypotests.setup import Setup
+from wellcal.measures.normal_scores import standing_of
 from wellcal.measures.yardstick import percent
 from wellcal.predictions import Normal, Predictions, Quantiles, Samples
 
@@ -42,28 +42,47 @@ def findings_of(
     """
     if not pvalue <= ALPHA:
         return ()
-    seen = Seen(setup.targets, setup.predictions, setup.pooled is not None, setup.groups)
     reasons = reasons_in({} if provenance is None else provenance)
-    return findings_in(seen, reasons, perhaps=True) or (unnamed(reasons, pvalue),)
+    found = findings_in(
+        setup.targets,
+        setup.predictions,
+        setup.pooled is not None,
+        groups=setup.groups,
+        reasons=reasons,
+        perhaps=True,
+    )
+    return found or (unnamed(reasons, pvalue),)
 
 
-def findings_in(seen: Seen, reasons: Reasons = NO_REASONS, perhaps: bool = False) -> tuple[Finding, ...]:
+def findings_in(
+    targets: NDArray,
+    predictions: Predictions,
+    pooled: bool,
+    *,
+    groups: NDArray | None = None,
+    reasons: Reasons = NO_REASONS,
+    perhaps: bool = False,
+) -> tuple[Finding, ...]:
     """The same without a test before them.
 
     Parameters
     ----------
-    seen
-        Targets and predictions.
+    targets, predictions
+        In NumPy.
+    pooled
+        Whether predictions are draws that include the target.
+    groups
+        Number of the cluster of each case, or None where cases are independent.
     reasons
         Parts of a test to look at more closely.
     perhaps
         Whether the clearest quantity is told where none is certain.
     """
+    seen = Seen(targets, predictions, pooled, groups)
     claims = claims_of(seen.predictions, seen.pooled)
     if claims is None:
         return ()
     claims = claims.within(seen.groups)
-    targets = seen.targets
     every = evidence(claims, targets, drawn_sets(seen))
     found = certain(claims, every, targets, claims.tested, _about(claims, reasons.small))
     if not found and reasons.clear:

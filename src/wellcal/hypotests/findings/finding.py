@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wellcal._arrays.schema import Check, listed, number, optional, text
@@ -11,6 +11,8 @@ from wellcal.measures.presentation import Presentable, Row, pvalue_text
 
 LEVEL = 0.95
 """Coverage of the intervals of findings."""
+
+_IN_A_SENTENCE = 3  # findings that a verdict names
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,3 +82,12 @@ class Finding(Presentable):
             low, high = self.interval
             rows.insert(1, ("size", f"{self.size:.3g}  ({self.level:.0%}: {low:.3g} to {high:.3g})"))
         return rows
+
+
+def together(findings: Sequence[Finding]) -> str:
+    """Findings in one sentence: a single one with its interval, several without."""
+    if len(findings) == 1:
+        return findings[0].sentence
+    more = len(findings) - _IN_A_SENTENCE
+    told = "; ".join(finding.short for finding in findings[:_IN_A_SENTENCE])
+    return f"{told}; and {more} more" if more > 0 else told

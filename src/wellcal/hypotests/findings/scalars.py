@@ -14,7 +14,7 @@ from wellcal.hypotests.findings.splits import Summary, log_spread_of, mean_of
 from wellcal.hypotests.findings.trends import shifts, spreads, trend_finding
 from wellcal.hypotests.findings.wording import plain_number, shift_ends, span, spreads_phrase, wrong_by
 from wellcal.hypotests.parts.contrasts import Contrasts
-from wellcal.hypotests.parts.standing import Standing
+from wellcal.measures.normal_scores import Standing
 from wellcal.measures.yardstick import error_phrase, percent
 from wellcal.predictions.alterations import SHIFT
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy import special
@@ -145,8 +145,8 @@ class VectorClaims(Claims):
         each = [every[self._name(place, name)] for place in range(len(self.chosen))]
         right = found.estimate - found.expected
         apart = [(one.estimate - one.expected - right) / max(one.error, 1e-300) for one in each]
-        tail: Any = special.chdtrc(max(len(each) - 1, 1), np.sum(np.square(apart)))
-        differ = bool(tail < _APART)
+        squares = float(np.sum(np.square(apart)))
+        differ = float(special.gammaincc(0.5 * max(len(each) - 1, 1), 0.5 * squares)) < _APART
         said = [finding for finding in out if finding.kind == together.kind]
         alike = len(said) == len(each) and all(_agree(one, together) for one in said)
         if differ and not alike:

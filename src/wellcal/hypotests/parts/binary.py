@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
-from wellcal._arrays.namespaces import Array, NDArray, namespace
-from wellcal.hypotests.parts.part import Evaluated, Parts, length, like, standardised
+from wellcal._arrays.namespaces import Array, NDArray, from_numpy, namespace
+from wellcal._arrays.special import middle_ranks
+from wellcal.hypotests.parts.part import Evaluated, Parts, length, standardised
 from wellcal.hypotests.parts.polynomials import legendre
 
 WEIGHTS = {
@@ -35,7 +36,7 @@ class BinaryParts(Parts):
         """`probability` of the second class, ``(n,)``."""
         p = np.clip(probability, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY)
         logit, spread = special.logit(p), np.sqrt(p * (1.0 - p))
-        ranks = (stats.rankdata(p) - 0.5) / len(p)
+        ranks = middle_ranks(p)
         bends = list(legendre(ranks, 3))[1:]
         # Orthogonal for the variances of the residuals: intercept, slope and curves do not see each other.
         self.smooth = _orthogonal([np.ones_like(p), logit, *bends], spread)
@@ -48,7 +49,7 @@ class BinaryParts(Parts):
     def sums(self, targets: Array) -> Array:
         """Sums ``(r, k)`` of residuals times columns."""
         xp = namespace(targets)
-        columns, expected = (like(x, targets) for x in (self.columns, self.expected))
+        columns, expected = (from_numpy(x, targets) for x in (self.columns, self.expected))
         return xp.astype(targets, columns.dtype) @ columns - expected
 
     def terms(self, targets: NDArray) -> Iterator[NDArray]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.special import middle_ranks
 from wellcal.hypotests.parts.polynomials import legendre
 
 _LEAST = 1e-6  # share of a column that must be left once others are taken out of it
@@ -45,7 +45,7 @@ def contrasts_of(centre: NDArray, spread: NDArray) -> Contrasts:
     """
     centres = np.reshape(centre, (len(centre), -1))
     lines = [*(_scaled_ranks(column) for column in centres.T), _scaled_ranks(spread)]
-    curves = list(legendre(_ranks(centres[:, 0]), 3))[1:] if centres.shape[1] == 1 else []
+    curves = list(legendre(middle_ranks(centres[:, 0]), 3))[1:] if centres.shape[1] == 1 else []
     kept: list[NDArray] = [np.ones(len(centres))]
     trend, bend = _add(kept, lines), _add(kept, curves)
     return Contrasts(np.stack(kept, axis=1), trend, bend)
@@ -65,10 +65,5 @@ def _add(kept: list[NDArray], columns: list[NDArray]) -> list[int]:
     return list(range(first, len(kept)))
 
 
-def _ranks(values: NDArray) -> NDArray:
-    ranks: NDArray = stats.rankdata(values)
-    return (ranks - 0.5) / len(values)
-
-
 def _scaled_ranks(values: NDArray) -> NDArray:
-    return _ranks(values) - 0.5
+    return middle_ranks(values) - 0.5

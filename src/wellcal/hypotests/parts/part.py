@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wellcal._arrays.chunks import budget, in_chunks
-from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, is_numpy, namespace
+from wellcal._arrays.namespaces import Array, NDArray, is_numpy, namespace
 
 
 class Evaluated(NamedTuple):
@@ -84,11 +84,6 @@ def in_sets(targets: Array, entries: float) -> Iterator[Array]:
     """
     within = budget.cache if is_numpy(namespace(targets)) else budget.work
     return (targets[some, ...] for some in in_chunks(targets.shape[0], entries, within=within))
-
-
-def like(values: NDArray, targets: Array) -> Array:
-    """NumPy's numbers in the library, and on the device, of targets."""
-    return asarray(values, xp=namespace(targets), device=device_of(targets))
 
 
 def standardised(sums: NDArray) -> NDArray:

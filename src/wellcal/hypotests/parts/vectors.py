@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
 
-from wellcal._arrays.linalg import inverse_lower
-from wellcal._arrays.namespaces import Array, NDArray, namespace, to_numpy
+from wellcal._arrays.namespaces import Array, NDArray, from_numpy, namespace
 from wellcal._arrays.ops import ops_for
 from wellcal.hypotests.parts.contrasts import Contrasts
-from wellcal.hypotests.parts.part import Evaluated, Parts, in_sets, length, like, standardised
+from wellcal.hypotests.parts.part import Evaluated, Parts, in_sets, length, standardised
 from wellcal.hypotests.parts.polynomials import legendre
 from wellcal.hypotests.parts.surprise import Surprise, total_surprise
 from wellcal.hypotests.resampling.smooth_tails import two_sided
+from wellcal.measures.normal_scores import Standing
 
 WEIGHTS = {
     "centre": 0.9,
@@ -34,9 +34,6 @@ WEIGHTS = {
 MOST_COORDINATES = 12
 """Coordinates whose products are looked at: some of them, evenly spaced, where there are more."""
 
-Standardised = Callable[[Array], Array]
-"""From sets of targets ``(r, n, d)`` to residuals ``(r, n, d)`` of variance 1, in their library."""
-
 
 class VectorParts(Parts):
     """Sums of standardised residuals, their squares, products and shape, times columns of the predictions."""
@@ -44,8 +41,12 @@ class VectorParts(Parts):
     weights = WEIGHTS
 
     def __init__(
-        self, standardise: Standardised, columns: Contrasts, dimension: int, surprise: Surprise | None
+        self, standardise: Standing, columns: Contrasts, dimension: int, surprise: Surprise | None
     ) -> None:
+        """`standardise`: from targets ``(r, n, d)`` to residuals of variance 1.
+
+        Without a `surprise` the squared length of residuals takes its place.
+        """
         self.standardise, self.columns, self.surprise = standardise, columns, surprise
         self.dimension = dimension
         places = np.linspace(0, dimension - 1, min(dimension, MOST_COORDINATES))
@@ -60,7 +61,7 @@ class VectorParts(Parts):
 
     def _some(self, targets: Array) -> Array:
         residuals = self.standardise(targets)
-        xp, columns = namespace(residuals), like(self.columns.columns, residuals)
+        xp, columns = namespace(residuals), from_numpy(self.columns.columns, residuals)
         z = self._coordinates(residuals)
         # One coordinate after the other, with itself and those behind it: no more is in memory at a time.
         products = [(z[i, ...] * z[i:, ...]) @ columns for i in range(z.shape[0])]
@@ -121,15 +122,3 @@ class VectorParts(Parts):
 
 def _flat(z: NDArray) -> NDArray:
     return z.reshape(len(z), -1)
-
-
-def whitening(loc: Array, chol: Array) -> Standardised:
-    """Residuals that the covariance matrices of the predictions make independent."""
-    centre, inverse = to_numpy(loc), inverse_lower(to_numpy(chol))
-
-    def whitened(targets: Array) -> Array:
-        xp = namespace(targets)
-        columns = xp.permute_dims(targets - like(centre, targets), (1, 2, 0))
-        return xp.permute_dims(like(inverse, targets) @ columns, (2, 0, 1))
-
-    return whitened

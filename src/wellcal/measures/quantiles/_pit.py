@@ -8,7 +8,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import Array, asarray, device_of, from_numpy, namespace, take_rows, widen
 from wellcal._arrays.seeds import as_generator
-from wellcal._arrays.special import gather
+from wellcal._arrays.special import gather, look_up
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.measures.quantiles.checks import check_scalar
 from wellcal.predictions import Bernoulli, Categorical, Normal, Quantiles, Samples
@@ -62,7 +62,7 @@ def pit(y: object, pred: object, *, rng: int | np.random.Generator | None = None
 
 
 def distribution_at(predictions: Any, targets: Array) -> tuple[Array, Array]:
-    """P(Y < y) and P(Y <= y), each ``(n,)``, for targets as `check_targets` returned them.
+    """P(Y < y) and P(Y <= y), each ``(..., n)``, for targets, or sets of them, as `check_targets` has them.
 
     For draws these are ranks, ``#{x < y} / (S + 1)`` and ``(1 + #{x <= y}) / (S + 1)``; for quantiles the
     levels on both sides of the target.
@@ -74,7 +74,7 @@ def distribution_at(predictions: Any, targets: Array) -> tuple[Array, Array]:
         edges = from_numpy(np.concatenate([[0.0], predictions.levels, [1.0]]), like)
         edges = namespace(like).astype(edges, like.dtype)
         bins = predictions.bins(targets)
-        return take_rows(edges, bins), take_rows(edges, bins + 1)
+        return look_up(edges, bins), look_up(edges, bins + 1)
     if isinstance(predictions, Samples) and predictions.kind == "draws":
         xp, size = namespace(predictions.values), int(predictions.values.shape[1])
         less, equal = _ranks(predictions, targets)
@@ -93,8 +93,8 @@ def _component_distribution(part: Any, y: Array) -> tuple[Array, Array]:
     if isinstance(part, Samples):
         weights = widen(part.atom_weights())
         nothing = xp.zeros_like(weights)
-        low = xp.sum(xp.where(part.values < y[:, None], weights, nothing), axis=1)
-        return low, xp.sum(xp.where(part.values <= y[:, None], weights, nothing), axis=1)
+        low = xp.sum(xp.where(part.values < y[..., None], weights, nothing), axis=-1)
+        return low, xp.sum(xp.where(part.values <= y[..., None], weights, nothing), axis=-1)
     upto = widen(part.cdf(y))
     if part.target_kind == "counts":
         return widen(part.cdf(y - 1.0)), upto
@@ -116,7 +116,7 @@ def _class_distribution(predictions: Any, index: Array) -> tuple[Array, Array]:
         order = np.argsort(support)
         probs = take_rows(xp.permute_dims(probs, (1, 0)), order)
         probs = xp.permute_dims(probs, (1, 0))
-        index = take_rows(from_numpy(np.argsort(order), probs), index)
+        index = look_up(from_numpy(np.argsort(order), probs), index)
     upto = gather(xp.cumulative_sum(probs, axis=1), index)
     return upto - gather(probs, index), upto
 
@@ -124,8 +124,8 @@ def _class_distribution(predictions: Any, index: Array) -> tuple[Array, Array]:
 def _ranks(predictions: Samples, y: Array) -> tuple[Array, Array]:
     """How many draws are less than the target, and how many equal it."""
     values = widen(predictions.values)
-    xp, y = namespace(values), widen(y)[:, None]
+    xp, y = namespace(values), widen(y)[..., None]
     return (
-        xp.sum(xp.astype(values < y, values.dtype), axis=1),
-        xp.sum(xp.astype(values == y, values.dtype), axis=1),
+        xp.sum(xp.astype(values < y, values.dtype), axis=-1),
+        xp.sum(xp.astype(values == y, values.dtype), axis=-1),
     )
