@@ -91,7 +91,7 @@ def test_witnesses_of_a_batch_are_those_of_its_cases(family):
     at = np.concatenate([y[None, n - m :], draw_targets(pred[n - m :], draw, 19, y)])
     kernel = wc.default_kernel(pred)
     flat = np.swapaxes(at, 0, 1).ravel()
-    places = shared_places(kernel.targets, pred[np.repeat(np.arange(n - m, n), 20)], flat, m)
+    places = shared_places(kernel.targets, pred[n - m :], flat, m)
     assert (places is None) == (family == "Laplace")
     if family == "Normal":
         assert places.cells > 0 < len(places.alone)
@@ -118,8 +118,7 @@ def test_candidates_at_nodes_are_what_is_known_there():
     """A value that is a node, and others of its cell, for a function that nodes know."""
     width = 4.0
     u = np.concatenate([width * (0.5 + NODES[[0, 7]]), np.linspace(0.0, 3.9, 198)])
-    pred = wc.Normal(np.zeros(200), np.ones(200))
-    places = shared_places(Gaussian(1.0), pred, u, 10)
+    places = shared_places(Gaussian(1.0), PRED[:10], u, 10)
     assert (places.cells, len(places.targets)) == (1, 30)
 
     def bell(x):
@@ -234,15 +233,15 @@ def test_scores_by_hand():
     """The place of a target in its prediction, its square, and the log probability."""
     at = np.stack([Y, Y + 1.0, Y - 2.0])
     z = ((at - MU) / SIGMA).T
-    found = Scores.of(PRED).at(PRED, PRED[np.repeat(np.arange(N), 3)], at)
+    found = Scores.of(PRED).at(PRED, at)
     np.testing.assert_allclose(found[:, 0], z, rtol=1e-7)
     np.testing.assert_allclose(found[:, 1], (z**2 - 1.0) / np.sqrt(2.0), rtol=1e-7, atol=1e-7)
     heavy = wc.Laplace(MU, SIGMA)
-    found = Scores.of(heavy).at(heavy, heavy[np.repeat(np.arange(N), 3)], at)
+    found = Scores.of(heavy).at(heavy, at)
     np.testing.assert_allclose(found[:, 2], standardised(-np.abs(z)), rtol=1e-9, atol=1e-9)
     pred = FAMILIES["Categorical"][1]
     classes = np.array([np.arange(N) % 3, (np.arange(N) + 1) % 3])
-    found = Scores.of(pred).at(pred, pred[np.repeat(np.arange(N), 2)], classes)
+    found = Scores.of(pred).at(pred, classes)
     for c in range(3):
         np.testing.assert_array_equal(found[:, 1 + c], standardised((c == classes.T) * 1.0))
 

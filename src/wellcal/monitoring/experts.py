@@ -94,8 +94,7 @@ class Experts:
         engine, expectations
             As in `past_witness`.
         """
-        places, m = candidates.shape[:2]
-        n = len(predictions)
+        n, m = len(predictions), candidates.shape[1]
         parts: list[NDArray] = [np.zeros((m, len(self.windows), len(ETAS)))]
         if kernel is not None and engine is not None:
             witness = past_witness(
@@ -109,8 +108,7 @@ class Experts:
             )
             parts = [log_bets(standardised(witness))]
         if self.scores.names:
-            repeated = predictions[np.repeat(np.arange(n - m, n), places)]
-            parts.append(log_bets(self.scores.at(predictions, repeated, candidates), _BOTH))
+            parts.append(log_bets(self.scores.at(predictions[n - m :], candidates), _BOTH))
         return np.concatenate([_flat(part) for part in parts], axis=1)
 
 

@@ -81,20 +81,17 @@ class Scores:
         ranks = exchanged or not predictions.supports("cdf")
         return cls((CENTRE, SPREAD, *names), ordered=True, ranks=ranks)
 
-    def at(self, predictions: Predictions, repeated: Predictions, candidates: NDArray) -> NDArray:
+    def at(self, predictions: Predictions, candidates: NDArray) -> NDArray:
         """Scores ``(m, len(names), R + 1)`` of candidates ``(R + 1, m, ...)``, the targets first.
 
         Parameters
         ----------
         predictions
-            Of which family they are.
-        repeated
-            Each of the m predictions R + 1 times, one after the other.
+            The m predictions.
         candidates
             Targets that the cases might have had.
         """
         count, m = candidates.shape[:2]
-        flat = np.swapaxes(candidates, 0, 1).reshape(m * count, *candidates.shape[2:])
         found: dict[str, NDArray] = {}
         if self.ordered:
             z = score(middle_ranks(candidates.T)) if self.ranks else normal_scores(predictions, candidates).T
@@ -104,6 +101,8 @@ class Scores:
             found[CENTRE] = z if known else standardised(z)
             found[SPREAD] = square if known else standardised(square)
         if LOG_PROBABILITY in self.names:
+            flat = np.swapaxes(candidates, 0, 1).reshape(m * count, *candidates.shape[2:])
+            repeated = predictions[np.repeat(np.arange(m), count)]
             found[LOG_PROBABILITY] = standardised(_log_probability(repeated, flat).reshape(m, count))
         for c in range(self.classes):
             found[f"{CLASS}{c}"] = standardised(np.equal(candidates.T, c).astype(float))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.special import middle_ranks
+from wellcal._arrays.special import bounded_log_odds, middle_ranks
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.findings.wording import plain_number, share_span, span
@@ -19,7 +19,6 @@ FREQUENCY, SLOPE, GROUP = "frequency", "slope", "group "
 
 _GROUPS = 5
 _MOST_GROUPS = 2  # that are told
-_LEAST_PROBABILITY = 1e-12
 _STEPS = 25  # of Newton's method
 
 
@@ -37,7 +36,7 @@ class BinaryClaims(Claims):
     def __init__(self, probability: NDArray, outcome: str, count: int = _GROUPS) -> None:
         """`probability` of an outcome ``(n,)``, what it is called, and how many groups there are."""
         self.probability, self.outcome = probability, outcome
-        self.logit = special.logit(np.clip(probability, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY))
+        self.logit = bounded_log_odds(probability)
         weights = probability * (1.0 - probability)
         total = max(float(weights.sum()), 1e-300)
         ranks = middle_ranks(probability)

@@ -9,16 +9,17 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.special import LEAST_PROBABILITY
 from wellcal.hypotests.findings.binary import occurs
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.findings.wording import plain_number, share_span, span
+from wellcal.hypotests.parts.classes import counted
 from wellcal.measures.yardstick import percent
 
 CLASS, TEMPERATURE, CONFIDENCE = "class ", "temperature", "confidence"
 
 _MOST_CLASSES = 5  # that are told
-_LEAST_PROBABILITY = 1e-12
 _STEPS = 30
 _LEAST_CASES = 20  # that say anything about a temperature
 _CLEAR = 2.0  # standard errors
@@ -37,7 +38,7 @@ class ClassClaims(Claims):
     def __init__(self, probabilities: NDArray, labels: Sequence[str]) -> None:
         """`probabilities` of classes ``(n, C)``, and what these are called."""
         self.probabilities, self.labels = probabilities, labels
-        self.logs = np.log(np.maximum(probabilities, _LEAST_PROBABILITY))
+        self.logs = np.log(np.maximum(probabilities, LEAST_PROBABILITY))
         self.top = probabilities.argmax(axis=1)
         self.confidence = probabilities.max(axis=1)
         self.predicted = probabilities.mean(axis=0)
@@ -45,9 +46,7 @@ class ClassClaims(Claims):
 
     def scores(self, targets: NDArray) -> NDArray:
         """Frequencies, mean log probability, and hits."""
-        sets, count = len(targets), len(self.labels)
-        cells = (targets + count * np.arange(sets)[:, None]).ravel()
-        shares = np.bincount(cells, minlength=count * sets).reshape(sets, count) / targets.shape[1]
+        shares = counted(targets, len(self.labels)) / targets.shape[1]
         logs = self.logs[np.arange(targets.shape[1]), targets].mean(axis=1, keepdims=True)
         hits = (targets == self.top).mean(axis=1, keepdims=True)
         right = float(self.confidence.mean())
