@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.special import LEAST_PROBABILITY, bounded_log_odds
 from wellcal.hypotests.findings.binary import fitted_line
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
@@ -17,7 +18,6 @@ CLASS_SLOPE = "class slope"
 
 _MOST_CLASSES = 50  # that are looked at
 _MOST_TOLD = 3
-_LEAST_PROBABILITY = 1e-12
 
 
 class ClassSlopes(Claims):
@@ -25,11 +25,11 @@ class ClassSlopes(Claims):
 
     def __init__(self, probabilities: NDArray, labels: Sequence[str]) -> None:
         """`probabilities` of classes ``(n, C)``, and what these are called."""
-        p = np.clip(probabilities, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY)
+        p = np.clip(probabilities, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
         mass = p.sum(axis=0)
         self.classes = np.sort(np.argsort(-mass, kind="stable")[:_MOST_CLASSES])
         self.labels, self.probabilities = labels, p[:, self.classes]
-        self.logits = special.logit(self.probabilities)
+        self.logits = bounded_log_odds(self.probabilities)
         weights = self.probabilities * (1.0 - self.probabilities)
         self.columns = self.logits - (weights * self.logits).sum(axis=0) / weights.sum(axis=0)
         self.names = [str(k) for k in self.classes]

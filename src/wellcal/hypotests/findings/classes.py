@@ -96,7 +96,7 @@ class ClassClaims(Claims):
 
 def tempered(probabilities: NDArray, targets: NDArray) -> NDArray:
     """Probabilities with the temperature put right."""
-    logs = np.log(np.maximum(probabilities, _LEAST_PROBABILITY))
+    logs = np.log(np.maximum(probabilities, LEAST_PROBABILITY))
     return special.softmax(_inverse_temperature(logs, targets)[0] * logs, axis=1)
 
 
@@ -118,7 +118,7 @@ def temperature_is_right(probabilities: NDArray, targets: NDArray, without: Sequ
     some = np.isin(targets, others)
     if len(others) < 2 or some.sum() < _LEAST_CASES:
         return True
-    logs = np.log(np.maximum(probabilities[some][:, others], _LEAST_PROBABILITY))
+    logs = np.log(np.maximum(probabilities[some][:, others], LEAST_PROBABILITY))
     p = special.softmax(logs, axis=1)
     slope = logs[np.arange(len(logs)), np.searchsorted(others, targets[some])] - np.sum(p * logs, axis=1)
     error = max(float(np.sqrt(np.sum(slope**2))), 1e-300)
