@@ -45,6 +45,10 @@ def monitor(pred: Any = PRED, y: Any = Y, **options: Any) -> wc.Monitor:
     return watching
 
 
+def run_test(rng: int = 0) -> wc.TestResult:
+    return wc.calibration_test(Y, PRED, rng=rng, n_resamples=39, keep_null=True)
+
+
 SEVERAL = wc.compare(Y, {"a": PRED, "b": wc.Normal(MU + 0.3, SIGMA)}, rng=0, n_resamples=99)
 RESULTS: dict[str, Any] = {
     "skce": wc.skce(Y, PRED),
@@ -53,7 +57,7 @@ RESULTS: dict[str, Any] = {
     "infinite": wc.Estimate(
         math.inf, math.nan, "NLL", provenance={"expectation_error": math.nan, "lowered": ["rule"]}
     ),
-    "test": wc.calibration_test(Y, PRED, rng=0, keep_null=True),
+    "test": run_test(),
     "pearson": wc.calibration_test(Y, PRED, method="pearson"),
     "comparison": wc.compare(Y, PRED, wc.Normal(MU + 0.3, SIGMA), rng=0),
     "comparisons": SEVERAL,
@@ -149,8 +153,8 @@ def test_results_are_equal_where_they_say_the_same() -> None:
     again = wc.interval_coverage(Y, PRED)
     assert again == RESULTS["coverage"]
     assert again != wc.interval_coverage(Y + 0.5, PRED)
-    assert wc.calibration_test(Y, PRED, rng=0, keep_null=True) == RESULTS["test"]
-    assert wc.calibration_test(Y, PRED, rng=1, keep_null=True) != RESULTS["test"]
+    assert run_test() == RESULTS["test"]
+    assert run_test(rng=1) != RESULTS["test"]
     assert len({RESULTS["coverage"], again}) == 1
     asked = wc.calibration_test(Y, PRED, rng=0, method="pearson")
     assert asked.yardstick is not None  # what was only asked for does not make it another result
@@ -303,6 +307,9 @@ STATES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     },
 }
 
+OF_OTHERS = {"change": 1, "comparison": 1, "comparisons": 2, "witness": 1}
+"""How deep to look into results that are made of results: what is inside of those is among the others."""
+
 EVIDENCE: dict[str, Any] = STATES["monitor"][0]["evidence"]
 Path_ = tuple[Any, ...]
 DEEP: list[Any] = []
@@ -369,8 +376,7 @@ def test_a_state_with_something_wrong_is_refused_by_name_or_works(name: str) -> 
     plain, read = STATES[name]
     read(plain)
     refused = 0
-    # What is inside of these results is among the others.
-    for what, place, state in spoilt(plain, depth=1 if name in ("change", "comparison", "witness") else 6):
+    for what, place, state in spoilt(plain, OF_OTHERS.get(name, 6)):
         try:
             found = read(state)
         except (ValueError, TypeError) as error:

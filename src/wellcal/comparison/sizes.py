@@ -25,7 +25,7 @@ from wellcal.hypotests.parts.vectors import VectorParts
 from wellcal.predictions import Predictions, Samples
 
 _LEAST = 1e-12  # variance that is divided by
-_STEPS = 30  # of Newton's method
+_STEPS = 30  # each of which halves where the logarithm of a temperature may be
 _MOST = 4.0  # logarithm of a temperature at most
 
 

@@ -196,7 +196,7 @@ def make_setup(
     are exchangeable under calibration.
     """
     checked, given = check_inputs(y, pred)
-    targets = to_numpy(checked)
+    targets = to_numpy(checked).copy()  # what is asked of a result later must not follow the array of a user
     predictions = batch = numpy_batch(given)
     draws: int | None = None
     if pool and isinstance(predictions, Samples) and predictions.kind == "draws":

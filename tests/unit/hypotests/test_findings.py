@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import pickle
 import re
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from scipy import special
 
 import wellcal as wc
 from wellcal.hypotests import Omnibus, TestResult
+from wellcal.hypotests.findings import families
 from wellcal.hypotests.findings.claims import jackknife
 from wellcal.hypotests.findings.families import claims_of, findings_in, findings_of
 from wellcal.hypotests.findings.finding import Finding
@@ -190,14 +192,14 @@ def test_what_is_likely_but_not_certain_says_so() -> None:
     few = slice(0, 30)
     y, pred = MU[few] + 1.35 * NOISE[few] / NOISE[few].std(), PRED[few]
     assert told(y, pred) == ()
-    (found,) = findings_of(make_setup(y, pred), 0.01)
+    (found,) = findings_of(make_setup(y, pred), 0.01)()
     assert re.fullmatch(r"perhaps spreads are \d+% too small \(.*\)", str(found))
     assert found.kind == "spread"
     assert 0.002 < found.pvalue <= 0.05
 
 
 def test_an_error_without_a_name_points_to_the_witness() -> None:
-    found = findings_of(make_setup(MU + NOISE, PRED), 0.01)
+    found = findings_of(make_setup(MU + NOISE, PRED), 0.01)()
     assert [str(finding) for finding in found] == [UNNAMED]
     assert "wc.witness" in UNNAMED
     assert found[0].size is None
@@ -317,6 +319,33 @@ def test_small_errors_are_called_slight() -> None:
 
 def test_findings_do_not_depend_on_the_seed_of_the_test() -> None:
     assert result(rng=1).findings == result(rng=2).findings
+
+
+def test_they_are_made_when_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, of the data that were tested, and in another process too."""
+    made: list[int] = []
+
+    def counted(*cases: Any, **options: Any) -> tuple[Finding, ...]:
+        made.append(len(cases[0]))
+        return findings_in(*cases, **options)
+
+    monkeypatch.setattr(families, "findings_in", counted)
+    y = MU + 1.3 * NOISE
+    found, other = result(y), pickle.dumps(result(y))
+    later = found.__dict__["findings"]
+    assert {type(value) for value in vars(later).values()} == {np.ndarray, wc.Normal, bool, float}
+    assert found.pvalue < 0.05
+    assert made == []
+    y += 5.0
+    expected = told(MU + 1.3 * NOISE, PRED)
+    assert found.findings == expected
+    assert found.findings == expected
+    assert made == [N]
+    assert found.estimate.yardstick == result(MU + 1.3 * NOISE).estimate.yardstick
+    assert pickle.loads(other).findings == expected
+    assert not callable(found.__dict__["findings"])
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert replace(found, n_samples=3).findings == expected
 
 
 def test_stored_and_read_again() -> None:

@@ -22,7 +22,7 @@ from scipy import stats
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.findings.reasons import ALPHA
-from wellcal.hypotests.resampling.smooth_tails import smooth_pvalues
+from wellcal.hypotests.resampling.smooth_tails import first_pvalues
 
 GROUPS = 50
 """Groups of cases, or of clusters, that the jackknife leaves out, one after the other."""
@@ -170,7 +170,7 @@ def evidence(claims: Claims, targets: NDArray, drawn: Iterable[NDArray]) -> dict
     mean, spread = scores[1:].mean(axis=0), scores[1:].std(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = np.nan_to_num(np.abs(scores[0] - mean) / spread, nan=0.0, posinf=np.inf)
-    by_resampling = [_two_sided(column) for column in scores.T]
+    by_resampling = _two_sided(np.ascontiguousarray(scores.T))
     expected = claims.expected(mean)
     groups = claims.groups
     values, errors, freedom = jackknife(claims.estimator(targets), len(targets), groups)
@@ -184,7 +184,7 @@ def evidence(claims: Claims, targets: NDArray, drawn: Iterable[NDArray]) -> dict
             float(errors[k]),
             reach,
             len(targets),
-            max(by_resampling[k], 1.0 if np.isnan(by_cases[k]) else float(by_cases[k])),
+            max(float(by_resampling[k]), 1.0 if np.isnan(by_cases[k]) else float(by_cases[k])),
             float(distance[k]),
             None if groups is None else int(groups.max()) + 1,
         )
@@ -192,10 +192,12 @@ def evidence(claims: Claims, targets: NDArray, drawn: Iterable[NDArray]) -> dict
     }
 
 
-def _two_sided(values: NDArray) -> float:
-    if np.ptp(values[1:]) == 0.0:
-        return 0.0 if abs(values[0] - values[1]) > 1e-9 * max(1.0, abs(values[1])) else 1.0
-    return min(1.0, 2.0 * float(min(smooth_pvalues(values)[0], smooth_pvalues(-values)[0])))
+def _two_sided(values: NDArray) -> NDArray:
+    """p-values ``(K,)`` of the first of all sets, for quantities ``(K, R + 1)``."""
+    first, drawn = values[:, 0], values[:, 1:]
+    off = np.abs(first - drawn[:, 0]) > 1e-9 * np.maximum(1.0, np.abs(drawn[:, 0]))
+    least = np.minimum(first_pvalues(values), first_pvalues(-values))
+    return np.where(np.ptp(drawn, axis=1) == 0.0, np.where(off, 0.0, 1.0), np.minimum(1.0, 2.0 * least))
 
 
 def jackknife(estimate: Estimator, n: int, groups: NDArray | None = None) -> tuple[NDArray, NDArray, int]:

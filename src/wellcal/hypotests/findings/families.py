@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,8 @@ _CHANCE = 0.05  # share of the variance of log spreads that may be chance
 
 def findings_of(
     setup: Setup, pvalue: float, provenance: Mapping[str, Any] | None = None
-) -> tuple[Finding, ...]:
-    """What kind of error a test found, the clearest first; nothing where it did not reject.
+) -> FindingsLater | tuple[()]:
+    """What kind of error a test found, once somebody asks; nothing where it did not reject.
 
     A calibrated model has findings with probability .05 at most, that of the test. Of a model that is wrong,
     a quantity that is right is called wrong with about the same probability, but for a single finding that
@@ -43,15 +44,42 @@ def findings_of(
     if not pvalue <= ALPHA:
         return ()
     reasons = reasons_in({} if provenance is None else provenance)
-    found = findings_in(
-        setup.targets,
-        setup.predictions,
-        setup.pooled is not None,
-        groups=setup.groups,
-        reasons=reasons,
-        perhaps=True,
-    )
-    return found or (unnamed(reasons, pvalue),)
+    pooled = setup.pooled is not None
+    return FindingsLater(setup.targets, setup.predictions, pooled, pvalue, setup.groups, reasons)
+
+
+@dataclass(frozen=True, eq=False)
+class FindingsLater:
+    """Findings of a test that rejected, the clearest first, made when it is called.
+
+    Of a case it keeps targets and predictions alone, which the estimate of a result remembers, too.
+
+    Attributes
+    ----------
+    targets, predictions, pooled, groups, reasons
+        As in `findings_in`.
+    pvalue
+        That of the test.
+    """
+
+    targets: NDArray
+    predictions: Predictions
+    pooled: bool
+    pvalue: float
+    groups: NDArray | None = None
+    reasons: Reasons = NO_REASONS
+
+    def __call__(self) -> tuple[Finding, ...]:
+        """What kind of error it is: the same whenever it is asked for."""
+        found = findings_in(
+            self.targets,
+            self.predictions,
+            self.pooled,
+            groups=self.groups,
+            reasons=self.reasons,
+            perhaps=True,
+        )
+        return found or (unnamed(self.reasons, self.pvalue),)
 
 
 def findings_in(
