@@ -82,8 +82,8 @@ class TestResult(Presentable):
         What kind of error it is, in sentences with numbers and intervals, the clearest first. A calibrated
         model has any with probability 0.05 at most: there are none where the p-value is above 0.05, and none
         for methods other than "omnibus". With `groups` their intervals are those of clusters. They are made
-        when somebody looks: at them, at the result as text, or at what is stored of it. Until then the result holds on to targets and predictions for them, those
-        that its estimate remembers.
+        when somebody looks: at them, at the result as text, or at what is stored of it. Until then the result
+        holds on to targets and predictions for them, those that its estimate remembers.
 
     Examples
     --------

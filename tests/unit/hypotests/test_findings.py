@@ -18,7 +18,7 @@ from wellcal.hypotests.findings import families
 from wellcal.hypotests.findings.claims import jackknife
 from wellcal.hypotests.findings.families import claims_of, findings_in, findings_of
 from wellcal.hypotests.findings.finding import Finding
-from wellcal.hypotests.findings.reasons import UNNAMED
+from wellcal.hypotests.findings.reasons import UNNAMED, Reasons
 from wellcal.hypotests.setup import make_setup
 from wellcal.measures.yardstick import Yardstick
 from wellcal.predictions.base import check_inputs
@@ -333,7 +333,14 @@ def test_they_are_made_when_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> N
     y = MU + 1.3 * NOISE
     found, other = result(y), pickle.dumps(result(y))
     later = found.__dict__["findings"]
-    assert {type(value) for value in vars(later).values()} == {np.ndarray, wc.Normal, bool, float}
+    assert {type(value) for value in vars(later).values()} == {
+        np.ndarray,
+        wc.Normal,
+        bool,
+        float,
+        Reasons,
+        type(None),
+    }
     assert found.pvalue < 0.05
     assert made == []
     y += 5.0
