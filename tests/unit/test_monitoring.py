@@ -218,7 +218,7 @@ def test_evalue_by_the_sum_over_all_starts():
         bets[t] = experts.log_bets(KERNEL, PRED[: t + 1], Y[: t + 1], at, **NUMERICS)[0]
     e = np.exp(bets)
     for t in (1, 2, 17, N):
-        held = [0.5 * (np.log(2) / np.log(2 + s) + np.log(150) / np.log(150 + s)) for s in range(t + 1)]
+        held = [0.35 * np.log(2) / np.log(2 + s) + 0.65 / np.sqrt(1 + s / 300) for s in range(t + 1)]
         total = held[t]
         for s in range(1, t + 1):
             total += (held[s - 1] - held[s]) * e[s - 1 : t].prod(axis=0).mean()
@@ -692,7 +692,7 @@ def test_bad_states(tmp_path):
     for text, message in (
         ("{", "is not the state of a monitor"),
         ("[]", "not the state"),
-        ("{}", "format must be 'wellcal monitor 3', found None"),
+        ("{}", "format must be 'wellcal monitor 4', found None"),
     ):
         (tmp_path / "state.json").write_text(text)
         with pytest.raises(ValueError, match=message):
@@ -722,7 +722,7 @@ def test_old_names_still_work_and_old_files_say_why_not():
         assert monitor.update(Y[:20], PRED[:20]).n_cases == 20
     with pytest.warns(DeprecationWarning, match=r"Monitor\.n_samples"):
         assert monitor.n_cases == 20
-    for earlier in ("wellcal monitor 1", "wellcal monitor 2"):
+    for earlier in ("wellcal monitor 1", "wellcal monitor 2", "wellcal monitor 3"):
         with pytest.raises(ValueError, match="its evidence cannot be continued; start a new monitor"):
             Monitor.from_dict({**monitor.to_dict(), "format": earlier})
 

@@ -280,7 +280,7 @@ FAMILIES: dict[str, Any] = {
 }
 STATES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     **{name: (result.to_dict(), type(result).from_dict) for name, result in RESULTS.items()},
-    "monitor": (monitor().to_dict(), wc.Monitor.from_dict),
+    "monitor": (monitor(alpha=0.2).to_dict(), wc.Monitor.from_dict),  # after an alarm
     "monitor of classes": (
         monitor(
             wc.Categorical(PROBS), RNG.integers(0, 3, N), rng=np.random.Generator(np.random.MT19937(1))
@@ -442,7 +442,7 @@ def test_unknown_and_missing_keys_are_refused(name: str) -> None:
         ("targets", None, "targets must be those of the last 10 cases, .* found none"),
         ("expectations", {"nodes": 3, "tolerance": 1e-6, "points": 64}, r"expectations\.nodes must be"),
         ("generator", {"bit_generator": "system"}, r"generator\.bit_generator"),
-        ("format", "wellcal monitor 4", "format must be 'wellcal monitor 3', found 'wellcal monitor 4'"),
+        ("format", "wellcal monitor 5", "format must be 'wellcal monitor 4', found 'wellcal monitor 5'"),
     ],
 )
 def test_monitors_do_not_come_back_from_impossible_states(

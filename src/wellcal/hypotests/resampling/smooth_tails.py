@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.pvalues import check_numbers, tie_width
+from wellcal.hypotests.tails import standard_gamma_tails
 
 _SYMMETRIC = 1e-3  # skewness up to which a gamma distribution is a normal one, for these purposes
 _NO_SPREAD = 1e-12  # variance of the others, in units of that of all
@@ -126,16 +126,7 @@ def pearson_tail(x: NDArray, skewness: NDArray) -> NDArray:
     >>> pearson_tail(x, skewness).round(4)
     array([0.05])
     """
-    out = np.empty(x.shape)
-    right, left = skewness > _SYMMETRIC, skewness < -_SYMMETRIC
-    for some, tail, sign in ((right, special.gammaincc, 1.0), (left, special.gammainc, -1.0)):
-        if some.any():
-            root = 2.0 / (sign * skewness[some])  # of the shape
-            out[some] = tail(root**2, np.maximum(root * (root + sign * x[some]), 0.0))
-    rest = ~(right | left)
-    if rest.any():
-        out[rest] = special.ndtr(-x[rest])
-    return out
+    return standard_gamma_tails(x, skewness, _SYMMETRIC)
 
 
 def two_sided(values: NDArray) -> NDArray:
