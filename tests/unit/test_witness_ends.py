@@ -9,7 +9,7 @@ from wellcal.witnesses.directions import Direction
 from wellcal.witnesses.refine import PRICE, SLACK, Deviation, best_side, refined, side_around, widest_gap
 from wellcal.witnesses.regions import Region, axis_of
 from wellcal.witnesses.scan import ScanTest
-from wellcal.witnesses.summaries import Summary
+from wellcal.witnesses.summaries import Cases, Summary
 
 N = 40
 
@@ -117,5 +117,16 @@ def test_a_group_between_cuts_has_the_pvalue_of_one_within_it():
     large = [k for k in inside if own[k].sum() >= 0.25 * mask.sum()]
     assert told.pvalue == min(test.pvalues[large]) <= 0.05
     assert told.z == pytest.approx((of(sets[0]) - half)[mask].sum() / np.sqrt(0.25 * mask.sum()))
-    nothing = Candidate(candidates[0].cases, direction)
-    assert candidates.within(nothing).all()
+    # A group without one case of the most significant candidate cannot have its p-value.
+    weak = local.random((100, n))
+    weak[0] = np.where(errs, weak[0] ** 0.75, weak[0])
+    candidates = Candidates([direction], [], np.ones(n), 10)
+    test = ScanTest(candidates, candidates.sums(weak))
+    best = int(np.argmax(test.excess))
+    fewer = own[best].copy()
+    fewer[np.flatnonzero(fewer)[0]] = False
+    grown = test.grown(Candidate(Cases("there", fewer, "interval"), direction), best)
+    inside = [k for k in range(len(own)) if not np.any(own[k] & ~fewer) and test.z[k] * test.z[best] > 0.0]
+    assert grown is not None
+    assert grown.pvalue == min(test.pvalues[k] for k in inside if own[k].sum() >= 0.25 * fewer.sum())
+    assert grown.pvalue > test.pvalues[best]

@@ -164,7 +164,7 @@ class ScanTest:
             for outwards in (False, True):
                 new = refined(deviation, region, sign, outwards=outwards)
                 cases = new.region.cases() if new.worth > worth + 1e-9 else None
-                told = None if cases is None else self._grown(Candidate(cases, direction), k)
+                told = None if cases is None else self.grown(Candidate(cases, direction), k)
                 if told is not None and told.pvalue <= most:
                     found, worth = told, new.worth
         return found
@@ -180,7 +180,7 @@ class ScanTest:
                 found.extend(candidates.region(int(s)) for s in best)
         return [region for region in found if region is not None]
 
-    def _grown(self, candidate: Candidate, k: int) -> Told | None:
+    def grown(self, candidate: Candidate, k: int) -> Told | None:
         """A group that is no candidate, with the p-value of one in it; None where that does not help.
 
         If all cases of the group follow their predictions, those of each candidate within it do: where a

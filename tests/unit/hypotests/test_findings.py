@@ -10,20 +10,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 import wellcal as wc
 from wellcal.hypotests import Omnibus, TestResult
 from wellcal.hypotests.findings import families
 from wellcal.hypotests.findings.claims import jackknife
-from wellcal.hypotests.findings.families import UNNAMED, claims_of, findings_in, findings_of
+from wellcal.hypotests.findings.families import claims_of, findings_in, findings_of
 from wellcal.hypotests.findings.finding import Finding
+from wellcal.hypotests.findings.reasons import UNNAMED, Reasons
 from wellcal.hypotests.setup import make_setup
 from wellcal.measures.yardstick import Yardstick
 from wellcal.predictions.base import check_inputs
 from wellcal.problem.drawn_targets import draw_targets, pool_draws
 
 from ...engines.examples import EXAMPLES
-from .finding_designs import DESIGNS, N
+from .finding_designs import DESIGNS, LEVELS, N
 
 DATA_SETS = 6
 
@@ -122,7 +124,8 @@ def test_draws_are_compared_with_their_own_range() -> None:
     pool = pool_draws(MU + NOISE, draws)
     claims = claims_of(pool, True)
     assert claims is not None
-    above, outside, spread = claims.scores(draw_targets(pool, rng, 50, MU)).mean(axis=0)
+    above, outside, spread, *trends = claims.scores(draw_targets(pool, rng, 50, MU)).mean(axis=0)
+    assert trends == pytest.approx([0.0] * len(trends), abs=0.03)
     assert above == pytest.approx(0.5, abs=0.02)
     assert outside == pytest.approx(2.0 / 16.0, abs=0.01)
     assert spread == pytest.approx(0.0, abs=0.02)
@@ -216,6 +219,72 @@ def test_few_cases_are_no_trouble(n: int) -> None:
     assert all("nan" not in finding.sentence for finding in found)
 
 
+# -- clusters ----------------------------------------------------------------------------------------
+
+CLUSTERS = np.repeat(np.arange(80), 5)
+SHARED = 0.8 * np.random.default_rng(3).normal(size=80)[CLUSTERS] + 0.6 * NOISE
+
+
+def in_clusters(y: Any, groups: Any) -> tuple[Finding, ...]:
+    return findings_in(np.asarray(y), PRED, False, groups=groups)
+
+
+@pytest.mark.parametrize("y", [MU + 0.8 + 1.6 * NOISE, MU + np.where(MU > 3.0, 1.5, 0.6) * NOISE])
+def test_clusters_of_one_case_are_cases(y: Any) -> None:
+    alone, each = in_clusters(y, None), in_clusters(y, np.arange(N))
+    assert [finding.sentence for finding in each] == [finding.sentence for finding in alone]
+    assert [f.interval for f in each] == [pytest.approx(f.interval, rel=1e-12) for f in alone]
+    assert result(y, groups=np.arange(N)).findings == result(y).findings
+
+
+def test_clusters_take_the_place_of_cases_in_intervals() -> None:
+    """The standard error of a mean is that of the means of clusters, where all have the same size."""
+    y = MU + 0.7 + SHARED
+    found, alone = result(y, groups=CLUSTERS), result(y)
+    first = found.findings[0]
+    assert [first.kind, alone.findings[0].kind] == ["shift", "shift"]
+    means = (y - MU).reshape(80, 5).mean(axis=1)
+    (low, high), (near, far) = first.interval, alone.findings[0].interval
+    assert high - low == pytest.approx(4.02 * means.std(ddof=1) / 80**0.5, rel=0.15)
+    assert high - low > 1.5 * (far - near)
+    assert "400 in 80 clusters: p-value and intervals are asymptotic" in repr(found)
+
+
+def test_groups_of_a_trend_honour_clusters() -> None:
+    """Five equal cases are one: the interval is that of a fifth of the cases."""
+    some = np.repeat(np.arange(N // 5), 5)
+    y, pred = (MU + 0.9 * (MU > 3.0) + NOISE)[some], PRED[some]
+    clustered = findings_in(y, pred, False, groups=some)
+    few = findings_in(y[::5], pred[::5], False)
+    assert clustered[0].kind == few[0].kind == "trend of the centre"
+    assert clustered[0].interval == pytest.approx(few[0].interval, abs=1e-9)
+    assert clustered[0].sentence == few[0].sentence
+
+
+def test_shares_of_clusters_have_wide_intervals() -> None:
+    """Five equal cases are one: Wilson's interval is about that of a fifth of the cases."""
+    some = np.repeat(np.arange(N // 5), 5)
+    pred = wc.Quantiles(LEVELS, MU[:, None] + special.ndtri(LEVELS))[some]
+    y = (MU + 1.8 * NOISE)[some]
+    clustered = findings_in(y, pred, False, groups=some)[0]
+    few = findings_in(y[::5], pred[::5], False)[0]
+    assert clustered.kind == few.kind == "coverage"
+    assert clustered.interval == pytest.approx(few.interval, abs=0.03)
+    assert np.ptp(clustered.interval) == pytest.approx(np.ptp(few.interval), rel=0.2)
+
+
+def test_dependence_within_clusters_is_no_finding() -> None:
+    """Calibrated, but clusters share most of their noise: as independent cases many means look wrong."""
+    wrong = {True: 0, False: 0}
+    for seed in range(20):
+        rng = np.random.default_rng([seed, 33])
+        y = MU + 0.9 * rng.normal(size=80)[CLUSTERS] + np.sqrt(0.19) * rng.normal(size=N)
+        for clustered in wrong:
+            wrong[clustered] += bool(in_clusters(y, CLUSTERS if clustered else None))
+    assert wrong[True] <= 4  # 0.003 to see more at a rate of 0.05
+    assert wrong[False] >= 6
+
+
 # -- results -----------------------------------------------------------------------------------------
 
 
@@ -264,7 +333,14 @@ def test_they_are_made_when_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> N
     y = MU + 1.3 * NOISE
     found, other = result(y), pickle.dumps(result(y))
     later = found.__dict__["findings"]
-    assert {type(value) for value in vars(later).values()} == {np.ndarray, wc.Normal, bool, float}
+    assert {type(value) for value in vars(later).values()} == {
+        np.ndarray,
+        wc.Normal,
+        bool,
+        float,
+        Reasons,
+        type(None),
+    }
     assert found.pvalue < 0.05
     assert made == []
     y += 5.0
