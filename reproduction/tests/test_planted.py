@@ -1,16 +1,20 @@
-"""Errors that are planted into small experiments are caught; without them nothing is found."""
+"""Errors that are planted into small experiments are caught; without them nothing is found.
+
+With 39 repeats, and at a level that so many can reach. ``python -m reproduction --quick`` plants the same
+errors with 99 of them, and ends with an error where one is not caught.
+"""
 
 import functools
 
 import pytest
 
-from reproduction import published
+from reproduction import published, ranks
 from reproduction.experiments import decisions, estimators, friedman, planted
 from reproduction.experiments.plant import NOTHING, Plant
 from reproduction.ranks import rank
 from wellcal.kernels import paper_kernel
 
-REPEATS = 99
+REPEATS, ALPHA = 39, 0.05
 MODULES = {"learning rate": friedman, "k_P": estimators, "spread": decisions, "statistic": decisions}
 PLANTS = {
     "learning rate": Plant(learning_rate=2.0),
@@ -28,6 +32,11 @@ SIZES = {
         {4: 1500}, 1000, {}, {}, REPEATS, ("SKCE (B = n)",), models=("uncalibrated",), dimensions=(10,)
     ),
 }
+
+
+@pytest.fixture(autouse=True)
+def level(monkeypatch):
+    monkeypatch.setattr(ranks, "ALPHA", ALPHA)
 
 
 @functools.cache

@@ -44,7 +44,7 @@ WITH_JAX = [
     "Bernoulli",
     "Categorical",
     "Normal",
-    "Mixture of counts",
+    "Poisson",
     "MultivariateNormal",
     "Samples",
     "Quantiles",

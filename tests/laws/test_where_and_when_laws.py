@@ -12,7 +12,7 @@ from wellcal.comparison import compare
 from wellcal.engines import Tiled
 from wellcal.monitoring.bets import ETAS, log_bets
 from wellcal.witnesses import witness
-from wellcal.witnesses.candidates import MaxTest
+from wellcal.witnesses.scan import MaxTest
 
 FEW = settings(max_examples=12)
 FAST = {"rng": 0, "n_resamples": 19, "alpha": 0.2, "engine": Tiled(threads=1)}

@@ -73,8 +73,9 @@ def test_the_scan_sees_what_is_left_out() -> None:
 
 
 def test_blocks_run_and_print_what_is_shown() -> None:
-    """All of them: each page says how many it has run."""
+    """All of them: each page says how many it has run. The README has a stricter test of its own."""
     wanted = counts()
+    assert wanted.pop("README.md")
     done = run_python("-W", "error::RuntimeWarning", RUNNER, *wanted)
     assert dict(line.rsplit(" ", 1) for line in done.stdout.splitlines()) == {
         name: str(count) for name, count in wanted.items()

@@ -164,8 +164,11 @@ def test_a_users_function_is_not_called_by_several_threads() -> None:
 def test_the_monitor_asks_its_engine() -> None:
     Counting.seen.clear()
     monitor = wc.Monitor(warmup=5, draws=9, rng=0, engine=Counting())
-    monitor.update(Y, PRED)
-    assert any(shape[1] == 10 for shape in Counting.seen), "a target and nine draws"
+    monitor.update(Y[:-1], PRED[:-1])
+    assert Counting.seen, "in batches"
+    Counting.seen.clear()
+    monitor.update(Y[-1:], PRED[-1:])
+    assert Counting.seen == [(N - 1, 1), (N - 1, 10)], "past cases, and a target and nine draws"
     usual = wc.Monitor(warmup=5, draws=9, rng=0)
     usual.update(Y, PRED)
     assert monitor.log_e_value == pytest.approx(usual.log_e_value, rel=1e-12)

@@ -91,7 +91,7 @@ def test_witnesses_of_a_batch_are_those_of_its_cases(family):
     at = np.concatenate([y[None, n - m :], draw_targets(pred[n - m :], draw, 19, y)])
     kernel = wc.default_kernel(pred)
     flat = np.swapaxes(at, 0, 1).ravel()
-    places = shared_places(kernel.targets, pred[np.repeat(np.arange(n - m, n), 20)], flat, m)
+    places = shared_places(kernel.targets, pred[n - m :], flat, m)
     assert (places is None) == (family == "Laplace")
     if family == "Normal":
         assert places.cells > 0 < len(places.alone)
@@ -118,8 +118,7 @@ def test_candidates_at_nodes_are_what_is_known_there():
     """A value that is a node, and others of its cell, for a function that nodes know."""
     width = 4.0
     u = np.concatenate([width * (0.5 + NODES[[0, 7]]), np.linspace(0.0, 3.9, 198)])
-    pred = wc.Normal(np.zeros(200), np.ones(200))
-    places = shared_places(Gaussian(1.0), pred, u, 10)
+    places = shared_places(Gaussian(1.0), PRED[:10], u, 10)
     assert (places.cells, len(places.targets)) == (1, 30)
 
     def bell(x):
@@ -219,7 +218,7 @@ def test_evalue_by_the_sum_over_all_starts():
         bets[t] = experts.log_bets(KERNEL, PRED[: t + 1], Y[: t + 1], at, **NUMERICS)[0]
     e = np.exp(bets)
     for t in (1, 2, 17, N):
-        held = [0.5 * (np.log(2) / np.log(2 + s) + np.log(150) / np.log(150 + s)) for s in range(t + 1)]
+        held = [0.35 * np.log(2) / np.log(2 + s) + 0.65 / np.sqrt(1 + s / 300) for s in range(t + 1)]
         total = held[t]
         for s in range(1, t + 1):
             total += (held[s - 1] - held[s]) * e[s - 1 : t].prod(axis=0).mean()
@@ -693,7 +692,7 @@ def test_bad_states(tmp_path):
     for text, message in (
         ("{", "is not the state of a monitor"),
         ("[]", "not the state"),
-        ("{}", "format must be 'wellcal monitor 3', found None"),
+        ("{}", "format must be 'wellcal monitor 4', found None"),
     ):
         (tmp_path / "state.json").write_text(text)
         with pytest.raises(ValueError, match=message):
@@ -723,7 +722,7 @@ def test_old_names_still_work_and_old_files_say_why_not():
         assert monitor.update(Y[:20], PRED[:20]).n_cases == 20
     with pytest.warns(DeprecationWarning, match=r"Monitor\.n_samples"):
         assert monitor.n_cases == 20
-    for earlier in ("wellcal monitor 1", "wellcal monitor 2"):
+    for earlier in ("wellcal monitor 1", "wellcal monitor 2", "wellcal monitor 3"):
         with pytest.raises(ValueError, match="its evidence cannot be continued; start a new monitor"):
             Monitor.from_dict({**monitor.to_dict(), "format": earlier})
 

@@ -7,14 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from scipy.special import expit, logit
 
 import wellcal as wc
 from wellcal._arrays.round_numbers import round_between
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Wasserstein
 from wellcal.problem.problem import prepare
 from wellcal.witnesses import Witness, witness
-from wellcal.witnesses.candidates import MaxTest
 from wellcal.witnesses.regions import grids_of
+from wellcal.witnesses.scan import MaxTest
 from wellcal.witnesses.summaries import Summary, segments_of
 from wellcal.witnesses.wording import how_often
 
@@ -251,10 +252,10 @@ def test_sums_over_regions_are_sums_over_their_cases(index):
     expected = (x * weights) @ masks.T
     np.testing.assert_allclose(grid.totals(cells[0]), expected[0], atol=1e-12)
     groups = np.argsort(grid.piece, kind="stable")[::2]
-    seen = np.zeros((len(groups), 5))
-    for part, sums in grid.pieces(np.ascontiguousarray(cells.T), groups):
+    seen, units = np.zeros((len(groups), 5)), local.gamma(1.0, size=len(groups))
+    for part, sums in grid.looked_up(groups, units)(np.ascontiguousarray(cells.T)):
         seen[part] = sums
-    np.testing.assert_allclose(seen, expected[:, groups].T, atol=1e-12)
+    np.testing.assert_allclose(seen, (expected[:, groups] * units).T, atol=1e-12)
     variances = grid.variances(weights @ grid.membership(np.ones(n)))
     np.testing.assert_allclose(variances, masks @ weights, atol=1e-11)
 
@@ -289,6 +290,30 @@ def test_planted_regions_of_normals_are_found(kind):
     what = first.direction.split(" quantile")[0]
     again = [group for group in found.groups[1:] if group.direction.startswith(what)]
     assert all(np.isin(group.cases, first.cases).mean() < 0.9 for group in again)  # a part of it is no news
+
+
+def test_a_planted_box_of_classes_is_found_between_cuts():
+    local = np.random.default_rng(5)
+    probs = local.dirichlet(np.ones(4), 1000)
+    p, top = probs[:, 0], probs.max(axis=1)
+    bad = (p > 0.22) & (p < 0.6) & (top > 0.53) & (top < 0.76)
+    raised = np.where(bad, expit(logit(p) + 2.0), p)
+    truth = probs * ((1.0 - raised) / (1.0 - p))[:, None]
+    truth[:, 0] = raised
+    y = (local.random((1000, 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
+    first = witness(y, wc.Categorical(probs), 5, **FAST).groups[0]
+    assert (first.kind, first.pvalue <= 0.05) == ("box", True)
+    assert jaccard(first, bad) >= 0.7
+    one, other = first.where.split(" and the largest probability is ")
+    mask = told_by(one, p) & told_by(f"where it is {other}", top)
+    np.testing.assert_array_equal(np.flatnonzero(mask), first.cases)
+
+
+def test_a_thousand_normals_are_looked_at_in_few_groups():
+    """What the time of a call goes with: sums over candidates, in all sets of targets."""
+    mu, sigma = np.random.default_rng(6).uniform(1.0, 2.0, (2, 1000))
+    found = witness(mu, wc.Normal(mu, sigma), 5, rng=0, n_resamples=19)
+    assert found.provenance["candidates"] <= 7 * (1 + 2 * 527 + 10_816)
 
 
 def test_a_planted_interval_of_a_class_is_found():

@@ -225,6 +225,26 @@ def log_or_minus_infinity(ops: Ops, x: Array) -> Array:
     return ops.where(positive, ops.log(ops.where(positive, x, ops.one(x))), -np.inf * ops.one(x))
 
 
+LEAST_PROBABILITY = 1e-12
+"""Of classes where logarithms are taken: what is impossible is far off, and not infinitely so."""
+
+
+def bounded_probability(p: NDArray) -> NDArray:
+    """Probabilities, none of them nearer to 0 or 1 than `LEAST_PROBABILITY`."""
+    return np.clip(p, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
+
+
+def bounded_log_odds(p: NDArray) -> NDArray:
+    """Log odds of bounded probabilities.
+
+    Examples
+    --------
+    >>> bounded_log_odds(np.array([0.0, 0.5, 1.0])).round(2)
+    array([-27.63,   0.  ,  27.63])
+    """
+    return special.logit(bounded_probability(p))
+
+
 # -- tables -----------------------------------------------------------------------------------------
 
 

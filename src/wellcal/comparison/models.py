@@ -20,6 +20,7 @@ from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.setup import Setup, make_setup, numpy_batch
 from wellcal.kernels.base import Kernel
 from wellcal.measures.by_case import Contributions, contributions
+from wellcal.measures.scores.casewise import log_prob_of_cases
 from wellcal.measures.scores.quadratic import brier_of_cases
 from wellcal.measures.scores.ranked import crps_of_cases
 from wellcal.predictions import Predictions
@@ -160,14 +161,12 @@ def scores_of_cases(targets: NDArray, predictions: Any) -> dict[str, NDArray]:
     array([0.25, 0.25])
     """
     found: dict[str, Any] = {}
+    if predictions.supports("log_prob"):
+        found[NLL] = -log_prob_of_cases(targets, predictions)
     with np.errstate(all="ignore"):
         if targets_are_indices(predictions):
-            p = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
-            found[NLL] = -np.log(p[np.arange(len(p)), targets])
             found["Brier score"] = brier_of_cases(targets, predictions)
         else:
-            if predictions.supports("log_prob"):
-                found[NLL] = -np.asarray(to_numpy(predictions.log_prob(targets)))
             with suppress(TypeError, ValueError):  # vectors, objects, families that do not have it
                 found["CRPS"] = crps_of_cases(targets, predictions)[0]
     scores = {name: np.asarray(to_numpy(values), dtype=np.float64) for name, values in found.items()}

@@ -17,14 +17,15 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.special import LEAST_PROBABILITY
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.parts.families import parts_of
 from wellcal.hypotests.parts.scalars import ScalarParts
 from wellcal.hypotests.parts.vectors import VectorParts
 from wellcal.predictions import Predictions, Samples
 
-_LEAST = 1e-12
-_STEPS = 30  # of Newton's method
+_LEAST = 1e-12  # variance that is divided by
+_STEPS = 30  # each of which halves where the logarithm of a temperature may be
 _MOST = 4.0  # logarithm of a temperature at most
 
 
@@ -124,7 +125,7 @@ def _of_scores(z: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
 def _of_classes(targets: NDArray, predictions: Any, weights: NDArray) -> tuple[NDArray, NDArray]:
     """The same for classes: residual, where there are two, and logarithm of the temperature."""
     p = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
-    logs = np.log(np.maximum(p, _LEAST))
+    logs = np.log(np.maximum(p, LEAST_PROBABILITY))
     at_target = logs[np.arange(len(p)), targets]
     bends = _variance(p, logs)
     bend = max(float(weights @ bends), _LEAST)

@@ -50,8 +50,7 @@ def effective_cases(setup: Setup) -> float:
     if listed is None:
         count = -(-_DRAWN // n)
         sets = draw_targets(setup.predictions, np.random.default_rng(0), count, setup.targets)
-        # One after the other: what is known of the batch, such as its nodes, serves all of them.
-        values = np.stack([to_numpy(setup.problem_of(targets).diagonal()) for targets in sets], axis=1)
+        values = _diagonals_of_all(setup, sets)
         return _worth(values, np.full((n, count), 1.0 / count))
     count = listed.shape[1]
     cases = np.random.default_rng(0).permutation(n)[: max(_LOOKED_AT // count, 50)]
@@ -70,6 +69,13 @@ def _diagonals(setup: Setup, cases: NDArray, sets: NDArray) -> NDArray:
     predictions = setup.predictions[np.tile(cases, len(sets))]
     problem = setup.problem_of(sets.reshape(-1, *sets.shape[2:]), predictions)
     return np.asarray(to_numpy(problem.diagonal())).reshape(len(sets), -1).T
+
+
+def _diagonals_of_all(setup: Setup, sets: NDArray) -> NDArray:
+    """The same for all cases: at once, but where what is known of the batch can serve all sets."""
+    if setup.problem.notes.lowered or setup.predictions.target_kind == "counts":  # nodes, or a grid
+        return np.stack([to_numpy(setup.problem_of(targets).diagonal()) for targets in sets], axis=1)
+    return _diagonals(setup, np.arange(setup.n_samples), sets)
 
 
 def _listed(predictions: Predictions) -> NDArray | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -40,7 +40,8 @@ class Outcome(ByValue):
         The smallest p-value that so many resamples could have given; None takes ``1 / (n_resamples + 1)``
         for a method that resamples; 0 where resampling did not decide.
     findings
-        What kind of error it is, the clearest first; nothing where the method does not say.
+        What kind of error it is, the clearest first; nothing where the method does not say. A function that
+        takes nothing and returns them is called when a result is asked for its findings.
 
     Examples
     --------
@@ -55,7 +56,7 @@ class Outcome(ByValue):
     null: NDArray | None = None
     provenance: dict[str, Any] = field(default_factory=lambda: {})
     floor: float | None = None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] | Callable[[], tuple[Finding, ...]] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

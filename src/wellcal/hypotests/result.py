@@ -23,12 +23,12 @@ from wellcal._arrays.schema import (
     whole,
 )
 from wellcal.hypotests.e_values import e_value_text
-from wellcal.hypotests.findings.claims import ALPHA
 from wellcal.hypotests.findings.finding import Finding, together
+from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.sensitivity import SmallestError
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
-from wellcal.measures.estimate import Estimate, estimate_text
+from wellcal.measures.estimate import Estimate, WhenAsked, estimate_text
 from wellcal.measures.presentation import (
     KERNEL,
     Presentable,
@@ -40,6 +40,8 @@ from wellcal.measures.presentation import (
     within,
 )
 from wellcal.measures.yardstick import Yardstick
+
+_NO_FINDINGS: WhenAsked[tuple[Finding, ...]] = WhenAsked(())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,7 +81,9 @@ class TestResult(Presentable):
     findings
         What kind of error it is, in sentences with numbers and intervals, the clearest first. A calibrated
         model has any with probability 0.05 at most: there are none where the p-value is above 0.05, and none
-        for methods other than "omnibus".
+        for methods other than "omnibus". With `groups` their intervals are those of clusters. They are made
+        when somebody looks: at them, at the result as text, or at what is stored of it. Until then the result
+        holds on to targets and predictions for them, those that its estimate remembers.
 
     Examples
     --------
@@ -111,7 +115,7 @@ class TestResult(Presentable):
     provenance: dict[str, Any] = field(default_factory=lambda: {})
     pvalue_floor: float | None = None
     log_e_value: float = math.nan
-    findings: tuple[Finding, ...] = ()
+    findings: WhenAsked[tuple[Finding, ...]] = _NO_FINDINGS
 
     not_read: ClassVar[tuple[str, ...]] = ("at_floor", "e_value")
     added: ClassVar[Mapping[str, Any]] = {"pvalue_floor": None, "log_e_value": math.nan, "findings": ()}
@@ -235,7 +239,7 @@ class TestResult(Presentable):
             ("effect size", effect),
             ("estimate", f"{estimate.name} = {estimate_text(estimate)}  ({_estimator_text(estimate)})"),
             ("tested", "targets follow their predictions, given the prediction"),
-            ("cases", f"{self.n_samples:,}"),
+            ("cases", f"{self.n_samples:,}{_clusters_text(provenance)}"),
         ]
         if self.kernel is not None:
             rows.append(("kernel", repr(self.kernel)))
@@ -252,6 +256,13 @@ class TestResult(Presentable):
         noted = [name for name in ("lowered", "dropped") if estimate.provenance.get(name)]
         rows.extend((name, _short(estimate.provenance[name])) for name in noted)
         return rows
+
+
+def _clusters_text(provenance: dict[str, Any]) -> str:
+    """How many clusters cases come in, where they do, and what that means for what is said."""
+    if "clusters" not in provenance:
+        return ""
+    return f" in {provenance['clusters']:,} clusters: p-value and intervals are asymptotic, for many clusters"
 
 
 def _estimator_text(estimate: Estimate) -> str:

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import special
 
 from wellcal._arrays.checks import probability
-from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.namespaces import NDArray
+from wellcal.hypotests.parts.centres import centre_and_spread
 from wellcal.measures.deviations import Cases
+from wellcal.measures.scores.casewise import log_prob_of_cases
 from wellcal.measures.yardstick import percent, share_of
 from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.alterations import (
     SHIFT,
     altered,
-    centre_and_scale,
     draw_altered,
     kind_of_error,
 )
@@ -122,12 +122,13 @@ def information(predictions: Predictions, kind: str) -> float:
     score = _log_ratio(predictions, kind, targets)
     if score is not None:
         return math.sqrt(_mean_variance(score))
-    z = _standardised(predictions, targets)
+    centre, spread = centre_and_spread(predictions)
+    z = (targets - centre) / spread
     if kind == SHIFT:
         return 1.0 / math.sqrt(max(float(np.mean(z**2)), 1e-300))
     squares = (z**2).reshape(*z.shape[:2], -1).sum(axis=2)
-    spread = math.sqrt(_mean_variance(squares))
-    return 2.0 * float(squares.mean()) / spread if spread > 0.0 else 0.0
+    deviation = math.sqrt(_mean_variance(squares))
+    return 2.0 * float(squares.mean()) / deviation if deviation > 0.0 else 0.0
 
 
 def _mean_variance(values: NDArray) -> float:
@@ -147,17 +148,6 @@ def _log_ratio(predictions: Predictions, kind: str, targets: NDArray) -> NDArray
         return None
     targets = above.index(targets)
     with np.errstate(all="ignore"):
-        score = (_log_prob(above.true, targets) - _log_prob(below.true, targets)) / (2.0 * _STEP)
+        high, low = (log_prob_of_cases(targets, side.true) for side in (above, below))
+        score = (high - low) / (2.0 * _STEP)
     return score if np.isfinite(score).all() else None
-
-
-def _log_prob(true: Any, targets: NDArray) -> NDArray:
-    if true.target_kind == "labels":
-        logs = np.log(np.asarray(to_numpy(true.class_probs()), dtype=np.float64))
-        return logs[np.arange(len(true)), targets]
-    return np.asarray(to_numpy(true.log_prob(targets)))
-
-
-def _standardised(predictions: Predictions, targets: NDArray) -> NDArray:
-    centre, spread = centre_and_scale(predictions)
-    return (targets - centre) / np.where(spread > 0.0, spread, 1.0)

@@ -116,8 +116,8 @@ class Setup:
         long as there are blocks enough for a standard error. Blocks are of a fixed size, so that the cost is
         linear in n, and cut from the cases in an order that has nothing to do with the data: each pair is as
         likely as any other to be within a block, and the estimate is unbiased for sorted cases too. Of a
-        calibrated model its standard deviation is ``sqrt((n - 1) / (B - 1))`` times that of the estimate over all pairs; of
-        a model that is far off, both have nearly the same.
+        calibrated model its standard deviation is ``sqrt((n - 1) / (B - 1))`` times that of the estimate over
+        all pairs; of a model that is far off, both have nearly the same.
         """
         n, size = self.n_samples, block_size_within(ESTIMATE_ROOM, self.problem.width)
         most = LINEAR_ESTIMATE_BUDGET if self.linear else ESTIMATE_BUDGET
@@ -199,7 +199,7 @@ def make_setup(
     are exchangeable under calibration.
     """
     checked, given = check_inputs(y, pred)
-    targets = to_numpy(checked)
+    targets = to_numpy(checked).copy()  # what is asked of a result later must not follow the array of a user
     predictions = batch = numpy_batch(given)
     draws: int | None = None
     if pool and isinstance(predictions, Samples) and predictions.kind == "draws":

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from wellcal._arrays.namespaces import NDArray
+
 SMALLEST = float(np.finfo(float).tiny)
 """A p-value is at least this."""
 
@@ -63,13 +65,26 @@ def pearson_tail(statistic: float, k2: float, k3: float) -> float:
     >>> round(pearson_tail(3.841458820694124 - 1.0, 2.0, 8.0), 6)
     0.05
     """
-    z = statistic / math.sqrt(k2)
-    skewness = k3 / k2**1.5
-    if skewness <= _SYMMETRIC:
-        return normal_tail(z)
-    shape = 4.0 / skewness**2
-    # Left of the curve's first point all of it is still to come.
-    return positive(special.gammaincc(shape, max(shape + math.sqrt(shape) * z, 0.0)))
+    x, skewness = np.array([statistic / math.sqrt(k2)]), np.array([max(k3, 0.0) / k2**1.5])
+    return positive(standard_gamma_tails(x, skewness, _SYMMETRIC)[0])
+
+
+def standard_gamma_tails(x: NDArray, skewness: NDArray, symmetric: float) -> NDArray:
+    """P(X >= x) of gamma variates, shifted and scaled to mean 0 and variance 1, of a skewness of either sign.
+
+    Up to the skewness `symmetric` they are taken for normal ones. Left of a curve's first point all of it is
+    still to come.
+    """
+    out = np.empty(x.shape)
+    right, left = skewness > symmetric, skewness < -symmetric
+    for some, tail, sign in ((right, special.gammaincc, 1.0), (left, special.gammainc, -1.0)):
+        if some.any():
+            root = 2.0 / (sign * skewness[some])  # of the shape
+            out[some] = tail(root**2, np.maximum(root * (root + sign * x[some]), 0.0))
+    rest = ~(right | left)
+    if rest.any():
+        out[rest] = special.ndtr(-x[rest])
+    return out
 
 
 def gamma_tail(statistic: float, mean: float, variance: float) -> float:

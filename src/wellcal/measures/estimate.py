@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 from scipy import special
 
@@ -44,22 +44,31 @@ class Interval:
     method: str = NORMAL
 
 
-class WhenAsked:
-    """A field that holds a dictionary, or a function that makes it when it is first asked for.
+T = TypeVar("T")
 
-    Words take longer than the numbers that they describe, and most of them are never read.
+
+class WhenAsked(Generic[T]):
+    """A field that holds a value, or a function that makes it when it is first asked for.
+
+    Words take longer than the numbers that they describe, and most of them are never read. What the function
+    holds on to is kept until then.
     """
 
-    def __get__(self, owner: Any, kind: type | None = None) -> Any:
-        if owner is None:
-            return dict  # the default of the field: an empty dictionary, made when it is asked for
-        found = owner.__dict__["provenance"]
-        if callable(found):
-            owner.__dict__["provenance"] = found = found()
-        return found
+    def __init__(self, default: T | Callable[[], T]) -> None:
+        self.default = default
 
-    def __set__(self, owner: Any, value: Any) -> None:
-        owner.__dict__["provenance"] = value
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, owner: Any, kind: type | None = None) -> T:
+        if owner is None:
+            return cast("T", self.default)  # which a dataclass takes for that of its field
+        if callable(owner.__dict__[self.name]):
+            owner.__dict__[self.name] = owner.__dict__[self.name]()
+        return owner.__dict__[self.name]
+
+    def __set__(self, owner: Any, value: T | Callable[[], T]) -> None:
+        owner.__dict__[self.name] = value
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,7 +115,7 @@ class Estimate(Presentable):
     estimator: str = ""
     n_samples: int = 0
     kernel: Kernel | None = None
-    provenance: WhenAsked = WhenAsked()
+    provenance: WhenAsked[dict[str, Any]] = WhenAsked(lambda: {})
     intervals: tuple[Interval, ...] = field(default=(), compare=False)
     known_yardstick: Yardstick | None = field(default=None, compare=False)
 

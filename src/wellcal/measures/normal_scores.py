@@ -151,7 +151,7 @@ def _in_bins(predictions: Quantiles) -> Standing:
 def _among_atoms(predictions: Samples) -> Standing:
     """Ranks of targets among atoms: what they score at an atom, and between two, is known before."""
     values = np.asarray(to_numpy(predictions.values), dtype=np.float64)
-    weights = np.broadcast_to(np.asarray(to_numpy(predictions.atom_weights())), values.shape)
+    weights = to_numpy(predictions.atom_weights())
     n, size = (int(k) for k in values.shape)
     order = np.argsort(values, axis=1, kind="stable")
     ordered = np.take_along_axis(values, order, axis=1)

@@ -48,7 +48,11 @@ def error_phrase(kind: str, ratio: float) -> str:
     ('spreads are 90% too small', 'targets are 0.3 standard deviations too low')
     """
     if kind == SHIFT:
-        return f"targets are {abs(ratio):.2g} standard deviations too {'high' if ratio > 0 else 'low'}"
+        size = abs(ratio)
+        shown = (
+            f"{size:.2g}" if size >= 0.995 else f"{size:.2f}".rstrip("0") if size >= 0.01 else f"{size:.1g}"
+        )
+        return f"targets are {shown} standard deviations too {'high' if ratio > 0 else 'low'}"
     what, below, above = _WORDS[kind]
     return f"{what} {percent(share_of(ratio))} too {below if ratio < 1.0 else above}"
 

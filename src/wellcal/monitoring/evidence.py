@@ -23,7 +23,8 @@ from wellcal._arrays.namespaces import NDArray
 LEVEL = 0.95
 """Coverage of the interval of an onset, where the best bets are likelihood ratios."""
 
-_EARLY, _FLAT = 2.0, 150.0  # offsets of the two halves of the shares
+_FAVOURED = 0.35  # share of the capital for the very beginning
+_EARLY, _FLAT = 2.0, 300.0  # cases within which the two parts hardly fall
 GRID = 4  # steps in which the early end of an interval is kept
 _WIDTH = np.log(2.0 / (1.0 - LEVEL))
 """What the logarithm of a likelihood may lose within the interval of an onset.
@@ -36,15 +37,16 @@ in all."""
 def held_back(t: NDArray | int) -> Any:
     """Share of the capital that starts after case t: from 1 at t = 0 down to 0, slowly.
 
-    Half of it favours changes at the very beginning; the other half does not care within the first hundreds
-    of cases, and falls like ``1 / log t``, about as slowly as a sum of shares can.
+    A third of it favours changes at the very beginning, and falls like ``1 / log t``, about as slowly as a
+    sum of shares can. The rest does not care within the first hundreds of cases, and falls like
+    ``1 / sqrt(t)``: until the millionth case that leaves more for each start.
 
     Examples
     --------
     >>> held_back(0), round(held_back(100), 2), round(held_back(10_000), 2)
-    (1.0, 0.53, 0.31)
+    (1.0, 0.62, 0.14)
     """
-    share = 0.5 * (math.log(_EARLY) / np.log(_EARLY + t) + math.log(_FLAT) / np.log(_FLAT + t))
+    share = _FAVOURED * math.log(_EARLY) / np.log(_EARLY + t) + (1.0 - _FAVOURED) / np.sqrt(1.0 + t / _FLAT)
     return share if isinstance(t, np.ndarray) else float(share)
 
 

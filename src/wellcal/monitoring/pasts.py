@@ -11,7 +11,7 @@ from wellcal._arrays.chunks import Chunk, budget, in_chunks
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.rows import Rows, slice_rows
 from wellcal.engines import Engine
-from wellcal.expectations.decompose import Targets
+from wellcal.expectations.decompose import Targets, components_of
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
 from wellcal.expectations.plans import Notes, plan
@@ -19,7 +19,7 @@ from wellcal.kernels.algebra import Tensor
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.targets import Joint
 from wellcal.monitoring.places import shared_places
-from wellcal.predictions import Predictions
+from wellcal.predictions import Predictions, Quantiles
 from wellcal.problem.at_locations import location_kernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import expand
@@ -63,10 +63,16 @@ def past_witness(
     n = len(predictions)
     # Candidates of a case follow each other.
     flat = np.swapaxes(candidates, 0, 1).reshape(m * count, *candidates.shape[2:])
-    at = Locations(predictions[np.repeat(np.arange(n - m, n), count)], flat)
+    new = predictions[n - m :]
+    each = Locations(new, flat)
     total = np.zeros((m, len(windows), count))
     for factor, part in expand(kernel):
-        sums = _of_joint if isinstance(part, Joint) else _of_tensor
+        sums, at = _of_tensor, each
+        if isinstance(part, Joint) or isinstance(components_of(new)[0][0], Quantiles):
+            # Elsewhere only values of targets meet the past, not the predictions that they belong to.
+            at = Locations(new[np.repeat(np.arange(m), count)], flat)
+        if isinstance(part, Joint):
+            sums = _of_joint
         known = (predictions, targets, at, m, windows, engine, expectations)
         total += float(factor) * sums(cast("Any", part), *known)
     sizes = np.clip(np.arange(n - m, n)[:, None], 1, windows)
@@ -88,7 +94,7 @@ def _of_tensor(
     k_P is evaluated between past and new cases once for all candidates, k_Y at places that all new cases
     share or, where there are too many of these, at the candidates of each.
     """
-    n, ops, notes, count = len(predictions), predictions.ops, Notes(), len(at) // m
+    n, ops, notes, count = len(predictions), predictions.ops, Notes(), len(at.targets) // m
     form, rows = prediction_kernel(kernel.predictions, predictions, expectations=expectations, notes=notes)
     places = shared_places(kernel.targets, at.predictions, at.targets, m)
     where = at if places is None else places
@@ -133,6 +139,8 @@ def _band(likeness: NDArray, start: int, new: int, size: int) -> NDArray:
     """
     stop, width = start + likeness.shape[0], likeness.shape[1]
     begin = max(start, new - size)
+    if width == 1:
+        return likeness[begin - start :]
     out = likeness[begin - start :].copy()
     cases = np.arange(new, new + width)
     for first, last in ((new, stop), (begin, min(stop, new + width - 1 - size))):

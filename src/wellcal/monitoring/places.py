@@ -47,7 +47,8 @@ class Places:
     Attributes
     ----------
     targets, predictions
-        The q targets, and predictions that they may belong to. Nodes of cells come first.
+        The q targets, and predictions that they may belong to, of which the family counts, and of quantiles
+        each. Nodes of cells come first.
     cells
         How many cells there are.
     inside, cell, weights
@@ -84,41 +85,46 @@ class Places:
         return out
 
 
-def shared_places(kernel: Kernel, repeated: Predictions, flat: NDArray, cases: int) -> Places | None:
+def shared_places(kernel: Kernel, predictions: Predictions, flat: NDArray, cases: int) -> Places | None:
     """Places for all candidates of some cases, or None where each case had better look at its own.
 
     Parameters
     ----------
     kernel
         Kernel on targets.
-    repeated, flat
-        Predictions of the candidates, and the candidates, those of a case one after the other.
+    predictions
+        Predictions of the cases; of quantiles those of the candidates.
+    flat
+        The candidates, those of a case one after the other.
     cases
         How many cases these are.
     """
     if flat.ndim != 1 or flat.dtype == object or cases == 1:
         return None
     scale = kernel.lengthscale if type(kernel) is Gaussian else None
-    if isinstance(scale, float) and repeated.target_kind == "real":
-        places = _nodes_and_values(scale, repeated, flat.astype(np.float64), cases)
+    if isinstance(scale, float) and predictions.target_kind == "real":
+        places = _nodes_and_values(scale, predictions, flat.astype(np.float64), cases)
     else:
-        places = _values(repeated, flat)
+        places = _values(predictions, flat)
     # Each place is looked at by every past case, and takes part in a product for every new one.
     together = len(places.targets) * (_MULTIPLICATIONS + cases)
     return places if together <= _MULTIPLICATIONS * len(flat) else None
 
 
-def _values(repeated: Predictions, flat: NDArray) -> Places:
+def _values(predictions: Predictions, flat: NDArray) -> Places:
     """Each value once; of quantiles only the bin counts."""
-    family = components_of(repeated)[0][0]
-    keys = np.asarray(family.bins(flat)) if isinstance(family, Quantiles) else flat
-    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    family = components_of(predictions)[0][0]
+    binned = isinstance(family, Quantiles)
+    _, first, place = np.unique(
+        np.asarray(family.bins(flat)) if binned else flat, return_index=True, return_inverse=True
+    )
+    owners = predictions[first] if binned else predictions
     none = np.zeros(0, np.intp)
     every = np.arange(len(flat))
-    return Places(flat[first], repeated[first], 0, none, none, np.zeros((0, _NODES)), every, place)
+    return Places(flat[first], owners, 0, none, none, np.zeros((0, _NODES)), every, place)
 
 
-def _nodes_and_values(lengthscale: float, repeated: Predictions, flat: NDArray, cases: int) -> Places:
+def _nodes_and_values(lengthscale: float, predictions: Predictions, flat: NDArray, cases: int) -> Places:
     """In each cell nodes or the values themselves, whichever are fewer.
 
     Cells depend on the kernel alone: what is known of a case does not depend on which cases come with it.
@@ -133,10 +139,9 @@ def _nodes_and_values(lengthscale: float, repeated: Predictions, flat: NDArray, 
     which = (np.cumsum(crowded) - 1)[cell[inside]]
     nodes = width * ((numbers[crowded] + 0.5)[:, None] + NODES)
     weights = _barycentric(flat[inside], nodes[which])
-    index = np.concatenate([np.zeros(nodes.size, np.intp), alone])
     return Places(
         targets=np.concatenate([nodes.ravel(), flat[alone]]),
-        predictions=repeated[index],
+        predictions=predictions,
         cells=len(nodes),
         inside=inside,
         cell=which,

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.special import middle_ranks
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.measures.normal_scores import FARTHEST, score, standing_of
+from wellcal.measures.scores.casewise import log_prob_of_cases
 from wellcal.monitoring.bets import standardised
 from wellcal.predictions import Normal, Predictions, Quantiles, Samples
 
@@ -101,9 +102,8 @@ class Scores:
             found[CENTRE] = z if known else standardised(z)
             found[SPREAD] = square if known else standardised(square)
         if LOG_PROBABILITY in self.names:
-            flat = np.swapaxes(candidates, 0, 1).reshape(m * count, *candidates.shape[2:])
-            repeated = predictions[np.repeat(np.arange(m), count)]
-            found[LOG_PROBABILITY] = standardised(_log_probability(repeated, flat).reshape(m, count))
+            logs = np.clip(log_prob_of_cases(candidates, predictions), -_UNLIKELY, _UNLIKELY)
+            found[LOG_PROBABILITY] = standardised(logs.T)
         for c in range(self.classes):
             found[f"{CLASS}{c}"] = standardised(np.equal(candidates.T, c).astype(float))
         if not self.names:
@@ -119,13 +119,3 @@ def normal_scores(predictions: Predictions, targets: NDArray) -> NDArray:
     standing = standing_of(predictions, FARTHEST)
     assert standing is not None
     return np.asarray(standing(targets), float)
-
-
-def _log_probability(predictions: Predictions, targets: NDArray) -> NDArray:
-    if targets_are_indices(predictions):
-        probs = np.asarray(to_numpy(predictions.class_probs()), float)
-        with np.errstate(divide="ignore"):
-            found = np.log(np.take_along_axis(probs, targets[:, None], axis=1)[:, 0])
-    else:
-        found = np.asarray(to_numpy(predictions.log_prob(targets)), float)
-    return np.clip(found, -_UNLIKELY, _UNLIKELY)

@@ -40,8 +40,8 @@ from wellcal.predictions.plain import (
 )
 from wellcal.problem.problem import check_pair_kernel
 
-FORMAT = "wellcal monitor 3"
-_EARLIER = ("wellcal monitor 1", "wellcal monitor 2")
+FORMAT = "wellcal monitor 4"
+_EARLIER = ("wellcal monitor 1", "wellcal monitor 2", "wellcal monitor 3")
 _ROUNDING = 1e-9  # of logarithms of e-values
 
 

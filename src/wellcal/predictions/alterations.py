@@ -41,6 +41,7 @@ from wellcal.predictions import (
     Samples,
     StudentT,
 )
+from wellcal.predictions.normal import NORMAL_INTERQUARTILE_RANGE
 from wellcal.predictions.temperatures import TEMPERATURES, tempered
 
 SPREADS, TEMPERATURE, MEANS, SHIFT = "spreads", "temperature", "means", "shift"
@@ -172,7 +173,7 @@ def centre_and_scale(predictions: Predictions) -> tuple[NDArray, NDArray]:
     bad = ~(np.isfinite(centre) & np.isfinite(spread))
     if bad.any():
         median = np.asarray(to_numpy(predictions.quantile(0.5)))
-        robust = np.asarray(to_numpy(predictions.interquartile_range())) / 1.349
+        robust = np.asarray(to_numpy(predictions.interquartile_range())) / NORMAL_INTERQUARTILE_RANGE
         centre, spread = np.where(bad, median, centre), np.where(bad, robust, spread)
     return centre, spread
 

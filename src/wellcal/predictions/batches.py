@@ -25,14 +25,28 @@ from wellcal.predictions.samples import Samples
 
 
 def in_numpy(predictions: Predictions) -> Predictions:
-    """The same batch in NumPy and float64, for what needs neither gradients nor a device."""
+    """The same batch in NumPy and float64, for what needs neither gradients nor a device.
+
+    One that is so already is returned itself, with what is remembered of it.
+
+    Examples
+    --------
+    >>> from wellcal.predictions import Normal
+    >>> pred = Normal(np.zeros(2), 1.0)
+    >>> in_numpy(pred) is pred
+    True
+    """
+    moved: list[bool] = []
 
     def converted(array: Array) -> NDArray:
         values = to_numpy(array)
-        # Positions stay whole numbers.
-        return values.astype(np.float64) if values.dtype.kind == "f" else values
+        if values.dtype.kind == "f":  # positions stay whole numbers
+            values = values.astype(np.float64, copy=values is not array)  # tensors may change
+        moved.append(values is not array)
+        return values
 
-    return predictions.map_arrays(converted)
+    batch = predictions.map_arrays(converted)
+    return batch if any(moved) else predictions
 
 
 def wherever(predictions: Predictions) -> Callable[[Array], Predictions]:

@@ -1,25 +1,22 @@
-"""Groups times directions, over exchangeable sets of targets, with control of multiplicity."""
+"""Groups times directions, and their sums over sets of targets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray
-from wellcal.hypotests.pvalues import check_numbers, tie_width
 from wellcal.witnesses.directions import Direction
-from wellcal.witnesses.regions import Grid, Listed, grids_of
+from wellcal.witnesses.refine import SIZES, Deviation
+from wellcal.witnesses.regions import Grid, Listed, Region, grids_of
 from wellcal.witnesses.summaries import Cases
 
 _KINDS = ("all", "segment", "split", "interval", "box")
-_ALIKE = 0.5  # correlation of groups that say the same, and share of a group that must be new
 _RELATED = 0.3  # correlation of directions that say the same of a case
-_PRICE = 2.0 * float(np.log(32.0))  # squared deviation that a cut gains by being the best of so many
 _SMALLEST = 6  # sizes of groups are told apart by halves, down to 2^-6 of all cases
 
 
@@ -82,12 +79,12 @@ class Candidates:
     def __init__(
         self, directions: Sequence[Direction], segments: Sequence[Cases], weights: NDArray, fewest: int
     ) -> None:
-        self.weights = weights
+        self.weights, self._fewest = weights, fewest
         self.blocks: list[_Block] = []
         everything = Cases("in all cases", np.ones(len(weights), dtype=bool), "all")
         listed = Listed(_distinct([everything, *segments], weights, fewest))
         made: dict[tuple[int, ...], list[tuple[Grid, Any, Any, NDArray, NDArray]]] = {}
-        counted = (weights > 0).astype(np.float64)
+        counted = self._counted = (weights > 0).astype(np.float64)
         cells = 0
         for direction in directions:
             key = tuple(id(summary.values) for summary in direction.summaries)
@@ -109,7 +106,7 @@ class Candidates:
         self._sets = 0
         self._squares = {id(d): np.zeros(len(weights)) for d in directions if not d.happens}
         sizes = [len(block.kept) for block in self.blocks]
-        self._starts = np.cumsum([0, *sizes])
+        self.starts = np.cumsum([0, *sizes])
         self.listed = list(directions)
         self.number = {id(direction): d for d, direction in enumerate(directions)}
         self.directions = np.repeat([self.number[id(block.direction)] for block in self.blocks], sizes)
@@ -117,12 +114,25 @@ class Candidates:
         self._sums_of_all: list[NDArray] = []
 
     def __len__(self) -> int:
-        return int(self._starts[-1])
+        return int(self.starts[-1])
 
     def __getitem__(self, k: int) -> Candidate:
-        block = int(np.searchsorted(self._starts, k, side="right")) - 1
-        found = self.blocks[block]
-        return Candidate(found.grid.group(int(found.kept[k - self._starts[block]])), found.direction)
+        block, g = self._place(k)
+        return Candidate(block.grid.group(g), block.direction)
+
+    def region(self, k: int) -> Region | None:
+        """The group of a candidate by its summaries; None if it is not made of any."""
+        block, g = self._place(k)
+        return block.grid.region(g)
+
+    def numbers(self, k: int) -> int:
+        """How many cuts, or labels, it takes to describe a candidate."""
+        block, g = self._place(k)
+        return int(block.grid.numbers[g])
+
+    def _place(self, k: int) -> tuple[_Block, int]:
+        b = int(np.searchsorted(self.starts, k, side="right")) - 1
+        return self.blocks[b], int(self.blocks[b].kept[k - self.starts[b]])
 
     def observed(self, block: _Block, among: NDArray) -> NDArray:
         """Sums over the groups of a block for the observed targets, over cases `among` some, ``(n,)``."""
@@ -140,7 +150,7 @@ class Candidates:
     def segments(self) -> list[tuple[int, str]]:
         """Candidates that are segments, with what these are called."""
         found: list[tuple[int, str]] = []
-        for start, block in zip(self._starts[:-1].tolist(), self.blocks, strict=True):
+        for start, block in zip(self.starts[:-1].tolist(), self.blocks, strict=True):
             some = np.flatnonzero(block.grid.kinds[block.kept] == "segment")
             found.extend((start + int(k), block.grid.group(int(block.kept[k])).where) for k in some)
         return found
@@ -177,12 +187,62 @@ class Candidates:
 
     def variances(self, block: _Block, among: NDArray | None = None) -> NDArray:
         """Variances of sums over all groups of a block, or over their cases `among` some, ``(n,)``."""
-        expected = block.direction.expected
-        variance = expected * (1.0 - expected)
+        each = self.weights**2 * self._variance(block.direction)
+        return block.grid.variances(np.asarray((each if among is None else each * among) @ block.alike))
+
+    def _variance(self, direction: Direction) -> NDArray:
+        """The variance of each case, ``(n,)``."""
+        if direction.happens:
+            return direction.expected * (1.0 - direction.expected)
+        return self._squares[id(direction)] / max(self._sets, 1)
+
+    # -- of the observed targets ---------------------------------------------------------------
+
+    def deviation(self, direction: Direction, among: NDArray | float = 1.0) -> Deviation:
+        """Deviations in a direction, which can be more or less likely; only cases `among` some count."""
+        return Deviation(
+            self._observed[id(direction)],
+            direction.expected,
+            self._variance(direction),
+            self.weights * among,
+            direction.happens,
+        )
+
+    def gains(self, block: _Block, z: NDArray) -> NDArray:
+        """Twice the largest log-likelihood ratio, about, of the groups of a block that are kept, ``(K,)``."""
         if not block.direction.happens:
-            variance = self._squares[id(block.direction)] / max(self._sets, 1)
-        each = self.weights**2 * (variance if among is None else variance * among)
-        return block.grid.variances(np.asarray(each @ block.alike))
+            return z**2
+        found, deviation = np.zeros(len(z)), self.deviation(block.direction)
+        for size in SIZES:
+            for sign in (-1.0, 1.0):
+                gains = block.grid.totals(np.asarray(deviation.gains(sign * size) @ block.alike))[block.kept]
+                np.maximum(found, gains, out=found, where=sign * z > 0.0)
+        return found
+
+    def sum_of(self, candidate: Candidate) -> tuple[float, float]:
+        """The sum over any group, and its standard deviation under calibration."""
+        mask, direction = candidate.cases.mask, candidate.direction
+        w = self.weights[mask]
+        variance = float(w**2 @ self._variance(direction)[mask])
+        return float(w @ self._observed[id(direction)][mask]), variance**0.5
+
+    def enough(self, candidate: Candidate) -> bool:
+        """Whether any group is as large as candidates have to be."""
+        counted = self._counted * candidate.cases.mask
+        count = np.array([counted.sum()])
+        yes = np.array([counted @ candidate.direction.expected])
+        return bool(count[0] >= self._fewest - 1e-9 and candidate.direction.enough(yes, count)[0])
+
+    def within(self, candidate: Candidate) -> NDArray:
+        """Which candidates of its direction have no cases that any group has not, ``(M,)``."""
+        others = self._counted * ~candidate.cases.mask
+        parts = [
+            block.grid.totals(np.asarray(others @ block.alike))[block.kept] < 0.5
+            if block.direction is candidate.direction
+            else np.zeros(len(block.kept), dtype=bool)
+            for block in self.blocks
+        ]
+        return np.concatenate(parts)
 
 
 def _placed(grid: Grid, weights: NDArray, counted: NDArray) -> tuple[Grid, Any, Any, NDArray, NDArray]:
@@ -215,187 +275,3 @@ def _distinct(groups: Sequence[Cases], weights: NDArray, fewest: int) -> list[Ca
             seen.add(key)
             out.append(group)
     return out
-
-
-# -- multiplicity ------------------------------------------------------------------------------
-
-
-class ScanTest:
-    """The largest deviation of all candidates over exchangeable sets of targets, the observed set first.
-
-    Sums are in units of their spread. There are many more small groups than large ones, and more boxes than
-    intervals, so that the largest of them is larger by chance. From each the median, over all sets, of the
-    largest among its rivals, groups of its kind and about its size, is subtracted: a simple description
-    wins over one that is hardly more striking, and boxes cost simple groups little of their power.
-
-    Parameters
-    ----------
-    candidates
-        What is looked at.
-    cells
-        Sums over cells of all sets, ``(R + 1, C)``.
-
-    Attributes
-    ----------
-    z
-        Standardised sums of the observed set, ``(M,)``; zero where there is no spread.
-    excess
-        Their absolute values beyond what is usual among their rivals, ``(M,)``.
-    pvalues
-        Adjusted p-values ``(M,)``: the share of sets whose largest excess is as large.
-    """
-
-    def __init__(self, candidates: Candidates, cells: NDArray) -> None:
-        check_numbers(cells)
-        self._candidates, self._cells = candidates, cells
-        self._scales = candidates.scales()
-        rivals = np.unique([rival for block in candidates.blocks for rival in np.unique(block.rivals)])
-        largest = np.zeros((len(rivals), len(cells)))
-        observed: list[NDArray] = [np.zeros(0)]
-        for block, scale in zip(candidates.blocks, self._scales, strict=True):
-            found = np.zeros(len(scale))
-            table = np.ascontiguousarray(cells[:, block.cells].T)
-            for chunk in in_chunks(len(cells), 16 * len(table)):
-                for part, sums in block.grid.pieces(table[:, chunk], block.kept):
-                    z = _ratio(sums, scale[part, None])
-                    if chunk.start == 0:
-                        found[part] = z[:, 0]
-                    first = np.flatnonzero(np.diff(block.rivals[part], prepend=-1))
-                    columns = np.searchsorted(rivals, block.rivals[part][first])
-                    most = np.maximum.reduceat(np.abs(z, out=z), first, axis=0)
-                    np.maximum(largest[columns, chunk], most, out=most)
-                    largest[columns, chunk] = most
-            observed.append(found)
-        usual = np.median(largest, axis=1)
-        self.z = np.concatenate(observed)
-        own = np.concatenate([np.zeros(0, np.intp), *(block.rivals for block in candidates.blocks)])
-        self.excess = np.abs(self.z) - usual[np.searchsorted(rivals, own)]
-        most_of_set = np.max(largest.T - usual, axis=1, initial=-np.inf)
-        self.pvalues = _adjusted(self.excess, most_of_set)
-        self._chance = float(np.median(most_of_set))  # what the largest excess is by chance
-
-    def striking(self, count: int) -> list[int]:
-        """Up to `count` candidates: the one with the largest excess first, then those with other cases.
-
-        A group is told after others only for the cases that have not been told in its direction, or in one
-        that varies with it, and only if these are most of it: a part of a group that errs is no news. It ends
-        where the excess of such cases is no larger than chance would give.
-
-        Of candidates that overlap in one direction, and are as significant, the one is taken whose squared
-        deviation is largest after a price for each number in its description: where all cases err, the
-        largest deviation is hardly ever that of all, but of nearly all.
-        """
-        candidates = self._candidates
-        numbers = [block.grid.numbers[block.kept] for block in candidates.blocks]
-        worth = self.z**2 - _PRICE * np.concatenate([np.zeros(0), *numbers])
-        usual = np.abs(self.z) - self.excess
-        left = np.concatenate([np.zeros(0), *self._scales]) > 0.0
-        beyond, told = self.excess, np.zeros((len(candidates.related), len(candidates.weights)), dtype=bool)
-        chosen: list[int] = []
-        while len(chosen) < count and left.any():
-            k = _first_largest(beyond, left)
-            if chosen and beyond[k] < self._chance:
-                break
-            same = left & (self.pvalues <= self.pvalues[k]) & (np.sign(self.z) == np.sign(self.z[k]))
-            same &= (candidates.directions == candidates.directions[k]) & (self._overlap(k) >= _ALIKE)
-            same &= beyond >= min(float(beyond[k]), self._chance)
-            same[k] = True
-            k = _first_largest(worth, same)
-            chosen.append(k)
-            told[candidates.related[candidates.directions[k]]] |= candidates[k].cases.mask
-            rest, new = self._untold(told)
-            beyond = np.minimum(np.sign(self.z) * rest, np.abs(self.z)) - usual
-            left &= new >= _ALIKE
-            left[k] = False
-        return chosen
-
-    def _overlap(self, k: int) -> NDArray:
-        """Correlations of all candidates with one in its direction; zero for other directions."""
-        candidates = self._candidates
-        mask = candidates[k].cases.mask
-        own = float(np.concatenate(self._scales)[k])
-        direction = candidates.directions[k]
-        parts = [
-            _ratio(candidates.variances(block, mask)[block.kept], scale) / own
-            if block.direction is candidates.listed[direction]
-            else np.zeros(len(scale))
-            for block, scale in zip(candidates.blocks, self._scales, strict=True)
-        ]
-        return np.concatenate(parts)
-
-    def _untold(self, told: NDArray) -> tuple[NDArray, NDArray]:
-        """Standardised sums over cases that have not been told, and the share of the variance they have."""
-        candidates = self._candidates
-        sums: list[NDArray] = []
-        shares: list[NDArray] = []
-        for block, scale in zip(candidates.blocks, self._scales, strict=True):
-            others = ~told[candidates.number[id(block.direction)]]
-            variance = candidates.variances(block, others)[block.kept]
-            sums.append(_ratio(candidates.observed(block, others), np.sqrt(variance)))
-            shares.append(_ratio(variance, scale**2))
-        return np.concatenate(sums), np.concatenate(shares)
-
-
-def _first_largest(values: NDArray, among: NDArray) -> int:
-    """The first of those that rounding may tell apart."""
-    some = np.where(among, values, -np.inf)
-    return int(np.argmax(some >= some.max() - 1e-9))
-
-
-def _ratio(sums: NDArray, scale: NDArray) -> NDArray:
-    """Sums in units of their spread; zero where there is none."""
-    known = scale > 0
-    return sums * np.where(known, 1.0 / np.where(known, scale, 1.0), 0.0)
-
-
-def _adjusted(observed: NDArray, largest: NDArray) -> NDArray:
-    """Share of sets ``(R + 1,)`` whose largest value is at least as large as each of the observed.
-
-    All sets are exchangeable under calibration, and so are their largest values: the probability that
-    any p-value is at most a is at most a. If only the targets of some cases follow their predictions,
-    this holds for the groups that consist of such cases: control is strong (Westfall, Young, 1993).
-    """
-    width = tie_width(largest)
-    ordered = np.sort(largest)
-    below = np.searchsorted(ordered, cast("NDArray", observed - width), side="left")
-    return (len(ordered) - below) / len(ordered)
-
-
-@dataclass(frozen=True)
-class MaxTest:
-    """Sums over exchangeable sets of targets, the observed set first, in units of their spread.
-
-    Attributes
-    ----------
-    scale
-        Root mean square of each sum over all sets, ``(M,)``.
-    z
-        Standardised sums, ``(R + 1, M)``; zero where there is no spread.
-    largest
-        Largest absolute value of each set, ``(R + 1,)``.
-    """
-
-    scale: NDArray
-    z: NDArray
-    largest: NDArray
-
-    @classmethod
-    def of(cls, sums: NDArray, precision: NDArray | float = 0.0) -> MaxTest:
-        """Standardise; sums whose spread is within `precision` are rounding."""
-        check_numbers(sums)
-        scale = np.sqrt(np.mean(sums**2, axis=0))
-        scale = np.where(scale > precision, scale, 0.0)
-        z = _ratio(sums, scale)
-        return cls(scale, z, np.abs(z).max(axis=1, initial=0.0))
-
-    @property
-    def pvalues(self) -> NDArray:
-        """Adjusted p-values ``(M,)`` of the observed set: the share of sets whose largest is as large."""
-        return _adjusted(np.abs(self.z[0]), self.largest)
-
-    def half_width(self, alpha: float) -> NDArray:
-        """Half width ``(M,)`` of a band that any of the sums leaves with probability at most `alpha`."""
-        count = len(self.largest)
-        # The smallest value that at most floor(alpha (R + 1)) of all sets exceed.
-        position = count - 1 - int(np.floor(alpha * count + 1e-9))
-        return self.scale * np.sort(self.largest)[max(position, 0)]

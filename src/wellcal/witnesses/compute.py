@@ -28,10 +28,11 @@ from wellcal.problem.at_locations import LocationKernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import Problem, prepare_checked
 from wellcal.problem.weights import check_weights
-from wellcal.witnesses.candidates import Candidate, Candidates, MaxTest, ScanTest
+from wellcal.witnesses.candidates import Candidates
 from wellcal.witnesses.directions import LEVELS, directions_of
 from wellcal.witnesses.grid import witness_locations
 from wellcal.witnesses.result import Group, Witness
+from wellcal.witnesses.scan import MaxTest, ScanTest, Told
 from wellcal.witnesses.summaries import segments_of
 
 _ROUNDING = 1e-12  # of a sum over cases, relative to the sum of what is subtracted
@@ -112,15 +113,19 @@ def witness(
     -----
     Groups are "all cases", those above, below and between values of a summary of the prediction (mean and
     spread; for classes the probability of the class), boxes of two summaries, and the segments. Values are
-    at up to 31 shares of the cases for one summary, and up to 19 for each of two. A direction compares how
+    at up to 31 shares of the cases for one summary, and up to 13 for each of two. A direction compares how
     often something happens in a group with how often it was predicted: that a target exceeds a predicted
     quantile, that a class occurs; for vectors, the mean of a coordinate and the distance from the predicted
     mean; for objects, the likeness to the prediction by the kernel. p-values come from targets that are
     drawn from the predictions: the largest standardised deviation over all groups and directions, each less
     what is usual among groups of its kind and size, is compared with its values in these sets, so that the
-    probability of any false statement is at most `alpha`, exactly, at every number of cases. Of groups that
-    say the same, the one with the simplest description is told, and after it only what other cases add. The
-    band for the witness is made in the same way over the locations.
+    probability of any false statement is at most `alpha`, exactly, at every number of cases. The band for
+    the witness is made in the same way over the locations.
+
+    Of groups that say the same, the one is told under which the targets are most likely, less a price for
+    each number in its description, and after it only what other cases add. Its ends are moved to where the
+    targets are most likely, between any two cases; its p-value is then that of a significant group within
+    it, for if that one errs, it does.
 
     Predictions that are draws (``Samples(kind="draws")``) exchange their target with a member of the
     pooled draws, and summaries and quantiles are those of the pooled set.
@@ -177,7 +182,7 @@ def witness(
     test = ScanTest(candidates, in_groups)
     unit = 1.0 / float(w.sum())
     half = np.where(band.scale > 0, band.half_width(alpha), np.abs(at_locations[0])) * unit
-    groups, of_segments = _groups(setup, candidates, test, by_case.parts, most)
+    groups, of_segments = _groups(setup, candidates, test, by_case.parts, most, alpha)
     provenance = {**by_case.estimate.provenance, "candidates": len(candidates), "locations": len(where)}
     large = {group.where for group in of_segments}
     too_small = [cases.where for cases in given if cases.where not in large]
@@ -244,15 +249,13 @@ def _resample(setup: Setup, prepared: LocationKernel, candidates: Candidates) ->
 
 
 def _groups(
-    setup: Setup, candidates: Candidates, test: ScanTest, parts: NDArray, most: int
+    setup: Setup, candidates: Candidates, test: ScanTest, parts: NDArray, most: int, alpha: float
 ) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
     """The most striking groups, and all segments in their most striking direction."""
-    pvalues, w = test.pvalues, candidates.weights
-    observed = setup.targets[None]
+    w, observed = candidates.weights, setup.targets[None]
 
-    def describe(k: int) -> Group:
-        candidate: Candidate = candidates[k]
-        cases, direction = candidate.cases, candidate.direction
+    def describe(told: Told) -> Group:
+        cases, direction = told.candidate.cases, told.candidate.direction
         inside = np.flatnonzero(cases.mask)
         found = float(np.average(direction.of(observed)[0][inside], weights=w[inside]))
         promised = float(np.average(direction.expected[inside], weights=w[inside]))
@@ -263,8 +266,8 @@ def _groups(
             direction=what,
             observed=found,
             expected=promised,
-            statistic=float(test.z[k]),
-            pvalue=float(pvalues[k]),
+            statistic=told.z,
+            pvalue=told.pvalue,
             contribution=float(parts[inside].sum()),
             cases=inside,
             kind=cases.kind,
@@ -276,4 +279,6 @@ def _groups(
         known = best.setdefault(where, k)
         if abs(test.z[k]) > abs(test.z[known]):
             best[where] = k
-    return tuple(map(describe, test.striking(most))), tuple(map(describe, best.values()))
+    return tuple(map(describe, test.striking(most, alpha))), tuple(
+        map(describe, map(test.told, best.values()))
+    )

@@ -8,7 +8,7 @@ cells, and only sums over cells are kept.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -23,8 +23,8 @@ from wellcal.witnesses.summaries import Cases, Summary
 LINE = 32
 """Cells of one summary at most, with 527 intervals between them: one for 8 cases, and no fewer than 8."""
 
-PLANE = 20
-"""Cells of each of two summaries at most, with 43,681 boxes: two for 5 cases, and no fewer than 4 by 4."""
+PLANE = 14
+"""Cells of each of two summaries at most, with 10,816 boxes: two for 5 cases, and no fewer than 4 by 4."""
 
 MOST_PLANES = 3
 """Pairs of summaries that boxes are made of."""
@@ -41,48 +41,60 @@ class Axis:
     ----------
     name
         What the summary is called.
-    cuts
-        The number that each cut is called by, in order.
+    ordered
+        Its different values, in order, ``(m,)``.
+    level
+        Which of these each case has, ``(n,)``.
+    ends
+        How many of these lie below each cut, and none and all of them, ``(size + 1,)``.
     cell
         How many cuts each case lies above, ``(n,)``.
     """
 
     name: str
-    cuts: tuple[float, ...]
+    ordered: NDArray
+    level: NDArray
+    ends: NDArray
     cell: NDArray
 
     @property
     def size(self) -> int:
         """Number of cells."""
-        return len(self.cuts) + 1
+        return len(self.ends) - 1
 
-    def words(self, first: int, last: int) -> str | None:
-        """What cases in the cells first .. last - 1 have in common; None for all cells."""
-        low = None if first == 0 else _short(self.cuts[first - 1])
-        high = None if last == self.size else _short(self.cuts[last - 1])
-        if low is None and high is None:
-            return None
-        if low is None:
+    def words(self, first: int, last: int) -> str:
+        """What cases with the values first .. last - 1 have in common, if these are not all.
+
+        A cut lies between two neighbouring values and is called by the shortest number between them: a
+        change of unit changes what it is called, and not which cases it separates.
+        """
+        low, high = (f"{self.number(end):.15g}" for end in (first, last))
+        if first == 0:
             return f"{self.name} is below {high}"
-        return f"{self.name} is above {low}" if high is None else f"{self.name} is between {low} and {high}"
+        if last == len(self.ordered):
+            return f"{self.name} is above {low}"
+        return f"{self.name} is between {low} and {high}"
+
+    def number(self, end: int) -> float:
+        """What a cut above the first `end` values is called by."""
+        if not 0 < end < len(self.ordered):
+            return float(np.copysign(np.inf, end - 0.5))
+        return round_between(float(self.ordered[end - 1]), float(self.ordered[end]))
 
 
 def axis_of(summary: Summary, cells: int) -> Axis | None:
     """Cuts of a summary into about as many cells of equal size; None where all values are the same.
 
-    A cut lies between two neighbouring values and is called by the shortest number between them: a
-    change of unit changes what it is called, and not which cases it separates.
-
     Examples
     --------
     >>> axis = axis_of(Summary("the predicted mean", np.array([1.0, 2.2, 2.9, 4.1])), 2)
-    >>> axis.cuts, axis.cell, axis.words(1, 2)
-    ((2.3,), array([0, 0, 1, 1]), 'the predicted mean is above 2.3')
+    >>> axis.ends, axis.cell, axis.words(2, 4)
+    (array([0, 2, 4]), array([0, 0, 1, 1]), 'the predicted mean is above 2.3')
     """
     values = np.asarray(summary.values, dtype=np.float64)
     if not np.isfinite(values).all():
         return None
-    ordered, counts = np.unique(values, return_counts=True)
+    ordered, level, counts = np.unique(values, return_inverse=True, return_counts=True)
     if len(ordered) < 2:
         return None
     upto = np.cumsum(counts)[:-1]  # cases below each gap
@@ -92,15 +104,59 @@ def axis_of(summary: Summary, cells: int) -> Axis | None:
     after = np.minimum(after, len(upto) - 1)
     nearer = np.abs(upto[before] - wanted) <= np.abs(upto[after] - wanted)
     gaps = np.unique(np.where(nearer, before, after))
-    cuts = tuple(round_between(float(ordered[gap]), float(ordered[gap + 1])) for gap in gaps)
-    return Axis(summary.name, cuts, np.searchsorted(ordered[gaps], values, side="left"))
+    ends = np.concatenate([[0], gaps + 1, [len(ordered)]])
+    return Axis(summary.name, ordered, level, ends, np.searchsorted(gaps, level, side="left"))
 
 
-def _short(number: float) -> str:
-    return f"{number:.15g}"
+@dataclass(frozen=True)
+class Region:
+    """Cases above, below or between values of one summary, or of each of two.
+
+    Attributes
+    ----------
+    axes
+        The summaries.
+    ends
+        Of each the first value, by its place in their order, and the one after the last.
+    """
+
+    axes: tuple[Axis, ...]
+    ends: tuple[tuple[int, int], ...]
+
+    @property
+    def cuts(self) -> list[int]:
+        """How many numbers it takes to describe each side."""
+        return [
+            (first > 0) + (last < len(axis.ordered))
+            for axis, (first, last) in zip(self.axes, self.ends, strict=True)
+        ]
+
+    @property
+    def mask(self) -> NDArray:
+        """Which cases these are, ``(n,)``."""
+        return np.all([self.side(j) for j in range(len(self.axes))], axis=0)
+
+    def side(self, j: int) -> NDArray:
+        """Which cases are within one side, ``(n,)``."""
+        level, (first, last) = self.axes[j].level, self.ends[j]
+        return (level >= first) & (level < last)
+
+    def cases(self) -> Cases | None:
+        """The group, named by the sides that leave cases out; None if none does."""
+        sides = [
+            axis.words(*ends) for axis, ends, n in zip(self.axes, self.ends, self.cuts, strict=True) if n
+        ]
+        if not sides:
+            return None
+        kind = "box" if len(sides) > 1 else "split" if sum(self.cuts) == 1 else "interval"
+        return Cases(f"where {' and '.join(sides)}", self.mask, kind)
 
 
 # -- grids -------------------------------------------------------------------------------------
+
+
+Look = Callable[[NDArray], "Iterator[tuple[slice[int, int], NDArray]]"]
+"""From sums over cells, ``(size, r)``, to those over groups, ``(g, r)``: pieces that a core's cache holds."""
 
 
 class Grid(ABC):
@@ -113,7 +169,7 @@ class Grid(ABC):
     numbers: NDArray
     """How many cuts, or labels, it takes to describe each group, ``(G,)``."""
     piece: NDArray
-    """In which order `pieces` come to the groups, ``(G,)``."""
+    """In which order groups are summed over, ``(G,)``."""
 
     @abstractmethod
     def membership(self, weights: NDArray) -> NDArray | Any:
@@ -124,16 +180,16 @@ class Grid(ABC):
         """Sums over groups, ``(G,)``, from sums over cells, ``(size,)``."""
 
     @abstractmethod
-    def pieces(self, cells: NDArray, groups: NDArray) -> Iterator[tuple[slice[int, int], NDArray]]:
-        """Sums over some groups for many sets of targets, in pieces that a core's cache holds.
-
-        `cells` are sums over cells, ``(size, r)``, and `groups` are ordered by piece; for each piece there
-        is the part of `groups`, and their sums, ``(g, r)``.
-        """
+    def looked_up(self, groups: NDArray, units: NDArray) -> Look:
+        """How to sum over some groups, ordered by piece, in units of each, ``(g,)``, for many sets."""
 
     @abstractmethod
     def group(self, g: int) -> Cases:
         """A group."""
+
+    def region(self, g: int) -> Region | None:
+        """A group by its summaries; None if it is not made of any."""
+        return None
 
     def variances(self, cells: NDArray) -> NDArray:
         """Variances of sums over groups, from those of sums over cells, ``(size,)``; rounding is zero."""
@@ -157,8 +213,11 @@ class Listed(Grid):
     def totals(self, cells: NDArray) -> NDArray:
         return cells
 
-    def pieces(self, cells: NDArray, groups: NDArray) -> Iterator[tuple[slice[int, int], NDArray]]:
-        yield slice(0, len(groups)), cells[groups]
+    def looked_up(self, groups: NDArray, units: NDArray) -> Look:
+        def look(cells: NDArray) -> Iterator[tuple[slice[int, int], NDArray]]:
+            yield slice(0, len(groups)), cells[groups] * units[:, None]
+
+        return look
 
     def group(self, g: int) -> Cases:
         return self.groups[g]
@@ -173,7 +232,7 @@ class Line(Grid):
         self._first, self._last = _intervals(axis.size)
         self.numbers = _cuts(self._first, self._last, self.size)
         self.kinds = np.where(self.numbers == 1, "split", "interval")
-        self.piece = self._last // 4
+        self.piece = np.zeros(len(self.numbers), dtype=np.intp)
 
     def membership(self, weights: NDArray) -> Any:
         return _one_hot(self.axis.cell, self.size, weights)
@@ -182,17 +241,20 @@ class Line(Grid):
         upto = _upto(cells)
         return upto[self._last] - upto[self._first]
 
-    def pieces(self, cells: NDArray, groups: NDArray) -> Iterator[tuple[slice[int, int], NDArray]]:
-        upto = _upto(cells)
-        for part in _parts(self.piece[groups]):
-            some = groups[part]
-            yield part, upto[self._last[some]] - upto[self._first[some]]
+    def looked_up(self, groups: NDArray, units: NDArray) -> Look:
+        table = _table(self._first[groups], self._last[groups], self.size, units)
+
+        def look(cells: NDArray) -> Iterator[tuple[slice[int, int], NDArray]]:
+            yield slice(0, len(groups)), table @ cells
+
+        return look
+
+    def region(self, g: int) -> Region:
+        ends = self.axis.ends
+        return Region((self.axis,), ((int(ends[self._first[g]]), int(ends[self._last[g]])),))
 
     def group(self, g: int) -> Cases:
-        first, last = int(self._first[g]), int(self._last[g])
-        cell = self.axis.cell
-        mask = (cell >= first) & (cell < last)
-        return Cases(f"where {self.axis.words(first, last)}", mask, str(self.kinds[g]))
+        return _named(self.region(g))
 
 
 class Plane(Grid):
@@ -218,24 +280,33 @@ class Plane(Grid):
         a, b, c, d = self._ends
         return (upto[d, b] - upto[d, a]) - (upto[c, b] - upto[c, a])
 
-    def pieces(self, cells: NDArray, groups: NDArray) -> Iterator[tuple[slice[int, int], NDArray]]:
+    def looked_up(self, groups: NDArray, units: NDArray) -> Look:
         across, along = self.axes
-        upto = _upto(cells.reshape(across.size, along.size, -1))
-        for part in _parts(self.piece[groups]):
-            some = self._ends[:, groups[part]]
-            strip = _upto(upto[some[1, 0]] - upto[some[0, 0]])
-            found = strip[some[3]]
-            found -= strip[some[2]]
-            yield part, found
+        a, b, c, d = self._ends[:, groups]
+        # Products of small tables are quicker than differences of sums: they go once through memory.
+        table = _table(c, d, along.size, units)
+        parts = runs(self.piece[groups])
+
+        def look(cells: NDArray) -> Iterator[tuple[slice[int, int], NDArray]]:
+            upto = _upto(cells.reshape(across.size, along.size, -1))
+            for part in parts:
+                yield part, table[part] @ (upto[b[part.start]] - upto[a[part.start]])
+
+        return look
+
+    def region(self, g: int) -> Region:
+        a, b, c, d = (int(end) for end in self._ends[:, g])
+        across, along = (axis.ends for axis in self.axes)
+        return Region(self.axes, ((int(across[a]), int(across[b])), (int(along[c]), int(along[d]))))
 
     def group(self, g: int) -> Cases:
-        ends = [int(end) for end in self._ends[:, g]]
-        words: list[str] = []
-        mask = np.ones(len(self.axes[0].cell), dtype=bool)
-        for axis, first, last in zip(self.axes, ends[::2], ends[1::2], strict=True):
-            words.append(str(axis.words(first, last)))
-            mask &= (axis.cell >= first) & (axis.cell < last)
-        return Cases(f"where {' and '.join(words)}", mask, "box")
+        return _named(self.region(g))
+
+
+def _named(region: Region) -> Cases:
+    found = region.cases()
+    assert found is not None, "a region of a grid leaves cases out"
+    return found
 
 
 def _intervals(size: int) -> tuple[NDArray, NDArray]:
@@ -257,10 +328,16 @@ def _upto(cells: NDArray) -> NDArray:
     return found
 
 
-def _parts(piece: NDArray) -> Iterator[slice[int, int]]:
-    """Where the same number stands several times in a row."""
-    edges = np.flatnonzero(np.diff(piece, prepend=-1, append=-1)).tolist()
-    return (slice(a, b) for a, b in pairwise(edges))
+def runs(numbers: NDArray) -> list[slice[int, int]]:
+    """Where the same number, none of them negative, stands several times in a row."""
+    edges = np.flatnonzero(np.diff(numbers, prepend=-1, append=-1)).tolist()
+    return [slice(a, b) for a, b in pairwise(edges)]
+
+
+def _table(first: NDArray, last: NDArray, size: int, units: NDArray) -> NDArray:
+    """Cells first .. last - 1 of each of some intervals, in units of each, ``(g, size)``."""
+    cells = np.arange(size)
+    return ((cells >= first[:, None]) & (cells < last[:, None])) * units[:, None]
 
 
 def _one_hot(cell: NDArray, size: int, weights: NDArray) -> Any:

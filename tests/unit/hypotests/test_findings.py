@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import html
+import pickle
 import re
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 import wellcal as wc
 from wellcal.hypotests import Omnibus, TestResult
+from wellcal.hypotests.findings import families
 from wellcal.hypotests.findings.claims import jackknife
-from wellcal.hypotests.findings.families import UNNAMED, claims_of, findings_in, findings_of
+from wellcal.hypotests.findings.families import claims_of, findings_in, findings_of
 from wellcal.hypotests.findings.finding import Finding
+from wellcal.hypotests.findings.reasons import UNNAMED, Reasons
 from wellcal.hypotests.setup import make_setup
 from wellcal.measures.yardstick import Yardstick
 from wellcal.predictions.base import check_inputs
 from wellcal.problem.drawn_targets import draw_targets, pool_draws
 
 from ...engines.examples import EXAMPLES
-from .finding_designs import DESIGNS, N
+from .finding_designs import DESIGNS, LEVELS, N
 
 DATA_SETS = 6
 
@@ -120,7 +124,8 @@ def test_draws_are_compared_with_their_own_range() -> None:
     pool = pool_draws(MU + NOISE, draws)
     claims = claims_of(pool, True)
     assert claims is not None
-    above, outside, spread = claims.scores(draw_targets(pool, rng, 50, MU)).mean(axis=0)
+    above, outside, spread, *trends = claims.scores(draw_targets(pool, rng, 50, MU)).mean(axis=0)
+    assert trends == pytest.approx([0.0] * len(trends), abs=0.03)
     assert above == pytest.approx(0.5, abs=0.02)
     assert outside == pytest.approx(2.0 / 16.0, abs=0.01)
     assert spread == pytest.approx(0.0, abs=0.02)
@@ -187,14 +192,14 @@ def test_what_is_likely_but_not_certain_says_so() -> None:
     few = slice(0, 30)
     y, pred = MU[few] + 1.35 * NOISE[few] / NOISE[few].std(), PRED[few]
     assert told(y, pred) == ()
-    (found,) = findings_of(make_setup(y, pred), 0.01)
+    (found,) = findings_of(make_setup(y, pred), 0.01)()
     assert re.fullmatch(r"perhaps spreads are \d+% too small \(.*\)", str(found))
     assert found.kind == "spread"
     assert 0.002 < found.pvalue <= 0.05
 
 
 def test_an_error_without_a_name_points_to_the_witness() -> None:
-    found = findings_of(make_setup(MU + NOISE, PRED), 0.01)
+    found = findings_of(make_setup(MU + NOISE, PRED), 0.01)()
     assert [str(finding) for finding in found] == [UNNAMED]
     assert "wc.witness" in UNNAMED
     assert found[0].size is None
@@ -212,6 +217,72 @@ def test_objects_have_none_but_that() -> None:
 def test_few_cases_are_no_trouble(n: int) -> None:
     found = told(MU[:n] + 30.0 + NOISE[:n], wc.Normal(MU[:n], np.ones(n)))
     assert all("nan" not in finding.sentence for finding in found)
+
+
+# -- clusters ----------------------------------------------------------------------------------------
+
+CLUSTERS = np.repeat(np.arange(80), 5)
+SHARED = 0.8 * np.random.default_rng(3).normal(size=80)[CLUSTERS] + 0.6 * NOISE
+
+
+def in_clusters(y: Any, groups: Any) -> tuple[Finding, ...]:
+    return findings_in(np.asarray(y), PRED, False, groups=groups)
+
+
+@pytest.mark.parametrize("y", [MU + 0.8 + 1.6 * NOISE, MU + np.where(MU > 3.0, 1.5, 0.6) * NOISE])
+def test_clusters_of_one_case_are_cases(y: Any) -> None:
+    alone, each = in_clusters(y, None), in_clusters(y, np.arange(N))
+    assert [finding.sentence for finding in each] == [finding.sentence for finding in alone]
+    assert [f.interval for f in each] == [pytest.approx(f.interval, rel=1e-12) for f in alone]
+    assert result(y, groups=np.arange(N)).findings == result(y).findings
+
+
+def test_clusters_take_the_place_of_cases_in_intervals() -> None:
+    """The standard error of a mean is that of the means of clusters, where all have the same size."""
+    y = MU + 0.7 + SHARED
+    found, alone = result(y, groups=CLUSTERS), result(y)
+    first = found.findings[0]
+    assert [first.kind, alone.findings[0].kind] == ["shift", "shift"]
+    means = (y - MU).reshape(80, 5).mean(axis=1)
+    (low, high), (near, far) = first.interval, alone.findings[0].interval
+    assert high - low == pytest.approx(4.02 * means.std(ddof=1) / 80**0.5, rel=0.15)
+    assert high - low > 1.5 * (far - near)
+    assert "400 in 80 clusters: p-value and intervals are asymptotic" in repr(found)
+
+
+def test_groups_of_a_trend_honour_clusters() -> None:
+    """Five equal cases are one: the interval is that of a fifth of the cases."""
+    some = np.repeat(np.arange(N // 5), 5)
+    y, pred = (MU + 0.9 * (MU > 3.0) + NOISE)[some], PRED[some]
+    clustered = findings_in(y, pred, False, groups=some)
+    few = findings_in(y[::5], pred[::5], False)
+    assert clustered[0].kind == few[0].kind == "trend of the centre"
+    assert clustered[0].interval == pytest.approx(few[0].interval, abs=1e-9)
+    assert clustered[0].sentence == few[0].sentence
+
+
+def test_shares_of_clusters_have_wide_intervals() -> None:
+    """Five equal cases are one: Wilson's interval is about that of a fifth of the cases."""
+    some = np.repeat(np.arange(N // 5), 5)
+    pred = wc.Quantiles(LEVELS, MU[:, None] + special.ndtri(LEVELS))[some]
+    y = (MU + 1.8 * NOISE)[some]
+    clustered = findings_in(y, pred, False, groups=some)[0]
+    few = findings_in(y[::5], pred[::5], False)[0]
+    assert clustered.kind == few.kind == "coverage"
+    assert clustered.interval == pytest.approx(few.interval, abs=0.03)
+    assert np.ptp(clustered.interval) == pytest.approx(np.ptp(few.interval), rel=0.2)
+
+
+def test_dependence_within_clusters_is_no_finding() -> None:
+    """Calibrated, but clusters share most of their noise: as independent cases many means look wrong."""
+    wrong = {True: 0, False: 0}
+    for seed in range(20):
+        rng = np.random.default_rng([seed, 33])
+        y = MU + 0.9 * rng.normal(size=80)[CLUSTERS] + np.sqrt(0.19) * rng.normal(size=N)
+        for clustered in wrong:
+            wrong[clustered] += bool(in_clusters(y, CLUSTERS if clustered else None))
+    assert wrong[True] <= 4  # 0.003 to see more at a rate of 0.05
+    assert wrong[False] >= 6
 
 
 # -- results -----------------------------------------------------------------------------------------
@@ -248,6 +319,40 @@ def test_small_errors_are_called_slight() -> None:
 
 def test_findings_do_not_depend_on_the_seed_of_the_test() -> None:
     assert result(rng=1).findings == result(rng=2).findings
+
+
+def test_they_are_made_when_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, of the data that were tested, and in another process too."""
+    made: list[int] = []
+
+    def counted(*cases: Any, **options: Any) -> tuple[Finding, ...]:
+        made.append(len(cases[0]))
+        return findings_in(*cases, **options)
+
+    monkeypatch.setattr(families, "findings_in", counted)
+    y = MU + 1.3 * NOISE
+    found, other = result(y), pickle.dumps(result(y))
+    later = found.__dict__["findings"]
+    assert {type(value) for value in vars(later).values()} == {
+        np.ndarray,
+        wc.Normal,
+        bool,
+        float,
+        Reasons,
+        type(None),
+    }
+    assert found.pvalue < 0.05
+    assert made == []
+    y += 5.0
+    expected = told(MU + 1.3 * NOISE, PRED)
+    assert found.findings == expected
+    assert found.findings == expected
+    assert made == [N]
+    assert found.estimate.yardstick == result(MU + 1.3 * NOISE).estimate.yardstick
+    assert pickle.loads(other).findings == expected
+    assert not callable(found.__dict__["findings"])
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert replace(found, n_samples=3).findings == expected
 
 
 def test_stored_and_read_again() -> None:

@@ -201,7 +201,7 @@ def test_witness_groups_and_their_plain_form() -> None:
 
 def test_compare() -> None:
     y = MU + 1.5
-    found = wc.compare(y, PRED, wc.Normal(MU + 1.2, np.ones(N)), rng=0)
+    found = wc.compare(y, PRED, wc.Normal(MU + 1.2, np.ones(N)), rng=0, n_resamples=99)
     assert re.search(r"calibration test: p <= \S+ the smallest that [\d,]+ resamples can give", repr(found))
 
 

@@ -255,7 +255,7 @@ def test_each_error_leads_to_its_part() -> None:
         "trend of the centre": z + 0.25 * mu,
         "trend of the spread": z * np.exp(0.2 * np.sign(mu)),
         "curve of the centre": z + 0.2 * (mu**2 - 1.0),
-        "shape": 0.8 * rng.choice([-1.0, 1.0], n) + 0.6 * z,
+        "levels": 0.8 * rng.choice([-1.0, 1.0], n) + 0.6 * z,
     }
     for part, residual in errors.items():
         assert leading(pred, mu + sigma * residual) == part

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.special import middle_ranks
+from wellcal._arrays.special import bounded_log_odds, middle_ranks
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.findings.wording import plain_number, share_span, span
@@ -18,25 +19,32 @@ FREQUENCY, SLOPE, GROUP = "frequency", "slope", "group "
 
 _GROUPS = 5
 _MOST_GROUPS = 2  # that are told
-_LEAST_PROBABILITY = 1e-12
 _STEPS = 25  # of Newton's method
 
 
 class BinaryClaims(Claims):
     """Frequency of an outcome, slope of its log odds on the predicted ones, and groups of probabilities."""
 
-    def __init__(self, probability: NDArray, outcome: str) -> None:
-        """`probability` of an outcome ``(n,)``, and what it is called."""
+    parts: ClassVar[Mapping[str, Sequence[str]]] = {
+        "centre": (FREQUENCY,),
+        "slope": (SLOPE,),
+        "curve": (GROUP,),
+        "groups": (GROUP,),
+        "surprise": (FREQUENCY, SLOPE),
+    }
+
+    def __init__(self, probability: NDArray, outcome: str, count: int = _GROUPS) -> None:
+        """`probability` of an outcome ``(n,)``, what it is called, and how many groups there are."""
         self.probability, self.outcome = probability, outcome
-        self.logit = special.logit(np.clip(probability, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY))
+        self.logit = bounded_log_odds(probability)
         weights = probability * (1.0 - probability)
         total = max(float(weights.sum()), 1e-300)
         ranks = middle_ranks(probability)
-        member = np.minimum((ranks * _GROUPS).astype(int), _GROUPS - 1)
-        self.groups = [member == group for group in range(_GROUPS) if np.any(member == group)]
+        member = np.minimum((ranks * count).astype(int), count - 1)
+        self.members = [member == group for group in range(count) if np.any(member == group)]
         columns = [np.ones_like(self.logit), self.logit - float(weights @ self.logit) / total]
-        self.columns = np.stack([*columns, *self.groups], axis=1) / len(probability)
-        self.names = [FREQUENCY, SLOPE, *(f"{GROUP}{k}" for k in range(len(self.groups)))]
+        self.columns = np.stack([*columns, *self.members], axis=1) / len(probability)
+        self.names = [FREQUENCY, SLOPE, *(f"{GROUP}{k}" for k in range(len(self.members)))]
 
     def scores(self, targets: NDArray) -> NDArray:
         """Residuals times columns: these see the same as the estimates, and need no fit."""
@@ -49,7 +57,7 @@ class BinaryClaims(Claims):
 
         def estimate(cases: NDArray) -> NDArray:
             some = residuals[cases]
-            groups = [some[group[cases]].mean() if group[cases].any() else np.nan for group in self.groups]
+            groups = [some[group[cases]].mean() if group[cases].any() else np.nan for group in self.members]
             return np.array([some.mean(), fitted_slope(y[cases], self.logit[cases]), *groups])
 
         return estimate
@@ -74,11 +82,23 @@ class BinaryClaims(Claims):
         return occurs(self.outcome, FREQUENCY, found, float(self.probability.mean()))
 
     def _group(self, place: int, found: Found) -> Finding:
-        some = self.probability[self.groups[place]]
+        some = self.probability[self.members[place]]
         where = (
             f"where it was predicted between {percent(float(some.min()))} and {percent(float(some.max()))}"
         )
         return occurs(self.outcome, "group", found, float(some.mean()), where, "on average")
+
+
+class FineGroups(BinaryClaims):
+    """Groups of probabilities alone, twice as many: a closer look."""
+
+    def __init__(self, probability: NDArray, outcome: str) -> None:
+        super().__init__(probability, outcome, 2 * _GROUPS)
+        self.names = [f"_{name}" if not name.startswith(GROUP) else name for name in self.names]
+
+    def expected(self, scores: NDArray) -> NDArray:
+        """No differences."""
+        return np.zeros(len(self.names))
 
 
 def occurs(
@@ -113,15 +133,20 @@ def fitted_slope(y: NDArray, logit: NDArray) -> float:
     >>> round(fitted_slope(special.expit(0.3 + 0.7 * x), x), 6)
     0.7
     """
+    return float(fitted_line(y, logit)[1])
+
+
+def fitted_line(y: NDArray, logit: NDArray) -> NDArray:
+    """Intercept and slope of it ``(2,)``."""
     design = np.stack([np.ones_like(logit), logit], axis=1)
     beta = np.array([0.0, 1.0])
     for _ in range(_STEPS):
         p = special.expit(design @ beta)
         information = (design * (p * (1.0 - p))[:, None]).T @ design
         if not np.linalg.cond(information) < 1e12:
-            return float("nan")
+            break
         step = np.linalg.solve(information, design.T @ (y - p))
         beta = beta + np.clip(step, -2.0, 2.0)
         if np.abs(step).max() < 1e-8:
-            return float(beta[1])
-    return float("nan")
+            return beta
+    return np.full(2, np.nan)

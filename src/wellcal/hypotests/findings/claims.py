@@ -4,6 +4,9 @@ Two p-values are made for each quantity, and the larger one counts. One compares
 the predictions: what is ordinary if the model is calibrated. The other compares it with its own standard
 error, by the jackknife over cases: what is ordinary where the model is wrong in other ways, as where spreads
 that are too small make a mean look far off. Holm's procedure over all quantities says which are told.
+
+Where cases come in clusters, clusters take the place of cases in standard errors, which are then right as the
+number of clusters grows, whatever the dependence within them.
 """
 
 from __future__ import annotations
@@ -11,27 +14,28 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import stats
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.finding import LEVEL, Finding
-from wellcal.hypotests.resampling.smooth_tails import smooth_pvalues
-
-ALPHA = 0.05
-"""Error rate: of the test as a whole, and of its findings together."""
+from wellcal.hypotests.findings.reasons import ALPHA
+from wellcal.hypotests.resampling.smooth_tails import first_pvalues
 
 GROUPS = 50
-"""Groups of cases that the jackknife leaves out, one after the other."""
+"""Groups of cases, or of clusters, that the jackknife leaves out, one after the other."""
 
 Estimator = Callable[[NDArray], NDArray]
 """From the positions of some cases to the quantities of these ``(K,)``."""
 
 
 class Found(NamedTuple):
-    """A quantity: its estimate, what calibration would make of it, and its standard error."""
+    """A quantity: its estimate, what calibration would make of it, and its standard error.
+
+    `clusters` is the number of clusters that the cases come in, or None where they are independent.
+    """
 
     estimate: float
     expected: float
@@ -40,6 +44,7 @@ class Found(NamedTuple):
     cases: int
     pvalue: float
     distance: float
+    clusters: int | None = None
 
     @property
     def low(self) -> float:
@@ -54,10 +59,19 @@ class Found(NamedTuple):
     @property
     def share_ends(self) -> tuple[float, float]:
         """The interval of a share of the cases: Wilson's, which is never empty at 0 or 1."""
-        n, z, p = self.cases, self.reach, self.estimate
+        n, z, p = self.independent, self.reach, self.estimate
         middle = (p + 0.5 * z**2 / n) / (1.0 + z**2 / n)
         half = z / (1.0 + z**2 / n) * float(np.sqrt(p * (1.0 - p) / n + 0.25 * (z / n) ** 2))
         return (max(middle - half, 0.0) if p > 0.0 else 0.0), (min(middle + half, 1.0) if p < 1.0 else 1.0)
+
+    @property
+    def independent(self) -> float:
+        """How many independent cases would give a share this standard error."""
+        if self.clusters is None:
+            return float(self.cases)
+        if not self.error > 0.0:
+            return float(self.clusters)
+        return min(max(self.estimate * (1.0 - self.estimate) / self.error**2, 1.0), float(self.cases))
 
     def less(self, value: float) -> Found:
         """The same, from another zero."""
@@ -72,9 +86,32 @@ class Claims(ABC):
     names
         Of the quantities, one for each column of `scores`; those that begin with "_" are needed by
         sentences, and are no claims.
+    groups
+        Number of the cluster of each case, or None where cases are independent.
+    parts
+        How names of quantities begin that tell the error which a part of the test looks for; all do, where
+        a part is not there.
     """
 
     names: Sequence[str]
+    groups: NDArray | None = None
+    parts: ClassVar[Mapping[str, Sequence[str]]] = {}
+
+    @property
+    def tested(self) -> list[str]:
+        """Names of quantities that may be told."""
+        return [name for name in self.names if not name.startswith("_")]
+
+    def about(self, part: str) -> list[str]:
+        """Names of quantities that tell the error which a part of the test looks for."""
+        starts = self.parts.get(part, ())
+        own = [name for name in self.tested if name.split(": ")[-1].startswith(tuple(starts))]
+        return own if starts else self.tested
+
+    def within(self, groups: NDArray | None) -> Self:
+        """The same claims, of cases that come in clusters."""
+        self.groups = groups
+        return self
 
     @abstractmethod
     def scores(self, targets: NDArray) -> NDArray:
@@ -93,19 +130,33 @@ class Claims(ABC):
         """Findings, given the quantities that are off, and all of them."""
 
 
-def tell(claims: Claims, targets: NDArray, drawn: Iterable[NDArray], perhaps: bool = False) -> list[Finding]:
-    """Findings in the observed targets ``(n, ...)``, the clearest first.
+def certain(
+    claims: Claims,
+    every: Mapping[str, Found],
+    targets: NDArray,
+    names: Iterable[str],
+    told: Iterable[str] | None = None,
+    alpha: float = ALPHA,
+) -> list[Finding]:
+    """Findings about those of some quantities that are off beyond doubt, the clearest first.
 
-    With `perhaps` the clearest quantity is told where it is off by itself and no more, and says so.
+    With `told`, only of these, however many were looked at.
     """
-    every = evidence(claims, targets, drawn)
-    tested = {name: found for name, found in every.items() if not name.startswith("_")}
-    found = claims.tell(significant(tested), every, targets)
-    if not found and perhaps:
-        first = min(tested, key=lambda name: tested[name].pvalue)
-        likely = {first: tested[first]} if tested[first].pvalue <= ALPHA else {}
-        found = [_perhaps(finding) for finding in claims.tell(likely, every, targets)]
+    off = significant({name: every[name] for name in names}, alpha)
+    kept = set(off if told is None else told)
+    found = claims.tell({name: one for name, one in off.items() if name in kept}, every, targets)
     return sorted(found, key=lambda finding: finding.pvalue)
+
+
+def likely(
+    claims: Claims, every: Mapping[str, Found], targets: NDArray, names: Iterable[str]
+) -> list[Finding]:
+    """The clearest of some quantities, where it is off by itself and no more: its finding says so."""
+    some = {name: every[name] for name in names}
+    first = min(some, key=lambda name: some[name].pvalue, default=None)
+    if first is None or some[first].pvalue > ALPHA:
+        return []
+    return [_perhaps(finding) for finding in claims.tell({first: some[first]}, every, targets)]
 
 
 def _perhaps(finding: Finding) -> Finding:
@@ -119,9 +170,10 @@ def evidence(claims: Claims, targets: NDArray, drawn: Iterable[NDArray]) -> dict
     mean, spread = scores[1:].mean(axis=0), scores[1:].std(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = np.nan_to_num(np.abs(scores[0] - mean) / spread, nan=0.0, posinf=np.inf)
-    by_resampling = [_two_sided(column) for column in scores.T]
+    by_resampling = _two_sided(np.ascontiguousarray(scores.T))
     expected = claims.expected(mean)
-    values, errors, freedom = jackknife(claims.estimator(targets), len(targets))
+    groups = claims.groups
+    values, errors, freedom = jackknife(claims.estimator(targets), len(targets), groups)
     with np.errstate(divide="ignore", invalid="ignore"):
         by_cases = 2.0 * stats.t.sf(np.abs(values - expected) / errors, freedom)
     reach = float(stats.t.ppf(0.5 + 0.5 * LEVEL, freedom))
@@ -132,21 +184,26 @@ def evidence(claims: Claims, targets: NDArray, drawn: Iterable[NDArray]) -> dict
             float(errors[k]),
             reach,
             len(targets),
-            max(by_resampling[k], 1.0 if np.isnan(by_cases[k]) else float(by_cases[k])),
+            max(float(by_resampling[k]), 1.0 if np.isnan(by_cases[k]) else float(by_cases[k])),
             float(distance[k]),
+            None if groups is None else int(groups.max()) + 1,
         )
         for k, name in enumerate(claims.names)
     }
 
 
-def _two_sided(values: NDArray) -> float:
-    if np.ptp(values[1:]) == 0.0:
-        return 0.0 if abs(values[0] - values[1]) > 1e-9 * max(1.0, abs(values[1])) else 1.0
-    return min(1.0, 2.0 * float(min(smooth_pvalues(values)[0], smooth_pvalues(-values)[0])))
+def _two_sided(values: NDArray) -> NDArray:
+    """p-values ``(K,)`` of the first of all sets, for quantities ``(K, R + 1)``."""
+    first, drawn = values[:, 0], values[:, 1:]
+    off = np.abs(first - drawn[:, 0]) > 1e-9 * np.maximum(1.0, np.abs(drawn[:, 0]))
+    least = np.minimum(first_pvalues(values), first_pvalues(-values))
+    return np.where(np.ptp(drawn, axis=1) == 0.0, np.where(off, 0.0, 1.0), np.minimum(1.0, 2.0 * least))
 
 
-def jackknife(estimate: Estimator, n: int) -> tuple[NDArray, NDArray, int]:
+def jackknife(estimate: Estimator, n: int, groups: NDArray | None = None) -> tuple[NDArray, NDArray, int]:
     """Estimates from all cases, their standard errors, and degrees of freedom of these.
+
+    Cases, or the clusters `groups`, are left out some at a time.
 
     Examples
     --------
@@ -154,11 +211,16 @@ def jackknife(estimate: Estimator, n: int) -> tuple[NDArray, NDArray, int]:
     >>> value, error, freedom = jackknife(lambda cases: x[cases].mean(keepdims=True), 4)
     >>> value, error.round(3), round(float(x.std(ddof=1) / 2.0), 3), freedom
     (array([3.]), array([0.913]), 0.913, 3)
+    >>> _, error, freedom = jackknife(lambda cases: x[cases].mean(keepdims=True), 4, np.array([0, 0, 1, 1]))
+    >>> error.round(3), freedom
+    (array([1.5]), 1)
     """
-    count = min(n, GROUPS)
     cases = np.arange(n)
+    cluster = cases if groups is None else groups
+    count = min(int(cluster.max()) + 1, GROUPS)
+    member = cluster % count
     with np.errstate(all="ignore"):
-        left_out = np.stack([estimate(cases[cases % count != group]) for group in range(count)])
+        left_out = np.stack([estimate(cases[member != group]) for group in range(count)])
         errors = np.sqrt((count - 1.0) / count * np.sum((left_out - left_out.mean(axis=0)) ** 2, axis=0))
         return estimate(cases), errors, count - 1
 

@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.special import LEAST_PROBABILITY
 from wellcal.hypotests.findings.binary import occurs
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.findings.wording import plain_number, share_span, span
+from wellcal.hypotests.parts.classes import counted
 from wellcal.measures.yardstick import percent
 
 CLASS, TEMPERATURE, CONFIDENCE = "class ", "temperature", "confidence"
 
 _MOST_CLASSES = 5  # that are told
-_LEAST_PROBABILITY = 1e-12
 _STEPS = 30
+_LEAST_CASES = 20  # that say anything about a temperature
+_CLEAR = 2.0  # standard errors
 
 
 class ClassClaims(Claims):
     """Frequencies of classes, temperature, and how often the likeliest class is right."""
 
+    parts: ClassVar[Mapping[str, Sequence[str]]] = {
+        "surprise": (TEMPERATURE, CONFIDENCE),
+        "one class": (CLASS,),
+        "classes": (CLASS,),
+        "slopes": (TEMPERATURE, CONFIDENCE),
+    }
+
     def __init__(self, probabilities: NDArray, labels: Sequence[str]) -> None:
         """`probabilities` of classes ``(n, C)``, and what these are called."""
         self.probabilities, self.labels = probabilities, labels
-        self.logs = np.log(np.maximum(probabilities, _LEAST_PROBABILITY))
+        self.logs = np.log(np.maximum(probabilities, LEAST_PROBABILITY))
         self.top = probabilities.argmax(axis=1)
         self.confidence = probabilities.max(axis=1)
         self.predicted = probabilities.mean(axis=0)
@@ -35,9 +46,7 @@ class ClassClaims(Claims):
 
     def scores(self, targets: NDArray) -> NDArray:
         """Frequencies, mean log probability, and hits."""
-        sets, count = len(targets), len(self.labels)
-        cells = (targets + count * np.arange(sets)[:, None]).ravel()
-        shares = np.bincount(cells, minlength=count * sets).reshape(sets, count) / targets.shape[1]
+        shares = counted(targets, len(self.labels)) / targets.shape[1]
         logs = self.logs[np.arange(targets.shape[1]), targets].mean(axis=1, keepdims=True)
         hits = (targets == self.top).mean(axis=1, keepdims=True)
         right = float(self.confidence.mean())
@@ -83,6 +92,37 @@ class ClassClaims(Claims):
         sentence = f"{start} ({share_span(low, high)}), predicted {percent(said)}"
         short = f"{start}, predicted {percent(said)}"
         return Finding(sentence, CONFIDENCE, short, share, (low, high), LEVEL, found.pvalue)
+
+
+def tempered(probabilities: NDArray, targets: NDArray) -> NDArray:
+    """Probabilities with the temperature put right."""
+    logs = np.log(np.maximum(probabilities, LEAST_PROBABILITY))
+    return special.softmax(_inverse_temperature(logs, targets)[0] * logs, axis=1)
+
+
+def temperature_is_right(probabilities: NDArray, targets: NDArray, without: Sequence[int]) -> bool:
+    """Whether nothing is wrong with the temperature of all classes but some, given that none of these occurs.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = special.softmax(rng.normal(size=(300, 4)), axis=1)
+    >>> y = (p.cumsum(axis=1) < rng.uniform(size=(300, 1))).sum(axis=1)
+    >>> (
+    ...     temperature_is_right(p, y, [0]),
+    ...     temperature_is_right(special.softmax(3.0 * np.log(p), axis=1), y, [0]),
+    ... )
+    (True, False)
+    """
+    others = [k for k in range(probabilities.shape[1]) if k not in set(without)]
+    some = np.isin(targets, others)
+    if len(others) < 2 or some.sum() < _LEAST_CASES:
+        return True
+    logs = np.log(np.maximum(probabilities[some][:, others], LEAST_PROBABILITY))
+    p = special.softmax(logs, axis=1)
+    slope = logs[np.arange(len(logs)), np.searchsorted(others, targets[some])] - np.sum(p * logs, axis=1)
+    error = max(float(np.sqrt(np.sum(slope**2))), 1e-300)
+    return abs(float(slope.sum())) <= _CLEAR * error
 
 
 def _temperature(found: Found) -> Finding:

@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
-from wellcal.hypotests.findings.scalars import SPREAD, spread_finding
+from wellcal.hypotests.findings.scalars import CENTRE, SPREAD, WIDTH, spread_finding
+from wellcal.hypotests.findings.splits import Summary, log_ratio_of, mean_of
+from wellcal.hypotests.findings.trends import (
+    CENTRE_TREND,
+    SPREAD_TREND,
+    Manner,
+    shares,
+    spreads,
+    trend_finding,
+)
 from wellcal.hypotests.findings.wording import share_span
+from wellcal.hypotests.parts.contrasts import Contrasts
 from wellcal.measures.yardstick import percent
 
 ABOVE, RANGE, COVERAGE, BELOW = "above", "range", "coverage", "below "
 
 _MOST_QUANTILES = 2  # that are told
+_ABOVE = "above the median of their draws"
 
 
 class DrawClaims(Claims):
-    """Which share of targets is above the middle of its draws, and outside of them; and their spread."""
+    """Which share of targets is above the middle of its draws, and outside of them; their spread; trends."""
 
-    names = (ABOVE, RANGE, SPREAD)
+    parts: ClassVar[Mapping[str, Sequence[str]]] = {
+        **dict.fromkeys(("distribution", "levels", "shape", "spread", "tails"), (ABOVE, RANGE, SPREAD)),
+        "trend of the centre": (CENTRE,),
+        "trend of the spread": (WIDTH,),
+        "curve of the centre": (CENTRE,),
+    }
 
-    def __init__(self, values: NDArray, weights: NDArray, pooled: bool) -> None:
+    def __init__(
+        self, values: NDArray, weights: NDArray, pooled: bool, columns: Contrasts, summaries: list[Summary]
+    ) -> None:
         """`values` and `weights` of atoms ``(n, M)``; `pooled` where the target is one of them."""
+        self.columns, self.summaries = columns, summaries
+        self.names = [ABOVE, RANGE, SPREAD, *trend_names(columns)]
         self.pooled, self.size = pooled, values.shape[1]
         self.low, self.high = values.min(axis=1), values.max(axis=1)
         self.mean = np.sum(weights * values, axis=1)
@@ -39,12 +60,12 @@ class DrawClaims(Claims):
 
     def scores(self, targets: NDArray) -> NDArray:
         """The same as the estimates."""
-        return _means(self._by_case(targets))
+        return self._means(self._by_case(targets), slice(None))
 
     def estimator(self, targets: NDArray) -> Estimator:
         """From what is known of each case."""
         by_case = self._by_case(targets[None])
-        return lambda cases: _means(by_case[..., cases])[0]
+        return lambda cases: self._means(by_case[..., cases], cases)[0]
 
     def _by_case(self, targets: NDArray) -> NDArray:
         """``(4, r, n)``: above, outside, error, and what its square is expected to be."""
@@ -60,70 +81,148 @@ class DrawClaims(Claims):
         rest = np.maximum(self.size * self.square - error**2, 0.0)
         return np.stack([above, outside, error, rest / max(draws - 1.0, 1.0)])
 
+    def _means(self, by_case: NDArray, cases: NDArray | slice) -> NDArray:
+        above, outside, _, expected = by_case.mean(axis=2)
+        columns = self.columns.columns[cases]
+        errors = by_case[2] - by_case[2].mean(axis=1, keepdims=True)  # a shift is no spread
+        squares = np.mean(errors**2, axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = errors**2 / squares[:, None] - by_case[3] / expected[:, None]
+            known = np.stack([above, outside, 0.5 * np.log(squares / expected)], axis=1)
+        n = len(columns)
+        trends = [by_case[0] @ columns[:, 1:] / n, relative @ columns[:, self.columns.trend] / n]
+        return np.concatenate([known, *trends], axis=1)
+
     def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
         """Of range and spread, which are one error, the clearer one; a shift leaves the range too."""
-        out: list[Finding] = []
-        if ABOVE in told:
-            out.append(_fall(told[ABOVE], ABOVE, "targets fall above the median of their draws"))
+        above, _, error, expected = self._by_case(targets[None])[:, 0]
+        manner = shares(CENTRE_TREND, lambda v: mean_of(v - 0.5), f"targets fall {_ABOVE}", 0.5)
+        centres = told_trend(self, told, CENTRE, manner, above)
+        right = every[SPREAD].expected
+
+        def measure(values: NDArray) -> tuple[float, NDArray]:
+            value, influence = log_ratio_of(values)
+            return value - right, influence
+
+        ratios = np.stack([(error - error.mean()) ** 2, expected], axis=1)
+        wide = told_trend(self, told, WIDTH, spreads(measure), ratios)
+        out = [finding for finding in (centres, wide) if finding is not None]
+        if ABOVE in told and centres is None:
+            out.append(_fall(told[ABOVE], ABOVE, f"targets fall {_ABOVE}"))
         widths = [name for name in told if name in (RANGE, SPREAD)]  # the clearest first
-        if widths == [RANGE] and ABOVE in told:
+        if wide is not None or (widths == [RANGE] and ABOVE in told):
             return out
         if widths[:1] == [RANGE]:
-            out.append(_fall(told[RANGE], RANGE, "targets fall outside the range of the draws"))
+            out.append(_fall(told[RANGE], RANGE, "targets fall outside the range of their draws"))
         elif widths:
             out.append(spread_finding(told[SPREAD]))
         return out
 
 
-def _means(by_case: NDArray) -> NDArray:
-    above, outside, _, expected = by_case.mean(axis=2)
-    squares = by_case[2].var(axis=1)  # about their own mean: a shift is no spread
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.stack([above, outside, 0.5 * np.log(squares / expected)], axis=1)
+def trend_names(columns: Contrasts) -> list[str]:
+    """Names of trends of the centre and of the spread."""
+    others = range(1, columns.columns.shape[1])
+    return [*(f"{CENTRE}{j}" for j in others), *(f"{WIDTH}{j}" for j in columns.trend)]
+
+
+def told_trend(
+    claims: DrawClaims | QuantileClaims,
+    told: Mapping[str, Found],
+    start: str,
+    manner: Manner,
+    values: NDArray,
+) -> Finding | None:
+    """The trend that the clearest of the quantities with such names has; None where none of them is told."""
+    names = [name for name in told if name.startswith(start)]
+    if not names:
+        return None
+    found = told[names[0]]
+    fine = not any(int(name[len(start) :]) in claims.columns.trend for name in names)
+    return trend_finding(manner, values, claims.summaries, found.reach, found.pvalue, claims.groups, fine)
 
 
 class QuantileClaims(Claims):
-    """Which share of targets is up to each quantile, and between the outermost two."""
+    """Which share of targets is up to each quantile, and between the outermost two; and trends of these."""
 
-    def __init__(self, levels: NDArray, values: NDArray) -> None:
+    parts: ClassVar[Mapping[str, Sequence[str]]] = {
+        **dict.fromkeys(("distribution", "levels", "shape", "spread", "tails"), (BELOW, COVERAGE)),
+        "trend of the centre": (CENTRE,),
+        "trend of the spread": (WIDTH,),
+        "curve of the centre": (CENTRE,),
+    }
+
+    def __init__(
+        self, levels: NDArray, values: NDArray, columns: Contrasts, summaries: list[Summary]
+    ) -> None:
         self.levels, self.values = levels, values
-        self.names = [*(f"{BELOW}{level:g}" for level in levels), *([COVERAGE] if len(levels) > 1 else [])]
+        self.columns, self.summaries = columns, summaries
+        self.middle = int(np.argmin(np.abs(levels - 0.5)))
+        self.several = len(levels) > 1
+        trends = [name for name in trend_names(columns) if self.several or name.startswith(CENTRE)]
+        self.names = [
+            *(f"{BELOW}{level:g}" for level in levels),
+            *([COVERAGE] if self.several else []),
+            *trends,
+        ]
 
     def scores(self, targets: NDArray) -> NDArray:
         """The same as the estimates."""
-        return np.concatenate([self._shares(sets[None]).mean(axis=2).T for sets in targets])
+        return np.stack([self._means(self._shares(sets), slice(None)) for sets in targets])
 
     def estimator(self, targets: NDArray) -> Estimator:
         """From what is known of each case."""
-        shares = self._shares(targets[None])
-        return lambda cases: shares[:, 0, cases].mean(axis=1)
+        by_case = self._shares(targets)
+        return lambda cases: self._means(by_case[:, cases], cases)
 
     def _shares(self, targets: NDArray) -> NDArray:
-        """``(K, r, n)``."""
+        """``(K, n)``."""
         below = [targets <= column for column in self.values.T]
-        if len(below) > 1:
+        if self.several:
             below.append(below[-1] & ~below[0])
         return np.stack(below).astype(np.float64)
 
+    def _means(self, by_case: NDArray, cases: NDArray | slice) -> NDArray:
+        columns = self.columns.columns[cases]
+        n = len(columns)
+        trends = [by_case[self.middle] @ columns[:, 1:] / n]
+        if self.several:
+            trends.append(by_case[-1] @ columns[:, self.columns.trend] / n)
+        return np.concatenate([by_case.mean(axis=1), *trends])
+
     def expected(self, scores: NDArray) -> NDArray:
-        """The levels themselves."""
-        inside = [self.levels[-1] - self.levels[0]] if len(self.levels) > 1 else []
-        return np.array([*self.levels, *inside])
+        """The levels themselves, and no trends."""
+        inside = [self.levels[-1] - self.levels[0]] if self.several else []
+        known = [*self.levels, *inside]
+        return np.array([*known, *np.zeros(len(self.names) - len(known))])
 
     def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
-        """Coverage, and the quantiles that are clearest off; those only where coverage does not say it."""
-        out: list[Finding] = []
-        if COVERAGE in told:
-            low, high = (percent(float(self.levels[end])) for end in (0, -1))
-            what = f"targets fall between their {low} and {high} quantiles"
-            out.append(_fall(told[COVERAGE], COVERAGE, what))
+        """Trends, coverage, and the quantiles that are clearest off; where others do not say it."""
+        by_case = self._shares(targets)
+        level, inside = float(self.levels[self.middle]), float(self.levels[-1] - self.levels[0])
+        below = f"targets fall below their {percent(level)} quantile"
+        centre = shares(CENTRE_TREND, lambda v: mean_of(v - level), below, level)
+        between = self._between()
+        wide = shares(SPREAD_TREND, lambda v: mean_of(v - inside), between, inside)
+        trends = [
+            told_trend(self, told, CENTRE, centre, by_case[self.middle]),
+            told_trend(self, told, WIDTH, wide, by_case[-1]),
+        ]
+        out = [finding for finding in trends if finding is not None]
+        if COVERAGE in told and trends[1] is None:
+            out.append(_fall(told[COVERAGE], COVERAGE, between))
         names = [name for name in told if name.startswith(BELOW)]
+        if trends[0] is not None:  # which quantiles are off depends on the prediction, and that is told
+            return out
         if COVERAGE in told:
             names = [name for name in names if told[name].pvalue < told[COVERAGE].pvalue]
         for name in names[:_MOST_QUANTILES]:
-            level = percent(told[name].expected)
-            out.append(_fall(told[name], "quantile", f"targets fall below their {level} quantile"))
+            at = percent(told[name].expected)
+            out.append(_fall(told[name], "quantile", f"targets fall below their {at} quantile"))
         return out
+
+    def _between(self) -> str:
+        low, high = (percent(float(self.levels[end])) for end in (0, -1))
+        return f"targets fall between their {low} and {high} quantiles"
 
 
 def _fall(found: Found, kind: str, what: str) -> Finding:

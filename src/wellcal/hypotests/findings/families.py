@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ import numpy as np
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.findings.binary import BinaryClaims
-from wellcal.hypotests.findings.claims import ALPHA, Claims, tell
+from wellcal.hypotests.findings.claims import Claims, certain, evidence, likely
 from wellcal.hypotests.findings.classes import ClassClaims
+from wellcal.hypotests.findings.closer import closer_look, drawn_sets
 from wellcal.hypotests.findings.counts import CountClaims
 from wellcal.hypotests.findings.draws import DrawClaims, QuantileClaims
-from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.finding import Finding
+from wellcal.hypotests.findings.reasons import ALPHA, NO_REASONS, Reasons, Seen, reasons_in, unnamed
 from wellcal.hypotests.findings.scalars import ScalarClaims
 from wellcal.hypotests.findings.splits import Summary
 from wellcal.hypotests.findings.vectors import VectorClaims
@@ -22,34 +25,71 @@ from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.families import are_counts, summaries
 from wellcal.hypotests.setup import Setup
 from wellcal.measures.normal_scores import standing_of
+from wellcal.measures.yardstick import percent
 from wellcal.predictions import Normal, Predictions, Quantiles, Samples
-from wellcal.problem.drawn_targets import draw_targets
 
-RESAMPLES, MOST_DRAWS = 499, 5 * 10**6
-"""Sets of targets that are drawn, and numbers in them, at most: but 99 sets at least."""
-
-_AT_A_TIME = 100
-_SEED = 20211  # findings depend on targets and predictions, not on how a test was drawn
-
-UNNAMED = "no single kind of error stands out: wc.witness(y, pred) says for which cases"
-"""What is told where a test rejects and no quantity by itself is off."""
+_CHANCE = 0.05  # share of the variance of log spreads that may be chance
 
 
-def findings_of(setup: Setup, pvalue: float) -> tuple[Finding, ...]:
-    """What kind of error a test found, the clearest first; nothing where it did not reject.
+def findings_of(
+    setup: Setup, pvalue: float, provenance: Mapping[str, Any] | None = None
+) -> FindingsLater | tuple[()]:
+    """What kind of error a test found, once somebody asks; nothing where it did not reject.
 
     A calibrated model has findings with probability .05 at most, that of the test. Of a model that is wrong,
     a quantity that is right is called wrong with about the same probability, but for a single finding that
-    begins with "perhaps".
+    begins with "perhaps". `provenance` of the test has p-values of its parts: those that are its reason are
+    looked at more closely.
     """
     if not pvalue <= ALPHA:
         return ()
-    found = findings_in(setup.targets, setup.predictions, setup.pooled is not None, perhaps=True)
-    return found or (Finding(UNNAMED, "unnamed", UNNAMED, None, None, LEVEL, pvalue),)
+    reasons = reasons_in({} if provenance is None else provenance)
+    pooled = setup.pooled is not None
+    return FindingsLater(setup.targets, setup.predictions, pooled, pvalue, setup.groups, reasons)
+
+
+@dataclass(frozen=True, eq=False)
+class FindingsLater:
+    """Findings of a test that rejected, the clearest first, made when it is called.
+
+    Of a case it keeps targets and predictions alone, which the estimate of a result remembers, too.
+
+    Attributes
+    ----------
+    targets, predictions, pooled, groups, reasons
+        As in `findings_in`.
+    pvalue
+        That of the test.
+    """
+
+    targets: NDArray
+    predictions: Predictions
+    pooled: bool
+    pvalue: float
+    groups: NDArray | None = None
+    reasons: Reasons = NO_REASONS
+
+    def __call__(self) -> tuple[Finding, ...]:
+        """What kind of error it is: the same whenever it is asked for."""
+        found = findings_in(
+            self.targets,
+            self.predictions,
+            self.pooled,
+            groups=self.groups,
+            reasons=self.reasons,
+            perhaps=True,
+        )
+        return found or (unnamed(self.reasons, self.pvalue),)
 
 
 def findings_in(
-    targets: NDArray, predictions: Predictions, pooled: bool, perhaps: bool = False
+    targets: NDArray,
+    predictions: Predictions,
+    pooled: bool,
+    *,
+    groups: NDArray | None = None,
+    reasons: Reasons = NO_REASONS,
+    perhaps: bool = False,
 ) -> tuple[Finding, ...]:
     """The same without a test before them.
 
@@ -59,21 +99,35 @@ def findings_in(
         In NumPy.
     pooled
         Whether predictions are draws that include the target.
+    groups
+        Number of the cluster of each case, or None where cases are independent.
+    reasons
+        Parts of a test to look at more closely.
     perhaps
         Whether the clearest quantity is told where none is certain.
     """
-    claims = claims_of(predictions, pooled)
+    seen = Seen(targets, predictions, pooled, groups)
+    claims = claims_of(seen.predictions, seen.pooled)
     if claims is None:
         return ()
-    return tuple(tell(claims, targets, _drawn(targets, predictions), perhaps))
+    claims = claims.within(seen.groups)
+    every = evidence(claims, targets, drawn_sets(seen))
+    found = certain(claims, every, targets, claims.tested, _about(claims, reasons.small))
+    if not found and reasons.clear:
+        # A part that rejects by itself need not compete with what other parts look for.
+        found = certain(claims, every, targets, _about(claims, reasons.clear))
+    found = closer_look(seen, claims, found, reasons)
+    if not found and perhaps:
+        known = claims.tested if reasons.leading is None else claims.about(reasons.leading)
+        found = likely(claims, every, targets, known)
+        found = found or closer_look(seen, claims, [], reasons, perhaps=True)
+    return tuple(found)
 
 
-def _drawn(targets: NDArray, predictions: Predictions) -> Iterator[NDArray]:
-    rng = np.random.default_rng(_SEED)
-    count = max(min(RESAMPLES, MOST_DRAWS // max(targets.size, 1)), 99)
-    size = max(min(_AT_A_TIME, MOST_DRAWS // max(targets.size, 1)), 1)
-    for start in range(0, count, size):
-        yield draw_targets(predictions, rng, min(size, count - start), targets)
+def _about(claims: Claims, parts: Iterable[str]) -> list[str]:
+    """Quantities that tell what some parts look for; all of them, where there are no parts."""
+    wanted = {name for part in parts for name in claims.about(part)} or set(claims.tested)
+    return [name for name in claims.tested if name in wanted]
 
 
 def claims_of(predictions: Predictions, pooled: bool) -> Claims | None:
@@ -82,17 +136,23 @@ def claims_of(predictions: Predictions, pooled: bool) -> Claims | None:
         return None
     if targets_are_indices(predictions):
         return _of_classes(predictions)
-    if isinstance(predictions, Quantiles):
-        return QuantileClaims(np.asarray(predictions.levels), np.asarray(to_numpy(predictions.values)))
     centre, spread = summaries(predictions)
     if predictions.event_shape != ():
-        return VectorClaims(centre.reshape(len(centre), -1), spread.reshape(len(spread), -1))
+        flat = [values.reshape(len(values), -1) for values in (centre, spread, *_said(predictions, pooled))]
+        return VectorClaims(*flat)
+    centre, spread = _said(predictions, pooled)
+    named = [Summary(name, values) for name, values in _named(predictions, centre, spread)]
+    columns = contrasts_of(centre, spread)
+    if isinstance(predictions, Quantiles):
+        levels, values = np.asarray(predictions.levels), np.asarray(to_numpy(predictions.values))
+        return QuantileClaims(levels, values, columns, named)
     if isinstance(predictions, Samples):
         values = np.asarray(to_numpy(predictions.values), dtype=np.float64)
         weights = np.broadcast_to(np.asarray(to_numpy(predictions.atom_weights())), values.shape)
-        return DrawClaims(values, weights, pooled)
-    named = [Summary(name, values) for name, values in _named(predictions, centre, spread)]
-    columns = contrasts_of(centre, spread)
+        if predictions.kind == "draws" or pooled:
+            known = _spread_is_known(spread, values.shape[1])
+            columns, named = (columns, named) if known else (contrasts_of(centre, 0.0 * spread), named[:1])
+        return DrawClaims(values, weights, pooled, columns, named)
     if are_counts(predictions):
         return CountClaims(centre, spread, columns, named)
     standing = standing_of(predictions)
@@ -101,9 +161,38 @@ def claims_of(predictions: Predictions, pooled: bool) -> Claims | None:
     return ScalarClaims(standing, columns, named, normal=isinstance(predictions, Normal))
 
 
-def _named(predictions: Predictions, centre: NDArray, spread: NDArray) -> list[tuple[str, NDArray]]:
+def _said(predictions: Predictions, pooled: bool) -> tuple[NDArray, NDArray]:
+    """Centre and spread that errors may go with: of draws alone, where these are pooled with the target.
+
+    A target that is far off widens its pool, and would be found where the spread is large.
+    """
+    family: Any = predictions
+    if pooled and family.values.shape[1] > 2:
+        return summaries(Samples(np.asarray(family.values)[:, :-1], kind="atoms"))
+    return summaries(predictions)
+
+
+def _spread_is_known(spread: NDArray, draws: int) -> bool:
+    """Whether spreads of draws differ by more than chance makes them differ.
+
+    Spreads that happen to be small among few draws are too small: that is chance, not an error that goes
+    with the predicted spread.
+    """
+    chance = 0.5 / max(draws - 2.0, 1.0)  # variance of the logarithm of a standard deviation
+    differ = float(np.var(np.log(np.maximum(spread, 1e-300))))
+    return chance < _CHANCE * differ
+
+
+def _named(predictions: Predictions, centre: NDArray, spread: NDArray) -> Iterator[tuple[str, NDArray]]:
+    if isinstance(predictions, Quantiles):
+        levels = np.asarray(predictions.levels)
+        level = float(levels[np.argmin(np.abs(levels - 0.5))])
+        yield (f"predicted {'median' if level == 0.5 else f'{percent(level)} quantile'}", centre)
+        yield ("distance of the outer quantiles", spread)
+        return
     known = predictions.supports("mean") and bool(np.isfinite(to_numpy(predictions.mean())).all())
-    return [(f"predicted {'mean' if known else 'median'}", centre), ("predicted spread", spread)]
+    yield (f"predicted {'mean' if known else 'median'}", centre)
+    yield ("predicted spread", spread)
 
 
 def _of_classes(predictions: Predictions) -> Claims:
@@ -120,5 +209,5 @@ def _name(label: Any, place: int) -> str:
     """What a class is called: its label, or its place where that is a vector."""
     plain: Any = label.tolist() if hasattr(label, "tolist") else label
     if isinstance(plain, list):
-        return f"class {place}"
+        return f"class {place + 1}"
     return f"class {plain:g}" if isinstance(plain, float) else f"class {plain!r}"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
-from wellcal.hypotests.findings.splits import Side, Summary, log_spread_of, mean_of
-from wellcal.hypotests.findings.trends import shift_ends, shifts, spreads, trend_finding
-from wellcal.hypotests.findings.wording import plain_number, span, spreads_phrase, wrong_by
+from wellcal.hypotests.findings.splits import Summary, log_spread_of, mean_of
+from wellcal.hypotests.findings.trends import shifts, spreads, trend_finding
+from wellcal.hypotests.findings.wording import plain_number, shift_ends, span, spreads_phrase, wrong_by
 from wellcal.hypotests.parts.contrasts import Contrasts
 from wellcal.measures.normal_scores import Standing
 from wellcal.measures.yardstick import error_phrase, percent
@@ -20,6 +21,9 @@ from wellcal.predictions.alterations import SHIFT
 SHIFTED, SPREAD, SKEW, TAILS = "shift", "spread", "skew", "tails"
 CENTRE, WIDTH = "centre ", "width "
 """How names of trends begin."""
+
+EVERYWHERE = (SHIFTED, SPREAD, SKEW, TAILS, "zeros")
+"""How names of errors begin that do not go with the prediction."""
 
 _BEYOND, _MIDDLE = "_beyond", "_middle"
 _NORMAL_MAD = 0.6744897501960817
@@ -43,6 +47,17 @@ class ScalarClaims(Claims):
         Whether scores are residuals: those of other families bend where they are shifted or stretched, which
         is then no finding of its own.
     """
+
+    parts: ClassVar[Mapping[str, Sequence[str]]] = {
+        "distribution": EVERYWHERE,
+        "levels": EVERYWHERE,
+        "shape": EVERYWHERE,
+        "spread": (SPREAD, SHIFTED, "zeros"),
+        "tails": (SKEW, TAILS, "zeros"),
+        "trend of the centre": (CENTRE,),
+        "trend of the spread": (WIDTH,),
+        "curve of the centre": (CENTRE,),
+    }
 
     def __init__(
         self, standing: Standing, columns: Contrasts, summaries: list[Summary], normal: bool = True
@@ -134,24 +149,28 @@ class ScalarClaims(Claims):
 
     def trend_of_the_centre(self, told: Mapping[str, Found], z: NDArray) -> Finding | None:
         """Where targets are too high or too low."""
-        some = [told[name] for name in told if name.startswith(CENTRE)]
-        if not some:
+        names = [name for name in told if name.startswith(CENTRE)]
+        if not names:
             return None
-        pvalue = min(found.pvalue for found in [*some, *_also(told, SHIFTED)])
-        return trend_finding(shifts(mean_of), z, self.summaries, some[0].reach, pvalue)
+        found = told[names[0]]
+        pvalue = min(told[name].pvalue for name in [*names, *({SHIFTED} & told.keys())])
+        # Lines are told by halves and quarters; curves, where there is no line, by finer groups too.
+        fine = not any(int(name[len(CENTRE) :]) in self.columns.trend for name in names)
+        return trend_finding(shifts(mean_of), z, self.summaries, found.reach, pvalue, self.groups, fine=fine)
 
     def trend_of_the_spread(self, told: Mapping[str, Found], rest: NDArray, right: float) -> Finding | None:
         """Where spreads are too small or too large."""
-        some = [told[name] for name in told if name.startswith(WIDTH)]
-        if not some:
+        names = [name for name in told if name.startswith(WIDTH)]
+        if not names:
             return None
-        pvalue = min(found.pvalue for found in [*some, *_also(told, SPREAD)])
+        found = told[names[0]]
+        pvalue = min(told[name].pvalue for name in [*names, *({SPREAD} & told.keys())])
 
-        def measure(values: NDArray) -> Side:
-            side = log_spread_of(values)
-            return Side(side.value - right, side.error)
+        def measure(values: NDArray) -> tuple[float, NDArray]:
+            value, influence = log_spread_of(values)
+            return value - right, influence
 
-        return trend_finding(spreads(measure), rest, self.summaries, some[0].reach, pvalue)
+        return trend_finding(spreads(measure), rest, self.summaries, found.reach, pvalue, self.groups)
 
     def shift(self, found: Found) -> Finding:
         """Targets that are too high or too low everywhere."""
@@ -162,8 +181,13 @@ class ScalarClaims(Claims):
         return spread_finding(found)
 
 
-def _also(told: Mapping[str, Found], name: str) -> list[Found]:
-    return [told[name]] if name in told else []
+class ShapeClaims(ScalarClaims):
+    """Skewness and tails alone: a closer look at families whose first look is at something else."""
+
+    @property
+    def tested(self) -> list[str]:
+        """Names of quantities that may be told."""
+        return [SKEW, TAILS]
 
 
 def _kurtosis(u: NDArray) -> NDArray:

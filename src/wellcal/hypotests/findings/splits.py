@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,8 @@ from wellcal._arrays.round_numbers import round_between
 
 _LEAST = 10  # cases on either side
 _PLACES, _ROOM = (0.25, 0.5, 0.75), 0.04  # shares at which cases are split, and how far a round number may be
+_FINE_PLACES = (0.1, 0.5, 0.9)  # the same for errors that bend twice
+_SINGULAR = 1.0 - 1e-9
 
 
 class Summary(NamedTuple):
@@ -29,17 +31,24 @@ class Split(NamedTuple):
     complement: str
 
 
-def each_split(summaries: list[Summary]) -> Iterator[Split]:
-    """Groups above a number, and between two."""
+def each_split(summaries: list[Summary], fine: bool = False) -> Iterator[Split]:
+    """Groups above a number, and between two; with `fine` also those that a curve with two bends has."""
     for summary in summaries:
         cuts = [_cut(summary.values, place) for place in _PLACES]
         for cut in sorted({cut for cut in cuts if cut is not None}):
             yield from _kept(summary.values > cut, summary.name, f"above {cut:g}", f"below {cut:g}")
-        low, high = cuts[0], cuts[-1]
-        if low is not None and high is not None and low < high:
-            inside = (summary.values > low) & (summary.values <= high)
-            between = f"between {low:g} and {high:g}"
-            yield from _kept(inside, summary.name, between, f"not {between}")
+        yield from _between(summary, cuts[0], cuts[-1])
+        if fine:
+            low, middle, high = (_cut(summary.values, place) for place in _FINE_PLACES)
+            yield from _between(summary, low, middle)
+            yield from _between(summary, middle, high)
+
+
+def _between(summary: Summary, low: float | None, high: float | None) -> Iterator[Split]:
+    if low is not None and high is not None and low < high:
+        inside = (summary.values > low) & (summary.values <= high)
+        between = f"between {low:g} and {high:g}"
+        yield from _kept(inside, summary.name, between, f"not {between}")
 
 
 def _kept(inside: NDArray, name: str, where: str, elsewhere: str) -> Iterator[Split]:
@@ -54,10 +63,11 @@ def _cut(values: NDArray, place: float) -> float | None:
 
 
 class Side(NamedTuple):
-    """A quantity in some cases: estimate, standard error, and what it is if the model is calibrated."""
+    """A quantity in some cases: estimate, standard error, and what each case adds to its error."""
 
     value: float
     error: float
+    influence: NDArray
 
     @property
     def off(self) -> float:
@@ -65,28 +75,73 @@ class Side(NamedTuple):
         return abs(self.value) / self.error if self.error > 0.0 else 0.0
 
 
+Measure = Callable[[NDArray], tuple[float, NDArray]]
+"""From values of some cases to their quantity, and to what each of them adds to its error."""
+
+
 class Contrast(NamedTuple):
-    """A split and a quantity on both of its sides."""
+    """A split and a quantity on both of its sides, and the difference of these."""
 
     split: Split
     inside: Side
     outside: Side
-
-    @property
-    def difference(self) -> Side:
-        """The quantity inside less that outside."""
-        return Side(
-            self.inside.value - self.outside.value, float(np.hypot(self.inside.error, self.outside.error))
-        )
+    difference: Side
 
 
-def mean_of(values: NDArray) -> Side:
-    """A mean, and its standard error."""
-    return Side(float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))))
+def contrast_of(measure: Measure, values: NDArray, split: Split, groups: NDArray | None) -> Contrast:
+    """A quantity on both sides of a split; cases of one of `groups` depend on each other."""
+    inside = _side(measure, values, split.inside, groups)
+    outside = _side(measure, values, ~split.inside, groups)
+    influence = inside.influence - outside.influence
+    difference = Side(inside.value - outside.value, _error(influence, groups), influence)
+    return Contrast(split, inside, outside, difference)
 
 
-def log_spread_of(values: NDArray) -> Side:
-    """The logarithm of the root mean square, and its standard error."""
+def _side(measure: Measure, values: NDArray, some: NDArray, groups: NDArray | None) -> Side:
+    value, parts = measure(values[some])
+    count = len(parts) if groups is None else len(np.unique(groups[some]))
+    influence = np.zeros(len(values))
+    influence[some] = parts * np.sqrt(count / max(count - 1.0, 1.0))
+    return Side(value, _error(influence, groups), influence)
+
+
+def _error(influence: NDArray, groups: NDArray | None) -> float:
+    """Root of the sum of squares over cases, or over sums of clusters."""
+    added = influence if groups is None else np.bincount(groups, weights=influence)
+    return float(np.sqrt(np.sum(added**2)))
+
+
+def mean_of(values: NDArray) -> tuple[float, NDArray]:
+    """A mean.
+
+    Examples
+    --------
+    >>> mean_of(np.array([1.0, 3.0]))
+    (2.0, array([-0.5,  0.5]))
+    """
+    mean = float(values.mean())
+    return mean, (values - mean) / len(values)
+
+
+def log_spread_of(values: NDArray) -> tuple[float, NDArray]:
+    """The logarithm of the root mean square."""
     squares = values**2
     mean = max(float(squares.mean()), 1e-8)
-    return Side(0.5 * float(np.log(mean)), 0.5 * float(squares.std(ddof=1) / mean / np.sqrt(len(values))))
+    return 0.5 * float(np.log(mean)), 0.5 * (squares - squares.mean()) / mean / len(values)
+
+
+def log_ratio_of(values: NDArray) -> tuple[float, NDArray]:
+    """Half the logarithm of the ratio of two means, of values ``(n, 2)``."""
+    above, below = (max(float(mean), 1e-300) for mean in values.mean(axis=0))
+    influence = 0.5 * (values[:, 0] / above - values[:, 1] / below) / len(values)
+    return 0.5 * float(np.log(above / below)), influence
+
+
+def correlation_of(values: NDArray) -> tuple[float, NDArray]:
+    """Fisher's transform of the correlation of two columns whose means are 0, ``(n, 2)``."""
+    scale = np.sqrt(np.maximum(np.mean(values**2, axis=0), 1e-300))
+    u, v = values[:, 0] / scale[0], values[:, 1] / scale[1]
+    product: NDArray = u * v
+    found = min(max(float(product.mean()), -_SINGULAR), _SINGULAR)
+    influence = (product - 0.5 * found * (u**2 + v**2)) / (1.0 - found**2) / len(values)
+    return float(np.arctanh(found)), influence

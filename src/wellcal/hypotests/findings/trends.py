@@ -9,13 +9,29 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.finding import LEVEL, Finding
-from wellcal.hypotests.findings.splits import Contrast, Side, Summary, each_split
-from wellcal.hypotests.findings.wording import plain_number, span, spreads_phrase, wrong_by
+from wellcal.hypotests.findings.splits import (
+    Contrast,
+    Measure,
+    Side,
+    Summary,
+    contrast_of,
+    each_split,
+)
+from wellcal.hypotests.findings.wording import (
+    plain_number,
+    share_span,
+    shift_ends,
+    span,
+    spreads_phrase,
+    wrong_by,
+)
 from wellcal.measures.yardstick import error_phrase, percent
 from wellcal.predictions.alterations import SHIFT
 
-Measure = Callable[[NDArray], Side]
-"""From values of some cases to their quantity."""
+CENTRE_TREND, SPREAD_TREND = "trend of the centre", "trend of the spread"
+
+INDEPENDENT = 0.05
+"""Correlations up to which predictions are called independent."""
 
 
 class Manner(NamedTuple):
@@ -26,28 +42,30 @@ class Manner(NamedTuple):
     kind
         Kind of the finding.
     measure
-        From values of some cases to a `Side`; zero is right.
+        From values of some cases to a quantity; zero is right.
     size
-        From a `Side` to the size that is told.
+        From a quantity to the size that is told.
     phrase
-        A size in words.
+        A size in words, without the place.
+    again
+        The same in short, for the other side.
     ends
         An interval of sizes in words.
     apart
-        A difference in words, where neither side is off by itself.
+        A difference in words, where neither side is off by itself, up to the place; its size in words; and an
+        interval of it.
+    closing
+        What the sentence ends with: what was expected.
     """
 
     kind: str
     measure: Measure
     size: Callable[[float], float]
     phrase: Callable[[float], str]
+    again: Callable[[float], str]
     ends: Callable[[float, float], str]
     apart: Callable[[float], str]
-
-
-def shift_ends(low: float, high: float) -> str:
-    """An interval of shifts, in the direction that the sentence names."""
-    return span(low, high) if high > 0.0 and low + high > 0.0 else span(-high, -low)
+    closing: str = ""
 
 
 def shifts(measure: Measure) -> Manner:
@@ -56,11 +74,14 @@ def shifts(measure: Measure) -> Manner:
     def phrase(size: float) -> str:
         return error_phrase(SHIFT, size)
 
+    def again(size: float) -> str:
+        return f"{plain_number(abs(size))} too {'high' if size > 0.0 else 'low'}"
+
     def apart(size: float) -> str:
         higher = "higher" if size > 0.0 else "lower"
         return f"targets are {plain_number(abs(size))} standard deviations {higher}"
 
-    return Manner("trend of the centre", measure, float, phrase, shift_ends, apart)
+    return Manner(CENTRE_TREND, measure, float, phrase, again, shift_ends, apart)
 
 
 def spreads(measure: Measure) -> Manner:
@@ -69,50 +90,127 @@ def spreads(measure: Measure) -> Manner:
     def size_of(value: float) -> float:
         return float(np.exp(-value))
 
-    def phrase(size: float) -> str:
-        return spreads_phrase(size)
+    def again(size: float) -> str:
+        return spreads_phrase(size).removeprefix("spreads are ")
 
     def apart(size: float) -> str:
         return f"spreads are {percent(abs(1.0 - size))} {'smaller' if size < 1.0 else 'larger'}"
 
-    return Manner("trend of the spread", measure, size_of, phrase, wrong_by, apart)
+    return Manner(SPREAD_TREND, measure, size_of, spreads_phrase, again, wrong_by, apart)
+
+
+def shares(kind: str, measure: Measure, what: str, expected: float) -> Manner:
+    """Targets that fall somewhere too often or too rarely: observed less expected shares."""
+
+    def size_of(value: float) -> float:
+        return min(max(expected + value, 0.0), 1.0)
+
+    def phrase(size: float) -> str:
+        return f"{what} {percent(size)} of the time"
+
+    def apart(size: float) -> str:
+        return f"{what} {'more' if size > expected else 'less'} often"
+
+    return Manner(
+        kind, measure, size_of, phrase, percent, share_span, apart, f", expected {percent(expected)}"
+    )
 
 
 def trend_finding(
-    manner: Manner, values: NDArray, summaries: list[Summary], reach: float, pvalue: float
+    manner: Manner,
+    values: NDArray,
+    summaries: list[Summary],
+    reach: float,
+    pvalue: float,
+    groups: NDArray | None = None,
+    fine: bool = False,
 ) -> Finding | None:
     """The split that shows it best, in words; None where there is nothing to split."""
+    best = best_contrast(manner.measure, values, summaries, groups, fine)
+    return None if best is None else _in_words(manner, best, reach, pvalue)
+
+
+def best_contrast(
+    measure: Measure,
+    values: NDArray,
+    summaries: list[Summary],
+    groups: NDArray | None,
+    fine: bool = False,
+) -> Contrast | None:
+    """The split whose sides differ most, in standard errors."""
     best: Contrast | None = None
-    for split in each_split(summaries):
-        found = Contrast(split, manner.measure(values[split.inside]), manner.measure(values[~split.inside]))
+    for split in each_split(summaries, fine):
+        found = contrast_of(measure, values, split, groups)
         if best is None or found.difference.off > best.difference.off:
             best = found
-    if best is None:
-        return None
-    return _in_words(manner, best, reach, pvalue)
+    return best
+
+
+def clear_sides(found: Contrast, reach: float) -> list[tuple[Side, str]]:
+    """Sides that are off by themselves, the one that is off most first, and what they are called."""
+    sides = [(found.inside, found.split.name), (found.outside, found.split.complement)]
+    return sorted((side for side in sides if side[0].off > reach), key=lambda side: -abs(side[0].value))
 
 
 def _in_words(manner: Manner, found: Contrast, reach: float, pvalue: float) -> Finding:
-    sides = [(found.inside, found.split.name), (found.outside, found.split.complement)]
-    clear = [side for side in sides if side[0].off > reach]
+    clear = clear_sides(found, reach)
     if not clear:
         size, ends = _sized(manner, found.difference, reach)
-        text = f"{manner.apart(size)} {found.split.name} than elsewhere, relative to their predictions"
-        return Finding(f"{text} ({manner.ends(*ends)})", manner.kind, text, size, ends, LEVEL, pvalue)
+        text = f"{manner.apart(size)} {found.split.name} than elsewhere"
+        if not manner.closing:  # sizes of differences are told where they are no shares
+            text += ", relative to their predictions"
+            return Finding(f"{text} ({manner.ends(*ends)})", manner.kind, text, size, ends, LEVEL, pvalue)
+        size, ends = _sized(manner, found.inside, reach)
+        other, others = _sized(manner, found.outside, reach)
+        told = f"{percent(size)}, {manner.ends(*ends)}, against {percent(other)}, {manner.ends(*others)}"
+        return Finding(f"{text} ({told})", manner.kind, text, size, ends, LEVEL, pvalue)
     # The side that is off most is named; the other one is told where it is off too.
-    clear.sort(key=lambda side: -abs(side[0].value))
     side, name = clear[0]
     size, ends = _sized(manner, side, reach)
     short = f"{manner.phrase(size)} {name}"
     sentence = f"{manner.phrase(size)} ({manner.ends(*ends)}) {name}"
     for other, _ in clear[1:]:
         rest, its_ends = _sized(manner, other, reach)
-        elsewhere = manner.phrase(rest).split(" are ", 1)[1].replace(" standard deviations", "")
+        elsewhere = manner.again(rest)
         sentence += f", and {elsewhere} ({manner.ends(*its_ends)}) elsewhere"
         short += f", and {elsewhere} elsewhere"
-    return Finding(sentence, manner.kind, short, size, ends, LEVEL, pvalue)
+    return Finding(sentence + manner.closing, manner.kind, short + manner.closing, size, ends, LEVEL, pvalue)
 
 
 def _sized(manner: Manner, side: Side, reach: float) -> tuple[float, tuple[float, float]]:
     ends = [manner.size(side.value + sign * reach * side.error) for sign in (-1.0, 1.0)]
     return manner.size(side.value), (min(ends), max(ends))
+
+
+def correlation_finding(
+    pair: str, found: Contrast, predicted: Callable[[NDArray], float], reach: float, pvalue: float
+) -> Finding:
+    """A correlation that goes with the prediction, from Fisher's transforms on both sides of a split."""
+    sides = [(found.inside, found.split.inside), (found.outside, ~found.split.inside)]
+    right = [predicted(where) for _, where in sides]
+    off = [abs(side.value - np.arctanh(r)) for (side, _), r in zip(sides, right, strict=True)]
+    first = 0 if off[0] >= off[1] else 1
+    texts: list[str] = []
+    shorts: list[str] = []
+    sizes: list[tuple[float, float, float]] = []
+    for place in (first, 1 - first):
+        side = sides[place][0]
+        size, low, high = (
+            float(np.tanh(v))
+            for v in (side.value, side.value - reach * side.error, side.value + reach * side.error)
+        )
+        sizes.append((size, low, high))
+        texts.append(f"{plain_number(size)} ({span(low, high)})")
+        shorts.append(plain_number(size))
+    where = found.split.name if first == 0 else found.split.complement
+    # Predicted ones are known from a few draws.
+    said = [
+        plain_number(right[place]) if abs(right[place]) >= INDEPENDENT else "0"
+        for place in (first, 1 - first)
+    ]
+    start, end = f"{pair} have a correlation of ", f"predicted {' and '.join(dict.fromkeys(said))}"
+    end = "predicted independent" if set(said) == {"0"} else end
+    sentence = f"{start}{texts[0]} {where}, and of {texts[1]} elsewhere, {end}"
+    short = f"{start}{shorts[0]} {where}, and of {shorts[1]} elsewhere, {end}"
+    size, low, high = sizes[0]
+    return Finding(sentence, "trend of the correlation", short, size, (low, high), LEVEL, pvalue)

@@ -2,43 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import ClassVar, Self
 
 import numpy as np
+from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
-from wellcal.hypotests.findings.scalars import SPREAD, ScalarClaims, spread_finding
+from wellcal.hypotests.findings.scalars import (
+    CENTRE,
+    SHIFTED,
+    SKEW,
+    SPREAD,
+    TAILS,
+    WIDTH,
+    ScalarClaims,
+    shift_finding,
+    spread_finding,
+)
 from wellcal.hypotests.findings.splits import Summary
+from wellcal.hypotests.findings.trends import INDEPENDENT
 from wellcal.hypotests.findings.wording import plain_number, span
 from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.vectors import MOST_COORDINATES
 
-_ALL = "all coordinates"
-_INDEPENDENT = 0.05  # correlations up to which predictions are called independent
+ALL, TOGETHER = "all coordinates", "all coordinates: "
+"""The spread of all coordinates, and how sentences about their common shift begin."""
+
+_COMMON, _PAIR = "common shift", "coordinates "
 _SINGULAR = 1.0 - 1e-9
+_APART = 0.01  # p-value below which coordinates are off by different amounts
 
 
 class VectorClaims(Claims):
     """Standardised residuals of each coordinate, their spread together, and correlations."""
 
-    def __init__(self, centre: NDArray, spread: NDArray) -> None:
-        """`centre` and `spread` of predictions, ``(n, d)``."""
-        self.centre, self.unit = centre, spread
+    parts: ClassVar[Mapping[str, Sequence[str]]] = {
+        "centre": (SHIFTED, _COMMON),
+        "common shift": (SHIFTED, _COMMON),
+        "surprise": (SPREAD, ALL, _PAIR),
+        "spread": (SPREAD, ALL),
+        "correlation": (_PAIR,),
+        "shape": (SKEW, TAILS),
+        "trend of the centre": (CENTRE,),
+        "trend of the spread": (WIDTH,),
+        "trend of the correlation": (_PAIR,),
+    }
+
+    def __init__(self, centre: NDArray, spread: NDArray, mean: NDArray, width: NDArray) -> None:
+        """`centre` and `spread` of predictions ``(n, d)``, and those that errors may go with."""
+        self.centre, self.unit, self.mean, self.width = centre, spread, mean, width
         dimension = centre.shape[1]
         places = np.linspace(0, dimension - 1, min(dimension, MOST_COORDINATES))
         self.chosen = [int(place) for place in np.unique(places.round())]
         self.alone = [
             ScalarClaims(
                 lambda targets: targets,
-                contrasts_of(centre[:, j], spread[:, j]),
-                [
-                    Summary("predicted mean", centre[:, j]),
-                    Summary("predicted spread", spread[:, j]),
-                ],
+                contrasts_of(mean[:, j], width[:, j]),
+                [Summary("predicted mean", mean[:, j]), Summary("predicted spread", width[:, j])],
             )
             for j in self.chosen
         ]
@@ -46,29 +71,38 @@ class VectorClaims(Claims):
         self.names = [
             *(self._name(i, name) for i, claims in enumerate(self.alone) for name in claims.names),
             *(self._pair(pair) for pair in self.pairs),
-            _ALL,
+            ALL,
+            _COMMON,
         ]
+
+    def within(self, groups: NDArray | None) -> Self:
+        """The same claims, of cases that come in clusters."""
+        for claims in self.alone:
+            claims.within(groups)
+        return super().within(groups)
 
     def _name(self, place: int, name: str) -> str:
         return f"{'_' * name.startswith('_')}{self.chosen[place] + 1}: {name}"
 
     def _pair(self, pair: tuple[int, int]) -> str:
         first, second = (self.chosen[place] + 1 for place in pair)
-        return f"coordinates {first} and {second}"
+        return f"{_PAIR}{first} and {second}"
 
     def scores(self, targets: NDArray) -> NDArray:
         """The same as the estimates."""
-        return self._quantities(self._residuals(targets), slice(None))
+        return self._quantities(self.residuals(targets), slice(None))
 
     def estimator(self, targets: NDArray) -> Estimator:
         """From residuals of all cases."""
-        z = self._residuals(targets[None])
+        z = self.residuals(targets[None])
         return lambda cases: self._quantities(z[:, cases], cases)[0]
 
-    def _residuals(self, targets: NDArray) -> NDArray:
-        return ((targets - self.centre) / self.unit)[..., self.chosen]
+    def residuals(self, targets: NDArray) -> NDArray:
+        """Standardised residuals ``(r, n, d)`` of all coordinates."""
+        return (targets - self.centre) / self.unit
 
-    def _quantities(self, z: NDArray, cases: NDArray | slice) -> NDArray:
+    def _quantities(self, residuals: NDArray, cases: NDArray | slice) -> NDArray:
+        z = residuals[..., self.chosen]
         parts: list[NDArray] = []
         rest: list[NDArray] = []
         for place, claims in enumerate(self.alone):
@@ -82,37 +116,52 @@ class VectorClaims(Claims):
         first, second = (np.array([pair[end] for pair in self.pairs], dtype=int) for end in (0, 1))
         parts.append(np.arctanh(np.clip(correlations[:, first, second], -_SINGULAR, _SINGULAR)))
         parts.append(0.5 * np.log(np.maximum(squares.mean(axis=1), 1e-300))[:, None])
+        parts.append(residuals.mean(axis=(1, 2))[:, None])
         return np.concatenate(parts, axis=1)
 
     def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
         """Findings of each coordinate, and of pairs."""
-        z = self._residuals(targets[None])[0]
+        z = self.residuals(targets[None])[0][:, self.chosen]
         out: list[Finding] = []
         for place, claims in enumerate(self.alone):
             names = {name: self._name(place, name) for name in claims.names}
             its = {name: told[full] for name, full in names.items() if full in told}
             known = {name: every[full] for name, full in names.items()}
             found = claims.tell_of(its, known, z[:, place])
-            out += [_in_coordinate(finding, self.chosen[place] + 1) for finding in found]
+            out += [in_coordinate(finding, self.chosen[place] + 1) for finding in found]
         out += [_correlated(name, told[name]) for name in map(self._pair, self.pairs) if name in told]
-        if _ALL in told:
-            together = spread_finding(told[_ALL])
-            said = [finding for finding in out if finding.kind == SPREAD]
-            # One sentence for all of them, where it is clearer than any one and none contradicts it.
-            if all(_agree(finding, together) for finding in said):
-                out = [finding for finding in out if finding.kind != SPREAD]
-                out.append(together)
+        if ALL in told:
+            out = self._one_for_all(out, spread_finding(told[ALL]), told[ALL], every, SPREAD)
+        if _COMMON in told and self.unit.shape[1] > 1:
+            common = shift_finding(told[_COMMON])
+            common = replace(common, sentence=TOGETHER + common.sentence, short=TOGETHER + common.short)
+            out = self._one_for_all(out, common, told[_COMMON], every, SHIFTED)
         return out
+
+    def _one_for_all(
+        self, out: list[Finding], together: Finding, found: Found, every: Mapping[str, Found], name: str
+    ) -> list[Finding]:
+        """One sentence for all coordinates, where none of them is off by another amount."""
+        each = [every[self._name(place, name)] for place in range(len(self.chosen))]
+        right = found.estimate - found.expected
+        apart = [(one.estimate - one.expected - right) / max(one.error, 1e-300) for one in each]
+        squares = float(np.sum(np.square(apart)))
+        differ = float(special.gammaincc(0.5 * max(len(each) - 1, 1), 0.5 * squares)) < _APART
+        said = [finding for finding in out if finding.kind == together.kind]
+        alike = len(said) == len(each) and all(_agree(one, together) for one in said)
+        if differ and not alike:
+            return out
+        return [*(finding for finding in out if finding.kind != together.kind), together]
 
 
 def _agree(one: Finding, other: Finding) -> bool:
-    if one.size is None or other.interval is None or one.interval is None:
+    """Whether intervals have something in common."""
+    if one.interval is None or other.interval is None:
         return False
-    apart = one.interval[0] > other.interval[1] or other.interval[0] > one.interval[1]
-    return not apart
+    return max(one.interval[0], other.interval[0]) <= min(one.interval[1], other.interval[1])
 
 
-def _in_coordinate(finding: Finding, coordinate: int) -> Finding:
+def in_coordinate(finding: Finding, coordinate: int) -> Finding:
     """The same sentence about one coordinate."""
     of = f"coordinate {coordinate}: "
     return replace(finding, sentence=of + finding.sentence, short=of + finding.short)
@@ -122,12 +171,12 @@ def _correlated(pair: str, found: Found) -> Finding:
     size, low, high = (float(np.tanh(value)) for value in (found.estimate, found.low, found.high))
     right = float(np.tanh(found.expected))
     ends = f"{plain_number(size)}, {span(low, high)}"
-    if abs(right) < _INDEPENDENT:
+    if abs(right) < INDEPENDENT:
         short = f"{pair} are correlated ({plain_number(size)}), predicted independent"
         sentence = f"{pair} are correlated ({ends}), predicted independent"
     elif size * right < 0.0:
         short = f"{pair} have a correlation of {plain_number(size)}, predicted {plain_number(right)}"
-        sentence = short.replace(",", f" ({span(low, high)}),")
+        sentence = short.replace(", predicted", f" ({span(low, high)}), predicted")
     else:
         stronger = "more" if abs(size) > abs(right) else "less"
         short = f"{pair} are {stronger} strongly correlated than predicted"

@@ -46,6 +46,17 @@ def span(low: float, high: float, show: Format = plain_number) -> str:
     return " to ".join(ends)
 
 
+def shift_ends(low: float, high: float) -> str:
+    """An interval of shifts, in the direction that the sentence names.
+
+    Examples
+    --------
+    >>> shift_ends(0.2, 0.4), shift_ends(-0.4, -0.2)
+    ('0.2 to 0.4', '0.2 to 0.4')
+    """
+    return span(low, high) if high > 0.0 and low + high > 0.0 else span(-high, -low)
+
+
 def share_span(low: float, high: float) -> str:
     """An interval of shares, which are between 0 and 1."""
     return span(min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0), percent)

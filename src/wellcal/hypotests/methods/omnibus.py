@@ -113,7 +113,7 @@ class Omnibus(Method):
         found = smallest_outcome(setup, self.evaluate(setup, parts))
         if parts is not None:
             found = with_more_resamples(setup, part_component(parts), found, self.most_resamples)
-        return replace(found, findings=findings_of(setup, found.pvalue))
+        return replace(found, findings=findings_of(setup, found.pvalue, found.provenance))
 
     def _clustered(self, setup: Setup, parts: Parts | None, groups: NDArray) -> Outcome:
         """The same with signs of clusters in the place of drawn targets."""
@@ -137,7 +137,9 @@ class Omnibus(Method):
             "largest_cluster": int(sizes.max()),
             "null": "signs of clusters, in the place of drawn targets: valid for many clusters",
         }
-        return replace(outcome, estimate=estimate, provenance={**outcome.provenance, **clusters})
+        findings = findings_of(setup, outcome.pvalue, outcome.provenance)
+        provenance = {**outcome.provenance, **clusters}
+        return replace(outcome, estimate=estimate, provenance=provenance, findings=findings)
 
     def evaluate(self, setup: Setup, parts: Parts | None) -> list[Evaluated]:
         """Statistics of all parts, over the observed targets and all resamples of them."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy import special
 
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, namespace
-from wellcal._arrays.special import middle_ranks
+from wellcal._arrays.special import bounded_log_odds, bounded_probability, middle_ranks
+from wellcal.hypotests.parts.contrasts import add_orthogonal
 from wellcal.hypotests.parts.part import Evaluated, Parts, length, standardised
 from wellcal.hypotests.parts.polynomials import legendre
 
@@ -24,7 +24,6 @@ WEIGHTS = {
 """Weights of the parts, chosen on one half of a bank of alternatives: benchmarks/bank."""
 
 GROUPS = 10
-_LEAST_PROBABILITY = 1e-12
 
 
 class BinaryParts(Parts):
@@ -34,12 +33,14 @@ class BinaryParts(Parts):
 
     def __init__(self, probability: NDArray) -> None:
         """`probability` of the second class, ``(n,)``."""
-        p = np.clip(probability, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY)
-        logit, spread = special.logit(p), np.sqrt(p * (1.0 - p))
+        p = bounded_probability(probability)
+        logit, spread = bounded_log_odds(p), np.sqrt(p * (1.0 - p))
         ranks = middle_ranks(p)
         bends = list(legendre(ranks, 3))[1:]
         # Orthogonal for the variances of the residuals: intercept, slope and curves do not see each other.
-        self.smooth = _orthogonal([np.ones_like(p), logit, *bends], spread)
+        smooth: list[NDArray] = []
+        add_orthogonal(smooth, [np.ones_like(p), logit, *bends], spread**2, 1e-6)
+        self.smooth = np.stack(smooth, axis=1)
         group = np.minimum((ranks * GROUPS).astype(int), GROUPS - 1)
         groups = (group[:, None] == np.arange(GROUPS)).astype(np.float64)
         self.columns = np.concatenate([self.smooth, groups, logit[:, None]], axis=1)
@@ -71,17 +72,3 @@ class BinaryParts(Parts):
             yield self.part("curve", length(z[:, 2:k]))
         yield self.part("groups", length(z[:, k : k + GROUPS]))
         yield self.part("surprise", length(z[:, -1:]))
-
-
-def _orthogonal(columns: list[NDArray], weights: NDArray) -> NDArray:
-    """Columns that are orthogonal once they are multiplied by weights; what says nothing new is left out."""
-    kept: list[NDArray] = []
-    for column in columns:
-        rest = column
-        for _ in range(2):
-            for known in kept:
-                rest = rest - np.sum(rest * known * weights**2) * known
-        size = np.sqrt(np.sum((rest * weights) ** 2))
-        if size > 1e-6 * np.sqrt(np.sum((column * weights) ** 2)) > 0.0:
-            kept.append(rest / size)
-    return np.stack(kept, axis=1) if kept else np.ones((len(weights), 1))

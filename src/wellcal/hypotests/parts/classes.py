@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg, special
 
 from wellcal._arrays.namespaces import Array, NDArray, device_of, from_numpy, is_numpy, namespace
-from wellcal._arrays.special import look_up
+from wellcal._arrays.special import bounded_log_odds, look_up
 from wellcal.hypotests.parts.part import Evaluated, Parts, in_sets, length, standardised
 from wellcal.hypotests.resampling.smooth_tails import two_sided
 
@@ -23,7 +23,6 @@ WEIGHTS = {
 """Weights of the parts, chosen on one half of a bank of alternatives: benchmarks/bank."""
 
 _MOST_CLASSES = 256  # whose covariance matrix is inverted
-_LEAST_PROBABILITY = 1e-12
 
 
 class ClassParts(Parts):
@@ -36,7 +35,7 @@ class ClassParts(Parts):
         with np.errstate(divide="ignore"):
             self.surprisal = -np.log(p)
         spread = p * (1.0 - p)
-        logit = special.logit(np.clip(p, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY))
+        logit = bounded_log_odds(p)
         total = spread.sum(axis=0)
         known = np.maximum(total, 1e-300)
         self.slope = logit - (spread * logit).sum(axis=0) / known
@@ -83,13 +82,13 @@ class ClassParts(Parts):
         yield self.part("surprise", two_sided(sums[:, 0]))
         yield self.part("one class", self._deviances(counts).max(axis=1))
         yield self.part("classes", self._together(counts - self.expected))
-        some = self.slope_variances > 1e-9 * max(float(self.slope_variances.max()), 1e-300)
+        some = _known(self.slope_variances)
         yield self.part("slopes", length(slopes[:, some] / np.sqrt(self.slope_variances[some])))
 
     def _deviances(self, counts: NDArray) -> NDArray:
         """Likelihood ratios of the counts of single classes: counts that are too low are bounded."""
         expected, variances = self.expected, self.variances
-        some = variances > 1e-9 * max(float(variances.max()), 1e-300)
+        some = _known(variances)
         if not some.any():
             return np.zeros((len(counts), 1))
         # With signs for clusters in the place of drawn targets, what stands for a count may be negative.
@@ -103,8 +102,13 @@ class ClassParts(Parts):
         if p.shape[1] > _MOST_CLASSES:
             return length(standardised(residuals))
         values, vectors = linalg.eigh(np.diag(self.expected) - p.T @ p)
-        keep = values > 1e-9 * max(float(values[-1]), 1e-300)
+        keep = _known(values)
         return length(residuals @ vectors[:, keep] / np.sqrt(values[keep]))
+
+
+def _known(variances: NDArray) -> NDArray:
+    """Where there is variance beyond rounding."""
+    return variances > 1e-9 * max(float(variances.max()), 1e-300)
 
 
 def _by_class(targets: Array, values: Array, cells: Array) -> tuple[Array, Array]:
@@ -118,10 +122,19 @@ def _by_class(targets: Array, values: Array, cells: Array) -> tuple[Array, Array
         classes = xp.arange(count, dtype=targets.dtype, device=device_of(targets))
         hits = xp.astype(targets[..., None] == classes, values.dtype)
         return xp.sum(hits, axis=1), xp.sum(hits * values, axis=1)
+    return counted(targets, count), counted(targets, count, look_up(values.ravel(), cells))
+
+
+def counted(targets: NDArray, count: int, weights: NDArray | None = None) -> NDArray:
+    """How often each of so many classes occurs in sets of targets ``(r, n)``, or the sum of its weights.
+
+    Examples
+    --------
+    >>> counted(np.array([[0, 2, 2], [1, 1, 1]]), 3)
+    array([[1, 0, 2],
+           [0, 3, 0]])
+    """
     sets = len(targets)
     places = (targets + count * np.arange(sets)[:, None]).ravel()
-    found = [
-        np.bincount(places, weights=weights, minlength=count * sets).reshape(sets, count)
-        for weights in (None, look_up(values.ravel(), cells.ravel()))
-    ]
-    return found[0], found[1]
+    flat = None if weights is None else weights.ravel()
+    return np.bincount(places, weights=flat, minlength=count * sets).reshape(sets, count)

@@ -10,7 +10,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.special import middle_ranks
 from wellcal.hypotests.parts.polynomials import legendre
 
-_LEAST = 1e-6  # share of a column that must be left once others are taken out of it
+_LEAST = 1e-3  # share of a column of ranks that is something new
 
 
 class Contrasts(NamedTuple):
@@ -47,20 +47,34 @@ def contrasts_of(centre: NDArray, spread: NDArray) -> Contrasts:
     lines = [*(_scaled_ranks(column) for column in centres.T), _scaled_ranks(spread)]
     curves = list(legendre(middle_ranks(centres[:, 0]), 3))[1:] if centres.shape[1] == 1 else []
     kept: list[NDArray] = [np.ones(len(centres))]
-    trend, bend = _add(kept, lines), _add(kept, curves)
+    trend, bend = (add_orthogonal(kept, columns, 1.0 / len(centres), _LEAST) for columns in (lines, curves))
     return Contrasts(np.stack(kept, axis=1), trend, bend)
 
 
-def _add(kept: list[NDArray], columns: list[NDArray]) -> list[int]:
-    """Append what is new in columns, and say where."""
+def add_orthogonal(
+    kept: list[NDArray], columns: list[NDArray], weights: NDArray | float, least: float
+) -> list[int]:
+    """Append what is new in columns, and say where.
+
+    Parameters
+    ----------
+    kept
+        Columns whose squares have the weighted sum 1, and whose products 0: more are added.
+    columns
+        Columns ``(n,)``.
+    weights
+        Of cases in sums, ``(n,)`` or a number.
+    least
+        Share of a column that must be left once others are taken out of it.
+    """
     first = len(kept)
     for column in columns:
-        rest, size = column, np.sqrt(np.mean(column**2))
+        rest, size = column, np.sqrt(np.sum(column**2 * weights))
         for _ in range(2):  # once more, for rounding
             for known in kept:
-                rest = rest - np.mean(rest * known) * known
-        left = np.sqrt(np.mean(rest**2))
-        if left > _LEAST**0.5 * size and left > 0.0:
+                rest = rest - np.sum(rest * known * weights) * known
+        left = np.sqrt(np.sum(rest**2 * weights))
+        if left > least * size and left > 0.0:
             kept.append(rest / left)
     return list(range(first, len(kept)))
 

@@ -6,7 +6,7 @@ all sets have been seen it turns that into statistics, treating all sets alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from wellcal.hypotests.method import Outcome
 from wellcal.hypotests.parts.part import Evaluated, Parts
 from wellcal.hypotests.pvalues import Ranks, ranked, smallest_pvalue
 from wellcal.hypotests.resampling.low_rank import low_rank_skce
-from wellcal.hypotests.resampling.smooth_tails import smallest_of, smooth_pvalues
+from wellcal.hypotests.resampling.smooth_tails import smallest_near_first, smallest_of, smooth_pvalues
 from wellcal.hypotests.resampling.statistics import skce_statistic
 from wellcal.hypotests.resampling.targets import drawn_sets, target_sets
 from wellcal.hypotests.setup import Setup
@@ -95,8 +95,25 @@ def smallest_ranks(parts: Sequence[Evaluated]) -> Ranks:
 def _evidence(parts: Sequence[Evaluated]) -> NDArray:
     """Minus the logarithm, to base 10, of the smallest weighted p-value of each set that all parts saw."""
     sets = min(len(part.values) for part in parts)
-    least = smallest_pvalue([(part.weight, smooth_pvalues(part.values)[:sets]) for part in parts])
+    return _as_evidence(smallest_pvalue([(part.weight, p[:sets]) for part, p in _smooth(parts)]))
+
+
+def _smooth(parts: Sequence[Evaluated]) -> Iterator[tuple[Evaluated, NDArray]]:
+    """Parts with their smooth p-values, those of as many sets together."""
+    for count in dict.fromkeys(len(part.values) for part in parts):
+        some = [part for part in parts if len(part.values) == count]
+        yield from zip(some, smooth_pvalues(np.stack([part.values for part in some])), strict=True)
+
+
+def _as_evidence(least: NDArray) -> NDArray:
     return -np.log10(np.maximum(least, _LEAST_PVALUE))
+
+
+def observed_rank(parts: Sequence[Evaluated]) -> tuple[float, float]:
+    """p-value and floor of the observed set: those of `smallest_ranks`, for less where it is far off."""
+    least = smallest_near_first([part.weight for part in parts], np.stack([part.values for part in parts]))
+    found = ranked(_as_evidence(least))
+    return float(found.pvalues[0]), found.floor
 
 
 def smallest_outcome(setup: Setup, parts: Sequence[Evaluated]) -> Outcome:
@@ -165,4 +182,4 @@ def regularised_statistic(
         return np.zeros(len(z))
     squares = (z @ vectors) ** 2
     parts = [squares @ (1.0 / (values + eta * largest)) for eta in etas]
-    return smallest_of([smooth_pvalues(part) for part in [*parts, squares.sum(axis=1)]])
+    return smallest_of(smooth_pvalues(np.stack([*parts, squares.sum(axis=1)])))

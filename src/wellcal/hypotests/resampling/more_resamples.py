@@ -18,14 +18,14 @@ from dataclasses import replace
 import numpy as np
 
 from wellcal.hypotests.method import Outcome
-from wellcal.hypotests.resampling.components import Component, smallest_ranks
+from wellcal.hypotests.resampling.components import Component, observed_rank
 from wellcal.hypotests.resampling.targets import drawn_sets
 from wellcal.hypotests.setup import Setup
 from wellcal.measures.presentation import at_floor
 
 MOST_RESAMPLES = 99_999
 MOST_DRAWS = 6 * 10**6
-"""Targets that are drawn at most: some tenths of a second of one core."""
+"""Numbers that are drawn at most, of all coordinates of vectors: some tenths of a second of one core."""
 
 _FACTOR = 10
 
@@ -45,15 +45,15 @@ def with_more_resamples(setup: Setup, component: Component, found: Outcome, most
         Resamples at most.
     """
     asked = setup.n_resamples + 1
-    most = min(most, MOST_DRAWS // setup.n_samples, _FACTOR**2 * asked - 1)
+    most = min(most, MOST_DRAWS // max(setup.targets.size, 1), _FACTOR**2 * asked - 1)
     pvalue, floor, count = found.pvalue, found.floor or 0.0, setup.n_resamples
     memory = [component.remember(setup.targets[None])]
     while at_floor(pvalue, floor) and 2 * count <= most:
         count = min(_FACTOR * (count + 1) - 1, most)
         missing = count + 1 - sum(map(len, memory))
         memory += [component.remember(targets) for targets in drawn_sets(setup, missing)]
-        ranks = smallest_ranks(list(component.statistics(np.concatenate(memory))))
-        pvalue, floor = min(float(ranks.pvalues[0]), floor), ranks.floor
+        rank, lowest = observed_rank(list(component.statistics(np.concatenate(memory))))
+        pvalue, floor = min(rank, floor), lowest
     more: dict[str, int] = {}
     if count > setup.n_resamples:
         more = {"n_resamples": count, "resamples_of_all_parts": setup.n_resamples}

@@ -8,15 +8,19 @@ what is made from it is an exact p-value whatever the tail, as long as all sets 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
-from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.pvalues import check_numbers, tie_width
+from wellcal.hypotests.tails import standard_gamma_tails
 
 _SYMMETRIC = 1e-3  # skewness up to which a gamma distribution is a normal one, for these purposes
 _NO_SPREAD = 1e-12  # variance of the others, in units of that of all
 _LEAST_SKEWNESS = -0.5  # below zero a gamma distribution ends somewhere, and sets beyond that end would tie
+_SHARES = (0.01, 0.1)  # of sets, the largest in a statistic, that are looked at where that will do
 
 
 def smooth_pvalues(values: NDArray) -> NDArray:
@@ -30,13 +34,13 @@ def smooth_pvalues(values: NDArray) -> NDArray:
     Parameters
     ----------
     values
-        A statistic over sets, ``(R + 1,)``, large where a model is miscalibrated. Infinite values are beyond
-        all others.
+        A statistic over sets, ``(R + 1,)``, large where a model is miscalibrated, or several of them, ``(K,
+        R + 1)``. Infinite values are beyond all others.
 
     Returns
     -------
     array
-        Numbers between 0 and 1, ``(R + 1,)``: 1 for all where the values are equal to rounding.
+        Numbers between 0 and 1, of the same shape: 1 for all sets where the values are equal to rounding.
 
     Examples
     --------
@@ -45,26 +49,69 @@ def smooth_pvalues(values: NDArray) -> NDArray:
     array([0.   , 0.635, 0.458, 0.734, 0.543, 0.798])
     """
     check_numbers(values)
+    if np.isfinite(values).all():
+        return _of_finite(np.atleast_2d(values)).reshape(values.shape)
+    if values.ndim > 1:
+        return np.stack([smooth_pvalues(row) for row in values])
     out = np.where(values > 0, 0.0, 1.0)  # where infinite
     finite = np.isfinite(values)
     if finite.any():
-        out[finite] = _of_finite(values[finite])
+        out[finite] = smooth_pvalues(values[finite])
     return out
 
 
 def _of_finite(values: NDArray) -> NDArray:
-    count, spread = len(values), float(np.std(values))
-    if count < 3 or np.ptp(values) <= tie_width(values):
-        return np.ones(count)
-    t = (values - values.mean()) / spread
-    mean, second, third = ((np.sum(t**k) - t**k) / (count - 1.0) for k in (1, 2, 3))
-    variance = second - mean**2
+    out = np.ones(values.shape)
+    vary = _vary(values)
+    if vary.any():
+        fit = left_out(values[vary])
+        out[vary] = fit.tails(pearson_tail(fit.x, fit.skewness))
+    return out
+
+
+def _vary(values: NDArray) -> NDArray:
+    """Which statistics of several differ between sets, by more than rounding."""
+    if values.shape[1] < 3:
+        return np.zeros(len(values), dtype=bool)
+    return np.ptp(values, axis=1) > np.array([tie_width(row) for row in values])
+
+
+class LeftOut(NamedTuple):
+    """Where sets stand in the distributions of all others: each ``(K, R + 1)``.
+
+    Attributes
+    ----------
+    x, skewness
+        Values in standard deviations from the mean of the others, and the skewness of these.
+    known, above
+        Whether the others differ at all; where they do not, whether a set is beyond them.
+    """
+
+    x: NDArray
+    skewness: NDArray
+    known: NDArray
+    above: NDArray
+
+    def tails(self, fitted: NDArray) -> NDArray:
+        """Tails as fitted, or 0 and 1 where there is nothing to fit."""
+        return np.where(self.known, fitted, np.where(self.above, 0.0, 1.0))
+
+
+def left_out(values: NDArray) -> LeftOut:
+    """Each set held against all others, for statistics ``(K, R + 1)`` that vary."""
+    t = values - values.mean(axis=1, keepdims=True)
+    t /= np.std(values, axis=1, keepdims=True)
+    square = t * t
+    mean, second, third = (
+        (power.sum(axis=1, keepdims=True) - power) / (values.shape[1] - 1.0)
+        for power in (t, square, square * t)
+    )
+    variance = second - mean * mean
     known = variance > _NO_SPREAD
     scale = np.sqrt(np.where(known, variance, 1.0))
-    skewness = (third - 3.0 * mean * second + 2.0 * mean**3) / scale**3
+    skewness = (third - mean * (3.0 * second - 2.0 * mean * mean)) / (scale * scale * scale)
     skewness = np.where(known, np.maximum(skewness, _LEAST_SKEWNESS), 0.0)
-    tail = pearson_tail((t - mean) / scale, skewness)
-    return np.where(known, tail, np.where(t > mean, 0.0, 1.0))
+    return LeftOut((t - mean) / scale, skewness, known, t > mean)
 
 
 def pearson_tail(x: NDArray, skewness: NDArray) -> NDArray:
@@ -79,12 +126,7 @@ def pearson_tail(x: NDArray, skewness: NDArray) -> NDArray:
     >>> pearson_tail(x, skewness).round(4)
     array([0.05])
     """
-    bent = np.abs(skewness) > _SYMMETRIC
-    shape = 4.0 / np.where(bent, skewness, 1.0) ** 2
-    turned = np.where(skewness < 0, -x, x)
-    y = np.maximum(shape + turned * np.sqrt(shape), 0.0)
-    upper, lower = special.gammaincc(shape, y), special.gammainc(shape, y)
-    return np.where(bent, np.where(skewness < 0, lower, upper), special.ndtr(-x))
+    return standard_gamma_tails(x, skewness, _SYMMETRIC)
 
 
 def two_sided(values: NDArray) -> NDArray:
@@ -95,10 +137,84 @@ def two_sided(values: NDArray) -> NDArray:
     >>> np.argmax(two_sided(np.array([-9.0, 1.0, 2.0, 0.5, 1.5, 0.2])))
     np.int64(0)
     """
-    return smallest_of([smooth_pvalues(values), smooth_pvalues(-values)])
+    return smallest_of(smooth_pvalues(np.stack([values, -values])))
 
 
-def smallest_of(pvalues: list[NDArray]) -> NDArray:
-    """A statistic made of the smallest of several p-values: minus its logarithm."""
+def smallest_of(pvalues: NDArray) -> NDArray:
+    """A statistic made of the smallest of several p-values ``(K, R + 1)``: minus its logarithm."""
     with np.errstate(divide="ignore"):
         return -np.log(np.min(pvalues, axis=0))
+
+
+# -- where only the first set matters --------------------------------------------------------
+
+
+def first_pvalues(values: NDArray) -> NDArray:
+    """The first column of ``smooth_pvalues(values)``, ``(K,)``, of finite statistics ``(K, R + 1)``.
+
+    Examples
+    --------
+    >>> first_pvalues(np.array([[9.0, 1.0, 2.0, 0.5, 1.5], [1.0, 9.0, 2.0, 0.5, 1.5]])).round(3)
+    array([0.   , 0.721])
+    """
+    found, vary = np.ones(len(values)), _vary(values)
+    if vary.any():
+        found[vary] = _first(left_out(values[vary]))
+    return found
+
+
+def _first(fit: LeftOut) -> NDArray:
+    first = LeftOut(*(part[:, 0] for part in fit))
+    return first.tails(pearson_tail(first.x, first.skewness))
+
+
+def smallest_near_first(weights: Sequence[float], values: NDArray) -> NDArray:
+    """Smallest weighted p-values of sets ``(R + 1,)``, exact for those that compete with the first.
+
+    As ``(smooth_pvalues(values) / weights).min(axis=0)`` where that is at most twice that of set 0;
+    elsewhere it may be larger. Tails are evaluated only where they may be so small: where set 0 is far off,
+    for one set of a hundred.
+
+    Parameters
+    ----------
+    weights, values
+        Of statistics over sets, ``(K,)`` and ``(K, R + 1)``.
+
+    Examples
+    --------
+    >>> values = np.random.default_rng(0).gamma(2.0, size=(2, 1000))
+    >>> values[1, 0] = 11.0
+    >>> near = smallest_near_first([1.0, 0.5], values)
+    >>> full = (smooth_pvalues(values).T / [1.0, 0.5]).min(axis=1)
+    >>> int(np.sum(near <= near[0])), int(np.sum(full <= full[0]))
+    (1, 1)
+    """
+    by_weight = np.asarray(weights)[:, None]
+    check_numbers(values)
+    if not np.isfinite(values).all():
+        return (smooth_pvalues(values) / by_weight).min(axis=0)
+    found, vary = np.ones(values.shape), _vary(values)
+    if vary.any():
+        fit = left_out(values[vary])
+        bounds = 2.0 * np.min(_first(fit) / by_weight[vary, 0]) * by_weight[vary, 0]
+        needed = np.stack([_may_be_below(*row) for row in zip(fit.x, fit.skewness, bounds, strict=True)])
+        fitted = np.ones(fit.x.shape)
+        fitted[needed] = pearson_tail(fit.x[needed], fit.skewness[needed])
+        found[vary] = fit.tails(fitted)
+    return (found / by_weight).min(axis=0)
+
+
+def _may_be_below(x: NDArray, skewness: NDArray, bound: float) -> NDArray:
+    """Sets whose tail may be at most `bound`, without looking at all of them.
+
+    A tail falls with x. Beyond the mean, as a function of the skewness, it rises, falls, or does first one
+    and then the other: over an interval it is smallest at an end.
+    """
+    for share in _SHARES:
+        place = int((1.0 - share) * len(x))
+        cut = np.partition(x, place)[place]
+        near = x <= cut
+        ends = np.array([skewness[near].min(), skewness[near].max()])
+        if cut >= 0.0 and pearson_tail(np.full(2, cut), ends).min() > bound:
+            return ~near
+    return np.ones(len(x), dtype=bool)

@@ -10,6 +10,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import (
     Array,
+    NDArray,
     from_numpy,
     is_numpy,
     is_traced,
@@ -19,6 +20,7 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     widen,
 )
+from wellcal.expectations.decompose import targets_are_indices
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.quantiles.checks import check_levels
 from wellcal.measures.scores._common import names_only
@@ -139,6 +141,30 @@ def pinball_loss(
     xp = namespace(gap)
     losses = xp.where(gap > 0, grid * gap, (grid - 1.0) * gap)
     return mean_score(xp.mean(losses, axis=0), "pinball loss", weights=per_case(weights, "weights", y, pred))
+
+
+def log_prob_of_cases(targets: NDArray, predictions: Any) -> NDArray:
+    """Logarithms ``(..., n)`` of the probability or density of targets, or sets of them, in NumPy.
+
+    Parameters
+    ----------
+    targets
+        As `check_targets` returns them: classes are positions.
+    predictions
+        Predictions with `log_prob`.
+
+    Examples
+    --------
+    >>> from wellcal.predictions import Bernoulli
+    >>> np.exp(log_prob_of_cases(np.array([[0, 1], [1, 1]]), Bernoulli(np.array([0.25, 0.0]))))
+    array([[0.75, 0.  ],
+           [0.25, 0.  ]])
+    """
+    with np.errstate(all="ignore"):
+        if targets_are_indices(predictions):
+            probs = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
+            return np.log(probs[np.arange(len(probs)), targets])
+        return np.asarray(to_numpy(predictions.log_prob(targets)), dtype=np.float64)
 
 
 # -- shared ----------------------------------------------------------------------------------

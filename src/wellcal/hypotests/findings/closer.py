@@ -1,0 +1,229 @@
+"""A closer look at what a part of a test saw, where the first look does not tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.expectations.decompose import targets_are_indices
+from wellcal.hypotests.findings.binary import BinaryClaims, FineGroups
+from wellcal.hypotests.findings.claims import Claims, certain, evidence, likely, significant
+from wellcal.hypotests.findings.class_slopes import ClassSlopes, class_slope
+from wellcal.hypotests.findings.classes import (
+    CONFIDENCE,
+    TEMPERATURE,
+    ClassClaims,
+    temperature_is_right,
+    tempered,
+)
+from wellcal.hypotests.findings.confusions import Confusions
+from wellcal.hypotests.findings.counts import CountClaims
+from wellcal.hypotests.findings.draws import DrawClaims, QuantileClaims
+from wellcal.hypotests.findings.finding import Finding
+from wellcal.hypotests.findings.joint import (
+    CentreTrends,
+    CorrelationTrends,
+    OtherCentres,
+    SpreadTrends,
+)
+from wellcal.hypotests.findings.levels import LevelClaims, SurpriseClaims
+from wellcal.hypotests.findings.reasons import ALPHA, Reasons, Seen
+from wellcal.hypotests.findings.scalars import TAILS, ShapeClaims
+from wellcal.hypotests.findings.trends import CENTRE_TREND, SPREAD_TREND
+from wellcal.hypotests.findings.vectors import VectorClaims
+from wellcal.hypotests.parts.surprise import Surprise, surprise_of
+from wellcal.measures.normal_scores import standing_of
+from wellcal.problem.drawn_targets import draw_targets
+
+RESAMPLES, MOST_DRAWS = 499, 5 * 10**6
+"""Sets of targets that are drawn, and numbers in them, at most: but 99 sets at least."""
+
+_CLOSER = 199  # sets for a closer look
+_AT_A_TIME = 100
+_SEED = 20211  # findings depend on targets and predictions, not on how a test was drawn
+_BESIDE = 0.2 * ALPHA  # error rate of what is told beside other findings
+
+
+def drawn_sets(seen: Seen, most: int = RESAMPLES) -> Iterator[NDArray]:
+    """Sets of targets drawn from the predictions."""
+    rng = np.random.default_rng(_SEED)
+    room = MOST_DRAWS // max(seen.targets.size, 1)
+    count, size = max(min(most, room), 99), max(min(_AT_A_TIME, room), 1)
+    for start in range(0, count, size):
+        yield draw_targets(seen.predictions, rng, min(size, count - start), seen.targets)
+
+
+class _Look(NamedTuple):
+    """Claims for some parts of a test.
+
+    Attributes
+    ----------
+    parts
+        The parts that call for it.
+    instead
+        Kinds of findings that make it needless; None where any does.
+    make
+        The claims, or None where there are none.
+    """
+
+    parts: frozenset[str]
+    instead: frozenset[str] | None
+    make: Callable[[], Claims | None]
+
+
+def closer_look(
+    seen: Seen, claims: Claims, found: Sequence[Finding], reasons: Reasons, perhaps: bool = False
+) -> list[Finding]:
+    """Findings and those of a closer look at the parts that rejected; with `perhaps` at the leading one."""
+    parts = set(reasons.all if perhaps else reasons.clear)
+    if not parts:
+        return list(found)
+    if isinstance(claims, ClassClaims):
+        return _of_classes(seen, claims, list(found), parts, perhaps)
+    out = list(found)
+    for look in _looks(seen, claims):
+        kinds = {finding.kind for finding in out}
+        if not look.parts & parts or (kinds if look.instead is None else kinds & look.instead):
+            continue
+        made = look.make()
+        if made is not None and made.names:
+            out += _told(seen, made, ALPHA if not out else _BESIDE, perhaps)
+    return sorted(_without_consequences(out), key=_pvalue)
+
+
+def _without_consequences(found: list[Finding]) -> list[Finding]:
+    """Without heavy tails of a coordinate whose spread goes with the prediction of another."""
+    mixed = {finding.sentence.split(": ")[0] for finding in found if finding.kind == SPREAD_TREND}
+    return [
+        finding for finding in found if finding.kind != TAILS or finding.sentence.split(": ")[0] not in mixed
+    ]
+
+
+def _told(seen: Seen, claims: Claims, alpha: float = ALPHA, perhaps: bool = False) -> list[Finding]:
+    every = evidence(claims.within(seen.groups), seen.targets, drawn_sets(seen, _CLOSER))
+    if perhaps:
+        return likely(claims, every, seen.targets, claims.tested)
+    return certain(claims, every, seen.targets, claims.tested, alpha=alpha)
+
+
+def _looks(seen: Seen, claims: Claims) -> Iterable[_Look]:
+    if isinstance(claims, VectorClaims):
+        yield from _of_vectors(seen, claims)
+    elif isinstance(claims, BinaryClaims):
+        fine = partial(FineGroups, claims.probability, claims.outcome)
+        yield _Look(frozenset({"curve"}), frozenset({"group"}), fine)
+        yield _Look(frozenset({"groups", "SKCE", "locations"}), None, fine)
+        yield _Look(frozenset({"surprise"}), None, lambda: _surprise(seen))
+    elif not isinstance(claims, QuantileClaims):  # whose levels are told
+        of = "draws" if isinstance(claims, DrawClaims) else "predictions"
+        parts = frozenset({"distribution", "levels", "shape", "tails", "spread"})
+        if isinstance(claims, (CountClaims, DrawClaims)):
+            yield _Look(parts, None, lambda: _shape(seen, claims))
+        yield _Look(parts, None, lambda: _levels(seen, of))
+
+
+def _levels(seen: Seen, of: str) -> Claims | None:
+    standing = standing_of(seen.predictions)
+    return None if standing is None else LevelClaims(standing, of)
+
+
+def _shape(seen: Seen, claims: CountClaims | DrawClaims) -> Claims | None:
+    standing = standing_of(seen.predictions)
+    return None if standing is None else ShapeClaims(standing, claims.columns, claims.summaries)
+
+
+def _surprise(seen: Seen) -> Claims | None:
+    if targets_are_indices(seen.predictions):
+        return SurpriseClaims(_of_labels(np.asarray(to_numpy(seen.predictions.class_probs()))))
+    surprise = surprise_of(seen.predictions)
+    return None if surprise is None else SurpriseClaims(surprise)
+
+
+# -- vectors -----------------------------------------------------------------------------------------
+
+
+def _of_vectors(seen: Seen, claims: VectorClaims) -> Iterable[_Look]:
+    def draw(size: int) -> NDArray:
+        return draw_targets(seen.predictions, np.random.default_rng(_SEED), size, seen.targets)
+
+    kind = "trend of the correlation"
+    yield _Look(frozenset({kind}), frozenset({kind}), lambda: CorrelationTrends(claims, draw))
+    centre, spread = frozenset({CENTRE_TREND}), frozenset({SPREAD_TREND})
+    yield _Look(centre, centre, lambda: CentreTrends(claims))
+    yield _Look(spread, spread, lambda: SpreadTrends(claims))
+    yield _Look(frozenset({"centre"}), frozenset({"shift", CENTRE_TREND}), lambda: OtherCentres(claims))
+    yield _Look(frozenset({"surprise", "spread", "shape"}), None, lambda: _surprise(seen))
+
+
+# -- classes -----------------------------------------------------------------------------------------
+
+
+def _of_classes(
+    seen: Seen, claims: ClassClaims, found: list[Finding], parts: set[str], perhaps: bool
+) -> list[Finding]:
+    """Classes that are taken for each other, single classes that are too extreme, or one in place of another.
+
+    These make the temperature of all classes look wrong. Where it is right for the others it is not told.
+    """
+    p, targets = claims.probabilities, seen.targets
+    hot = any(finding.kind == TEMPERATURE for finding in found)
+    right = tempered(p, targets) if hot else p
+    cells = Confusions(right, claims.labels).within(seen.groups)
+    known = evidence(cells, targets, drawn_sets(seen, _CLOSER)) if cells.names else {}
+    pairs = cells.swaps(significant(known))
+    if pairs:
+        plain = Confusions(p, claims.labels).within(seen.groups)
+        every = evidence(plain, targets, drawn_sets(seen, _CLOSER))
+        return _first(
+            [plain.swapped(a, b, every) for a, b in pairs], found, seen, p, {k for ab in pairs for k in ab}
+        )
+    slopes = ClassSlopes(p, claims.labels).within(seen.groups)
+    if hot or "slopes" in parts:
+        every = evidence(slopes, targets, drawn_sets(seen, _CLOSER))
+        if not hot:
+            found = sorted([*found, *certain(slopes, every, targets, slopes.tested)], key=_pvalue)
+        else:
+            alone = _extreme(seen, ClassSlopes(right, claims.labels), p)
+            if alone is not None and every[alone].pvalue <= ALPHA:
+                told = [class_slope(claims.labels[int(alone)], every[alone])]
+                return _first(told, found, seen, p, {int(alone)})
+        if not found and perhaps:
+            found = likely(slopes, every, targets, slopes.tested)
+    if found or not known:
+        return found
+    return (likely if perhaps else certain)(cells, known, targets, cells.tested) or (
+        _told(seen, SurpriseClaims(_of_labels(p)), ALPHA, perhaps) if "surprise" in parts else []
+    )
+
+
+def _extreme(seen: Seen, slopes: ClassSlopes, p: NDArray) -> str | None:
+    """The class that is clearest off with the temperature put right, where without it nothing is."""
+    told = significant(evidence(slopes.within(seen.groups), seen.targets, drawn_sets(seen, _CLOSER)))
+    name = next(iter(told), None)
+    if name is None or not temperature_is_right(p, seen.targets, [int(name)]):
+        return None
+    return name
+
+
+def _first(
+    told: list[Finding], found: list[Finding], seen: Seen, p: NDArray, classes: set[int]
+) -> list[Finding]:
+    """Findings about some classes before those that follow from them."""
+    if temperature_is_right(p, seen.targets, sorted(classes)):
+        found = [finding for finding in found if finding.kind not in (TEMPERATURE, CONFIDENCE)]
+    clearest = min(finding.pvalue for finding in [*told, *found])
+    return [*(replace(finding, pvalue=min(finding.pvalue, clearest)) for finding in told), *found]
+
+
+def _of_labels(p: NDArray) -> Surprise:
+    logs = np.log(np.maximum(p, 1e-300))
+    return lambda targets: -logs[np.arange(len(p)), targets]
+
+
+def _pvalue(finding: Finding) -> float:
+    return finding.pvalue

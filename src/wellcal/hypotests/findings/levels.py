@@ -1,0 +1,102 @@
+"""What is told where a test saw that targets are not where they should be, and no moment says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray, namespace
+from wellcal._arrays.ops import ops_for
+from wellcal.hypotests.findings.claims import Claims, Estimator, Found
+from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.wording import share_span, span
+from wellcal.hypotests.parts.surprise import Surprise
+from wellcal.measures.normal_scores import Standing
+from wellcal.measures.yardstick import percent
+
+LEVELS, SURPRISE = "levels", "surprise"
+
+_TENTHS = 10
+_MOST_LEVELS = 2  # that are told
+
+
+class LevelClaims(Claims):
+    """Which share of targets falls between the deciles of their predictions."""
+
+    def __init__(self, standing: Standing, of: str = "predictions") -> None:
+        """`standing` are normal scores of targets, and `of` says what has quantiles."""
+        self.standing, self.of = standing, of
+        self.names = [f"{LEVELS} {k}" for k in range(_TENTHS)]
+
+    def scores(self, targets: NDArray) -> NDArray:
+        """The same as the estimates."""
+        return np.stack([_shares(cells) for cells in self._cells(targets)])
+
+    def estimator(self, targets: NDArray) -> Estimator:
+        """From the tenth that each target is in."""
+        cells = self._cells(targets[None])[0]
+        return lambda cases: _shares(cells[cases])
+
+    def _cells(self, targets: NDArray) -> NDArray:
+        scores: NDArray = self.standing(targets)
+        levels = ops_for(namespace(scores)).ndtr(scores)
+        return np.minimum((_TENTHS * levels).astype(int), _TENTHS - 1)
+
+    def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
+        """The clearest tenths."""
+        return [self._tenth(int(name.split()[-1]), told[name]) for name in list(told)[:_MOST_LEVELS]]
+
+    def _tenth(self, place: int, found: Found) -> Finding:
+        low, high = (percent(end / _TENTHS) for end in (place, place + 1))
+        where = f"between the {low} and {high} quantiles"
+        if place == 0:
+            where = f"below the {high} quantile"
+        elif place == _TENTHS - 1:
+            where = f"above the {low} quantile"
+        start = f"targets fall {where} of their {self.of} {percent(found.estimate)} of the time"
+        said, ends = f"expected {percent(found.expected)}", found.share_ends
+        return Finding(
+            f"{start} ({share_span(*ends)}), {said}",
+            LEVELS,
+            f"{start}, {said}",
+            found.estimate,
+            ends,
+            LEVEL,
+            found.pvalue,
+        )
+
+
+def _shares(cells: NDArray) -> NDArray:
+    return np.bincount(cells, minlength=_TENTHS) / max(len(cells), 1)
+
+
+class SurpriseClaims(Claims):
+    """How likely targets were, on average."""
+
+    names = (SURPRISE,)
+
+    def __init__(self, surprise: Surprise) -> None:
+        self.surprise = surprise
+
+    def scores(self, targets: NDArray) -> NDArray:
+        """Mean log probability."""
+        return -self.surprise(targets).mean(axis=1, keepdims=True)
+
+    def estimator(self, targets: NDArray) -> Estimator:
+        """From log probabilities of all cases."""
+        logs = -self.surprise(targets[None])[0]
+        return lambda cases: logs[cases].mean(keepdims=True)
+
+    def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
+        """One sentence."""
+        return [_likely(found) for found in told.values()]
+
+
+def _likely(found: Found) -> Finding:
+    less = found.estimate < found.expected
+    short = f"targets are {'less' if less else 'more'} likely than predicted"
+    size, right = (f"{value:.3g}" for value in (found.estimate, found.expected))
+    ends = span(found.low, found.high, lambda value: f"{value:.3g}")
+    told = f"{short}: log probability {size} on average ({ends}), expected {right}"
+    return Finding(told, SURPRISE, short, found.estimate, (found.low, found.high), LEVEL, found.pvalue)
