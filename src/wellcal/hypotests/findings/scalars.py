@@ -191,11 +191,12 @@ class ShapeClaims(ScalarClaims):
 
 
 def _kurtosis(u: NDArray) -> NDArray:
-    """Ratio of the fourth and second L-moment ``(r,)``: .123 for normal, 0 for uniform variates."""
+    """Ratio of the fourth and second L-moment ``(r,)``: .123 for normal, 0 for uniform or equal variates."""
     n = u.shape[1]
     x = (2.0 * np.arange(n) + 1.0) / n - 1.0
     ordered = np.sort(u, axis=1)
-    return (ordered @ (2.5 * x**3 - 1.5 * x)) / (ordered @ x)
+    second = ordered @ x
+    return (ordered @ (2.5 * x**3 - 1.5 * x)) / np.where(second > 0.0, second, 1.0)
 
 
 def shift_finding(found: Found) -> Finding:
