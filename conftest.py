@@ -29,7 +29,7 @@ if "XLA_FLAGS" not in os.environ and importlib.util.find_spec("jaxlib"):
 settings.load_profile("ci")
 
 
-LONGEST = {"test_blocks.py", "test_examples.py", "test_memory.py", "test_run.py", "test_torch_processes.py"}
+LONGEST = {"test_blocks.py", "test_memory.py", "test_run.py", "test_torch_processes.py"}
 """Files with tests of several seconds each, most of them processes of their own."""
 
 
