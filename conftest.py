@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.metadata
 import importlib.util
 import os
@@ -36,6 +37,13 @@ LONGEST = {"test_blocks.py", "test_memory.py", "test_run.py", "test_torch_proces
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests first, so that at the end no worker waits for one of them."""
     items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+def pytest_collection_finish() -> None:
+    """Libraries and tests are there to stay: looking through them for garbage took a twentieth of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -181,9 +182,19 @@ def tiny(monkeypatch, *, published_is_ours):
 
 
 def test_the_page_shows_all_experiments(tmp_path, monkeypatch):
+    """In this process, which has all libraries: the other tests here run in processes of their own."""
     tiny(monkeypatch, published_is_ours=True)
     monkeypatch.chdir(tmp_path)
+    asked = []
+
+    @contextmanager
+    def pool_of_one(workers):
+        asked.append(workers)
+        yield Inline()
+
+    monkeypatch.setattr(sys.modules["reproduction.__main__"], "worker_pool", pool_of_one)
     done = command("--workers", "2")
+    assert asked == [2]
     assert done.exit_code == 0, done.output
     assert "Page:" in done.output
     out = tmp_path / "build" / "reproduction"  # and not docs, where the full run goes
