@@ -54,8 +54,8 @@ def section(pairs: Path, low_rank: Path, settings: Settings = FULL) -> Section:
         )
     mean = float(np.mean([loss.value for _, _, loss in rows]))
     body = (
-        "Power of `auto` with the SKCE over all pairs, and with a kernel of low rank, on the same data\nsets; "
-        f"{settings.resamples} resamples, alpha = {settings.alpha}. In brackets the lower "
+        "Power of `auto` with the SKCE over all pairs, and with a kernel of low rank, on the same data\n"
+        f"sets; {settings.resamples} resamples, alpha = {settings.alpha}. In brackets the lower "
         f"{settings.confidence:.0%} bound of what is lost; allowed are {ALLOWED:g}. On average over errors "
         f"{mean:+.3f} are lost.\n\n"
         + results.table(("error", "n", "data sets", "all pairs", "low rank", "lost"), lines)
