@@ -68,10 +68,10 @@ class Settings:
     count_resamples: int = 199
     count_rounds: int = 2
     interval_cases: tuple[int, ...] = (30, 100, 300, 1_000)
-    interval_sets: int = 500
-    tolerance_sets: int = 500
+    interval_sets: int = 2_000
+    tolerance_sets: int = 2_000
     cluster_counts: tuple[int, ...] = (20, 50, 200)
-    cluster_sets: int = 500
+    cluster_sets: int = 2_000
     monitor_steps: int = 3_000
     monitor_onsets: tuple[int, ...] = (0, 500, 2_000)
     monitor_after: int = 1_000
