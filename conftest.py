@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Libraries and tests are there to stay: looking through them for garbage took a twentieth of the time."""
+    """Libraries and tests stay: looking through them for garbage took a twentieth of the time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000)

@@ -181,18 +181,23 @@ def tiny(monkeypatch, *, published_is_ours):
         monkeypatch.setitem(EXPERIMENTS, name, replace(experiment, **given, problems=None))
 
 
-def test_the_page_shows_all_experiments(tmp_path, monkeypatch):
-    """In this process, which has all libraries: the other tests here run in processes of their own."""
-    tiny(monkeypatch, published_is_ours=True)
-    monkeypatch.chdir(tmp_path)
+def inline(monkeypatch):
+    """Let commands compute in this process, which has imported all libraries; how many they ask for."""
     asked = []
 
     @contextmanager
-    def pool_of_one(workers):
+    def pool(workers):
         asked.append(workers)
         yield Inline()
 
-    monkeypatch.setattr(sys.modules["reproduction.__main__"], "worker_pool", pool_of_one)
+    monkeypatch.setattr(sys.modules["reproduction.__main__"], "worker_pool", pool)
+    return asked
+
+
+def test_the_page_shows_all_experiments(tmp_path, monkeypatch):
+    tiny(monkeypatch, published_is_ours=True)
+    monkeypatch.chdir(tmp_path)
+    asked = inline(monkeypatch)
     done = command("--workers", "2")
     assert asked == [2]
     assert done.exit_code == 0, done.output
@@ -216,6 +221,7 @@ def test_the_page_shows_all_experiments(tmp_path, monkeypatch):
 
 def test_a_mismatch_ends_the_command_with_an_error_and_is_on_the_page(tmp_path, monkeypatch):
     tiny(monkeypatch, published_is_ours=False)
+    inline(monkeypatch)
     found = command("estimators", "--out", str(tmp_path), "--workers", "1")
     assert found.exit_code == 1
     assert "is not matched: published" in found.output
