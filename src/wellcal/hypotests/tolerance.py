@@ -114,7 +114,7 @@ class ToleranceResult(TestResult):
         yardstick = self.estimate.known_yardstick
         wrong = (
             ""
-            if yardstick is None
+            if yardstick is None or yardstick.high_beyond
             else f", as if {what_is_wrong(yardstick.kind)} {percent(share_of(yardstick.high))} wrong at most"
         )
         return f"Calibrated within the tolerance: at 95% confidence KCE is below {_shown(self.high)}{wrong}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import interpolate
@@ -30,6 +30,8 @@ LOGARITHMS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.6, math.log(10.0))
 SLIGHT, STRONG = 0.05, 0.2
 """Shares from which an error is moderate, and strong."""
 
+_ROUNDING = 1e-6  # KCE of the largest error, relative to that of the model, that is none
+
 _WORDS = {
     SPREADS: ("spreads are", "small", "large"),
     TEMPERATURE: ("temperature is", "low", "high"),
@@ -46,12 +48,15 @@ def error_phrase(kind: str, ratio: float) -> str:
     ('spreads are 21% too small', 'temperature is 50% too high')
     >>> error_phrase("spreads", 0.1), error_phrase("shift", -0.3)
     ('spreads are 90% too small', 'targets are 0.3 standard deviations too low')
+    >>> error_phrase("shift", 1234.5)
+    'targets are 1,234 standard deviations too high'
     """
     if kind == SHIFT:
         size = abs(ratio)
-        shown = (
-            f"{size:.2g}" if size >= 0.995 else f"{size:.2f}".rstrip("0") if size >= 0.01 else f"{size:.1g}"
-        )
+        if size >= 0.995:
+            shown = f"{size:.2g}" if size < 99.5 else f"{size:,.0f}"
+        else:
+            shown = f"{size:.2f}".rstrip("0") if size >= 0.01 else f"{size:.1g}"
         return f"targets are {shown} standard deviations too {'high' if ratio > 0 else 'low'}"
     what, below, above = _WORDS[kind]
     return f"{what} {percent(share_of(ratio))} too {below if ratio < 1.0 else above}"
@@ -100,6 +105,8 @@ class Yardstick(Presentable):
         Coverage of that interval.
     beyond
         Whether the estimate is larger than that of any ratio between 0.1 and 10, so that `ratio` is a bound.
+    high_beyond
+        The same for the upper end of the interval, and `high`.
 
     Examples
     --------
@@ -118,6 +125,9 @@ class Yardstick(Presentable):
     high: float
     level: float = 0.95
     beyond: bool = False
+    high_beyond: bool = False
+
+    added: ClassVar[Mapping[str, Any]] = {"high_beyond": False}
 
     @property
     def share(self) -> float:
@@ -127,12 +137,21 @@ class Yardstick(Presentable):
     @property
     def size(self) -> str:
         """In one word: "slight" below 5%, "moderate" up to 20%, "strong" above."""
+        if self.beyond:
+            return "strong"
         return "slight" if self.share < SLIGHT else "moderate" if self.share <= STRONG else "strong"
+
+    @property
+    def slight(self) -> bool:
+        """Whether the error is slight, and not strong at the upper end of its interval either."""
+        bounded = not self.high_beyond and share_of(self.high) <= STRONG
+        return self.size == "slight" and bounded
 
     @property
     def sentence(self) -> str:
         """The yardstick in words: "as far off as a model whose spreads are 21% too small (12% to 33%)"."""
-        ends = f"({percent(share_of(self.low))} to {percent(share_of(self.high))})"
+        more = " or more" if self.beyond or self.high_beyond else ""
+        ends = f"({percent(share_of(self.low))} to {percent(share_of(self.high))}{more})"
         further = "further off than" if self.beyond else "as far off as"
         return f"{further} a model whose {error_phrase(self.kind, self.ratio)} {ends}"
 
@@ -147,6 +166,7 @@ class Yardstick(Presentable):
             "high": ratio,
             "level": number(least=0.0, most=1.0),
             "beyond": flag,
+            "high_beyond": flag,
         }
 
     def _headline(self) -> str:
@@ -217,9 +237,13 @@ def _side(seen: OnAverage, predictions: Predictions, kind: str, targets: NDArray
 
 
 def yardstick_from(cases: Cases, root: float, ends: tuple[float, float], level: float) -> Yardstick | None:
-    """The yardstick of an estimate of KCE and the ends of its interval."""
+    """The yardstick of an estimate of KCE and the ends of its interval.
+
+    None where that error does not show: at any temperature a coin stays a coin, and what is certain certain.
+    """
     scale = scale_of(cases)
-    if scale is None:
+    if scale is None or scale.largest <= _ROUNDING * ends[1]:
         return None
     low, high = (scale.ratio(end) for end in ends)
-    return Yardstick(scale.kind, scale.ratio(root), low, high, level, root > scale.largest)
+    beyond, high_beyond = (value > scale.largest for value in (root, ends[1]))
+    return Yardstick(scale.kind, scale.ratio(root), low, high, level, beyond, high_beyond)
