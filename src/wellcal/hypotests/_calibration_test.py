@@ -172,7 +172,7 @@ def calibration_test(
         setup = replace(setup, n_resamples=choice.n_resamples)
     setup = replace(setup, linear=chosen.linear)
     _check_enough(chosen, setup)
-    _warn_of_few_resamples(chosen, setup.n_resamples)
+    _warn_of_few_resamples(chosen, setup)
     return _result(chosen, setup, chosen.run(setup), reasons, keep_null)
 
 
@@ -236,10 +236,11 @@ def _split_kernels(kernel: object) -> tuple[Kernel | None, tuple[Kernel, ...] | 
 # -- what a method needs ---------------------------------------------------------------------
 
 
-def _warn_of_few_resamples(method: Method, count: int) -> None:
-    if not method.resamples:
+def _warn_of_few_resamples(method: Method, setup: Setup) -> None:
+    count = setup.n_resamples
+    if not method.resamples or 1.0 / (count + 1.0) <= min(_ERROR_RATES):
         return
-    least = 1.0 / (count + 1.0)
+    least = 1.0 / (method.most_drawn(setup) + 1.0)
     out_of_reach = [alpha for alpha in _ERROR_RATES if least > alpha]
     if out_of_reach:
         advise(

@@ -118,6 +118,10 @@ class Method(ByValue, ABC):
     linear: ClassVar[bool] = False
     fewest: ClassVar[int] = 2
 
+    def most_drawn(self, setup: Setup) -> int:
+        """Resamples that a p-value may rest on at most: those asked for, unless a method draws on."""
+        return setup.n_resamples
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "name" in vars(cls):

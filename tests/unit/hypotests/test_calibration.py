@@ -210,17 +210,23 @@ def test_resamples_are_a_whole_number(wrong: Any) -> None:
 @pytest.mark.parametrize(
     ("count", "levels"), [(1, "0.05 or 0.01"), (18, "0.05 or 0.01"), (19, "0.01"), (98, "0.01")]
 )
-@pytest.mark.parametrize("method", ["auto", "exact", "bootstrap", "consistency"])
-def test_too_few_resamples_for_a_level_are_told(count: int, levels: str, method: str) -> None:
+@pytest.mark.parametrize("method", ["exact", "bootstrap", "consistency", Omnibus(most_resamples=0)])
+def test_too_few_resamples_for_a_level_are_told(count: int, levels: str, method: Any) -> None:
     with pytest.warns(
         UserWarning, match=f"n_resamples={count} no p-value is below .*alpha = {levels}; take"
     ) as told:
         found = run(method=method, n_resamples=count)
     assert len([w for w in told if "no p-value is below" in str(w.message)]) == 1
-    assert len(told) == 1 or method == "auto"  # whose smallest p-value has a floor of its own
+    assert len(told) == 1 or isinstance(method, Omnibus)  # whose smallest p-value has a floor of its own
     assert {w.filename for w in told} == {__file__}  # the caller's line, not ours
-    least = 1.0 / (count + 1.0)
-    assert found.pvalue >= (0.01 * least if method == "auto" else least)  # which draws on where none exceeds
+    assert found.pvalue >= 1.0 / (count + 1.0)
+
+
+@pytest.mark.parametrize("count", [1, 19])
+def test_a_test_that_draws_on_does_not_warn_of_few_resamples(count: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert run(method="auto", n_resamples=count).pvalue >= 0.01 / (count + 1.0)
 
 
 @pytest.mark.parametrize("method", ["pearson", "gamma", "block", "distribution_free"])

@@ -32,7 +32,11 @@ from wellcal.hypotests.resampling.components import (
     skce_component,
     smallest_outcome,
 )
-from wellcal.hypotests.resampling.more_resamples import MOST_RESAMPLES, with_more_resamples
+from wellcal.hypotests.resampling.more_resamples import (
+    MOST_RESAMPLES,
+    most_drawn,
+    with_more_resamples,
+)
 from wellcal.hypotests.resampling.resampled import has_terms
 from wellcal.hypotests.resampling.targets import check_resampled
 from wellcal.hypotests.setup import Setup
@@ -103,6 +107,12 @@ class Omnibus(Method):
         whole_number(self.most_resamples, "most_resamples", least=0)
         whole_number(self.tail_sets, "tail_sets", least=0)
         object.__setattr__(self, "linear", not self.pairs)
+
+    def most_drawn(self, setup: Setup) -> int:
+        """Resamples at most: more than were asked for where sums over cases can be drawn on."""
+        if setup.groups is not None or parts_of(setup.predictions) is None:
+            return setup.n_resamples
+        return max(setup.n_resamples, most_drawn(setup, self.most_resamples))
 
     def run(self, setup: Setup) -> Outcome:
         """The p-value of the smallest weighted p-value."""

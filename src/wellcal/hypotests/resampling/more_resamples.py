@@ -30,6 +30,11 @@ MOST_DRAWS = 6 * 10**6
 _FACTOR = 10
 
 
+def most_drawn(setup: Setup, most: int) -> int:
+    """Resamples at most, of the `most` that are allowed: a hundred for each that was asked for."""
+    return min(most, MOST_DRAWS // max(setup.targets.size, 1), _FACTOR**2 * (setup.n_resamples + 1) - 1)
+
+
 def with_more_resamples(setup: Setup, component: Component, found: Outcome, most: int) -> Outcome:
     """What a test found, with a smaller p-value where one component is beyond many more resamples.
 
@@ -44,8 +49,7 @@ def with_more_resamples(setup: Setup, component: Component, found: Outcome, most
     most
         Resamples at most.
     """
-    asked = setup.n_resamples + 1
-    most = min(most, MOST_DRAWS // max(setup.targets.size, 1), _FACTOR**2 * asked - 1)
+    most = most_drawn(setup, most)
     pvalue, floor, count = found.pvalue, found.floor or 0.0, setup.n_resamples
     memory = [component.remember(setup.targets[None])]
     while at_floor(pvalue, floor) and 2 * count <= most:
