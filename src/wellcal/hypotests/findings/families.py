@@ -25,7 +25,7 @@ from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.families import are_counts, summaries
 from wellcal.hypotests.setup import Setup
 from wellcal.measures.normal_scores import standing_of
-from wellcal.measures.yardstick import percent
+from wellcal.measures.wording import percent
 from wellcal.predictions import Normal, Predictions, Quantiles, Samples
 
 _CHANCE = 0.05  # share of the variance of log spreads that may be chance
