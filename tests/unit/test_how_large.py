@@ -243,6 +243,8 @@ def test_yardsticks_in_words() -> None:
         "spreads are 3.4 times too large (1.6 to 9 times)",
         "spreads are 45% too large (6% or more)",
     ]
+    sizes = [wc.Yardstick("spreads", 0.96, 1.0, high).surely_slight for high in (0.9, 0.7)]
+    assert sizes == [True, False]  # what may be strong is not called slight
     # An estimate of zero has no direction.
     assert wc.Yardstick("spreads", 1.0, 1.0, 1.32).sentence == (
         "as far off as a model whose spreads are right, or 32% wrong at most"

@@ -83,7 +83,8 @@ class CountClaims(ScalarClaims):
     def _zeros_of(self, shift: float, spread: float) -> float:
         """Share of zeros among negative binomial counts of other means and spreads, given by logarithms."""
         mean = float(np.exp(shift)) * np.maximum(self.centre, 1e-300)
-        grown = np.exp(shift) * (self.variance - self.beyond) + np.exp(2.0 * shift) * self.beyond
+        times = float(np.exp(shift))
+        grown: NDArray = times * (self.variance - self.beyond) + times**2 * self.beyond
         variance = float(np.exp(2.0 * spread)) * grown
         factor = np.maximum(variance / mean, 1.0 + 1e-9)
         return float(np.mean(np.exp(-mean / (factor - 1.0) * np.log(factor))))
