@@ -48,6 +48,14 @@ def with_section(document: str, section: Section) -> str:
     return f"{document.rstrip() or HEADER.rstrip()}\n\n{section.markdown}"
 
 
+def tell(section: Section, write: bool) -> int:
+    """Print a section, put it into RESULTS.md where asked to, and return 1 where something is not met."""
+    print(f"## {section.title}\n\n{section.body}")
+    if write:
+        save(section)
+    return 1 if section.failures else 0
+
+
 def save(section: Section, path: Path = RESULTS) -> None:
     """Put `section` into the file at `path`; a reader sees the old file or the new one, never a part.
 

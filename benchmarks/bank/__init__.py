@@ -6,7 +6,8 @@
 - `errors`, `alternatives`: what an error is, and all of them by name, with their sizes and halves;
 - `seen`, `rivals`, `levels`: the tests beside `auto`, and the null distributions that give them their level;
 - `record`, `store`, `run`: data sets, p-values and statistics of parts, stored;
-- `table`: what comes of it.
+- `table`: what comes of it;
+- `versus`: two runs side by side.
 
 ``python -m benchmarks.bank --help`` says how to run it. It needs what the library itself needs, and no more.
 """

@@ -16,7 +16,8 @@ if __name__ == "__main__":
 import argparse
 from pathlib import Path
 
-from benchmarks.bank import run, table
+from benchmarks import results
+from benchmarks.bank import run, table, versus
 from benchmarks.bank.errors import CHOOSE, HALVES
 from benchmarks.bank.settings import FULL
 
@@ -30,12 +31,15 @@ def main(arguments: list[str] | None = None) -> int:
         ("run", "draw data sets, test them and store what is found; what is there already is left out"),
         ("rivals", "power of rivals alone, on data sets of their own"),
         ("table", "tables of what is stored"),
+        ("versus", "two runs side by side: all pairs, and a kernel of low rank"),
         ("list", "names of errors and calibrated models"),
     ):
         _add_options(commands.add_parser(name, help=what, description=what), name)
     options = parser.parse_args(arguments)
     if options.command == "table":
-        return table.main(options.folder, options.half, options.write)
+        return table.main(options.folder, options.half, options.write, partial=options.partial)
+    if options.command == "versus":
+        return results.tell(versus.section(options.folder, options.other), options.write)
     names = run.chosen(options.only, options.half, nulls=options.command in ("run", "list"))
     if options.command == "list":
         print("\n".join(run.described(names)))
@@ -64,13 +68,18 @@ def _cases(text: str) -> int:
 
 
 def _add_options(parser: argparse.ArgumentParser, command: str) -> None:
+    if command in ("table", "versus"):
+        parser.add_argument("--in", dest="folder", type=Path, required=True, help="folder of `run`")
+        parser.add_argument("--write", action="store_true", help="put the section into RESULTS.md")
+    if command == "versus":
+        parser.add_argument("--other", type=Path, required=True, help="folder of the run without all pairs")
+        return
     default = CHOOSE if command == "table" else "all"
     parser.add_argument(
         "--half", choices=(*HALVES, "all"), default=default, help=f"half of the bank (default: {default})"
     )
     if command == "table":
-        parser.add_argument("--in", dest="folder", type=Path, required=True, help="folder of `run`")
-        parser.add_argument("--write", action="store_true", help="put the section into RESULTS.md")
+        parser.add_argument("--partial", action="store_true", help="write what there is, and say what lacks")
         return
     parser.add_argument("--only", nargs="+", metavar="NAME", help='names, "nulls" or "errors"')
     if command == "list":

@@ -236,15 +236,13 @@ def test_yardsticks_in_words() -> None:
         "strong",
     ]
     assert wc.Yardstick("means", 0.1, 0.3, 0.1, beyond=True).sentence == (
-        "further off than a model whose means are 90% too small (70% or more)"
+        "further off than a model whose means are 90% too small (70% to 90% or more)"
     )
-    large = [wc.Yardstick("spreads", *ratios) for ratios in ((3.41, 1.62, 9.0), (1.45, 1.06, 10.0))]
+    large = [wc.Yardstick("spreads", *ratios) for ratios in ((3.41, 1.62, 9.0), (1.45, 1.06, 5.3))]
     assert [one.sentence.removeprefix("as far off as a model whose ") for one in large] == [
         "spreads are 3.4 times too large (1.6 to 9 times)",
-        "spreads are 45% too large (6% or more)",
+        "spreads are 45% too large (6% to 5.3 times)",
     ]
-    sizes = [wc.Yardstick("spreads", 0.96, 1.0, high).surely_slight for high in (0.9, 0.7)]
-    assert sizes == [True, False]  # what may be strong is not called slight
     # An estimate of zero has no direction.
     assert wc.Yardstick("spreads", 1.0, 1.0, 1.32).sentence == (
         "as far off as a model whose spreads are right, or 32% wrong at most"
@@ -252,6 +250,33 @@ def test_yardsticks_in_words() -> None:
     assert error_phrase("shift", 0.25) == "targets are 0.25 standard deviations too high"
     assert percent(1.5) == "150%"
     assert wc.Yardstick.from_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize("probability", [0.5, 1.0])
+def test_an_error_that_temperature_does_not_show_has_no_yardstick(probability: float) -> None:
+    """A coin stays one at any temperature, which says nothing of how far off it is."""
+    wrong, coin = np.zeros(N, dtype=int), wc.Bernoulli(np.full(N, probability))
+    assert wc.calibration_test(wrong, coin, rng=0, n_resamples=99).yardstick is None
+    verdict = wc.equivalence_test(wrong, coin, tolerance=2.0).verdict
+    assert verdict.startswith("Calibrated within the tolerance: at 95% confidence KCE is below ")
+    assert "as if" not in verdict
+
+
+def test_ends_beyond_the_scale_are_bounds() -> None:
+    far = wc.equivalence_test(Y + 5.0, HONEST, tolerance=5.0)
+    found = far.estimate.yardstick
+    assert found is not None
+    assert found.high_beyond
+    assert found.sentence.endswith("or more)")
+    assert "at most" not in far.verdict
+    within = wc.Yardstick("spreads", 0.98, 1.0, 0.85)
+    assert within.slight
+    assert not wc.Yardstick("spreads", 0.98, 1.0, 0.7).slight, "strong at the end of its interval"
+    assert not wc.Yardstick("spreads", 0.98, 1.0, 0.95, high_beyond=True).slight
+    assert wc.Yardstick("spreads", 0.98, 1.0, 0.98, beyond=True).size == "strong"
+    stored = within.to_dict()
+    stored.pop("high_beyond")
+    assert wc.Yardstick.from_dict(stored) == within, "as stored before"
 
 
 def test_yardsticks_are_stored_once_they_were_asked_for() -> None:

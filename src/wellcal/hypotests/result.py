@@ -209,7 +209,7 @@ class TestResult(Presentable):
             missed = "" if self.smallest_error is None else f" {self.smallest_error}."
             return f"No miscalibration found ({self.pvalue_statement}).{missed}"
         found, size = f"Miscalibrated ({self.pvalue_statement})", self._size()
-        if size is not None and size.surely_slight:
+        if size is not None and size.slight:
             # An estimate of zero is no size: findings have one.
             told = size.sentence if size.ratio != 1.0 else together(self.findings)
             return f"{found}, but slightly: {told or size.sentence}."
@@ -231,7 +231,8 @@ class TestResult(Presentable):
         rows: list[Row] = []
         size = self._size()
         if size is not None:
-            rows.append(("how large", f"{size.size}: {size.sentence}"))
+            doubtful = size.size == "slight" and not size.slight
+            rows.append(("how large", size.sentence if doubtful else f"{size.size}: {size.sentence}"))
         if not math.isnan(self.log_e_value):
             rows.append(("e-value", f"{e_value_text(self.log_e_value)}  (about 1 or less if calibrated)"))
         effect = "not known: too few draws for each prediction"

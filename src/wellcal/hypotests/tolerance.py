@@ -112,7 +112,7 @@ class ToleranceResult(TestResult):
         if not self.rejected:
             return f"Not shown to be calibrated within the tolerance ({p}): {most}."
         yardstick, wrong = self.estimate.known_yardstick, ""
-        if yardstick is not None and yardstick.bounded:
+        if yardstick is not None and not yardstick.high_beyond:
             wrong = f", as if {what_is_wrong(yardstick.kind)} {wrong_phrase(yardstick.high)} at most"
         return f"Calibrated within the tolerance: at 95% confidence KCE is below {_shown(self.high)}{wrong}."
 

@@ -120,12 +120,15 @@ def error_phrase(kind: str, ratio: float) -> str:
     ('spreads are 90% too small', 'targets are 0.3 standard deviations too low')
     >>> error_phrase("spreads", 3.41), error_phrase("means", 1.0)
     ('spreads are 3.4 times too large', 'means are right')
+    >>> error_phrase("shift", 1234.5)
+    'targets are 1,234 standard deviations too high'
     """
     if kind == SHIFT:
         size = abs(ratio)
-        shown = (
-            f"{size:.2g}" if size >= 0.995 else f"{size:.2f}".rstrip("0") if size >= 0.01 else f"{size:.1g}"
-        )
+        if size >= 0.995:
+            shown = f"{size:.2g}" if size < 99.5 else f"{size:,.0f}"
+        else:
+            shown = f"{size:.2f}".rstrip("0") if size >= 0.01 else f"{size:.1g}"
         return f"targets are {shown} standard deviations too {'high' if ratio > 0 else 'low'}"
     what, below, above = RATIOS[kind]
     if ratio == 1.0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import interpolate
@@ -31,8 +31,7 @@ LOGARITHMS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.6, math.log(10.0))
 SLIGHT, STRONG = 0.05, 0.2
 """Shares from which an error is moderate, and strong."""
 
-_FURTHEST = LOGARITHMS[-1] - 1e-9
-"""Logarithm from which the end of an interval is a bound."""
+_ROUNDING = 1e-6  # KCE of the largest error, relative to that of the model, that is none
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,6 +54,8 @@ class Yardstick(Presentable):
         Coverage of that interval.
     beyond
         Whether the estimate is larger than that of any ratio between 0.1 and 10, so that `ratio` is a bound.
+    high_beyond
+        The same for the upper end of the interval, and `high`.
 
     Examples
     --------
@@ -73,6 +74,9 @@ class Yardstick(Presentable):
     high: float
     level: float = 0.95
     beyond: bool = False
+    high_beyond: bool = False
+
+    added: ClassVar[Mapping[str, Any]] = {"high_beyond": False}
 
     @property
     def share(self) -> float:
@@ -82,12 +86,15 @@ class Yardstick(Presentable):
     @property
     def size(self) -> str:
         """In one word: "slight" below 5%, "moderate" up to 20%, "strong" above."""
+        if self.beyond:
+            return "strong"
         return "slight" if self.share < SLIGHT else "moderate" if self.share <= STRONG else "strong"
 
     @property
-    def surely_slight(self) -> bool:
-        """Whether it is slight, and nothing in its interval is strong."""
-        return self.size == "slight" and share_of(self.high) <= STRONG
+    def slight(self) -> bool:
+        """Whether the error is slight, and not strong at the upper end of its interval either."""
+        bounded = not self.high_beyond and share_of(self.high) <= STRONG
+        return self.size == "slight" and bounded
 
     @property
     def sentence(self) -> str:
@@ -96,20 +103,14 @@ class Yardstick(Presentable):
         model = f"{further} a model whose {error_phrase(self.kind, self.ratio)}"
         if self.ratio != 1.0:
             return f"{model} ({self._ends()})"
-        return model if self.high == 1.0 else f"{model}, or {wrong_phrase(self.high)} {self._at_most()}"
-
-    @property
-    def bounded(self) -> bool:
-        """Whether the far end of the interval is one: no error is known that is larger."""
-        return abs(math.log(max(self.high, 1e-300))) < _FURTHEST
-
-    def _at_most(self) -> str:
-        return "at most" if self.bounded else "or more"
+        most = "or more" if self.high_beyond else "at most"
+        return model if self.high == 1.0 else f"{model}, or {wrong_phrase(self.high)} {most}"
 
     def _ends(self) -> str:
-        if self.bounded:
-            return wrong_by(min(self.low, self.high), max(self.low, self.high), self.ratio)
-        return f"{amount(self.low)} or more"
+        ends = wrong_by(min(self.low, self.high), max(self.low, self.high), self.ratio)
+        if not (self.beyond or self.high_beyond):
+            return ends
+        return f"{amount(self.low) if self.low == self.high else ends} or more"
 
     @classmethod
     def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
@@ -122,6 +123,7 @@ class Yardstick(Presentable):
             "high": ratio,
             "level": number(least=0.0, most=1.0),
             "beyond": flag,
+            "high_beyond": flag,
         }
 
     def _headline(self) -> str:
@@ -192,9 +194,13 @@ def _side(seen: OnAverage, predictions: Predictions, kind: str, targets: NDArray
 
 
 def yardstick_from(cases: Cases, root: float, ends: tuple[float, float], level: float) -> Yardstick | None:
-    """The yardstick of an estimate of KCE and the ends of its interval."""
+    """The yardstick of an estimate of KCE and the ends of its interval.
+
+    None where that error does not show: at any temperature a coin stays a coin, and what is certain certain.
+    """
     scale = scale_of(cases)
-    if scale is None:
+    if scale is None or scale.largest <= _ROUNDING * ends[1]:
         return None
     low, high = (scale.ratio(end) for end in ends)
-    return Yardstick(scale.kind, scale.ratio(root), low, high, level, root > scale.largest)
+    beyond, high_beyond = (value > scale.largest for value in (root, ends[1]))
+    return Yardstick(scale.kind, scale.ratio(root), low, high, level, beyond, high_beyond)

@@ -317,6 +317,25 @@ def test_small_errors_are_called_slight() -> None:
     assert second == f"  - {found.findings[0]}"
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_what_never_happened_is_not_known_exactly(classes: int) -> None:
+    """The standard error of a share is zero where none, or all, of the cases are of a kind."""
+    p = np.full((20, classes), 0.1 / (classes - 1))
+    p[:, 1] = 0.9
+    pred = wc.Bernoulli(p[:, 1]) if classes == 2 else wc.Categorical(p)
+    found = told(np.zeros(20, dtype=int), pred)
+    never = [finding for finding in found if finding.size == 0.0]
+    assert never
+    assert all(0.05 < finding.interval[1] < 0.3 for finding in never), never
+
+
+def test_a_wrong_unit_is_told_by_its_size() -> None:
+    """Degrees that are not Celsius: the residuals are told as they are, or as a bound."""
+    assert str(told(MU + 273.0 + 0.5 * NOISE, PRED)[0]).startswith("targets are 273 standard deviations")
+    (far,) = told(MU + 273.0 + NOISE, wc.Laplace(MU, np.ones(len(MU))))
+    assert str(far) == "targets are 8 standard deviations or more too high"
+
+
 def test_findings_do_not_depend_on_the_seed_of_the_test() -> None:
     assert result(rng=1).findings == result(rng=2).findings
 

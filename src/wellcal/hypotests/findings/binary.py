@@ -85,7 +85,8 @@ class BinaryClaims(Claims):
         where = (
             f"where it was predicted between {percent(float(some.min()))} and {percent(float(some.max()))}"
         )
-        return occurs(self.outcome, "group", found, float(some.mean()), where, "on average")
+        own = found._replace(cases=len(some))
+        return occurs(self.outcome, "group", own, float(some.mean()), where, "on average")
 
 
 class FineGroups(BinaryClaims):
@@ -104,7 +105,7 @@ def occurs(
     what: str, kind: str, found: Found, predicted: float, where: str = "", manner: str = ""
 ) -> Finding:
     """How often something happened and was predicted, from the difference of the two."""
-    share, low, high = (min(max(predicted + v, 0.0), 1.0) for v in (found.estimate, found.low, found.high))
+    share, (low, high) = found.share(predicted)
     place = f" {where}" if where else ""
     said = f"predicted {percent(predicted)}" + (f" {manner}" if manner else "")
     often = f"{what} occurs {percent(share)} of the time"

@@ -27,6 +27,8 @@ from wellcal.hypotests.resampling.smooth_tails import first_pvalues
 GROUPS = 50
 """Groups of cases, or of clusters, that the jackknife leaves out, one after the other."""
 
+_FEW = 5.0  # cases of a kind for which a standard error is not to be trusted
+
 Estimator = Callable[[NDArray], NDArray]
 """From the positions of some cases to the quantities of these ``(K,)``."""
 
@@ -72,6 +74,20 @@ class Found(NamedTuple):
         if not self.error > 0.0:
             return float(self.clusters)
         return min(max(self.estimate * (1.0 - self.estimate) / self.error**2, 1.0), float(self.cases))
+
+    def share(self, predicted: float, cases: float | None = None) -> tuple[float, tuple[float, float]]:
+        """A share of so many cases, and its interval, from the difference to what was predicted.
+
+        By the standard error; where only a few cases are of a kind, or are not, that says too little, and
+        the interval is Wilson's.
+        """
+        share, low, high = (
+            min(max(predicted + value, 0.0), 1.0) for value in (self.estimate, self.low, self.high)
+        )
+        count = self.cases if cases is None else int(cases)
+        if count * min(share, 1.0 - share) < _FEW:
+            low, high = self._replace(estimate=share, cases=count).share_ends
+        return share, (low, high)
 
     def less(self, value: float) -> Found:
         """The same, from another zero."""

@@ -86,7 +86,7 @@ class ClassClaims(Claims):
 
     def _likeliest(self, found: Found) -> Finding:
         said = float(self.confidence.mean())
-        share, low, high = (min(max(said + v, 0.0), 1.0) for v in (found.estimate, found.low, found.high))
+        share, (low, high) = found.share(said)
         start = f"the likeliest class is right {percent(share)} of the time"
         sentence = f"{start} ({share_span(low, high)}), predicted {percent(said)}"
         short = f"{start}, predicted {percent(said)}"

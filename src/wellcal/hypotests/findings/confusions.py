@@ -87,7 +87,8 @@ class Confusions(Claims):
         """In words, with an interval and without; share, and its interval."""
         a, b = map(int, name.split())
         said = float(self.predicted[self.names.index(name)])
-        share, low, high = (min(max(said + v, 0.0), 1.0) for v in (found.estimate, found.low, found.high))
+        often = self.member.sum(axis=0)[self._rows[self.names.index(name)]]
+        share, (low, high) = found.share(said, often)
         first, second = (self.labels[k].removeprefix("class ") for k in (a, b))
         start = f"where {first} is the likeliest class, {second} occurs {percent(share)} of the time"
         end = f", predicted {percent(said)}"

@@ -24,10 +24,11 @@ from wellcal.hypotests.findings.vectors import VectorClaims
 from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.families import are_counts, summaries
 from wellcal.hypotests.setup import Setup
-from wellcal.measures.normal_scores import standing_of
+from wellcal.measures.normal_scores import FARTHEST_RESIDUAL, standing_of
 from wellcal.measures.wording import percent
 from wellcal.predictions import Normal, Predictions, Quantiles, Samples
 
+_FARTHEST_TOLD = 1e9  # residuals of normals
 _CHANCE = 0.05  # share of the variance of log spreads that may be chance
 
 
@@ -155,7 +156,9 @@ def claims_of(predictions: Predictions, pooled: bool) -> Claims | None:
         return DrawClaims(values, weights, pooled, columns, named)
     if are_counts(predictions):
         return CountClaims(centre, spread, columns, named)
-    standing = standing_of(predictions)
+    # A wrong unit puts residuals far off, and how far is to be told; those of points are infinite.
+    points = isinstance(predictions, Normal) and bool(np.any(np.asarray(predictions.scale) == 0.0))
+    standing = standing_of(predictions, FARTHEST_RESIDUAL if points else _FARTHEST_TOLD)
     if standing is None:
         return ScalarClaims(lambda targets: (targets - centre) / spread, columns, named)
     return ScalarClaims(standing, columns, named, normal=isinstance(predictions, Normal))

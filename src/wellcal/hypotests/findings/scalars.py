@@ -28,6 +28,7 @@ _BEYOND, _MIDDLE = "_beyond", "_middle"
 _NORMAL_MAD = 0.6744897501960817
 _FAR, _NEAR = 2.0, 0.5  # standard deviations that are in the tails, and in the middle
 _LEAST_SPREAD = 1e-4  # of targets, in units of the predicted one: less is rounding
+_END = 8.0  # scores, of families whose levels end in rounding, from which they are all alike
 _FLAT = 0.289  # share of uniform variates in the middle: with less there are two peaks
 
 
@@ -135,6 +136,8 @@ class ScalarClaims(Claims):
         out = [finding for finding in (centres, widths) if finding is not None]
         if SHIFTED in told and centres is None:
             out.append(self.shift(told[SHIFTED]))
+            if not self.normal and abs(told[SHIFTED].estimate) > _END:
+                return [_beyond_all(told[SHIFTED])]
         if SPREAD in told and widths is None:
             out.append(self.spread(told[SPREAD]))
         if out and not self.normal:
@@ -196,6 +199,13 @@ def _kurtosis(u: NDArray) -> NDArray:
     ordered = np.sort(u, axis=1)
     second = ordered @ x
     return (ordered @ (2.5 * x**3 - 1.5 * x)) / np.where(second > 0.0, second, 1.0)
+
+
+def _beyond_all(found: Found) -> Finding:
+    """Targets so far off that levels are 0 or 1: how far, and how they spread there, cannot be told."""
+    side, ends = "high" if found.estimate > 0.0 else "low", (found.low, found.high)
+    short = f"targets are {_END:.0f} standard deviations or more too {side}"
+    return Finding(short, SHIFTED, short, found.estimate, ends, LEVEL, found.pvalue)
 
 
 def shift_finding(found: Found) -> Finding:
