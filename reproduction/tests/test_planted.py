@@ -6,12 +6,13 @@ errors with 99 of them, and ends with an error where one is not caught.
 
 import functools
 
+import numpy as np
 import pytest
 
 from reproduction import published, ranks
 from reproduction.experiments import decisions, estimators, friedman, planted
 from reproduction.experiments.plant import NOTHING, Plant
-from reproduction.ranks import rank
+from reproduction.ranks import Repeated, rank
 from wellcal.kernels import paper_kernel
 
 REPEATS, ALPHA = 39, 0.05
@@ -67,7 +68,8 @@ def test_the_experiment_plants_each_of_them(sizes):
 
 
 def test_an_error_that_is_not_caught_is_a_problem():
-    found = {"seen": ranking("statistic", PLANTS["statistic"]), "missed": ranking("statistic", NOTHING)}
+    repeats = np.linspace(-1.0, 1.0, REPEATS)
+    found = {name: rank({"cell": Repeated(at, repeats)}) for name, at in {"seen": 9.0, "missed": 0.0}.items()}
     assert planted.problems(planted.Summary(found, planted.QUICK)) == ["planted: missed is not caught"]
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -180,10 +181,25 @@ def tiny(monkeypatch, *, published_is_ours):
         monkeypatch.setitem(EXPERIMENTS, name, replace(experiment, **given, problems=None))
 
 
+def inline(monkeypatch):
+    """Let commands compute in this process, which has imported all libraries; how many they ask for."""
+    asked = []
+
+    @contextmanager
+    def pool(workers):
+        asked.append(workers)
+        yield Inline()
+
+    monkeypatch.setattr(sys.modules["reproduction.__main__"], "worker_pool", pool)
+    return asked
+
+
 def test_the_page_shows_all_experiments(tmp_path, monkeypatch):
     tiny(monkeypatch, published_is_ours=True)
     monkeypatch.chdir(tmp_path)
+    asked = inline(monkeypatch)
     done = command("--workers", "2")
+    assert asked == [2]
     assert done.exit_code == 0, done.output
     assert "Page:" in done.output
     out = tmp_path / "build" / "reproduction"  # and not docs, where the full run goes
@@ -205,6 +221,7 @@ def test_the_page_shows_all_experiments(tmp_path, monkeypatch):
 
 def test_a_mismatch_ends_the_command_with_an_error_and_is_on_the_page(tmp_path, monkeypatch):
     tiny(monkeypatch, published_is_ours=False)
+    inline(monkeypatch)
     found = command("estimators", "--out", str(tmp_path), "--workers", "1")
     assert found.exit_code == 1
     assert "is not matched: published" in found.output

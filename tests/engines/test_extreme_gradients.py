@@ -90,9 +90,8 @@ def test_gradients_in_jax_are_finite(family: str) -> None:
     y = observed(family, grid)
     options: Any = {"kernel": kernel(0.7), "expectations": wc.Lowering(nodes=16, points=16)}
     with jax_x64():
-        value, found = jax.value_and_grad(
-            lambda given: wc.skce(jnp.asarray(y), make(family, given), **options).value
-        )([jnp.asarray(p) for p in grid])
+        both = jax.value_and_grad(lambda given: wc.skce(jnp.asarray(y), make(family, given), **options).value)
+        value, found = jax.jit(both)([jnp.asarray(p) for p in grid])
         assert np.isfinite(float(value))
         assert all(np.isfinite(np.asarray(g)).all() for g in found)
 

@@ -1,9 +1,11 @@
-"""Code on pages, and a program that runs it: ``python tests/packaging/page_blocks.py PAGE ...``.
+"""Code on pages and examples, and a program that runs it: ``python tests/packaging/page_blocks.py PAGE ...``.
 
 The blocks of a page are run one after the other in the same names, each page in a process of its own. On
 pages that Sphinx builds, ``testsetup`` blocks, which readers do not see, make what the code on the page is
 about. What a block prints, and the value of its last line, must be the ``text`` block that follows it, if
 there is one; blanks do not matter there, and an ellipsis stands for anything.
+
+What ends in ``.py``, with options behind it where it takes any, is run as it is, and must print something.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import doctest
 import io
 import os
 import re
+import runpy
 import sys
 import tempfile
 import traceback
@@ -122,12 +125,44 @@ def _matches(shown: str, printed: str) -> bool:
     return doctest.OutputChecker().check_output(shown, printed, FLAGS)
 
 
+def run_example(path: Path, options: list[str]) -> int:
+    """Run a program; how many lines it printed. Raises where it fails, or prints none."""
+    sys.argv[:] = [str(path), *options]
+    sys.path[0] = str(path.parent)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        runpy.run_path(str(path), run_name="__main__")
+    lines = printed.getvalue().splitlines()
+    if not any(map(str.strip, lines)):
+        raise AssertionError(f"{path} printed nothing")
+    return len(lines)
+
+
+def run(argument: str) -> int:
+    """Run a page or an example; how many blocks it has, or lines it printed."""
+    name, *options = argument.split()
+    return run_example(ROOT / name, options) if name.endswith(".py") else run_page(ROOT / name)
+
+
+LIBRARIES = {
+    "numpy": ["numpy"],
+    "wellcal": ["wellcal.hypotests", "scipy.stats"],
+    "torch": ["torch", "torch._dynamo"],  # optimisers import the second when they take their first step
+    "torchmetrics": ["torchmetrics"],
+}
+"""What takes long to import, by the word that tells who needs it.
+
+Nothing here puts a name where code would find it that has not asked for it: `wellcal` has its rooms as
+attributes anyway, and PyTorch and SciPy import their own parts when these are asked for.
+"""
+
+
 def main(arguments: list[str]) -> int:
-    """Run pages, each in a process that has imported the libraries already; 1 if any fails."""
-    together = "".join((ROOT / page).read_text(encoding="utf-8") for page in arguments)
-    for library in ("numpy", "wellcal", "torch", "torchmetrics"):
+    """Run pages and examples, each in a process that has imported the libraries already; 1 if any fails."""
+    together = "".join((ROOT / argument.split()[0]).read_text(encoding="utf-8") for argument in arguments)
+    for library, modules in LIBRARIES.items():
         if library in together:
-            __import__(library)
+            for module in modules:
+                __import__(module)
     failures = 0
     for argument in arguments:
         sys.stdout.flush()
@@ -138,7 +173,7 @@ def main(arguments: list[str]) -> int:
                 with tempfile.TemporaryDirectory() as folder:  # for what the blocks write
                     os.chdir(folder)
                     os.symlink(ROOT / "examples", "examples")
-                    print(argument, run_page(ROOT / argument), flush=True)
+                    print(argument, run(argument), flush=True)
                 status = 0
             except BaseException:
                 traceback.print_exc()

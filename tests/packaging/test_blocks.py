@@ -1,4 +1,4 @@
-"""Every block of code on every page is run, and says what it does."""
+"""Every block of code on every page is run, and every example, and says what it does."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from .page_blocks import ROOT, RUN, SHOWN, blocks, pages
 
 RUNNER = str(Path(__file__).with_name("page_blocks.py"))
 PAGES = pages()
+EXAMPLES = {path.stem: path for path in sorted((ROOT / "examples").glob("*.py"))}
+QUICK = {"training_with_skce": " --quick"}
+"""Options of examples that are studies."""
 CODE = re.compile(r"^\s*(>>>|from \S+ import |import \w|def \w|class \w|with \w|@\w)", re.MULTILINE)
 
 
@@ -72,14 +75,19 @@ def test_the_scan_sees_what_is_left_out() -> None:
         problems("```python\n")
 
 
-def test_blocks_run_and_print_what_is_shown() -> None:
+def test_there_is_an_example_for_each_thing_of_ones_own() -> None:
+    assert {f"your_own_{thing}" for thing in ("engine", "family", "kernel", "test")} <= EXAMPLES.keys()
+
+
+def test_blocks_and_examples_run_and_print_what_is_shown() -> None:
     """All of them: each page says how many it has run. The README has a stricter test of its own."""
     wanted = counts()
     assert wanted.pop("README.md")
-    done = run_python("-W", "error::RuntimeWarning", RUNNER, *wanted)
-    assert dict(line.rsplit(" ", 1) for line in done.stdout.splitlines()) == {
-        name: str(count) for name, count in wanted.items()
-    }
+    programs = {name_of(path) + QUICK.get(name, "") for name, path in EXAMPLES.items()}
+    done = run_python("-W", "error::RuntimeWarning", RUNNER, *wanted, *sorted(programs))
+    found = dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
+    assert all(int(found.pop(program)) for program in programs)
+    assert found == {name: str(count) for name, count in wanted.items()}
 
 
 def test_a_block_that_fails_is_noticed(tmp_path: Path) -> None:
@@ -92,9 +100,14 @@ def test_a_block_that_fails_is_noticed(tmp_path: Path) -> None:
     }
     for name, text in pages.items():
         (tmp_path / f"{name}.md").write_text(text)
+    programs = {"divides": "1 / 0\n", "silent": "print()\n", "leaves": "raise SystemExit(2)\n"}
+    for name, text in programs.items():
+        (tmp_path / f"{name}.py").write_text(text)
     (tmp_path / "good.md").write_text(
         "```python\nx = 1\nx\n```\n\n```text\n1\n```\n\n```python\nassert x == 1\n```\n"
     )
-    done = run_python(RUNNER, *(str(page) for page in sorted(tmp_path.iterdir())), expect=1)
-    assert done.stdout == f"{tmp_path}/good.md 2\n"
-    assert done.stderr.count("Error:") >= len(pages)
+    (tmp_path / "talks.py").write_text("import sys\nif __name__ == '__main__':\n    print(sys.argv[1:])\n")
+    given = [str(path) for path in sorted(tmp_path.iterdir())]
+    done = run_python(RUNNER, *given[:-1], f"{given[-1]} --quick", expect=1)
+    assert done.stdout == f"{tmp_path}/good.md 2\n{tmp_path}/talks.py --quick 1\n"
+    assert done.stderr.count(", in main\n") == len(pages) + len(programs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +13,7 @@ from wellcal._arrays.checks import described, flag, one_of
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.automatic import choose
-from wellcal.hypotests.e_values import evidence_against
+from wellcal.hypotests.e_values import EvidenceLater
 from wellcal.hypotests.method import AUTO, METHODS, Method, Outcome
 from wellcal.hypotests.methods import Omnibus
 from wellcal.hypotests.methods.exact import Statistic
@@ -24,6 +24,7 @@ from wellcal.hypotests.setup import Setup, check_resamples, make_setup
 from wellcal.hypotests.tolerance import WITHIN, run_tolerance_test
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import BlockSize
+from wellcal.measures.deviations import Cases
 
 _ERROR_RATES = (0.05, 0.01)  # that a p-value should be able to reach
 
@@ -272,12 +273,9 @@ def _result(
     method: Method, setup: Setup, outcome: Outcome, reasons: dict[str, Any], keep_null: bool
 ) -> TestResult:
     estimate = setup.estimate if outcome.estimate is None else outcome.estimate
-    evidence = evidence_against(setup.targets, setup.given, setup.groups)
-    no_evidence = {} if evidence.reason is None else {"no e-value": evidence.reason}
-    missed: dict[str, Any] = {}
-    if isinstance(method, Omnibus) and outcome.pvalue > max(_ERROR_RATES):
-        least = smallest_error(setup.cases)
-        missed = {} if least is None else {"smallest_error": asdict(least)}
+    evidence = EvidenceLater(setup.targets, setup.given, setup.groups)
+    missed = isinstance(method, Omnibus) and outcome.pvalue > max(_ERROR_RATES)
+    known = {**reasons, **outcome.provenance, **setup.problem.notes.as_dict()}
     return TestResult(
         statistic=float(outcome.statistic),
         pvalue=float(outcome.pvalue),
@@ -289,17 +287,40 @@ def _result(
         kernel=setup.kernel,
         guarantees=setup.kernel.guarantees(setup.predictions),
         null=outcome.null if keep_null else None,
-        provenance={
-            **reasons,
-            **outcome.provenance,
-            **setup.problem.notes.as_dict(),
-            **no_evidence,
-            **missed,
-        },
+        provenance=ProvenanceLater(known, evidence, setup.cases if missed else None),
         pvalue_floor=_floor(method, setup, outcome),
         log_e_value=evidence.log_e,
         findings=outcome.findings,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class ProvenanceLater:
+    """What was chosen, and what else there is to say, made when it is called.
+
+    Attributes
+    ----------
+    known
+        What the test knew.
+    evidence
+        Which may have a reason why there is none.
+    missed
+        The cases of a test that found nothing: the smallest error that it would have found is told. Or None.
+    """
+
+    known: dict[str, Any]
+    evidence: EvidenceLater
+    missed: Cases | None
+
+    def __call__(self) -> dict[str, Any]:
+        """All of it, in one dictionary."""
+        reason = self.evidence.found.reason
+        least = None if self.missed is None else smallest_error(self.missed)
+        return {
+            **self.known,
+            **({} if reason is None else {"no e-value": reason}),
+            **({} if least is None else {"smallest_error": asdict(least)}),
+        }
 
 
 def _floor(method: Method, setup: Setup, outcome: Outcome) -> float | None:

@@ -13,6 +13,8 @@ exactly fair: their expectations are sums, or known, and not estimated.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -63,6 +65,30 @@ def evidence_against(targets: NDArray, predictions: Predictions, clusters: NDArr
         sums = [np.sum(kind, axis=0) for kind in bet(targets[chunk], predictions[chunk])]
         gains = [before + new for before, new in zip(gains, sums, strict=True)] if gains else sums
     return Evidence(mixed(gains))
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceLater:
+    """Evidence of the cases of a test, found once somebody asks.
+
+    Attributes
+    ----------
+    targets, predictions, clusters
+        As in `evidence_against`.
+    """
+
+    targets: NDArray
+    predictions: Predictions
+    clusters: NDArray | None = None
+
+    @cached_property
+    def found(self) -> Evidence:
+        """The same whenever it is asked for."""
+        return evidence_against(self.targets, self.predictions, self.clusters)
+
+    def log_e(self) -> float:
+        """The logarithm of the e-value."""
+        return self.found.log_e
 
 
 def mixed(gains: list[NDArray]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 from wellcal._arrays.namespaces import NDArray
@@ -42,6 +42,8 @@ from wellcal.measures.presentation import (
 from wellcal.measures.yardstick import Yardstick
 
 _NO_FINDINGS: WhenAsked[tuple[Finding, ...]] = WhenAsked(())
+_NO_PROVENANCE: WhenAsked[dict[str, Any]] = WhenAsked(dict[str, Any])
+_NO_E_VALUE: WhenAsked[float] = WhenAsked(math.nan)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,9 +83,13 @@ class TestResult(Presentable):
     findings
         What kind of error it is, in sentences with numbers and intervals, the clearest first. A calibrated
         model has any with probability 0.05 at most: there are none where the p-value is above 0.05, and none
-        for methods other than "omnibus". With `groups` their intervals are those of clusters. They are made
-        when somebody looks: at them, at the result as text, or at what is stored of it. Until then the result
-        holds on to targets and predictions for them, those that its estimate remembers.
+        for methods other than "omnibus". With `groups` their intervals are those of clusters.
+
+    Notes
+    -----
+    Findings, the e-value and what `provenance` says of an error that would have been found are made when
+    somebody looks: at them, at the result as text, or at what is stored of it. Until then the result holds on
+    to targets and predictions for them, as its estimate does.
 
     Examples
     --------
@@ -112,9 +118,9 @@ class TestResult(Presentable):
     kernel: Kernel | None = None
     guarantees: Guarantees | None = None
     null: NDArray | None = None
-    provenance: dict[str, Any] = field(default_factory=lambda: {})
+    provenance: WhenAsked[dict[str, Any]] = _NO_PROVENANCE
     pvalue_floor: float | None = None
-    log_e_value: float = math.nan
+    log_e_value: WhenAsked[float] = _NO_E_VALUE
     findings: WhenAsked[tuple[Finding, ...]] = _NO_FINDINGS
 
     not_read: ClassVar[tuple[str, ...]] = ("at_floor", "e_value")

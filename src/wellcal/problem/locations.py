@@ -111,7 +111,7 @@ def draw_locations(
     index = generator.choice(n, count, replace=count > n)
     chosen = predictions[index]
     if isinstance(chosen, Samples) and chosen.holds_objects:
-        return Locations(chosen, chosen.draw(generator, 1)[0])
+        return Locations(chosen, chosen.draw(generator, 1)[0], (predictions, index))
     chosen = chosen.map_arrays(stop_gradient)
     like, xp = chosen.like, chosen.xp
     plain = in_numpy(chosen)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import pickle
+import sys
 from itertools import product
 from typing import Any
 
@@ -12,8 +14,10 @@ from scipy import special
 
 import wellcal as wc
 from wellcal._arrays.chunks import limited
+from wellcal.hypotests import e_values
 from wellcal.hypotests.e_values import evidence_against
 from wellcal.hypotests.likelihood_bets import EDGE, MOST_CLASSES, fair_bets, steps, why_no_bets
+from wellcal.hypotests.sensitivity import smallest_error
 
 COV = np.array([[[1.0, 0.6], [0.6, 2.0]]])
 
@@ -236,3 +240,34 @@ def test_results_hold_it() -> None:
     assert math.isnan(clustered.e_value)
     assert "cluster" in clustered.provenance["no e-value"]
     assert wc.hypotests.TestResult.from_json(clustered.to_json()) == clustered
+
+
+def test_they_are_found_when_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, of the data that were tested, and in another process too; so is the error that was missed."""
+    asked: list[str] = []
+
+    def counted(name: str, function: Any) -> Any:
+        def call(*given: Any) -> Any:
+            asked.append(name)
+            return function(*given)
+
+        return call
+
+    monkeypatch.setattr(e_values, "evidence_against", counted("evidence", evidence_against))
+    module = sys.modules["wellcal.hypotests._calibration_test"]
+    monkeypatch.setattr(module, "smallest_error", counted("missed", smallest_error))
+    pred = wc.Normal(np.zeros(60), np.ones(60))
+    y = pred.sample(rng=0)
+    expected = evidence_against(y.copy(), pred).log_e
+    found = wc.calibration_test(y, pred, rng=0, n_resamples=99)
+    other = pickle.dumps(found)
+    y += 5.0
+    assert found.pvalue > 0.05
+    assert asked == []
+    assert found.log_e_value == expected
+    assert found.smallest_error is not None
+    assert "no e-value" not in found.provenance
+    assert str(found.smallest_error) in repr(found)
+    assert asked == ["evidence", "missed"]
+    assert pickle.loads(other) == found == pickle.loads(pickle.dumps(found))
+    assert type(found).from_json(found.to_json()) == found

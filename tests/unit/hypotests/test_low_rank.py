@@ -105,3 +105,17 @@ def test_the_omnibus_test_uses_it_without_pairs() -> None:
         for pairs in (True, False)
     }
     assert all(result.provenance["pvalues"]["SKCE"] < 0.02 for result in found.values())
+
+
+@pytest.mark.parametrize("kind", ["draws", "atoms"])
+def test_objects_have_one_too(kind: Any) -> None:
+    """Words: `auto` takes it for many cases."""
+    kernels = wc.kernels
+    same = kernels.Callable(lambda a, b: float(a == b))
+    words = np.random.default_rng(2).choice(np.array(["a", "b", "c"], dtype=object), (20, 4))
+    pred = wc.Samples(words, kind=kind)
+    kernel = kernels.ExpDistance(kernels.MaximumMeanDiscrepancy(same)) @ same
+    method = wc.hypotests.Omnibus(pairs=False)
+    found = wc.calibration_test(words[:, 0], pred, kernel=kernel, method=method, n_resamples=39, rng=0)
+    assert 0.0 < found.pvalue <= 1.0
+    assert set(found.provenance["pvalues"]) == {"SKCE", "locations"}

@@ -13,6 +13,7 @@ from wellcal.hypotests.parts.binary import BinaryParts
 from wellcal.hypotests.parts.classes import ClassParts
 from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.families import parts_of
+from wellcal.hypotests.parts.part import standardised
 from wellcal.hypotests.parts.polynomials import hermite, legendre
 from wellcal.hypotests.parts.scalars import ScalarParts
 from wellcal.hypotests.parts.surprise import surprise_of, total_surprise
@@ -356,3 +357,23 @@ def test_terms_of_cases_add_up_to_the_sums(name: str) -> None:
     # What is rare may not have been drawn at all.
     means, error = np.concatenate(list(known), axis=1), np.maximum(error, 20.0 / count)
     assert np.all(np.abs(drawn.mean(axis=0) - means) < error)
+
+
+# -- units -------------------------------------------------------------------------------------
+
+
+def test_sums_are_standardised_column_by_column() -> None:
+    """Those that are not finite are far off, or nowhere; those without spread are zero."""
+    sums = np.random.default_rng(0).normal(3.0, 2.0, (50, 3))
+    plain = (sums - sums.mean(axis=0)) / sums.std(axis=0)
+    np.testing.assert_allclose(standardised(sums), plain, rtol=1e-12)
+    sums[:, 1] = 0.1 + 1e-17 * sums[:, 0]
+    found = standardised(sums)
+    assert not found[:, 1].any()
+    np.testing.assert_allclose(found[:, [0, 2]], plain[:, [0, 2]], rtol=1e-12)
+    sums[:3, 0] = np.inf, -np.inf, np.nan
+    found = standardised(sums)
+    assert found[0, 0] > 4.0
+    assert found[1, 0] < -4.0
+    assert found[2, 0] == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(found[:, 2], plain[:, 2], rtol=1e-12)

@@ -89,12 +89,13 @@ def in_sets(targets: Array, entries: float) -> Iterator[Array]:
 
 def standardised(sums: NDArray) -> NDArray:
     """Sums in units of their spread over all sets, and from their mean; zero where there is no spread."""
-    finite = np.where(np.isfinite(sums), sums, np.nan_to_num(sums, nan=0.0, posinf=1e150, neginf=-1e150))
-    z = finite - finite.mean(axis=0)
+    if not np.all(np.isfinite(sums)):
+        sums = np.nan_to_num(sums, nan=0.0, posinf=1e150, neginf=-1e150)
+    z = sums - sums.mean(axis=0)
     scale = z.std(axis=0)
-    rounding = 1e-12 * np.abs(finite).max(axis=0, initial=0.0)
+    rounding = 1e-12 * np.abs(sums).max(axis=0, initial=0.0)
     some = scale > rounding
-    return np.where(some, z, 0.0) / np.where(some, scale, 1.0)
+    return z / scale if np.all(some) else np.where(some, z, 0.0) / np.where(some, scale, 1.0)
 
 
 def length(z: NDArray) -> NDArray:
