@@ -17,6 +17,7 @@ from benchmarks import (
     cluster_studies,
     count_speed,
     estimator_studies,
+    false_findings,
     hard_settings,
     interval_studies,
     linear_speed,
@@ -59,6 +60,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "several": where_and_when.several,
     "witness": where_and_when.groups,
     "planted-groups": planted_groups.planted_groups,
+    "false-findings": false_findings.false_findings,
     "monitor": monitor_studies.monitor,
     "recalibration": recalibration_studies.recalibrated,
 }

@@ -88,7 +88,7 @@ def test_the_tests_are_those_that_calibration_test_makes(models, kernel):
     assert [test.pvalue for test in found.tests] == [test.pvalue for test in alone]
     assert [test.method for test in found.tests] == [test.method for test in alone]
     assert found.degenerate == (min(test.pvalue for test in alone) > 0.05)
-    assert ("neither model is shown" in found.verdict) == found.degenerate
+    assert ("Neither model is shown" in found.verdict) == found.degenerate
 
 
 def test_a_wrong_spread_opens_the_gate():
@@ -130,20 +130,20 @@ def test_scales_come_from_both():
 def test_both_calibrated_is_said():
     found = compare(Y, wc.Normal(MU, SIGMA), wc.Normal(MU, 1.02 * SIGMA), **FAST)
     assert found.degenerate
-    assert "neither model is shown to be miscalibrated" in repr(found)
+    assert "Neither model is shown to be miscalibrated" in repr(found)
     assert "interval" not in repr(found)
     assert found.pvalue > 0.05
 
 
 def test_words():
     better = compare(Y, wc.Normal(MU, SIGMA), wc.Normal(MU + 3.0, SIGMA), **FAST)
-    assert better.verdict == "A is better calibrated"
+    assert better.verdict == "A is better calibrated than B"
     worse = compare(Y, wc.Normal(MU + 3.0, SIGMA), wc.Normal(MU, SIGMA), **FAST)
-    assert worse.verdict == "B is better calibrated"
+    assert worse.verdict == "B is better calibrated than A"
     both = compare(Y, wc.Normal(MU + 2.0, SIGMA), wc.Normal(MU - 2.0, SIGMA), **FAST)
-    assert both.verdict == "no difference in calibration is shown"
+    assert both.verdict == "No difference in calibration is shown"
     assert "95% interval" in repr(better)
-    assert "Comparison: A is better calibrated" in better._repr_html_()
+    assert "A is better calibrated than B (p" in better._repr_html_()
     plain = json.loads(better.to_json())
     assert plain["verdict"] == better.verdict
     assert plain["interval"][1] < 0 < plain["b"]["value"]
@@ -373,7 +373,7 @@ def test_several_models():
 
 def test_several_models_without_a_difference_are_tied():
     found = compare(Y, {"a": HONEST, "b": wc.Normal(MU, 1.02 * SIGMA), "c": HONEST}, **FAST)
-    assert found.verdict == "no difference in calibration is shown between a, b and c"
+    assert found.verdict == "No difference in calibration is shown between a, b and c"
     assert not found.shown
 
 
@@ -409,5 +409,5 @@ def test_a_wrong_spread_is_found():
         mu, one = far.normal(size=100), np.ones(100)
         y = far.normal(mu, 1.0)
         found = compare(y, wc.Normal(mu, one), wc.Normal(mu, 0.6 * one), rng=far, n_resamples=99)
-        verdicts.append(found.verdict == "A is better calibrated")
+        verdicts.append(found.verdict == "A is better calibrated than B")
     assert sum(verdicts) >= 24

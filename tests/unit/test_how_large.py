@@ -12,7 +12,8 @@ import wellcal as wc
 from wellcal._arrays.chunks import limited
 from wellcal.measures import deviations
 from wellcal.measures.deviations import Cases, deviations_of
-from wellcal.measures.yardstick import Scale, error_phrase, percent, scale_of
+from wellcal.measures.wording import error_phrase, percent
+from wellcal.measures.yardstick import Scale, scale_of
 from wellcal.predictions.alterations import altered, draw_altered, kind_of_error, kinds_for
 from wellcal.problem.alternatives import OnAverage
 from wellcal.problem.problem import prepare
@@ -236,6 +237,15 @@ def test_yardsticks_in_words() -> None:
     ]
     assert wc.Yardstick("means", 0.1, 0.3, 0.1, beyond=True).sentence == (
         "further off than a model whose means are 90% too small (70% to 90% or more)"
+    )
+    large = [wc.Yardstick("spreads", *ratios) for ratios in ((3.41, 1.62, 9.0), (1.45, 1.06, 5.3))]
+    assert [one.sentence.removeprefix("as far off as a model whose ") for one in large] == [
+        "spreads are 3.4 times too large (1.6 to 9 times)",
+        "spreads are 45% too large (6% to 5.3 times)",
+    ]
+    # An estimate of zero has no direction.
+    assert wc.Yardstick("spreads", 1.0, 1.0, 1.32).sentence == (
+        "as far off as a model whose spreads are right, or 32% wrong at most"
     )
     assert error_phrase("shift", 0.25) == "targets are 0.25 standard deviations too high"
     assert percent(1.5) == "150%"

@@ -133,7 +133,7 @@ def compare(
     >>> honest, shifted = wc.Normal(mu, np.ones(200)), wc.Normal(mu + 0.5, np.ones(200))
     >>> found = compare(y, honest, shifted, rng=1)
     >>> found.verdict
-    'A is better calibrated'
+    'A is better calibrated than B'
     >>> bool(found.pvalue < 0.01 and found.confidence_interval().high < 0.0)
     True
     """

@@ -66,7 +66,7 @@ class Comparison(Presentable):
     >>> y = rng.normal(mu, 1.0)
     >>> found = wc.compare(y, wc.Normal(mu, np.ones(100)), wc.Normal(mu + 1.0, np.ones(100)), rng=0)
     >>> found.verdict, found.degenerate
-    ('A is better calibrated', False)
+    ('A is better calibrated than B', False)
     >>> found.confidence_interval().high < 0.0
     True
     """
@@ -101,14 +101,14 @@ class Comparison(Presentable):
     def verdict(self) -> str:
         """The finding in words."""
         if self.degenerate:
-            return "neither model is shown to be miscalibrated, nor any difference between them"
+            return "Neither model is shown to be miscalibrated, nor any difference between them"
         if self.pvalue > 1.0 - self.level:
-            return "no difference in calibration is shown"
+            return "No difference in calibration is shown"
         shown = decided(self.differences, 1.0 - self.level)
         if len({found.value < 0 for found in shown}) > 1:
-            return "which model is better calibrated depends on the measure"
+            return "Which model is better calibrated depends on the measure"
         sign = shown[0].value if shown else float(self.estimate)
-        return f"{'A' if sign < 0 else 'B'} is better calibrated"
+        return "A is better calibrated than B" if sign < 0 else "B is better calibrated than A"
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON."""
@@ -147,7 +147,7 @@ class Comparison(Presentable):
         }
 
     def _headline(self) -> str:
-        return f"Comparison: {self.verdict}; {pvalue_phrase(self.pvalue)} ({self.n_samples:,} cases)"
+        return f"{self.verdict} ({pvalue_phrase(self.pvalue)}; {self.n_samples:,} cases)."
 
     def _points(self) -> list[str]:
         return side_by_side(("A", "B"), self.tests)

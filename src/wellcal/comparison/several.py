@@ -132,7 +132,7 @@ class Comparisons(Presentable):
     def verdict(self) -> str:
         """The finding in words."""
         if not self.shown:
-            return f"no difference in calibration is shown between {_listed(self.names)}"
+            return f"No difference in calibration is shown between {_listed(self.names)}"
         parts: list[str] = []
         for name in self.ranking:
             worse = [pair.worse for pair in self.shown if pair.better == name]
@@ -170,7 +170,7 @@ class Comparisons(Presentable):
             raise ValueError(f"{name and name + '.'}pairs must be all pairs of names, in their order")
 
     def _headline(self) -> str:
-        return f"Comparison of {len(self.names)} models: {self.verdict} ({self.n_samples:,} cases)"
+        return f"{self.verdict} ({len(self.names)} models, {self.n_samples:,} cases)."
 
     def _points(self) -> list[str]:
         return side_by_side(self.names, self.tests)

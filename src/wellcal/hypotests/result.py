@@ -101,7 +101,7 @@ class TestResult(Presentable):
     >>> result.at_floor, result.pvalue_statement
     (True, 'p <= 1.0e-05, the smallest that 99,999 resamples can give')
     >>> print(result.findings[-1])
-    targets are 0.9 standard deviations too high (0.9 to 0.9)
+    targets are 0.9 standard deviations too high (exactly 0.9)
     >>> TestResult.from_json(result.to_json()).pvalue
     1e-05
     """
@@ -216,7 +216,9 @@ class TestResult(Presentable):
             return f"No miscalibration found ({self.pvalue_statement}).{missed}"
         found, size = f"Miscalibrated ({self.pvalue_statement})", self._size()
         if size is not None and size.slight:
-            return f"{found}, but slightly: {size.sentence}."
+            # An estimate of zero is no size: findings have one.
+            told = size.sentence if size.ratio != 1.0 else together(self.findings)
+            return f"{found}, but slightly: {told or size.sentence}."
         return f"{found}: {together(self.findings)}." if self.findings else f"{found}."
 
     def _size(self) -> Yardstick | None:

@@ -19,7 +19,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.parts.centres import centre_and_spread
 from wellcal.measures.deviations import Cases
 from wellcal.measures.scores.casewise import log_prob_of_cases
-from wellcal.measures.yardstick import percent, share_of
+from wellcal.measures.wording import share_of, wrong_phrase
 from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.alterations import (
     SHIFT,
@@ -68,7 +68,7 @@ class SmallestError:
         what = f"a {self.kind} that is" if self.kind == "temperature" else f"{self.kind} that are"
         power = f"{self.power:.2g}".removeprefix("0")
         return (
-            f"{self.n_samples:,} cases would have shown {what} {percent(self.share)} wrong or more "
+            f"{self.n_samples:,} cases would have shown {what} {wrong_phrase(1.0 + self.share)} or more "
             f"(power {power})"
         )
 

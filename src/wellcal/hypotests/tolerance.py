@@ -20,7 +20,8 @@ from wellcal.hypotests.setup import make_setup
 from wellcal.hypotests.tails import normal_tail
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import Row
-from wellcal.measures.yardstick import percent, scale_of, share_of, what_is_wrong
+from wellcal.measures.wording import what_is_wrong, wrong_phrase
+from wellcal.measures.yardstick import scale_of
 
 ALPHA = 0.05
 """Error rate of the verdict that is shown; the p-value serves any other."""
@@ -99,24 +100,20 @@ class ToleranceResult(TestResult):
     def verdict(self) -> str:
         """The result in one sentence."""
         p = self.pvalue_statement
+        tolerated = f"and {_shown(self.tolerance)} is tolerated"
+        most = f"KCE may be as large as {_shown(self.high)}, {tolerated}"
         if self.hypothesis == WITHIN:
             if not self.rejected:
-                return f"No miscalibration beyond the tolerance found ({p})."
+                return f"No miscalibration beyond the tolerance found ({p}): {most}."
             return (
                 f"Miscalibrated beyond the tolerance ({p}): at 95% confidence KCE is above "
-                f"{_shown(self.low)}, and {_shown(self.tolerance)} is tolerated."
+                f"{_shown(self.low)}, {tolerated}."
             )
         if not self.rejected:
-            return (
-                f"Not shown to be calibrated within the tolerance ({p}): KCE may be as large as "
-                f"{_shown(self.high)}, and {_shown(self.tolerance)} is tolerated."
-            )
-        yardstick = self.estimate.known_yardstick
-        wrong = (
-            ""
-            if yardstick is None or yardstick.high_beyond
-            else f", as if {what_is_wrong(yardstick.kind)} {percent(share_of(yardstick.high))} wrong at most"
-        )
+            return f"Not shown to be calibrated within the tolerance ({p}): {most}."
+        yardstick, wrong = self.estimate.known_yardstick, ""
+        if yardstick is not None and not yardstick.high_beyond:
+            wrong = f", as if {what_is_wrong(yardstick.kind)} {wrong_phrase(yardstick.high)} at most"
         return f"Calibrated within the tolerance: at 95% confidence KCE is below {_shown(self.high)}{wrong}."
 
     def _headline(self) -> str:
@@ -126,8 +123,7 @@ class ToleranceResult(TestResult):
         yardstick = self.estimate.known_yardstick
         tolerance = _shown(self.tolerance)
         if self.tolerated is not None and yardstick is not None:
-            share = percent(share_of(self.tolerated))
-            tolerance += f", as if {what_is_wrong(yardstick.kind)} {share} wrong"
+            tolerance += f", as if {what_is_wrong(yardstick.kind)} {wrong_phrase(self.tolerated)}"
         rows: list[Row] = [
             ("tolerance", tolerance),
             ("KCE", f"{_shown(self.statistic)}, at 95% confidence {_shown(self.low)} to {_shown(self.high)}"),

@@ -13,7 +13,7 @@ from wellcal._arrays.checks import check_same_length, described, one_of, real_nu
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.sensitivity import information, needed
 from wellcal.hypotests.setup import numpy_batch
-from wellcal.measures.yardstick import error_phrase
+from wellcal.measures.wording import error_phrase
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.alterations import SHIFT, draw_altered, kind_of_error, kinds_for

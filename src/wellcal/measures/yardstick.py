@@ -15,8 +15,9 @@ from wellcal._arrays.schema import Check, flag, number, word
 from wellcal.kernels.base import Kernel
 from wellcal.measures.deviations import Cases
 from wellcal.measures.presentation import Presentable, Row
+from wellcal.measures.wording import RATIOS, amount, error_phrase, share_of, wrong_by, wrong_phrase
 from wellcal.predictions import Predictions
-from wellcal.predictions.alterations import MEANS, SHIFT, SPREADS, TEMPERATURE, altered, kind_of_error
+from wellcal.predictions.alterations import altered, kind_of_error
 from wellcal.problem.alternatives import OnAverage
 
 CASES, WITH_ATOMS = 250, 100
@@ -31,58 +32,6 @@ SLIGHT, STRONG = 0.05, 0.2
 """Shares from which an error is moderate, and strong."""
 
 _ROUNDING = 1e-6  # KCE of the largest error, relative to that of the model, that is none
-
-_WORDS = {
-    SPREADS: ("spreads are", "small", "large"),
-    TEMPERATURE: ("temperature is", "low", "high"),
-    MEANS: ("means are", "small", "large"),
-}
-
-
-def error_phrase(kind: str, ratio: float) -> str:
-    """An error in words: what is wrong, by how much, and in which direction.
-
-    Examples
-    --------
-    >>> error_phrase("spreads", 0.79), error_phrase("temperature", 1.5)
-    ('spreads are 21% too small', 'temperature is 50% too high')
-    >>> error_phrase("spreads", 0.1), error_phrase("shift", -0.3)
-    ('spreads are 90% too small', 'targets are 0.3 standard deviations too low')
-    >>> error_phrase("shift", 1234.5)
-    'targets are 1,234 standard deviations too high'
-    """
-    if kind == SHIFT:
-        size = abs(ratio)
-        if size >= 0.995:
-            shown = f"{size:.2g}" if size < 99.5 else f"{size:,.0f}"
-        else:
-            shown = f"{size:.2f}".rstrip("0") if size >= 0.01 else f"{size:.1g}"
-        return f"targets are {shown} standard deviations too {'high' if ratio > 0 else 'low'}"
-    what, below, above = _WORDS[kind]
-    return f"{what} {percent(share_of(ratio))} too {below if ratio < 1.0 else above}"
-
-
-def what_is_wrong(kind: str) -> str:
-    """What a kind of error is about, in the past: "spreads were", "temperature was"."""
-    return _WORDS[kind][0].replace("are", "were").replace(" is", " was")
-
-
-def share_of(ratio: float) -> float:
-    """How much is missing from what is true, or too much of it."""
-    return abs(ratio - 1.0)
-
-
-def percent(share: float) -> str:
-    """A share in percent: whole ones, two digits below one.
-
-    Examples
-    --------
-    >>> percent(0.213), percent(0.004), percent(0.0)
-    ('21%', '0.4%', '0%')
-    """
-    if share >= 0.01 or share == 0.0:
-        return f"{100.0 * share:.0f}%"
-    return f"{100.0 * share:.1g}%"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -150,17 +99,25 @@ class Yardstick(Presentable):
     @property
     def sentence(self) -> str:
         """The yardstick in words: "as far off as a model whose spreads are 21% too small (12% to 33%)"."""
-        more = " or more" if self.beyond or self.high_beyond else ""
-        ends = f"({percent(share_of(self.low))} to {percent(share_of(self.high))}{more})"
         further = "further off than" if self.beyond else "as far off as"
-        return f"{further} a model whose {error_phrase(self.kind, self.ratio)} {ends}"
+        model = f"{further} a model whose {error_phrase(self.kind, self.ratio)}"
+        if self.ratio != 1.0:
+            return f"{model} ({self._ends()})"
+        most = "or more" if self.high_beyond else "at most"
+        return model if self.high == 1.0 else f"{model}, or {wrong_phrase(self.high)} {most}"
+
+    def _ends(self) -> str:
+        ends = wrong_by(min(self.low, self.high), max(self.low, self.high), self.ratio)
+        if not (self.beyond or self.high_beyond):
+            return ends
+        return f"{amount(self.low) if self.low == self.high else ends} or more"
 
     @classmethod
     def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
         """What is stored of it."""
         ratio = number(least=0.0)
         return {
-            "kind": word(*_WORDS),
+            "kind": word(*RATIOS),
             "ratio": ratio,
             "low": ratio,
             "high": ratio,

@@ -238,15 +238,15 @@ class Witness(Presentable):
     # -- for people --------------------------------------------------------------------------
 
     def _headline(self) -> str:
-        cases = f"({self.n_samples:,} cases)"
+        cases = f"{self.n_samples:,} cases"
         if not (self.groups or self.segments):
-            return f"Witness: no groups were looked at {cases}"
+            return f"No groups were looked at ({cases})."
         if not self.statements:
             return (
-                f"Witness: no group of cases is shown to be miscalibrated; "
-                f"smallest p = {pvalue_text(self.pvalue)} {cases}"
+                f"No group of cases is shown to be miscalibrated (smallest p = {pvalue_text(self.pvalue)}; "
+                f"{cases})."
             )
-        return f"Witness: miscalibrated at alpha = {self.alpha:g} {cases}"
+        return f"Miscalibrated for these groups of cases (alpha = {self.alpha:g}; {cases}):"
 
     def _points(self) -> list[str]:
         texts = [repr(group) for group in self._found().values()]

@@ -12,8 +12,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.special import bounded_log_odds, middle_ranks
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
-from wellcal.hypotests.findings.wording import plain_number, share_span, span
-from wellcal.measures.yardstick import percent
+from wellcal.measures.wording import percent, plain_number, share_span, span
 
 FREQUENCY, SLOPE, GROUP = "frequency", "slope", "group "
 

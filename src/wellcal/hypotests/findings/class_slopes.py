@@ -12,7 +12,7 @@ from wellcal._arrays.special import LEAST_PROBABILITY, bounded_log_odds
 from wellcal.hypotests.findings.binary import fitted_line
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
-from wellcal.hypotests.findings.wording import plain_number, span
+from wellcal.measures.wording import plain_number, span
 
 CLASS_SLOPE = "class slope"
 

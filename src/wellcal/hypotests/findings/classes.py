@@ -13,16 +13,15 @@ from wellcal._arrays.special import LEAST_PROBABILITY
 from wellcal.hypotests.findings.binary import occurs
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
-from wellcal.hypotests.findings.wording import plain_number, share_span, span
 from wellcal.hypotests.parts.classes import counted
-from wellcal.measures.yardstick import percent
+from wellcal.measures.wording import percent, plain_number, share_span, span
 
 CLASS, TEMPERATURE, CONFIDENCE = "class ", "temperature", "confidence"
 
 _MOST_CLASSES = 5  # that are told
 _STEPS = 30
 _LEAST_CASES = 20  # that say anything about a temperature
-_CLEAR = 2.0  # standard errors
+_CLEAR = 2.6  # standard errors: an error rate of .01, as of all that is told beside other findings
 
 
 class ClassClaims(Claims):

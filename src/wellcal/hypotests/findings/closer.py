@@ -179,9 +179,13 @@ def _of_classes(
     if pairs:
         plain = Confusions(p, claims.labels).within(seen.groups)
         every = evidence(plain, targets, drawn_sets(seen, _CLOSER))
-        return _first(
-            [plain.swapped(a, b, every) for a, b in pairs], found, seen, p, {k for ab in pairs for k in ab}
-        )
+        both = {k for pair in pairs for k in pair}
+        # Each of them occurs as often as the other was predicted, which is no error of its own.
+        names = {claims.labels[k] for k in both}
+        found = [
+            one for one in found if one.kind != "class" or one.sentence.split(" occurs ")[0] not in names
+        ]
+        return _first([plain.swapped(a, b, every) for a, b in pairs], found, seen, p, both)
     slopes = ClassSlopes(p, claims.labels).within(seen.groups)
     if hot or "slopes" in parts:
         every = evidence(slopes, targets, drawn_sets(seen, _CLOSER))

@@ -9,8 +9,7 @@ import numpy as np
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
-from wellcal.hypotests.findings.wording import share_span
-from wellcal.measures.yardstick import percent
+from wellcal.measures.wording import percent, share_span
 
 SWAPPED, CONFUSED = "swapped", "confused"
 

@@ -10,11 +10,10 @@ import numpy as np
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.claims import Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
-from wellcal.hypotests.findings.scalars import SHIFTED, SKEW, SPREAD, TAILS, WIDTH, ScalarClaims
+from wellcal.hypotests.findings.scalars import CENTRE, SHIFTED, SKEW, SPREAD, TAILS, WIDTH, ScalarClaims
 from wellcal.hypotests.findings.splits import Summary
-from wellcal.hypotests.findings.wording import plain_number, share_span, span
 from wellcal.hypotests.parts.contrasts import Contrasts
-from wellcal.measures.yardstick import percent
+from wellcal.measures.wording import TIMES, amount, percent, plain_number, share_span, span, wrong_by
 
 ZEROS = "zeros"
 _COMMON = 0.005  # share of zeros, predicted or observed, from which they are spoken of
@@ -28,8 +27,10 @@ class CountClaims(ScalarClaims):
     ) -> None:
         super().__init__(lambda targets: (targets - centre) / spread, columns, summaries)
         self.centre, self.variance = centre, spread**2
+        self.beyond = np.maximum(self.variance - centre, 0.0)  # grows with the square of the mean
         hidden = {SKEW: "_skew", TAILS: "_tails"}
         self.names = [*(hidden.get(name, name) for name in self.names), ZEROS]
+        self._centres = [self.names.index(f"{CENTRE}{j}") for j in self.centres]
 
     def scores(self, targets: NDArray) -> NDArray:
         """Means as ratios, and zeros beside the others."""
@@ -41,11 +42,21 @@ class CountClaims(ScalarClaims):
         return lambda cases: self._counts(targets[None, cases], others(cases)[None], cases)[0]
 
     def _counts(self, targets: NDArray, others: NDArray, cases: NDArray | slice) -> NDArray:
+        centre, variance = self.centre[cases], self.variance[cases]
+        times = targets.sum(axis=1) / centre.sum()
+        # Counts that are larger everywhere, by a factor, are so by more standard deviations where they are
+        # large, and spread further: neither is another error.
+        columns = self.columns.columns[cases]
+        if len(columns) > columns.shape[1]:
+            steeper = np.linalg.pinv(columns) @ (centre / np.sqrt(variance))
+            others = others.copy()
+            others[:, self._centres] -= (times - 1.0)[:, None] * steeper[self.centres]
+        share = float(np.mean(self.beyond[cases] / variance))
         with np.errstate(divide="ignore"):
-            ratio = np.log(targets.sum(axis=1) / self.centre[cases].sum())[:, None]
+            wider, ratio = np.log((1.0 - share) * times + share * times**2), np.log(times)[:, None]
         zeros = np.mean(targets == 0, axis=1, keepdims=True)
-        # Larger counts spread further: dispersion is what goes beyond that.
-        return np.concatenate([ratio, others[:, 1:2] - 0.5 * ratio, others[:, 2:], zeros], axis=1)
+        spread = others[:, 1:2] - 0.5 * wider[:, None]
+        return np.concatenate([ratio, spread, others[:, 2:], zeros], axis=1)
 
     def tell_of(self, told: Mapping[str, Found], every: Mapping[str, Found], z: NDArray) -> list[Finding]:
         """Those of numbers, and zeros where dispersion does not explain them."""
@@ -72,19 +83,19 @@ class CountClaims(ScalarClaims):
     def _zeros_of(self, shift: float, spread: float) -> float:
         """Share of zeros among negative binomial counts of other means and spreads, given by logarithms."""
         mean = float(np.exp(shift)) * np.maximum(self.centre, 1e-300)
-        variance = float(np.exp(shift + 2.0 * spread)) * self.variance
+        times = float(np.exp(shift))
+        grown: NDArray = times * (self.variance - self.beyond) + times**2 * self.beyond
+        variance = float(np.exp(2.0 * spread)) * grown
         factor = np.maximum(variance / mean, 1.0 + 1e-9)
         return float(np.mean(np.exp(-mean / (factor - 1.0) * np.log(factor))))
 
     def shift(self, found: Found) -> Finding:
         """Counts that are too high or too low."""
         ratio, low, high = (float(np.exp(value)) for value in (found.estimate, found.low, found.high))
-        higher = ratio > 1.0
-        short = f"counts are {percent(abs(ratio - 1.0))} {'higher' if higher else 'lower'} than predicted"
-        ends = (low - 1.0, high - 1.0) if higher else (1.0 - high, 1.0 - low)
-        return Finding(
-            f"{short} ({span(*ends, percent)})", SHIFTED, short, ratio, (low, high), LEVEL, found.pvalue
-        )
+        how = f"{'higher' if ratio > 1.0 else 'lower'} than" if ratio < TIMES else "as high as"
+        short = f"counts are {amount(ratio)} {how} predicted"
+        sentence = f"{short} ({wrong_by(low, high)})"
+        return Finding(sentence, SHIFTED, short, ratio, (low, high), LEVEL, found.pvalue)
 
     def spread(self, found: Found) -> Finding:
         """Dispersion, as a ratio of variances."""

@@ -20,9 +20,8 @@ from wellcal.hypotests.findings.trends import (
     spreads,
     trend_finding,
 )
-from wellcal.hypotests.findings.wording import share_span
 from wellcal.hypotests.parts.contrasts import Contrasts
-from wellcal.measures.yardstick import percent
+from wellcal.measures.wording import percent, share_span
 
 ABOVE, RANGE, COVERAGE, BELOW = "above", "range", "coverage", "below "
 

@@ -25,7 +25,7 @@ from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.families import are_counts, summaries
 from wellcal.hypotests.setup import Setup
 from wellcal.measures.normal_scores import FARTHEST_RESIDUAL, standing_of
-from wellcal.measures.yardstick import percent
+from wellcal.measures.wording import percent
 from wellcal.predictions import Normal, Predictions, Quantiles, Samples
 
 _FARTHEST_TOLD = 1e9  # residuals of normals

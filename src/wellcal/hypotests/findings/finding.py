@@ -13,6 +13,7 @@ LEVEL = 0.95
 """Coverage of the intervals of findings."""
 
 _IN_A_SENTENCE = 3  # findings that a verdict names
+_LONG = 140  # characters from which a sentence is too long for a verdict
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,8 +86,8 @@ class Finding(Presentable):
 
 
 def together(findings: Sequence[Finding]) -> str:
-    """Findings in one sentence: a single one with its interval, several without."""
-    if len(findings) == 1:
+    """Findings in one sentence: a single one with its interval if it is not too long, others without."""
+    if len(findings) == 1 and len(findings[0].sentence) <= _LONG:
         return findings[0].sentence
     more = len(findings) - _IN_A_SENTENCE
     told = "; ".join(finding.short for finding in findings[:_IN_A_SENTENCE])

@@ -10,10 +10,9 @@ from wellcal._arrays.namespaces import NDArray, namespace
 from wellcal._arrays.ops import ops_for
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
-from wellcal.hypotests.findings.wording import share_span, span
 from wellcal.hypotests.parts.surprise import Surprise
 from wellcal.measures.normal_scores import Standing
-from wellcal.measures.yardstick import percent
+from wellcal.measures.wording import percent, share_span, span
 
 LEVELS, SURPRISE = "levels", "surprise"
 

@@ -12,11 +12,10 @@ from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.findings.splits import Summary, log_spread_of, mean_of
 from wellcal.hypotests.findings.trends import shifts, spreads, trend_finding
-from wellcal.hypotests.findings.wording import plain_number, shift_ends, span, spreads_phrase, wrong_by
 from wellcal.hypotests.parts.contrasts import Contrasts
 from wellcal.measures.normal_scores import Standing
-from wellcal.measures.yardstick import error_phrase, percent
-from wellcal.predictions.alterations import SHIFT
+from wellcal.measures.wording import error_phrase, percent, plain_number, shift_ends, span, wrong_by
+from wellcal.predictions.alterations import SHIFT, SPREADS
 
 SHIFTED, SPREAD, SKEW, TAILS = "shift", "spread", "skew", "tails"
 CENTRE, WIDTH = "centre ", "width "
@@ -224,7 +223,7 @@ def spread_finding(found: Found) -> Finding:
     ratio, low, high = (
         float(np.exp(-value)) for value in (from_right.estimate, from_right.high, from_right.low)
     )
-    short = spreads_phrase(ratio)
+    short = error_phrase(SPREADS, ratio)
     return Finding(f"{short} ({wrong_by(low, high)})", SPREAD, short, ratio, (low, high), LEVEL, found.pvalue)
 
 

@@ -17,16 +17,17 @@ from wellcal.hypotests.findings.splits import (
     contrast_of,
     each_split,
 )
-from wellcal.hypotests.findings.wording import (
+from wellcal.measures.wording import (
+    amount,
+    error_phrase,
+    percent,
     plain_number,
     share_span,
     shift_ends,
     span,
-    spreads_phrase,
     wrong_by,
 )
-from wellcal.measures.yardstick import error_phrase, percent
-from wellcal.predictions.alterations import SHIFT
+from wellcal.predictions.alterations import SHIFT, SPREADS
 
 CENTRE_TREND, SPREAD_TREND = "trend of the centre", "trend of the spread"
 
@@ -90,13 +91,16 @@ def spreads(measure: Measure) -> Manner:
     def size_of(value: float) -> float:
         return float(np.exp(-value))
 
+    def phrase(size: float) -> str:
+        return error_phrase(SPREADS, size)
+
     def again(size: float) -> str:
-        return spreads_phrase(size).removeprefix("spreads are ")
+        return phrase(size).removeprefix("spreads are ")
 
     def apart(size: float) -> str:
-        return f"spreads are {percent(abs(1.0 - size))} {'smaller' if size < 1.0 else 'larger'}"
+        return f"spreads are {amount(size)} {'smaller' if size < 1.0 else 'larger'}"
 
-    return Manner(SPREAD_TREND, measure, size_of, spreads_phrase, again, wrong_by, apart)
+    return Manner(SPREAD_TREND, measure, size_of, phrase, again, wrong_by, apart)
 
 
 def shares(kind: str, measure: Measure, what: str, expected: float) -> Manner:

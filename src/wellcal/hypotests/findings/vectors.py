@@ -26,9 +26,9 @@ from wellcal.hypotests.findings.scalars import (
 )
 from wellcal.hypotests.findings.splits import Summary
 from wellcal.hypotests.findings.trends import INDEPENDENT
-from wellcal.hypotests.findings.wording import plain_number, span
 from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.vectors import MOST_COORDINATES
+from wellcal.measures.wording import plain_number, span
 
 ALL, TOGETHER = "all coordinates", "all coordinates: "
 """The spread of all coordinates, and how sentences about their common shift begin."""

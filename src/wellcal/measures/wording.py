@@ -1,0 +1,184 @@
+"""Numbers, sizes of errors and their intervals in words: the same in findings, yardsticks and verdicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from wellcal.predictions.alterations import MEANS, SHIFT, SPREADS, TEMPERATURE
+
+Format = Callable[[float], str]
+
+RATIOS = {
+    SPREADS: ("spreads are", "small", "large"),
+    TEMPERATURE: ("temperature is", "low", "high"),
+    MEANS: ("means are", "small", "large"),
+}
+"""Kinds of error whose size is predicted over true: what is wrong, and how it is called below and above 1."""
+
+TIMES, ENORMOUS = 2.0, 100.0
+"""Ratios from which factors are told in the place of percent, and no number any more."""
+
+_MOST_DIGITS = 6
+
+
+def percent(share: float) -> str:
+    """A share in percent: whole ones, one digit below one.
+
+    Examples
+    --------
+    >>> percent(0.213), percent(0.004), percent(0.0)
+    ('21%', '0.4%', '0%')
+    """
+    if share >= 0.01 or share == 0.0:
+        return f"{100.0 * share:.0f}%"
+    return f"{100.0 * share:.1g}%"
+
+
+def plain_number(value: float) -> str:
+    """A number with two digits.
+
+    Examples
+    --------
+    >>> plain_number(0.3149), plain_number(0.0913), plain_number(-12.3), plain_number(-0.001)
+    ('0.31', '0.09', '-12', '0')
+    """
+    if abs(value) < 0.005:
+        return "0"
+    if abs(value) >= 9.95:
+        return f"{value:.0f}"
+    return f"{value:.2g}" if abs(value) >= 0.995 else f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def span(low: float, high: float, show: Format = plain_number) -> str:
+    """An interval, with more digits where its ends would read the same; one without length is a number.
+
+    Examples
+    --------
+    >>> span(0.152, 0.271, percent), span(0.2, 0.41)
+    ('15% to 27%', '0.2 to 0.41')
+    >>> span(0.048, 0.052, percent), span(0.312, 0.314), span(0.9, 0.9)
+    ('4.8% to 5.2%', '0.312 to 0.314', 'exactly 0.9')
+    """
+    ends = [show(low), show(high)]
+    if ends[0] != ends[1]:
+        return " to ".join(ends)
+    if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):
+        return f"exactly {ends[0]}"
+    for digits in range(1, _MOST_DIGITS):
+        finer = [
+            f"{100.0 * end:.{digits}f}%" if show is percent else f"{end:.{digits + 2}f}"
+            for end in (low, high)
+        ]
+        if finer[0] != finer[1]:
+            return " to ".join(finer)
+    return f"about {ends[0]}"
+
+
+def shift_ends(low: float, high: float) -> str:
+    """An interval of shifts, in the direction that the sentence names.
+
+    Examples
+    --------
+    >>> shift_ends(0.2, 0.4), shift_ends(-0.4, -0.2)
+    ('0.2 to 0.4', '0.2 to 0.4')
+    """
+    return span(low, high) if high > 0.0 and low + high > 0.0 else span(-high, -low)
+
+
+def share_span(low: float, high: float) -> str:
+    """An interval of shares, which are between 0 and 1."""
+    return span(min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0), percent)
+
+
+def share_of(ratio: float) -> float:
+    """How much is missing from what is true, or too much of it."""
+    return abs(ratio - 1.0)
+
+
+def amount(ratio: float) -> str:
+    """How far a ratio of predicted and true is from 1: in percent, and as a factor where it is large.
+
+    Examples
+    --------
+    >>> amount(0.79), amount(1.21), amount(3.41), amount(1e5)
+    ('21%', '21%', '3.4 times', 'over 100 times')
+    """
+    if ratio < TIMES:
+        return percent(share_of(ratio))
+    return f"over {ENORMOUS:.0f} times" if ratio >= ENORMOUS else f"{plain_number(ratio)} times"
+
+
+def error_phrase(kind: str, ratio: float) -> str:
+    """An error in words: what is wrong, by how much, and in which direction.
+
+    Examples
+    --------
+    >>> error_phrase("spreads", 0.79), error_phrase("temperature", 1.5)
+    ('spreads are 21% too small', 'temperature is 50% too high')
+    >>> error_phrase("spreads", 0.1), error_phrase("shift", -0.3)
+    ('spreads are 90% too small', 'targets are 0.3 standard deviations too low')
+    >>> error_phrase("spreads", 3.41), error_phrase("means", 1.0)
+    ('spreads are 3.4 times too large', 'means are right')
+    >>> error_phrase("shift", 1234.5)
+    'targets are 1,234 standard deviations too high'
+    """
+    if kind == SHIFT:
+        size = abs(ratio)
+        if size >= 0.995:
+            shown = f"{size:.2g}" if size < 99.5 else f"{size:,.0f}"
+        else:
+            shown = f"{size:.2f}".rstrip("0") if size >= 0.01 else f"{size:.1g}"
+        return f"targets are {shown} standard deviations too {'high' if ratio > 0 else 'low'}"
+    what, below, above = RATIOS[kind]
+    if ratio == 1.0:
+        return f"{what} right"
+    return f"{what} {amount(ratio)} too {below if ratio < 1.0 else above}"
+
+
+def wrong_by(low: float, high: float, ratio: float | None = None) -> str:
+    """An interval of ratios of predicted and true, as `error_phrase` tells the ratio between them.
+
+    Examples
+    --------
+    >>> wrong_by(0.73, 0.85), wrong_by(1.1, 1.3), wrong_by(0.9, 1.05), wrong_by(2.9, 5.16)
+    ('15% to 27%', '10% to 30%', '-5% to 10%', '2.9 to 5.2 times')
+    >>> wrong_by(1.6, 10.0, 3.4), wrong_by(1.06, 5.3, 1.45), wrong_by(40.0, 1e5)
+    ('1.6 to 10 times', '6% to 5.3 times', '40 times or more')
+    """
+    if (math.sqrt(low * high) if ratio is None else ratio) >= TIMES:
+        if high < ENORMOUS:
+            return f"{span(low, high)} times"
+        return f"{plain_number(min(low, ENORMOUS))} times or more"
+    if low >= 1.0:
+        return span(low - 1.0, high - 1.0, percent) if high < TIMES else f"{amount(low)} to {amount(high)}"
+    if high <= 1.0:
+        return span(1.0 - high, 1.0 - low, percent)
+    # Around what is right: the other direction is below zero.
+    above, below = amount(high), percent(1.0 - low)
+    sign = "-" if above != "0%" else ""
+    return f"{sign}{above} to {below}" if (ratio or math.sqrt(low * high)) < 1.0 else f"-{below} to {above}"
+
+
+def wrong_phrase(ratio: float) -> str:
+    """How wrong something is, without a direction.
+
+    Examples
+    --------
+    >>> wrong_phrase(0.88), wrong_phrase(1.12), wrong_phrase(5.3)
+    ('12% wrong', '12% wrong', 'wrong by a factor of 5.3')
+    """
+    if ratio < TIMES:
+        return f"{percent(share_of(ratio))} wrong"
+    return f"wrong by a factor of {plain_number(ratio)}"
+
+
+def what_is_wrong(kind: str) -> str:
+    """What a kind of error is about, in the past.
+
+    Examples
+    --------
+    >>> what_is_wrong("spreads"), what_is_wrong("temperature")
+    ('spreads were', 'temperature was')
+    """
+    return RATIOS[kind][0].replace("are", "were").replace(" is", " was")

@@ -1,0 +1,55 @@
+"""What a finding must not say: an error that is another one's consequence, or not there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import special
+
+import wellcal as wc
+from benchmarks import false_findings as study
+from wellcal.hypotests import Omnibus
+
+CHEAP = Omnibus(pairs=False, most_resamples=0)
+N = 200
+
+
+@pytest.mark.parametrize("dispersion", [0.0, 0.2])
+def test_counts_off_by_a_factor_have_no_trend_and_no_dispersion(dispersion: float) -> None:
+    rng = np.random.default_rng(5)
+    mean = np.exp(rng.normal(1.2, 0.5, N))
+    if dispersion:
+        varied = mean * rng.gamma(1.0 / dispersion, dispersion, N)
+        pred: object = wc.NegativeBinomial(mean, np.full(N, dispersion))
+    else:
+        varied, pred = mean, wc.Poisson(mean)
+    found = wc.calibration_test(rng.poisson(2.5 * varied), pred, method=CHEAP, rng=0, n_resamples=99)
+    assert [finding.kind for finding in found.findings] == ["shift"]
+    assert " times as high as predicted (2." in found.findings[0].sentence
+
+
+def test_swapped_classes_are_not_told_to_be_too_many() -> None:
+    """Each occurs as often as the other was predicted."""
+    rng = np.random.default_rng(7)
+    probs = special.softmax(2.0 * rng.normal(size=(N, 4)) + [0.7, -0.3, 0.0, 0.0], axis=1)
+    upper = probs[:, [1, 0, 2, 3]].cumsum(axis=1)
+    y = np.minimum((upper < rng.uniform(size=(N, 1))).sum(axis=1), 3)
+    found = wc.calibration_test(y, wc.Categorical(probs), method=CHEAP, rng=0, n_resamples=99)
+    assert [finding.kind for finding in found.findings] == ["swapped"]
+    # The verdict has the short form, and the list all of it.
+    assert found.verdict.endswith("classes 0 and 1 are taken for each other.")
+    assert f"  - {found.findings[0].sentence}\n" in repr(found)
+
+
+def test_few_data_sets_of_the_study() -> None:
+    """A row with nothing but false findings would show."""
+    seeds = np.random.SeedSequence(71).spawn(4)
+    for name in ("normals: shift", "normals: spreads too small", "classes: too extreme"):
+        found = [study.told(*map(np.random.default_rng, seed.spawn(2)), name=name) for seed in seeds]
+        assert sum(any(study.false_in(name, one)) for one in found) <= 1, name
+
+
+def test_what_the_study_counts() -> None:
+    told = study.Told(True, ("shift", "trend of the centre", "levels"), False)
+    assert study.false_in("normals: shift", told) == [False, True, False]
+    assert study.false_in("normals: calibrated", told) == [True, True, False]
