@@ -10,11 +10,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import wellcal as wc
 from wellcal.extend import family, parameter, positive
 from wellcal.predictions.guessing import role_from_text
-from wellcal.predictions.roles import known_roles
+from wellcal.predictions.roles import known_roles, resolve
 from wellcal.reading import as_cases
 
 FRAMES: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -44,6 +46,7 @@ COLUMNS: dict[str, Any] = {
     "c22": [1.0, 1.0, 1.0],
 }
 
+FRAME = pa.table(COLUMNS)
 M, S, HALF = np.array(COLUMNS["m"]), np.array(COLUMNS["s"], dtype=float), np.array(COLUMNS["half"])
 COV = np.broadcast_to(np.array([[2.0, 0.5], [0.5, 1.0]]), (3, 2, 2))
 ZERO_ONE = np.array([[1.0, 0.0]] * 3)
@@ -291,3 +294,46 @@ def test_roles_as_texts() -> None:
         role_from_text("quantiles", "x=q90")
     with pytest.raises(ValueError, match="written as normal:mu,sigma@weight"):
         role_from_text("mixture", "m,s")
+
+
+JUNK = st.recursive(
+    st.sampled_from(
+        [*COLUMNS, "p_*", "q*", "draw_1:draw_2", "[", ":", "*", "", None, True, 2, -1.5, float("nan"), b"m"]
+    )
+    | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(
+            st.sampled_from(["normal", "weight", "loc", "scale", 0.1, 0.9, "x"]), inner, max_size=3
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=100)
+@given(keyword=st.sampled_from(sorted({key for roles, _ in ROLES.values() for key in roles})), value=JUNK)
+def test_whatever_is_given_as_a_role_ends_with_predictions_or_an_error(keyword: str, value: Any) -> None:
+    said = "something"
+    try:
+        assert len(wc.as_predictions(FRAME, **{keyword: value})) == 3
+    except (TypeError, ValueError) as error:
+        said = str(error)
+    assert said
+
+
+@settings(max_examples=50)
+@given(
+    names=st.lists(
+        st.sampled_from(["y", "mu", "sd", "p_a", "p_b", "q10", "q_0.9", "q1"]) | st.text(max_size=4)
+    )
+)
+def test_whatever_columns_are_called_a_guess_fits_or_is_refused(names: list[str]) -> None:
+    frame = pa.table([pa.array([0.5])] * len(names), names=names)
+    try:
+        guess = wc.guess_roles(frame)
+    except ValueError:
+        return
+    assert {guess.target, *guess.unused} <= set(names)
+    assert len(resolve(names, *next(iter(guess.roles.items()))).columns) + len(guess.unused) + 1 == len(names)

@@ -33,6 +33,12 @@ class GuessedRoles:
         The role of the predictions: ``wc.as_predictions(frame, **guess.roles)``.
     unused
         Columns that are neither.
+
+    Examples
+    --------
+    >>> import pandas as pd, wellcal as wc
+    >>> wc.guess_roles(pd.DataFrame({"y": [2, 3], "rate": [1.5, 2.5], "id": [1, 2]}))
+    GuessedRoles(target='y', roles={'poisson': 'rate'}, unused=('id',))
     """
 
     target: str

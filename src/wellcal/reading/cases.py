@@ -34,6 +34,13 @@ class Cases:
         What was taken from which columns, in words.
     dropped
         How many rows were dropped because a value was missing in them.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> cases = as_cases(pd.DataFrame({"y": [2, 3], "rate": [1.5, 2.5]}))
+    >>> cases.taken, cases.pred
+    ('target: y; poisson: rate = rate', <Poisson: 2 predictions>)
     """
 
     y: NDArray

@@ -24,6 +24,13 @@ class Kept:
         How many rows were dropped, and how many there were.
     by_column
         How many values were missing in each column that misses any.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> kept = drop_missing(pd.DataFrame({"y": [1.0, None], "mu": [0.0, None]}), ["y"])
+    >>> kept.dropped, kept.total, kept.by_column
+    (1, 2, {'y': 1})
     """
 
     frame: Any

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Generator
 from typing import Any
@@ -15,6 +16,7 @@ from wellcal.reading.errors import ReadError, library, reading, short
 from wellcal.reading.sources import HEAD, SourceFile
 
 _DELIMITERS = (",", "\t", ";", "|")
+_RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+): ?(.*)")
 _BLOCK = 1 << 24  # bytes of a batch: some 10 MB of numbers
 
 
@@ -155,8 +157,8 @@ class TextFile:
         """Names of columns, each once, from the first line that is not empty."""
         lines = io.StringIO(self._beginning().removeprefix("\ufeff"), newline="")
         rows = csv.reader(lines, delimiter=self.delimiter)
-        names = next((row for row in rows if row), [])
-        if not names:
+        names: list[str] = next((row for row in rows if row), [""])[:]
+        if names == [""]:
             raise ReadError(
                 f"{self.source.name}: there is no header; write the names of columns into the first line"
             )
@@ -195,20 +197,19 @@ class TextFile:
 
     def _explained(self, error: Exception) -> Exception:
         """A clearer error about what pyarrow found, where there is one."""
-        if isinstance(error, (ReadError, MemoryError, ImportError, OSError)) and "UTF" not in str(error):
-            return error
         name, text = self.source.name, short(error)
+        if ragged := _RAGGED.search(text):
+            row, wanted, got, start = ragged.groups()
+            where = "a row" if row is None else f"row {int(row) - 2}"  # counted from 1, with the header
+            return ReadError(
+                f"{name}: the lines are of different lengths: {where} ({start[:40]!r}) has {got} entries "
+                "where "
+                f"the header has {wanted}; quote entries with {self.delimiter!r} in them, or say delimiter="
+            )
+        if isinstance(error, (ReadError, MemoryError, ImportError, OSError)):
+            return error
         if isinstance(error, UnicodeError) or "UTF8" in text or "UTF-8" in text:
             return self._not_text("")
-        if "Expected" in text and "columns, got" in text:
-            found = text[text.index("Expected") :]
-            wanted, got = found.split()[1], found.split("got ")[1].split(":")[0]
-            return ReadError(
-                f"{name}: the lines are of different lengths: {_first_ragged(self) or 'one'} has {got} "
-                "entries "
-                f"where the header has {wanted}; quote entries with {self.delimiter!r} in them, or say "
-                "delimiter="
-            )
         if "conversion error" in text:
             return ReadError(
                 f"{name}: a column changes its kind: {text}; read the whole file at once, or mend the entry"
@@ -255,31 +256,3 @@ def _first_bad_line(source: SourceFile, encoding: str) -> int | None:
                 return line + error.object[: error.start].count(b"\n")
             line += block.count(b"\n")
     return None
-
-
-def _first_ragged(text: TextFile) -> str | None:
-    """The first line of another length, looked for again with pyarrow's own rules."""
-    if text.source.path is None:
-        return None
-    arrow = library("pyarrow.csv")
-    seen: list[str] = []
-
-    def note(row: Any) -> str:
-        if not seen:
-            start = short(row.text or "")[:40]
-            seen.append(
-                f"row {row.number - 2}, {start!r}," if row.number is not None else f"the row {start!r}"
-            )
-        return "error"
-
-    options = arrow.ParseOptions(delimiter=text.delimiter, newlines_in_values=True, invalid_row_handler=note)
-    try:
-        with text.source.open() as file:
-            arrow.read_csv(
-                file,
-                read_options=arrow.ReadOptions(encoding=text.encoding, use_threads=False),
-                parse_options=options,
-            )
-    except Exception:
-        pass
-    return seen[0] if seen else None
