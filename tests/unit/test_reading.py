@@ -125,12 +125,22 @@ def test_how_texts_are_written(tmp_path: Path) -> None:
     assert read_table(path).to_pylist() == [{"a\nb": 1, "c,d": "x\ny"}]
 
 
-def test_whole_numbers_may_become_others_in_a_later_block(tmp_path: Path) -> None:
+def test_whole_numbers_may_become_others_in_a_later_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first lines say 1, and one after them 1.5: all are numbers."""
+    monkeypatch.setattr("wellcal.reading.texts.BLOCK", 1 << 14)
     path = tmp_path / "p.csv"
     path.write_bytes(b"y\n" + b"1\n" * 40_000 + b"1.5\n")
-    *_, last = read_batches(path, rows=40_000)
-    assert last["y"].to_pylist() == [1.5]
+    batches = list(read_batches(path))
+    assert len(batches) > 1
+    assert sum(batch.num_rows for batch in batches) == 40_001
+    assert batches[-1]["y"].to_pylist()[-1] == 1.5
+    lines = tmp_path / "p.jsonl"
+    lines.write_bytes(b'{"y": 1}\n' * 4_000 + b'{"y": 1.5}')
+    batches = list(read_batches(lines))
+    assert len(batches) > 1
+    assert sum(sum(batch["y"].to_pylist()) for batch in batches) == 4_001.5
 
 
 def test_arrays_of_columns(tmp_path: Path) -> None:

@@ -100,8 +100,7 @@ class Table:
             row, column = np.argwhere(~np.isfinite(values))[0]
             raise ValueError(
                 f"column {names[column]!r} must hold finite numbers: found {values[row, column]} in row "
-                f"{row}; "
-                "check the model's output"
+                f"{row}; check the model's output"
             )
         return values
 
@@ -185,8 +184,7 @@ class Table:
         more = f" and {len(columns) - _SHOWN} columns more" if len(columns) > _SHOWN else ""
         raise ValueError(
             f"{total} missing {'value' if total == 1 else 'values'} in {where}{more}, the first in row "
-            f"{row}; "
-            "fill them in, or leave such rows out (wellcal.reading.drop_missing, --drop-missing)"
+            f"{row}; fill them in, or leave such rows out (wellcal.reading.drop_missing, --drop-missing)"
         )
 
     def kept(self, rows: NDArray) -> Any:

@@ -142,8 +142,7 @@ def _by_range(
     if ends[0] is None or ends[1] is None or ends[0][1] != ends[1][1]:
         raise ValueError(
             f"{role}: a range goes from one number to another after the same beginning, such as p_0:p_9, "
-            "found "
-            f"{first}:{last}; name the columns in a list, or by a glob"
+            f"found {first}:{last}; name the columns in a list, or by a glob"
         )
     prefix, low, high = ends[0][1], int(ends[0][2]), int(ends[1][2])
     if low > high:

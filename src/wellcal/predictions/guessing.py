@@ -94,8 +94,7 @@ def guess_roles(frame: object, target: str | None = None) -> GuessedRoles:
     if not found:
         raise ValueError(
             "no columns have names that say what was predicted, such as mu and sigma, p_*, q_0.1, draw_* "
-            "or rate; "
-            f"the columns are {shown_names(table.names, 12)}; say it, e.g. normal=('mu', 'sigma')"
+            f"or rate; the columns are {shown_names(table.names, 12)}; say it, e.g. normal=('mu', 'sigma')"
         )
     if len(found) > 1:
         readings = " or ".join(f"[{reading.words()}]" for _, reading in found[:4])

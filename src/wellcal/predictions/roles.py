@@ -344,8 +344,7 @@ def _matrices(rows: NDArray, d: int, what: str) -> NDArray:
     if rows.shape[1] != d * (d + 1) // 2:
         raise ValueError(
             f"{what} takes {d * d} columns, the entries of a matrix row by row, or {d * (d + 1) // 2} for "
-            "its "
-            f"lower triangle, found {rows.shape[1]}"
+            f"its lower triangle, found {rows.shape[1]}"
         )
     found = np.empty((len(rows), d, d), dtype=rows.dtype)
     low = np.tril_indices(d)

@@ -42,8 +42,7 @@ def _columns(source: SourceFile) -> dict[str, NDArray]:
         if n != lengths[first]:
             raise ReadError(
                 f"{source.name}: arrays must have a row for each case, found {lengths[first]} rows in "
-                f"{first!r} and "
-                f"{n} in {name!r}; write arrays of one length"
+                f"{first!r} and {n} in {name!r}; write arrays of one length"
             )
     return columns
 
@@ -58,8 +57,7 @@ def _arrays(source: SourceFile) -> Mapping[str, NDArray]:
         if "allow_pickle" in str(error) or "Object arrays" in str(error):
             raise ReadError(
                 f"{source.name}: it holds Python objects, which are never read: unpickling may run any "
-                "code; write "
-                "arrays of numbers or texts"
+                "code; write arrays of numbers or texts"
             ) from error
         raise
     except zipfile.BadZipFile as error:
@@ -86,8 +84,7 @@ def _parts(name: str, array: NDArray, file: str) -> dict[str, NDArray]:
         return {f"{name}_{k}": array[:, k] for k in range(array.shape[1])}
     raise ReadError(
         f"{file}: array {name!r} has shape {array.shape}; columns come from arrays (n,) and (n, k): write "
-        "one array "
-        "for each"
+        "one array for each"
     )
 
 

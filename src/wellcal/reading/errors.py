@@ -48,8 +48,7 @@ def reading(name: str, kind: str) -> Generator[None]:
     except MemoryError:
         raise ReadError(
             f"{name}: there is not enough memory for it; name the columns that are needed (columns=), or "
-            "read it "
-            "in batches"
+            "read it in batches"
         ) from None
     except OSError as error:
         if error.errno in _WORDS:

@@ -145,9 +145,8 @@ def source_file(path: str | os.PathLike[str], format: str | None) -> SourceFile:
         )
     if format is None and by_name in ("npy", "npz", "parquet", "arrow") and by_content is None:
         raise ReadError(
-            f"{name}: it is called {suffix[0]} but does not begin as such files do; write or copy it "
-            "again, or say "
-            "what it is with format="
+            f"{name}: it is called {suffix[0]} but does not begin as such files do; write or copy it again, "
+            "or say what it is with format="
         )
     found = SourceFile(name, given, format or by_name or by_content or _by_text(head), compression, head)
     if found.format in _TEXTS:

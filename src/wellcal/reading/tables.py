@@ -185,9 +185,8 @@ def _check_names(names: Sequence[str], source: SourceFile, wanted: list[str] | N
     if len(set(names)) < len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
         raise ReadError(
-            f"{source.name}: {shown_names(twice)} is the name of several columns; rename them, so that "
-            "each has a "
-            "name of its own"
+            f"{source.name}: {shown_names(twice)} is the name of several columns; rename them, so that each "
+            "has a name of its own"
         )
     for name in wanted or ():
         if name not in names:

@@ -17,7 +17,8 @@ from wellcal.reading.sources import HEAD, SourceFile
 
 _DELIMITERS = (",", "\t", ";", "|")
 _RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+): ?(.*)")
-_BLOCK = 1 << 24  # bytes of a batch: some 10 MB of numbers
+BLOCK = 1 << 24
+"""Bytes of a file that are read at a time."""
 
 
 class TextFile:
@@ -67,20 +68,20 @@ class TextFile:
 
     # -- batches -----------------------------------------------------------------------------
 
-    def batches(self, block: int = _BLOCK) -> Generator[Any]:
+    def batches(self) -> Generator[Any]:
         """Blocks of lines as batches of pyarrow, with the types that the first has; numbers are floating.
 
         A column that begins with whole numbers may go on with others, so that all numbers are read as such.
         """
         source = self.source
         if source.format == "jsonl":
-            yield from self._json_batches(block)
+            yield from self._json_batches()
             return
         arrow, pyarrow = library("pyarrow.csv"), library("pyarrow")
         with reading(source.name, source.format):
             options = self._csv_options(self._header())
             options["convert_options"].column_types = self._types_of_head(options)
-            options["read_options"].block_size = block
+            options["read_options"].block_size = BLOCK
             file = source.open()
             try:
                 reader = arrow.open_csv(file, **options)
@@ -113,13 +114,13 @@ class TextFile:
             if any(kind(column.type) for kind in (types.is_integer, types.is_floating, types.is_null))
         }
 
-    def _json_batches(self, block: int) -> Generator[Any]:
+    def _json_batches(self) -> Generator[Any]:
         """Whole lines, a block at a time, each read by itself."""
         json = library("pyarrow.json")
         with reading(self.source.name, "jsonl"), self.source.open() as file:
             begun, line = b"", 0
             while True:
-                more = file.read(block)
+                more = file.read(BLOCK)
                 text = begun + more
                 end = text.rfind(b"\n") + 1 if more else len(text)
                 whole, begun = text[:end], text[end:]
@@ -130,8 +131,7 @@ class TextFile:
                     except Exception as error:
                         raise ReadError(
                             f"{self.source.name}: a line after line {line} is no JSON object: "
-                            f"{short(error)}; write "
-                            "one object in each line"
+                            f"{short(error)}; write one object in each line"
                         ) from error
                 line += whole.count(b"\n")
                 if not more:
@@ -203,8 +203,8 @@ class TextFile:
             where = "a row" if row is None else f"row {int(row) - 2}"  # counted from 1, with the header
             return ReadError(
                 f"{name}: the lines are of different lengths: {where} ({start[:40]!r}) has {got} entries "
-                "where "
-                f"the header has {wanted}; quote entries with {self.delimiter!r} in them, or say delimiter="
+                f"where the header has {wanted}; quote entries with {self.delimiter!r} in them, or say "
+                "delimiter="
             )
         if isinstance(error, (ReadError, MemoryError, ImportError, OSError)):
             return error
