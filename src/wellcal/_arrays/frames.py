@@ -184,7 +184,8 @@ class Table:
         more = f" and {len(columns) - _SHOWN} columns more" if len(columns) > _SHOWN else ""
         raise ValueError(
             f"{total} missing {'value' if total == 1 else 'values'} in {where}{more}, the first in row "
-            f"{row}; fill them in, or leave such rows out (wellcal.reading.drop_missing, --drop-missing)"
+            f"{row}; fill {'it' if total == 1 else 'them'} in, or leave such rows out "
+            "(wellcal.reading.drop_missing, --drop-missing)"
         )
 
     def kept(self, rows: NDArray) -> Any:
