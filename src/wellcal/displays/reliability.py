@@ -232,6 +232,9 @@ class ReliabilityDisplay(Display):
         lines = [key for key, chosen in kinds.items() if chosen and not (few and key == "smooth")]
         for key in lines:
             x, y = getattr(curve, key)
+            if key == "smooth":  # beyond the outermost bins it would follow a few cases
+                between = (x >= curve.predicted[0]) & (x <= curve.predicted[-1])
+                x, y = x[between], y[between]
             thin = key == "isotonic" and len(lines) > 1
             ax.plot(x, y, **look.line, linewidth=0.9 if thin else 1.6, zorder=2.5)
         joined = {} if lines else {"linestyle": look.dash}
