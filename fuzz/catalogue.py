@@ -10,7 +10,8 @@ CATALOGUE: list[Subject] = [*MEASURES, *TESTS, *MODELS, *FAMILIES, *METHODS, *VA
 
 OTHERS: dict[str, str] = {
     "records of results, made by the functions above": (
-        "BinTable Comparison Comparisons Estimate MonitorChange MonitorStatus PowerPlan TestResult "
+        "BinTable Comparison Comparisons Estimate GuessedRoles MonitorChange MonitorStatus PowerPlan "
+        "TestResult "
         "ToleranceResult Witness Yardstick CrossFitted Finding Outcome Setup Guarantees Report Support"
     ),
     "classes to derive from": "Binning Engine Kernel Method Metric Predictions Radial TargetKernel",
@@ -23,6 +24,11 @@ OTHERS: dict[str, str] = {
         "Regularised"
     ),
     "for authors of engines, tests and kernels": "register_engine target_sets Proof",
+    "figures: what they show is computed by functions that are tried": (
+        "ReliabilityCurve ReliabilityDisplay PITDisplay CoverageDisplay ResidualDisplay NullDisplay "
+        "ComparisonDisplay WitnessDisplay WitnessMapDisplay MonitorDisplay RecalibrationDisplay to_svg"
+    ),
+    "tried with columns and files in tests/unit/test_roles.py and test_broken_files.py": "guess_roles",
     "tried as methods": "Monitor TemperatureScaling CalibrationMetric",
 }
 """Public names that are not in the catalogue, and why."""

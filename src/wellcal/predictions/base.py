@@ -117,6 +117,8 @@ class Predictions(Distributions):
     """Whether `log_prob` is a density; otherwise it is a probability."""
     parameter_fields: ClassVar[Mapping[str, Parameter]] = {}
     """What the fields were declared with, by name."""
+    column_role: ClassVar[str] = ""
+    """Keyword of :func:`wellcal.as_predictions` for columns of data frames; by default the class in words."""
     case_index: ClassVar[Labels | None] = None
     """Labels of the cases, an index of pandas, of a batch whose parameters had one; else None."""
 

@@ -43,7 +43,7 @@ class Quantiles(Predictions):
     """
 
     levels: Any
-    values: Array = parameter(ndim=2)
+    values: Array = parameter(ndim=2, usual=("q*",), named="levels")
 
     target_domain: ClassVar[Domain] = Domain("bins")
 
