@@ -168,6 +168,10 @@ class Setup:
         )
 
 
+DEFAULT_RESAMPLES = 999
+"""Resamples of a test where nobody says how many."""
+
+
 def check_resamples(n_resamples: object) -> int:
     """A number of resamples.
 
@@ -186,7 +190,7 @@ def make_setup(
     kernel: Kernel | None = None,
     *,
     rng: int | np.random.Generator | None = None,
-    n_resamples: int = 999,
+    n_resamples: int = DEFAULT_RESAMPLES,
     groups: object = None,
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
