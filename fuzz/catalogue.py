@@ -23,6 +23,9 @@ OTHERS: dict[str, str] = {
         "Regularised"
     ),
     "for authors of engines, tests and kernels": "register_engine target_sets Proof",
+    "figures: what they show is computed by functions that are tried": (
+        "ReliabilityCurve ReliabilityDisplay PITDisplay to_svg"
+    ),
     "tried as methods": "Monitor TemperatureScaling CalibrationMetric",
 }
 """Public names that are not in the catalogue, and why."""

@@ -44,7 +44,11 @@ def test_quantile_curve_of_predictions():
     display = QuantileCalibrationDisplay.from_predictions(Y, PRED, name="mine")
     below = np.mean(PRED.cdf(Y)[None, :] <= display.levels[:, None], axis=1)
     np.testing.assert_allclose(display.frequencies, below)
-    assert "mine" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    found = wc.quantile_calibration(Y, PRED, levels=display.levels)
+    np.testing.assert_allclose((display.low, display.high), found.band())
+    assert any("mine" in text.get_text() for text in display.ax_.texts)
+    again = QuantileCalibrationDisplay.from_result(found, name="other", ax=display.ax_)
+    assert [text.get_text() for text in again.ax_.get_legend().get_texts()] == ["mine", "other"]
 
 
 def test_colours_differ_in_lightness_or_shape():
@@ -60,7 +64,10 @@ def test_style_is_a_context():
 
 
 def test_matplotlib_is_imported_when_a_figure_is_drawn():
-    code = "import wellcal.displays, sys; print('matplotlib' in sys.modules)"
+    code = (
+        "import wellcal as wc, sys; wc.displays.ReliabilityDisplay; wc.displays.PITDisplay([0.5]).heights();"
+        "print('matplotlib' in sys.modules)"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
 

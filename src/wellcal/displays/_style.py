@@ -1,10 +1,15 @@
-"""One look for all figures: colours that colour-blind readers can tell apart, markers that print in grey."""
+"""One look for all figures: colours that colour-blind readers can tell apart, lines that print in grey."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from io import StringIO
 from typing import Any
+
+from wellcal._arrays.checks import one_of
 
 COLOURS = {
     "blue": "#0072B2",
@@ -24,12 +29,56 @@ CYCLE = tuple(COLOURS[name] for name in ("blue", "orange", "green", "vermilion",
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 """Markers for curves, in order: curves differ in shape as well as in colour."""
 
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 2)),
+    (0, (1.5, 1.5)),
+    (0, (7, 2, 1.5, 2)),
+    (0, (3, 1.5)),
+    (0, (7, 2, 1.5, 2, 1.5, 2)),
+    (0, (10, 3)),
+)
+"""Dashes for curves, in order."""
+
 COLOUR_MAP = "cividis"
 """For densities: it grows in lightness, and looks the same with and without colour vision."""
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours of everything that is not a model."""
+
+    ink: str
+    quiet: str
+    ideal: str
+    band: str
+    paper: str
+    instead: dict[str, str] = field(default_factory=lambda: {})
+
+    def colour(self, index: int) -> str:
+        """Of the model with this number: on dark paper white stands for black, and light blue for blue."""
+        found = CYCLE[index % len(CYCLE)]
+        return {**self.instead, COLOURS["black"]: self.ink}.get(found, found)
+
+
+THEMES = {
+    "light": Theme(ink="#1c1e21", quiet="#5d6269", ideal="#8b9097", band="#d5d8dc", paper="#ffffff"),
+    "dark": Theme(
+        ink="#e8eaed",
+        quiet="#a9aeb6",
+        ideal="#7d838c",
+        band="#3c4149",
+        paper="#16181c",
+        instead={COLOURS["blue"]: COLOURS["sky"], COLOURS["sky"]: COLOURS["blue"]},
+    ),
+}
+
+_theme: ContextVar[str] = ContextVar("theme", default="light")
 
 _SETTINGS: dict[str, Any] = {
     "font.size": 10.0,
     "axes.titlesize": 10.0,
+    "axes.titlelocation": "left",
     "axes.labelsize": 10.0,
     "xtick.labelsize": 9.0,
     "ytick.labelsize": 9.0,
@@ -43,7 +92,7 @@ _SETTINGS: dict[str, Any] = {
     "figure.dpi": 100,
     "savefig.dpi": 150,
     "savefig.bbox": "tight",
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",  # text stays text: it can be read aloud, found and copied
     "svg.hashsalt": "wellcal",  # the same figure is the same file
     "image.cmap": COLOUR_MAP,
 }
@@ -59,18 +108,39 @@ def import_pyplot() -> Any:
 
 
 @contextmanager
-def style() -> Generator[Any]:
+def style(theme: str | None = None) -> Generator[Any]:
     """The common look within a ``with`` block; global settings are left as they were.
+
+    Parameters
+    ----------
+    theme
+        "light" or "dark", for all figures that are made within the block; None takes that of the block around
+        this one, and "light" where there is none.
 
     Examples
     --------
-    >>> with style() as pyplot:
+    >>> with style("dark") as pyplot:
     ...     figure, ax = pyplot.subplots()
     >>> pyplot.close(figure)
     """
-    pyplot = import_pyplot()
-    with pyplot.rc_context(_SETTINGS):
-        yield pyplot
+    name = _theme.get() if theme is None else one_of(theme, "theme", THEMES)
+    pyplot, token = import_pyplot(), _theme.set(name)
+    try:
+        with pyplot.rc_context({**_SETTINGS, **_colours(THEMES[name])}):
+            yield pyplot
+    finally:
+        _theme.reset(token)
+
+
+def _colours(theme: Theme) -> dict[str, Any]:
+    inked = ("text.color", "axes.labelcolor", "axes.titlecolor")
+    quiet = ("axes.edgecolor", "xtick.color", "ytick.color")
+    paper = ("figure.facecolor", "axes.facecolor", "savefig.facecolor")
+    return {
+        **dict.fromkeys(inked, theme.ink),
+        **dict.fromkeys(quiet, theme.quiet),
+        **dict.fromkeys(paper, theme.paper),
+    }
 
 
 def axes_or_new(ax: Any, figsize: tuple[float, float] = (4.5, 3.5)) -> Any:
@@ -93,3 +163,52 @@ def axes_or_new(ax: Any, figsize: tuple[float, float] = (4.5, 3.5)) -> Any:
         return ax
     with style() as pyplot:
         return pyplot.subplots(figsize=figsize, layout="constrained")[1]
+
+
+def theme_of(ax: Any) -> str:
+    """Name of the theme that goes with the paper that axes are drawn on.
+
+    Examples
+    --------
+    >>> theme_of(axes_or_new(None))
+    'light'
+    """
+    from matplotlib.colors import to_rgba
+
+    colours = [to_rgba(ax.get_facecolor()), to_rgba(ax.figure.get_facecolor())]
+    seen = [rgba for rgba in colours if rgba[3] > 0]
+    if not seen:
+        return _theme.get()
+    red, green, blue, _ = seen[0]
+    return "dark" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.4 else "light"
+
+
+def to_svg(figure: Any) -> str:
+    """A figure as SVG to be set into a page, in the colours of that page.
+
+    Ink becomes ``currentColor``, paper is left out, and the greys of the background are variables of CSS,
+    ``--wc-quiet``, ``--wc-ideal`` and ``--wc-band``, with what they are on white paper where a page has none.
+    One figure serves light, dark and print. Draw it in the light theme.
+
+    Parameters
+    ----------
+    figure
+        matplotlib's figure.
+
+    Examples
+    --------
+    >>> picture = to_svg(axes_or_new(None).figure)
+    >>> picture.startswith("<svg"), "var(--wc-quiet" in picture, "#ffffff" in picture
+    (True, True, False)
+    """
+    found = StringIO()
+    with style("light"):
+        figure.savefig(found, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = found.getvalue()
+    text = text[text.index("<svg") :]
+    light = THEMES["light"]
+    text = text.replace(light.ink, "currentColor")
+    for name in ("quiet", "ideal", "band"):
+        colour = getattr(light, name)
+        text = text.replace(colour, f"var(--wc-{name}, {colour})")
+    return text

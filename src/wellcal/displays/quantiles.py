@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.equality import ByValue
+from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import Array, to_numpy
-from wellcal.displays._style import COLOURS, axes_or_new, style
-from wellcal.measures.quantiles import quantile_calibration
+from wellcal.displays._axes import SQUARE, Canvas
+from wellcal.displays._base import LEVEL, Display, verdict_of
+from wellcal.displays._style import axes_or_new, style
+from wellcal.measures.quantiles import QuantileCalibration, quantile_calibration
 from wellcal.predictions import Predictions
+
+QUESTION = "Do as many outcomes lie below the model's quantiles as promised?"
 
 
 @dataclass
-class QuantileCalibrationDisplay(ByValue):
+class QuantileCalibrationDisplay(Display):
     """Proportion of targets below predicted quantiles against the level of the quantiles.
 
     Parameters
@@ -23,7 +27,13 @@ class QuantileCalibrationDisplay(ByValue):
     levels, frequencies
         As in the result of :func:`wellcal.quantile_calibration`.
     name
-        Label of the curve.
+        Name of the model.
+    low, high
+        Where the whole curve of a calibrated model lies with probability `level`, or None for no band.
+    verdict
+        What a test said of the model, for the title; None asks the question that the figure answers.
+    level
+        Share of calibrated models whose whole curve lies in the band.
 
     Attributes
     ----------
@@ -36,41 +46,93 @@ class QuantileCalibrationDisplay(ByValue):
     >>> y = np.random.default_rng(0).normal(size=50)
     >>> display = QuantileCalibrationDisplay.from_predictions(y, wc.Normal(np.zeros(50), 1.0))
     >>> display.ax_.get_xlabel()
-    'quantile level'
+    'share of outcomes that the model promised below'
     """
 
     levels: Array
     frequencies: Array
-    name: str = "model"
-    ax_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
+    name: str | None = None
+    low: Array | None = None
+    high: Array | None = None
+    verdict: str | None = None
+    level: float = LEVEL
 
     @classmethod
     def from_predictions(
-        cls, y: object, pred: Predictions | object, *, name: str = "model", ax: Any = None
+        cls,
+        y: object,
+        pred: Predictions | object,
+        *,
+        name: str | None = None,
+        ax: Any = None,
+        level: float = LEVEL,
+        test: bool = False,
+        result: Any = None,
+        rng: int | np.random.Generator | None = None,
+        **options: Any,
     ) -> QuantileCalibrationDisplay:
-        """Compute the curve from targets and predictions, and draw it."""
+        """Compute the curve from targets and predictions, and draw it.
+
+        Parameters
+        ----------
+        y, pred
+            Targets, and continuous predictions of numbers.
+        name, ax
+            Name of the model, and where to draw it.
+        level
+            Share of calibrated models whose whole curve lies in the band.
+        test, result, rng
+            Run :func:`wellcal.calibration_test` for the verdict in the title, with this seed, or take its
+            result.
+        options
+            For `plot`.
+        """
         found = quantile_calibration(y, pred, levels=np.linspace(0.0, 1.0, 1001))
-        return cls(found.levels, found.frequencies, name).plot(ax)
+        verdict = verdict_of(y, pred, test, result, rng)
+        return cls._of(found, name, level, verdict).plot(ax, **options)
+
+    @classmethod
+    def from_result(
+        cls, result: Any, *, name: str | None = None, ax: Any = None, level: float = LEVEL, **options: Any
+    ) -> QuantileCalibrationDisplay:
+        """Draw what :func:`wellcal.quantile_calibration` returned, at its levels."""
+        if not isinstance(result, QuantileCalibration):
+            raise TypeError(
+                f"result must be what quantile_calibration returns, found {described(result)}; "
+                "from_predictions takes targets and predictions"
+            )
+        return cls._of(result, name, level, None).plot(ax, **options)
+
+    @classmethod
+    def _of(
+        cls, found: QuantileCalibration, name: str | None, level: float, verdict: str | None
+    ) -> QuantileCalibrationDisplay:
+        low, high = found.band(level)
+        return cls(found.levels, found.frequencies, name, low, high, verdict, level)
 
     def plot(self, ax: Any = None, **options: Any) -> QuantileCalibrationDisplay:
-        """Draw the curve and the diagonal; `options` go to ``Axes.step``."""
+        """Draw the curve, the band and the diagonal; `options` go to ``Axes.step``."""
         with style():
-            self.ax_ = axes_or_new(ax, (4.0, 4.0))
-            self.figure_ = self.ax_.figure
-            self.ax_.plot(
-                [0, 1], [0, 1], color=COLOURS["green"], linestyle="--", label="calibrated quantiles"
-            )
-            chosen = {"color": COLOURS["orange"], "label": self.name, "where": "post", **options}
-            self.ax_.step(to_numpy(self.levels), to_numpy(self.frequencies), **chosen)
-            self.ax_.set(
-                xlabel="quantile level",
-                ylabel="cumulative probability",
-                xlim=(0, 1),
-                ylim=(0, 1),
-                aspect="equal",
-            )
-            self.ax_.set_xticks(np.linspace(0, 1, 5))
-            self.ax_.set_yticks(np.linspace(0, 1, 5))
-            self.ax_.legend(loc="upper left")
+            ax = axes_or_new(ax, SQUARE)
+            canvas = Canvas(ax)
+            levels = to_numpy(self.levels)
+            canvas.ideal([0.0, 1.0], [0.0, 1.0])
+            if self.low is not None and self.high is not None:
+                low, high = to_numpy(self.low), to_numpy(self.high)
+                canvas.band(levels, low, high)
+                place = int(np.argmin(np.abs(levels - 0.7)))
+                text = f"{self.level:.0%} of calibrated\nmodels stay in here"
+                canvas.label(text, (float(levels[place]), float(low[place])), (0.97, 0.12))
+            look = {**canvas.look.line, "where": "post", **options}
+            (handle,) = ax.step(levels, to_numpy(self.frequencies), **look)
+            canvas.add(self.name, handle, self.verdict)
+            ticks = np.linspace(0.0, 1.0, 5)
+            ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), xticks=ticks, yticks=ticks, aspect="equal")
+            ax.set_xlabel("share of outcomes that the model promised below", color=canvas.theme.ink)
+            ax.set_ylabel("share that was below", color=canvas.theme.ink)
+            canvas.title(QUESTION)
+            canvas.legend("upper left")
+            named = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
+            canvas.note(f"{named}quantile calibration; the band is exact, for all levels at once.")
+        self._drawn(ax)
         return self

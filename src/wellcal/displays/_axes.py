@@ -1,0 +1,210 @@
+"""What axes remember: the models that they show, so that the next one looks different, and one legend."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from wellcal.displays._style import DASHES, MARKERS, THEMES, Theme, theme_of
+
+SMALL = 8.0
+"""Size of small print, in points."""
+
+SQUARE, TALL, WIDE = (4.4, 4.7), (4.4, 5.4), (6.0, 4.0)
+"""Sizes of figures in inches: square axes, the same with more below them, and 3:2."""
+
+_NARROW = 0.56  # width of a letter, in units of the size of its font
+
+
+@dataclass
+class Look:
+    """How one model is drawn."""
+
+    colour: str
+    dash: Any
+    marker: str
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """For a line."""
+        return {"color": self.colour, "linestyle": self.dash}
+
+    @property
+    def points(self) -> dict[str, Any]:
+        """For markers."""
+        return {"color": self.colour, "marker": self.marker, "linestyle": "none"}
+
+
+@dataclass
+class Shown:
+    """What one pair of axes shows."""
+
+    anchor: Any
+    names: list[str] = field(default_factory=lambda: [])
+    handles: list[Any] = field(default_factory=lambda: [])
+    verdicts: list[str | None] = field(default_factory=lambda: [])
+    parts: dict[str, Any] = field(default_factory=lambda: {})
+
+
+_shown: WeakKeyDictionary[Any, Shown] = WeakKeyDictionary()
+
+
+class Canvas:
+    """Axes in the common look, which know how many models they show.
+
+    Parameters
+    ----------
+    ax
+        matplotlib's axes.
+    """
+
+    def __init__(self, ax: Any) -> None:
+        self.ax = ax
+        self.theme: Theme = THEMES[theme_of(ax)]
+        found = _shown.get(ax)
+        if found is None or found.anchor not in ax.lines:  # new, or cleared since
+            (anchor,) = ax.plot([], [], visible=False)
+            found = _shown[ax] = Shown(anchor)
+            self._dress()
+        self.shown = found
+
+    def _dress(self) -> None:
+        ax, theme = self.ax, self.theme
+        for side, spine in ax.spines.items():
+            spine.set(visible=side in ("left", "bottom"), edgecolor=theme.quiet, linewidth=0.8)
+        ax.tick_params(colors=theme.quiet, labelsize=9.0)
+
+    # -- models --------------------------------------------------------------------------------
+
+    @property
+    def first(self) -> bool:
+        """Whether no model is shown yet."""
+        return not self.shown.names
+
+    @property
+    def look(self) -> Look:
+        """How the next model is drawn."""
+        return self.look_of(len(self.shown.names))
+
+    def look_of(self, index: int) -> Look:
+        """How the model with this number is drawn."""
+        return Look(self.theme.colour(index), DASHES[index % len(DASHES)], MARKERS[index % len(MARKERS)])
+
+    def add(self, name: str | None, handle: Any, verdict: str | None = None) -> None:
+        """Remember a model, and what a test said of it."""
+        self.shown.names.append(name or f"model {len(self.shown.names) + 1}")
+        self.shown.handles.append(handle)
+        self.shown.verdicts.append(verdict)
+
+    def legend(self, loc: str = "best", *, always: bool = False) -> None:
+        """One legend for all models; none for a single one, whose name is in the small print."""
+        names = self.shown.names
+        if len(names) > 1 or always:
+            found = self.ax.legend(self.shown.handles, names, loc=loc, frameon=False, fontsize=9.0)
+            for text in found.get_texts():
+                text.set_color(self.theme.ink)
+
+    # -- words ---------------------------------------------------------------------------------
+
+    def title(self, question: str) -> None:
+        """The verdict, one line for each model where there are several; else the question."""
+        names, verdicts = self.shown.names, self.shown.verdicts
+        if all(verdict is None for verdict in verdicts):
+            text = question
+        elif len(names) == 1:
+            text = in_title(verdicts[0] or question)
+        else:
+            said = zip(names, verdicts, strict=True)
+            text = "\n".join(f"{name}: {short(verdict)}" for name, verdict in said if verdict is not None)
+        self.ax.set_title(self.wrapped(text, 10.0), loc="left", fontsize=10.0, color=self.theme.ink)
+
+    def note(self, text: str, below: Any = None) -> None:
+        """Small print below the axes, or below other ones; what was there before goes."""
+        old = self.shown.parts.pop("note", None)
+        if old is not None:
+            old.remove()
+        owner = self.ax if below is None else below
+        self.shown.parts["note"] = owner.annotate(
+            self.wrapped(text, SMALL),
+            xy=(0.0, 0.0),
+            xycoords=("axes fraction", owner.xaxis.label),
+            xytext=(0.0, -5.0),
+            textcoords="offset points",
+            ha="left",
+            va="top",
+            fontsize=SMALL,
+            color=self.theme.quiet,
+            annotation_clip=False,
+        )
+
+    def wrapped(self, text: str, size: float) -> str:
+        """Text in lines that are no wider than the axes."""
+        figure = self.ax.figure
+        inches = figure.get_size_inches()[0]
+        several = self.ax.get_subplotspec() is not None and len(figure.axes) > 1
+        inches = inches * self.ax.get_position().width if several else inches - 0.75
+        width = max(24, int(inches * 72.0 / (_NARROW * size)))
+        return "\n".join(textwrap.fill(line, width) for line in text.splitlines())
+
+    # -- what is in the background ---------------------------------------------------------------
+
+    def once(self, key: str) -> bool:
+        """Whether this is asked for the first time."""
+        known = key in self.shown.parts
+        self.shown.parts.setdefault(key, True)
+        return not known
+
+    def ideal(self, x: Any, y: Any) -> None:
+        """The thin grey line of a perfect model, once."""
+        if self.once("ideal"):
+            self.ax.plot(x, y, color=self.theme.ideal, linewidth=0.8, zorder=1.2)
+
+    def band(self, x: Any, low: Any, high: Any, **options: Any) -> None:
+        """Where calibrated models lie, in grey."""
+        shade = {"color": self.theme.band, "alpha": 0.75, "linewidth": 0.0, "zorder": 0.8, **options}
+        self.ax.fill_between(x, low, high, **shade)
+
+    def label(self, text: str, xy: tuple[float, float], to: tuple[float, float], **options: Any) -> None:
+        """Words for the band at `xy`, written at `to`, once, with a thin line between both."""
+        if not self.once("label"):
+            return
+        place: dict[str, Any] = {"ha": "right", "va": "center", **options}
+        self.ax.annotate(
+            text,
+            xy=xy,
+            xytext=to,
+            fontsize=SMALL,
+            color=self.theme.quiet,
+            arrowprops={"arrowstyle": "-", "color": self.theme.ideal, "linewidth": 0.6, "shrinkB": 0.0},
+            **place,
+        )
+
+
+def in_title(verdict: str) -> str:
+    """A verdict without what makes it long: where a p-value ends, and findings after the clearest one.
+
+    Examples
+    --------
+    >>> in_title("Miscalibrated (p <= 0.001, the smallest that 999 resamples can give): a is b; c is d.")
+    'Miscalibrated (p <= 0.001): a is b.'
+    """
+    head, closed, rest = verdict.partition(")")
+    head = head.partition(", the smallest")[0]
+    first, more, _ = rest.partition("; ")
+    return f"{head}{closed}{first}{'.' if more else ''}"
+
+
+def short(verdict: str | None) -> str:
+    """The beginning of a verdict: what was found, and how sure it is.
+
+    Examples
+    --------
+    >>> short("Miscalibrated (p = 0.002): spreads are 21% too small (15% to 27%).")
+    'Miscalibrated (p = 0.002).'
+    >>> short("No miscalibration found (p = 0.41). 500 cases would have shown more.")
+    'No miscalibration found (p = 0.41).'
+    """
+    head, closed, _ = in_title(verdict or "").partition(")")
+    return f"{head}{closed}." if closed else head

@@ -1,0 +1,346 @@
+"""Reliability diagrams: what the model said, and how often it happened."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.checks import flag, whole_number
+from wellcal._arrays.equality import ByValue
+from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.seeds import as_generator
+from wellcal.displays._axes import TALL, Canvas, in_title
+from wellcal.displays._base import LEVEL, Display, verdict_of
+from wellcal.displays._curves import binned_curve, isotonic_curve, smooth_curve
+from wellcal.displays._events import Event, events_of
+from wellcal.displays._style import axes_or_new, style
+
+QUESTION = "Are the model's probabilities what happens?"
+_CELLS = 20  # of the histogram of what the model said
+_COLUMNS = 4  # of small multiples
+
+
+@dataclass
+class ReliabilityCurve(ByValue):
+    """What was said of one event, and how often it happened.
+
+    Parameters
+    ----------
+    event
+        The event in words.
+    predicted, observed, counts
+        Mean probability, frequency and number of cases of each bin that has any, ``(B,)``.
+    low, high
+        Frequencies between which the bins of a calibrated model stay, all of them at once, ``(B,)``.
+    smooth, isotonic
+        Curves as pairs of probabilities and frequencies.
+    histogram
+        Number of cases whose probability lies in each of 20 cells of equal width.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> display = ReliabilityDisplay.from_predictions([0, 1, 1, 0], np.array([0.2, 0.7, 0.9, 0.4]), n_bins=2)
+    >>> display.curves[0].observed, display.curves[0].counts
+    (array([0., 1.]), array([2, 2]))
+    """
+
+    event: str
+    predicted: NDArray
+    observed: NDArray
+    counts: NDArray
+    low: NDArray
+    high: NDArray
+    smooth: tuple[NDArray, NDArray]
+    isotonic: tuple[NDArray, NDArray]
+    histogram: NDArray
+
+    @property
+    def outside(self) -> NDArray:
+        """Bins whose frequency is outside of the band."""
+        return (self.observed < self.low) | (self.observed > self.high)
+
+
+@dataclass
+class ReliabilityDisplay(Display):
+    """Reliability diagram: how often things happened that the model gave a certain probability.
+
+    Parameters
+    ----------
+    curves
+        One for each event.
+    name
+        Name of the model.
+    verdict
+        What a test said of it, for the title; None asks the question that the figure answers.
+    level
+        Share of calibrated models whose bins all lie in the band.
+    n_samples
+        Number of cases.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Where it was drawn, after `plot`; the first axes where there are several, which are in `axes_`.
+
+    Notes
+    -----
+    Bins hold equally many cases, as far as equal probabilities allow. The band is made of targets that are
+    drawn from the predictions, in the same bins: exact at every number of cases.
+
+    The smooth curve is the diagonal and a local mean of what is left of targets without their probabilities,
+    so that it has no bias where the model is calibrated. The isotonic curve is the best one that never falls.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(500)
+    >>> display = ReliabilityDisplay.from_predictions(rng.random(500) < p, p, name="honest", rng=1)
+    >>> display.ax_.get_ylabel()
+    'how often it happened'
+    >>> bool(display.curves[0].outside.any())
+    False
+    """
+
+    curves: tuple[ReliabilityCurve, ...]
+    name: str | None = None
+    verdict: str | None = None
+    level: float = LEVEL
+    n_samples: int = 0
+    axes_: Any = None
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: object,
+        pred: object,
+        *,
+        reduce: str | None = None,
+        label: Any = None,
+        grade: Any = None,
+        n_bins: int | None = None,
+        level: float = LEVEL,
+        n_resamples: int = 999,
+        name: str | None = None,
+        ax: Any = None,
+        test: bool = False,
+        result: Any = None,
+        rng: int | np.random.Generator | None = None,
+        **options: Any,
+    ) -> ReliabilityDisplay:
+        """Compute the curves from targets and predictions, and draw them.
+
+        Parameters
+        ----------
+        y, pred
+            Targets, and predictions of classes.
+        reduce
+            What counts as an event. "confidence": the most probable class was right; "classwise": each class,
+            one after the other; "cumulative": the target is at or above grade k, for ordered grades. None
+            takes the second of two classes, "cumulative" for classes with a support of numbers, and
+            "confidence" for other classes.
+        label, grade
+            Instead: this class happened; the target is at or above this grade.
+        n_bins
+            Number of bins; None takes one for each 20 cases, from 3 to 15.
+        level
+            Share of calibrated models whose bins all lie in the band.
+        n_resamples
+            Sets of targets that the band is made of, fewer beyond 200,000 cases.
+        name, ax
+            Name of the model, and where to draw it.
+        test, result
+            Run :func:`wellcal.calibration_test` for the verdict in the title, or take its result.
+        rng
+            Seed or generator.
+        options
+            For `plot`.
+        """
+        generator = as_generator(rng)
+        events = events_of(y, pred, reduce, label, grade)
+        whole_number(n_resamples, "n_resamples", least=19)
+        bins = None if n_bins is None else whole_number(n_bins, "n_bins", least=1)
+        verdict = verdict_of(y, pred, test, result, generator)
+        curves = tuple(_curve(event, bins, level, n_resamples, generator) for event in events)
+        return cls(curves, name, verdict, level, len(events[0].hits)).plot(ax, **options)
+
+    def plot(
+        self, ax: Any = None, *, smooth: bool = True, isotonic: bool = False, counts: bool = True
+    ) -> ReliabilityDisplay:
+        """Draw the diagram.
+
+        Parameters
+        ----------
+        ax
+            matplotlib's axes, which may show other models already. None makes a new figure, with axes for
+            each event where there are several; given axes show all of them.
+        smooth, isotonic
+            Whether to draw the curves.
+        counts
+            Whether to draw a histogram of what the model said under the diagram.
+        """
+        kinds = {"smooth": flag(smooth, "smooth"), "isotonic": flag(isotonic, "isotonic")}
+        counts = flag(counts, "counts")
+        if len(self.curves) > 1 and ax is None:
+            self._multiples(kinds)
+            return self
+        with style():
+            ax = axes_or_new(ax, TALL)
+            canvas = Canvas(ax)
+            for curve in self.curves:
+                self._draw(canvas, curve, kinds, bands=len(self.curves) == 1)
+            _square(ax)
+            below = self._counts(canvas) if counts else None
+            lower = below or ax
+            ax.set_ylabel("how often it happened", color=canvas.theme.ink)
+            lower.set_xlabel("what the model said", color=canvas.theme.ink)
+            ax.set_xlabel("what the model said" if below is None else "")
+            canvas.title(QUESTION)
+            canvas.legend("lower right" if _above(self.curves) else "upper left")
+            canvas.note(self._small_print(canvas), below)
+        self._drawn(ax)
+        self.axes_ = np.array([ax])
+        return self
+
+    # -- drawing -------------------------------------------------------------------------------
+
+    def _draw(self, canvas: Canvas, curve: ReliabilityCurve, kinds: dict[str, bool], *, bands: bool) -> None:
+        ax, look = canvas.ax, canvas.look
+        canvas.ideal([0.0, 1.0], [0.0, 1.0])
+        if bands:
+            wide = len(curve.counts) > 1
+            x = curve.predicted if wide else curve.predicted[0] + np.array([-0.02, 0.02])
+            low, high = (curve.low, curve.high) if wide else (curve.low[[0, 0]], curve.high[[0, 0]])
+            canvas.band(x, low, high)
+            _label_band(canvas, curve, self.level)
+        lines = [key for key, chosen in kinds.items() if chosen]
+        for key in lines:
+            x, y = getattr(curve, key)
+            thin = key == "isotonic" and len(lines) > 1
+            ax.plot(x, y, **look.line, linewidth=0.9 if thin else 1.6, zorder=2.5)
+        joined = {} if lines else {"linestyle": look.dash}
+        (handle,) = ax.plot(
+            curve.predicted, curve.observed, **{**look.points, **joined}, zorder=3, clip_on=False
+        )
+        if not bands:  # several events: what is outside of its band is filled
+            handle.set_markerfacecolor(canvas.theme.paper)
+            out = curve.outside
+            ax.plot(curve.predicted[out], curve.observed[out], **look.points, zorder=3.1, clip_on=False)
+        (shown,) = ax.plot([], [], color=look.colour, linestyle=look.dash, marker=look.marker)
+        name = (
+            self.name
+            if len(self.curves) == 1
+            else f"{self.name}: {curve.event}"
+            if self.name
+            else curve.event
+        )
+        canvas.add(name, shown, self.verdict)
+
+    def _counts(self, canvas: Canvas) -> Any:
+        parts, ax = canvas.shown.parts, canvas.ax
+        below = parts.get("counts")
+        if below is None:
+            below = parts["counts"] = ax.inset_axes([0.0, -0.2, 1.0, 0.13])
+            ax.tick_params(labelbottom=False)
+            Canvas(below)
+            below.set(xlim=(0.0, 1.0), xticks=np.linspace(0.0, 1.0, 6))
+            below.set_ylabel("cases", color=canvas.theme.ink)
+        shown = len(canvas.shown.names)
+        edges = np.linspace(0.0, 1.0, _CELLS + 1)
+        for index, curve in zip(range(shown - len(self.curves), shown), self.curves, strict=True):
+            look, heights = canvas.look_of(index), np.where(curve.histogram > 0, curve.histogram, np.nan)
+            filled = shown == 1
+            below.stairs(
+                heights,
+                edges,
+                fill=filled,
+                color=look.colour,
+                alpha=0.6 if filled else 1.0,
+                linestyle="-" if filled else look.dash,
+            )
+        most = max([parts.get("most", 0), *(int(curve.histogram.max()) for curve in self.curves)])
+        parts["most"] = most
+        below.set(ylim=(0.0, 1.08 * most), yticks=[0, most], yticklabels=["0", f"{most:,}"])
+        return below
+
+    def _multiples(self, kinds: dict[str, bool]) -> None:
+        number = len(self.curves)
+        columns = min(number, _COLUMNS if number != 3 else 3)
+        rows = -(-number // columns)
+        with style() as pyplot:
+            size = (max(4.6, 2.3 * columns), 2.45 * rows + 0.7)
+            figure, axes = pyplot.subplots(
+                rows, columns, figsize=size, layout="constrained", sharex=True, sharey=True, squeeze=False
+            )
+            for ax, curve in zip(axes.flat, self.curves, strict=False):
+                canvas = Canvas(ax)
+                self._draw(canvas, curve, kinds, bands=True)
+                _square(ax)
+                ax.set_title(f"{curve.event}  ({int(curve.counts.sum()):,} cases)", fontsize=9.0)
+                ax.tick_params(labelbottom=True)
+            for ax in axes.flat[number:]:
+                ax.set_axis_off()
+            theme = Canvas(axes[0, 0]).theme
+            title = textwrap.fill(in_title(self.verdict or QUESTION), int(12.0 * size[0]))
+            figure.suptitle(title, x=0.01, ha="left", fontsize=10.0, color=theme.ink)
+            figure.supxlabel("what the model said", fontsize=10.0, color=theme.ink)
+            figure.supylabel("how often it happened", fontsize=10.0, color=theme.ink)
+        self._drawn(axes[0, 0])
+        self.axes_ = axes
+
+    def _small_print(self, canvas: Canvas) -> str:
+        several = len(self.curves) > 1
+        model = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
+        what = "" if several else f"{self.curves[0].event}; "
+        band = f"filled: outside of the {self.level:.0%} band of its event; " if several else ""
+        return (
+            f"{model}{what}{band}{self.n_samples:,} cases in bins of equal counts; band of targets drawn "
+            "from the predictions."
+        )
+
+
+def _square(ax: Any) -> None:
+    ticks = np.linspace(0.0, 1.0, 6)
+    ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), xticks=ticks, yticks=ticks, aspect="equal")
+
+
+def _above(curves: tuple[ReliabilityCurve, ...]) -> bool:
+    """Whether frequencies are mostly above probabilities, so that there is room below."""
+    return sum(float(np.sum((c.observed - c.predicted) * c.counts)) for c in curves) > 0
+
+
+def _label_band(canvas: Canvas, curve: ReliabilityCurve, level: float) -> None:
+    """In the corner that the curve leaves empty, with a line to the band."""
+    above = _above((curve,))
+    text = f"{level:.0%} of calibrated\nmodels stay in here"
+    place = int(np.argmin(np.abs(curve.predicted - (0.7 if above else 0.3))))
+    x, edge = float(curve.predicted[place]), float((curve.low if above else curve.high)[place])
+    to = (0.97, 0.17) if above else (0.03, 0.83)
+    canvas.label(text, (x, edge), to, ha="right" if above else "left", linespacing=1.1)
+
+
+# -- data --------------------------------------------------------------------------------------------
+
+
+def _curve(
+    event: Event, n_bins: int | None, level: float, n_resamples: int, rng: np.random.Generator
+) -> ReliabilityCurve:
+    p, hits = event.probs, event.hits
+    bins = int(np.clip(len(p) // 20, 3, 15)) if n_bins is None else n_bins
+    predicted, observed, counts, low, high = binned_curve(hits, p, bins, level, n_resamples, rng)
+    histogram = np.histogram(np.clip(p, 0.0, 1.0), bins=_CELLS, range=(0.0, 1.0))[0]
+    return ReliabilityCurve(
+        event.words,
+        predicted,
+        observed,
+        counts,
+        low,
+        high,
+        smooth_curve(hits, p),
+        isotonic_curve(hits, p),
+        histogram,
+    )

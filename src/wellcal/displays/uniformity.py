@@ -1,0 +1,244 @@
+"""Where outcomes fall within their predictions: histogram of the PIT, and how far it is from uniform."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.checks import one_of, probability, whole_number
+from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
+from wellcal._arrays.seeds import as_generator
+from wellcal.displays._axes import SQUARE, Canvas
+from wellcal.displays._base import LEVEL, Display, floor_of, verdict_of
+from wellcal.displays._style import axes_or_new, style
+from wellcal.measures.quantiles import pit
+from wellcal.measures.quantiles.bands import calibration_band
+from wellcal.predictions import Samples
+from wellcal.predictions.base import check_inputs
+
+KINDS = ("histogram", "ecdf")
+QUESTION = "Do outcomes fall everywhere in their predictions as often as promised?"
+_PLACES = 100  # of the distribution function
+_RESAMPLES = 1999
+_PRECISE = 50_000  # cases up to which the band takes the same probability at every place
+
+
+@dataclass
+class PITDisplay(Display):
+    """Where outcomes fall within their predictions, from the lowest they allow to the highest.
+
+    Parameters
+    ----------
+    values
+        Shares of the predictions that lie below the outcomes, ``(n,)``: :func:`wellcal.pit`.
+    kind
+        "histogram": how many outcomes fall into each part of their predictions; "ecdf": by how much more, or
+        fewer, lie below each share than promised.
+    n_bins
+        Number of bars.
+    name
+        Name of the model.
+    verdict
+        What a test said of it, for the title; None asks the question that the figure answers.
+    level
+        Share of calibrated models whose whole curve, or all of whose bars, lie in the band.
+    what
+        What the values are, in words: "prediction", or "draws" for ranks among them.
+    seed
+        Of the band of the histogram.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Where it was drawn, after `plot`.
+
+    Notes
+    -----
+    Counts and classes spread an outcome over the share that its prediction gives to it, and draws are ranked
+    with the outcome among them. All are then uniform for a calibrated model, so that both bands are exact:
+    the histogram's by drawing from it, the other one's by computing the probability of whole paths.
+
+    A hump means that predictions are too wide, a trough that they are too narrow, a slope that they are too
+    high or too low.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> y = np.random.default_rng(0).normal(size=400)
+    >>> display = PITDisplay.from_predictions(y, wc.Normal(np.zeros(400), 0.5))
+    >>> heights, low, high = display.heights()
+    >>> bool(heights[0] > high[0]), bool(heights[-1] > high[-1])
+    (True, True)
+    """
+
+    values: NDArray
+    kind: str = "histogram"
+    n_bins: int = 10
+    name: str | None = None
+    verdict: str | None = None
+    level: float = LEVEL
+    what: str = "prediction"
+    seed: int = 0
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: object,
+        pred: object,
+        *,
+        kind: str = "histogram",
+        n_bins: int | None = None,
+        level: float = LEVEL,
+        name: str | None = None,
+        ax: Any = None,
+        test: bool = False,
+        result: Any = None,
+        rng: int | np.random.Generator | None = None,
+        **options: Any,
+    ) -> PITDisplay:
+        """Compute the values from targets and predictions, and draw them.
+
+        Parameters
+        ----------
+        y, pred
+            Targets, and predictions of numbers, counts, samples or classes in an order.
+        kind
+            "histogram" or "ecdf".
+        n_bins
+            Number of bars; None takes one for each 20 cases, from 4 to 20, and a number that divides the
+            number of ranks where predictions are draws.
+        level
+            Share of calibrated models that stay in the band.
+        name, ax
+            Name of the model, and where to draw it.
+        test, result
+            Run :func:`wellcal.calibration_test` for the verdict in the title, or take its result.
+        rng
+            Seed or generator.
+        options
+            For `plot`.
+        """
+        one_of(kind, "kind", KINDS)
+        generator = as_generator(rng)
+        _, predictions = check_inputs(y, pred)
+        values = np.asarray(to_numpy(stop_gradient(pit(y, pred, rng=generator))), dtype=np.float64)
+        ranks: int | None = None
+        if isinstance(predictions, Samples) and predictions.kind == "draws":
+            ranks = int(predictions.values.shape[1]) + 1
+        wanted = int(np.clip(len(values) // 20, 4, 20))
+        bins = _bins(wanted, ranks) if n_bins is None else whole_number(n_bins, "n_bins", least=2)
+        verdict = verdict_of(y, pred, test, result, generator)
+        what = "prediction" if ranks is None else "draws"
+        seed = int(generator.integers(2**31))
+        return cls(values, kind, bins, name, verdict, level, what, seed).plot(ax, **options)
+
+    # -- data ----------------------------------------------------------------------------------
+
+    def heights(self) -> tuple[NDArray, NDArray, NDArray]:
+        """Bars relative to what is promised, and the band of a calibrated model, each ``(n_bins,)``."""
+        n, bins = len(self.values), self.n_bins
+        counts = np.histogram(self.values, bins=bins, range=(0.0, 1.0))[0]
+        rng = np.random.default_rng(self.seed)
+        draws = rng.multinomial(n, np.full(bins, 1.0 / bins), size=_RESAMPLES)
+        # All bars are alike: what holds for the lowest and the highest of each set holds for all of them.
+        low, high = floor_of(np.stack([draws.min(axis=1), -draws.max(axis=1)], axis=1), self.level)
+        return counts * bins / n, np.full(bins, low * bins / n), np.full(bins, -high * bins / n)
+
+    def differences(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+        """Shares, how many more outcomes lie below them than promised, and the band, ``(101,)`` each."""
+        n = len(self.values)
+        shares = np.linspace(0.0, 1.0, _PLACES + 1)
+        found = np.searchsorted(np.sort(self.values), shares, side="right") / n
+        kind = "equal_precision" if n <= _PRECISE else "kolmogorov"
+        low, high = calibration_band(shares, n, probability(self.level, "level"), kind)
+        return shares, found - shares, low - shares, high - shares
+
+    # -- drawing -------------------------------------------------------------------------------
+
+    def plot(self, ax: Any = None, *, kind: str | None = None) -> PITDisplay:
+        """Draw it on given axes, which may show other models already, or on new ones; `kind` as above."""
+        kind = one_of(self.kind if kind is None else kind, "kind", KINDS)
+        with style():
+            ax = axes_or_new(ax, SQUARE)
+            canvas = Canvas(ax)
+            handle = self._histogram(canvas) if kind == "histogram" else self._ecdf(canvas)
+            canvas.add(self.name, handle, self.verdict)
+            among = "its draws" if self.what == "draws" else "its prediction"
+            ax.set_xlabel(f"where the outcome fell in {among}  (low to high)", color=canvas.theme.ink)
+            ax.set(xlim=(0.0, 1.0), xticks=np.linspace(0.0, 1.0, 5), box_aspect=1.0)
+            canvas.title(QUESTION)
+            canvas.legend()
+            name = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
+            how = {"histogram": f"{self.n_bins} bars", "ecdf": "distribution function less the ideal one"}[
+                kind
+            ]
+            spread = "ranks among draws" if self.what == "draws" else "probability integral transform"
+            canvas.note(f"{name}{len(self.values):,} cases; {spread}, {how}.")
+        self._drawn(ax)
+        return self
+
+    def _histogram(self, canvas: Canvas) -> Any:
+        heights, low, high = self.heights()
+        edges, ax, look = np.linspace(0.0, 1.0, self.n_bins + 1), canvas.ax, canvas.look
+        first = canvas.first
+        canvas.band(edges, np.append(low, low[-1]), np.append(high, high[-1]), step="post")
+        canvas.ideal([0.0, 1.0], [1.0, 1.0])
+        if first:
+            ax.stairs(heights, edges, fill=True, color=look.colour, alpha=0.16, zorder=1.5)
+        shape: dict[str, Any] = {
+            "color": look.colour,
+            "linestyle": look.dash,
+            "linewidth": 1.6,
+            "zorder": 2.5,
+        }
+        ax.stairs(heights, edges, baseline=None, **shape)
+        top = max(canvas.shown.parts.get("top", 0.0), 1.22 * float(max(heights.max(), high.max())))
+        canvas.shown.parts["top"] = top
+        ax.set_ylim(0.0, top)
+        ax.set_ylabel("how often, where 1 is what was promised", color=canvas.theme.ink)
+        quiet = int(np.argmin(heights - high))
+        _label(canvas, (edges[quiet] + edges[quiet + 1]) / 2.0, float(high[quiet]), 0.955 * top, self.level)
+        (handle,) = ax.plot([], [], **look.line)
+        return handle
+
+    def _ecdf(self, canvas: Canvas) -> Any:
+        shares, found, low, high = self.differences()
+        ax, look = canvas.ax, canvas.look
+        canvas.band(shares, low, high)
+        canvas.ideal([0.0, 1.0], [0.0, 0.0])
+        (handle,) = ax.plot(shares, found, **look.line, linewidth=1.8, zorder=2.5)
+        reach = 1.35 * float(max(np.abs(found).max(), high.max(), -low.min()))
+        reach = canvas.shown.parts["reach"] = max(canvas.shown.parts.get("reach", 0.0), reach)
+        ax.set_ylim(-reach, reach)
+        ax.yaxis.set_major_formatter(_percent)
+        ax.set_ylabel("how many more lie below than promised", color=canvas.theme.ink)
+        above = found[len(found) // 4 : -len(found) // 4].mean() > 0
+        middle = len(shares) // 2
+        edge = float(low[middle] if above else high[middle])
+        _label(canvas, float(shares[middle]), edge, -0.93 * reach if above else 0.93 * reach, self.level)
+        return handle
+
+
+def _percent(share: float, _: object) -> str:
+    return f"{100.0 * share:+.3g}%" if share else "0"
+
+
+def _label(canvas: Canvas, x: float, edge: float, y: float, level: float) -> None:
+    place = "left" if x < 0.3 else "right" if x > 0.7 else "center"
+    canvas.label(f"{level:.0%} of calibrated models stay in here", (x, edge), (x, y), ha=place)
+
+
+def _bins(wanted: int, ranks: int | None) -> int:
+    """About as many bars as wanted, each of equally many ranks where that is possible.
+
+    Examples
+    --------
+    >>> _bins(20, None), _bins(20, 101), _bins(20, 100), _bins(20, 6), _bins(10, 21)
+    (20, 20, 20, 6, 7)
+    """
+    if ranks is None:
+        return wanted
+    fitting = [bins for bins in range(2, wanted + 1) if ranks % bins == 0]
+    return fitting[-1] if fitting and fitting[-1] >= min(5, ranks) else wanted

@@ -1,0 +1,287 @@
+"""Reliability and PIT displays: their data against other ways to compute them, and how models differ."""
+
+import re
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib import pyplot
+
+import wellcal as wc
+from wellcal.displays import PITDisplay, QuantileCalibrationDisplay, ReliabilityDisplay, style, to_svg
+
+mpl.use("agg")
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    pyplot.close("all")
+
+
+def binary(n: int, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    p = rng.beta(0.7, 0.7, n).round(2)  # rounded: there are ties
+    return (rng.random(n) < p).astype(int), p
+
+
+def draw_nothing(monkeypatch: pytest.MonkeyPatch, display: Any) -> None:
+    monkeypatch.setattr(display, "plot", lambda self, ax=None, **options: self)
+
+
+# -- reliability ------------------------------------------------------------------------------------
+
+
+def test_bins_are_of_equal_counts_with_their_means(monkeypatch: pytest.MonkeyPatch):
+    draw_nothing(monkeypatch, ReliabilityDisplay)
+    rng = np.random.default_rng(0)
+    p = rng.random(120)  # no ties
+    y = rng.random(120) < p
+    (curve,) = ReliabilityDisplay.from_predictions(y, p, n_bins=6, rng=0).curves
+    order = np.argsort(p).reshape(6, 20)
+    np.testing.assert_allclose(curve.predicted, p[order].mean(axis=1))
+    np.testing.assert_allclose(curve.observed, y[order].mean(axis=1))
+    assert curve.counts.tolist() == [20] * 6
+    assert curve.histogram.sum() == 120
+
+
+def test_equal_predictions_share_a_bin_and_empty_ones_are_not_drawn():
+    y, p = np.array([0, 1, 0, 1, 1, 1, 0, 1] * 10), np.repeat([0.25, 0.75], 40)
+    display = ReliabilityDisplay.from_predictions(y, p, n_bins=10, rng=0)
+    (curve,) = display.curves
+    np.testing.assert_allclose(curve.predicted, [0.25, 0.75])
+    points = [line for line in display.ax_.lines if line.get_marker() == "o" and len(line.get_xdata())]
+    assert [len(line.get_xdata()) for line in points] == [2]
+    below = display.ax_.child_axes[0]
+    drawn = below.patches[0].get_data().values
+    assert np.isfinite(drawn).sum() == 2, "cells of the histogram without cases are left out"
+
+
+def test_isotonic_curve_is_the_nearest_that_never_falls(monkeypatch: pytest.MonkeyPatch):
+    draw_nothing(monkeypatch, ReliabilityDisplay)
+    y, p = binary(80)
+    x, fitted = ReliabilityDisplay.from_predictions(y, p, rng=0).curves[0].isotonic
+    means = [y[p == value].mean() for value in x]
+    sizes = [np.sum(p == value) for value in x]
+    # The max-min formula: the largest over starts of the smallest mean over ends.
+    for k, value in enumerate(fitted):
+        best = max(
+            min(np.average(means[i:j], weights=sizes[i:j]) for j in range(k + 1, len(x) + 1))
+            for i in range(k + 1)
+        )
+        assert value == pytest.approx(best)
+
+
+def test_smooth_curve_is_the_diagonal_and_the_local_mean_of_residuals(monkeypatch: pytest.MonkeyPatch):
+    draw_nothing(monkeypatch, ReliabilityDisplay)
+    rng = np.random.default_rng(1)
+    p = rng.uniform(0.3, 0.7, 400)
+    y = rng.random(400) < 0.8 * p
+    x, found = ReliabilityDisplay.from_predictions(y, p, rng=0).curves[0].smooth
+    bandwidth = 1.06 * p.std() * 400**-0.2
+    at = np.array([0.4, 0.5, 0.6])
+    weights = np.exp(-0.5 * ((at[:, None] - p) / bandwidth) ** 2)
+    expected = at + weights @ (y - p) / weights.sum(axis=1)
+    np.testing.assert_allclose(np.interp(at, x, found), expected, atol=0.005)
+
+
+def test_bands_hold_calibrated_models(monkeypatch: pytest.MonkeyPatch):
+    """Of 200 calibrated models 160 are expected inside of 80% bands: 143 to 176 with probability 0.996."""
+    draw_nothing(monkeypatch, ReliabilityDisplay)
+    rng, bins, bars, paths = np.random.default_rng(0), 0, 0, 0
+    bar_band = path_band = None
+    for _ in range(200):
+        p = rng.random(200)
+        options: Any = {"n_bins": 4, "level": 0.8, "n_resamples": 99, "rng": rng}
+        (curve,) = ReliabilityDisplay.from_predictions(rng.random(200) < p, p, **options).curves
+        bins += not curve.outside.any()
+        display = PITDisplay(rng.random(200), n_bins=5, level=0.8)
+        if bar_band is None or path_band is None:  # they depend on the number of cases alone
+            bar_band, path_band = display.heights()[1:], display.differences()[2:]
+        heights = np.histogram(display.values, 5, (0.0, 1.0))[0] / 40.0
+        bars += bool(np.all((heights >= bar_band[0]) & (heights <= bar_band[1])))
+        shares = np.linspace(0.0, 1.0, 101)
+        found = np.mean(display.values[:, None] <= shares, axis=0) - shares
+        paths += bool(np.all((found >= path_band[0] - 1e-12) & (found <= path_band[1] + 1e-12)))
+    # Counts are discrete, so that a band may hold somewhat more than it must.
+    assert all(143 <= held <= 184 for held in (bins, bars, paths)), (bins, bars, paths)
+
+
+def test_bands_are_left_by_models_that_are_wrong(monkeypatch: pytest.MonkeyPatch):
+    draw_nothing(monkeypatch, ReliabilityDisplay)
+    y, p = binary(600)
+    (curve,) = ReliabilityDisplay.from_predictions(y, np.clip(p + 0.2, 0.0, 1.0), rng=0).curves
+    assert np.all(curve.observed[curve.outside] < curve.low[curve.outside])
+    assert curve.outside.sum() >= 5
+
+
+CLASSES = ("ant", "bee", "cat")
+
+
+@pytest.mark.parametrize(
+    ("options", "words", "probs", "hits"),
+    [
+        ({}, ["the most probable class was right"], [[0.7, 0.5, 0.6]], [[1, 0, 1]]),
+        ({"label": "bee"}, ["bee"], [[0.2, 0.5, 0.3]], [[0, 1, 0]]),
+        ({"grade": "bee"}, ["bee or above"], [[0.3, 0.6, 0.9]], [[0, 1, 1]]),
+        (
+            {"reduce": "cumulative"},
+            ["bee or above", "cat or above"],
+            [[0.3, 0.6, 0.9], [0.1, 0.1, 0.6]],
+            None,
+        ),
+        ({"reduce": "classwise"}, list(CLASSES), [[0.7, 0.4, 0.1], [0.2, 0.5, 0.3], [0.1, 0.1, 0.6]], None),
+    ],
+)
+def test_events_of_classes(monkeypatch: pytest.MonkeyPatch, options: Any, words: Any, probs: Any, hits: Any):
+    draw_nothing(monkeypatch, ReliabilityDisplay)
+    pred = wc.Categorical([[0.7, 0.2, 0.1], [0.4, 0.5, 0.1], [0.1, 0.3, 0.6]], classes=CLASSES)
+    y = ["ant", "bee", "cat"]
+    if not options:
+        y = ["ant", "cat", "cat"]
+    curves = ReliabilityDisplay.from_predictions(y, pred, n_bins=3, rng=0, **options).curves
+    assert [curve.event for curve in curves] == words
+    for k, curve in enumerate(curves):
+        np.testing.assert_allclose(curve.predicted, np.unique(probs[k]))
+        if hits is not None:
+            np.testing.assert_allclose(curve.observed, np.array(hits[k])[np.argsort(probs[k])])
+
+
+def test_grades_are_ordered_by_their_support(monkeypatch: pytest.MonkeyPatch):
+    draw_nothing(monkeypatch, ReliabilityDisplay)
+    pred = wc.Categorical([[0.1, 0.6, 0.3], [0.5, 0.3, 0.2]], support=[5.0, 1.0, 2.0])
+    curves = ReliabilityDisplay.from_predictions([1.0, 5.0], pred, n_bins=2, rng=0).curves
+    assert [curve.event for curve in curves] == ["2 or above", "5 or above"]
+    np.testing.assert_allclose(curves[0].predicted, [0.4, 0.7])
+    np.testing.assert_allclose(curves[0].observed, [0.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda d: d([0.0, 1.0], wc.Normal([0.0, 1.0], 1.0)),
+            TypeError,
+            "for predictions of classes, found Normal",
+        ),
+        (
+            lambda d: d([0, 1], [0.1, 0.2], label=2),
+            ValueError,
+            "label must be one of the classes, 0, 1, found 2",
+        ),
+        (
+            lambda d: d([0, 1], [0.1, 0.2], label=1, grade=1),
+            ValueError,
+            "give one of reduce, label and grade",
+        ),
+        (lambda d: d([0, 1], [0.1, 0.2], reduce="top"), ValueError, "reduce"),
+        (
+            lambda d: d([0, 1], [0.1, 0.2], result=0.3),
+            TypeError,
+            "result must be what calibration_test returns",
+        ),
+    ],
+)
+def test_what_a_diagram_cannot_show(call: Any, error: type[Exception], message: str):
+    with pytest.raises(error, match=re.escape(message)):
+        call(ReliabilityDisplay.from_predictions)
+
+
+# -- PIT ---------------------------------------------------------------------------------------------
+
+
+def test_values_of_normals_are_those_of_their_distribution_functions(monkeypatch: pytest.MonkeyPatch):
+    draw_nothing(monkeypatch, PITDisplay)
+    y = np.linspace(-2.0, 2.0, 50)
+    display = PITDisplay.from_predictions(y, wc.Normal(np.zeros(50), 1.0), n_bins=5)
+    u = wc.Normal(np.zeros(50), 1.0).cdf(y)
+    heights, low, high = display.heights()
+    np.testing.assert_allclose(heights, np.histogram(u, 5, (0.0, 1.0))[0] / 10.0)
+    assert np.all(low < 1.0) and np.all(high > 1.0)  # noqa: PT018
+    shares, found, _, _ = display.differences()
+    np.testing.assert_allclose(found, [np.mean(u <= share) - share for share in shares])
+
+
+def test_ranks_among_draws_fill_their_bars(monkeypatch: pytest.MonkeyPatch):
+    """Nine draws and the outcome make ten ranks: each case is in the bar of its rank."""
+    draw_nothing(monkeypatch, PITDisplay)
+    rng = np.random.default_rng(0)
+    draws, y = rng.normal(size=(400, 9)), rng.normal(size=400)
+    display = PITDisplay.from_predictions(y, wc.Samples(draws), rng=0)
+    assert display.n_bins == 10
+    ranks = np.sum(draws < y[:, None], axis=1)
+    np.testing.assert_allclose(display.heights()[0], np.bincount(ranks, minlength=10) / 40.0)
+    assert display.what == "draws"
+
+
+# -- drawing -----------------------------------------------------------------------------------------
+
+
+def test_several_models_on_one_axes_differ_and_share_a_legend():
+    y, p = binary(200)
+    first = ReliabilityDisplay.from_predictions(y, p, name="forest", rng=0)
+    assert first.ax_.get_legend() is None
+    second = ReliabilityDisplay.from_predictions(y, p**2, name="boosting", rng=0, ax=first.ax_)
+    assert second.ax_ is first.ax_ is second.axes_[0]
+    legend = first.ax_.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["forest", "boosting"]
+    one, two = legend.get_lines()
+    assert one.get_color() != two.get_color()
+    assert one.get_linestyle() != two.get_linestyle()
+    assert one.get_marker() != two.get_marker()
+    labels = [text for text in first.ax_.texts if "calibrated" in text.get_text()]
+    assert len(labels) == 1, "the band is labelled once"
+    first.ax_.clear()
+    again = ReliabilityDisplay.from_predictions(y, p, name="alone", rng=0, ax=first.ax_)
+    assert again.ax_.get_legend() is None, "cleared axes show nothing"
+
+
+def test_title_is_the_verdict_or_the_question():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=60)
+    result = wc.calibration_test(y, wc.Normal(np.full(60, 2.0), 1.0), rng=0)
+    display = PITDisplay.from_predictions(y, wc.Normal(np.full(60, 2.0), 1.0), result=result, kind="ecdf")
+    title = display.ax_.get_title(loc="left").replace("\n", " ")
+    assert title.startswith("Miscalibrated (p <= ")
+    assert "resamples" not in title
+    assert display.verdict == result.verdict
+    PITDisplay.from_predictions(y, wc.Normal(np.zeros(60), 1.0), kind="ecdf", name="B", ax=display.ax_)
+    assert display.ax_.get_title(loc="left").startswith("model 1: Miscalibrated (p <= ")
+    asked = QuantileCalibrationDisplay.from_predictions(y, wc.Normal(np.zeros(60), 1.0))
+    assert asked.ax_.get_title(loc="left").replace("\n", " ").endswith("as promised?")
+
+
+def test_each_class_has_its_axes_or_shares_given_ones():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(5), 100)
+    y = [rng.choice(5, p=row) for row in probs]
+    apart = ReliabilityDisplay.from_predictions(y, probs, reduce="classwise", rng=0)
+    assert apart.axes_.shape == (2, 4)
+    assert [bool(ax.axison) for ax in apart.axes_.flat] == [True] * 5 + [False] * 3
+    _, ax = pyplot.subplots()
+    together = apart.plot(ax)
+    assert len(together.ax_.get_legend().get_texts()) == 5
+
+
+def test_themes_follow_the_block_and_the_paper():
+    y, p = binary(60)
+    with style("dark"):
+        dark = ReliabilityDisplay.from_predictions(y, p, rng=0)
+    light = ReliabilityDisplay.from_predictions(y, p, rng=0)
+    colours = [display.ax_.yaxis.label.get_color() for display in (dark, light)]
+    assert colours[0] > "#d" > colours[1]
+    later = ReliabilityDisplay.from_predictions(y, p, rng=0, ax=dark.ax_)
+    assert later.ax_.yaxis.label.get_color() == colours[0], "the axes are still dark"
+    with pytest.raises(ValueError, match="theme"), style("sepia"):
+        pass
+
+
+def test_svg_has_text_and_the_colours_of_its_page():
+    y, p = binary(60)
+    picture = to_svg(ReliabilityDisplay.from_predictions(y, p, rng=0).figure_)
+    assert "how often it happened" in picture
+    assert "currentColor" in picture
+    assert "var(--wc-band" in picture
+    assert "#ffffff" not in picture
+    assert "http-equiv" not in picture
