@@ -244,7 +244,7 @@ def test_a_single_case_for_the_monitor() -> None:
 
 # -- questions in errors -----------------------------------------------------------------------------
 
-SWAP = r"did you swap y and pred\? The order is \(y, pred\), truth first"
+SWAP = r"did you swap y and pred\? the order is \(y, pred\), truth first"
 
 
 @pytest.mark.parametrize(

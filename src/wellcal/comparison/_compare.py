@@ -95,7 +95,7 @@ def compare(
         How much each case counts, as in :func:`wellcal.skce`. The calibration tests do not use them: a
         calibrated model has no error under any weights.
     rng, n_resamples
-        For the calibration tests.
+        For the calibration tests, as in :func:`wellcal.calibration_test`.
     expectations, engine
         As in :func:`wellcal.skce`.
 

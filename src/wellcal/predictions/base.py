@@ -431,6 +431,6 @@ def check_truth_first(y: object, name: str = "pred") -> None:
     """Reject predictions in the place of observed targets."""
     if isinstance(y, Predictions):
         raise TypeError(
-            f"y must be observed targets, found predictions; did you swap y and {name}? The order is (y, "
+            f"y must be observed targets, found predictions; did you swap y and {name}? the order is (y, "
             f"{name}), truth first"
         )

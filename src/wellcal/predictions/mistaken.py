@@ -19,7 +19,7 @@ def likely_mistake(y: object, pred: object, name: str = "pred") -> str:
     Examples
     --------
     >>> likely_mistake([0.2, 0.7], [0, 1])
-    'did you swap y and pred? The order is (y, pred), truth first'
+    'did you swap y and pred? the order is (y, pred), truth first'
     >>> likely_mistake([0, 3], [0.2, 0.7])
     ''
     """
@@ -27,7 +27,7 @@ def likely_mistake(y: object, pred: object, name: str = "pred") -> str:
         swapped = _swapped(y, pred)
     except Exception:  # a question is no reason for another error
         return ""
-    return f"did you swap y and {name}? The order is (y, {name}), truth first" if swapped else ""
+    return f"did you swap y and {name}? the order is (y, {name}), truth first" if swapped else ""
 
 
 def _swapped(y: Any, pred: Any) -> bool:

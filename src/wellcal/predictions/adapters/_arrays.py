@@ -66,8 +66,8 @@ def from_pair(pair: tuple[Any, ...]) -> Predictions:
         return MultivariateNormal(mu, sigma)
     raise ValueError(
         "a tuple (mu, sigma) must have shapes (n,) and (n,), (n, d) and (n, d), or (n, d) and (n, d, d) or "
-        f"(d, d) for means and covariances, found {shapes[0]} and {shapes[1]}; nothing is broadcast but single "
-        "numbers and one covariance"
+        f"(d, d) for means and covariances, found {shapes[0]} and {shapes[1]}; nothing is broadcast but "
+        "single numbers and one covariance"
     )
 
 
