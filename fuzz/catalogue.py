@@ -24,7 +24,8 @@ OTHERS: dict[str, str] = {
     ),
     "for authors of engines, tests and kernels": "register_engine target_sets Proof",
     "figures: what they show is computed by functions that are tried": (
-        "ReliabilityCurve ReliabilityDisplay PITDisplay to_svg"
+        "ReliabilityCurve ReliabilityDisplay PITDisplay CoverageDisplay ResidualDisplay NullDisplay "
+        "ComparisonDisplay WitnessDisplay MonitorDisplay RecalibrationDisplay to_svg"
     ),
     "tried as methods": "Monitor TemperatureScaling CalibrationMetric",
 }

@@ -62,6 +62,7 @@ class Canvas:
 
     def __init__(self, ax: Any) -> None:
         self.ax = ax
+        self.margin = 0.75  # inches beside the axes, which lines of text do not take
         self.theme: Theme = THEMES[theme_of(ax)]
         found = _shown.get(ax)
         if found is None or found.anchor not in ax.lines:  # new, or cleared since
@@ -98,10 +99,15 @@ class Canvas:
         self.shown.handles.append(handle)
         self.shown.verdicts.append(verdict)
 
-    def legend(self, loc: str = "best", *, always: bool = False) -> None:
+    @property
+    def free_corner(self) -> str:
+        """Of a diagram with a diagonal: the one where the band is not labelled."""
+        return self.shown.parts.get("free corner", "upper left")
+
+    def legend(self, loc: str = "best") -> None:
         """One legend for all models; none for a single one, whose name is in the small print."""
         names = self.shown.names
-        if len(names) > 1 or always:
+        if len(names) > 1:
             found = self.ax.legend(self.shown.handles, names, loc=loc, frameon=False, fontsize=9.0)
             for text in found.get_texts():
                 text.set_color(self.theme.ink)
@@ -144,7 +150,7 @@ class Canvas:
         figure = self.ax.figure
         inches = figure.get_size_inches()[0]
         several = self.ax.get_subplotspec() is not None and len(figure.axes) > 1
-        inches = inches * self.ax.get_position().width if several else inches - 0.75
+        inches = inches * self.ax.get_position().width if several else inches - self.margin
         width = max(24, int(inches * 72.0 / (_NARROW * size)))
         return "\n".join(textwrap.fill(line, width) for line in text.splitlines())
 
@@ -171,6 +177,7 @@ class Canvas:
         if not self.once("label"):
             return
         place: dict[str, Any] = {"ha": "right", "va": "center", **options}
+        self.shown.parts["free corner"] = "upper left" if place["ha"] == "right" else "lower right"
         self.ax.annotate(
             text,
             xy=xy,

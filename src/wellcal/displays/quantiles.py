@@ -131,7 +131,7 @@ class QuantileCalibrationDisplay(Display):
             ax.set_xlabel("share of outcomes that the model promised below", color=canvas.theme.ink)
             ax.set_ylabel("share that was below", color=canvas.theme.ink)
             canvas.title(QUESTION)
-            canvas.legend("upper left")
+            canvas.legend(canvas.free_corner)
             named = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
             canvas.note(f"{named}quantile calibration; the band is exact, for all levels at once.")
         self._drawn(ax)

@@ -200,7 +200,7 @@ class ReliabilityDisplay(Display):
             lower.set_xlabel("what the model said", color=canvas.theme.ink)
             ax.set_xlabel("what the model said" if below is None else "")
             canvas.title(QUESTION)
-            canvas.legend("lower right" if _above(self.curves) else "upper left")
+            canvas.legend(canvas.free_corner)
             canvas.note(self._small_print(canvas), below)
         self._drawn(ax)
         self.axes_ = np.array([ax])

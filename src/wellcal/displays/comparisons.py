@@ -1,0 +1,143 @@
+"""Differences between models, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.checks import described, one_of
+from wellcal.comparison import Comparison, Comparisons
+from wellcal.comparison.differences import Difference
+from wellcal.comparison.result import SHARES
+from wellcal.displays._axes import WIDE, Canvas
+from wellcal.displays._base import Display
+from wellcal.displays._style import axes_or_new, style
+
+
+@dataclass
+class ComparisonDisplay(Display):
+    """Differences between models on the same cases, one row for each pair.
+
+    Parameters
+    ----------
+    rows
+        Names of the pairs, or of measures, in the order from above.
+    values, low, high
+        Differences, first less second, and their intervals.
+    measure
+        What is compared; errors and scores for which less is better.
+    verdict
+        What the comparison found, for the title.
+    level
+        Coverage of the intervals.
+    n_samples
+        Number of cases.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Where it was drawn, after `plot`.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> mu = rng.normal(size=100)
+    >>> y, one = rng.normal(mu, 1.0), np.ones(100)
+    >>> found = wc.compare(y, wc.Normal(mu, one), wc.Normal(mu + 1.0, one), rng=0)
+    >>> display = ComparisonDisplay.from_result(found)
+    >>> display.rows, display.high[0] < 0
+    (('A - B',), True)
+    """
+
+    rows: tuple[str, ...]
+    values: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    measure: str
+    verdict: str | None = None
+    level: float = 0.95
+    n_samples: int = 0
+
+    @classmethod
+    def from_result(cls, result: Any, *, measure: str | None = None, ax: Any = None) -> ComparisonDisplay:
+        """Draw what :func:`wellcal.compare` returned.
+
+        Parameters
+        ----------
+        result
+            Of two models, or of several.
+        measure
+            One that the models were compared in, such as "SKCE" or "NLL"; None takes the one of
+            calibration that shows most clearly what is said.
+        ax
+            Where to draw it.
+        """
+        if isinstance(result, Comparison):
+            pairs: list[tuple[str, tuple[Difference, ...]]] = [("A - B", result.differences)]
+        elif isinstance(result, Comparisons):
+            pairs = [(f"{pair.first} - {pair.second}", pair.differences) for pair in result.pairs]
+        else:
+            raise TypeError(f"result must be what compare returns, found {described(result)}")
+        known = [found.measure for found in pairs[0][1]]
+        if not known:
+            raise ValueError("result has no differences: it was stored by an earlier version; compare again")
+        chosen = _clearest(pairs) if measure is None else one_of(measure, "measure", known)
+        found = [next(d for d in differences if d.measure == chosen) for _, differences in pairs]
+        ends = [difference.confidence_interval() for difference in found]
+        first, _, rest = result.verdict.partition(" ")
+        # A name stays as it was given.
+        first = first.capitalize() if first in ("no", "neither", "which") else first
+        return cls(
+            tuple(name for name, _ in pairs),
+            tuple(difference.value for difference in found),
+            tuple(end.low for end in ends),
+            tuple(end.high for end in ends),
+            chosen,
+            f"{first} {rest}.",
+            result.level,
+            result.n_samples,
+        ).plot(ax)
+
+    def plot(self, ax: Any = None) -> ComparisonDisplay:
+        """Draw the differences with their intervals."""
+        with style():
+            ax = axes_or_new(ax, (WIDE[0], 1.9 + 0.42 * len(self.rows)))
+            canvas = Canvas(ax)
+            look, theme = canvas.look, canvas.theme
+            places = np.arange(len(self.rows))[::-1]
+            ax.axvline(0.0, color=theme.ideal, linewidth=0.8, zorder=1.2)
+            values, low, high = (
+                np.asarray(part, dtype=np.float64) for part in (self.values, self.low, self.high)
+            )
+            ax.hlines(places, low, high, color=look.colour, linewidth=1.8, zorder=2.4)
+            shown = (low > 0) | (high < 0)
+            shape: dict[str, Any] = {"marker": "o", "linestyle": "none", "markersize": 6.5, "zorder": 3}
+            (handle,) = ax.plot(values, places, color=look.colour, markerfacecolor=theme.paper, **shape)
+            ax.plot(values[shown], places[shown], color=look.colour, **shape)
+            reach = 1.12 * float(max(np.abs(low).max(), np.abs(high).max(), 1e-300))
+            ax.set(xlim=(-reach, reach), ylim=(-0.7, len(self.rows) - 0.3), yticks=places)
+            ax.set_yticklabels(self.rows, color=theme.ink, fontsize=9.0)
+            ax.tick_params(axis="y", length=0)
+            ax.spines["left"].set_visible(False)
+            ax.locator_params(axis="x", nbins=5)
+            ax.set_xlabel(f"difference in {self.measure}  (left: the first is better)", color=theme.ink)
+            canvas.add(None, handle, None)
+            canvas.title(self.verdict or "Which model is better calibrated?")
+            together = " that hold for all pairs together" if len(self.rows) > 1 else ""
+            canvas.note(
+                f"{self.n_samples:,} cases; {self.level:.0%} intervals{together}; filled: zero is outside."
+            )
+        self._drawn(ax)
+        return self
+
+
+def _clearest(pairs: Sequence[tuple[str, Sequence[Difference]]]) -> str:
+    """The measure of calibration whose smallest p-value is the smallest for its share of the error rate."""
+    known = [found for _, differences in pairs for found in differences if found.measure in SHARES]
+    if not known:
+        return pairs[0][1][0].measure
+    return min(known, key=lambda found: found.pvalue / SHARES[found.measure]).measure

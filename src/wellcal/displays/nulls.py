@@ -1,0 +1,125 @@
+"""The statistic of a test among those of calibrated models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray
+from wellcal.displays._axes import WIDE, Canvas
+from wellcal.displays._base import Display, test_result
+from wellcal.displays._style import axes_or_new, style
+
+_MANY = 200  # draws, from which a few that are far away are not drawn
+
+QUESTION = "Could a calibrated model have done this?"
+
+
+@dataclass
+class NullDisplay(Display):
+    """The statistic of a test, and what it would have been for calibrated models.
+
+    Parameters
+    ----------
+    null
+        Statistics of targets that were drawn from the predictions.
+    statistic
+        That of the observed targets.
+    statistic_label
+        What it is.
+    verdict
+        What the test said, for the title.
+    name
+        Name of the model.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Where it was drawn, after `plot`.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 50)
+    >>> found = wc.calibration_test(mu + 0.9, wc.Normal(mu, 1.0), method="exact", keep_null=True, rng=0)
+    >>> display = NullDisplay.from_result(found)
+    >>> bool(np.all(display.null < display.statistic))
+    True
+    """
+
+    null: NDArray
+    statistic: float
+    statistic_label: str = "statistic"
+    verdict: str | None = None
+    name: str | None = None
+
+    @classmethod
+    def from_result(cls, result: Any, *, name: str | None = None, ax: Any = None) -> NullDisplay:
+        """Draw what :func:`wellcal.calibration_test` returned with ``keep_null=True``."""
+        found = test_result(result)
+        if found.null is None or not len(found.null):
+            raise ValueError(
+                f"result has no values of the statistic under calibration (method {found.method!r}); run "
+                'calibration_test with keep_null=True and a method that draws them, such as "exact"'
+            )
+        null = np.asarray(found.null, dtype=np.float64)
+        return cls(null, found.statistic, found.statistic_label, found.verdict, name).plot(ax)
+
+    def plot(self, ax: Any = None) -> NullDisplay:
+        """Draw a histogram of the null, and a line at the statistic."""
+        with style():
+            ax = axes_or_new(ax, WIDE)
+            canvas = Canvas(ax)
+            look, theme = canvas.look, canvas.theme
+            finite = self.null[np.isfinite(self.null)]
+            # A few draws far away would press all others into a corner.
+            ends = (
+                np.quantile(finite, [0.002, 0.998]) if len(finite) > _MANY else (finite.min(), finite.max())
+            )
+            low, high = min(float(ends[0]), self.statistic), max(float(ends[1]), self.statistic)
+            inside = finite[(finite >= low) & (finite <= high)]
+            heights, edges = np.histogram(inside, bins=int(np.clip(len(inside) ** 0.5, 8, 40)))
+            drawn = np.where(heights > 0, heights, np.nan) / len(self.null)
+            ax.stairs(drawn, edges, fill=True, color=theme.band, zorder=1.0)
+            at: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "zorder": 3}
+            (handle,) = ax.plot([self.statistic] * 2, [0.0, 0.97], **look.line, **at)
+            room = 0.06 * (high - low)
+            ax.set_xlim(low - room, high + room)
+            ax.set_ylim(0.0, 1.25 * float(np.nanmax(drawn)))
+            right = self.statistic < 0.5 * (low + high)
+            ax.annotate(
+                "this model",
+                (self.statistic, 0.96),
+                xycoords=("data", "axes fraction"),
+                xytext=(5.0 if right else -5.0, 0.0),
+                textcoords="offset points",
+                ha="left" if right else "right",
+                va="top",
+                fontsize=9.0,
+                color=look.colour if theme.paper == "#ffffff" else theme.ink,
+            )
+            middle = 0.5 * (edges[:-1] + edges[1:])
+            bar = int(np.searchsorted(np.cumsum(heights), 0.7 * float(heights.sum())))
+            top = float(heights[bar]) / len(self.null)
+            start, wide = float(middle[bar]) + 0.06 * (high - low), 0.3 * (high - low)
+            if start - 0.06 * (high - low) < self.statistic < start + wide:  # beyond the line of the model
+                start = self.statistic + 0.03 * (high - low)
+            to = (start, top + 0.18 * float(np.nanmax(drawn)))
+            canvas.label("calibrated models", (float(middle[bar]), top), to, ha="left")
+            canvas.add(self.name, handle, self.verdict)
+            ax.set_xlabel(self.statistic_label, color=theme.ink)
+            ax.set_ylabel("share of calibrated models", color=theme.ink)
+            ax.yaxis.set_major_formatter(_percent)
+            canvas.title(QUESTION)
+            named = f"{self.name}: " if self.name else ""
+            beyond = len(self.null) - len(inside)
+            out = f", {beyond:,} of them beyond the axis" if beyond else ""
+            canvas.note(f"{named}{len(self.null):,} sets of targets drawn from the predictions{out}.")
+        self._drawn(ax)
+        return self
+
+
+def _percent(share: float, _: object) -> str:
+    return f"{100.0 * share:.3g}%"

@@ -1,0 +1,229 @@
+"""Residuals in units of the predicted spread, against what was predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special, stats
+
+from wellcal._arrays.checks import one_of, probability, whole_number
+from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
+from wellcal._arrays.seeds import as_generator
+from wellcal.displays._axes import WIDE, Canvas
+from wellcal.displays._base import LEVEL, Display, verdict_of
+from wellcal.displays._style import axes_or_new, style
+from wellcal.measures.binned.binning import EqualMassBins
+from wellcal.measures.quantiles import pit
+from wellcal.predictions.base import check_inputs
+
+AGAINST = ("spread", "mean")
+SHARES = (0.1, 0.5, 0.9)
+"""Of residuals that lie below the three lines."""
+
+QUESTION = "Are the predicted spreads right for every kind of case?"
+_FARTHEST = 4.0  # residuals beyond are drawn at the edge
+_MOST_POINTS = 4000
+_RANGE = 2.0 * float(special.ndtri(0.75))  # between the quartiles of a normal, in standard deviations
+
+
+@dataclass
+class ResidualDisplay(Display):
+    """Residuals in units of the predicted spread, against the predicted spread or mean.
+
+    Parameters
+    ----------
+    predicted
+        Predicted spreads (standard deviations), or means, ``(n,)``.
+    residuals
+        Normal quantiles of the PIT, ``(n,)``: for normals ``(y - mean) / spread``.
+    against
+        "spread" or "mean".
+    n_bins
+        Number of bins of equal counts that the lines go through.
+    name
+        Name of the model.
+    verdict
+        What a test said of it, for the title; None asks the question that the figure answers.
+    level
+        Share of calibrated models whose three lines all lie in their bands.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Where it was drawn, after `plot`.
+
+    Notes
+    -----
+    A tenth of the residuals of a calibrated model lies below -1.28, half below 0, nine tenths below 1.28,
+    whatever was predicted. The lines are these quantiles of the residuals in each bin, and the bands where an
+    order statistic of as many normals lies, exact, at all bins and lines at once (Bonferroni). Residuals of
+    counts are randomised.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> sd = rng.uniform(0.5, 2.0, 300)
+    >>> display = ResidualDisplay.from_predictions(rng.normal(0.0, sd), wc.Normal(np.zeros(300), sd))
+    >>> x, lines, low, high = display.lines()
+    >>> lines.shape, bool(np.all((lines >= low) & (lines <= high)))
+    ((3, 5), True)
+    """
+
+    predicted: NDArray
+    residuals: NDArray
+    against: str = "spread"
+    n_bins: int = 10
+    name: str | None = None
+    verdict: str | None = None
+    level: float = LEVEL
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: object,
+        pred: object,
+        *,
+        against: str = "spread",
+        n_bins: int | None = None,
+        level: float = LEVEL,
+        name: str | None = None,
+        ax: Any = None,
+        test: bool = False,
+        result: Any = None,
+        rng: int | np.random.Generator | None = None,
+    ) -> ResidualDisplay:
+        """Compute residuals from targets and predictions, and draw them.
+
+        Parameters
+        ----------
+        y, pred
+            Targets, and predictions of numbers, counts or samples.
+        against
+            "spread": the predicted standard deviation; "mean": the predicted mean. Where all spreads are
+            equal the mean is taken.
+        n_bins
+            Number of bins; None takes one for each 60 cases, from 2 to 10.
+        level
+            Share of calibrated models whose lines all lie in their bands.
+        name, ax
+            Name of the model, and where to draw it.
+        test, result
+            Run :func:`wellcal.calibration_test` for the verdict in the title, or take its result.
+        rng
+            Seed or generator.
+        """
+        one_of(against, "against", AGAINST)
+        generator = as_generator(rng)
+        _, predictions = check_inputs(y, pred)
+        values = np.asarray(to_numpy(stop_gradient(pit(y, pred, rng=generator))), dtype=np.float64)
+        residuals = np.asarray(special.ndtri(values))
+        if against == "spread" and not np.ptp(_described(predictions, "spread")) > 0:
+            against = "mean"
+        predicted = _described(predictions, against)
+        usual = int(np.clip(len(values) // 60, 2, 10))
+        bins = usual if n_bins is None else whole_number(n_bins, "n_bins", least=1)
+        verdict = verdict_of(y, pred, test, result, generator)
+        return cls(predicted, residuals, against, bins, name, verdict, level).plot(ax)
+
+    def lines(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+        """Mean prediction of each bin, ``(B,)``, and three lines with their bands, ``(3, B)``."""
+        cells = EqualMassBins(self.n_bins).cells(self.predicted[:, None])
+        means = {cell: float(self.predicted[cells == cell].mean()) for cell in np.unique(cells).tolist()}
+        order = sorted(means, key=lambda cell: means[cell])
+        alpha = (1.0 - probability(self.level, "level")) / (len(SHARES) * len(order))
+        found: list[list[tuple[float, float, float]]] = []
+        for cell in order:
+            inside = np.sort(self.residuals[cells == cell])
+            found.append([_quantile(inside, share, alpha) for share in SHARES])
+        lines, low, high = np.moveaxis(np.array(found), 2, 0)
+        return np.array([means[cell] for cell in order]), lines.T, low.T, high.T
+
+    def plot(self, ax: Any = None) -> ResidualDisplay:
+        """Draw it on given axes, which may show other models already, or on new ones."""
+        with style():
+            ax = axes_or_new(ax, WIDE)
+            canvas = Canvas(ax)
+            first, look, n = canvas.first, canvas.look, len(self.residuals)
+            shown = np.random.default_rng(0).permutation(n)[:_MOST_POINTS]
+            heights = np.clip(self.residuals[shown], -_FARTHEST, _FARTHEST)
+            faint = float(np.clip(150.0 / len(shown), 0.15, 0.7))
+            ax.scatter(
+                self.predicted[shown],
+                heights,
+                s=9.0,
+                color=look.colour,
+                alpha=faint,
+                linewidth=0.0,
+                zorder=1.6,
+            )
+            x, lines, low, high = self.lines()
+            handle: Any = None
+            for share, line, least, most in zip(SHARES, lines, low, high, strict=True):
+                ideal = float(special.ndtri(share))
+                if first:
+                    ax.axhline(ideal, color=canvas.theme.ideal, linewidth=0.8, zorder=1.2)
+                    ends = np.clip([least, most], -_FARTHEST, _FARTHEST)
+                    canvas.band(x, *ends)
+                shape: dict[str, Any] = {
+                    "linestyle": look.dash,
+                    "markersize": 4.0,
+                    "clip_on": False,
+                    "zorder": 3,
+                }
+                (handle,) = ax.plot(
+                    x, np.clip(line, -_FARTHEST, _FARTHEST), color=look.colour, marker=look.marker, **shape
+                )
+                if first:
+                    words = {0.1: "10% below", 0.5: "half below", 0.9: "90% below"}[share]
+                    ax.annotate(
+                        words,
+                        (1.0, ideal),
+                        xycoords=("axes fraction", "data"),
+                        xytext=(4.0, 0.0),
+                        textcoords="offset points",
+                        va="center",
+                        fontsize=8.0,
+                        color=canvas.theme.quiet,
+                        annotation_clip=False,
+                    )
+            canvas.add(self.name, handle, self.verdict)
+            ax.set_ylim(-1.05 * _FARTHEST, 1.05 * _FARTHEST)
+            ax.set_ylabel("residual, in predicted spreads", color=canvas.theme.ink)
+            words = {"spread": "predicted spread", "mean": "predicted mean"}[self.against]
+            ax.set_xlabel(words, color=canvas.theme.ink)
+            canvas.title(QUESTION)
+            canvas.legend("upper left")
+            named = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
+            drawn = "" if n <= _MOST_POINTS else f", {_MOST_POINTS:,} of them drawn"
+            canvas.note(
+                f"{named}{n:,} cases{drawn}; lines: quantiles of residuals in bins of equal counts; "
+                f"{self.level:.0%} of calibrated models stay in all the grey bands."
+            )
+        self._drawn(ax)
+        return self
+
+
+def _described(predictions: Any, what: str) -> NDArray:
+    """Predicted spreads or means."""
+    if what == "spread":
+        known = predictions.supports("variance")
+        found = predictions.variance() ** 0.5 if known else _range(predictions) / _RANGE
+    else:
+        found = predictions.mean() if predictions.supports("mean") else predictions.quantile(0.5)
+    return np.asarray(to_numpy(stop_gradient(found)), dtype=np.float64)
+
+
+def _range(predictions: Any) -> Any:
+    """Between the quartiles, for predictions that are quantiles."""
+    return predictions.quantile(0.75) - predictions.quantile(0.25)
+
+
+def _quantile(ordered: NDArray, share: float, alpha: float) -> tuple[float, float, float]:
+    """The order statistic nearest to a share, and where that of as many normals lies but for `alpha`."""
+    n = len(ordered)
+    k = int(np.clip(round(share * (n + 1)), 1, n))
+    low, high = (float(special.ndtri(f(0.5 * alpha, k, n + 1 - k))) for f in (stats.beta.ppf, stats.beta.isf))
+    return float(ordered[k - 1]), low, high

@@ -1,0 +1,115 @@
+"""Where predictions are wrong: groups of cases, what was expected of them and what happened."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.checks import described, whole_number
+from wellcal.displays._axes import Canvas
+from wellcal.displays._base import Display
+from wellcal.displays._style import axes_or_new, style
+from wellcal.witnesses import Witness
+
+QUESTION = "Where is the model wrong?"
+_LETTERS = 50  # in a line that describes a group
+
+
+@dataclass
+class WitnessDisplay(Display):
+    """Groups of cases, and how far what happened is from what was expected.
+
+    Parameters
+    ----------
+    rows
+        What each group is, in words, the most striking first.
+    statistics
+        How far it is off, in standard deviations under calibration.
+    pvalues
+        Adjusted for all that was looked at.
+    sizes
+        Numbers of cases.
+    alpha
+        Error rate: groups with a p-value of at most that are filled.
+    n_samples
+        Number of all cases.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Where it was drawn, after `plot`.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 60)
+    >>> display = WitnessDisplay.from_result(wc.witness(mu + 0.8, wc.Normal(mu, np.ones(60)), rng=0))
+    >>> display.statistics[0] > 3.0
+    True
+    """
+
+    rows: tuple[str, ...]
+    statistics: tuple[float, ...]
+    pvalues: tuple[float, ...]
+    sizes: tuple[int, ...]
+    alpha: float = 0.05
+    n_samples: int = 0
+
+    @classmethod
+    def from_result(cls, result: Any, *, most: int = 8, ax: Any = None) -> WitnessDisplay:
+        """Draw what :func:`wellcal.witness` returned: `most` groups and segments at most."""
+        if not isinstance(result, Witness):
+            raise TypeError(f"result must be what witness returns, found {described(result)}")
+        groups = list({group.statement: group for group in (*result.groups, *result.segments)}.values())
+        if not groups:
+            raise ValueError("result has no groups: none were looked at")
+        groups = groups[: whole_number(most, "most", least=1)]
+        return cls(
+            tuple(group.statement for group in groups),
+            tuple(group.statistic for group in groups),
+            tuple(group.pvalue for group in groups),
+            tuple(group.n_samples for group in groups),
+            result.alpha,
+            result.n_samples,
+        ).plot(ax)
+
+    def plot(self, ax: Any = None) -> WitnessDisplay:
+        """Draw one row for each group."""
+        lines = ["\n".join(textwrap.wrap(row, _LETTERS)) for row in self.rows]
+        with style():
+            ax = axes_or_new(ax, (7.0, 1.5 + sum(0.3 + 0.15 * text.count("\n") for text in lines)))
+            canvas = Canvas(ax)
+            look, theme, canvas.margin = canvas.look, canvas.theme, 3.6
+            heights = np.array([1.0 + 0.5 * text.count("\n") for text in lines])
+            places = -(np.cumsum(heights) - 0.5 * heights)
+            values = np.asarray(self.statistics, dtype=np.float64)
+            shown = np.asarray(self.pvalues) <= self.alpha
+            ax.axvline(0.0, color=theme.ideal, linewidth=0.8, zorder=1.2)
+            ax.hlines(places, 0.0, values, color=look.colour, linewidth=1.6, zorder=2.4)
+            shape: dict[str, Any] = {"marker": "o", "linestyle": "none", "markersize": 6.5, "zorder": 3}
+            (handle,) = ax.plot(values, places, color=look.colour, markerfacecolor=theme.paper, **shape)
+            ax.plot(values[shown], places[shown], color=look.colour, **shape)
+            finite = np.abs(values[np.isfinite(values)])
+            reach = 1.15 * max(3.0, float(finite.max()) if len(finite) else 3.0)
+            left, right = (-reach if values.min() < 0 else -0.5), (reach if values.max() > 0 else 0.5)
+            ax.set(xlim=(left, right), ylim=(-float(heights.sum()) - 0.2, 0.2), yticks=places)
+            ax.set_yticklabels(lines, color=theme.ink, fontsize=8.5)
+            ax.tick_params(axis="y", length=0)
+            ax.spines["left"].set_visible(False)
+            ax.set_xlabel("observed less expected, in standard deviations", color=theme.ink)
+            canvas.add(None, handle, None)
+            found = int(shown.sum())
+            none = "No group of cases is shown to be miscalibrated."
+            some = f"{QUESTION} {found} of {len(lines)} groups shown are miscalibrated."
+            ax.set_title(
+                canvas.wrapped(some if found else none, 10.0), loc="left", fontsize=10.0, color=theme.ink
+            )
+            canvas.note(
+                f"{self.n_samples:,} cases; filled: shown at an error rate of {self.alpha:g} over all groups "
+                "that were looked at."
+            )
+        self._drawn(ax)
+        return self

@@ -1,0 +1,183 @@
+"""Displays of coverage, residuals and results: their data, and what they say."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib import pyplot
+from scipy import stats
+
+import wellcal as wc
+from wellcal.displays import (
+    ComparisonDisplay,
+    CoverageDisplay,
+    MonitorDisplay,
+    NullDisplay,
+    RecalibrationDisplay,
+    ResidualDisplay,
+    WitnessDisplay,
+)
+
+mpl.use("agg")
+RNG = np.random.default_rng(0)
+N = 120
+MU, SD = RNG.normal(size=N), RNG.uniform(0.5, 2.0, N)
+Y = RNG.normal(MU, SD)
+PRED, NARROW = wc.Normal(MU, SD), wc.Normal(MU, 0.5 * SD)
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    pyplot.close("all")
+
+
+def texts(display: Any) -> str:
+    ax = display.ax_
+    parts = [ax.get_title(loc="left"), *(text.get_text() for text in ax.texts)]
+    return " | ".join(parts).replace("\n", " ")
+
+
+# -- coverage ----------------------------------------------------------------------------------------
+
+
+def test_coverage_is_that_of_the_intervals():
+    display = CoverageDisplay.from_predictions(Y, NARROW, name="narrow")
+    found = wc.interval_coverage(Y, NARROW, levels=display.levels)
+    np.testing.assert_allclose(display.coverage, found.coverage)
+    assert np.all(display.coverage[6:] < display.low[6:])
+    again = CoverageDisplay.from_result(wc.interval_coverage(Y, PRED), name="right", ax=display.ax_)
+    np.testing.assert_allclose(again.coverage, wc.interval_coverage(Y, PRED).coverage)
+    assert [text.get_text() for text in again.ax_.get_legend().get_texts()] == ["narrow", "right"]
+
+
+def test_coverage_of_counts_and_draws_is_what_is_promised_on_average(monkeypatch: pytest.MonkeyPatch):
+    """Intervals of counts hold too much; randomised at their ends they hold what they promise."""
+    monkeypatch.setattr(CoverageDisplay, "plot", lambda self, ax=None: self)
+    rng, n = np.random.default_rng(1), 4000
+    draws = rng.normal(size=(n, 5))
+    for y, pred in (
+        (rng.poisson(0.7, n), wc.Poisson(np.full(n, 0.7))),
+        (rng.normal(size=n), wc.Samples(draws)),
+    ):
+        found = CoverageDisplay.from_predictions(y, pred, rng=0)
+        assert np.all((found.coverage >= found.low) & (found.coverage <= found.high))
+        assert np.all(found.high - found.low < 0.06)
+
+
+def test_coverage_of_quantiles_is_at_their_own_intervals(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(CoverageDisplay, "plot", lambda self, ax=None: self)
+    levels = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
+    values = MU[:, None] + SD[:, None] * stats.norm.ppf(levels)
+    found = CoverageDisplay.from_predictions(Y, wc.Quantiles(levels, values), rng=0)
+    np.testing.assert_allclose(found.levels, [0.5, 0.8])
+    inside = [np.mean((values[:, i] < Y) & (values[:, 4 - i] >= Y)) for i in (1, 0)]
+    np.testing.assert_allclose(found.coverage, inside)
+
+
+# -- residuals ---------------------------------------------------------------------------------------
+
+
+def test_residuals_of_normals_and_their_quantiles():
+    display = ResidualDisplay.from_predictions(Y, PRED, n_bins=4, name="normals")
+    np.testing.assert_allclose(display.residuals, (Y - MU) / SD)
+    np.testing.assert_allclose(display.predicted, SD)
+    x, lines, low, high = display.lines()
+    order = np.argsort(SD).reshape(4, 30)
+    inside = np.sort(((Y - MU) / SD)[order], axis=1)
+    np.testing.assert_allclose(x, SD[order].mean(axis=1))
+    np.testing.assert_allclose(lines, inside[:, [2, 15, 27]].T)  # of 30: the 3rd, 16th and 28th
+    assert np.all((low < lines) & (lines < high))
+    assert display.ax_.get_xlabel() == "predicted spread"
+
+
+def test_bands_of_residuals_hold_calibrated_models():
+    """Of 100 models 80 or more are expected inside of 80% bands: less than 67 have odds of 1e-3."""
+    rng = np.random.default_rng(2)
+    held = 0
+    for _ in range(100):
+        display = ResidualDisplay(rng.random(100), rng.normal(size=100), n_bins=4, level=0.8)
+        _, lines, low, high = display.lines()
+        held += bool(np.all((lines >= low) & (lines <= high)))
+    assert 67 <= held <= 97
+
+
+def test_equal_spreads_are_shown_against_the_mean(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ResidualDisplay, "plot", lambda self, ax=None: self)
+    display = ResidualDisplay.from_predictions(Y, wc.Normal(MU, np.ones(N)))
+    assert display.against == "mean"
+    np.testing.assert_allclose(display.predicted, MU)
+
+
+# -- results -----------------------------------------------------------------------------------------
+
+
+def test_null_and_statistic():
+    found = wc.calibration_test(Y, NARROW, method="exact", n_resamples=99, keep_null=True, rng=0)
+    display = NullDisplay.from_result(found, name="narrow")
+    assert display.null is not None and np.array_equal(display.null, found.null)  # noqa: PT018
+    assert any(np.array_equal(line.get_xdata(), [found.statistic] * 2) for line in display.ax_.lines)
+    assert texts(display).startswith(found.verdict.split(",")[0].split(")")[0])
+    with pytest.raises(ValueError, match="keep_null=True"):
+        NullDisplay.from_result(replace(found, null=None))
+
+
+def test_differences_of_models():
+    models = {"right": PRED, "narrow": NARROW, "flat": wc.Normal(MU, np.ones(N))}
+    found = wc.compare(Y, models, rng=0, n_resamples=99)
+    display = ComparisonDisplay.from_result(found, measure="NLL")
+    assert display.rows == ("right - narrow", "right - flat", "narrow - flat")
+    expected = [float(wc.nll(Y, a)) - float(wc.nll(Y, b)) for a, b in ((PRED, NARROW),)]
+    np.testing.assert_allclose(display.values[:1], expected)
+    assert all(
+        low < value < high for low, value, high in zip(display.low, display.values, display.high, strict=True)
+    )
+    assert texts(display).startswith(found.verdict[:30])
+    clearest = ComparisonDisplay.from_result(found)
+    assert clearest.high[0] < 0, "the default measure shows what the verdict says"
+    with pytest.raises(ValueError, match="measure"):
+        ComparisonDisplay.from_result(found, measure="beauty")
+
+
+def test_groups_of_a_witness():
+    found = wc.witness(Y + 1.0, PRED, rng=0, n_resamples=99)
+    display = WitnessDisplay.from_result(found, most=2)
+    assert display.rows == tuple(group.statement for group in found.groups[:2])
+    assert display.statistics == tuple(group.statistic for group in found.groups[:2])
+    assert "miscalibrated" in texts(display)
+
+
+def test_trace_of_a_monitor():
+    monitor = wc.Monitor(rng=0, history=100)
+    monitor.update(Y + 2.0 * SD, PRED)
+    display = MonitorDisplay.from_result(monitor, name="shifted")
+    assert display.cases[0] == 21 and display.cases[-1] == N  # noqa: PT018
+    np.testing.assert_allclose(10.0**display.log_evidence, monitor.history)
+    assert texts(display).startswith("Miscalibrated (p ")
+    with pytest.raises(ValueError, match="no history"):
+        MonitorDisplay.from_result(wc.Monitor())
+
+
+def test_before_and_after_recalibration():
+    found = wc.scaling.cross_fit(Y, NARROW, rng=0, n_resamples=99, folds=2, method="exact")
+    display = RecalibrationDisplay.from_result(found, Y, NARROW)
+    np.testing.assert_allclose(display.before.values, NARROW.cdf(Y))
+    np.testing.assert_allclose(display.after.values, found.predictions.cdf(Y))
+    assert texts(display).startswith("before: Miscalibrated (p ")
+    assert ". after: No miscalibration found (p = " in texts(display)
+    assert display.plot().ax_ is not display.before.figure_
+
+
+@pytest.mark.parametrize(
+    "display",
+    [CoverageDisplay, NullDisplay, ComparisonDisplay, WitnessDisplay, MonitorDisplay],
+    ids=lambda display: display.__name__,
+)
+def test_other_results_are_refused(display: Any):
+    with pytest.raises(TypeError, match=re.escape("result must be ")):
+        display.from_result(0.3)
+    with pytest.raises(TypeError, match="result must be what cross_fit returns"):
+        RecalibrationDisplay.from_result(0.3, Y, PRED)
