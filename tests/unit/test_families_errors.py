@@ -108,6 +108,7 @@ def test_dispersion_zero_is_poisson() -> None:
         (lambda: wp.DiagonalNormal(ROWS, ROWS[:2]), ValueError, r"found \(3, 2\) and \(2, 2\)"),
         (lambda: wp.DiagonalNormal(np.ones((3, 0)), 1.0), ValueError, r"loc has no columns"),
         (lambda: wp.DiagonalNormal(np.ones((0, 2)), 1.0), ValueError, r"is empty"),
+        (lambda: wp.MultivariateNormal(ROWS, [[1.0, 0.0], [0.0]]), ValueError, r"cov is ragged"),
         (lambda: wp.MultivariateNormal(ROWS, ROWS), ValueError, r"\(3, 2, 2\), or \(2, 2\) for all"),
         (
             lambda: wp.MultivariateNormal(ROWS, EYES[:2]),

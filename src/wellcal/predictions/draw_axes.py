@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+import numpy as np
+
 from wellcal._arrays.checks import described, plain_array
 from wellcal._arrays.namespaces import Array, attribute, namespace
 
@@ -61,10 +63,10 @@ def draws_second(values: Any, axis: Any) -> Any:
 def _checked(axis: Any, values: Any) -> list[int]:
     given = list(cast("Sequence[Any]", axis)) if isinstance(axis, (tuple, list)) else [axis]
     names = list(getattr(values, "dims", ()))
-    found = [names.index(a) if a in names else a for a in given]
+    found = [names.index(a) if isinstance(a, str) and a in names else a for a in given]
     ndim = int(values.ndim)
-    whole = all(isinstance(a, int) and not isinstance(a, bool) and -ndim <= a < ndim for a in found)
-    places = [a % ndim for a in found] if whole else []
+    whole = all(isinstance(a, (int, np.integer)) and not isinstance(a, bool) for a in found)
+    places = [int(a) % ndim for a in found] if whole and all(-ndim <= a < ndim for a in found) else []
     if not places or len(set(places)) < len(places) or not 1 <= ndim - len(places) <= 2:
         raise ValueError(
             f"axis must say which axes of values, of shape {tuple(values.shape)}, hold the draws, and leave "

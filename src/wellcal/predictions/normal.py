@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.checks import real_array
+from wellcal._arrays.checks import plain_array, real_array
 from wellcal._arrays.domains import spread
 from wellcal._arrays.linalg import checked_cholesky, log_determinant, solve_lower
 from wellcal._arrays.namespaces import Array, NDArray, attribute, namespace, to_numpy
@@ -221,7 +221,8 @@ class MultivariateNormal(Predictions):
 
 def _factored(cov: Any, loc: Array) -> tuple[Array, Array]:
     """Covariances and their factors, ``(n, d, d)``; one for all is factored once."""
-    shape = np.shape(cov) if issubclass(type(cov), (list, tuple)) else tuple(attribute(cov, "shape", ()))
+    given = plain_array(cov, "cov") if issubclass(type(cov), (list, tuple)) else cov
+    shape = tuple(attribute(given, "shape", ()))
     n, d = (int(k) for k in loc.shape)
     if len(shape) != 2 or n == 0:
         return checked_cholesky(cov, "cov", loc)

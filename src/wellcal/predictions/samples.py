@@ -67,12 +67,12 @@ class Samples(Predictions):
 
     def arrange(self, *how: Any) -> None:
         """Bring the draws to the second axis."""
+        one_of(self.kind, "kind", ("draws", "atoms"))
         axis = how[0] if how else 1  # nothing is said where a stored batch is read
         # Atoms are a list that somebody made for each prediction; draws are what a model returned.
         self.store(values=draws_second(self.values, 1 if axis is None and self.kind == "atoms" else axis))
 
     def __post_init__(self, axis: Any = None) -> None:
-        one_of(self.kind, "kind", ("draws", "atoms"))
         if self.weights is not None and self.kind == "draws":
             raise ValueError('weights need kind="atoms": draws from the prediction are equally weighted')
         values = _values(self.values, common_library_of(values=self.values, weights=self.weights))
