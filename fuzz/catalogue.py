@@ -10,7 +10,8 @@ CATALOGUE: list[Subject] = [*MEASURES, *TESTS, *MODELS, *FAMILIES, *METHODS, *VA
 
 OTHERS: dict[str, str] = {
     "records of results, made by the functions above": (
-        "BinTable Comparison Comparisons Estimate MonitorChange MonitorStatus PowerPlan TestResult "
+        "BinTable Comparison Comparisons Estimate GuessedRoles MonitorChange MonitorStatus PowerPlan "
+        "TestResult "
         "ToleranceResult Witness Yardstick CrossFitted Finding Outcome Setup Guarantees Report Support"
     ),
     "classes to derive from": "Binning Engine Kernel Method Metric Predictions Radial TargetKernel",
@@ -27,6 +28,7 @@ OTHERS: dict[str, str] = {
         "ReliabilityCurve ReliabilityDisplay PITDisplay CoverageDisplay ResidualDisplay NullDisplay "
         "ComparisonDisplay WitnessDisplay MonitorDisplay RecalibrationDisplay to_svg"
     ),
+    "tried with columns and files in tests/unit/test_roles.py and test_broken_files.py": "guess_roles",
     "tried as methods": "Monitor TemperatureScaling CalibrationMetric",
 }
 """Public names that are not in the catalogue, and why."""

@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wellcal import conformance, displays, engines, extend, hypotests, kernels, scaling
+    from wellcal import conformance, displays, engines, extend, hypotests, kernels, reading, scaling
     from wellcal import jax as jax
     from wellcal import torch as torch
     from wellcal.comparison import Comparison, Comparisons, compare
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         StudentT,
     )
     from wellcal.predictions.adapters import as_predictions
+    from wellcal.predictions.guessing import GuessedRoles, guess_roles
     from wellcal.problem.defaults import default_kernel
     from wellcal.scaling import TemperatureScaling
     from wellcal.witnesses import Witness, witness
@@ -131,6 +132,7 @@ _HOMES = {
         "StudentT",
     ),
     "predictions.adapters": ("as_predictions",),
+    "predictions.guessing": ("GuessedRoles", "guess_roles"),
     "problem.defaults": ("default_kernel",),
     "scaling": ("TemperatureScaling",),
     "witnesses": ("Witness", "witness"),
@@ -144,6 +146,7 @@ _SUBPACKAGES = (
     "hypotests",
     "jax",
     "kernels",
+    "reading",
     "scaling",
     "torch",
 )
@@ -162,6 +165,7 @@ __all__ = [
     "EqualMassBins",
     "Estimate",
     "Gamma",
+    "GuessedRoles",
     "Laplace",
     "LogNormal",
     "Lowering",
@@ -201,6 +205,7 @@ __all__ = [
     "engines",
     "equivalence_test",
     "extend",
+    "guess_roles",
     "hypotests",
     "interval_coverage",
     "kce",
@@ -215,6 +220,7 @@ __all__ = [
     "pit",
     "plan",
     "quantile_calibration",
+    "reading",
     "scaling",
     "skce",
     "smooth_ece",

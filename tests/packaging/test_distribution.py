@@ -35,11 +35,13 @@ PUBLIC_MODULES = (
     wellcal.hypotests,
     wellcal.kernels,
     wellcal.predictions,
+    wellcal.reading,
     wellcal.scaling,
     wellcal.jax,
     wellcal.torch,
 )
-HEAVY = ("torch", "jax", "pandas", "matplotlib", "sklearn", "ot", "dask", "numba", "typer", "rich")
+HEAVY = {"torch", "jax", "pandas", "polars", "pyarrow", "narwhals", "matplotlib", "sklearn", "ot", "dask"}
+HEAVY |= {"numba", "typer", "rich"}
 
 
 def imported_after(statement: str) -> set[str]:

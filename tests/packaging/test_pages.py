@@ -23,6 +23,7 @@ ROOMS = (
     "displays",
     "conformance",
     "scaling",
+    "reading",
     "extend",
     "torch",
     "jax",

@@ -154,6 +154,8 @@ def test_draws_that_do_not_fit_ask_whether_to_transpose() -> None:
         ):
             wc.Samples(values)
     square = np.arange(9.0).reshape(3, 3)
+    table = pd.DataFrame(square, columns=["draw_0", "draw_1", "draw_2"])
+    assert_array_equal(wc.as_predictions(table, samples="draw_*").values, square)  # columns are draws
     assert_array_equal(wc.Samples(square, axis=1).values, square)
     assert_array_equal(wc.Samples(square, axis=0).values, square.T)
     assert_array_equal(wc.Samples(square.tolist()).values, square)  # rows that somebody wrote

@@ -121,6 +121,8 @@ class Predictions(Distributions):
     """What the fields were declared with, by name."""
     added_fields: ClassVar[tuple[str, ...]] = ()
     """Fields that batches of earlier versions were stored without: they take their default."""
+    column_role: ClassVar[str] = ""
+    """Keyword of :func:`wellcal.as_predictions` for columns of data frames; by default the class in words."""
     case_index: ClassVar[Labels | None] = None
     """Labels of the cases, an index of pandas, of a batch whose parameters had one; else None."""
 

@@ -70,7 +70,7 @@ class Poisson(_Counts):
     array([0., 2.])
     """
 
-    rate: Array = parameter(spread)
+    rate: Array = parameter(spread, usual=("rate", "lambda"))
 
     def mean(self) -> Array:
         """Means, ``(n,)``."""
@@ -137,9 +137,10 @@ class NegativeBinomial(_Counts):
     """
 
     # The constructor's `mean` is stored under another name: `mean()` is the method of every family.
-    _mean: Array = parameter(spread, called="mean")
+    _mean: Array = parameter(spread, called="mean", usual=("mu", "mean"))
     dispersion: Array = parameter(
         positive,
+        usual=("dispersion",),
         remedy="a dispersion of zero is Poisson(mean); there is no smaller variance in this family",
     )
 

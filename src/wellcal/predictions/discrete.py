@@ -72,7 +72,7 @@ class Bernoulli(Predictions):
     array([1, 0])
     """
 
-    probs: Array = parameter(unit_interval)
+    probs: Array = parameter(unit_interval, usual=("p", "prob", "proba", "probability"))
     classes: Any = None
 
     target_domain: ClassVar[Domain] = _binary
@@ -178,11 +178,14 @@ class Categorical(Predictions):
         simplex,
         ndim=2,
         columns=2,
+        usual=("p_*", "prob_*", "proba_*"),
+        named="classes",
         if_fewer="there is one for each class, and the probability of one of two is Bernoulli(probs[:, 0])",
     )
     classes: Any = None
     support: Any = None
 
+    column_role: ClassVar[str] = "probs"
     target_domain: ClassVar[Domain] = _labels
 
     def __post_init__(self) -> None:

@@ -28,6 +28,8 @@ class Parameter:
     own_length: bool = False
     optional: bool = False
     computed: bool = False
+    usual: tuple[str, ...] = ()
+    named: Literal["classes", "levels"] | None = None
 
     def has_rows(self, x: object) -> bool:
         """Whether `x` has a row for each prediction, rather than one that all of them share."""
@@ -53,6 +55,8 @@ def parameter(
     remedy: str = "",
     called: str | None = None,
     own_length: bool = False,
+    usual: tuple[str, ...] = (),
+    named: Literal["classes", "levels"] | None = None,
     default: Any = MISSING,
 ) -> Any:
     """A field of a family with one entry for each prediction.
@@ -78,6 +82,12 @@ def parameter(
         Its name in errors, where that differs from the field's.
     own_length
         Whether its vectors may be of another length than those of the other parameters.
+    usual
+        Names that columns of data frames with this parameter usually have, in small letters, by which
+        :func:`wellcal.guess_roles` finds it; globs such as ``p_*`` for vectors.
+    named
+        The field of the family that the names of a vector's columns are read into: names of classes, or
+        levels.
     default
         As in :func:`dataclasses.field`; None makes the parameter optional.
 
@@ -95,7 +105,19 @@ def parameter(
     Traceback (most recent call last):
     ValueError: width must be positive in row 1: found -1.; check the model's output
     """
-    spec = Parameter(domain, ndim, unit, columns, if_fewer, remedy, called, own_length, default is None)
+    spec = Parameter(
+        domain,
+        ndim,
+        unit,
+        columns,
+        if_fewer,
+        remedy,
+        called,
+        own_length,
+        default is None,
+        usual=usual,
+        named=named,
+    )
     return field(default=default, metadata={_KEY: spec})
 
 

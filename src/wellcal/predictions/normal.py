@@ -40,8 +40,8 @@ class Normal(Predictions):
     array([0., 1.])
     """
 
-    loc: Array = parameter(unit="scale")
-    scale: Array = parameter(spread)
+    loc: Array = parameter(unit="scale", usual=("mu", "mean", "loc"))
+    scale: Array = parameter(spread, usual=("sigma", "sd", "std", "scale"))
 
     def mean(self) -> Array:
         """Means, ``(n,)``."""

@@ -51,7 +51,7 @@ class Quantiles(Predictions):
     """
 
     levels: Any
-    values: Array = parameter(ndim=2)
+    values: Array = parameter(ndim=2, usual=("q*",), named="levels")
     sort: InitVar[bool] = False
 
     target_domain: ClassVar[Domain] = Domain("bins")

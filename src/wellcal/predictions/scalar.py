@@ -103,9 +103,9 @@ class StudentT(Predictions):
     array([2., 8.])
     """
 
-    df: Array = parameter(positive)
-    loc: Array = parameter(unit="scale")
-    scale: Array = parameter(positive)
+    df: Array = parameter(positive, usual=("df", "nu"))
+    loc: Array = parameter(unit="scale", usual=("mu", "mean", "loc"))
+    scale: Array = parameter(positive, usual=("sigma", "sd", "std", "scale"))
 
     def mean(self) -> Array:
         """Means, ``(n,)``; NaN for df <= 1, where it does not exist."""
@@ -228,6 +228,8 @@ class LogNormal(Predictions):
     >>> pred.quantile(0.5)
     array([1., 1.])
     """
+
+    column_role: ClassVar[str] = "lognormal"
 
     mu: Array = parameter(logarithm, unit="sigma")
     sigma: Array = parameter(positive)

@@ -5,6 +5,8 @@ Nothing foreign is imported here: an object of scipy.stats or torch.distribution
 
 from __future__ import annotations
 
+from typing import Any
+
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters._arrays import from_pair, from_probabilities, is_table
 from wellcal.predictions.adapters._lists import from_list, is_list_of_objects
@@ -25,7 +27,7 @@ ADAPTERS.register(is_list_of_objects, kind="a list of single distributions of on
 )
 
 
-def as_predictions(obj: object) -> Predictions:
+def as_predictions(obj: object, **roles: Any) -> Predictions:
     """Turn what a model returned into a batch of predictions.
 
     =========================================  ====================================================
@@ -54,7 +56,32 @@ def as_predictions(obj: object) -> Predictions:
     Parameters
     ----------
     obj
-        One of the above. Arrays stay in their library and on their device.
+        One of the above, with arrays that stay in their library and on their device; or, with a role, a data
+        frame of pandas, polars or pyarrow.
+    roles
+        Which columns of a data frame are what: exactly one keyword. There is one for each family, named after
+        it (`normal`, `student_t`, `negative_binomial`, also for families of your own), and takes a column for
+        each parameter, in the order of the constructor or by name; a number stands for all rows.
+
+        ==========================================  ======================================================
+        role                                        becomes
+        ==========================================  ======================================================
+        ``normal=("mu", "sigma")``                  `Normal`; ``{"loc": "mu", "scale": 2.0}`` by name
+        ``bernoulli="p"``, ``poisson="rate"``       families of one parameter
+        ``probs="p_*"``                             `Categorical`, whose classes are what the star stands for
+        ``probs=["cat", "dog"]``                    `Categorical`, whose classes are the names of the columns
+        ``samples="draw_0:draw_99"``                `Samples`; all numbers of a range must be there
+        ``quantiles="q*"``                          `Quantiles`, with levels from names: q_0.1, q10, q97.5
+        ``quantiles={0.1: "low", 0.9: "high"}``     `Quantiles`
+        ``diagonal_normal=("mu_*", "sigma_*")``     `DiagonalNormal`; stars that stand for the same belong
+                                                    together
+        ``multivariate_normal=("mu_*", "cov_*")``   `MultivariateNormal`; entries row by row, or the lower
+                                                    triangle
+        ``mixture=[{"poisson": "rate"}, ...]``      `Mixture`, of equal weights, or with a column for each:
+                                                    ``{"poisson": "rate", "weight": "w"}``
+        ==========================================  ======================================================
+
+        :func:`wellcal.guess_roles` proposes a role by the names of columns.
 
     Examples
     --------
@@ -68,5 +95,13 @@ def as_predictions(obj: object) -> Predictions:
     array([2., 4., 6.])
     >>> as_predictions([stats.norm(0.0, 1.0), stats.norm(2.0, 0.5)])
     <Normal: 2 predictions>
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"p_cat": [0.2, 0.6], "p_dog": [0.8, 0.4]})
+    >>> as_predictions(frame, probs="p_*").labels()
+    array(['cat', 'dog'], dtype='<U3')
     """
+    if roles:
+        from wellcal.predictions.roles import from_columns  # it needs all families, and is seldom needed
+
+        return from_columns(obj, roles)
     return converted(obj)

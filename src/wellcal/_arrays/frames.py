@@ -1,0 +1,228 @@
+"""Columns of data frames of any library (pandas, polars, pyarrow): numbers, labels, and what is missing.
+
+Frames are looked at through narwhals, which is imported when there is a frame to look at.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.labels import Labels, labels_of
+from wellcal._arrays.namespaces import NDArray
+
+_SHOWN = 6
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+(\.\d{3})*,\d+([eE][-+]?\d+)?\s*")
+
+
+def is_frame(obj: object) -> bool:
+    """Whether an object is a data frame whose columns have names.
+
+    Examples
+    --------
+    >>> is_frame(np.zeros((3, 2)))
+    False
+    """
+    known = type(obj).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow", "narwhals")
+    return known and (hasattr(type(obj), "columns") or hasattr(type(obj), "column_names"))
+
+
+class Table:
+    """A data frame of any library, as columns that are asked for by name.
+
+    Parameters
+    ----------
+    native
+        The frame: of pandas, polars or pyarrow, or what else narwhals knows.
+
+    Attributes
+    ----------
+    names
+        Names of the columns, as texts, each once.
+    index
+        Labels of the rows, an index of pandas, or None.
+    """
+
+    def __init__(self, native: Any) -> None:
+        if isinstance(native, Table):
+            native = native.native
+        if not is_frame(native):
+            raise TypeError(
+                f"columns are chosen by name from a data frame of pandas, polars or pyarrow, found "
+                f"{type(native).__name__}; wellcal.reading.read_table reads one from a file"
+            )
+        self.names = _distinct_names(native)
+        if type(native).__name__ == "RecordBatch":
+            native = importlib.import_module("pyarrow").Table.from_batches([native])
+        try:
+            self._frame: Any = _narwhals().from_native(native, eager_only=True)
+        except TypeError as error:
+            raise TypeError(
+                f"a {type(native).__name__} cannot be asked for its values: collect it into a data frame "
+                "first"
+            ) from error
+        self.native: Any = self._frame.to_native()
+        self.index: Labels | None = labels_of(self.native)
+        self._position = {name: k for k, name in enumerate(self.names)}
+
+    def __len__(self) -> int:
+        return len(self._frame)
+
+    def is_numeric(self, name: str) -> bool:
+        """Whether a column holds numbers, by its type; truth values are none."""
+        return bool(self._column(name).dtype.is_numeric())
+
+    def _column(self, name: str) -> Any:
+        return self._frame[:, self._position[name]]
+
+    # -- values ------------------------------------------------------------------------------
+
+    def numbers(self, names: Sequence[str]) -> NDArray:
+        """Columns as finite floating numbers, ``(n, k)``; an error names the column and the first bad row."""
+        columns = [self._position[name] for name in names]
+        chosen = self._frame[:, columns]
+        values: NDArray = (
+            chosen.to_numpy()
+            if all(kind.is_numeric() for kind in chosen.schema.dtypes())
+            else np.empty(0, dtype=object)
+        )
+        if values.dtype.kind not in "iuf":
+            values = np.column_stack([self._numbers_of(name) for name in names])
+        if values.dtype.kind != "f" or values.dtype.itemsize < 4:
+            values = values.astype(np.float64)
+        self._refuse_missing(names, np.isnan(values))
+        if not np.all(np.isfinite(values)):
+            row, column = np.argwhere(~np.isfinite(values))[0]
+            raise ValueError(
+                f"column {names[column]!r} must hold finite numbers: found {values[row, column]} in row "
+                f"{row}; check the model's output"
+            )
+        return values
+
+    def _numbers_of(self, name: str) -> NDArray:
+        column = self._column(name)
+        missing = self.missing(name)
+        values: NDArray = column.to_numpy()
+        found = np.full(len(self), np.nan)
+        try:
+            kept: NDArray = values[~missing]
+            if kept.dtype.kind in "mMSU" or any(isinstance(x, (str, bytes)) for x in kept.tolist()):
+                raise TypeError
+            found[~missing] = kept.astype(np.float64)
+        except (TypeError, ValueError):
+            raise self._not_numbers(name, values, missing) from None
+        return found
+
+    def _not_numbers(self, name: str, values: NDArray, missing: NDArray) -> TypeError:
+        shown = ""
+        remedy = "name another column"
+        for row in np.flatnonzero(~missing).tolist():
+            item: Any = values[row]
+            if not isinstance(item, str):
+                shown = f" (of type {type(item).__name__} in row {row})"
+                break
+            try:
+                float(item)
+            except ValueError:
+                shown = f" ({item[:40]!r} in row {row})"
+                if _DECIMAL_COMMA.fullmatch(item):
+                    remedy = "that looks like a decimal comma: read the file with decimal=','"
+                break
+        else:
+            remedy = "convert it to numbers first"
+        return TypeError(f"column {name!r} must hold numbers, found text or objects{shown}; {remedy}")
+
+    def labels(self, name: str) -> NDArray:
+        """A column as labels: numbers and truth values as they are, texts and categories by their names."""
+        self._refuse_missing([name], self.missing(name)[:, None])
+        column = self._column(name)
+        values: NDArray = column.to_numpy()
+        if values.dtype.kind in "biufmM":
+            return values
+        items: list[Any] = values.tolist()
+        if all(isinstance(item, str) for item in items):
+            return np.asarray(items, dtype=np.str_)
+        if all(isinstance(item, (bool, np.bool_)) for item in items):
+            return np.asarray(items, dtype=np.bool_)
+        if column.dtype.is_numeric() or all(isinstance(x, (int, float, np.number)) for x in items):
+            return values.astype(np.float64)
+        kinds = sorted({type(item).__name__ for item in items})
+        raise TypeError(
+            f"column {name!r} must hold numbers, truth values or texts, found {', '.join(kinds[:_SHOWN])}; "
+            "name another column, or convert it first"
+        )
+
+    # -- what is missing -----------------------------------------------------------------------
+
+    def missing(self, name: str) -> NDArray:
+        """Where a column has no value, ``(n,)``: null, NaN, or a text without characters."""
+        column = self._column(name)
+        found = np.asarray(column.is_null().to_numpy(), dtype=np.bool_)
+        if column.dtype.is_float():
+            return found | np.isnan(column.to_numpy().astype(np.float64))
+        if column.dtype.is_numeric():
+            return found
+        items: list[Any] = column.to_numpy().tolist()
+        return found | np.asarray(
+            [not x.strip() if isinstance(x, str) else isinstance(x, float) and x != x for x in items],
+            dtype=np.bool_,
+        )
+
+    def _refuse_missing(self, names: Sequence[str], missing: NDArray) -> None:
+        if not missing.any():
+            return
+        counts = missing.sum(axis=0)
+        columns = np.flatnonzero(counts)
+        row = int(np.flatnonzero(missing.any(axis=1))[0])
+        total = int(counts.sum())
+        where = ", ".join(f"{names[k]!r} ({int(counts[k])})" for k in columns[:_SHOWN].tolist())
+        more = f" and {len(columns) - _SHOWN} columns more" if len(columns) > _SHOWN else ""
+        raise ValueError(
+            f"{total} missing {'value' if total == 1 else 'values'} in {where}{more}, the first in row "
+            f"{row}; fill {'it' if total == 1 else 'them'} in, or leave such rows out "
+            "(wellcal.reading.drop_missing, --drop-missing)"
+        )
+
+    def kept(self, rows: NDArray) -> Any:
+        """The frame with the rows where `rows` holds, in its own library."""
+        mask: Any = rows.tolist()
+        return self._frame.filter(mask).to_native()
+
+
+def shown_names(names: Sequence[str], most: int = _SHOWN) -> str:
+    """A few names for an error, and how many there are more.
+
+    Examples
+    --------
+    >>> shown_names(["a", "b", "c"], most=2)
+    "'a', 'b' and 1 more"
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(repr, names[:most])) + more
+
+
+def _distinct_names(native: Any) -> list[str]:
+    given = getattr(native, "column_names", None)
+    if type(native).__name__ == "LazyFrame":
+        raise TypeError("a LazyFrame cannot be asked for its values: collect it into a data frame first")
+    names = [str(name) for name in list(native.columns if given is None else given)]
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"the name of a column must occur once: found {shown_names(twice)} more than once; rename columns"
+        )
+    return names
+
+
+def _narwhals() -> Any:
+    try:
+        return importlib.import_module("narwhals")
+    except ImportError:
+        raise ImportError(
+            "data frames are looked at through narwhals, which is not installed: pip install 'wellcal[cli]'"
+        ) from None

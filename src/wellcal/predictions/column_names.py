@@ -1,0 +1,95 @@
+"""What names of columns say: which classes probabilities belong to, and which levels quantiles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from wellcal._arrays.frames import shown_names
+from wellcal._arrays.namespaces import NDArray
+
+_LEVEL = re.compile(r"[^0-9]*?(\d*\.\d+|\d+(?:\.\d*)?)\s*(%?)", re.ASCII)
+_WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
+_TRUTH = {"true": True, "false": False}
+
+
+def class_labels(parts: Sequence[str], targets: NDArray | None = None) -> list[Any]:
+    """Names of classes as labels of the kind that `targets` are; whole numbers where all of them are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class_labels(["cat", "dog"]), class_labels(["0", "1"])
+    (['cat', 'dog'], [0, 1])
+    >>> class_labels(["0", "1"], np.array(["1", "0", "1"]))
+    ['0', '1']
+    >>> class_labels(["True", "False"], np.array([True, False]))
+    [True, False]
+    """
+    kind = None if targets is None else targets.dtype.kind
+    if kind == "b" and all(part.lower() in _TRUTH for part in parts):
+        return [_TRUTH[part.lower()] for part in parts]
+    if kind in (None, "b", "i", "u", "f") and all(_WHOLE.fullmatch(part) for part in parts):
+        return [int(part) for part in parts]
+    if kind is not None and kind in "iuf":
+        try:
+            return [float(part) for part in parts]
+        except ValueError:
+            pass
+    return list(parts)
+
+
+def level_of(name: str) -> float | None:
+    """The level that the name of a column ends with, between 0 and 1; None where it says none.
+
+    ``q_0.1`` and ``q10`` are the level 0.1, ``q2.5`` and ``q_2.5%`` are 0.025. Three digits without a point
+    may be percents or thousandths, so that ``q100`` says nothing.
+
+    Examples
+    --------
+    >>> [level_of(name) for name in ("q_0.1", "q10", "q05", "q97.5", "q_2.5%", "quality", "q100")]
+    [0.1, 0.1, 0.05, 0.975, 0.025, None, None]
+    """
+    match = _LEVEL.fullmatch(name.strip())
+    if match is None:
+        return None
+    text, percent = match[1], bool(match[2])
+    value = float(text)
+    if "." not in text and len(text) > 2:
+        return None
+    in_percent = percent or "." not in text or value > 1
+    level = _shifted(text) if in_percent else value
+    return level if 0 < level < 1 else None
+
+
+def _shifted(percents: str) -> float:
+    """Percents as a level, rounded once: 2.5 / 100 is not 0.025 in binary."""
+    return float(f"{percents}e-2")
+
+
+def levels(names: Sequence[str], role: str) -> list[float]:
+    """Levels that the names of columns say, or an error that tells how to give them.
+
+    Examples
+    --------
+    >>> levels(["q10", "q50", "q90"], "quantiles")
+    [0.1, 0.5, 0.9]
+    """
+    remedy = f"give them as {role}={{0.1: 'low', 0.9: 'high'}}"
+    found = [level_of(name) for name in names]
+    unread = [name for name, level in zip(names, found, strict=True) if level is None]
+    if unread:
+        raise ValueError(
+            f"{role}: {shown_names(unread)} say no level between 0 and 1, as q_0.1 and q10 do; {remedy}"
+        )
+    known = [level for level in found if level is not None]
+    if max(known) <= 0.04 and all("." not in name for name in names):
+        raise ValueError(
+            f"{role}: {shown_names(names)} may be percents, or quartiles that are numbered; {remedy}"
+        )
+    if len(set(known)) < len(known):
+        level = next(x for k, x in enumerate(known) if x in known[:k])
+        same = [name for name, x in zip(names, known, strict=True) if x == level]
+        raise ValueError(f"{role}: {shown_names(same)} say the same level {level:g}; {remedy}")
+    return known

@@ -1,0 +1,227 @@
+"""Roles of columns guessed by their names and kinds, and roles as they are written on a command line."""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wellcal._arrays.checks import one_of
+from wellcal._arrays.frames import Table, shown_names
+from wellcal._arrays.selecting import select
+from wellcal.predictions.column_names import level_of
+from wellcal.predictions.fields import Parameter
+from wellcal.predictions.roles import ColumnReading, Role, known_roles, resolve
+
+TARGETS = ("y", "target", "label", "actual")
+"""Names that columns of targets usually have."""
+
+_MOST_READINGS = 20
+
+
+@dataclass(frozen=True)
+class GuessedRoles:
+    """What :func:`guess_roles` would take from where.
+
+    Parameters
+    ----------
+    target
+        The column of targets.
+    roles
+        The role of the predictions: ``wc.as_predictions(frame, **guess.roles)``.
+    unused
+        Columns that are neither.
+
+    Examples
+    --------
+    >>> import pandas as pd, wellcal as wc
+    >>> wc.guess_roles(pd.DataFrame({"y": [2, 3], "rate": [1.5, 2.5], "id": [1, 2]}))
+    GuessedRoles(target='y', roles={'poisson': 'rate'}, unused=('id',))
+    """
+
+    target: str
+    roles: dict[str, Any]
+    unused: tuple[str, ...]
+    _words: str = field(default="", repr=False)
+
+    def words(self) -> str:
+        """What would be taken, in words, to be shown before it is used."""
+        left = f"; not used: {shown_names(self.unused)}" if self.unused else ""
+        return f"target: {self.target}; {self._words}{left}"
+
+    def __str__(self) -> str:
+        return self.words()
+
+
+def guess_roles(frame: object, target: str | None = None) -> GuessedRoles:
+    """Say which columns look like targets and predictions, by their names and kinds.
+
+    Targets are called y, target, label or actual. Predictions are columns with the usual names of a family's
+    parameters: mu and sigma (mean, loc; sd, std, scale), p_* (prob_*, proba_*), q* with levels, draw_*
+    (sample_*), rate (lambda), p (prob, proba, probability), in small letters or large. Where two readings
+    fit,
+    or none does, the error says which, and nothing is chosen.
+
+    Parameters
+    ----------
+    frame
+        A data frame of pandas, polars or pyarrow.
+    target
+        The column of targets, where it is known.
+
+    Examples
+    --------
+    >>> import pandas as pd, wellcal as wc
+    >>> frame = pd.DataFrame({"id": [1, 2], "y": [0.3, 1.2], "mu": [0.0, 1.0], "sigma": [1.0, 2.0]})
+    >>> guess = wc.guess_roles(frame)
+    >>> print(guess)
+    target: y; normal: loc = mu, scale = sigma; not used: 'id'
+    >>> wc.as_predictions(frame, **guess.roles)
+    <Normal: 2 predictions>
+    """
+    table = Table(frame)
+    known = target if target is not None else target_column(table)
+    select(table.names, known, "target")
+    numeric = {name: name.lower() for name in table.names if name != known and table.is_numeric(name)}
+    found: list[tuple[dict[str, Any], ColumnReading]] = []
+    for role in known_roles().values():
+        found.extend(
+            ({role.keyword: value}, resolve(table.names, role.keyword, value))
+            for value in _values(role, numeric)
+        )
+    if not found:
+        raise ValueError(
+            "no columns have names that say what was predicted, such as mu and sigma, p_*, q_0.1, draw_* "
+            f"or rate; the columns are {shown_names(table.names, 12)}; say it, e.g. normal=('mu', 'sigma')"
+        )
+    if len(found) > 1:
+        readings = " or ".join(f"[{reading.words()}]" for _, reading in found[:4])
+        more = f" or {len(found) - 4} more" if len(found) > 4 else ""
+        raise ValueError(
+            f"the columns can be read as {readings}{more}; say which, e.g. normal=('mu', 'sigma')"
+        )
+    roles, reading = found[0]
+    used = {known, *reading.columns}
+    return GuessedRoles(known, roles, tuple(n for n in table.names if n not in used), reading.words())
+
+
+def target_column(table: Table) -> str:
+    """The column that is called as targets are; an error where there is none, or more than one."""
+    found = [name for name in table.names if name.lower() in TARGETS]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ValueError(
+            f"the targets may be {' or '.join(map(repr, found))}; say which, e.g. target={found[0]!r}"
+        )
+    raise ValueError(
+        f"no column is called {', '.join(TARGETS[:-1])} or {TARGETS[-1]}; the columns are "
+        f"{shown_names(table.names, 12)}; say which holds the targets, e.g. "
+        f"target={table.names[-1:] or ['y']}"
+    )
+
+
+def _values(role: Role, numeric: dict[str, str]) -> list[Any]:
+    """Values of a role that the names of numeric columns fit, as `resolve` takes them."""
+    candidates = [_candidates(role.parameters[name], numeric) for name in role.needed]
+    if role.of_roles or not all(candidates):
+        return []
+    chosen = itertools.islice(itertools.product(*candidates), _MOST_READINGS)
+    return [values[0] if len(values) == 1 else values for values in chosen]
+
+
+def _candidates(spec: Parameter, numeric: dict[str, str]) -> list[Any]:
+    """Columns that may be this parameter: single ones, or lists that match one glob."""
+    if spec.ndim == 1:
+        return [name for name, low in numeric.items() if low in spec.usual]
+    found: list[Any] = []
+    for glob in spec.usual:
+        names = fnmatch.filter(numeric.values(), glob)
+        matched = [name for name, low in numeric.items() if low in set(names)]
+        if spec.named == "levels":
+            matched = [name for name in matched if level_of(name) is not None]
+        if len(matched) > 1:
+            found.append(_pattern(glob, matched) if spec.named == "classes" else matched)
+    return found
+
+
+def _pattern(glob: str, matched: Sequence[str]) -> Any:
+    """The glob itself, for what its star stands for; with the beginning as it is written in the frame."""
+    written = {name[: len(glob) - 1] for name in matched}
+    return [f"{beginning}*" for beginning in sorted(written)] if len(written) > 1 else f"{written.pop()}*"
+
+
+# -- as texts ------------------------------------------------------------------------------------------
+
+
+def role_from_text(keyword: str, text: str) -> Any:
+    """The value of a role as it is written on a command line.
+
+    Columns are separated by commas, the parameters of families of vectors by semicolons, and the parts of a
+    mixture by plus signs, each with its weight after an at sign. What is no column but a number stands for
+    all
+    rows.
+
+    Examples
+    --------
+    >>> role_from_text("normal", "mu,sigma")
+    ('mu', 'sigma')
+    >>> role_from_text("student_t", "5,mu,sigma")
+    (5.0, 'mu', 'sigma')
+    >>> role_from_text("probs", "p_*")
+    ['p_*']
+    >>> role_from_text("quantiles", "0.1=low,0.9=high")
+    {0.1: 'low', 0.9: 'high'}
+    >>> role_from_text("diagonal_normal", "mu_*;sigma_*")
+    (['mu_*'], ['sigma_*'])
+    >>> role_from_text("mixture", "normal:m1,s1@w1 + normal:m2,s2@w2")[1]
+    {'normal': ('m2', 's2'), 'weight': 'w2'}
+    """
+    role = known_roles()[one_of(keyword, "role of columns", known_roles())]
+    if role.of_roles:
+        return [_part(item) for item in text.split("+")]
+    specs = [role.parameters[name] for name in role.needed]
+    if len(specs) == 1 and specs[0].ndim > 1:
+        entries = _entries(text)
+        if specs[0].named == "levels" and all("=" in entry for entry in entries):
+            return _levels(entries, keyword)
+        return entries
+    if any(spec.ndim > 1 for spec in specs):
+        return tuple(_entries(group) for group in text.split(";"))
+    values = tuple(_number_or_name(entry) for entry in _entries(text))
+    return values[0] if len(values) == 1 else values
+
+
+def _entries(text: str) -> list[str]:
+    return [entry.strip() for entry in text.split(",") if entry.strip()]
+
+
+def _levels(entries: list[str], keyword: str) -> dict[float, str]:
+    found: dict[float, str] = {}
+    for entry in entries:
+        level, _, column = entry.partition("=")
+        try:
+            found[float(level)] = column.strip()
+        except ValueError:
+            raise ValueError(f"{keyword}: {level!r} is no level; write 0.1=low,0.9=high") from None
+    return found
+
+
+def _part(text: str) -> dict[str, Any]:
+    rest, _, weight = text.partition("@")
+    keyword, colon, columns = rest.strip().partition(":")
+    if not colon:
+        raise ValueError(f"a part of a mixture is written as normal:mu,sigma@weight, found {text.strip()!r}")
+    part: dict[str, Any] = {keyword.strip(): role_from_text(keyword.strip(), columns)}
+    if weight.strip():
+        part["weight"] = _number_or_name(weight.strip())
+    return part
+
+
+def _number_or_name(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -1,0 +1,175 @@
+"""Cases of a data frame or a file: targets, predictions, and what else there is for each of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wellcal._arrays.frames import Table, shown_names
+from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.selecting import Selection, select
+from wellcal.predictions import Predictions
+from wellcal.predictions.guessing import guess_roles, target_column
+from wellcal.predictions.roles import ColumnReading, only_role, resolve
+from wellcal.reading.errors import ReadError
+from wellcal.reading.missing import drop_missing as without_missing
+from wellcal.reading.tables import read_table
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Targets and predictions that were taken from columns.
+
+    Parameters
+    ----------
+    y
+        Targets, ``(n,)`` or ``(n, d)``; labels keep their names.
+    pred
+        Predictions.
+    others
+        Further columns that were asked for, by name: groups, segments, weights.
+    taken
+        What was taken from which columns, in words.
+    dropped
+        How many rows were dropped because a value was missing in them.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> cases = as_cases(pd.DataFrame({"y": [2, 3], "rate": [1.5, 2.5]}))
+    >>> cases.taken, cases.pred
+    ('target: y; poisson: rate = rate', <Poisson: 2 predictions>)
+    """
+
+    y: NDArray
+    pred: Predictions
+    others: dict[str, NDArray]
+    taken: str
+    dropped: int = 0
+
+
+def as_cases(
+    frame: Any,
+    target: str | Sequence[str] | None = None,
+    *,
+    others: Sequence[str] = (),
+    drop_missing: bool = False,
+    **roles: Any,
+) -> Cases:
+    """Targets and predictions from columns of a data frame.
+
+    Parameters
+    ----------
+    frame
+        A data frame of pandas, polars or pyarrow.
+    target
+        The column of targets; several, or a glob, for vectors. None takes the one that
+        :func:`wellcal.guess_roles`
+        finds.
+    others
+        Names of further columns with something for each case.
+    drop_missing
+        Whether rows are dropped in which one of these columns has no value, rather than refused.
+    roles
+        One role of columns, as in :func:`wellcal.as_predictions`; where there is none it is guessed.
+
+    Examples
+    --------
+    >>> import pandas as pd, wellcal as wc
+    >>> frame = pd.DataFrame({"y": ["a", "b"], "p_a": [0.7, 0.4], "p_b": [0.3, 0.6], "region": ["N", "S"]})
+    >>> cases = as_cases(frame, "y", probs="p_*", others=["region"])
+    >>> cases.y, cases.pred.labels()
+    (array(['a', 'b'], dtype='<U1'), array(['a', 'b'], dtype='<U1'))
+    >>> wc.brier(cases.y, cases.pred).value
+    0.125
+    """
+    table = Table(frame)
+    targets, found = _columns(table, target, roles)
+    further = {name: select(table.names, name, "others").names[0] for name in others}
+    dropped = 0
+    if drop_missing:
+        used = list(dict.fromkeys([*targets.names, *found.columns, *further.values()]))
+        kept = without_missing(table.native, used)
+        table, dropped = Table(kept.frame), kept.dropped
+    single = table.labels(targets.names[0]) if len(targets.names) == 1 else None
+    pred = found.batch(table, single)
+    if pred.event_shape and found.vectors is not None:
+        targets = targets.in_order_of(found.vectors, "the columns of targets and predictions")
+    if pred.event_shape or (_is_text(single) and pred.target_kind not in ("labels", "objects")):
+        y = table.numbers(targets.names)  # of a text an error that says where, and what it looks like
+    elif single is None:
+        raise ValueError(
+            f"target is one column where numbers or classes are predicted, found {len(targets.names)}: "
+            f"{shown_names(targets.names)}"
+        )
+    else:
+        y = single
+    taken = f"target: {', '.join(targets.names)}; {found.words()}"
+    return Cases(y, pred, {name: table.labels(column) for name, column in further.items()}, taken, dropped)
+
+
+def read_cases(
+    path: str | os.PathLike[str],
+    target: str | Sequence[str] | None = None,
+    *,
+    others: Sequence[str] = (),
+    drop_missing: bool = False,
+    options: Mapping[str, Any] | None = None,
+    **roles: Any,
+) -> Cases:
+    r"""Targets and predictions from columns of a file: :func:`read_table` and :func:`as_cases`.
+
+    Parameters
+    ----------
+    path
+        The file, or ``"-"`` for standard input.
+    target, others, drop_missing, roles
+        As in :func:`as_cases`.
+    options
+        Further arguments of :func:`read_table`, such as ``{"decimal": ","}``.
+
+    Raises
+    ------
+    ReadError
+        The file, or a column in it, cannot be used; the message says which, where, and what to do.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "predictions.csv"
+    ...     _ = path.write_text("y,mu,sigma\n0.3,0.0,1.0\n1.2,1.0,2.0\n")
+    ...     cases = read_cases(path)
+    >>> cases.taken
+    'target: y; normal: loc = mu, scale = sigma'
+    """
+    table = read_table(path, **dict(options or {}))
+    try:
+        return as_cases(table, target, others=others, drop_missing=drop_missing, **roles)
+    except (TypeError, ValueError) as error:
+        name = "standard input" if os.fspath(path) == "-" else os.fspath(path)
+        raise ReadError(f"{name}: {error}") from error
+
+
+def _columns(table: Table, target: object, roles: Mapping[str, Any]) -> tuple[Selection, ColumnReading]:
+    given = {keyword: value for keyword, value in roles.items() if value is not None}
+    target = target_column(table) if target is None else target
+    if not given:
+        if not isinstance(target, str):
+            raise TypeError("where targets are vectors the role of the predictions must be given")
+        given = guess_roles(table, target).roles
+    targets = select(table.names, target, "target")
+    found = resolve(table.names, *only_role(given))
+    both = next((name for name in targets.names if name in found.columns), None)
+    if both is not None:
+        raise ValueError(
+            f"column {both!r} is both the target and part of the predictions; name other columns"
+        )
+    return targets, found
+
+
+def _is_text(values: NDArray | None) -> bool:
+    return values is not None and values.dtype.kind == "U"

@@ -1,0 +1,213 @@
+"""Where a file comes from: its path or standard input, its format, and its first bytes."""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import io
+import os
+import stat
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from wellcal._arrays.checks import one_of
+from wellcal.reading.errors import ReadError, library, reading
+
+FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl", "npz", "npy")
+"""Formats that are read."""
+
+HEAD = 1 << 16
+"""How many bytes are looked at to say what a file is."""
+
+_SUFFIXES = {
+    ".csv": "csv",
+    ".txt": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".npz": "npz",
+    ".npy": "npy",
+}
+_COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+_SIGNATURES = {
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"\xff\xff\xff\xff": "arrow",
+    b"\x93NUMPY": "npy",
+    b"PK\x03\x04": "npz",
+}
+_OTHER_KINDS = {
+    b"\x1f\x8b": "gzip: give it a name that ends in .gz",
+    b"\xd0\xcf\x11\xe0": "an Excel workbook: save it as CSV",
+    b"%PDF": "a PDF document",
+    b"\x89PNG": "a picture",
+    b"\x80\x04\x95": "a pickle, which is never read: it may run any code; write Parquet or NPZ",
+    b"FEA1": "Feather of version 1: write it again as version 2",
+    b"SQLite format 3": "a database: export a table as CSV",
+}
+_TEXTS = ("csv", "tsv", "jsonl")
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file that is there, with what it is.
+
+    Parameters
+    ----------
+    name
+        What errors call it.
+    path
+        Where it is; None for standard input.
+    format
+        One of `FORMATS`.
+    compression
+        How it is compressed as a whole, as pyarrow calls it, or None.
+    head
+        Its first bytes, not compressed.
+    """
+
+    name: str
+    path: Path | None
+    format: str
+    compression: str | None
+    head: bytes
+
+    def open(self) -> BinaryIO:
+        """Its bytes from the beginning, not compressed; standard input goes on after its head."""
+        if self.path is None:
+            return cast("BinaryIO", io.BufferedReader(_Chained(self.head, sys.stdin.buffer), HEAD))
+        return opened(self.path, self.compression)
+
+    def whole(self) -> Any:
+        """What can be read in any order: the path, or all bytes in memory."""
+        if self.path is not None and self.compression is None:
+            return str(self.path)
+        with self.open() as file:
+            return io.BytesIO(file.read())
+
+
+class _Chained(io.RawIOBase):
+    """Bytes that were read already, and then the rest of a stream."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        self._head, self._rest = head, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._head:
+            self._head = self._rest.read(max(len(buffer), HEAD))
+        count = min(len(buffer), len(self._head))
+        buffer[:count], self._head = self._head[:count], self._head[count:]
+        return count
+
+
+def source_file(path: str | os.PathLike[str], format: str | None) -> SourceFile:
+    """Find a file and say what it is: by `format`, by the end of its name, else by its first bytes."""
+    if not isinstance(cast("Any", path), (str, os.PathLike)):
+        raise TypeError(
+            f"path must be the path of a file, or '-' for standard input, found {type(path).__name__}"
+        )
+    if format is not None:
+        one_of(format, "format", FORMATS)
+    if os.fspath(path) == "-":
+        name = "standard input"
+        with reading(name, "data"):
+            head = sys.stdin.buffer.read(HEAD)
+        return SourceFile(name, None, format or _by_content(name, head) or _by_text(head), None, head)
+    given = Path(path)
+    name = os.fspath(path)
+    _look(given, name)
+    suffixes = [suffix.lower() for suffix in given.suffixes]
+    compression = _COMPRESSED.get(suffixes[-1]) if suffixes else None
+    suffix = (suffixes[-2:-1] if compression else suffixes[-1:]) or [""]
+    with reading(name, format or _SUFFIXES.get(suffix[0], "data")), opened(given, compression) as file:
+        head = file.read(HEAD)
+    if not head:
+        raise ReadError(f"{name}: the file is empty; write it again")
+    by_content = _by_content(name, head)
+    by_name = _SUFFIXES.get(suffix[0])
+    if format is None and by_name is not None and by_content not in (None, by_name):
+        raise ReadError(
+            f"{name}: it is called {suffix[0]} but looks like {by_content}; rename it, or give "
+            f"format={by_content!r}"
+        )
+    if format is None and by_name in ("npy", "npz", "parquet", "arrow") and by_content is None:
+        raise ReadError(
+            f"{name}: it is called {suffix[0]} but does not begin as such files do; write or copy it again, "
+            "or say what it is with format="
+        )
+    found = SourceFile(name, given, format or by_name or by_content or _by_text(head), compression, head)
+    if found.format in _TEXTS:
+        _refuse_binary(found)
+    return found
+
+
+def _look(path: Path, name: str) -> None:
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise ReadError(f"{name}: there is no such file{_close_files(path)}") from None
+    except (OSError, ValueError) as error:  # a name that is too long, or has a null in it
+        with reading(name, "data"):
+            raise error
+        raise
+    if stat.S_ISDIR(mode):
+        raise ReadError(f"{name}: is a folder: name one of the files in it")
+
+
+def _close_files(path: Path) -> str:
+    try:
+        there = [found.name for found in path.parent.iterdir()]
+    except OSError:
+        return "; check the path"
+    close = difflib.get_close_matches(path.name, there, n=1)
+    return f"; did you mean {close[0]!r}, which is in the same folder?" if close else "; check the path"
+
+
+def opened(path: Path, compression: str | None) -> BinaryIO:
+    """The bytes of a file, not compressed."""
+    if compression is None:
+        return open(path, "rb")
+    if compression == "gzip":
+        return cast("BinaryIO", gzip.open(path, "rb"))
+    pyarrow = library("pyarrow")
+    return pyarrow.CompressedInputStream(pyarrow.OSFile(str(path)), compression)
+
+
+def _by_content(name: str, head: bytes) -> str | None:
+    for signature, kind in _SIGNATURES.items():
+        if head.startswith(signature):
+            return kind
+    for signature, what in _OTHER_KINDS.items():
+        if head.startswith(signature):
+            raise ReadError(f"{name}: it is {what}")
+    return None
+
+
+def _by_text(head: bytes) -> str:
+    if head.lstrip().startswith(b"{"):
+        return "jsonl"
+    first = head.split(b"\n", 1)[0]
+    return "tsv" if b"\t" in first and b"," not in first else "csv"
+
+
+def _refuse_binary(found: SourceFile) -> None:
+    if found.head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return  # UTF-16 says so itself
+    if b"\x00" in found.head:
+        line = found.head[: found.head.index(b"\x00")].count(b"\n") + 1
+        raise ReadError(
+            f"{found.name}: it is no text: there is a null byte in line {line}; say what it is with format="
+        )

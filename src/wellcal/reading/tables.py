@@ -1,0 +1,206 @@
+"""Tables from files and from standard input, whole or in batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from wellcal._arrays.checks import whole_number
+from wellcal._arrays.frames import shown_names
+from wellcal._arrays.selecting import unknown_column
+from wellcal.reading.arrays import array_table
+from wellcal.reading.errors import ReadError, library, reading
+from wellcal.reading.sources import FORMATS, SourceFile, source_file
+from wellcal.reading.texts import TextFile
+
+__all__ = ["FORMATS", "read_batches", "read_table"]
+
+_ROWS = 1 << 17
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    *,
+    format: str | None = None,
+    decimal: str = ".",
+    delimiter: str | None = None,
+    encoding: str = "utf8",
+) -> Any:
+    r"""Read a file as a table of pyarrow, which :func:`wellcal.as_predictions` takes columns from.
+
+    Parameters
+    ----------
+    path
+        The file, or ``"-"`` for standard input. CSV, TSV and JSON lines may be compressed (.gz, .bz2, .zst).
+    columns
+        Names of the columns to read; None for all of them.
+    format
+        One of csv, tsv, parquet, arrow (also Feather), jsonl, npz, npy. None goes by the end of the name,
+        and by
+        the first bytes where that says nothing. Arrays ``(n, k)`` called p of an NPZ file are columns p_0,
+        p_1 ...
+    decimal, delimiter, encoding
+        How numbers are written in CSV and TSV, what separates columns (None looks at the first line), and how
+        letters are encoded.
+
+    Raises
+    ------
+    ReadError
+        The file cannot be read; the message says why, where, and what to do.
+
+    Examples
+    --------
+    >>> import tempfile, wellcal as wc
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "predictions.csv"
+    ...     _ = path.write_text("y,mu,sigma\n0.3,0.0,1.0\n1.2,1.0,2.0\n")
+    ...     table = read_table(path)
+    >>> wc.as_predictions(table, normal=("mu", "sigma"))
+    <Normal: 2 predictions>
+    """
+    source = source_file(path, format)
+    wanted = None if columns is None else [str(name) for name in columns]
+    if source.format in ("csv", "tsv", "jsonl"):
+        table = TextFile(source, wanted, decimal, delimiter, encoding).table()
+    elif source.format in ("npz", "npy"):
+        table = array_table(source)
+    else:
+        with reading(source.name, source.format):
+            table = _parquet(source, wanted) if source.format == "parquet" else _arrow(source)
+    with reading(source.name, source.format):
+        return _checked(table, source, wanted)
+
+
+def read_batches(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    *,
+    format: str | None = None,
+    rows: int = _ROWS,
+    decimal: str = ".",
+    delimiter: str | None = None,
+    encoding: str = "utf8",
+) -> Generator[Any]:
+    r"""Read a file in batches, each a table of pyarrow, so that it may be larger than memory.
+
+    Parquet, Arrow, CSV, TSV and JSON lines are read a part at a time; NPZ and NPY are read whole, and handed
+    out in
+    parts. In batches of CSV all numbers are floating, and a column has the kind that it begins with.
+
+    Parameters
+    ----------
+    path, columns, format, decimal, delimiter, encoding
+        As in :func:`read_table`.
+    rows
+        The most rows of a batch.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "stream.csv"
+    ...     _ = path.write_text("y\n" + "0.5\n" * 5)
+    ...     [batch.num_rows for batch in read_batches(path, rows=2)]
+    [2, 2, 1]
+    """
+    whole_number(rows, "rows", least=1)
+    source = source_file(path, format)
+    wanted = None if columns is None else [str(name) for name in columns]
+    count = 0
+    for part in _parts(source, wanted, rows, decimal, delimiter, encoding):
+        with reading(source.name, source.format):
+            table = _checked(part, source, wanted, least=0)
+            pieces = [table.slice(start, rows) for start in range(0, table.num_rows, rows)]
+        count += table.num_rows
+        yield from pieces
+    if count == 0:
+        raise _no_rows(source)
+
+
+def _parts(
+    source: SourceFile,
+    wanted: list[str] | None,
+    rows: int,
+    decimal: str,
+    delimiter: str | None,
+    encoding: str,
+) -> Generator[Any]:
+    if source.format in ("csv", "tsv", "jsonl"):
+        yield from TextFile(source, wanted, decimal, delimiter, encoding).batches()
+        return
+    if source.format in ("npz", "npy"):
+        yield array_table(source)
+        return
+    pyarrow = library("pyarrow")
+    with reading(source.name, source.format):
+        if source.format == "parquet":
+            with library("pyarrow.parquet").ParquetFile(source.whole()) as file:
+                _check_names(file.schema_arrow.names, source, wanted)
+                for batch in file.iter_batches(batch_size=rows, columns=wanted, use_threads=False):
+                    yield pyarrow.Table.from_batches([batch])
+        else:
+            for batch in _arrow_batches(source):
+                yield pyarrow.Table.from_batches([batch])
+
+
+def _parquet(source: SourceFile, wanted: list[str] | None) -> Any:
+    with library("pyarrow.parquet").ParquetFile(source.whole()) as file:
+        _check_names(file.schema_arrow.names, source, wanted)
+        return file.read(columns=wanted, use_threads=False)
+
+
+def _arrow_batches(source: SourceFile) -> Generator[Any]:
+    ipc, pyarrow = library("pyarrow.ipc"), library("pyarrow")
+    whole = source.whole()
+    opened: Any = (
+        pyarrow.memory_map(whole) if isinstance(whole, str) else pyarrow.BufferReader(whole.getvalue())
+    )
+    with opened as file:
+        if source.head.startswith(b"ARROW1"):
+            reader = ipc.open_file(file)
+            for k in range(reader.num_record_batches):
+                yield _valid(reader.get_batch(k))
+        else:
+            for batch in ipc.open_stream(file):
+                yield _valid(batch)
+
+
+def _arrow(source: SourceFile) -> Any:
+    batches = list(_arrow_batches(source))
+    if not batches:
+        raise _no_rows(source)
+    return library("pyarrow").Table.from_batches(batches)
+
+
+def _valid(batch: Any) -> Any:
+    batch.validate(full=True)  # the file is mapped, not parsed: what it claims may lead out of its memory
+    return batch
+
+
+def _check_names(names: Sequence[str], source: SourceFile, wanted: list[str] | None) -> None:
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise ReadError(
+            f"{source.name}: {shown_names(twice)} is the name of several columns; rename them, so that each "
+            "has a name of its own"
+        )
+    for name in wanted or ():
+        if name not in names:
+            raise ReadError(f"{source.name}: {unknown_column(names, name, 'columns')}")
+
+
+def _checked(table: Any, source: SourceFile, wanted: list[str] | None, *, least: int = 1) -> Any:
+    _check_names(table.column_names, source, wanted)
+    if wanted is not None:
+        table = table.select(wanted)
+    if table.num_rows < least:
+        raise _no_rows(source)
+    return table
+
+
+def _no_rows(source: SourceFile) -> ReadError:
+    return ReadError(f"{source.name}: there are columns but no rows; write at least one case")

@@ -1,0 +1,258 @@
+"""CSV, TSV and JSON lines: whole, or in batches."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Generator
+from typing import Any
+
+from wellcal._arrays.frames import shown_names
+from wellcal._arrays.selecting import unknown_column
+from wellcal.reading.errors import ReadError, library, reading, short
+from wellcal.reading.sources import HEAD, SourceFile
+
+_DELIMITERS = (",", "\t", ";", "|")
+_RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+): ?(.*)")
+BLOCK = 1 << 24
+"""Bytes of a file that are read at a time."""
+
+
+class TextFile:
+    """How the lines of a text file are to be read; see :func:`wellcal.reading.read_table`."""
+
+    def __init__(
+        self,
+        source: SourceFile,
+        columns: list[str] | None,
+        decimal: str,
+        delimiter: str | None,
+        encoding: str,
+    ) -> None:
+        self.source, self.columns, self.decimal = source, columns, decimal
+        self.encoding = _encoding(source, encoding)
+        self.delimiter = delimiter or _delimiter(source, self.encoding)
+
+    # -- whole -------------------------------------------------------------------------------
+
+    def table(self) -> Any:
+        """The whole file as a table of pyarrow."""
+        source = self.source
+        with reading(source.name, source.format):
+            if source.format == "jsonl":
+                return self._json_table()
+            arrow = library("pyarrow.csv")
+            try:
+                with source.open() as file:
+                    table = arrow.read_csv(file, **self._csv_options(self._header()))
+            except Exception as error:
+                raise self._explained(error) from error
+            self._refuse_bytes(table.schema)
+            return table
+
+    def _json_table(self) -> Any:
+        json = library("pyarrow.json")
+        with self.source.open() as file:
+            text = file.read()
+        if self.encoding != "utf8":
+            text = text.decode(self.encoding).encode()
+        try:
+            # A line may be longer than a block, which pyarrow then cannot read.
+            options = json.ReadOptions(block_size=max(len(text) + 1, 1 << 16), use_threads=False)
+            return json.read_json(io.BytesIO(text), read_options=options)
+        except Exception as error:
+            raise self._explained(error) from error
+
+    # -- batches -----------------------------------------------------------------------------
+
+    def batches(self) -> Generator[Any]:
+        """Blocks of lines as batches of pyarrow, with the types that the first has; numbers are floating.
+
+        A column that begins with whole numbers may go on with others, so that all numbers are read as such.
+        """
+        source = self.source
+        if source.format == "jsonl":
+            yield from self._json_batches()
+            return
+        arrow, pyarrow = library("pyarrow.csv"), library("pyarrow")
+        with reading(source.name, source.format):
+            options = self._csv_options(self._header())
+            options["convert_options"].column_types = self._types_of_head(options)
+            options["read_options"].block_size = BLOCK
+            file = source.open()
+            try:
+                reader = arrow.open_csv(file, **options)
+                self._refuse_bytes(reader.schema)
+                while True:
+                    try:
+                        yield pyarrow.Table.from_batches([reader.read_next_batch()])
+                    except StopIteration:
+                        return
+            except ReadError:
+                raise
+            except Exception as error:
+                raise self._explained(error) from error
+            finally:
+                file.close()
+
+    def _types_of_head(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Types of columns by the lines that are whole in the head of the file."""
+        arrow, types = library("pyarrow.csv"), library("pyarrow.types")
+        head = self.source.head
+        end = head.rfind(b"\n") + 1
+        try:
+            table = arrow.read_csv(io.BytesIO(head[:end] or head), **options)
+        except Exception:  # what is wrong is found, and said, when it is read
+            return {}
+        double = library("pyarrow").float64()
+        return {
+            column.name: double
+            for column in table.schema
+            if any(kind(column.type) for kind in (types.is_integer, types.is_floating, types.is_null))
+        }
+
+    def _json_batches(self) -> Generator[Any]:
+        """Whole lines, a block at a time, each read by itself."""
+        json = library("pyarrow.json")
+        with reading(self.source.name, "jsonl"), self.source.open() as file:
+            begun, line = b"", 0
+            while True:
+                more = file.read(BLOCK)
+                text = begun + more
+                end = text.rfind(b"\n") + 1 if more else len(text)
+                whole, begun = text[:end], text[end:]
+                if whole.strip():
+                    try:
+                        options = json.ReadOptions(block_size=len(whole) + 1, use_threads=False)
+                        yield json.read_json(io.BytesIO(whole), read_options=options)
+                    except Exception as error:
+                        raise ReadError(
+                            f"{self.source.name}: a line after line {line} is no JSON object: "
+                            f"{short(error)}; write one object in each line"
+                        ) from error
+                line += whole.count(b"\n")
+                if not more:
+                    return
+
+    # -- options -----------------------------------------------------------------------------
+
+    def _csv_options(self, names: list[str]) -> dict[str, Any]:
+        arrow = library("pyarrow.csv")
+        if self.columns is not None:
+            for name in self.columns:
+                if name not in names:
+                    raise ReadError(f"{self.source.name}: {unknown_column(names, name, 'columns')}")
+        return {
+            "read_options": arrow.ReadOptions(encoding=self.encoding, use_threads=False),
+            "parse_options": arrow.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            "convert_options": arrow.ConvertOptions(
+                include_columns=self.columns, decimal_point=self.decimal, auto_dict_encode=False
+            ),
+        }
+
+    def _header(self) -> list[str]:
+        """Names of columns, each once, from the first line that is not empty."""
+        lines = io.StringIO(self._beginning().removeprefix("\ufeff"), newline="")
+        rows = csv.reader(lines, delimiter=self.delimiter)
+        names: list[str] = next((row for row in rows if row), [""])[:]
+        if names == [""]:
+            raise ReadError(
+                f"{self.source.name}: there is no header; write the names of columns into the first line"
+            )
+        if any("\ufffd" in name for name in names):
+            raise self._not_text("")
+        if len(set(names)) < len(names):
+            twice = [name for name, count in Counter(names).items() if count > 1]
+            raise ReadError(
+                f"{self.source.name}: the header has {shown_names(twice)} more than once; rename columns"
+            )
+        return names
+
+    def _beginning(self) -> str:
+        """The first lines as text: the head of the file, or more where that is not a whole line."""
+        head = self.source.head
+        if len(head) == HEAD and b"\n" not in head and b"\r" not in head and self.source.path is not None:
+            with self.source.open() as file:  # 10,000 columns do not fit into the head
+                head = file.readline(1 << 26)
+        return codecs.getincrementaldecoder(self.encoding)(errors="replace").decode(head)
+
+    # -- what is wrong -----------------------------------------------------------------------
+
+    def _refuse_bytes(self, schema: Any) -> None:
+        types = library("pyarrow.types")
+        for column in schema:
+            if types.is_binary(column.type):
+                raise self._not_text(f" in column {column.name!r}")
+
+    def _not_text(self, where: str) -> ReadError:
+        line = _first_bad_line(self.source, self.encoding)
+        place = f"{where}, line {line}" if line else where
+        return ReadError(
+            f"{self.source.name}: it is not {self.encoding.upper()} text{place}; give its encoding, e.g. "
+            "encoding='latin-1'"
+        )
+
+    def _explained(self, error: Exception) -> Exception:
+        """A clearer error about what pyarrow found, where there is one."""
+        name, text = self.source.name, short(error)
+        if ragged := _RAGGED.search(text):
+            row, wanted, got, start = ragged.groups()
+            where = "a row" if row is None else f"row {int(row) - 2}"  # counted from 1, with the header
+            return ReadError(
+                f"{name}: the lines are of different lengths: {where} ({start[:40]!r}) has {got} entries "
+                f"where the header has {wanted}; quote entries with {self.delimiter!r} in them, or say "
+                "delimiter="
+            )
+        if isinstance(error, (ReadError, MemoryError, ImportError, OSError)):
+            return error
+        if isinstance(error, UnicodeError) or "UTF8" in text or "UTF-8" in text:
+            return self._not_text("")
+        if "conversion error" in text:
+            return ReadError(
+                f"{name}: a column changes its kind: {text}; read the whole file at once, or mend the entry"
+            )
+        if "Empty CSV" in text:
+            return ReadError(
+                f"{name}: there is no header line; write the names of columns into the first line"
+            )
+        return error
+
+
+def _encoding(source: SourceFile, encoding: str) -> str:
+    try:
+        name = codecs.lookup(encoding).name
+    except (LookupError, TypeError, ValueError):
+        raise ValueError(f"unknown encoding {encoding!r}; such as 'utf8', 'latin-1' or 'utf-16'") from None
+    if name == "utf-8" and source.head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ReadError(f"{source.name}: it is UTF-16 text, as its first bytes say; give encoding='utf-16'")
+    return "utf8" if name == "utf-8" else encoding
+
+
+def _delimiter(source: SourceFile, encoding: str) -> str:
+    """What separates the names in the first line; that of the format where there is a choice."""
+    usual = "\t" if source.format == "tsv" else ","
+    line = source.head.decode(encoding, errors="replace").split("\n", 1)[0]
+    if usual in line:
+        return usual
+    counts = {sign: line.count(sign) for sign in _DELIMITERS}
+    most = max(counts, key=counts.__getitem__)
+    return most if counts[most] else usual
+
+
+def _first_bad_line(source: SourceFile, encoding: str) -> int | None:
+    """Number of the first line that cannot be decoded, from 1; None where it cannot be looked for."""
+    if source.path is None:
+        return None
+    decoder = codecs.getincrementaldecoder(encoding)()
+    line = 1
+    with source.open() as file:
+        while block := file.read(1 << 16):
+            try:
+                decoder.decode(block)
+            except UnicodeDecodeError as error:
+                return line + error.object[: error.start].count(b"\n")
+            line += block.count(b"\n")
+    return None

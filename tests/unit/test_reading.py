@@ -1,0 +1,164 @@
+"""Tables from files: the same whatever the format, whole or in batches."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+
+import wellcal as wc
+from wellcal.reading import FORMATS, ReadError, read_batches, read_cases, read_table
+
+N = 7
+TABLE = pa.table(
+    {"y": np.arange(N) / 4, "mu": np.arange(N) / 2, "sigma": np.ones(N), "region": ["N", "S"] * 3 + ["N"]}
+)
+
+
+def text(delimiter: str, decimal: str = ".") -> str:
+    rows = [
+        ",".join(TABLE.column_names),
+        *(f"{r['y']},{r['mu']},{r['sigma']},{r['region']}" for r in TABLE.to_pylist()),
+    ]
+    return "".join(
+        row.replace(".", decimal).replace(",", delimiter)
+        if decimal == "."
+        else row.replace(",", delimiter).replace(".", decimal)
+        for row in (f"{row}\n" for row in rows)
+    )
+
+
+def arrow_stream(path: Path) -> None:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, TABLE.schema) as writer:
+        writer.write_table(TABLE)
+
+
+def json_lines() -> str:
+    return "".join(
+        f'{{"y": {r["y"]}, "mu": {r["mu"]}, "sigma": {r["sigma"]}, "region": "{r["region"]}"}}\n'
+        for r in TABLE.to_pylist()
+    )
+
+
+def npz(path: Path) -> None:
+    np.savez(path, **{name: np.asarray(TABLE[name].to_pylist()) for name in TABLE.column_names})
+
+
+def npy(path: Path) -> None:
+    record = np.rec.fromarrays(
+        [np.asarray(TABLE[n].to_pylist()) for n in TABLE.column_names], names=TABLE.column_names
+    )
+    np.save(path, np.asarray(record))
+
+
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "p.csv": lambda path: path.write_text(text(",")),
+    "windows.csv": lambda path: path.write_bytes(b"\xef\xbb\xbf" + text(",").replace("\n", "\r\n").encode()),
+    "semicolons.csv": lambda path: path.write_text(text(";")),
+    "p.tsv": lambda path: path.write_text(text("\t")),
+    "p.csv.gz": lambda path: path.write_bytes(gzip.compress(text(",").encode())),
+    "p.csv.bz2": lambda path: path.write_bytes(bz2.compress(text(",").encode())),
+    "p.parquet": lambda path: pq.write_table(TABLE, path),
+    "p.feather": lambda path: feather.write_feather(TABLE, path),
+    "p.arrow": arrow_stream,
+    "p.jsonl": lambda path: path.write_text(json_lines()),
+    "p.npz": npz,
+    "p.npy": npy,
+    "no_suffix": lambda path: path.write_text(text(",")),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_all_formats_hold_the_same_table(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    WRITERS[name](path)
+    assert read_table(path).to_pylist() == TABLE.to_pylist()
+    assert read_table(str(path), columns=["mu", "y"]).column_names == ["mu", "y"]
+    batches = list(read_batches(path, ["y", "region"], rows=3))
+    assert [batch.num_rows for batch in batches] == [3, 3, 1]
+    assert pa.concat_tables(batches).to_pylist() == TABLE.select(["y", "region"]).to_pylist()
+    with pytest.raises(ReadError, match="there is no column 'sigm'; did you mean 'sigma'"):
+        read_table(path, columns=["sigm"])
+    with pytest.raises(ReadError, match="there is no column 'sigm'; did you mean 'sigma'"):
+        list(read_batches(path, columns=["sigm"]))
+
+
+@pytest.mark.parametrize(
+    "name", ["p.csv", "p.tsv", "p.parquet", "p.feather", "p.arrow", "p.jsonl", "p.npz", "p.npy"]
+)
+def test_standard_input_is_known_by_what_it_holds(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    WRITERS[name](tmp_path / name)
+    content = (tmp_path / name).read_bytes()
+    for read in (read_table, lambda path: pa.concat_tables(list(read_batches(path)))):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert read("-").to_pylist() == TABLE.to_pylist()
+
+
+def test_formats_are_those_that_are_said() -> None:
+    assert set(FORMATS) == {"csv", "tsv", "parquet", "arrow", "jsonl", "npz", "npy"}
+    with pytest.raises(ValueError, match="unknown format 'xlsx'"):
+        read_table("a.csv", format="xlsx")
+
+
+def test_how_texts_are_written(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(text(";", decimal=","))
+    assert read_table(path, decimal=",").to_pylist() == TABLE.to_pylist()
+    path.write_bytes("y,naïve\n1,é\n".encode("latin-1"))
+    assert read_table(path, encoding="latin-1").to_pylist() == [{"y": 1, "naïve": "é"}]
+    path.write_bytes("y,naïve\n1,é\n".encode("utf-16"))
+    assert read_table(path, encoding="utf-16").to_pylist() == [{"y": 1, "naïve": "é"}]
+    with pytest.raises(ValueError, match="unknown encoding 'utf-9'"):
+        read_table(path, encoding="utf-9")
+    path.write_text('"a\nb","c,d"\n1,"x\ny"\n')
+    assert read_table(path).to_pylist() == [{"a\nb": 1, "c,d": "x\ny"}]
+
+
+def test_whole_numbers_may_become_others_in_a_later_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first lines say 1, and one after them 1.5: all are numbers."""
+    monkeypatch.setattr("wellcal.reading.texts.BLOCK", 1 << 14)
+    path = tmp_path / "p.csv"
+    path.write_bytes(b"y\n" + b"1\n" * 40_000 + b"1.5\n")
+    batches = list(read_batches(path))
+    assert len(batches) > 1
+    assert sum(batch.num_rows for batch in batches) == 40_001
+    assert batches[-1]["y"].to_pylist()[-1] == 1.5
+    lines = tmp_path / "p.jsonl"
+    lines.write_bytes(b'{"y": 1}\n' * 4_000 + b'{"y": 1.5}')
+    batches = list(read_batches(lines))
+    assert len(batches) > 1
+    assert sum(sum(batch["y"].to_pylist()) for batch in batches) == 4_001.5
+
+
+def test_arrays_of_columns(tmp_path: Path) -> None:
+    np.savez(tmp_path / "p.npz", y=np.array([0, 2]), p=np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]))
+    cases = read_cases(tmp_path / "p.npz", "y", probs="p_0:p_2")
+    assert cases.pred.labels().tolist() == [0, 1, 2]
+    np.save(tmp_path / "p.npy", np.arange(6.0).reshape(3, 2))
+    assert read_table(tmp_path / "p.npy").column_names == ["c_0", "c_1"]
+
+
+def test_a_file_as_cases(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(text(",") + ",1,1,N\n")
+    with pytest.raises(ReadError, match=r"p.csv: 1 missing value in 'y' \(1\), the first in row 7"):
+        read_cases(path)
+    cases = read_cases(path, drop_missing=True, others=["region"])
+    assert cases.dropped == 1
+    assert cases.taken == "target: y; normal: loc = mu, scale = sigma"
+    assert cases.others["region"].tolist() == TABLE["region"].to_pylist()
+    wanted = wc.crps(np.arange(N) / 4, wc.Normal(np.arange(N) / 2, np.ones(N)))
+    assert wc.crps(cases.y, cases.pred).value == wanted.value
