@@ -26,7 +26,7 @@ OTHERS: dict[str, str] = {
     "for authors of engines, tests and kernels": "register_engine target_sets Proof",
     "figures: what they show is computed by functions that are tried": (
         "ReliabilityCurve ReliabilityDisplay PITDisplay CoverageDisplay ResidualDisplay NullDisplay "
-        "ComparisonDisplay WitnessDisplay MonitorDisplay RecalibrationDisplay to_svg"
+        "ComparisonDisplay WitnessDisplay WitnessMapDisplay MonitorDisplay RecalibrationDisplay to_svg"
     ),
     "tried with columns and files in tests/unit/test_roles.py and test_broken_files.py": "guess_roles",
     "tried as methods": "Monitor TemperatureScaling CalibrationMetric",

@@ -19,6 +19,7 @@ from wellcal.displays import (
     RecalibrationDisplay,
     ResidualDisplay,
     WitnessDisplay,
+    WitnessMapDisplay,
 )
 
 mpl.use("agg")
@@ -148,6 +149,10 @@ def test_groups_of_a_witness():
     assert display.rows == tuple(group.statement for group in found.groups[:2])
     assert display.statistics == tuple(group.statistic for group in found.groups[:2])
     assert "miscalibrated" in texts(display)
+    places = WitnessMapDisplay.from_result(found)
+    np.testing.assert_allclose(places.predicted, found.locations[0].mean())
+    np.testing.assert_array_equal(places.outside, found.pvalues <= 0.05)
+    assert sum(len(drawn.get_offsets()) for drawn in places.ax_.collections) == len(found.values)
 
 
 def test_trace_of_a_monitor():
@@ -173,7 +178,7 @@ def test_before_and_after_recalibration():
 
 @pytest.mark.parametrize(
     "display",
-    [CoverageDisplay, NullDisplay, ComparisonDisplay, WitnessDisplay, MonitorDisplay],
+    [CoverageDisplay, NullDisplay, ComparisonDisplay, WitnessDisplay, WitnessMapDisplay, MonitorDisplay],
     ids=lambda display: display.__name__,
 )
 def test_other_results_are_refused(display: Any):

@@ -10,6 +10,7 @@ from wellcal.displays.recalibration import RecalibrationDisplay
 from wellcal.displays.reliability import ReliabilityCurve, ReliabilityDisplay
 from wellcal.displays.residuals import ResidualDisplay
 from wellcal.displays.uniformity import PITDisplay
+from wellcal.displays.witness_maps import WitnessMapDisplay
 from wellcal.displays.witnesses import WitnessDisplay
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "ReliabilityDisplay",
     "ResidualDisplay",
     "WitnessDisplay",
+    "WitnessMapDisplay",
     "axes_or_new",
     "style",
     "to_svg",

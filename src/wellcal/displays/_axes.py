@@ -173,12 +173,13 @@ class Canvas:
         self.ax.fill_between(x, low, high, **shade)
 
     def label(self, text: str, xy: tuple[float, float], to: tuple[float, float], **options: Any) -> None:
-        """Words for the band at `xy`, written at `to`, once, with a thin line between both."""
-        if not self.once("label"):
-            return
+        """Words for the band at `xy`, written at `to`, a thin line between both; only the latest stay."""
+        old = self.shown.parts.pop("label", None)
+        if old is not None:
+            old.remove()
         place: dict[str, Any] = {"ha": "right", "va": "center", **options}
         self.shown.parts["free corner"] = "upper left" if place["ha"] == "right" else "lower right"
-        self.ax.annotate(
+        self.shown.parts["label"] = self.ax.annotate(
             text,
             xy=xy,
             xytext=to,

@@ -153,7 +153,8 @@ class CoverageDisplay(Display):
                 edge = float((low if over else high)[place])
                 to = (0.97, 0.17) if over else (0.03, 0.83)
                 text = f"{self.level:.0%} of calibrated\nmodels stay in here"
-                canvas.label(text, (float(levels[place]), edge), to, ha="right" if over else "left")
+                if canvas.first:
+                    canvas.label(text, (float(levels[place]), edge), to, ha="right" if over else "left")
             canvas.add(self.name, handle, self.verdict)
             ticks = np.linspace(0.0, 1.0, 6)
             ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), xticks=ticks, yticks=ticks, aspect="equal")

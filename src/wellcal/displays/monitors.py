@@ -84,8 +84,15 @@ class MonitorDisplay(Display):
             first, last = float(self.cases[0]), float(self.cases[-1])
             ax.set(ylim=(low, high), xlim=(first, last + 0.01 * (last - first) + 1e-9))
             offset: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8.0, "color": theme.quiet}
+            start, end = (abs(float(self.log_evidence[k]) - alarm) for k in (0, -1))
+            aside = end > start  # where the curve is farther from the line
             ax.annotate(
-                f"alarm at {self.threshold:,.3g}", (first, alarm), xytext=(4.0, 3.0), va="bottom", **offset
+                f"alarm at {self.threshold:,.3g}",
+                (last if aside else first, alarm),
+                xytext=(-4.0 if aside else 4.0, 3.0),
+                ha="right" if aside else "left",
+                va="bottom",
+                **offset,
             )
             if status.onset is not None and status.onset_interval is not None and status.onset >= first:
                 start, end = status.onset_interval

@@ -122,7 +122,8 @@ class QuantileCalibrationDisplay(Display):
                 canvas.band(levels, low, high)
                 place = int(np.argmin(np.abs(levels - 0.7)))
                 text = f"{self.level:.0%} of calibrated\nmodels stay in here"
-                canvas.label(text, (float(levels[place]), float(low[place])), (0.97, 0.12))
+                if canvas.first:
+                    canvas.label(text, (float(levels[place]), float(low[place])), (0.97, 0.12))
             look = {**canvas.look.line, "where": "post", **options}
             (handle,) = ax.step(levels, to_numpy(self.frequencies), **look)
             canvas.add(self.name, handle, self.verdict)

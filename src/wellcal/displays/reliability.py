@@ -21,6 +21,8 @@ from wellcal.displays._style import axes_or_new, style
 QUESTION = "Are the model's probabilities what happens?"
 _CELLS = 20  # of the histogram of what the model said
 _COLUMNS = 4  # of small multiples
+_FEW = 50  # cases below which no smooth curve is drawn
+_LETTERS = 26  # of the title of a small one
 
 
 @dataclass
@@ -179,7 +181,7 @@ class ReliabilityDisplay(Display):
             matplotlib's axes, which may show other models already. None makes a new figure, with axes for
             each event where there are several; given axes show all of them.
         smooth, isotonic
-            Whether to draw the curves.
+            Whether to draw the curves; a smooth one needs 50 cases.
         counts
             Whether to draw a histogram of what the model said under the diagram.
         """
@@ -208,7 +210,15 @@ class ReliabilityDisplay(Display):
 
     # -- drawing -------------------------------------------------------------------------------
 
-    def _draw(self, canvas: Canvas, curve: ReliabilityCurve, kinds: dict[str, bool], *, bands: bool) -> None:
+    def _draw(
+        self,
+        canvas: Canvas,
+        curve: ReliabilityCurve,
+        kinds: dict[str, bool],
+        *,
+        bands: bool,
+        labelled: bool = True,
+    ) -> None:
         ax, look = canvas.ax, canvas.look
         canvas.ideal([0.0, 1.0], [0.0, 1.0])
         if bands:
@@ -216,8 +226,10 @@ class ReliabilityDisplay(Display):
             x = curve.predicted if wide else curve.predicted[0] + np.array([-0.02, 0.02])
             low, high = (curve.low, curve.high) if wide else (curve.low[[0, 0]], curve.high[[0, 0]])
             canvas.band(x, low, high)
-            _label_band(canvas, curve, self.level)
-        lines = [key for key, chosen in kinds.items() if chosen]
+            if labelled and canvas.first:
+                _label_band(canvas, curve, self.level)
+        few = self.n_samples < _FEW  # a smooth curve would follow single cases
+        lines = [key for key, chosen in kinds.items() if chosen and not (few and key == "smooth")]
         for key in lines:
             x, y = getattr(curve, key)
             thin = key == "isotonic" and len(lines) > 1
@@ -278,16 +290,17 @@ class ReliabilityDisplay(Display):
             )
             for ax, curve in zip(axes.flat, self.curves, strict=False):
                 canvas = Canvas(ax)
-                self._draw(canvas, curve, kinds, bands=True)
+                self._draw(canvas, curve, kinds, bands=True, labelled=curve is self.curves[0])
                 _square(ax)
-                ax.set_title(f"{curve.event}  ({int(curve.counts.sum()):,} cases)", fontsize=9.0)
+                ax.set_title(_cut(curve.event), fontsize=9.0)
                 ax.tick_params(labelbottom=True)
             for ax in axes.flat[number:]:
                 ax.set_axis_off()
             theme = Canvas(axes[0, 0]).theme
             title = textwrap.fill(in_title(self.verdict or QUESTION), int(12.0 * size[0]))
             figure.suptitle(title, x=0.01, ha="left", fontsize=10.0, color=theme.ink)
-            figure.supxlabel("what the model said", fontsize=10.0, color=theme.ink)
+            cases = f"what the model said  ({self.n_samples:,} cases)"
+            figure.supxlabel(cases, fontsize=10.0, color=theme.ink)
             figure.supylabel("how often it happened", fontsize=10.0, color=theme.ink)
         self._drawn(axes[0, 0])
         self.axes_ = axes
@@ -301,6 +314,11 @@ class ReliabilityDisplay(Display):
             f"{model}{what}{band}{self.n_samples:,} cases in bins of equal counts; band of targets drawn "
             "from the predictions."
         )
+
+
+def _cut(text: str) -> str:
+    """What fits over a small diagram."""
+    return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 1]}…"
 
 
 def _square(ax: Any) -> None:

@@ -169,7 +169,7 @@ class PITDisplay(Display):
             ax.set_xlabel(f"where the outcome fell in {among}  (low to high)", color=canvas.theme.ink)
             ax.set(xlim=(0.0, 1.0), xticks=np.linspace(0.0, 1.0, 5), box_aspect=1.0)
             canvas.title(QUESTION)
-            canvas.legend()
+            canvas.legend(canvas.shown.parts.get("legend", "best"))
             name = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
             how = {"histogram": f"{self.n_bins} bars", "ecdf": "distribution function less the ideal one"}[
                 kind
@@ -209,12 +209,14 @@ class PITDisplay(Display):
         canvas.band(shares, low, high)
         canvas.ideal([0.0, 1.0], [0.0, 0.0])
         (handle,) = ax.plot(shares, found, **look.line, linewidth=1.8, zorder=2.5)
-        reach = 1.35 * float(max(np.abs(found).max(), high.max(), -low.min()))
+        factor = 1.35 if canvas.first else 1.8  # room for the legend
+        reach = factor * float(max(np.abs(found).max(), high.max(), -low.min()))
         reach = canvas.shown.parts["reach"] = max(canvas.shown.parts.get("reach", 0.0), reach)
         ax.set_ylim(-reach, reach)
         ax.yaxis.set_major_formatter(_percent)
         ax.set_ylabel("how many more lie below than promised", color=canvas.theme.ink)
         above = found[len(found) // 4 : -len(found) // 4].mean() > 0
+        canvas.shown.parts["legend"] = "upper right" if above else "lower left"
         middle = len(shares) // 2
         edge = float(low[middle] if above else high[middle])
         _label(canvas, float(shares[middle]), edge, -0.93 * reach if above else 0.93 * reach, self.level)
