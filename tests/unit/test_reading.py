@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wellcal as wc
-from wellcal.reading import FORMATS, ReadError, read_batches, read_cases, read_table
+from wellcal.reading import FORMATS, ReadError, case_batches, read_batches, read_cases, read_table
 
 N = 7
 TABLE = pa.table(
@@ -162,3 +162,39 @@ def test_a_file_as_cases(tmp_path: Path) -> None:
     assert cases.others["region"].tolist() == TABLE["region"].to_pylist()
     wanted = wc.crps(np.arange(N) / 4, wc.Normal(np.arange(N) / 2, np.ones(N)))
     assert wc.crps(cases.y, cases.pred).value == wanted.value
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.parquet", "p.jsonl", "p.npz", "-"])
+def test_a_file_as_batches_of_cases(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path: Path | str = tmp_path / name
+    if name == "-":
+        path = "-"
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text(",").encode())))
+    else:
+        WRITERS[name](tmp_path / name)
+    batches = list(case_batches(path, others=["region"], options={"rows": 3}))
+    assert [len(cases.pred) for cases in batches] == [3, 3, 1]
+    assert np.concatenate([cases.y for cases in batches]).tolist() == TABLE["y"].to_pylist()
+    assert batches[-1].others["region"].tolist() == ["N"]
+
+
+def test_errors_say_where_a_batch_begins(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("y,rate,note\n1,2.0,a\n2,2.0,\n3,,b\n,1.0,c\n5,1.0,d\n,,e\n")
+    with pytest.raises(ReadError, match=r"row 0 is row 2 of the file, 1 missing value in 'y' .* row 1"):
+        list(case_batches(path, "y", poisson="rate", options={"rows": 2}))
+    found = list(case_batches(path, drop_missing=True, options={"rows": 2}))
+    assert [(cases.y.tolist(), cases.dropped) for cases in found] == [([1, 2], 2), ([5], 1)]
+    with pytest.raises(ReadError, match=r"p.csv: poisson: there is no column 'rat'; did you mean 'rate'"):
+        list(case_batches(path, "y", poisson="rat"))
+    path.write_text("y,rate\n,1.0\n1.0,\n")
+    with pytest.raises(ReadError, match="a value is missing in all 2 rows"):
+        list(case_batches(path, "y", poisson="rate", drop_missing=True, options={"rows": 1}))
+
+
+def test_only_the_columns_that_are_needed_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first batch tells which: a column that changes its kind later does no harm."""
+    monkeypatch.setattr("wellcal.reading.texts.BLOCK", 1 << 14)
+    path = tmp_path / "p.csv"
+    path.write_text("y,rate,note\n" + "1,2.0,1\n" * 20_000 + "1,2.0,a\n")
+    assert sum(len(cases.y) for cases in case_batches(path, options={"rows": 4_000})) == 20_001

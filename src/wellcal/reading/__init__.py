@@ -7,7 +7,7 @@ that says
 what, where, and what to do.
 """
 
-from wellcal.reading.cases import Cases, as_cases, read_cases
+from wellcal.reading.cases import Cases, as_cases, case_batches, read_cases
 from wellcal.reading.errors import ReadError
 from wellcal.reading.missing import Kept, drop_missing
 from wellcal.reading.tables import FORMATS, read_batches, read_table
@@ -18,6 +18,7 @@ __all__ = [
     "Kept",
     "ReadError",
     "as_cases",
+    "case_batches",
     "drop_missing",
     "read_batches",
     "read_cases",

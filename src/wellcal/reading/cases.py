@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wellcal._arrays.frames import Table, shown_names
@@ -14,8 +16,9 @@ from wellcal.predictions import Predictions
 from wellcal.predictions.guessing import guess_roles, target_column
 from wellcal.predictions.roles import ColumnReading, only_role, resolve
 from wellcal.reading.errors import ReadError
+from wellcal.reading.missing import NothingLeftError
 from wellcal.reading.missing import drop_missing as without_missing
-from wellcal.reading.tables import read_table
+from wellcal.reading.tables import read_batches, read_table
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,12 @@ def as_cases(
     """
     table = Table(frame)
     targets, found = _columns(table, target, roles)
+    return _cases(table, targets, found, others, drop_missing)
+
+
+def _cases(
+    table: Table, targets: Selection, found: ColumnReading, others: Sequence[str], drop_missing: bool
+) -> Cases:
     further = {name: select(table.names, name, "others").names[0] for name in others}
     dropped = 0
     if drop_missing:
@@ -147,11 +156,82 @@ def read_cases(
     'target: y; normal: loc = mu, scale = sigma'
     """
     table = read_table(path, **dict(options or {}))
-    try:
+    with _naming(path):
         return as_cases(table, target, others=others, drop_missing=drop_missing, **roles)
+
+
+def case_batches(
+    path: str | os.PathLike[str],
+    target: str | Sequence[str] | None = None,
+    *,
+    others: Sequence[str] = (),
+    drop_missing: bool = False,
+    options: Mapping[str, Any] | None = None,
+    **roles: Any,
+) -> Generator[Cases]:
+    r"""Targets and predictions from columns of a file, a batch at a time: it may be larger than memory.
+
+    Which columns are taken is said, or guessed, by the first batch; no others are read from a file.
+
+    Parameters
+    ----------
+    path, target, others, drop_missing, roles
+        As in :func:`read_cases`.
+    options
+        Further arguments of :func:`read_batches`, such as ``{"rows": 10_000}``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "stream.csv"
+    ...     _ = path.write_text("y,mu,sigma\n" + "0.5,0.0,1.0\n" * 5)
+    ...     [len(cases.y) for cases in case_batches(path, options={"rows": 2})]
+    [2, 2, 1]
+    """
+    given = {name: x for name, x in dict(options or {}).items() if name != "columns"}
+    batches = read_batches(path, **given)
+    first = next(batches)
+    with _naming(path):
+        table = Table(first)
+        targets, found = _columns(table, target, roles)
+        further = [select(table.names, name, "others").names[0] for name in others]
+    used = list(dict.fromkeys([*targets.names, *found.columns, *further]))
+    if os.fspath(path) == "-":
+        parts = itertools.chain([first], batches)
+    else:
+        batches.close()
+        parts = read_batches(path, used, **given)
+    start, dropped = 0, 0
+    ready: Cases | None = None  # of a batch without a whole row only the number of rows is left
+    for part in parts:
+        with _naming(path, f"in the batch whose row 0 is row {start} of the file, " if start else ""):
+            try:
+                cases = _cases(Table(part), targets, found, others, drop_missing)
+            except NothingLeftError:
+                dropped += part.num_rows
+            else:
+                if ready is not None:
+                    yield replace(ready, dropped=ready.dropped + dropped)
+                    dropped = 0
+                ready = cases
+        start += part.num_rows
+    if ready is None:
+        with _naming(path):
+            raise NothingLeftError(f"no row is left: a value is missing in all {start} rows; fill values in")
+    else:
+        yield replace(ready, dropped=ready.dropped + dropped)
+
+
+@contextlib.contextmanager
+def _naming(path: str | os.PathLike[str], where: str = "") -> Generator[None]:
+    """Let errors about columns name the file that they are in."""
+    try:
+        yield
     except (TypeError, ValueError) as error:
         name = "standard input" if os.fspath(path) == "-" else os.fspath(path)
-        raise ReadError(f"{name}: {error}") from error
+        raise ReadError(f"{name}: {where}{error}") from error
 
 
 def _columns(table: Table, target: object, roles: Mapping[str, Any]) -> tuple[Selection, ColumnReading]:

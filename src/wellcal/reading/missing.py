@@ -12,6 +12,10 @@ from wellcal._arrays.frames import Table
 from wellcal._arrays.selecting import select
 
 
+class NothingLeftError(ValueError):
+    """A value is missing in every row."""
+
+
 @dataclass(frozen=True)
 class Kept:
     """What :func:`drop_missing` kept of a data frame.
@@ -86,7 +90,7 @@ def drop_missing(frame: Any, columns: Sequence[str] | str | None = None) -> Kept
     if not dropped:
         return kept
     if dropped == len(table):
-        raise ValueError(
+        raise NothingLeftError(
             f"no row is left: {kept.words()} Fill values in, or name the columns that are needed"
         )
     return Kept(table.kept(~missing), dropped, len(table), by_column)
