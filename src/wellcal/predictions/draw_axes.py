@@ -62,7 +62,7 @@ def draws_second(values: Any, axis: Any) -> Any:
 
 def _checked(axis: Any, values: Any) -> list[int]:
     given = list(cast("Sequence[Any]", axis)) if isinstance(axis, (tuple, list)) else [axis]
-    names = list(getattr(values, "dims", ()))
+    names: list[Any] = list(getattr(values, "dims", ()))
     found: list[Any] = [names.index(a) if isinstance(a, str) and a in names else a for a in given]
     ndim = int(values.ndim)
     whole = all(isinstance(a, (int, np.integer)) and not isinstance(a, bool) for a in found)
