@@ -257,8 +257,8 @@ def test_each_class_has_its_axes_or_shares_given_ones():
     probs = rng.dirichlet(np.ones(5), 100)
     y = [rng.choice(5, p=row) for row in probs]
     apart = ReliabilityDisplay.from_predictions(y, probs, reduce="classwise", rng=0)
-    assert apart.axes_.shape == (2, 4)
-    assert [bool(ax.axison) for ax in apart.axes_.flat] == [True] * 5 + [False] * 3
+    assert apart.axes_.shape == (2, 3)
+    assert [bool(ax.axison) for ax in apart.axes_.flat] == [True] * 5 + [False]
     _, ax = pyplot.subplots()
     together = apart.plot(ax)
     assert len(together.ax_.get_legend().get_texts()) == 5

@@ -162,6 +162,8 @@ def test_trace_of_a_monitor():
     assert display.cases[0] == 21 and display.cases[-1] == N  # noqa: PT018
     np.testing.assert_allclose(10.0**display.log_evidence, monitor.history)
     assert texts(display).startswith("Miscalibrated (p ")
+    told = MonitorDisplay.from_result(monitor, change=monitor.change(rng=0, n_resamples=19))
+    assert "standard deviations too high" in texts(told), "the drift is in the title"
     with pytest.raises(ValueError, match="no history"):
         MonitorDisplay.from_result(wc.Monitor())
 

@@ -54,22 +54,25 @@ def events_of(y: object, pred: object, reduce: str | None, label: Any, grade: An
     probs = np.asarray(to_numpy(stop_gradient(widen(batch.class_probs()))), dtype=np.float64)
     if label is not None:
         k = _position(label, names, "label")
-        return [Event(f"{names[k]}", (index == k).astype(float), probs[:, k])]
+        return [Event(_named(names[k], "class"), (index == k).astype(float), probs[:, k])]
     kind = "cumulative" if grade is not None else reduce or _usual(batch, len(names))
     if kind is None:
-        return [Event(_binary(names[1]), (index == 1).astype(float), probs[:, 1])]
+        return [Event(_named(names[1], "outcome"), (index == 1).astype(float), probs[:, 1])]
     if kind == "confidence":
         correct, top = confidence(y, predictions)
         p = np.asarray(to_numpy(stop_gradient(widen(top.probs))), dtype=np.float64)
         return [Event("the most probable class was right", to_numpy(correct).astype(float), p)]
     if kind == "classwise":
-        return [Event(f"{names[k]}", (index == k).astype(float), probs[:, k]) for k in range(len(names))]
+        return [
+            Event(_named(names[k], "class"), (index == k).astype(float), probs[:, k])
+            for k in range(len(names))
+        ]
     return list(_grades(index, probs, names, grade))
 
 
-def _binary(name: Any) -> str:
-    """What happened, of two things."""
-    return name if isinstance(name, str) else f"outcome {name}"
+def _named(name: Any, what: str) -> str:
+    """A class in words: numbers say what they are."""
+    return name if isinstance(name, str) else f"{what} {_plain(name)}"
 
 
 def _usual(batch: Any, classes: int) -> str | None:

@@ -12,7 +12,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.displays._axes import WIDE, Canvas
 from wellcal.displays._base import Display
 from wellcal.displays._style import axes_or_new, style
-from wellcal.monitoring import Monitor, MonitorStatus
+from wellcal.monitoring import Monitor, MonitorChange, MonitorStatus
 
 QUESTION = "Is the model still calibrated?"
 
@@ -33,6 +33,8 @@ class MonitorDisplay(Display):
         Where the monitor stands, with its verdict for the title.
     name
         Name of the model.
+    verdict
+        What the title says; None takes that of the status.
 
     Attributes
     ----------
@@ -54,12 +56,28 @@ class MonitorDisplay(Display):
     threshold: float
     status: MonitorStatus
     name: str | None = None
+    verdict: str | None = None
 
     @classmethod
-    def from_result(cls, result: Any, *, name: str | None = None, ax: Any = None) -> MonitorDisplay:
-        """Draw the history of a :class:`wellcal.Monitor`."""
+    def from_result(
+        cls, result: Any, *, change: MonitorChange | None = None, name: str | None = None, ax: Any = None
+    ) -> MonitorDisplay:
+        """Draw the history of a :class:`wellcal.Monitor`.
+
+        Parameters
+        ----------
+        result
+            The monitor.
+        change
+            What its method `change` returned: the title then says what has changed, and by how much.
+        name, ax
+            Name of the model, and where to draw it.
+        """
         if not isinstance(result, Monitor):
             raise TypeError(f"result must be a Monitor, which knows its history, found {described(result)}")
+        if change is not None and not isinstance(change, MonitorChange):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"change must be what Monitor.change returns, found {described(change)}")
+        verdict = None if change is None else change.verdict
         history = np.asarray(result.history, dtype=np.float64)
         if not len(history):
             raise ValueError("result has no history: no cases were seen, or history=0 keeps none")
@@ -67,7 +85,7 @@ class MonitorDisplay(Display):
         cases = np.arange(last - len(history) + 1, last + 1)
         smallest = np.finfo(np.float64).tiny
         logs = np.log10(np.maximum(history, smallest))
-        return cls(cases, logs, float(result.threshold), result.status, name).plot(ax)
+        return cls(cases, logs, float(result.threshold), result.status, name, verdict).plot(ax)
 
     def plot(self, ax: Any = None) -> MonitorDisplay:
         """Draw the evidence on a logarithmic scale."""
@@ -110,7 +128,7 @@ class MonitorDisplay(Display):
             if status.alarm_at is not None and status.alarm_at >= first:
                 reached = self.log_evidence[int(status.alarm_at - first)]
                 ax.plot([status.alarm_at], [reached], **look.points, markersize=7.0, zorder=3)
-            canvas.add(self.name, handle, status.verdict)
+            canvas.add(self.name, handle, self.verdict or status.verdict)
             ax.yaxis.set_major_locator(_whole())
             ax.yaxis.set_major_formatter(_power)
             ax.set_xlabel("cases, in the order of time", color=theme.ink)

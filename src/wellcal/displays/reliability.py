@@ -188,7 +188,7 @@ class ReliabilityDisplay(Display):
         kinds = {"smooth": flag(smooth, "smooth"), "isotonic": flag(isotonic, "isotonic")}
         counts = flag(counts, "counts")
         if len(self.curves) > 1 and ax is None:
-            self._multiples(kinds)
+            self._multiples(kinds, counts)
             return self
         with style():
             ax = axes_or_new(ax, TALL)
@@ -196,7 +196,7 @@ class ReliabilityDisplay(Display):
             for curve in self.curves:
                 self._draw(canvas, curve, kinds, bands=len(self.curves) == 1)
             _square(ax)
-            below = self._counts(canvas) if counts else None
+            below = self._counts(canvas, self.curves) if counts else None
             lower = below or ax
             ax.set_ylabel("how often it happened", color=canvas.theme.ink)
             lower.set_xlabel("what the model said", color=canvas.theme.ink)
@@ -232,6 +232,9 @@ class ReliabilityDisplay(Display):
         lines = [key for key, chosen in kinds.items() if chosen and not (few and key == "smooth")]
         for key in lines:
             x, y = getattr(curve, key)
+            if key == "smooth":  # beyond the outermost bins it would follow a few cases
+                between = (x >= curve.predicted[0]) & (x <= curve.predicted[-1])
+                x, y = x[between], y[between]
             thin = key == "isotonic" and len(lines) > 1
             ax.plot(x, y, **look.line, linewidth=0.9 if thin else 1.6, zorder=2.5)
         joined = {} if lines else {"linestyle": look.dash}
@@ -252,7 +255,7 @@ class ReliabilityDisplay(Display):
         )
         canvas.add(name, shown, self.verdict)
 
-    def _counts(self, canvas: Canvas) -> Any:
+    def _counts(self, canvas: Canvas, curves: tuple[ReliabilityCurve, ...]) -> Any:
         parts, ax = canvas.shown.parts, canvas.ax
         below = parts.get("counts")
         if below is None:
@@ -263,7 +266,7 @@ class ReliabilityDisplay(Display):
             below.set_ylabel("cases", color=canvas.theme.ink)
         shown = len(canvas.shown.names)
         edges = np.linspace(0.0, 1.0, _CELLS + 1)
-        for index, curve in zip(range(shown - len(self.curves), shown), self.curves, strict=True):
+        for index, curve in zip(range(shown - len(curves), shown), curves, strict=True):
             look, heights = canvas.look_of(index), np.where(curve.histogram > 0, curve.histogram, np.nan)
             filled = shown == 1
             below.stairs(
@@ -274,17 +277,17 @@ class ReliabilityDisplay(Display):
                 alpha=0.6 if filled else 1.0,
                 linestyle="-" if filled else look.dash,
             )
-        most = max([parts.get("most", 0), *(int(curve.histogram.max()) for curve in self.curves)])
+        most = max([parts.get("most", 0), *(int(curve.histogram.max()) for curve in curves)])
         parts["most"] = most
         below.set(ylim=(0.0, 1.08 * most), yticks=[0, most], yticklabels=["0", f"{most:,}"])
         return below
 
-    def _multiples(self, kinds: dict[str, bool]) -> None:
+    def _multiples(self, kinds: dict[str, bool], counts: bool) -> None:
         number = len(self.curves)
-        columns = min(number, _COLUMNS if number != 3 else 3)
+        columns = min(number, 3 if number in (3, 5, 6, 9) else _COLUMNS)
         rows = -(-number // columns)
         with style() as pyplot:
-            size = (max(4.6, 2.3 * columns), 2.45 * rows + 0.7)
+            size = (max(4.6, 2.3 * columns), (2.9 if counts else 2.45) * rows + 0.7)
             figure, axes = pyplot.subplots(
                 rows, columns, figsize=size, layout="constrained", sharex=True, sharey=True, squeeze=False
             )
@@ -294,6 +297,8 @@ class ReliabilityDisplay(Display):
                 _square(ax)
                 ax.set_title(_cut(curve.event), fontsize=9.0)
                 ax.tick_params(labelbottom=True)
+                if counts:
+                    self._counts(canvas, (curve,)).set_ylabel("")
             for ax in axes.flat[number:]:
                 ax.set_axis_off()
             theme = Canvas(axes[0, 0]).theme
