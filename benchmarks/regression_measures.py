@@ -301,18 +301,18 @@ def measures_of_classes() -> Rows:
     for name in ("Bernoulli", "Categorical"):
         y, pred = data(name)
         options: dict[str, dict[str, Any]] = {
-            "default": {},
-            "equal mass": {"binning": "equal_mass", "n_bins": 5},
+            "default": {"reduce": "none"},
+            "equal mass": {"binning": "equal_mass", "n_bins": 5, "reduce": "none"},
             "confidence": {"reduce": "confidence", "n_bins": 6, "binning": "uniform"},
             "classwise": {"reduce": "classwise"},
-            "euclidean": {"distance": "euclidean"},
-            "largest difference": {"distance": math.inf},
+            "euclidean": {"distance": "euclidean", "reduce": "none"},
+            "largest difference": {"distance": math.inf, "reduce": "none"},
         }
         for title, chosen in options.items():
             yield row(f"ece {title} / {name}", wc.ece(y, pred, **chosen), EXACT, UNIT_TERMS)
-        unbiased = wc.ece(y, pred, distance="squared_euclidean", estimator="debiased")
+        unbiased = wc.ece(y, pred, distance="squared_euclidean", estimator="debiased", reduce="none")
         yield row(f"ece debiased / {name}", unbiased, EXACT, UNIT_TERMS)
-        yield row(f"mce / {name}", wc.mce(y, pred), EXACT, UNIT_TERMS)
+        yield row(f"mce / {name}", wc.mce(y, pred, reduce="none"), EXACT, UNIT_TERMS)
         yield row(f"mmce / {name}", wc.mmce(y, pred), EXACT, UNIT_TERMS)
         smooth = wc.smooth_ece(y, pred, reduce="confidence", bandwidth=0.1)
         yield row(f"smooth ece, bandwidth given / {name}", smooth, EXACT, UNIT_TERMS)

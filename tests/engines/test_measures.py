@@ -33,7 +33,7 @@ COV = MATRIX @ np.swapaxes(MATRIX, 1, 2) + 0.2 * np.eye(2)
 Measure = Callable[[Any, Any], Any]
 CASES: dict[str, tuple[Measure, Any, tuple[Any, ...], Any]] = {
     "ece": (ece, wc.Bernoulli, (P,), HIT),
-    "ece, all classes": (lambda y, p: ece(y, p, n_bins=3), wc.Categorical, (PROBS,), CLASS),
+    "ece, all classes": (lambda y, p: ece(y, p, n_bins=3, reduce="none"), wc.Categorical, (PROBS,), CLASS),
     "ece, debiased": (lambda y, p: ece(y, p, n_bins=2, estimator="debiased"), wc.Bernoulli, (P,), HIT),
     "ece, classwise": (lambda y, p: ece(y, p, reduce="classwise"), wc.Categorical, (PROBS,), CLASS),
     "ece, counts": (lambda y, p: ece(y, p, distance=2, n_bins=2), wc.Poisson, (SCALE,), COUNT),
@@ -162,7 +162,7 @@ def test_smooth_ece_under_jit_with_a_bandwidth() -> None:
 
 
 @pytest.mark.parametrize(
-    "measure", [lambda p: ece(CLASS, wc.Categorical(p)), lambda p: smooth_ece(HIT, p[:, 0])]
+    "measure", [lambda p: ece(CLASS, wc.Categorical(p), reduce="none"), lambda p: smooth_ece(HIT, p[:, 0])]
 )
 def test_what_cannot_be_traced_says_so(measure: Any) -> None:
     with pytest.raises(TypeError, match=r"inside jax\.jit"):
@@ -172,8 +172,10 @@ def test_what_cannot_be_traced_says_so(measure: Any) -> None:
 def test_bins_from_outside_under_jit() -> None:
     bins = np.arange(N) % 3
     with jax_x64():
-        found = jax.jit(lambda p: ece(CLASS, wc.Categorical(p), binning=bins).value)(jnp.asarray(PROBS))
-    assert float(found) == pytest.approx(ece(CLASS, PROBS, binning=bins).value, rel=1e-12)
+        found = jax.jit(lambda p: ece(CLASS, wc.Categorical(p), binning=bins, reduce="none").value)(
+            jnp.asarray(PROBS)
+        )
+    assert float(found) == pytest.approx(ece(CLASS, PROBS, binning=bins, reduce="none").value, rel=1e-12)
 
 
 @pytest.mark.parametrize("library", ["torch", "strict"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wellcal as wc
-from wellcal import EqualMassBins, MedianVarianceBins, UniformBins, ece, mce
+from wellcal import EqualMassBins, MedianVarianceBins, UniformBins
 from wellcal.kernels import Callable, Delta
 
+ece, mce = partial(wc.ece, reduce="none"), partial(wc.mce, reduce="none")  # of all probabilities
 NAMES = ("total_variation", "euclidean", "squared_euclidean", 1, 3.0, math.inf)
 
 

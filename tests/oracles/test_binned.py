@@ -45,8 +45,12 @@ def by_loops(y: Any, probs: Any, cells: Any, distance: Any) -> tuple[float, floa
 @pytest.mark.parametrize("rule", [UniformBins(4), EqualMassBins(7), MedianVarianceBins(20)])
 def test_all_classes_at_once(distance: str, rule: Any) -> None:
     mean, largest = by_loops(Y, PROBS, rule.cells(PROBS), DISTANCES[distance])
-    assert ece(Y, PROBS, distance=distance, binning=rule).value == pytest.approx(mean, rel=1e-12)
-    assert mce(Y, PROBS, distance=distance, binning=rule).value == pytest.approx(largest, rel=1e-12)
+    assert ece(Y, PROBS, distance=distance, binning=rule, reduce="none").value == pytest.approx(
+        mean, rel=1e-12
+    )
+    assert mce(Y, PROBS, distance=distance, binning=rule, reduce="none").value == pytest.approx(
+        largest, rel=1e-12
+    )
 
 
 def test_uniform_cells_are_those_of_a_grid() -> None:

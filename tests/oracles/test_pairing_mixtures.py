@@ -40,7 +40,7 @@ def laplaces(n: int, seed: int) -> wc.Laplace:
 
 
 def samples(n: int, seed: int, size: int = 3, shape: tuple[int, ...] = ()) -> wc.Samples:
-    return wc.Samples(np.random.default_rng(seed).normal(size=(n, size, *shape)))
+    return wc.Samples(np.random.default_rng(seed).normal(size=(n, size, *shape)), axis=1)
 
 
 def poissons(n: int, seed: int) -> wc.Poisson:

@@ -136,8 +136,11 @@ def test_defaults_are_reported() -> None:
     probs = RNG.dirichlet(np.ones(3), 50)
     y = RNG.integers(0, 3, 50)
     assert ece(HIT, P).provenance["binning"] == "UniformBins(n_bins=10)"
-    assert ece(y, probs).provenance["binning"] == "MedianVarianceBins(min_size=10, max_bins=None)"
-    assert ece(y, probs, n_bins=3).provenance["bins"] == 3
+    assert ece(y, probs).provenance["binning"] == "UniformBins(n_bins=10)"
+    assert (
+        ece(y, probs, reduce="none").provenance["binning"] == "MedianVarianceBins(min_size=10, max_bins=None)"
+    )
+    assert ece(y, probs, n_bins=3, reduce="none").provenance["bins"] == 3
     assert ece(y, probs, reduce="confidence").provenance["binning"] == "UniformBins(n_bins=10)"
     assert ece(y, wc.Poisson(np.ones(50))).provenance["binning"] == "EqualMassBins(n_bins=10)"
 

@@ -29,7 +29,7 @@ def compare(
     level: float = ...,
     weights: object = ...,
     rng: int | np.random.Generator | None = ...,
-    n_resamples: int = ...,
+    n_resamples: int | None = ...,
     expectations: str | Lowering = ...,
     engine: str | Engine = ...,
 ) -> Comparison: ...
@@ -45,7 +45,7 @@ def compare(
     level: float = ...,
     weights: object = ...,
     rng: int | np.random.Generator | None = ...,
-    n_resamples: int = ...,
+    n_resamples: int | None = ...,
     expectations: str | Lowering = ...,
     engine: str | Engine = ...,
 ) -> Comparisons: ...
@@ -60,7 +60,7 @@ def compare(
     level: float = 0.95,
     weights: object = None,
     rng: int | np.random.Generator | None = None,
-    n_resamples: int = 999,
+    n_resamples: int | None = None,
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
 ) -> Comparison | Comparisons:
@@ -95,7 +95,7 @@ def compare(
         How much each case counts, as in :func:`wellcal.skce`. The calibration tests do not use them: a
         calibrated model has no error under any weights.
     rng, n_resamples
-        For the calibration tests.
+        For the calibration tests, as in :func:`wellcal.calibration_test`.
     expectations, engine
         As in :func:`wellcal.skce`.
 

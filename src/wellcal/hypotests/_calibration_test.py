@@ -20,7 +20,7 @@ from wellcal.hypotests.methods.exact import Statistic
 from wellcal.hypotests.progress import Progress
 from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.sensitivity import smallest_error
-from wellcal.hypotests.setup import Setup, check_resamples, make_setup
+from wellcal.hypotests.setup import DEFAULT_RESAMPLES, Setup, check_resamples, make_setup
 from wellcal.hypotests.tolerance import WITHIN, run_tolerance_test
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import BlockSize
@@ -36,7 +36,7 @@ def calibration_test(
     kernel: Kernel | Sequence[Kernel] | None = None,
     method: str | Method = "auto",
     rng: int | np.random.Generator | None = None,
-    n_resamples: int = 999,
+    n_resamples: int | None = None,
     block_size: BlockSize = None,
     locations: object = None,
     statistic: Statistic | None = None,
@@ -82,7 +82,8 @@ def calibration_test(
     rng
         Seed or generator. The same seed gives the same p-value.
     n_resamples
-        Resamples, for methods that draw them; the most that "auto" draws.
+        Resamples, for methods that draw them. None takes 999, and "auto" fewer where these take longer than a
+        minute; a number is drawn as it is given, and a warning says how long it takes where that is long.
     block_size
         For "block", "distribution_free" and ``statistic="block"``.
     locations
@@ -140,7 +141,7 @@ def calibration_test(
     >>> bool(wc.calibration_test(y, wc.Normal(mu, 0.6 * np.ones(100)), rng=1).pvalue < 0.01)
     True
     """
-    count = check_resamples(n_resamples)
+    count = check_resamples(DEFAULT_RESAMPLES if n_resamples is None else n_resamples)
     keep_null = flag(keep_null, "keep_null")
     one, several = _split_kernels(kernel)
     options = {"block_size": block_size, "locations": locations, "statistic": statistic, "kernels": several}
@@ -164,7 +165,7 @@ def calibration_test(
     )
     reasons: dict[str, Any] = {}
     if chosen is None:
-        choice = choose(setup)
+        choice = choose(setup, insist=n_resamples is not None)
         chosen = choice.method
         if locations is not None and "locations" in _options_of(type(chosen)):
             chosen = replace(chosen, locations=locations)

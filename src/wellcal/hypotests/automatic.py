@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from wellcal._arrays.advice import advise
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.method import Method
 from wellcal.hypotests.methods import Block, Multiplier, Omnibus, Pearson
@@ -34,6 +35,9 @@ JOINT_BUDGET = 5e9
 LINEAR_BUDGET = 3e10
 """Evaluations for exact tests that are linear in the number of cases: about a minute of one core."""
 
+EVALUATIONS_PER_SECOND = 5e8
+"""What a core does, roughly: for a word on how long something takes, and for nothing else."""
+
 TRIANGLE_BUDGET = 1e11
 """Evaluations for one pass over all pairs."""
 
@@ -50,17 +54,31 @@ class Choice:
     alternatives: str
 
 
-def choose(setup: Setup) -> Choice:
-    """The strongest test that fits the budget."""
+def choose(setup: Setup, *, insist: bool = False) -> Choice:
+    """The strongest test that fits the budget.
+
+    Parameters
+    ----------
+    setup
+        The prepared test.
+    insist
+        Whether somebody asked for this number of resamples. It is drawn then, where some fit the budget at
+        all, and a warning says how long that takes where it exceeds the budget; otherwise there are fewer.
+    """
     wanted = setup.n_resamples
     obstacle = why_not_resampled(setup.predictions)
     if setup.groups is not None:
         return _clustered(setup, obstacle)
     if obstacle is None:
-        exact = _exact(setup, wanted)
+        exact = _exact(setup, wanted, insist)
         if exact is not None:
             return exact
         obstacle = f"{setup.n_samples:,} cases are too many for exact tests"
+        if insist:
+            advise(
+                f'n_resamples={wanted} has no effect: {obstacle}, and method="auto" takes one without '
+                'resamples; method="omnibus" draws them, and takes long'
+            )
     triangle = 0.5 * setup.n_samples**2 * _cost(setup)
     if triangle <= TRIANGLE_BUDGET:
         return Choice(
@@ -98,14 +116,14 @@ def _clustered(setup: Setup, obstacle: str | None) -> Choice:
     )
 
 
-def _exact(setup: Setup, wanted: int) -> Choice | None:
+def _exact(setup: Setup, wanted: int, insist: bool) -> Choice | None:
     by_pairs = pairs_cost(setup)
     if not has_terms(setup.kernel):
-        affordable = _affordable(by_pairs, JOINT_BUDGET, wanted)
+        affordable = _affordable(by_pairs, JOINT_BUDGET, wanted, insist)
         return None if affordable is None else _all_pairs(by_pairs, affordable, JOINT_BUDGET)
     if by_pairs * wanted <= PAIRS_BUDGET:
         return _all_pairs(by_pairs, wanted, PAIRS_BUDGET)
-    affordable = _affordable(linear_cost(setup), LINEAR_BUDGET, wanted)
+    affordable = _affordable(linear_cost(setup), LINEAR_BUDGET, wanted, insist)
     if affordable is None:
         return None
     return Choice(
@@ -123,16 +141,28 @@ def _all_pairs(cost: float, n_resamples: int, budget: float) -> Choice:
         Omnibus(),
         n_resamples,
         f"exact min-p over SKCE, locations and sums for kinds of error: {n_resamples:,} resamples take "
-        f"{cost * n_resamples:.0e} evaluations, within {budget:.0e}",
+        f"{cost * n_resamples:.0e} evaluations, {'within' if cost * n_resamples <= budget else 'more than'} "
+        f"{budget:.0e}",
         "regularised is cheaper; pearson and block are asymptotic",
     )
 
 
-def _affordable(cost: float, budget: float, wanted: int) -> int | None:
-    """Resamples that fit the budget, as many as wanted at most; None where too few do."""
+def _affordable(cost: float, budget: float, wanted: int, insist: bool) -> int | None:
+    """Resamples that fit the budget, as many as wanted at most; None where too few do.
+
+    All that are wanted, with a word on how long it takes, where somebody insists on them.
+    """
     if cost * min(wanted, FEWEST_RESAMPLES) > budget:
         return None
-    return int(min(wanted, max(budget // cost, 1)))
+    fitting = int(min(wanted, max(budget // cost, 1)))
+    if not insist or fitting == wanted:
+        return fitting
+    minutes = cost * wanted / EVALUATIONS_PER_SECOND / 60.0
+    advise(
+        f"n_resamples={wanted} takes about {minutes:.2g} minutes of one core (progress=True shows how far it "
+        f"is); without n_resamples {fitting:,} are drawn"
+    )
+    return wanted
 
 
 def pairs_cost(setup: Setup) -> float:

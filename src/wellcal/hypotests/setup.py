@@ -168,6 +168,10 @@ class Setup:
         )
 
 
+DEFAULT_RESAMPLES = 999
+"""Resamples of a test where nobody says how many."""
+
+
 def check_resamples(n_resamples: object) -> int:
     """A number of resamples.
 
@@ -186,7 +190,7 @@ def make_setup(
     kernel: Kernel | None = None,
     *,
     rng: int | np.random.Generator | None = None,
-    n_resamples: int = 999,
+    n_resamples: int | None = None,
     groups: object = None,
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
@@ -217,7 +221,7 @@ def make_setup(
         problem=problem,
         engine=choose_engine(engine, problem),
         rng=as_generator(rng),
-        n_resamples=check_resamples(n_resamples),
+        n_resamples=check_resamples(DEFAULT_RESAMPLES if n_resamples is None else n_resamples),
         expectations=expectations,
         pooled=draws,
         groups=number_clusters(per_case(groups, "groups", y, pred), len(predictions)),

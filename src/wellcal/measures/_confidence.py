@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from wellcal._arrays.checks import one_of
@@ -13,10 +15,14 @@ REDUCTIONS = ("confidence", "classwise")
 """Ways from several classes to two: the most probable class, or each class against all others."""
 
 
-def check_reduction(reduce: object) -> None:
-    """Reject what is neither the name of a reduction nor None."""
+NO_REDUCTION = "none"
+"""The word for all probabilities at once, where None leaves the choice to a measure."""
+
+
+def check_reduction(reduce: object, *more: str) -> None:
+    """Reject what is neither the name of a reduction, nor one of `more` words, nor None."""
     if reduce is not None:
-        one_of(reduce, "value of reduce", REDUCTIONS, or_else="or None")
+        one_of(reduce, "value of reduce", (*REDUCTIONS, *more), or_else="or None")
 
 
 def confidence(y: object, pred: object) -> tuple[Array, Bernoulli]:
@@ -47,7 +53,11 @@ def confidence(y: object, pred: object) -> tuple[Array, Bernoulli]:
     >>> correct, top.probs
     (array([1, 0]), array([0.7, 0.6]))
     """
-    index, predictions = check_inputs(y, pred)
+    return reduced_to_confidence(*check_inputs(y, pred))
+
+
+def reduced_to_confidence(index: Array, predictions: Any) -> tuple[Array, Bernoulli]:
+    """The same for targets and predictions that were checked."""
     ensemble = isinstance(predictions, Mixture) and predictions.shares_labels
     if not ensemble and not isinstance(predictions, (Bernoulli, Categorical)):
         raise TypeError(

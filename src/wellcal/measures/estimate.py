@@ -222,6 +222,7 @@ class Estimate(Presentable):
             "lowered": listed(text),
             "expectation_error": any_number,
             "dropped": whole(least=0),
+            "compared": text,
         }
         return {
             "value": any_number,
@@ -253,6 +254,8 @@ class Estimate(Presentable):
             error = self.provenance.get("expectation_error", math.nan)
             known = "no error estimate" if math.isnan(error) else f"estimated error {error:.1e}"
             rows.append(("expectations", f"numerical, {known}; {'; '.join(self.provenance['lowered'])}"))
+        if "compared" in self.provenance:
+            rows.append(("compared", self.provenance["compared"]))
         if self.provenance.get("dropped"):
             rows.append(("left out", f"the last {self.provenance['dropped']} cases (incomplete block)"))
         return rows

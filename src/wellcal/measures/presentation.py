@@ -256,6 +256,33 @@ def text_rows(rows: Sequence[Row]) -> list[str]:
     return [f"  {name.ljust(width)}  {text}" for name, text in rows]
 
 
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table with a row of names above it, all columns but the first right-aligned.
+
+    Examples
+    --------
+    >>> text_table(["level", "covered"], [["50%", "48.2%"], ["95%", "100%"]])
+    ['  level  covered', '  50%      48.2%', '  95%       100%']
+    """
+    lines = [list(header), *map(list, rows)]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
+    aligned = [
+        [cell.rjust(width) if k else cell.ljust(width) for k, (cell, width) in enumerate(pairs)]
+        for pairs in (zip(line, widths, strict=True) for line in lines)
+    ]
+    return ["  " + "  ".join(line) for line in aligned]
+
+
+def html_grid(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
+    """The same for notebooks."""
+    names = "".join(f"<th>{html.escape(name)}</th>" for name in header)
+    cells = "".join(
+        "<tr>" + "".join(f'<td style="text-align:right">{html.escape(cell)}</td>' for cell in row) + "</tr>"
+        for row in rows
+    )
+    return f"<table><caption>{html.escape(caption)}</caption><tr>{names}</tr>{cells}</table>"
+
+
 def html_table(rows: Sequence[Row], caption: str | None = None) -> str:
     """The same as a table for notebooks."""
     cells = "".join(

@@ -120,7 +120,7 @@ def altered(predictions: Predictions, kind: str, amount: float) -> Altered:
     if _all(predictions, AFFINE):
         return Altered(predictions, _moved(predictions, centre, factor, shift), _same)
     drawn = np.moveaxis(predictions.draw(np.random.default_rng(_SEED), _DRAWS), 0, 1)
-    said = Samples(drawn, kind="atoms")
+    said = Samples(drawn, kind="atoms", axis=1)
     return Altered(said, _moved(said, centre, factor, shift), _same)
 
 
@@ -140,7 +140,7 @@ def _atoms(predictions: Predictions) -> Predictions:
         values = predictions.draw(
             np.random.default_rng(_SEED), _VECTORS if predictions.event_shape else _DRAWS
         )
-    return Samples(np.moveaxis(values, 0, 1), kind="atoms")
+    return Samples(np.moveaxis(values, 0, 1), kind="atoms", axis=1)
 
 
 def draw_altered(

@@ -33,7 +33,7 @@ from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.ownership import freeze, read_only
 from wellcal._arrays.parameters import as_library
 from wellcal.predictions import pytrees
-from wellcal.predictions.capabilities import CAPABILITIES, Distributions
+from wellcal.predictions.capabilities import CAPABILITIES, Distributions, at_all_levels
 from wellcal.predictions.construction import keeping
 from wellcal.predictions.fields import Parameter, checked_parameters, declared_in
 from wellcal.predictions.selection import checked_index, is_mask, outside_of_batch
@@ -62,7 +62,9 @@ class Predictions(Distributions):
 
     Parameters may be arrays of any supported library, and results live where the parameters do. Methods that
     take targets (`log_prob`, `cdf`) or levels (`quantile`) accept a number, or an array whose batch axis has
-    length n: ``(n,)`` or ``(..., n)`` for scalar targets, ``(n, d)`` or ``(..., n, d)`` for vectors.
+    length n: ``(n,)`` or ``(..., n)`` for scalar targets, ``(n, d)`` or ``(..., n, d)`` for vectors. Levels
+    that all predictions share are a list or array ``(k,)``, where k is not n, and give quantiles ``(n, k)``;
+    levels ``(k, 1)`` give ``(k, n)``, whatever k is.
 
     Notes
     -----
@@ -117,6 +119,8 @@ class Predictions(Distributions):
     """Whether `log_prob` is a density; otherwise it is a probability."""
     parameter_fields: ClassVar[Mapping[str, Parameter]] = {}
     """What the fields were declared with, by name."""
+    added_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that batches of earlier versions were stored without: they take their default."""
     column_role: ClassVar[str] = ""
     """Keyword of :func:`wellcal.as_predictions` for columns of data frames; by default the class in words."""
     case_index: ClassVar[Labels | None] = None
@@ -135,6 +139,8 @@ class Predictions(Distributions):
                 cls.array_fields = tuple(cls.parameter_fields)
         if "target_domain" in own and "continuous" not in own:
             cls.continuous = not cls.target_domain.discrete
+        if callable(own.get("quantile")):
+            cls.quantile = at_all_levels(own["quantile"])
         if "__post_init__" in own:
             cls.__post_init__ = keeping(own["__post_init__"])
         FAMILIES.append(cls)
@@ -145,6 +151,12 @@ class Predictions(Distributions):
         if self.parameter_fields:
             self.check_parameters(*self.parameter_fields)
             nonempty(self)
+
+    def arrange(self, *how: Any) -> None:
+        """Bring what was given into the shape that parameters have; first of all during construction.
+
+        `how` are the fields of the family that are ``InitVar``, such as the axis of draws.
+        """
 
     def check_parameters(self, *names: str) -> None:
         """Check declared parameters and store them as arrays; during construction only."""
@@ -173,6 +185,10 @@ class Predictions(Distributions):
         """
         index = self.case_index
         return x if index is None else in_order_of(index, x, name, "predictions")
+
+    def ordered_like(self, y: object) -> Self | None:
+        """These predictions with the order of grades that targets have; None where they say nothing of it."""
+        return None
 
     def with_index(self, index: Labels | None) -> Self:
         """The same predictions with these labels of cases, an index of pandas, or with none."""
@@ -393,18 +409,30 @@ def check_inputs(y: object, pred: object, name: str = "pred") -> tuple[Array, Pr
     <Bernoulli: 2 predictions>
     """
     check_truth_first(y, name)
-    if isinstance(pred, Predictions):
-        nonempty(pred)
-        return pred.check_targets(pred.align(y)), pred
-    from wellcal.predictions.adapters import converted_argument  # it needs all families, which are made here
+    try:
+        if isinstance(pred, Predictions):
+            nonempty(pred)
+            predictions = pred
+        else:
+            # It needs all families, which are made here.
+            from wellcal.predictions.adapters import converted_argument
 
-    predictions = converted_argument(pred, name)
-    return predictions.check_targets(predictions.align(y)), predictions
+            predictions = converted_argument(pred, name)
+        if type(y) is not np.ndarray and (made := predictions.ordered_like(y)) is not None:
+            predictions = made
+        return predictions.check_targets(predictions.align(y)), predictions
+    except (TypeError, ValueError) as error:
+        from wellcal.predictions.mistaken import likely_mistake
+
+        if not (hint := likely_mistake(y, pred, name)):
+            raise
+        raise type(error)(f"{error}; {hint}") from error
 
 
 def check_truth_first(y: object, name: str = "pred") -> None:
     """Reject predictions in the place of observed targets."""
     if isinstance(y, Predictions):
         raise TypeError(
-            f"y must be observed targets, found predictions; the order is (y, {name}), truth first"
+            f"y must be observed targets, found predictions; did you swap y and {name}? the order is (y, "
+            f"{name}), truth first"
         )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import one_of, whole_number
+from wellcal._arrays.checks import numeric_array, one_of, whole_number
 from wellcal._arrays.chunks import check_size
-from wellcal._arrays.namespaces import Array, NDArray, from_numpy
+from wellcal._arrays.namespaces import Array, NDArray, attribute, from_numpy, namespace
 from wellcal._arrays.seeds import as_generator
 
 CAPABILITIES = (
@@ -24,6 +26,33 @@ CAPABILITIES = (
     "class_probs",
 )
 """What :meth:`Predictions.supports` can be asked about."""
+
+
+def at_all_levels(quantile: Callable[..., Array]) -> Callable[..., Array]:
+    """The method `quantile` of a family that also takes levels which all predictions share.
+
+    Levels ``(k,)``, where k is not the number n of predictions, give ``(n, k)``, and levels ``(..., 1)`` give
+    ``(..., n)``. The family itself sees a number, or levels that end in the batch shape.
+    """
+
+    @wraps(quantile)
+    def shared(self: Any, u: Any) -> Array:
+        if isinstance(u, (float, int)):
+            return quantile(self, u)
+        levels = self.constant(numeric_array(u, "u")) if isinstance(u, (list, tuple)) else u
+        shape = attribute(levels, "shape", ())
+        n = len(self)
+        if not isinstance(shape, tuple) or not shape or shape[-1] == n or self.event_shape != ():
+            return quantile(self, u)
+        if len(cast("Any", shape)) > 1 and shape[-1] != 1:
+            return quantile(self, u)  # which says what is wrong with it
+        array = numeric_array(levels, "u")
+        xp = namespace(array)
+        column = array[:, None] if array.ndim == 1 else array
+        found = quantile(self, xp.broadcast_to(column, (*column.shape[:-1], n)))
+        return namespace(found).permute_dims(found, (1, 0)) if array.ndim == 1 else found
+
+    return shared
 
 
 class Distributions:

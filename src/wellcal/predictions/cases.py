@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
-from wellcal._arrays.labels import in_order_of, labels_of, same_labels
+import numpy as np
+
+from wellcal._arrays.checks import plain_array
+from wellcal._arrays.labels import in_order_of, labels_of, same_order
+from wellcal._arrays.namespaces import is_array, namespace
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
 
@@ -28,7 +32,7 @@ def per_case(x: Any, name: str, y: object, pred: object) -> Any:
     if own is not None:
         other = "predictions" if index is not None else "y"
         return in_order_of(of_targets if index is None else index, x, name, other)
-    if index is not None and not same_labels(index, of_targets):
+    if index is not None and not same_order(index, of_targets):
         raise ValueError(
             f"{name} has no index, and the rows of y and of the predictions are in different orders: give "
             f"{name} an index too, or bring all of them into one order"
@@ -65,10 +69,51 @@ def same_cases(y: Any, models: dict[str, object]) -> list[Predictions]:
         first = next(iter(labelled))
         labels = labelled[first].case_index
         for name, batch in labelled.items():
-            if not same_labels(batch.case_index, labels):
+            if not same_order(batch.case_index, labels):
                 in_order_of(labels, batch, name, first)  # an error where the labels differ
                 raise ValueError(
                     f"y has no index, and the rows of {first} and of {name} are in different orders: give y "
                     "an index too, or bring all of them into one order"
                 )
     return [in_order_of(labels, batch, name, first) for name, batch in batches.items()]
+
+
+def as_batch(y: Any, pred: Any) -> tuple[Any, Any]:
+    """Targets and predictions as they are; those of a single case as batches of one.
+
+    Examples
+    --------
+    >>> as_batch(1.3, (0.0, 2.0))
+    ([1.3], (array([0.]), array([2.])))
+    >>> as_batch("cat", [0.2, 0.8])
+    (['cat'], [[0.2, 0.8]])
+    >>> as_batch([0, 1], [0.2, 0.8])
+    ([0, 1], [0.2, 0.8])
+    """
+    if isinstance(pred, Predictions):
+        shape = pred.event_shape
+        single = len(pred) == 1 and not isinstance(y, Predictions) and _shape(y) == shape
+        return ([y] if single else y), pred
+    shape, kind = _shape(y), cast("type[Any]", type(pred))
+    if issubclass(kind, tuple):
+        parts = [plain_array(part, "pred") for part in pred]
+        if len(shape) > 1 or not parts or parts[0].ndim != len(shape):
+            return y, pred
+        if len(shape) == 1 and not (len(parts) == 2 and parts[1].ndim == 2 and parts[0].ndim == 1):
+            return y, pred  # n numbers; a single vector comes with its covariance
+        return [y], tuple(namespace(part).asarray(part)[None] for part in parts)
+    if shape != ():
+        return y, pred
+    given = _shape(pred)
+    if issubclass(kind, (int, float, np.generic)) or (issubclass(kind, list) and len(given) == 1 < given[0]):
+        return [y], [pred]
+    return [y], (pred[None] if is_array(pred) and len(given) == 1 < given[0] else pred)
+
+
+def _shape(x: object) -> tuple[int, ...]:
+    if isinstance(x, (str, bytes)):
+        return ()
+    try:
+        return tuple(np.shape(cast("Any", x)))
+    except Exception:  # what is wrong with it is said where it is checked
+        return (0, 0)

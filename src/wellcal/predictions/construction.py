@@ -15,14 +15,18 @@ from wellcal._arrays.ownership import freeze, own_copy
 from wellcal.predictions.fields import Parameter
 
 
-def keeping(post_init: Callable[[Any], None]) -> Callable[[Any], None]:
-    """``__post_init__`` of a family that takes over its parameters: in order, copied, and then read-only."""
+def keeping(post_init: Callable[..., None]) -> Callable[..., None]:
+    """``__post_init__`` of a family that takes over its parameters: in order, copied, and then read-only.
+
+    What says how parameters are to be read, and is not kept, goes to `arrange`, before anything else.
+    """
 
     @wraps(post_init)
-    def settled(self: Any) -> None:
+    def settled(self: Any, *how: Any) -> None:
         if "case_index" in vars(self):  # called by the one of a derived class
             post_init(self)
             return
+        self.arrange(*how)
         take_parameters(self)
         post_init(self)
         for name in self.__dataclass_fields__:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.checks import plain_array, real_array
 from wellcal._arrays.domains import spread
 from wellcal._arrays.linalg import checked_cholesky, log_determinant, solve_lower
-from wellcal._arrays.namespaces import Array, NDArray, to_numpy
+from wellcal._arrays.namespaces import Array, NDArray, attribute, namespace, to_numpy
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.parameters import common_library_of, same_dtype
 from wellcal._arrays.special import quiet
@@ -157,8 +159,8 @@ class MultivariateNormal(Predictions):
     loc
         Means, ``(n, d)``.
     cov
-        Covariances, ``(n, d, d)``: symmetric to 1e-8 of the largest entry (1e-4 in single precision)
-        and positive definite beyond rounding.
+        Covariances, ``(n, d, d)``, or one that all predictions share, ``(d, d)``: symmetric to 1e-8 of the
+        largest entry (1e-4 in single precision) and positive definite beyond rounding.
 
     Attributes
     ----------
@@ -183,7 +185,7 @@ class MultivariateNormal(Predictions):
     def __post_init__(self) -> None:
         like = common_library_of(loc=self.loc, cov=self.cov)
         loc = checked_parameters({"loc": self.loc}, self.parameter_fields, like=like)["loc"]
-        cov, chol = checked_cholesky(self.cov, "cov", loc)
+        cov, chol = _factored(self.cov, loc)
         loc, cov, chol = same_dtype([loc, cov, chol])
         self.store(loc=loc, cov=cov, chol=chol)
         nonempty(self)
@@ -215,3 +217,21 @@ class MultivariateNormal(Predictions):
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         z = rng.standard_normal((size, *self.loc.shape))
         return to_numpy(self.loc) + (to_numpy(self.chol) @ z[..., None])[..., 0]
+
+
+def _factored(cov: Any, loc: Array) -> tuple[Array, Array]:
+    """Covariances and their factors, ``(n, d, d)``; one for all is factored once."""
+    given = plain_array(cov, "cov") if issubclass(type(cov), (list, tuple)) else cov
+    shape = tuple(attribute(given, "shape", ()))
+    n, d = (int(k) for k in loc.shape)
+    if len(shape) != 2 or n == 0:
+        return checked_cholesky(cov, "cov", loc)
+    one = real_array(cov, "cov", ndim=(2,), like=loc)
+    if tuple(one.shape) != (d, d):
+        raise ValueError(
+            f"cov must have shape ({n}, {d}, {d}), or ({d}, {d}) for all predictions, for loc of shape "
+            f"({n}, {d}), found {tuple(one.shape)}"
+        )
+    xp = namespace(one)
+    matrix, chol = (xp.broadcast_to(part, (n, d, d)) for part in checked_cholesky(one[None], "cov", loc[:1]))
+    return matrix, chol

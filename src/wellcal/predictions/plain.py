@@ -46,7 +46,12 @@ def predictions_from_dict(plain: Any, name: str = "predictions") -> Predictions:
     cls = _family(found["family"], found["module"], name)
     known = fields(cast("Any", cls))
     declared = cls.parameter_fields
-    schema = Schema({field.name: _array if field.name in declared else _restore for field in known})
+    added = {
+        field.name: field.default
+        for field in known
+        if field.name not in declared and field.name in cls.added_fields
+    }
+    schema = Schema({field.name: _array if field.name in declared else _restore for field in known}, added)
     given = schema(found["fields"], f"{name}.fields")
     batch: Any = object.__new__(cls)
     for field in known:

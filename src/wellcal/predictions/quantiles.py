@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
 from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import check_rows, one_of, plain_array, real_array
+from wellcal._arrays.checks import check_rows, flag, one_of, plain_array, real_array
 from wellcal._arrays.domains import Domain
-from wellcal._arrays.namespaces import Array, NDArray, is_traced, to_numpy
+from wellcal._arrays.labels import labelled_rows, labels_of
+from wellcal._arrays.namespaces import Array, NDArray, is_traced, namespace, to_numpy
 from wellcal._arrays.special import draw_index, gather, integer_dtype
 from wellcal.predictions.base import Predictions, nonempty
 from wellcal.predictions.capabilities import CAPABILITIES
@@ -31,6 +33,9 @@ class Quantiles(Predictions):
     values
         Quantiles at the levels, ``(n, L)``, non-decreasing in each row. Where two coincide the bin
         between them is empty, and a target equal to both falls into the bin below.
+    sort
+        Whether to bring `levels` into increasing order, with their columns, and then the values of each row:
+        quantiles that were fitted one by one may cross.
 
     Examples
     --------
@@ -40,14 +45,32 @@ class Quantiles(Predictions):
     array([0.1, 0.4, 0.4, 0.1])
     >>> pred.bins([0.5])
     array([2])
+    >>> Quantiles(levels=[0.9, 0.5], values=np.array([[2.0, 1.0], [3.0, 3.5]]), sort=True).values
+    array([[1. , 2. ],
+           [3. , 3.5]])
     """
 
     levels: Any
     values: Array = parameter(ndim=2, usual=("q*",), named="levels")
+    sort: InitVar[bool] = False
 
     target_domain: ClassVar[Domain] = Domain("bins")
 
-    def __post_init__(self) -> None:
+    def arrange(self, *how: Any) -> None:
+        """Levels, and the values of each row, in increasing order where that is wanted."""
+        if how and flag(how[0], "sort"):
+            levels = real_array(to_numpy(plain_array(self.levels, "levels")), "levels")
+            values = real_array(self.values, "values", ndim=(2,))
+            if values.shape[1] == len(levels):
+                order = np.argsort(levels, kind="stable")
+                # A row in increasing order is the same, whichever order its columns had.
+                ordered = namespace(values).sort(values, axis=1)
+                labels = labels_of(self.values)
+                self.store(levels=levels[order], values=ordered)
+                if labels is not None:
+                    self.store(values=labelled_rows(ordered, labels))
+
+    def __post_init__(self, sort: bool = False) -> None:
         levels = real_array(to_numpy(plain_array(self.levels, "levels")), "levels")
         levels = levels.astype(np.float64)
         if len(levels) == 0:
@@ -56,7 +79,8 @@ class Quantiles(Predictions):
             raise ValueError(f"levels must lie strictly between 0 and 1, found {levels}")
         if not np.all(np.diff(levels) > 0):
             raise ValueError(
-                f"levels must be strictly increasing, found {levels}; sort them with their values"
+                f"levels must be strictly increasing, found {levels}; sort them with their values, or give "
+                "sort=True"
             )
         values = real_array(self.values, "values", ndim=(2,))
         if values.shape[1] != len(levels):
@@ -70,7 +94,7 @@ class Quantiles(Predictions):
             values,
             self.xp.all(values[:, 1:] >= values[:, :-1], axis=1),
             "cross (are not in increasing order)",
-            "sort each row, e.g. np.sort(values, axis=1)",
+            "give sort=True to sort each row",
         )
         nonempty(self)
 

@@ -22,6 +22,7 @@ from wellcal._arrays.selecting import Selection, select
 from wellcal.predictions.base import FAMILIES, Predictions
 from wellcal.predictions.column_names import class_labels, levels
 from wellcal.predictions.fields import Parameter
+from wellcal.predictions.samples import Samples
 
 Source = Selection | float
 """Where a parameter comes from: columns, or a number for all rows."""
@@ -159,6 +160,8 @@ class ColumnReading:
     def _made(self, values: Mapping[str, NDArray], n: int, targets: NDArray | None) -> Predictions:
         family: Any = self.role.family
         given: dict[str, Any] = dict(self.options)
+        if issubclass(family, Samples):
+            given["axis"] = 1  # columns hold the draws, also where there are as many as rows
         for name, source in self.sources.items():
             given[name] = self._array(name, source, values)
         if self.labels_from is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import InitVar
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from wellcal._arrays.parameters import common_library_of
 from wellcal._arrays.special import draw_index, table_quantile
 from wellcal.predictions.base import Predictions, nonempty
 from wellcal.predictions.capabilities import CAPABILITIES
+from wellcal.predictions.draw_axes import draws_second, looks_transposed
 from wellcal.predictions.fields import family, parameter
 
 
@@ -33,6 +35,10 @@ class Samples(Predictions):
     kind
         ``"draws"``: the values are independent, equally weighted draws from the prediction.
         ``"atoms"``: the values with their weights are the prediction.
+    axis
+        Which axis of `values` holds the samples, or which ones: 1 for ``(n, S)`` and ``(n, S, d)``, 0 for
+        ``(S, n)``, ``(0, 1)`` for ``(chain, draw, n)``; names of dimensions for an array of xarray. None is
+        1, and for draws an error where the first two axes of an array have one length: both would fit.
 
     Notes
     -----
@@ -45,6 +51,8 @@ class Samples(Predictions):
     >>> pred = Samples(np.array([[1.0, 2.0, 3.0, 4.0]]))
     >>> pred.mean(), pred.quantile(0.5)
     (array([2.5]), array([2.]))
+    >>> len(Samples(np.zeros((4, 250, 30)), axis=(0, 1)))  # 4 chains, 250 draws, 30 cases
+    30
     >>> ragged = Samples([[1.0, 2.0], [5.0, 0.0]], weights=[[0.5, 0.5], [1.0, 0.0]], kind="atoms")
     >>> ragged.mean()
     array([1.5, 5. ])
@@ -53,11 +61,18 @@ class Samples(Predictions):
     values: Array = parameter(ndim=2, usual=("draw_*", "sample_*"))
     weights: Array = parameter(simplex, ndim=2, default=None)
     kind: str = "draws"
+    axis: InitVar[Any] = None
 
     continuous: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def arrange(self, *how: Any) -> None:
+        """Bring the draws to the second axis."""
         one_of(self.kind, "kind", ("draws", "atoms"))
+        axis = how[0] if how else 1  # nothing is said where a stored batch is read
+        # Atoms are a list that somebody made for each prediction; draws are what a model returned.
+        self.store(values=draws_second(self.values, 1 if axis is None and self.kind == "atoms" else axis))
+
+    def __post_init__(self, axis: Any = None) -> None:
         if self.weights is not None and self.kind == "draws":
             raise ValueError('weights need kind="atoms": draws from the prediction are equally weighted')
         values = _values(self.values, common_library_of(values=self.values, weights=self.weights))
@@ -86,7 +101,12 @@ class Samples(Predictions):
     def check_targets(self, y: object, name: str = "y") -> Array:
         """Targets as a floating array ``(n,)`` or ``(n, d)``, or as an array ``(n,)`` of objects."""
         if not self.holds_objects:
-            return super().check_targets(y, name)
+            try:
+                return super().check_targets(y, name)
+            except ValueError as error:
+                if not (hint := looks_transposed(self.values, y)):
+                    raise
+                raise ValueError(f"{error}{hint}") from None
         y = self.align(y, name)
         if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
             raise TypeError(f"{name} must be one object for each prediction, found {type(y).__name__}")

@@ -68,7 +68,7 @@ def _bernoulli(pred: Bernoulli, T: Temperature) -> Bernoulli:
     logit = (ops.log(safe) - ops.log1p(-safe)) / T
     e = ops.exp(-ops.abs(logit))
     moved = ops.where(logit >= 0, ops.one(e), e) / (1.0 + e)
-    return Bernoulli(ops.where(inside, moved, p))
+    return Bernoulli(ops.where(inside, moved, p), classes=pred.classes)
 
 
 @TEMPERATURES.register(Categorical)

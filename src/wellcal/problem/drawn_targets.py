@@ -104,4 +104,4 @@ def stretch(draws: int) -> float:
 def pool_draws(targets: NDArray, samples: Samples) -> Samples:
     """Each target among its draws, as S + 1 atoms of equal weight; the target comes last."""
     values = np.concatenate([np.asarray(samples.values), targets[:, None, ...]], axis=1)
-    return Samples(values, kind="atoms")
+    return Samples(values, kind="atoms", axis=1)

@@ -129,7 +129,7 @@ def cross_fit(
     kernel: Kernel | None = None,
     method: str = "auto",
     rng: int | np.random.Generator | None = None,
-    n_resamples: int = 999,
+    n_resamples: int | None = None,
     **fit_options: Any,
 ) -> CrossFitted:
     """Calibration before and after temperature scaling, on cases not used for fitting.

@@ -171,7 +171,7 @@ def _said(predictions: Predictions, pooled: bool) -> tuple[NDArray, NDArray]:
     """
     family: Any = predictions
     if pooled and family.values.shape[1] > 2:
-        return summaries(Samples(np.asarray(family.values)[:, :-1], kind="atoms"))
+        return summaries(Samples(np.asarray(family.values)[:, :-1], kind="atoms", axis=1))
     return summaries(predictions)
 
 

@@ -155,7 +155,9 @@ def _exchanged(setup: Setup, drawn: bool) -> tuple[Any, Any]:
         n, size = pool.shape[:2]
         chosen: NDArray = setup.rng.integers(size, size=n) if drawn else np.full(n, size - 1)
         others = (chosen[:, None] + np.arange(1, size)[None, :]) % size
-        return pool[np.arange(n), chosen], Samples(pool[np.arange(n)[:, None], np.sort(others, axis=1)])
+        return pool[np.arange(n), chosen], Samples(
+            pool[np.arange(n)[:, None], np.sort(others, axis=1)], axis=1
+        )
     targets = setup.targets
     if drawn:
         targets = draw_targets(predictions, setup.rng, 1, targets)[0]

@@ -11,7 +11,7 @@ from wellcal._arrays.checks import one_of
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_traced, namespace, to_numpy, widen
 from wellcal._arrays.parameters import as_library
 from wellcal.expectations.decompose import components_of, targets_are_indices
-from wellcal.measures._confidence import check_reduction, confidence
+from wellcal.measures._confidence import NO_REDUCTION, check_reduction, reduced_to_confidence
 from wellcal.measures.binned.binning import (
     Binning,
     EqualMassBins,
@@ -64,13 +64,17 @@ def ece(
     binning
         "uniform", "equal_mass", "median_variance", a rule such as ``wellcal.UniformBins(15)``, or
         integers ``(n,)`` that name the bins. Bins must not be chosen by looking at `y`. None is "uniform" for
-        two classes and for reductions, "median_variance" for more classes and "equal_mass" for the rest.
+        two classes and for reductions, "median_variance" for all of more classes and "equal_mass" for the
+        rest.
     n_bins
         Number of bins ("uniform": of each probability; "median_variance": at most) of a binning that is
         given by name.
     reduce
-        None: all probabilities at once. "confidence": only the most probable class, by
-        :func:`wellcal.confidence`. "classwise": each class against all others, the errors averaged.
+        What is compared of more than two classes. "confidence": only the most probable class, the top
+        label, by :func:`wellcal.confidence`. "classwise": each class against all others, the errors averaged.
+        "none": all probabilities at once, which needs many cases for each class. None takes "confidence"
+        for more than two classes, and everything for two classes, counts and quantiles; the result says
+        which.
     estimator
         "plug-in", which is biased upwards, much so for small bins; or "debiased", which can be negative.
 
@@ -109,6 +113,9 @@ def ece(
     >>> p, y = np.array([0.1, 0.15, 0.92, 1.0]), np.array([0, 1, 1, 1])
     >>> round(float(ece(y, p)), 4)
     0.2075
+    >>> ece([0, 2], np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]]))
+    ECE = 0.45  (plug-in, 2 cases)
+      compared  the top label of 3 classes, with its probability
     """
     one_of(estimator, "estimator", ESTIMATORS)
     measure = as_discrepancy(distance)
@@ -180,6 +187,7 @@ class _Binned:
     binning: Binning | NDArray
     reduce: str | None
     n: int
+    compared: str | None = None
 
 
 def _binned(
@@ -191,8 +199,11 @@ def _binned(
     reduce: str | None,
     debiased: bool,
 ) -> list[_Binned]:
-    check_reduction(reduce)
-    targets, predictions = confidence(y, pred) if reduce == "confidence" else check_inputs(y, pred)
+    check_reduction(reduce, NO_REDUCTION)
+    targets, predictions = check_inputs(y, pred)
+    reduce, compared = _reduction(predictions, reduce)
+    if reduce == "confidence":
+        targets, predictions = reduced_to_confidence(targets, predictions)
     if not (binning is None or isinstance(binning, (str, Binning))):
         binning = per_case(binning, "binning", y, pred)
     cells: list[_Binned] = []
@@ -209,9 +220,27 @@ def _binned(
                 rule,
                 reduce,
                 len(predictions),
+                compared,
             )
         )
     return cells
+
+
+_COMPARED = {
+    "confidence": "the top label of {} classes, with its probability",
+    "classwise": "each of {} classes with its probability",
+    None: "all probabilities of {} classes at once",
+}
+
+
+def _reduction(predictions: Any, reduce: str | None) -> tuple[str | None, str | None]:
+    """The reduction that is taken, None for all probabilities at once, and in words what it compares."""
+    classes = int(predictions.class_probs().shape[1]) if targets_are_indices(predictions) else 0
+    if reduce is None and classes > 2:
+        reduce = "confidence"
+    taken = None if reduce == NO_REDUCTION else reduce
+    said = classes > 2 or (classes == 2 and taken is not None)
+    return taken, _COMPARED[taken].format(classes) if said else None
 
 
 @dataclass(frozen=True)
@@ -324,6 +353,8 @@ def _estimate(
         "binning": repr(rule) if isinstance(rule, Binning) else "given",
         "reduce": parts[0].reduce,
     }
+    if parts[0].compared is not None:
+        provenance["compared"] = parts[0].compared
     sizes = parts[0].sizes
     if not is_traced(sizes):
         counts = [to_numpy(part.sizes) for part in parts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +15,15 @@ from wellcal._arrays.schema import Check, numbers
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
+from wellcal.measures.presentation import Row, html_grid, text_table
 from wellcal.measures.quantiles._pit import distribution_at
 from wellcal.measures.quantiles.checks import check_levels, check_scalar
-from wellcal.predictions import Categorical, Samples
+from wellcal.predictions import Categorical, Quantiles, Samples
 from wellcal.predictions.base import check_inputs
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
+LIMITS = 0.95
+"""Probability with which the limits of all levels hold together."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,6 +58,34 @@ class IntervalCoverage(Estimate):
     def check_stored(self, name: str) -> None:
         self._check_lengths(name, "levels", len(self.levels), "coverage", "expected", "widths", "low", "high")
 
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Names of columns, and a row for each level."""
+        limits = f"{100 * LIMITS:.0f}% limits"
+        header = ["level", "covered", limits, "if calibrated", "mean width"]
+        columns = (self.levels, self.coverage, self.low, self.high, self.expected, self.widths)
+        rows = [
+            [
+                f"{100 * level:.4g}%",
+                f"{100 * covered:.1f}%",
+                f"{100 * low:.1f}% to {100 * high:.1f}%",
+                f"{100 * expected:.1f}%",
+                f"{width:.4g}",
+            ]
+            for level, covered, low, high, expected, width in zip(*columns, strict=True)
+        ]
+        return header, rows
+
+    def __repr__(self) -> str:
+        return "\n".join([super().__repr__(), *text_table(*self._table())])
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<p>{html.escape(text)}</p>" for _, text in self._rows())
+        return html_grid(*self._table(), caption=self._headline()) + notes
+
+    def _rows(self) -> list[Row]:
+        note = self.provenance.get("levels")
+        return [*super()._rows(), *([] if note is None else [("levels", str(note))])]
+
     @classmethod
     def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
         """What is stored of it."""
@@ -75,7 +107,9 @@ def interval_coverage(
     pred
         Predictions of numbers with quantiles.
     levels
-        Nominal levels of the intervals, strictly between 0 and 1; None takes 0.5, 0.8, 0.9, 0.95.
+        Nominal levels of the intervals, strictly between 0 and 1; None takes 0.5, 0.8, 0.9, 0.95. For
+        `Quantiles` whose levels do not reach these, None takes the intervals between two levels that lie as
+        far from 0 as from 1, or those of the four that are within reach, and the result says so.
 
     Returns
     -------
@@ -96,11 +130,16 @@ def interval_coverage(
     >>> found = interval_coverage(np.array([-3.0, 0.1, 0.5, 1.0]), (np.zeros(4), np.ones(4)), levels=[0.9])
     >>> found.coverage, found.widths.round(3)
     (array([0.75]), array([3.29]))
+    >>> found
+    interval coverage = 0.15  (largest deviation, 4 cases)
+      level  covered      95% limits  if calibrated  mean width
+      90%      75.0%  19.4% to 99.4%          90.0%        3.29
     """
     checked, predictions = check_inputs(y, pred)
     check_scalar(predictions, "interval_coverage")
     targets = _numbers(predictions, checked)
-    chosen = check_levels(COVERAGE_LEVELS if levels is None else levels, open_interval=True)
+    given, note = default_levels(predictions) if levels is None else (levels, None)
+    chosen = check_levels(given, open_interval=True)
     rows: list[tuple[float, float, float]] = []
     for level in chosen:
         lower, upper = (predictions.quantile(u) for u in (0.5 - 0.5 * level, 0.5 + 0.5 * level))
@@ -109,19 +148,51 @@ def interval_coverage(
         rows.append((float(inside.mean()), expected, float(to_numpy(widen(upper - lower)).mean())))
     coverage, expected, widths = (np.array(column) for column in zip(*rows, strict=True))
     n = len(predictions)
-    low, high = clopper_pearson(np.rint(coverage * n), n, 0.05 / len(chosen))
+    low, high = clopper_pearson(np.rint(coverage * n), n, (1.0 - LIMITS) / len(chosen))
     return IntervalCoverage(
         float(np.max(np.abs(coverage - expected))),
         None,
         "interval coverage",
         "largest deviation",
         n,
+        provenance={} if note is None else {"levels": note},
         levels=chosen,
         coverage=coverage,
         expected=expected,
         widths=widths,
         low=low,
         high=high,
+    )
+
+
+def default_levels(predictions: Any) -> tuple[Sequence[float], str | None]:
+    """Levels of intervals where nobody says which, and a remark where they are not the usual ones.
+
+    Examples
+    --------
+    >>> from wellcal.predictions import Quantiles
+    >>> default_levels(Quantiles([0.1, 0.5, 0.9], [[1.0, 2.0, 4.0]]))
+    ((0.8,), 'those between two of the predicted quantiles; 0.9, 0.95 are out of reach')
+    """
+    if not isinstance(predictions, Quantiles):
+        return COVERAGE_LEVELS, None
+    first, last = float(predictions.levels[0]), float(predictions.levels[-1])
+    reach = 1.0 - 2.0 * max(first, 1.0 - last) + 1e-12
+    within = tuple(level for level in COVERAGE_LEVELS if level <= reach)
+    if len(within) == len(COVERAGE_LEVELS):
+        return COVERAGE_LEVELS, None
+    beyond = ", ".join(f"{level:g}" for level in COVERAGE_LEVELS if level not in within) + " are out of reach"
+    below: NDArray = predictions.levels[predictions.levels < 0.5]
+    sums = below[:, None] + predictions.levels[None, :]
+    paired = below[np.isclose(sums, 1.0, rtol=0.0, atol=1e-9).any(axis=1)]
+    if len(paired):
+        spans = tuple(float(f"{1.0 - 2.0 * level:.12g}") for level in paired[::-1])
+        return spans, f"those between two of the predicted quantiles; {beyond}"
+    if within:
+        return within, f"those within reach of the predicted quantiles; {beyond}"
+    raise ValueError(
+        f"the levels of the predicted quantiles, {first:g} to {last:g}, reach none of the usual intervals, "
+        "and no two of them lie as far from 0 as from 1; predict such, or give levels= that are within reach"
     )
 
 

@@ -35,10 +35,11 @@ def as_predictions(obj: object, **roles: Any) -> Predictions:
     =========================================  ====================================================
     predictions                                themselves
     probabilities ``(n,)``                     `Bernoulli`
-    probabilities ``(n, C)``                   `Categorical`; column labels of a data frame are left out
+    probabilities ``(n, C)``                   `Categorical`; columns of a data frame name the classes
     ``(mu, sigma)``, both ``(n,)``             `Normal`; a number or 0-d array stands for all rows
     ``(mu, sigma)``, both ``(n, d)``           `DiagonalNormal`
     ``(mu, cov)``, ``(n, d)``, ``(n, d, d)``   `MultivariateNormal`
+    ``(mu, cov)``, ``(n, d)``, ``(d, d)``      the same with one covariance for all, where n and d differ
     frozen scipy.stats distribution            its family; any other continuous scalar distribution
                                                becomes `ScipyContinuous`, any other discrete one with a
                                                finite support a `Categorical` over its values

@@ -16,6 +16,7 @@ from wellcal.predictions import (
     Predictions,
 )
 from wellcal.predictions.adapters.registry import ADAPTERS
+from wellcal.predictions.class_names import column_names
 
 
 def is_table(obj: object) -> bool:
@@ -30,7 +31,7 @@ def from_probabilities(obj: object) -> Predictions:
     if array.ndim == 1:
         return Bernoulli(given)
     if array.ndim == 2:
-        return Categorical(given)
+        return Categorical(given if column_names(obj) is None else obj)
     raise ValueError(
         "an array of predictions holds probabilities of shape (n,) or (n, C), "
         f"found shape {tuple(array.shape)}; draws from a model are wc.Samples(values)"
@@ -61,11 +62,12 @@ def from_pair(pair: tuple[Any, ...]) -> Predictions:
     )
     if found[0] == found[1] and mu.ndim in (1, 2):
         return Normal(mu, sigma) if mu.ndim == 1 else DiagonalNormal(mu, sigma)
-    if mu.ndim == 2 and found[1] == (*found[0], found[0][1]):
+    if mu.ndim == 2 and found[1] in ((*found[0], found[0][1]), (found[0][1],) * 2):
         return MultivariateNormal(mu, sigma)
     raise ValueError(
-        "a tuple (mu, sigma) must have shapes (n,) and (n,), (n, d) and (n, d), or (n, d) and (n, d, d) for "
-        f"means and covariances, found {shapes[0]} and {shapes[1]}; nothing is broadcast but single numbers"
+        "a tuple (mu, sigma) must have shapes (n,) and (n,), (n, d) and (n, d), or (n, d) and (n, d, d) or "
+        f"(d, d) for means and covariances, found {shapes[0]} and {shapes[1]}; nothing is broadcast but "
+        "single numbers and one covariance"
     )
 
 

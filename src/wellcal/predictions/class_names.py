@@ -1,0 +1,156 @@
+"""Names of classes: where they come from, which are allowed, and where a target is found among them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.checks import is_missing, label_array, plain_array, real_array
+from wellcal._arrays.namespaces import Array, NDArray, to_numpy
+from wellcal._arrays.ownership import own_copy
+
+
+def column_names(table: Any) -> Any:
+    """Names of the columns of a data frame, which are those of the classes; None where it has none.
+
+    Columns that are numbered from 0, as those of a frame that was made from an array are, have no names, and
+    neither have polars' ``column_0``, ``column_1`` and so on. An ordered index of pandas stays one.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> column_names(pd.DataFrame({"no": [0.2], "yes": [0.8]}))
+    ['no', 'yes']
+    >>> column_names(pd.DataFrame([[0.2, 0.8]])) is None
+    True
+    """
+    if type(table) is np.ndarray or isinstance(table, (list, tuple)):
+        return None
+    xarray = sys.modules.get("xarray")
+    if xarray is not None and isinstance(table, xarray.DataArray):
+        names = table.indexes.get(table.dims[1]) if len(table.dims) == 2 else None
+    else:
+        names = getattr(table, "columns", None)
+        if names is None or callable(names) or not hasattr(table, "shape"):
+            return None
+        if hasattr(table, "column_names"):  # a table of pyarrow, whose columns are the data
+            names = table.column_names
+    if names is None:
+        return None
+    listed: list[Any] = list(names)
+    numbered = [list(range(len(listed))), [f"column_{k}" for k in range(len(listed))]]
+    if listed in numbered:
+        return None
+    return names if order_of(names) is not None else listed
+
+
+def order_of(labels: Any) -> NDArray | None:
+    """Places of `labels` among ordered categories of pandas, from 0; None where they have no order.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> grades = pd.CategoricalDtype(["low", "mid", "high"], ordered=True)
+    >>> order_of(grades), order_of(pd.Categorical(["high", "low"], dtype=grades)), order_of(["low", "high"])
+    (array([0., 1., 2.]), array([2., 0.]), None)
+    """
+    kind = ordered_categories(labels)
+    if kind is None:
+        return None
+    codes = getattr(getattr(labels, "cat", labels), "codes", None)
+    found = np.arange(len(kind)) if codes is None else np.asarray(codes)
+    return found.astype(np.float64)
+
+
+def ordered_categories(x: Any) -> Any:
+    """Categories of an ordered categorical of pandas (its dtype, array, index or column); None otherwise."""
+    if type(x) is np.ndarray or "pandas" not in sys.modules:
+        return None
+    kind: Any = x if hasattr(x, "categories") and hasattr(x, "ordered") else getattr(x, "dtype", None)
+    return kind.categories if getattr(kind, "ordered", None) is True else None
+
+
+def names_of(classes: Any) -> Any:
+    """`classes` as labels: those of a dtype of pandas are its categories."""
+    known = hasattr(classes, "categories") and not hasattr(classes, "__len__")
+    return classes.categories if known else classes
+
+
+def checked_labels(classes: Any, count: int, of_what: str = "columns of probs") -> NDArray:
+    """One distinct label for each class, as an array of NumPy."""
+    array = own_copy(to_numpy(label_array(classes, "classes")))
+    if array.ndim != 1:
+        raise ValueError(
+            f"classes must be 1-dimensional, found shape {array.shape}; vectors are given as support"
+        )
+    if len(array) != count:
+        raise ValueError(f"classes must have one label for each of the {count} {of_what}, found {len(array)}")
+    items = array.tolist()
+    if missing := [k for k, label in enumerate(items) if label is not None and is_missing(label)]:
+        raise ValueError(
+            f"classes has no label in position {missing[0]}: found {items[missing[0]]!r}, which no target "
+            "equals; give the class a name"
+        )
+    try:
+        distinct = len(set(items))
+    except TypeError:
+        raise TypeError(
+            "classes must be labels such as numbers or texts: one of them cannot be hashed"
+        ) from None
+    if distinct < count:
+        raise ValueError("classes must be distinct: a label occurs twice")
+    return array
+
+
+def checked_support(support: Any, count: int) -> NDArray:
+    """One distinct number or vector for each class."""
+    array = real_array(to_numpy(plain_array(support, "support")), "support", ndim=(1, 2))
+    if len(array) != count:
+        raise ValueError(
+            f"support must have one value for each of the {count} columns of probs, found {len(array)}"
+        )
+    if len(np.unique(array, axis=0)) < count:
+        raise ValueError(
+            "support must be distinct: a value occurs twice; add up the probabilities of equal values"
+        )
+    return array.astype(np.float64)
+
+
+def find_labels(labels: NDArray, targets: NDArray) -> NDArray:
+    """Position of each of `targets` in `labels`, -1 where it is not found."""
+    if labels.ndim == 2:
+        return _find_vectors(labels, targets)
+    numeric = labels.dtype.kind in "biuf", targets.dtype.kind in "biuf"
+    if all(numeric) or labels.dtype.kind == targets.dtype.kind != "O":
+        if targets.dtype.kind == "f":
+            labels = labels.astype(targets.dtype)  # 0.1 in single precision is not 0.1 in double
+        order = np.argsort(labels)
+        position = order[np.minimum(np.searchsorted(labels[order], targets), len(labels) - 1)]
+        return np.where(labels[position] == targets, position, -1)
+    table = {label: position for position, label in enumerate(labels.tolist())}
+    found = [table.get(target, -1) for target in targets.ravel().tolist()]
+    return np.asarray(found, dtype=np.int64).reshape(targets.shape)
+
+
+def _find_vectors(labels: NDArray, targets: NDArray) -> NDArray:
+    if targets.dtype.kind not in "biuf":
+        raise TypeError(f"targets must be numeric, found dtype {targets.dtype}")
+    if targets.dtype.kind == "f":
+        labels = labels.astype(targets.dtype)
+    table = {tuple(label): position for position, label in enumerate(labels.tolist())}
+    rows = targets.reshape(-1, targets.shape[-1]).tolist()
+    found = [table.get(tuple(row), -1) for row in rows]
+    return np.asarray(found, dtype=np.int64).reshape(targets.shape[:-1])
+
+
+def find_traced(xp: Any, targets: Array, values: NDArray | None, name: str) -> Array:
+    """The same for targets that JAX traces, which can only be compared with numbers."""
+    if values is None:
+        raise TypeError(f"{name} cannot be traced: labels that are not numbers are looked up outside of jit")
+    table = xp.asarray(values)
+    same = (
+        targets[..., None] == table if values.ndim == 1 else xp.all(targets[..., None, :] == table, axis=-1)
+    )
+    return xp.where(xp.any(same, axis=-1), xp.argmax(same, axis=-1), -1)

@@ -1,0 +1,115 @@
+"""What people mix up at first contact, as questions that are added to an error.
+
+Nothing here decides anything: it is asked after an error, looks at what was given, and returns words.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.checks import plain_array
+from wellcal._arrays.namespaces import NDArray, to_numpy
+
+
+def likely_mistake(y: object, pred: object, name: str = "pred") -> str:
+    """A question about targets and predictions that were refused; empty where nothing suggests itself.
+
+    Examples
+    --------
+    >>> likely_mistake([0.2, 0.7], [0, 1])
+    'did you swap y and pred? the order is (y, pred), truth first'
+    >>> likely_mistake([0, 3], [0.2, 0.7])
+    ''
+    """
+    try:
+        swapped = _swapped(y, pred)
+    except Exception:  # a question is no reason for another error
+        return ""
+    return f"did you swap y and {name}? the order is (y, {name}), truth first" if swapped else ""
+
+
+def _swapped(y: Any, pred: Any) -> bool:
+    """Whether targets look like probabilities or parameters, and predictions like observed classes."""
+    if issubclass(type(y), tuple) and len(y) == 2 and all(np.ndim(part) > 0 for part in y):  # (mu, sigma)
+        return _numbers(pred).ndim in (1, 2)
+    if _describes(y):
+        return True
+    targets = _numbers(y)
+    if targets.dtype.kind not in "fiub":
+        return False
+    predicted = to_numpy(plain_array(getattr(pred, "probs", pred), "pred"))
+    fractions = bool(((targets > 0) & (targets < 1)).any())
+    possible = bool(((targets >= 0) & (targets <= 1)).all())
+    if targets.ndim == 2:
+        return predicted.ndim == 1 and len(targets) == len(predicted) and fractions and possible
+    return predicted.ndim == 1 and fractions and possible and _are_labels(predicted)
+
+
+def _describes(y: Any) -> bool:
+    """Whether an object describes a distribution: of scipy.stats, of torch, or a list of such."""
+    one = y[0] if issubclass(type(y), list) and y else y
+    return any(hasattr(one, word) for word in ("cdf", "logpdf", "log_prob"))
+
+
+def _are_labels(x: NDArray) -> bool:
+    return x.dtype.kind not in "f" or bool((x == np.floor(x)).all())
+
+
+def _numbers(x: Any) -> NDArray:
+    return to_numpy(plain_array(x, "y"))
+
+
+class asking_what:  # noqa: N801 - used as a function
+    """Adds to an error about probabilities the question what they are, where their values suggest one.
+
+    Examples
+    --------
+    >>> with asking_what([-1.0, 2.0]):
+    ...     raise ValueError("probs must lie in [0, 1]")
+    Traceback (most recent call last):
+    ValueError: probs must lie in [0, 1]; are these logits? give 1 / (1 + np.exp(-x))
+    """
+
+    def __init__(self, probs: object) -> None:
+        self.probs = probs
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, ValueError):
+            return
+        try:
+            array = _numbers(self.probs).astype(np.float64)
+            question = not_probabilities(array) if array.size and np.isfinite(array).all() else ""
+        except Exception:  # a question is no reason for another error
+            return
+        if question:
+            raise ValueError(f"{error}; {question}") from None
+
+
+def not_probabilities(array: NDArray) -> str:
+    """What probabilities that are none may be, and how to make some of them; empty where nothing fits.
+
+    Examples
+    --------
+    >>> not_probabilities(np.array([[1.5, -0.3], [2.0, 0.1]]))
+    'are these logits? give their softmax, np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)'
+    >>> not_probabilities(np.log([[0.25, 0.75]]))
+    'are these log probabilities? give np.exp(x)'
+    >>> not_probabilities(np.array([20.0, 90.0]))
+    'are these percentages? divide by 100'
+    """
+    if array.ndim == 2:
+        if (array <= 0).all() and np.allclose(np.exp(array).sum(axis=1), 1.0, atol=1e-3):
+            return "are these log probabilities? give np.exp(x)"
+        if array.shape[1] > 1 and (array < 0).any():
+            return "are these logits? give their softmax, np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)"
+        if np.allclose(array.sum(axis=1), 100.0, atol=0.5):
+            return "are these percentages? divide by 100"
+        return ""
+    if (array < 0).any():
+        return "are these logits? give 1 / (1 + np.exp(-x))"
+    return "are these percentages? divide by 100" if (array <= 100).all() and (array > 1).mean() > 0.5 else ""

@@ -1,0 +1,375 @@
+"""What a person tries first: tables, names, shapes and words as other packages have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import xarray as xr
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+import wellcal as wc
+from wellcal.hypotests import automatic
+from wellcal.hypotests.setup import make_setup
+from wellcal.predictions.batches import concatenate
+from wellcal.predictions.plain import predictions_from_dict, predictions_to_dict
+
+N = 30
+rng = np.random.default_rng(11)
+PROBS = rng.dirichlet(np.ones(3), N)
+TOP = rng.integers(0, 3, N)
+NAMES = np.array(["low", "mid", "high"])
+GRADES = pd.CategoricalDtype(NAMES, ordered=True)
+MU = rng.normal(size=N)
+Y = rng.normal(MU)
+
+
+# -- names of classes -------------------------------------------------------------------------------
+
+
+def test_columns_of_a_frame_name_the_classes() -> None:
+    frame = pd.DataFrame(PROBS[:, [2, 0, 1]], columns=NAMES[[2, 0, 1]])
+    for pred in (wc.as_predictions(frame), wc.Categorical(frame)):
+        assert isinstance(pred, wc.Categorical)
+        assert pred.labels().tolist() == ["high", "low", "mid"]
+        assert float(wc.nll(NAMES[TOP], pred)) == pytest.approx(float(wc.nll(TOP, PROBS)), rel=1e-14)
+    assert wc.Categorical(frame, classes=["a", "b", "c"]).labels().tolist() == ["a", "b", "c"]
+    for plain in (pd.DataFrame(PROBS), pd.DataFrame(PROBS, columns=pd.Index([0, 1, 2]))):
+        assert wc.Categorical(plain).classes is None
+    assert wc.Categorical(pd.DataFrame(PROBS, columns=[1, 2, 5])).check_targets([5] * N).tolist() == [2] * N
+    named = xr.DataArray(PROBS, dims=("case", "class"), coords={"class": NAMES})
+    assert wc.as_predictions(named).check_targets(["mid"] * N).tolist() == [1] * N  # type: ignore[attr-defined]
+    with pytest.raises(
+        ValueError, match=r"row 0: found 0 .*; the classes are 'high'.*columns of a data frame"
+    ):
+        wc.nll(np.zeros(N, dtype=int), frame)
+
+
+def test_frames_of_polars_name_the_classes_too() -> None:
+    polars = pytest.importorskip("polars")
+    pred = wc.as_predictions(polars.DataFrame(PROBS, schema=list(NAMES)))
+    assert pred.check_targets(["mid"] * N).tolist() == [1] * N
+    assert wc.as_predictions(polars.DataFrame(PROBS)).check_targets(TOP).tolist() == TOP.tolist()
+
+
+def test_ordered_categoricals_are_grades_with_names() -> None:
+    expected = wc.Categorical(PROBS, support=[0, 1, 2])
+    y = pd.Series(NAMES[TOP], dtype=GRADES)
+    for given in (GRADES, pd.Categorical(NAMES, dtype=GRADES)):
+        pred = wc.Categorical(PROBS, classes=given)
+        assert_array_equal(pred.support, [0.0, 1.0, 2.0])
+        assert_allclose(pred.mean(), expected.mean(), rtol=1e-14)
+        assert float(wc.crps(y, pred)) == pytest.approx(float(wc.crps(TOP, expected)), rel=1e-13)
+        assert set(pred.sample(0).tolist()) <= set(NAMES)
+    columns = pd.CategoricalIndex(NAMES[[1, 2, 0]], dtype=GRADES)
+    mixed = wc.as_predictions(pd.DataFrame(PROBS[:, [1, 2, 0]], columns=columns))
+    assert_allclose(mixed.mean(), expected.mean(), rtol=1e-14)
+    # Targets alone know the order: it counts, whatever the columns.
+    one = float(wc.skce(TOP, expected))
+    for given in (
+        PROBS,
+        pd.DataFrame(PROBS[:, [2, 0, 1]], columns=NAMES[[2, 0, 1]]),
+        wc.Categorical(PROBS, NAMES),
+    ):
+        assert float(wc.skce(y, given)) == pytest.approx(one, rel=1e-12)
+    found = wc.interval_coverage(y, PROBS).coverage
+    assert_array_equal(found, wc.interval_coverage(TOP, expected).coverage)
+    assert wc.calibration_test(y, PROBS, rng=0).pvalue == wc.calibration_test(TOP, expected, rng=0).pvalue
+    # Categories without an order are names.
+    assert wc.Categorical(PROBS, classes=pd.Categorical(NAMES)).support is None
+    again = predictions_from_dict(predictions_to_dict(wc.Categorical(PROBS, NAMES, [0, 1, 2])))
+    assert again.check_targets(NAMES[TOP]).tolist() == TOP.tolist()
+
+
+def test_two_classes_have_names() -> None:
+    p, hit = PROBS[:, 0], TOP == 0
+    words = np.where(hit, "yes", "no")
+    pred = wc.Bernoulli(p, classes=("no", "yes"))
+    plain = wc.Bernoulli(p)
+    for score in (wc.nll, wc.brier, wc.skce, wc.ece, wc.crps):
+        assert float(score(words, pred)) == float(score(hit, plain))
+    assert_array_equal(pred.log_prob(words), plain.log_prob(hit))
+    assert_array_equal(pred.log_prob("yes"), plain.log_prob(1))
+    assert set(pred.sample(0, 20).ravel().tolist()) == {"no", "yes"}
+    assert_array_equal(pred.sample(0) == "yes", plain.sample(0))
+    assert pred[3:5].labels().tolist() == concatenate([pred, pred], ["a", "b"], "c").labels().tolist()
+    tests = [wc.calibration_test(y, q, rng=0).pvalue for y, q in ((words, pred), (hit, plain))]
+    assert tests[0] == tests[1]
+    scaled = wc.TemperatureScaling().fit(words, pred).transform(pred)
+    assert scaled.labels().tolist() == ["no", "yes"]
+    assert wc.scaling.cross_fit(words, pred, rng=0, n_resamples=99).before.n_samples == N
+    monitor = wc.Monitor(rng=0, warmup=10)
+    monitor.update(words, pred)
+    assert wc.Monitor.from_dict(monitor.to_dict()) == monitor
+    stored = predictions_to_dict(plain)
+    del stored["fields"]["classes"]  # as earlier versions wrote it
+    assert predictions_from_dict(stored).classes is None
+    with pytest.raises(ValueError, match=r"row 0: found 'maybe' .*; the classes are 'no', 'yes'$"):
+        wc.nll(["maybe"] * N, pred)
+    with pytest.raises(ValueError, match="one label for each of the 2 values 0 and 1, found 3"):
+        wc.Bernoulli(p, classes=("a", "b", "c"))
+
+
+# -- shapes ------------------------------------------------------------------------------------------
+
+
+def test_draws_along_other_axes() -> None:
+    draws = rng.normal(size=(N, 4, 5))
+    flat = draws.reshape(N, 20)
+    chains = np.moveaxis(draws, 0, 2)
+    for values, axis in ((flat.T, 0), (flat.T, -2), (flat, 1), (chains, (0, 1)), (chains, [0, 1])):
+        assert_array_equal(wc.Samples(values, axis=axis).values, flat)
+    assert_array_equal(wc.Samples(torch.as_tensor(flat.T.copy()), axis=0).values, flat)
+    assert_array_equal(wc.Samples(flat.T.tolist(), axis=0).values, flat)
+    vectors = rng.normal(size=(6, N, 2))
+    assert_array_equal(wc.Samples(vectors, axis=0).values, np.swapaxes(vectors, 0, 1))
+    cases = [f"case {k}" for k in range(N)]
+    framed = wc.Samples(pd.DataFrame(flat.T, columns=cases), axis=0)
+    assert list(framed.case_index) == cases
+    posterior = xr.DataArray(chains, dims=("chain", "draw", "case"), coords={"case": cases})
+    named = wc.Samples(posterior, axis=("chain", "draw"))
+    assert_array_equal(named.values, flat)
+    assert list(named.case_index) == cases
+
+
+def test_draws_that_do_not_fit_ask_whether_to_transpose() -> None:
+    with pytest.raises(
+        ValueError, match=r"transpose\? values has shape \(7, 30\): \(draws, n\) is .* axis=0"
+    ):
+        wc.skce(Y, wc.Samples(np.zeros((7, N))))
+    with pytest.raises(
+        ValueError, match=r"transpose\? .*\(chain, draw, n\) is Samples\(values, axis=\(0, 1\)\)"
+    ):
+        wc.skce(Y, wc.Samples(np.zeros((2, 7, N))))
+    with pytest.raises(ValueError, match=r"same length, found 30 and 7$"):
+        wc.skce(Y, wc.Samples(np.zeros((7, 9))))
+    for values in (np.zeros((N, N)), torch.zeros(N, N), pd.DataFrame(np.zeros((N, N))), np.zeros((4, 4, 2))):
+        with pytest.raises(
+            ValueError, match="both of its first two axes could be that of the draws: say which"
+        ):
+            wc.Samples(values)
+    square = np.arange(9.0).reshape(3, 3)
+    table = pd.DataFrame(square, columns=["draw_0", "draw_1", "draw_2"])
+    assert_array_equal(wc.as_predictions(table, samples="draw_*").values, square)  # columns are draws
+    assert_array_equal(wc.Samples(square, axis=1).values, square)
+    assert_array_equal(wc.Samples(square, axis=0).values, square.T)
+    assert_array_equal(wc.Samples(square.tolist()).values, square)  # rows that somebody wrote
+    stored = predictions_from_dict(predictions_to_dict(wc.Samples(square, axis=1)))
+    assert_array_equal(stored.values, square)
+    for axis in (2, (0, 1), "draw", (0, 0), True):
+        with pytest.raises(ValueError, match="axis must say which axes of values"):
+            wc.Samples(np.zeros((3, 4)), axis=axis)
+
+
+def test_one_covariance_for_all() -> None:
+    loc, cov = rng.normal(size=(N, 2)), np.array([[2.0, 0.3], [0.3, 1.0]])
+    each = wc.MultivariateNormal(loc, np.broadcast_to(cov, (N, 2, 2)))
+    for given in (cov, cov.tolist(), pd.DataFrame(cov)):
+        pred = wc.MultivariateNormal(loc, given)
+        assert pred.cov.shape == pred.chol.shape == (N, 2, 2)
+        assert_array_equal(pred.log_prob(loc + 1.0), each.log_prob(loc + 1.0))
+    assert isinstance(wc.as_predictions((loc, cov)), wc.MultivariateNormal)
+    assert float(wc.skce(loc, (loc, cov))) == float(wc.skce(loc, each))
+    given = torch.tensor(cov, requires_grad=True)
+    wc.MultivariateNormal(torch.as_tensor(loc), given).log_prob(torch.zeros(N, 2)).sum().backward()
+    assert given.grad is not None
+    with pytest.raises(ValueError, match=r"cov must be symmetric .* in row 0"):
+        wc.MultivariateNormal(loc, np.array([[1.0, 0.5], [0.0, 1.0]]))
+
+
+FAMILIES: dict[str, Callable[[], Any]] = {
+    "Normal": lambda: wc.Normal(MU, 1.0),
+    "Normal of torch": lambda: wc.Normal(torch.as_tensor(MU), 1.0),
+    "Poisson": lambda: wc.Poisson(np.exp(MU)),
+    "Samples": lambda: wc.Samples(rng.normal(size=(N, 5))),
+    "Quantiles": lambda: wc.Quantiles([0.05, 0.5, 0.95], MU[:, None] + [-1.0, 0.0, 1.0]),
+    "Categorical": lambda: wc.Categorical(PROBS, support=[1.0, 2.0, 4.0]),
+    "Mixture": lambda: wc.Mixture([wc.Normal(MU, 1.0), wc.Laplace(MU, 2.0)]),
+    "scipy": lambda: wc.as_predictions(stats.gumbel_r(MU, 1.0)),
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_quantiles_at_levels_that_all_share(name: str) -> None:
+    pred, levels = FAMILIES[name](), [0.1, 0.5, 0.9]
+    expected = np.stack([np.asarray(pred.quantile(u)) for u in levels], axis=1)
+    for given in (levels, tuple(levels), np.array(levels)):
+        found = pred.quantile(given)
+        assert found.shape == (N, 3)
+        assert_allclose(np.asarray(found), expected, rtol=1e-12)
+    assert_allclose(np.asarray(pred.quantile(np.array(levels)[:, None])), expected.T, rtol=1e-12)
+    each = np.linspace(0.1, 0.9, N)  # a level for each prediction, as ever
+    assert pred.quantile(each).shape == (N,)
+    with pytest.raises(ValueError, match="u must be a number or end in shape"):
+        pred.quantile(np.full((2, 4), 0.5))
+
+
+def test_quantiles_that_cross_are_sorted_on_request() -> None:
+    values = np.array([[1.0, 3.0, 2.0], [0.0, 1.0, 5.0]])
+    with pytest.raises(ValueError, match=r"cross .* in row 0: .* give sort=True"):
+        wc.Quantiles([0.1, 0.5, 0.9], values)
+    pred = wc.Quantiles([0.1, 0.5, 0.9], values, sort=True)
+    assert_array_equal(pred.values, np.sort(values, axis=1))
+    turned = wc.Quantiles([0.9, 0.1, 0.5], pd.DataFrame(values[:, [2, 0, 1]], index=["a", "b"]), sort=True)
+    assert_array_equal(turned.levels, [0.1, 0.5, 0.9])
+    assert_array_equal(turned.values, pred.values)
+    assert list(turned.case_index) == ["a", "b"]
+    with pytest.raises(ValueError, match=r"strictly increasing, .* sort=True"):
+        wc.Quantiles([0.9, 0.1, 0.5], values)
+    with pytest.raises(TypeError, match="sort must be True or False"):
+        wc.Quantiles([0.1, 0.5, 0.9], values, sort="yes")  # type: ignore[arg-type]
+
+
+def test_a_single_case_for_the_monitor() -> None:
+    batch, single = wc.Monitor(rng=0, warmup=5), wc.Monitor(rng=0, warmup=5)
+    batch.update(Y, wc.Normal(MU, 1.0))
+    for y, mu in zip(Y, MU, strict=True):
+        status = single.update(float(y), (float(mu), 1.0))
+    assert status.n_samples == N
+    assert status.log_e_value == pytest.approx(batch.log_e_value, rel=1e-9)
+    single.update(np.float64(0.3), wc.Normal([0.0], 1.0))
+    single.update(0.3, stats.norm(0.0, 1.0))
+    classes = wc.Monitor(rng=0, warmup=5)
+    for given in (PROBS[0], PROBS[0].tolist(), wc.Categorical(PROBS[:1]), PROBS[:1]):
+        classes.update(2, given)
+    assert classes.n_samples == 4
+    assert wc.Monitor(rng=0).update("yes", wc.Bernoulli([0.3], classes=("no", "yes"))).n_samples == 1
+    assert wc.Monitor(rng=0).update(1, 0.3).n_samples == 1
+    assert wc.Monitor(rng=0).update(np.zeros(2), (np.ones(2), np.eye(2))).n_samples == 1
+    assert wc.Monitor(rng=0).update([0.0, 1.0], wc.DiagonalNormal(np.zeros((1, 2)), 1.0)).n_samples == 1
+
+
+# -- questions in errors -----------------------------------------------------------------------------
+
+SWAP = r"did you swap y and pred\? the order is \(y, pred\), truth first"
+
+
+@pytest.mark.parametrize(
+    ("y", "pred", "question"),
+    [
+        (wc.Normal(MU, 1.0), Y, SWAP),
+        (PROBS, TOP, SWAP),
+        (PROBS, TOP.tolist(), SWAP),
+        (PROBS[:, 0], (TOP == 0).astype(int), SWAP),
+        (PROBS[:, 0], TOP == 0, SWAP),
+        ((MU, np.ones(N)), Y, SWAP),
+        (stats.norm(MU, 1.0), Y, SWAP),
+        (TOP == 0, MU, r"are these logits\? give 1 / \(1 \+ np.exp\(-x\)\)"),
+        (TOP, rng.normal(size=(N, 3)), r"in row \d.*are these logits\? give their softmax"),
+        (TOP, np.log(PROBS), r"are these log probabilities\?"),
+        (TOP, 100.0 * PROBS, r"are these percentages\? divide by 100"),
+        (TOP == 0, 100.0 * PROBS[:, 0], r"are these percentages\?"),
+    ],
+)
+def test_likely_mistakes_are_asked_about(y: Any, pred: Any, question: str) -> None:
+    for measure in (wc.nll, wc.calibration_test):
+        with pytest.raises((ValueError, TypeError), match=question):
+            measure(y, pred)
+
+
+@pytest.mark.parametrize(
+    ("y", "pred"), [(TOP, PROBS[:-1]), (TOP + 1, PROBS), (Y, (MU, -np.ones(N))), (TOP, 2.0 * PROBS)]
+)
+def test_other_errors_ask_nothing(y: Any, pred: Any) -> None:
+    with pytest.raises(ValueError, match=r"^[^?]*$"):
+        wc.nll(y, pred)
+
+
+# -- defaults that say what they did -----------------------------------------------------------------
+
+
+def test_errors_of_classes_are_those_of_the_top_label() -> None:
+    for measure in (wc.ece, wc.mce):
+        found = measure(TOP, PROBS)
+        assert found == measure(TOP, PROBS, reduce="confidence")
+        assert "compared  the top label of 3 classes" in repr(found)
+        assert found.provenance["reduce"] == "confidence"
+        everything = measure(TOP, PROBS, reduce="none")
+        assert "all probabilities of 3 classes" in repr(everything)
+        assert everything.value != found.value
+        assert "each of 3 classes" in repr(measure(TOP, PROBS, reduce="classwise"))
+        assert "compared" not in repr(measure(TOP == 0, PROBS[:, 0]))
+        assert measure(TOP == 0, PROBS[:, 0]).provenance["reduce"] is None
+    assert wc.Estimate.from_json(wc.ece(TOP, PROBS).to_json()) == wc.ece(TOP, PROBS)
+
+
+def test_resamples_that_were_asked_for_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    pred = wc.Normal(MU, 1.0)
+    cost = automatic.linear_cost(make_setup(Y, pred))
+    monkeypatch.setattr(automatic, "PAIRS_BUDGET", 0.0)
+    monkeypatch.setattr(automatic, "LINEAR_BUDGET", 250.0 * cost)
+    cut = wc.calibration_test(Y, pred, rng=0)
+    assert cut.pvalue_floor == pytest.approx(1 / 251)
+    with pytest.warns(
+        UserWarning, match=r"n_resamples=400 takes about .* minutes of one core .* 250 are drawn"
+    ):
+        asked = wc.calibration_test(Y, pred, rng=0, n_resamples=400)
+    assert asked.pvalue_floor == pytest.approx(1 / 401)
+    monkeypatch.setattr(automatic, "LINEAR_BUDGET", 100.0 * cost)
+    with pytest.warns(UserWarning, match=r"n_resamples=400 has no effect: 30 cases are too many .*omnibus"):
+        assert wc.calibration_test(Y, pred, rng=0, n_resamples=400).method == "pearson"
+
+
+def test_coverage_prints_a_table() -> None:
+    found = wc.interval_coverage(Y, wc.Normal(MU, 1.0))
+    lines = repr(found).splitlines()
+    assert lines[1].split() == ["level", "covered", "95%", "limits", "if", "calibrated", "mean", "width"]
+    assert [line.split()[0] for line in lines[2:]] == ["50%", "80%", "90%", "95%"]
+    assert lines[2].split()[1] == f"{100 * found.coverage[0]:.1f}%"
+    shown = found._repr_html_()
+    assert shown.count("<tr>") == 5
+    assert "<th>mean width</th>" in shown
+    assert wc.interval_coverage(Y, wc.Normal(MU, 1.0)).from_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected", "note"),
+    [
+        ([0.1, 0.5, 0.9], [0.8], "between two of the predicted quantiles; 0.9, 0.95 are out of reach"),
+        ([0.25, 0.3, 0.5, 0.7, 0.75], [0.4, 0.5], "0.8, 0.9, 0.95 are out of reach"),
+        ([0.2, 0.5, 0.9], [0.5], "within reach of the predicted quantiles; 0.8, 0.9, 0.95 are out of reach"),
+        ([0.025, 0.5, 0.975], [0.5, 0.8, 0.9, 0.95], None),
+    ],
+)
+def test_intervals_of_quantiles_are_those_that_exist(levels: Any, expected: Any, note: str | None) -> None:
+    pred = wc.Quantiles(levels, MU[:, None] + stats.norm.ppf(levels))
+    found = wc.interval_coverage(Y, pred)
+    assert_allclose(found.levels, expected, rtol=1e-12)
+    assert (note is None and "levels  " not in repr(found)) or (note is not None and note in repr(found))
+
+
+def test_quantiles_without_any_interval() -> None:
+    with pytest.raises(ValueError, match=r"levels of the predicted quantiles, 0\.1 to 0\.5, reach none"):
+        wc.interval_coverage(Y, wc.Quantiles([0.1, 0.5], MU[:, None] + [-1.0, 0.0]))
+
+
+# -- rows that belong together ------------------------------------------------------------------------
+
+
+def test_a_default_index_says_nothing_of_the_order() -> None:
+    """What a model returned has pandas' default index, and a test set the labels of its rows."""
+    chosen = rng.permutation(1000)[:N]
+    y, index = pd.Series(Y, index=chosen), pd.RangeIndex(N)
+    pred = wc.Normal(pd.Series(MU), pd.Series(np.ones(N)))
+    assert pred.case_index.equals(index)
+    with pytest.warns(
+        UserWarning, match=r"index of predictions is the default one, 0 \.\. 29, .*by position"
+    ):
+        assert float(wc.nll(y, pred)) == float(wc.nll(Y, (MU, np.ones(N))))
+    with pytest.warns(UserWarning, match="by position"):
+        assert float(wc.nll(y, pred, weights=np.ones(N))) == pytest.approx(float(wc.nll(Y, (MU, np.ones(N)))))
+    # A shuffle of the same labels is matched, and other labels on both sides are refused.
+    order = rng.permutation(N)
+    assert float(wc.nll(pd.Series(Y)[order], pred)) == pytest.approx(
+        float(wc.nll(Y, (MU, np.ones(N)))), rel=1e-13
+    )
+    for labels in (range(1, N + 1), range(0, 2 * N, 2)):
+        with pytest.raises(ValueError, match=r"0 is not in that of y|1 is not in that of y.*y\.to_numpy\(\)"):
+            wc.nll(pd.Series(Y, index=labels), pred)
+    with pytest.raises(ValueError, match="same labels"):
+        wc.nll(pd.Series(Y[:-1], index=chosen[:-1]), pred)
