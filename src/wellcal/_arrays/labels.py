@@ -12,7 +12,6 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from wellcal._arrays.advice import advise
 from wellcal._arrays.namespaces import NDArray
 
 Labels: TypeAlias = Any
@@ -54,22 +53,9 @@ def in_order_of(labels: Labels | None, x: Any, name: str, other: str) -> Any:
     ------
     ValueError
         Where the labels are not the same, or are not distinct and in another order.
-
-    Warns
-    -----
-    UserWarning
-        Where one of the indexes is pandas' default and the other has labels: rows are taken by position.
     """
     own = None if labels is None else labels_of(x)
     if own is None or same_labels(own, labels):
-        return x
-    if numbered_only(own, labels):
-        plain, named = (name, other) if is_numbered(own) else (other, name)
-        advise(
-            f"the index of {plain} is the default one, 0 .. {len(own) - 1}, and that of {named} holds other "
-            f"labels: rows are taken by position; give {name}.{_without_index(x)} to say that they are meant "
-            "to be, or the same index to match labels"
-        )
         return x
     by_position = (
         f"give {name}.{_without_index(x)} if its rows are in the order of {other}, or both the same index"
@@ -79,40 +65,6 @@ def in_order_of(labels: Labels | None, x: Any, name: str, other: str) -> Any:
 
 def _without_index(x: Any) -> str:
     return "with_index(None)" if hasattr(x, "with_index") else "to_numpy()"
-
-
-def is_numbered(index: Labels) -> bool:
-    """Whether an index is the one that pandas gives to whatever comes without one: 0, 1, 2 and so on."""
-    plain = isinstance(index, sys.modules["pandas"].RangeIndex) and index.name is None
-    return plain and index.start == 0 and index.step == 1
-
-
-def numbered_only(a: Labels, b: Labels) -> bool:
-    """Whether rows belong together by position, since one of two indexes says only how many there are.
-
-    That is the default index of pandas, as a model's output has, against other labels, as a test set has.
-    Where both hold the same labels these are matched; two ranges that differ are parts of one table.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> default, chosen = pd.RangeIndex(3), pd.Index([7, 1, 4])
-    >>> numbered_only(default, chosen), numbered_only(default, pd.Index([2, 0, 1]))
-    (True, False)
-    >>> numbered_only(default, pd.RangeIndex(1, 4)), numbered_only(chosen, pd.Index([7, 1, 5]))
-    (False, False)
-    """
-    if len(a) != len(b) or is_numbered(a) == is_numbered(b):
-        return False
-    plain, named = (a, b) if is_numbered(a) else (b, a)
-    if isinstance(named, sys.modules["pandas"].RangeIndex):
-        return False
-    return not named.is_unique or bool((np.asarray(named.get_indexer(plain)) < 0).any())
-
-
-def same_order(a: Labels, b: Labels) -> bool:
-    """Whether rows with these labels come in one order: the same labels, or none on one side."""
-    return same_labels(a, b) or numbered_only(a, b)
 
 
 def same_labels(a: Labels, b: Labels) -> bool:

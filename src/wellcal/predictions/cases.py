@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import plain_array
-from wellcal._arrays.labels import in_order_of, labels_of, same_order
+from wellcal._arrays.labels import in_order_of, labels_of, same_labels
 from wellcal._arrays.namespaces import is_array, namespace
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
@@ -32,7 +32,7 @@ def per_case(x: Any, name: str, y: object, pred: object) -> Any:
     if own is not None:
         other = "predictions" if index is not None else "y"
         return in_order_of(of_targets if index is None else index, x, name, other)
-    if index is not None and not same_order(index, of_targets):
+    if index is not None and not same_labels(index, of_targets):
         raise ValueError(
             f"{name} has no index, and the rows of y and of the predictions are in different orders: give "
             f"{name} an index too, or bring all of them into one order"
@@ -69,7 +69,7 @@ def same_cases(y: Any, models: dict[str, object]) -> list[Predictions]:
         first = next(iter(labelled))
         labels = labelled[first].case_index
         for name, batch in labelled.items():
-            if not same_order(batch.case_index, labels):
+            if not same_labels(batch.case_index, labels):
                 in_order_of(labels, batch, name, first)  # an error where the labels differ
                 raise ValueError(
                     f"y has no index, and the rows of {first} and of {name} are in different orders: give y "
