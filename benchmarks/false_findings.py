@@ -237,7 +237,7 @@ def false_in(name: str, found: Told) -> list[bool]:
 def false_findings(settings: Settings) -> Section:
     """How often findings name what is not there."""
     load = environment.load_average()
-    sets = settings.finding_sets
+    sets = settings.finding_repeats
     rows: list[tuple[str, ...]] = []
     failures: list[str] = []
     total = np.zeros(3, dtype=int)

@@ -33,7 +33,7 @@ class Settings:
         Numbers of cases, and resamples, for the speed of tests that are linear in the number of cases.
     planted_repeats
         Simulated data sets for each group that is planted for the witness to find.
-    finding_sets
+    finding_repeats
         Simulated data sets for each kind of error that findings must name, and no other.
     count_cases, count_resamples, count_rounds
         Number of cases, resamples, and rounds for counts beside normals.
@@ -66,7 +66,7 @@ class Settings:
     linear_cases: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     linear_resamples: int = 199
     planted_repeats: int = 100
-    finding_sets: int = 100
+    finding_repeats: int = 100
     count_cases: int = 2_000
     count_resamples: int = 199
     count_rounds: int = 2
@@ -100,7 +100,7 @@ QUICK = Settings(
     linear_cases=(10_000, 20_000),
     linear_resamples=19,
     planted_repeats=2,
-    finding_sets=2,
+    finding_repeats=2,
     count_cases=300,
     count_resamples=19,
     count_rounds=1,
