@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import array_api_compat as compat
@@ -98,7 +99,7 @@ def _two_families(w: Any, m: Any, s: Any, m2: Any, s2: Any) -> Any:
 
 
 def _with_draws(w: Any, m: Any, s: Any, x: Any) -> Any:
-    return wc.Mixture([wc.Normal(m, s), wc.Samples(x)], w)
+    return wc.Mixture([wc.Normal(m, s), wc.Samples(x, axis=1)], w)
 
 
 def _vector_mixture(w: Any, m: Any, s: Any, m2: Any, c: Any) -> Any:
@@ -185,13 +186,13 @@ EXAMPLES: dict[str, Example] = {
         COUNTS,
         ("simplex", *["real"] * 3),
     ),
-    "Samples": Example(wc.Samples, (DRAWS,), Y, ("real",)),
-    "Samples of many draws": Example(wc.Samples, (MANY_DRAWS,), Y, ("real",)),
+    "Samples": Example(partial(wc.Samples, axis=1), (DRAWS,), Y, ("real",)),
+    "Samples of many draws": Example(partial(wc.Samples, axis=1), (MANY_DRAWS,), Y, ("real",)),
     "Samples as atoms": Example(lambda x: wc.Samples(x, kind="atoms"), (DRAWS,), Y, ("real",)),
     "Samples with weights": Example(
         lambda x, w: wc.Samples(x, w, kind="atoms"), (DRAWS, ATOM_WEIGHTS), Y, ("real", "simplex")
     ),
-    "Samples of vectors": Example(wc.Samples, (VECTOR_DRAWS,), Y_VECTORS, ("real",)),
+    "Samples of vectors": Example(partial(wc.Samples, axis=1), (VECTOR_DRAWS,), Y_VECTORS, ("real",)),
     "Quantiles": Example(
         lambda v: wc.Quantiles([0.1, 0.3, 0.5, 0.8], v), (QUANTILES,), 2.0 * POSITIVE, ("real",)
     ),

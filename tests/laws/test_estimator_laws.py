@@ -303,7 +303,7 @@ def test_draws_leave_out_pairs_of_a_draw_with_itself(n: int, size: int, chosen: 
         kernel = constant() @ target
         for kind, own in (("draws", False), ("atoms", True)):
             h = brute_force(y, values, target, own=own)
-            pred = wc.Samples(values, kind=kind)
+            pred = wc.Samples(values, kind=kind, axis=1)
             found = float(wc.skce(y, pred, kernel=kernel, estimator="biased"))
             assert_allclose(found, h.mean(), rtol=0, atol=1e-12)
             if n > 1:

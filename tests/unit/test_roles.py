@@ -337,3 +337,15 @@ def test_whatever_columns_are_called_a_guess_fits_or_is_refused(names: list[str]
         return
     assert {guess.target, *guess.unused} <= set(names)
     assert len(resolve(names, *next(iter(guess.roles.items()))).columns) + len(guess.unused) + 1 == len(names)
+
+
+def test_families_with_the_parameters_of_another_are_not_guessed() -> None:
+    from dataclasses import dataclass
+
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Renamed(wc.Normal):
+        pass
+
+    frame = pd.DataFrame({"y": [0.3, 1.2], "mu": [0.0, 1.0], "sigma": [1.0, 2.0]})
+    assert wc.guess_roles(frame).roles == {"normal": ("mu", "sigma")}
+    assert isinstance(wc.as_predictions(frame, renamed=("mu", "sigma")), Renamed)

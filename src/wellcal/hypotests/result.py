@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, cast
 
 from wellcal._arrays.namespaces import NDArray
@@ -42,7 +43,7 @@ from wellcal.measures.presentation import (
 from wellcal.measures.yardstick import Yardstick
 
 _NO_FINDINGS: WhenAsked[tuple[Finding, ...]] = WhenAsked(())
-_NO_PROVENANCE: WhenAsked[dict[str, Any]] = WhenAsked(dict[str, Any])
+_NO_PROVENANCE: WhenAsked[dict[str, Any]] = WhenAsked(partial(dict[str, Any]))
 _NO_E_VALUE: WhenAsked[float] = WhenAsked(math.nan)
 
 

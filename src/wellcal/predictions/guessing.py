@@ -61,8 +61,8 @@ def guess_roles(frame: object, target: str | None = None) -> GuessedRoles:
     Targets are called y, target, label or actual. Predictions are columns with the usual names of a family's
     parameters: mu and sigma (mean, loc; sd, std, scale), p_* (prob_*, proba_*), q* with levels, draw_*
     (sample_*), rate (lambda), p (prob, proba, probability), in small letters or large. Where two readings
-    fit,
-    or none does, the error says which, and nothing is chosen.
+    fit, or none does, the error says which, and nothing is chosen. A family that derives
+    from another, with the same parameters, is not guessed.
 
     Parameters
     ----------
@@ -87,6 +87,8 @@ def guess_roles(frame: object, target: str | None = None) -> GuessedRoles:
     numeric = {name: name.lower() for name in table.names if name != known and table.is_numeric(name)}
     found: list[tuple[dict[str, Any], ColumnReading]] = []
     for role in known_roles().values():
+        if not (role.built_in or role.declared):  # it has the names of another family, and its own keyword
+            continue
         found.extend(
             ({role.keyword: value}, resolve(table.names, role.keyword, value))
             for value in _values(role, numeric)

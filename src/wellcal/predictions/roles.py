@@ -50,6 +50,18 @@ class Role:
         return {spec.called or name: spec for name, spec in declared.items() if not spec.computed}
 
     @property
+    def built_in(self) -> bool:
+        """Whether the family is one of the package, and not a user's."""
+        return self.family.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+    @property
+    def declared(self) -> bool:
+        """Whether the family has declared its parameters itself, and not all of them are those of another."""
+        return any(
+            name in vars(self.family).get("__annotations__", {}) for name in self.family.parameter_fields
+        )
+
+    @property
     def needed(self) -> list[str]:
         """Parameters without a default."""
         return [name for name, spec in self.parameters.items() if not spec.optional]
@@ -95,12 +107,11 @@ def known_roles() -> dict[str, Role]:
     found: dict[str, Role] = {}
     for own in (False, True):
         for cls in FAMILIES:
-            inside = cls.__module__.partition(".")[0] == __name__.partition(".")[0]
-            if inside is not own or not is_dataclass(cls) or cls.__name__.startswith("_"):
+            if not is_dataclass(cls) or cls.__name__.startswith("_"):
                 continue
             keyword = vars(cls).get("column_role") or _snake_case(cls.__name__)
             role = Role(keyword, cls)
-            if role.needed or role.of_roles:
+            if role.built_in is not own and (role.needed or role.of_roles):
                 found[keyword] = role
     return found
 
