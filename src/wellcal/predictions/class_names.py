@@ -32,11 +32,10 @@ def column_names(table: Any) -> Any:
     if xarray is not None and isinstance(table, xarray.DataArray):
         names = table.indexes.get(table.dims[1]) if len(table.dims) == 2 else None
     else:
-        names = getattr(table, "columns", None)
-        if names is None or callable(names) or not hasattr(table, "shape"):
+        names = attribute(table, "columns")
+        if names is None or callable(names) or attribute(table, "shape") is None:
             return None
-        if hasattr(table, "column_names"):  # a table of pyarrow, whose columns are the data
-            names = table.column_names
+        names = attribute(table, "column_names", names)  # of a table of pyarrow, whose columns are the data
     if names is None:
         return None
     listed: list[Any] = list(names)
@@ -59,7 +58,7 @@ def order_of(labels: Any) -> NDArray | None:
     kind = ordered_categories(labels)
     if kind is None:
         return None
-    codes = getattr(getattr(labels, "cat", labels), "codes", None)
+    codes = attribute(attribute(labels, "cat", labels), "codes")
     found = np.arange(len(kind)) if codes is None else np.asarray(codes)
     return found.astype(np.float64)
 
@@ -68,8 +67,9 @@ def ordered_categories(x: Any) -> Any:
     """Categories of an ordered categorical of pandas (its dtype, array, index or column); None otherwise."""
     if type(x) is np.ndarray or "pandas" not in sys.modules:
         return None
-    kind: Any = x if hasattr(x, "categories") and hasattr(x, "ordered") else getattr(x, "dtype", None)
-    return kind.categories if getattr(kind, "ordered", None) is True else None
+    of_dtype = attribute(x, "categories") is None or attribute(x, "ordered") is None
+    kind: Any = attribute(x, "dtype") if of_dtype else x
+    return kind.categories if attribute(kind, "ordered") is True else None
 
 
 def names_of(classes: Any) -> Any:
