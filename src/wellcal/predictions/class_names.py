@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import is_missing, label_array, plain_array, real_array
-from wellcal._arrays.namespaces import Array, NDArray, to_numpy
+from wellcal._arrays.namespaces import Array, NDArray, attribute, to_numpy
 from wellcal._arrays.ownership import own_copy
 
 
