@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 import torch
 import xarray as xr
@@ -51,7 +52,6 @@ def test_columns_of_a_frame_name_the_classes() -> None:
 
 
 def test_frames_of_polars_name_the_classes_too() -> None:
-    polars = pytest.importorskip("polars")
     pred = wc.as_predictions(polars.DataFrame(PROBS, schema=list(NAMES)))
     assert pred.check_targets(["mid"] * N).tolist() == [1] * N
     assert wc.as_predictions(polars.DataFrame(PROBS)).check_targets(TOP).tolist() == TOP.tolist()

@@ -8,9 +8,10 @@ import numpy as np
 
 from wellcal._arrays.checks import described, flag, probability
 from wellcal._arrays.equality import ByValue
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.result import TestResult
+from wellcal.measures.quantiles import pit
 
 LEVEL = 0.95
 """Share of calibrated models whose whole curve lies in the band."""
@@ -24,6 +25,11 @@ class Display(ByValue):
 
     def _drawn(self, ax: Any) -> None:
         self.ax_, self.figure_ = ax, ax.figure
+
+
+def shares_below(y: object, pred: object, rng: np.random.Generator) -> NDArray:
+    """Shares of predictions that lie below the outcomes, in NumPy: :func:`wellcal.pit`."""
+    return np.asarray(to_numpy(stop_gradient(pit(y, pred, rng=rng))), dtype=np.float64)
 
 
 def verdict_of(y: object, pred: object, test: Any, result: Any, rng: Any) -> str | None:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import described
-from wellcal._arrays.namespaces import Array, NDArray, stop_gradient, to_numpy
+from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._axes import SQUARE, Canvas
-from wellcal.displays._base import LEVEL, Display, verdict_of
+from wellcal.displays._base import LEVEL, Display, shares_below, verdict_of
 from wellcal.displays._style import axes_or_new, style
-from wellcal.measures.quantiles import IntervalCoverage, pit
+from wellcal.measures.quantiles import IntervalCoverage
 from wellcal.measures.quantiles.bands import calibration_band
 from wellcal.measures.quantiles.checks import check_levels
 from wellcal.predictions import Quantiles
@@ -113,7 +113,7 @@ class CoverageDisplay(Display):
         chosen = (
             _usual(predictions) if levels is None else np.unique(check_levels(levels, open_interval=True))
         )
-        values = np.asarray(to_numpy(stop_gradient(pit(y, pred, rng=generator))), dtype=np.float64)
+        values = shares_below(y, pred, generator)
         off = np.sort(np.abs(2.0 * values - 1.0))
         n = len(off)
         coverage = np.searchsorted(off, chosen + 1e-12, side="right") / n

@@ -12,10 +12,9 @@ from wellcal._arrays.checks import one_of, probability, whole_number
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._axes import WIDE, Canvas
-from wellcal.displays._base import LEVEL, Display, verdict_of
+from wellcal.displays._base import LEVEL, Display, shares_below, verdict_of
 from wellcal.displays._style import axes_or_new, style
 from wellcal.measures.binned.binning import EqualMassBins
-from wellcal.measures.quantiles import pit
 from wellcal.predictions.base import check_inputs
 
 AGAINST = ("spread", "mean")
@@ -118,7 +117,7 @@ class ResidualDisplay(Display):
         one_of(against, "against", AGAINST)
         generator = as_generator(rng)
         _, predictions = check_inputs(y, pred)
-        values = np.asarray(to_numpy(stop_gradient(pit(y, pred, rng=generator))), dtype=np.float64)
+        values = shares_below(y, pred, generator)
         residuals = np.asarray(special.ndtri(values))
         if against == "spread" and not np.ptp(_described(predictions, "spread")) > 0:
             against = "mean"

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import one_of, probability, whole_number
-from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
+from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._axes import SQUARE, Canvas
-from wellcal.displays._base import LEVEL, Display, floor_of, verdict_of
+from wellcal.displays._base import LEVEL, Display, floor_of, shares_below, verdict_of
 from wellcal.displays._style import axes_or_new, style
-from wellcal.measures.quantiles import pit
 from wellcal.measures.quantiles.bands import calibration_band
 from wellcal.predictions import Samples
 from wellcal.predictions.base import check_inputs
@@ -123,7 +122,7 @@ class PITDisplay(Display):
         one_of(kind, "kind", KINDS)
         generator = as_generator(rng)
         _, predictions = check_inputs(y, pred)
-        values = np.asarray(to_numpy(stop_gradient(pit(y, pred, rng=generator))), dtype=np.float64)
+        values = shares_below(y, pred, generator)
         ranks: int | None = None
         if isinstance(predictions, Samples) and predictions.kind == "draws":
             ranks = int(predictions.values.shape[1]) + 1

@@ -119,3 +119,23 @@ def test_objects_have_one_too(kind: Any) -> None:
     found = wc.calibration_test(words[:, 0], pred, kernel=kernel, method=method, n_resamples=39, rng=0)
     assert 0.0 < found.pvalue <= 1.0
     assert set(found.provenance["pvalues"]) == {"SKCE", "locations"}
+
+
+def test_sets_for_tails_are_no_resamples() -> None:
+    """Without a kernel that separates there are sums over cases alone, and all of them see more sets."""
+    from wellcal.hypotests import Omnibus
+    from wellcal.kernels import Joint
+
+    mu = np.linspace(-1.0, 1.0, 20)
+    kernel = Joint(lambda P, y, Q, z: np.exp(-((np.asarray(y)[:, None] - np.asarray(z)[None, :]) ** 2)))
+    found = wc.calibration_test(
+        mu + 0.1,
+        wc.Normal(mu, np.ones(20)),
+        kernel=kernel,
+        method=Omnibus(pairs=False, most_resamples=0),
+        n_resamples=19,
+        keep_null=True,
+        rng=0,
+    )
+    assert found.null.shape == (19,)
+    assert round(20 * found.pvalue, 9) % 1 == 0
