@@ -194,7 +194,8 @@ def to_svg(figure: Any) -> str:
 
     Ink becomes ``currentColor``, paper is left out, and the greys of the background are variables of CSS,
     ``--wc-quiet``, ``--wc-ideal`` and ``--wc-band``, with what they are on white paper where a page has none.
-    One figure serves light, dark and print. Draw it in the light theme.
+    One figure serves light, dark and print. Draw it in the light theme. ``--wc-blue`` is the colour of the
+    first model, which wants to be lighter on dark paper.
 
     Parameters
     ----------
@@ -217,4 +218,5 @@ def to_svg(figure: Any) -> str:
     for name in ("quiet", "ideal", "band"):
         colour = getattr(light, name)
         text = text.replace(colour, f"var(--wc-{name}, {colour})")
-    return text
+    blue = COLOURS["blue"].lower()
+    return text.replace(blue, f"var(--wc-blue, {blue})")
