@@ -28,7 +28,7 @@ def executable() -> str | None:
 
 
 def permitted() -> list[str] | None:
-    """What to put before a command that needs the rights of the administrator; None where we have them not."""
+    """What to put before a command of the administrator's; None where we may not run one."""
     if not hasattr(os, "geteuid") or shutil.which(INSTALL[0]) is None:
         return None
     if os.geteuid() == 0:

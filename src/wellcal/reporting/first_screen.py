@@ -27,7 +27,7 @@ def kind_of(model: ModelReport) -> str:
 
 
 def sentence(text: str) -> str:
-    """A phrase as a sentence: "spreads are wrong" becomes "Spreads are wrong."
+    """A phrase as a sentence, with a capital letter and a full stop.
 
     Examples
     --------

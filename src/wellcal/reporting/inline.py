@@ -7,11 +7,23 @@ from xml.etree import ElementTree
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
-_DRAWN = frozenset(
-    ("svg", "g", "defs", "path", "use", "text", "tspan", "clipPath", "rect", "circle", "ellipse", "line")
-    + ("polyline", "polygon", "image", "linearGradient", "radialGradient", "stop", "title", "desc", "pattern")
+_SHAPES = (
+    "path",
+    "rect",
+    "circle",
+    "ellipse",
+    "line",
+    "polyline",
+    "polygon",
+    "image",
+    "text",
+    "tspan",
+    "use",
 )
+_AROUND = ("svg", "g", "defs", "clipPath", "pattern", "linearGradient", "radialGradient", "stop")
+_DRAWN = frozenset((*_SHAPES, *_AROUND, "title", "desc"))
 _REFERENCE = re.compile(r"url\(#([^)]*)\)")
+_LENGTH = re.compile(r'\b(width|height)="([0-9.]+)pt"')
 _BREAKS = re.compile(r"\s*\n\s*")
 
 
@@ -30,7 +42,9 @@ def inline_svg(svg: str, prefix: str, label: str) -> str:
 
     Examples
     --------
-    >>> inline_svg('<svg xmlns="http://www.w3.org/2000/svg"><g id="a" onclick="b()"/><script/></svg>', "p", "x")
+    >>> inline_svg(
+    ...     '<svg xmlns="http://www.w3.org/2000/svg"><g id="a" onclick="b()"/><script/></svg>', "p", "x"
+    ... )
     '<svg role="img" aria-label="x"><g id="p-a" /></svg>'
     """
     root = ElementTree.fromstring(svg)
@@ -45,7 +59,7 @@ def inline_svg(svg: str, prefix: str, label: str) -> str:
 
 def _keep_drawn(element: ElementTree.Element) -> None:
     for child in list(element):
-        if not isinstance(child.tag, str) or child.tag.removeprefix(_SVG) not in _DRAWN:
+        if child.tag.removeprefix(_SVG) not in _DRAWN:
             element.remove(child)
         else:
             _keep_drawn(child)
@@ -73,3 +87,15 @@ def _attributes(found: dict[str, str], prefix: str) -> list[tuple[str, str]]:
 
 def _leads_elsewhere(value: str) -> bool:
     return "url(" in _REFERENCE.sub("", value)
+
+
+def size_of(svg: str) -> tuple[float, float]:
+    """Width and height of a picture in pixels, from those in points that its first tag gives.
+
+    Examples
+    --------
+    >>> size_of('<svg width="300pt" height="225.0pt" viewBox="0 0 300 225"></svg>')
+    (400.0, 300.0)
+    """
+    lengths = dict(_LENGTH.findall(svg[: svg.index(">")]))
+    return float(lengths["width"]) * 4.0 / 3.0, float(lengths["height"]) * 4.0 / 3.0

@@ -8,7 +8,7 @@ from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import at_floor, pvalue_text
 from wellcal.reporting.first_screen import rejected, sentence
 from wellcal.reporting.result import ModelReport, Report
-from wellcal.reporting.view import Cell, Table, number_cell
+from wellcal.reporting.view import NOTHING, Cell, Table, number_cell
 
 
 def models_table(report: Report) -> Table:
@@ -47,7 +47,7 @@ def _row(report: Report, rank: int, model: ModelReport, score: str | None) -> li
 def estimate_cell(estimate: Estimate | None) -> Cell:
     """A number with its interval below it, where there is one."""
     if estimate is None:
-        return Cell("–", value="", number=True)
+        return NOTHING
     under = ""
     if estimate.standard_error is not None or estimate.cases is not None:
         interval = estimate.confidence_interval()
@@ -61,9 +61,10 @@ def _difference(comparison: Comparisons, best: str, name: str) -> Cell:
     pair = _pair(comparison, best, name)
     found = pair.differences[0]
     sign = 1.0 if pair.second == best else -1.0  # the other model less the best one
-    ends = sorted(sign * end for end in (found.confidence_interval()[:2]))
+    interval = found.confidence_interval()
+    low, high = sorted((sign * interval.low, sign * interval.high))
     tie = "" if pair in comparison.shown else "; a tie"
-    under = f"{ends[0]:.2g} to {ends[1]:.2g}{tie}"
+    under = f"{low:.2g} to {high:.2g}{tie}"
     return number_cell(f"{found.measure} {sign * found.value:+.2g}", sign * found.value, under)
 
 

@@ -27,7 +27,7 @@ def report_page(report: Report) -> str:
 
 def result_page(result: Presentable) -> str:
     """The page of any other result: what notebooks show, and its pictures."""
-    shown = result.shown()
+    shown = result.in_words()
     return render(
         "result.html",
         {

@@ -10,7 +10,7 @@ from typing import Any
 
 from wellcal import __version__
 from wellcal.displays._style import css_variables
-from wellcal.reporting.inline import inline_svg
+from wellcal.reporting.inline import inline_svg, size_of
 from wellcal.reporting.view import Picture
 
 _POLICY = (
@@ -80,7 +80,9 @@ def picture_in(svg: str, anchor: str, label: str, caption: str = "") -> Picture:
     caption
         What is written below it.
     """
-    return Picture(anchor, _raw(inline_svg(svg, anchor, label)), caption)
+    width, height = size_of(svg)
+    ratio = round(width / height, 3)
+    return Picture(anchor, _raw(inline_svg(svg, anchor, label)), caption, round(width), ratio)
 
 
 def _raw(text: str) -> Any:

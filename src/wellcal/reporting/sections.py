@@ -15,6 +15,7 @@ from wellcal.reporting.pieces import Mended, Segments, WorstGroup
 from wellcal.reporting.rendering import picture_in
 from wellcal.reporting.result import ModelReport, Report
 from wellcal.reporting.view import (
+    NOTHING,
     Beside,
     Block,
     Cell,
@@ -78,9 +79,7 @@ class Album:
         if first is not None and len(report.models) == 1:
             del self.of_models[0][first]
 
-    def take(
-        self, figures: dict[str, ReportFigure], name: str, caption: str | None = None
-    ) -> Picture | None:
+    def take(self, figures: dict[str, ReportFigure], name: str, caption: str | None = None) -> Picture | None:
         """A picture that was not shown before; anchors are numbers, whatever names models have."""
         figure = figures.pop(name, None)
         if figure is None:
@@ -136,7 +135,7 @@ def _findings(report: Report, album: Album) -> Iterator[Part]:
 
 
 def _sureness(finding: Finding) -> list[str]:
-    told = [f"p = {pvalue_text(finding.pvalue)} by itself"]
+    told = [f"by itself p = {pvalue_text(finding.pvalue)}"]
     if finding.interval is not None:
         told.append(f"intervals in parentheses are {finding.level:.0%} confidence intervals")
     return [sentence("; ".join(told))]
@@ -165,7 +164,8 @@ def _sizes(model: ModelReport) -> list[tuple[str, str]]:
         ("p-value", test.pvalue_statement),
     ]
     if test.effect_size is not None:
-        rows.append(("effect size", f"{test.effect_size:.3g} (about 0 if calibrated, 1 if all targets err alike)"))
+        meaning = "about 0 if calibrated, 1 if all targets err alike"
+        rows.append(("effect size", f"{test.effect_size:.3g} ({meaning})"))
     if test.log_e_value == test.log_e_value:
         rows.append(("e-value", f"{e_value_text(test.log_e_value)} (about 1 or less if calibrated)"))
     return rows
@@ -210,12 +210,17 @@ def _segments(report: Report) -> Iterator[Part]:
 
 
 def _segments_table(found: Segments) -> Table:
-    header = [Cell("Segment"), Cell("Cases", number=True), Cell("p-value, adjusted", number=True), Cell("Found")]
+    header = [
+        Cell("Segment"),
+        Cell("Cases", number=True),
+        Cell("p-value, adjusted", number=True),
+        Cell("Found"),
+    ]
     rows = [
         [
             Cell(sentence(one.where).rstrip("."), value=one.where),
             number_cell(f"{one.n_samples:,}", one.n_samples),
-            Cell("–", value="", number=True) if one.test is None else number_cell(pvalue_text(one.pvalue), one.pvalue),
+            NOTHING if one.test is None else number_cell(pvalue_text(one.pvalue), one.pvalue),
             Cell(one.verdict, under=one.note if one.test is not None else ""),
         ]
         for one in found.segments
@@ -254,9 +259,13 @@ def _scores(report: Report, album: Album) -> Iterator[Part]:
     blocks: list[Block] = []
     names = list(dict.fromkeys(name for model in report.models for name in model.scores))
     if names:
-        header = [Cell("Score (lower is better)"), *(Cell(model.name, number=True) for model in report.models)]
+        header = [
+            Cell("Score (lower is better)"),
+            *(Cell(model.name, number=True) for model in report.models),
+        ]
         rows = [
-            [Cell(name), *(estimate_cell(model.scores.get(name)) for model in report.models)] for name in names
+            [Cell(name), *(estimate_cell(model.scores.get(name)) for model in report.models)]
+            for name in names
         ]
         blocks.append(TableBlock(Table(header, rows, "Mean over cases, with 95% intervals")))
     for model, figures, heading in _by_model(report, album):

@@ -9,18 +9,19 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True)
 class Said:
-    """A verdict in three pieces that are set differently; together they are its sentence.
+    """A verdict in pieces that are set differently; together they are its sentence.
 
     Attributes
     ----------
-    word, chance, rest
-        What was found, how sure it is, in parentheses, and what follows.
+    word, chance, sign, rest
+        What was found, how sure it is, which stands in parentheses, the sign after these, and what follows.
     kind
         "wrong", "slight", "open" (nothing found) or "met" (within a tolerance): its colour.
     """
 
     word: str
     chance: str
+    sign: str
     rest: str
     kind: str
 
@@ -30,18 +31,19 @@ def said(verdict: str, kind: str) -> Said:
 
     Examples
     --------
-    >>> said("Miscalibrated (p = 0.002): spreads are 21% too small (15% to 27%).", "wrong")
-    Said(word='Miscalibrated', chance='(p = 0.002):', rest='spreads are 21% too small (15% to 27%).', kind='wrong')
-    >>> said("Calibrated within the tolerance: at most 5% off.", "met").chance
-    ''
+    >>> found = said("Miscalibrated (p = 0.002): spreads are 21% too small (15% to 27%).", "wrong")
+    >>> found.word, found.chance, found.sign, found.rest
+    ('Miscalibrated', 'p = 0.002', ':', 'spreads are 21% too small (15% to 27%).')
+    >>> said("Calibrated within the tolerance: at most 5% off.", "met").word
+    'Calibrated within the tolerance:'
     """
     word, opened, after = verdict.partition(" (p ")
     if not opened:
         word, colon, rest = verdict.partition(": ")
-        return Said(f"{word}{colon.strip()}", "", rest, kind)
-    chance, closed, rest = after.partition(")")
-    sign, space, told = rest.partition(" ")
-    return Said(word, f"(p {chance}{closed}{sign}", told if space else "", kind)
+        return Said(f"{word}{colon.strip()}", "", "", rest, kind)
+    chance, _, after = after.partition(")")
+    sign, _, rest = after.partition(" ")
+    return Said(word, f"p {chance}", sign, rest, kind)
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,10 @@ class Cell:
     number: bool = False
     under: str = ""
     href: str = ""
+
+
+NOTHING = Cell("–", value="", number=True)
+"""In the place of a number that there is not."""
 
 
 def number_cell(text: str, value: float, under: str = "") -> Cell:
@@ -71,11 +77,25 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture in a page: where links lead to it, SVG that is safe to be set as it is, and its caption."""
+    """A picture in a page.
+
+    Attributes
+    ----------
+    anchor
+        Where links lead to it.
+    svg
+        Safe to be set as it is.
+    caption
+        What is written below it.
+    width, ratio
+        How wide it is drawn, in pixels, so that its letters have their size; and width over height.
+    """
 
     anchor: str
     svg: Any
     caption: str = ""
+    width: int = 400
+    ratio: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,7 @@ for (const holder of document.querySelectorAll(".picture")) {
   button.textContent = "⤢";
   holder.append(button);
   const enlarge = () => {
-    const { width, height } = picture.viewBox.baseVal;
-    dialog.style.setProperty("--ratio", width / height);
+    dialog.style.cssText = holder.parentElement.style.cssText; // its size
     dialog.setAttribute("aria-label", picture.getAttribute("aria-label"));
     holder.style.minHeight = `${holder.offsetHeight}px`; // the page behind does not move
     putBack = () => {
