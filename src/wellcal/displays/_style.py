@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from wellcal._arrays.checks import one_of
 
@@ -75,6 +76,9 @@ THEMES = {
 }
 
 _TAG, _COLOUR = re.compile("<[^>]*>"), re.compile("#[0-9a-f]{6}")
+
+OWN_HEIGHTS: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+"""Heights that figures were made with, in inches: those that may grow with what is written on them."""
 
 _theme: ContextVar[str] = ContextVar("theme", default="light")
 
@@ -166,7 +170,9 @@ def axes_or_new(ax: Any, figsize: tuple[float, float] = (4.5, 3.5)) -> Any:
     if ax is not None:
         return ax
     with style() as pyplot:
-        return pyplot.subplots(figsize=figsize, layout="constrained")[1]
+        figure, ax = pyplot.subplots(figsize=figsize, layout="constrained")
+    OWN_HEIGHTS[figure] = figsize[1]
+    return ax
 
 
 def theme_of(ax: Any) -> str:
