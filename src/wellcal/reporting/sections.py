@@ -9,9 +9,9 @@ from wellcal.hypotests.e_values import e_value_text
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.measures.presentation import pvalue_text
 from wellcal.reporting.first_screen import about, kind_of, rejected, sentence, tiles
-from wellcal.reporting.models_table import estimate_cell, models_table
 from wellcal.reporting.pictures import ReportFigure
 from wellcal.reporting.pieces import Mended, Segments, WorstGroup
+from wellcal.reporting.ranking import estimate_cell, models_table
 from wellcal.reporting.rendering import picture_in
 from wellcal.reporting.result import ModelReport, Report
 from wellcal.reporting.view import (
