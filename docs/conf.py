@@ -96,7 +96,7 @@ html_css_files = ["wellcal.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "gallery/*": []}
 html_theme_options = {
     "logo": {"text": "wellcal"},
     "navbar_align": "left",
