@@ -90,6 +90,7 @@ linkcheck_anchors = False
 # -- look --------------------------------------------------------------------------------------------
 
 html_theme = "pydata_sphinx_theme"
+html_context = {"default_mode": "auto"}
 html_title = "wellcal"
 html_static_path = ["_static"]
 html_css_files = ["wellcal.css"]
