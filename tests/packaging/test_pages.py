@@ -76,6 +76,17 @@ def test_files_that_pages_name_exist() -> None:
     assert not [path for path in sorted(named) if not (ROOT / path).exists()]
 
 
+def test_links_of_pages_outside_the_site_lead_somewhere() -> None:
+    """Sphinx checks those of the site when it is built."""
+    broken: list[str] = []
+    for page in [*ROOT.glob("*.md"), *(ROOT / "examples").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]:
+        for address in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            target = address.partition("#")[0]
+            if target and "://" not in target and not (page.parent / target).exists():
+                broken.append(f"{page.name}: {address}")
+    assert not broken
+
+
 # -- examples -----------------------------------------------------------------------------------------
 
 
