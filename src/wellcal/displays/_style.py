@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from wellcal._arrays.checks import one_of
 
@@ -73,6 +75,11 @@ THEMES = {
     ),
 }
 
+_TAG, _COLOUR = re.compile("<[^>]*>"), re.compile("#[0-9a-f]{6}")
+
+OWN_HEIGHTS: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+"""Heights that figures were made with, in inches: those that may grow with what is written on them."""
+
 _theme: ContextVar[str] = ContextVar("theme", default="light")
 
 _SETTINGS: dict[str, Any] = {
@@ -95,6 +102,7 @@ _SETTINGS: dict[str, Any] = {
     "svg.fonttype": "none",  # text stays text: it can be read aloud, found and copied
     "svg.hashsalt": "wellcal",  # the same figure is the same file
     "image.cmap": COLOUR_MAP,
+    "text.parse_math": False,  # names are what they are, whatever signs of dollars are in them
 }
 
 
@@ -162,7 +170,9 @@ def axes_or_new(ax: Any, figsize: tuple[float, float] = (4.5, 3.5)) -> Any:
     if ax is not None:
         return ax
     with style() as pyplot:
-        return pyplot.subplots(figsize=figsize, layout="constrained")[1]
+        figure, ax = pyplot.subplots(figsize=figsize, layout="constrained")
+    OWN_HEIGHTS[figure] = figsize[1]
+    return ax
 
 
 def theme_of(ax: Any) -> str:
@@ -186,9 +196,11 @@ def theme_of(ax: Any) -> str:
 def to_svg(figure: Any) -> str:
     """A figure as SVG to be set into a page, in the colours of that page.
 
-    Ink becomes ``currentColor``, paper is left out, and the greys of the background are variables of CSS,
-    ``--wc-quiet``, ``--wc-ideal`` and ``--wc-band``, with what they are on white paper where a page has none.
-    One figure serves light, dark and print. Draw it in the light theme.
+    Ink becomes ``currentColor``, paper is left out, and all other colours are variables of CSS with what they
+    are on white paper where a page has none: the greys of the background, ``--wc-quiet``, ``--wc-ideal`` and
+    ``--wc-band``, the inside of hollow markers, ``--wc-paper``, and the colours of models, ``--wc-blue`` and
+    so on (`COLOURS`), of which a dark page may want lighter ones. One figure serves light, dark and print.
+    Draw it in the light theme.
 
     Parameters
     ----------
@@ -200,15 +212,25 @@ def to_svg(figure: Any) -> str:
     >>> picture = to_svg(axes_or_new(None).figure)
     >>> picture.startswith("<svg"), "var(--wc-quiet" in picture, "#ffffff" in picture
     (True, True, False)
+    >>> css_variables("dark")["blue"], css_variables("light")["blue"]
+    ('#56b4e9', '#0072b2')
     """
     found = StringIO()
     with style("light"):
         figure.savefig(found, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = found.getvalue()
     text = text[text.index("<svg") :]
-    light = THEMES["light"]
-    text = text.replace(light.ink, "currentColor")
-    for name in ("quiet", "ideal", "band"):
-        colour = getattr(light, name)
-        text = text.replace(colour, f"var(--wc-{name}, {colour})")
-    return text
+    written = {colour: f"var(--wc-{name}, {colour})" for name, colour in css_variables("light").items()}
+    written[THEMES["light"].ink] = "currentColor"
+    # In tags only: a class may have the name of a colour.
+    return _TAG.sub(lambda tag: _COLOUR.sub(lambda found: written.get(found[0], found[0]), tag[0]), text)
+
+
+def css_variables(theme: str) -> dict[str, str]:
+    """What the variables of `to_svg` are in a theme, by their names after ``--wc-``."""
+    found = THEMES[theme]
+    shades = {name: getattr(found, name) for name in ("ink", "quiet", "ideal", "band", "paper")}
+    models = {name: found.instead.get(colour, colour) for name, colour in COLOURS.items()}
+    if theme == "dark":
+        models["black"] = found.ink
+    return {name: colour.lower() for name, colour in {**models, **shades}.items()}
