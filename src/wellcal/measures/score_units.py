@@ -21,8 +21,8 @@ from wellcal.predictions.alterations import SPREADS, centre_and_scale, kind_of_e
 DEVIATIONS, RANGES = "standard deviations", "interquartile ranges"
 """Units of shifts: the second where predictions have no finite variance."""
 
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
-_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_NODES, _MASSES = np.polynomial.hermite_e.hermegauss(32)
+_WEIGHTS: NDArray = _MASSES / _MASSES.sum()
 _LEVELS = np.clip(special.ndtr(_NODES), 1e-15, 1.0 - 1e-15)  # where quantiles are finite
 _MOST_CASES = 64  # that stand for all
 _STEPS = np.linspace(-1.0, 1.0, 61)
@@ -46,13 +46,13 @@ class Units:
 
     def shift(self, mean: float) -> float:
         """How far targets lie above their predictions, from the mean of their scores."""
-        return mean if self._predictions is None else float(np.interp(mean, self._means, _SHIFTS))
+        return mean if self._predictions is None else _interpolated(mean, self._means, _SHIFTS)
 
     def log_spread(self, spread: float) -> float:
         """Logarithm of the true spread over the predicted one, from that of the spread of scores."""
         if self._predictions is None:
             return spread
-        return float(np.interp(spread, self._spreads, _LOG_FACTORS))
+        return _interpolated(spread, self._spreads, _LOG_FACTORS)
 
     # -- scores under errors of all sizes --------------------------------------------------------
 
@@ -95,6 +95,11 @@ class Units:
         squares = [self._scores(centre + np.exp(by) * off) ** 2 for by in _LOG_FACTORS]
         found = [0.5 * np.log(max(float(np.mean(_WEIGHTS @ each)), 1e-30)) for each in squares]
         return np.maximum.accumulate(found)
+
+
+def _interpolated(value: float, at: NDArray, values: NDArray) -> float:
+    found: NDArray = np.interp([value], at, values)
+    return float(found[0])
 
 
 PLAIN = Units()
