@@ -85,8 +85,8 @@ class Picture:
         Where links lead to it.
     svg
         Safe to be set as it is.
-    caption
-        What is written below it.
+    caption, kind
+        The question that it answers, and what kind of picture it is.
     width, ratio
         How wide it is drawn, in pixels, so that its letters have their size; and width over height.
     """
@@ -94,6 +94,7 @@ class Picture:
     anchor: str
     svg: Any
     caption: str = ""
+    kind: str = ""
     width: int = 400
     ratio: float = 1.0
 
@@ -130,6 +131,25 @@ class Beside:
     picture: Picture | None = None
     links: Sequence[Link] = ()
     tables: Sequence[Table] = ()
+    heading: str = ""
+    anchor: str = ""
+
+
+@dataclass(frozen=True)
+class Note:
+    """Words with a table below them."""
+
+    title: str
+    text: str
+    table: Table | None = None
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Notes side by side, where there is room."""
+
+    kind: ClassVar[str] = "notes"
+    notes: Sequence[Note]
     heading: str = ""
     anchor: str = ""
 
@@ -184,7 +204,7 @@ class Code:
     anchor: str = ""
 
 
-Block = Beside | TableBlock | Pictures | Pairs | Texts | Code
+Block = Beside | Notes | TableBlock | Pictures | Pairs | Texts | Code
 
 
 @dataclass(frozen=True)
