@@ -79,7 +79,7 @@ class NullDisplay(Display):
             far = not low - reach <= self.statistic <= high + reach
             # A statistic far away, too: then an arrow leads there.
             right_of = self.statistic > high
-            shown = (high + 0.6 * reach if right_of else low - 0.6 * reach) if far else self.statistic
+            shown = (high + 0.15 * reach if right_of else low - 0.15 * reach) if far else self.statistic
             low, high = min(low, shown), max(high, shown)
             inside = finite[(finite >= low) & (finite <= high)]
             heights, edges = np.histogram(inside, bins=int(np.clip(len(inside) ** 0.5, 8, 40)))
@@ -102,7 +102,7 @@ class NullDisplay(Display):
                 )
             else:
                 (handle,) = ax.plot([shown] * 2, [0.0, 0.97], **look.line, **at)
-            right = far and not right_of or not far and shown < 0.5 * (low + high)
+            right = (far and not right_of) or (not far and shown < 0.5 * (low + high))
             edge = (1.0 if right_of else 0.0) if far else shown
             ax.annotate(
                 f"this model, at {self.statistic:.3g}" if far else "this model",

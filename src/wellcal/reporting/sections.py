@@ -86,13 +86,12 @@ class Album:
 
     def __init__(self, report: Report) -> None:
         self.count = 0
-        self.common = dict(report.figures)
-        self.of_models = [dict(model.figures) for model in report.models]
+        self.common: dict[str, ReportFigure] = dict(report.figures)
+        self.of_models: list[dict[str, ReportFigure]] = [dict(model.figures) for model in report.models]
         if len(report.models) > 1:  # what all models share a picture of is shown there
-            self.of_models = [
-                {name: figure for name, figure in figures.items() if name not in self.common}
-                for figures in self.of_models
-            ]
+            for figures in self.of_models:
+                for name in self.common:
+                    figures.pop(name, None)
         first = next(iter(self.common), None)
         self.hero = None if first is None else self.take(self.common, first)
         if first is not None and len(report.models) == 1:

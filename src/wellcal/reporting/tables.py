@@ -85,7 +85,7 @@ def sizes_table(models: Sequence[ModelReport]) -> Table:
     names = list(dict.fromkeys(name for column in columns for name in column))
     header = [Cell(""), *(Cell(model.name if len(models) > 1 else "") for model in models)]
     rows = [[Cell(name), *(column.get(name, NOTHING) for column in columns)] for name in names]
-    return Table(header, rows)
+    return Table(header, rows, sortable=False)
 
 
 def _sizes(model: ModelReport) -> dict[str, Cell]:
@@ -178,4 +178,4 @@ def examples_table(group: WorstGroup) -> Table | None:
     """Cases of a group, as the model saw them and as they were."""
     header = [Cell("Case"), Cell("What the model said"), Cell("What happened")]
     rows = [[Cell(case.name), Cell(case.predicted), Cell(case.observed)] for case in group.examples]
-    return Table(header, rows, "Cases that contribute most") if rows else None
+    return Table(header, rows, "Cases that contribute most", sortable=False) if rows else None

@@ -68,11 +68,12 @@ def number_cell(text: str, value: float, under: str = "") -> Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with names of columns; a reader may sort it by each of them."""
+    """A table with names of columns, by each of which a reader may sort it where that makes sense."""
 
     header: Sequence[Cell]
     rows: Sequence[Sequence[Cell]]
     caption: str = ""
+    sortable: bool = True
 
 
 @dataclass(frozen=True)
