@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.special import quiet
 from wellcal.comparison.differences import Difference, t_quantile
 from wellcal.comparison.models import scores_of_cases
 from wellcal.hypotests.findings.finding import LEVEL
@@ -42,9 +43,11 @@ def mended(
         return f"Recalibration was not tried: {str(error).removeprefix('pred: ')}."
     if len(model) < FEWEST:
         return f"Recalibration was not tried: {len(model)} cases are too few, {FEWEST} are needed."
-    options: dict[str, Any] = {"folds": FOLDS, "rng": seed, "n_resamples": n_resamples, "before": before}
-    found = cross_fit(model.targets, model.predictions, **options)
     targets: NDArray = np.asarray(to_numpy(model.predictions.check_targets(model.targets)))
+    options: dict[str, Any] = {"folds": FOLDS, "rng": seed, "n_resamples": n_resamples, "before": before}
+    # Forests and naive Bayes call things impossible that happen: no likelihood can choose for them.
+    objective = "nll" if np.isfinite(_log_densities(model.predictions, targets)).all() else "skce"
+    found = cross_fit(model.targets, model.predictions, objective=objective, **options)
     differences = _differences(targets, model.predictions, found.predictions)
     if not differences:
         return "Recalibration was not tried: no proper score is finite for these cases."
@@ -64,6 +67,11 @@ def _differences(targets: NDArray, before: Predictions, after: Any) -> tuple[Dif
             means = float(first[name].mean()), float(second[name].mean())
             found.append(Difference(name, *means, error, n - 1.0, critical, LEVEL))
     return tuple(found)
+
+
+@quiet
+def _log_densities(predictions: Predictions, targets: NDArray) -> NDArray:
+    return np.asarray(to_numpy(predictions.log_prob(targets)))
 
 
 def _remedy(predictions: Predictions, temperature: float) -> str:
