@@ -15,6 +15,7 @@ from wellcal.hypotests.result import TestResult
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import Presentable, Row
 from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
+from wellcal.measures.wording import RATIOS, wrong_phrase
 from wellcal.measures.yardstick import Yardstick
 from wellcal.reporting.data import ONLY, Data, ModelData
 from wellcal.reporting.pieces import Choices, Mended, Segments, WorstGroup
@@ -117,6 +118,8 @@ class ModelReport(Presentable):
         measured = f"KCE = {float(self.kce):.3g} ({kce.low:.2g} to {kce.high:.2g})"
         if size is None:
             return measured
+        if not self.rejected:
+            return f"{_at_most(size)}; {measured}"
         doubtful = size.size == "slight" and not size.slight
         return f"{size.sentence if doubtful else f'{size.size}: {size.sentence}'}; {measured}"
 
@@ -124,9 +127,10 @@ class ModelReport(Presentable):
     def where(self) -> str:
         """Where the error is, in words."""
         if not self.rejected:
-            return "no group is looked at where no miscalibration is found"
+            return "groups are not looked for where no miscalibration is found"
         if self.worst_groups:
-            return self.worst_groups[0].statement
+            worst = self.worst_groups[0]
+            return f"everywhere: {worst.statement}" if worst.kind == "all" else worst.statement
         return "no group of cases stands out" if self.witness is not None else "not known"
 
     def to_dict(self) -> dict[str, Any]:
@@ -281,6 +285,14 @@ class Report(Presentable):
         rows.extend(("sampled", text) for text in self.sampled)
         rows.append(("tested", f"{self.choices.hypothesis}; error rate {self.choices.alpha:g}"))
         return rows
+
+
+def _at_most(size: Yardstick) -> str:
+    """What is known of an error that was not found."""
+    if size.high_beyond:
+        return "how far off it is cannot be said from so few cases"
+    what = RATIOS[size.kind][0]
+    return f"no further off than a model whose {what} {wrong_phrase(size.high)} (95% confidence)"
 
 
 def in_one_word(size: Yardstick) -> dict[str, str]:
