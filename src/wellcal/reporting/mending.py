@@ -51,9 +51,9 @@ def mended(
     common = [name for name in first if name in second]
     if not common:
         return "Recalibration was not tried: no proper score is finite for these cases."
-    means = (mean_score(scores[common[0]], common[0]) for scores in (first, second))
+    was, now = (mean_score(scores[common[0]], common[0]) for scores in (first, second))
     differences = tuple(_difference(name, first[name], second[name]) for name in common)
-    return Mended(_remedy(model.predictions, found.scaling.temperature_), *means, differences, found)
+    return Mended(_remedy(model.predictions, found.scaling.temperature_), was, now, differences, found)
 
 
 def _difference(name: str, first: NDArray, second: NDArray) -> Difference:
