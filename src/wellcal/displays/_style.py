@@ -193,7 +193,11 @@ def theme_of(ax: Any) -> str:
     return "dark" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.4 else "light"
 
 
-def to_svg(figure: Any) -> str:
+TITLE = "wellcal-title"
+"""What the titles of our figures are called, so that a page with a caption can do without them."""
+
+
+def to_svg(figure: Any, *, title: bool = True) -> str:
     """A figure as SVG to be set into a page, in the colours of that page.
 
     Ink becomes ``currentColor``, paper is left out, and all other colours are variables of CSS with what they
@@ -206,6 +210,8 @@ def to_svg(figure: Any) -> str:
     ----------
     figure
         matplotlib's figure.
+    title
+        Whether the title of a display is part of it; a page may say it in its own words.
 
     Examples
     --------
@@ -216,14 +222,25 @@ def to_svg(figure: Any) -> str:
     ('#56b4e9', '#0072b2')
     """
     found = StringIO()
-    with style("light"):
-        figure.savefig(found, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    left_out = [] if title else [text for text in figure.findobj(_is_title) if text.get_visible()]
+    for text in left_out:
+        text.set_visible(False)
+    try:
+        with style("light"):
+            figure.savefig(found, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    finally:
+        for text in left_out:
+            text.set_visible(True)
     text = found.getvalue()
     text = text[text.index("<svg") :]
     written = {colour: f"var(--wc-{name}, {colour})" for name, colour in css_variables("light").items()}
     written[THEMES["light"].ink] = "currentColor"
     # In tags only: a class may have the name of a colour.
     return _TAG.sub(lambda tag: _COLOUR.sub(lambda found: written.get(found[0], found[0]), tag[0]), text)
+
+
+def _is_title(artist: Any) -> bool:
+    return artist.get_gid() == TITLE
 
 
 def css_variables(theme: str) -> dict[str, str]:

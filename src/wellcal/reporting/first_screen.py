@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
-from wellcal.hypotests.findings.reasons import ALPHA
-from wellcal.measures.presentation import pvalue_phrase
 from wellcal.reporting.pieces import Mended
 from wellcal.reporting.result import ModelReport, Report
-from wellcal.reporting.view import Tile
+from wellcal.reporting.view import Said, Tile, said
 
-WRONG, SLIGHT, OPEN = "wrong", "slight", "open"
-
-
-def rejected(model: ModelReport) -> bool:
-    """Whether the test found the model to be miscalibrated."""
-    return model.test.pvalue <= ALPHA
+WRONG, SLIGHT, OPEN, COMPARED = "wrong", "slight", "open", "compared"
 
 
 def kind_of(model: ModelReport) -> str:
     """What colour a verdict has."""
-    if not rejected(model):
+    if not model.rejected:
         return OPEN
     size = model.yardstick
     return SLIGHT if size is not None and size.slight else WRONG
+
+
+def verdict_of(report: Report) -> Said:
+    """The verdict in its pieces: of several models, what differs between them is the first."""
+    kind = kind_of(report.best) if report.comparison is None else COMPARED
+    if report.comparison is None:
+        return said(report.verdict, kind)
+    compared, between, best = report.verdict.rpartition(f". {report.best.name}: ")
+    return (
+        Said(f"{compared}.", "", "", f"{report.best.name}: {best}", kind)
+        if between
+        else said(report.verdict, kind)
+    )
 
 
 def sentence(text: str) -> str:
@@ -37,32 +44,17 @@ def sentence(text: str) -> str:
     return text and text[0].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
 
 
-def about(report: Report) -> list[str]:
-    """The line below the verdict, in pieces."""
-    if len(report.models) == 1:
-        named = f"model “{report.best.name}”"
-    else:
-        named = f"{len(report.models)} models"
-    return [f"{report.n_samples:,} cases", report.family, named, report.made]
+def tiles(model: ModelReport, anchors: Collection[str]) -> list[Tile]:
+    """How large, where, and what mending would do; links lead to what there is."""
+    found = (how_large(model), where(model), mending(model))
+    return [tile if tile.href.removeprefix("#") in anchors else replace(tile, href="") for tile in found]
 
 
-def tiles(report: Report, anchors: Collection[str]) -> list[Tile]:
-    """How large, where, and what mending would do, for the best model; links lead to what there is."""
-    model = report.best
-    suffix = f": {model.name}" if len(report.models) > 1 else ""
-
-    def linked(tile: Tile) -> Tile:
-        known = tile.href.removeprefix("#") in anchors
-        title = f"{tile.title}{suffix}"
-        return Tile(title, tile.main, tile.more, tile.href if known else "", tile.go)
-
-    return [linked(_how_large(model)), linked(_where(model)), linked(_mending(model))]
-
-
-def _how_large(model: ModelReport) -> Tile:
+def how_large(model: ModelReport) -> Tile:
+    """The size of the error."""
     title, href, go = "How large", "#size", "The numbers"
     size = model.yardstick
-    if not rejected(model):
+    if not model.rejected:
         known = model.test.smallest_error
         told = "" if known is None else sentence(str(known))
         return Tile(title, "No error is shown", told, href, go)
@@ -73,18 +65,22 @@ def _how_large(model: ModelReport) -> Tile:
     return Tile(title, size.size.capitalize(), sentence(size.sentence), href, go)
 
 
-def _where(model: ModelReport) -> Tile:
+def where(model: ModelReport) -> Tile:
+    """The worst group."""
     title, href, go = "Where", "#where", "Picture and examples"
-    if not rejected(model):
+    if not model.rejected:
         return Tile(title, "No group stands out", "What is largest by chance is no finding.", href, go)
     if not model.worst_groups:
-        return Tile(title, "Everywhere alike", "No group of cases is worse than the others.", href, go)
+        return Tile(
+            title, "No group stands out", "No group of cases is shown to be worse than the others.", href, go
+        )
     worst = model.worst_groups[0]
-    share = f"{worst.n_samples:,} cases, {worst.share:.0%} of those looked at"
-    return Tile(title, sentence(worst.where).rstrip("."), f"{sentence(worst.direction)} {share}.", href, go)
+    which = f"{sentence(worst.where).rstrip('.')}: {worst.n_samples:,} cases, {worst.share:.0%}."
+    return Tile(title, sentence(worst.direction).rstrip("."), which, href, go)
 
 
-def _mending(model: ModelReport) -> Tile:
+def mending(model: ModelReport) -> Tile:
+    """What would be gained."""
     title, href, go = "What mending would do", "#mending", "Before and after"
     found = model.mended
     if found is None:
@@ -99,8 +95,3 @@ def _gain(found: Mended) -> str:
         return "No gain is shown"
     size = abs(found.gained)
     return f"{found.score} {size:.2g} {'lower' if found.gained > 0 else 'higher'}"
-
-
-def after_phrase(found: Mended) -> str:
-    """The p-value afterwards, as a phrase."""
-    return pvalue_phrase(found.pvalue_after)

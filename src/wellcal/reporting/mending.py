@@ -8,7 +8,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.comparison.differences import Difference, t_quantile
-from wellcal.comparison.models import scores_of_cases
+from wellcal.comparison.models import NLL, scores_of_cases
 from wellcal.hypotests.findings.finding import LEVEL
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.scores.casewise import mean_score
@@ -44,10 +44,13 @@ def mended(
         return f"Recalibration was not tried: {reason}."
     if len(model) < FEWEST:
         return f"Recalibration was not tried: {len(model)} cases are too few, {FEWEST} are needed."
-    options: dict[str, Any] = {"folds": FOLDS, "rng": seed, "n_resamples": n_resamples, "before": before}
-    found = cross_fit(model.targets, model.predictions, **options)
     targets: NDArray = np.asarray(to_numpy(model.predictions.check_targets(model.targets)))
-    first, second = (scores_of_cases(targets, some) for some in (model.predictions, found.predictions))
+    first = scores_of_cases(targets, model.predictions)
+    options: dict[str, Any] = {"folds": FOLDS, "rng": seed, "n_resamples": n_resamples, "before": before}
+    # Forests and naive Bayes call things impossible that happen: no likelihood can choose for them.
+    objective = "nll" if NLL in first else "skce"
+    found = cross_fit(model.targets, model.predictions, objective=objective, **options)
+    second = scores_of_cases(targets, found.predictions)
     common = [name for name in first if name in second]
     if not common:
         return "Recalibration was not tried: no proper score is finite for these cases."

@@ -44,6 +44,5 @@ def result_page(result: Presentable) -> str:
 
 def _drawn(figures: Mapping[str, ReportFigure]) -> list[Picture]:
     return [
-        picture_in(figure.svg(), f"picture-{number}", f"{figure.title}: {figure.question}", figure.question)
-        for number, figure in enumerate(figures.values(), start=1)
+        picture_in(figure, f"picture-{number}") for number, figure in enumerate(figures.values(), start=1)
     ]

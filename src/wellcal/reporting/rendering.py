@@ -9,8 +9,9 @@ from functools import cache
 from typing import Any
 
 from wellcal import __version__
-from wellcal.displays._style import css_variables
+from wellcal.displays._style import css_variables, to_svg
 from wellcal.reporting.inline import inline_svg, size_of
+from wellcal.reporting.pictures import ReportFigure
 from wellcal.reporting.view import Picture
 
 _POLICY = (
@@ -66,23 +67,21 @@ def render(template: str, values: Mapping[str, Any]) -> str:
     return page
 
 
-def picture_in(svg: str, anchor: str, label: str, caption: str = "") -> Picture:
-    """A picture for a page.
+def picture_in(figure: ReportFigure, anchor: str) -> Picture:
+    """A picture for a page, under the question that it answers: its title would say the verdict once more.
 
     Parameters
     ----------
-    svg
-        The whole of it, as :func:`wellcal.displays.to_svg` makes it.
+    figure
+        The picture.
     anchor
         Where links lead to it: unique in its page.
-    label
-        What it shows, for those who do not see it.
-    caption
-        What is written below it.
     """
+    svg, label = to_svg(figure.figure, title=False), f"{figure.title}: {figure.question}"
     width, height = size_of(svg)
     ratio = round(width / height, 3)
-    return Picture(anchor, _raw(inline_svg(svg, anchor, label)), caption, round(width), ratio)
+    safe = _raw(inline_svg(svg, anchor, label))
+    return Picture(anchor, safe, figure.question, figure.title, round(width), ratio)
 
 
 def _raw(text: str) -> Any:

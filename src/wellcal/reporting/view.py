@@ -68,11 +68,12 @@ def number_cell(text: str, value: float, under: str = "") -> Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with names of columns; a reader may sort it by each of them."""
+    """A table with names of columns, by each of which a reader may sort it where that makes sense."""
 
     header: Sequence[Cell]
     rows: Sequence[Sequence[Cell]]
     caption: str = ""
+    sortable: bool = True
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ class Picture:
         Where links lead to it.
     svg
         Safe to be set as it is.
-    caption
-        What is written below it.
+    caption, kind
+        The question that it answers, and what kind of picture it is.
     width, ratio
         How wide it is drawn, in pixels, so that its letters have their size; and width over height.
     """
@@ -94,6 +95,7 @@ class Picture:
     anchor: str
     svg: Any
     caption: str = ""
+    kind: str = ""
     width: int = 400
     ratio: float = 1.0
 
@@ -130,6 +132,25 @@ class Beside:
     picture: Picture | None = None
     links: Sequence[Link] = ()
     tables: Sequence[Table] = ()
+    heading: str = ""
+    anchor: str = ""
+
+
+@dataclass(frozen=True)
+class Note:
+    """Words with a table below them."""
+
+    title: str
+    text: str
+    table: Table | None = None
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Notes side by side, where there is room."""
+
+    kind: ClassVar[str] = "notes"
+    notes: Sequence[Note]
     heading: str = ""
     anchor: str = ""
 
@@ -184,7 +205,7 @@ class Code:
     anchor: str = ""
 
 
-Block = Beside | TableBlock | Pictures | Pairs | Texts | Code
+Block = Beside | Notes | TableBlock | Pictures | Pairs | Texts | Code
 
 
 @dataclass(frozen=True)
