@@ -23,8 +23,8 @@ x_train, x_test, y_train, y = x[:2000], x[2000:], visits[:2000], visits[2000:]
 poisson = sm.Poisson(y_train, x_train).fit(disp=False)
 negative = sm.NegativeBinomial(y_train, x_train).fit(disp=False, maxiter=200)
 pred = {
-    "Poisson": wc.Poisson(poisson.predict(x_test)),
-    "negative binomial": wc.NegativeBinomial(negative.predict(x_test), negative.params["alpha"]),
+    "Poisson": wc.as_predictions(poisson, x_test),
+    "negative binomial": wc.as_predictions(negative, x_test),
 }
 
 # %%

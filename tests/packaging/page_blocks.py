@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 RUN = {"python", "{doctest}", "{testsetup}", "{picture}"}
 """Languages of blocks that are run."""
 
-SHOWN = {"text", "console", "{eval-rst}", "{toctree}", "{literalinclude}", "{include}"}
+SHOWN = {"text", "console", "{eval-rst}", "{toctree}", "{literalinclude}", "{include}", "{image}"}
 """Languages of blocks that hold no code, or code that the tests of examples run."""
 
 BUILT = {"np": "numpy", "wc": "wellcal"}
