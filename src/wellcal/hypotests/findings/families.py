@@ -25,6 +25,7 @@ from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.families import are_counts, summaries
 from wellcal.hypotests.setup import Setup
 from wellcal.measures.normal_scores import FARTHEST_RESIDUAL, standing_of
+from wellcal.measures.score_units import units_of
 from wellcal.measures.wording import percent
 from wellcal.predictions import Normal, Predictions, Quantiles, Samples
 
@@ -161,7 +162,8 @@ def claims_of(predictions: Predictions, pooled: bool) -> Claims | None:
     standing = standing_of(predictions, FARTHEST_RESIDUAL if points else _FARTHEST_TOLD)
     if standing is None:
         return ScalarClaims(lambda targets: (targets - centre) / spread, columns, named)
-    return ScalarClaims(standing, columns, named, normal=isinstance(predictions, Normal))
+    normal = isinstance(predictions, Normal)
+    return ScalarClaims(standing, columns, named, normal=normal, units=units_of(predictions))
 
 
 def _said(predictions: Predictions, pooled: bool) -> tuple[NDArray, NDArray]:
@@ -200,12 +202,28 @@ def _named(predictions: Predictions, centre: NDArray, spread: NDArray) -> Iterat
 
 def _of_classes(predictions: Predictions) -> Claims:
     probabilities = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
+    labels = class_names(predictions)
+    return (
+        BinaryClaims(probabilities[:, 1], labels[1])
+        if len(labels) == 2
+        else ClassClaims(probabilities, labels)
+    )
+
+
+def class_names(predictions: Predictions) -> list[str]:
+    """What classes are called in sentences; the numbers 0 and 1 are outcomes.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> class_names(wc.Bernoulli([0.3])), class_names(wc.Categorical([[0.3, 0.7]], classes=["cat", "dog"]))
+    (['outcome 0', 'outcome 1'], ["class 'cat'", "class 'dog'"])
+    """
     family: Any = predictions
-    named: list[Any] = list(family.labels())
-    labels = [_name(label, k) for k, label in enumerate(named)]
-    if len(labels) == 2:
-        return BinaryClaims(probabilities[:, 1], labels[1].replace("class 1", "outcome 1"))
-    return ClassClaims(probabilities, labels)
+    names = [_name(label, k) for k, label in enumerate(list(family.labels()))]
+    if len(names) > 2:
+        return names
+    return [{"class 0": "outcome 0", "class 1": "outcome 1"}.get(name, name) for name in names]
 
 
 def _name(label: Any, place: int) -> str:
