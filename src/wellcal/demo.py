@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -157,13 +158,8 @@ TASKS = (digits, diabetes, visits)
 
 def _missing() -> list[str]:
     """Packages that are needed and not there."""
-    found: list[str] = []
-    for name in NEEDED:
-        try:
-            import_module(name)
-        except ImportError:
-            found.append({"sklearn": "scikit-learn"}.get(name, name))
-    return found
+    names = {"sklearn": "scikit-learn"}
+    return [names.get(name, name) for name in NEEDED if find_spec(name) is None]
 
 
 def main(folder: str | Path = FOLDER) -> int:
