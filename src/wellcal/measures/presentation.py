@@ -80,6 +80,15 @@ class Presentable(ByValue):
     def _rows(self) -> list[Row]:
         return []
 
+    @property
+    def headline(self) -> str:
+        """The first line of it."""
+        return self._headline()
+
+    def told(self) -> tuple[list[str], list[Row]]:
+        """What is shown below the first line: sentences, and names with what belongs to them."""
+        return self._points(), self._rows()
+
     def __repr__(self) -> str:
         points = [f"  - {text}" for text in self._points()]
         return "\n".join([self._headline(), *points, *text_rows(self._rows())])
