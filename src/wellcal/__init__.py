@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from wellcal.predictions.adapters import as_predictions
     from wellcal.predictions.guessing import GuessedRoles, guess_roles
     from wellcal.problem.defaults import default_kernel
+    from wellcal.reporting import Report, report
     from wellcal.scaling import TemperatureScaling
     from wellcal.witnesses import Witness, witness
 
@@ -136,6 +137,7 @@ _HOMES = {
     "predictions.adapters": ("as_predictions",),
     "predictions.guessing": ("GuessedRoles", "guess_roles"),
     "problem.defaults": ("default_kernel",),
+    "reporting": ("Report", "report"),
     "scaling": ("TemperatureScaling",),
     "witnesses": ("Witness", "witness"),
 }

@@ -111,6 +111,18 @@ def test_quantile_calibration_is_the_statistic_of_kolmogorov_and_smirnov():
     assert found.frequencies[-1] == 1.0
 
 
+def test_quantile_calibration_of_quantiles_counts_targets_below_each_of_them():
+    """Also below the highest, above which the distribution function stays at its level."""
+    levels = [0.05, 0.5, 0.95]
+    values = np.tile([0.0, 1.0, 2.0], (6, 1))
+    found = quantile_calibration(np.array([-1.0, 0.0, 0.5, 1.5, 3.0, 4.0]), wc.Quantiles(levels, values))
+    np.testing.assert_allclose(found.levels, levels)
+    np.testing.assert_allclose(found.frequencies, [2 / 6, 3 / 6, 4 / 6])
+    assert found.value == pytest.approx(2 / 6 - 0.05)
+    with pytest.raises(ValueError, match=r"0.05 and 0.95, found 0.01; levels=None"):
+        quantile_calibration(np.zeros(6), wc.Quantiles(levels, values), levels=[0.0, 0.01, 1.0])
+
+
 def test_quantile_calibration_counts_targets_below_quantiles():
     pred = wc.Normal(MU, SIGMA)
     found = quantile_calibration(Y, pred, levels=LEVELS)

@@ -67,8 +67,12 @@ class Commands(TyperGroup):
             ctx = getattr(error, "ctx", None)
             path = "wellcal" if ctx is None else _path(ctx)
             said = error.format_message()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
-            say_error(path.removeprefix("wellcal").strip(), f"{said} (wellcal --help says more)"
-                      if path == "wellcal" else f"{said} ({path} --help says more)")
+            say_error(
+                path.removeprefix("wellcal").strip(),
+                f"{said} (wellcal --help says more)"
+                if path == "wellcal"
+                else f"{said} ({path} --help says more)",
+            )
             status = BAD_INPUT
         if status == INTERRUPTED:
             raise KeyboardInterrupt

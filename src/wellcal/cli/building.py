@@ -125,9 +125,11 @@ def family_flags(*, versus: bool) -> list[inspect.Parameter]:
     for keyword, role in known_roles().items():
         flag = keyword.replace("_", "-")
         shape = _shape(role)
-        what = (inspect.getdoc(role.family) or role.family.__name__).partition("\n")[0]
+        what = (inspect.getdoc(role.family) or role.family.__name__).partition("\n")[0].replace("`", "")
         found.append(
-            _parameter(f"{ROLE}{keyword}", str | None, f"--{flag}", shape, what.replace("[", r"\["), PREDICTED)
+            _parameter(
+                f"{ROLE}{keyword}", str | None, f"--{flag}", shape, what.replace("[", r"\["), PREDICTED
+            )
         )
         if versus:
             found.append(
@@ -148,7 +150,7 @@ def _parameter(name: str, kind: Any, flag: str, shape: str, text: str, panel: st
 def _shape(role: Any) -> str:
     """What is written after the flag."""
     if role.of_roles:
-        return "FAMILY:COLUMNS@WEIGHT+..."
+        return "PART+PART"
     names = [name.upper() for name in role.needed]
     vectors = any(role.parameters[name].ndim > 1 for name in role.needed)
     return (";" if vectors else ",").join(f"{name}_*" if vectors else name for name in names)

@@ -35,7 +35,7 @@ def run(given: ReadOptions, options: TestOptions, names: Names = None) -> None:
     rows = [(name, taken.partition("; ")[2]) for name, taken in cases.taken.items()]
     show(
         "compare",
-        found.headline,
+        found.in_words().headline,
         lines_of(found, *rows, points=3),
         to=options.json,
         content={

@@ -85,7 +85,9 @@ def read(given: ReadOptions, names: Sequence[str] | None = None) -> Any:
 def say_dropped(dropped: int, total: int) -> None:
     """How many rows were left out."""
     rows = f"{dropped:,} of {total:,} rows" if dropped else "No rows"
-    say(f"{rows} dropped: values are missing in them." if dropped else "No rows dropped: no value is missing.")
+    say(
+        f"{rows} dropped: values are missing in them." if dropped else "No rows dropped: no value is missing."
+    )
 
 
 def batches(given: ReadOptions) -> Generator[Any]:

@@ -13,6 +13,7 @@ from wellcal.cli.building import Command
 from wellcal.cli.comparing import Names, names_of
 from wellcal.cli.inputs import column_of, described, read, segment_columns
 from wellcal.cli.options import ReadOptions, TestOptions
+from wellcal.cli.recalibrating import verdict
 from wellcal.cli.screen import end, show
 
 ENDINGS = (".svg", ".png", ".pdf")
@@ -25,21 +26,27 @@ class Picture:
         self.given, self.cases, self.seed = given, cases, options.seed
         self.y, self.models = cases.y, cases.models
         self.pred = next(iter(cases.models.values()))
-        self._result: Any = None
+        self.verdict, self.rejected, self.found = "", False, {}
 
-    @property
-    def result(self) -> Any:
+    def say(self, verdict: str, rejected: bool, found: Any) -> None:
+        """What the figure shows, in a sentence, and all that it was drawn from, for JSON."""
+        self.verdict, self.rejected, self.found = verdict, bool(rejected), found.to_dict()
+
+    def tested(self) -> Any:
         """The test of the first model."""
-        if self._result is None:
-            import wellcal as wc
+        import wellcal as wc
 
-            groups = column_of(self.cases, self.given.groups)
-            self._result = wc.calibration_test(self.y, self.pred, groups=groups, rng=self.seed)
-        return self._result
+        groups = column_of(self.cases, self.given.groups)
+        result = wc.calibration_test(self.y, self.pred, groups=groups, rng=self.seed)
+        self.say(result.verdict, result.rejected, result)
+        return result
 
     def several(self, display: Any, **options: Any) -> Any:
         """All models on one axes; the title is the verdict of the first where it is alone."""
         alone = len(self.models) == 1
+        result = self.tested() if alone else None
+        if not alone:
+            self.compared()
         drawn: Any = None
         for name, pred in self.models.items():
             drawn = display.from_predictions(
@@ -47,11 +54,22 @@ class Picture:
                 pred,
                 name=None if alone else name,
                 ax=None if drawn is None else drawn.ax_,
-                result=self.result if alone else None,
+                result=result,
                 rng=self.seed,
                 **options,
             )
         return drawn
+
+    def compared(self) -> Any:
+        """The comparison of all models."""
+        import wellcal as wc
+
+        if len(self.models) < 2:
+            raise ValueError("a second model is needed: name its columns, e.g. --versus-normal mu_b,sigma_b")
+        weights = column_of(self.cases, self.given.weights)
+        found = wc.compare(self.y, self.models, weights=weights, rng=self.seed)
+        self.say(found.in_words().headline, bool(found.shown), found)
+        return found
 
 
 def _reliability(p: Picture) -> Any:
@@ -101,6 +119,7 @@ def _witness(p: Picture) -> Any:
         weights=column_of(p.cases, p.given.weights),
         rng=p.seed,
     )
+    p.say(found.in_words().headline, found.pvalue <= found.alpha, found)
     return WitnessDisplay.from_result(found)
 
 
@@ -108,19 +127,15 @@ def _null(p: Picture) -> Any:
     import wellcal as wc
     from wellcal.displays import NullDisplay
 
-    return NullDisplay.from_result(
-        wc.calibration_test(p.y, p.pred, method="exact", rng=p.seed, keep_null=True)
-    )
+    result = wc.calibration_test(p.y, p.pred, method="exact", rng=p.seed, keep_null=True)
+    p.say(result.verdict, result.rejected, result)
+    return NullDisplay.from_result(result)
 
 
 def _comparison(p: Picture) -> Any:
-    import wellcal as wc
     from wellcal.displays import ComparisonDisplay
 
-    if len(p.models) < 2:
-        raise ValueError("a second model is needed: name its columns, e.g. --versus-normal mu_b,sigma_b")
-    weights = column_of(p.cases, p.given.weights)
-    return ComparisonDisplay.from_result(wc.compare(p.y, p.models, weights=weights, rng=p.seed))
+    return ComparisonDisplay.from_result(p.compared())
 
 
 def _monitor(p: Picture) -> Any:
@@ -128,15 +143,18 @@ def _monitor(p: Picture) -> Any:
     from wellcal.displays import MonitorDisplay
 
     monitor = wc.Monitor(rng=p.seed, history=max(len(p.y), 1))
-    alarm = monitor.update(p.y, p.pred).alarm
-    return MonitorDisplay.from_result(monitor, change=monitor.change(rng=p.seed) if alarm else None)
+    status = monitor.update(p.y, p.pred)
+    p.say(status.verdict, status.alarm, status)
+    return MonitorDisplay.from_result(monitor, change=monitor.change(rng=p.seed) if status.alarm else None)
 
 
 def _recalibration(p: Picture) -> Any:
     from wellcal.displays import RecalibrationDisplay
     from wellcal.scaling import cross_fit
 
-    return RecalibrationDisplay.from_result(cross_fit(p.y, p.pred, rng=p.seed), p.y, p.pred, rng=p.seed)
+    found = cross_fit(p.y, p.pred, rng=p.seed)
+    p.say(verdict(found), found.after.rejected, found)
+    return RecalibrationDisplay.from_result(found, p.y, p.pred, rng=p.seed)
 
 
 KINDS: dict[str, Callable[[Picture], Any]] = {
@@ -179,25 +197,28 @@ def run(
         raise ValueError(f"{path}: a picture is written as {', '.join(ENDINGS)}; give such a name with --out")
     cases = read(given, names_of(names))
     picture = Picture(given, options, cases)
-    result = picture.result
     figure = drawn(lambda: KINDS[kind](picture).figure_)
     write_whole(path, image(figure, Path(path).suffix.lower()))
     show(
         "plot",
-        result.verdict,
-        [f"  written  {path}", f"  cases    {len(cases.y):,}", f"  columns  {next(iter(cases.taken.values()))}"],
+        picture.verdict,
+        [
+            f"  written  {path}",
+            f"  cases    {len(cases.y):,}",
+            f"  columns  {next(iter(cases.taken.values()))}",
+        ],
         to=options.json,
         content={
             **described(given, cases),
             "kind": kind,
             "written": path,
             "seed": options.seed,
-            "rejected": bool(result.rejected),
-            "result": result.to_dict(),
+            "rejected": picture.rejected,
+            "result": picture.found,
         },
-        bad=result.rejected,
+        bad=picture.rejected,
     )
-    end(result.rejected, options.fail_on_reject)
+    end(picture.rejected, options.fail_on_reject)
 
 
 def drawn(figure: Callable[[], Any]) -> Any:

@@ -26,7 +26,8 @@ def run(
     options: TestOptions,
     out: Out = None,
     scaling: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Write the recalibration, fitted to all cases, as JSON.")
+        str | None,
+        typer.Option(metavar="PATH", help="Write the recalibration, fitted to all cases, as JSON."),
     ] = None,
     objective: Annotated[str, typer.Option(metavar="NAME", help="nll or skce.")] = "nll",
     folds: Annotated[int, typer.Option(metavar="K", min=2, help="Parts that cases are cut into.")] = 5,

@@ -23,7 +23,7 @@ def lines_of(result: Any, *more: tuple[str, str], points: int = 5) -> list[str]:
     points
         How many points are shown at most.
     """
-    told, rows = result.told()
+    _, told, rows = result.in_words()
     shown = [f"  - {text}" for text in told[:points]]
     if len(told) > points:
         shown.append(f"  - and {len(told) - points} more")

@@ -28,9 +28,7 @@ def run(
             "predictions have, if not given.",
         ),
     ] = None,
-    block_size: Annotated[
-        int, typer.Option(metavar="N", min=2, help="Cases of a block, for skce.")
-    ] = 100,
+    block_size: Annotated[int, typer.Option(metavar="N", min=2, help="Cases of a block, for skce.")] = 100,
 ) -> None:
     """Compute measures part by part."""
     import wellcal as wc
@@ -65,7 +63,7 @@ def run(
         found = wc.Measured(found.n_samples, {**found.estimates, "skce": weighted}, left)
     show(
         "scores",
-        found.headline,
+        found.in_words().headline,
         lines_of(found, ("columns", taken)),
         to=options.json,
         content={

@@ -65,8 +65,19 @@ def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -
 
 _VALUE = r"(\([^()]*\)|\[[^\[\]]*\]|'[^']*'|\"[^\"]*\"|)"
 _ARGUMENT = re.compile(rf"(?<![\w.-])([a-z_]+)={_VALUE}(?![=])")
-_READING = ("target", "format", "decimal", "delimiter", "encoding", "columns", "groups", "segments", "weights",
-            "tolerance", "drop_missing")
+_READING = (
+    "target",
+    "format",
+    "decimal",
+    "delimiter",
+    "encoding",
+    "columns",
+    "groups",
+    "segments",
+    "weights",
+    "tolerance",
+    "drop_missing",
+)
 
 
 def in_options(message: str) -> str:

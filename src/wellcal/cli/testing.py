@@ -25,7 +25,8 @@ def run(
     tolerance: Annotated[
         float | None,
         typer.Option(
-            metavar="KCE", help="Test whether the calibration error is above this, and not whether it is zero."
+            metavar="KCE",
+            help="Test whether the calibration error is above this, and not whether it is zero.",
         ),
     ] = None,
     method: Annotated[

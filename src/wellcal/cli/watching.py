@@ -19,7 +19,9 @@ def run(
     options: TestOptions,
     state: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="Go on from this file where it is there, and keep the state in it."),
+        typer.Option(
+            metavar="PATH", help="Go on from this file where it is there, and keep the state in it."
+        ),
     ] = None,
     run_length: Annotated[
         float | None,
@@ -36,7 +38,9 @@ def run(
 
     kept = state is not None and Path(state).exists()
     if kept and run_length is not None:
-        raise ValueError(f"--run-length was chosen when {state} was begun; leave it out, or take another file")
+        raise ValueError(
+            f"--run-length was chosen when {state} was begun; leave it out, or take another file"
+        )
     monitor = wc.Monitor.load(str(state)) if kept else wc.Monitor(run_length=run_length, rng=options.seed)
     if restart:
         monitor.restart()

@@ -25,7 +25,7 @@ def run(given: ReadOptions, options: TestOptions) -> None:
     rejected = found.pvalue <= found.alpha
     show(
         "witness",
-        found.headline,
+        found.in_words().headline,
         lines_of(found, ("columns", next(iter(cases.taken.values()))), points=6),
         to=options.json,
         content={

@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from wellcal.displays._style import DASHES, MARKERS, THEMES, Theme, theme_of
+from wellcal.displays._style import DASHES, MARKERS, OWN_HEIGHTS, THEMES, Theme, theme_of
 
 SMALL = 8.0
 """Size of small print, in points."""
 
-SQUARE, TALL, WIDE = (4.4, 4.7), (4.4, 5.4), (6.0, 4.0)
-"""Sizes of figures in inches: square axes, the same with more below them, and 3:2."""
+SQUARE, TALL, WIDE = (4.4, 4.6), (4.4, 5.45), (6.0, 4.0)
+"""Sizes of figures in inches, with one line above and below: square axes, the same with counts, and 3:2."""
 
+_LEADING = 1.25 / 72.0  # height of a line in inches, in units of the size of its font
+
+_UNBROKEN = "\N{NO-BREAK SPACE}"
 _NARROW = 0.56  # width of a letter, in units of the size of its font
 
 
@@ -104,11 +107,22 @@ class Canvas:
         """Of a diagram with a diagonal: the one where the band is not labelled."""
         return self.shown.parts.get("free corner", "upper left")
 
-    def legend(self, loc: str = "best") -> None:
-        """One legend for all models; none for a single one, whose name is in the small print."""
+    def legend(self, loc: str = "best", band: str | None = None) -> None:
+        """One legend for all models; none for a single one, whose name is in the small print.
+
+        `band` is what the band is called where there is no room for its label beside the legend.
+        """
         names = self.shown.names
         if len(names) > 1:
-            found = self.ax.legend(self.shown.handles, names, loc=loc, frameon=False, fontsize=9.0)
+            handles, shown = self.shown.handles, names
+            if band is not None and (old := self.shown.parts.pop("label", None)) is not None:
+                old.remove()
+            if band is not None:
+                from matplotlib.patches import Patch
+
+                grey = Patch(color=self.theme.band, alpha=0.75, linewidth=0.0)
+                handles, shown = [*handles, grey], [*names, band]
+            found = self.ax.legend(handles, shown, loc=loc, frameon=False, fontsize=9.0)
             for text in found.get_texts():
                 text.set_color(self.theme.ink)
 
@@ -124,16 +138,32 @@ class Canvas:
         else:
             said = zip(names, verdicts, strict=True)
             text = "\n".join(f"{name}: {short(verdict)}" for name, verdict in said if verdict is not None)
-        self.ax.set_title(self.wrapped(text, 10.0), loc="left", fontsize=10.0, color=self.theme.ink)
+        self.head(text)
+
+    def head(self, text: str) -> None:
+        """Words above the axes, in lines that fit."""
+        lines = self.wrapped(text, 10.0)
+        self.ax.set_title(lines, loc="left", fontsize=10.0, color=self.theme.ink)
+        self.shown.parts["above"] = lines.count("\n") * 10.0 * _LEADING
+        self._fit()
+
+    def _fit(self) -> None:
+        """Make a figure of ours as high as what is written above and below its axes."""
+        height = OWN_HEIGHTS.get(self.ax.figure)
+        if height is not None:
+            more = self.shown.parts.get("above", 0.0) + self.shown.parts.get("below", 0.0)
+            self.ax.figure.set_figheight(height + more)
 
     def note(self, text: str, below: Any = None) -> None:
         """Small print below the axes, or below other ones; what was there before goes."""
         old = self.shown.parts.pop("note", None)
         if old is not None:
             old.remove()
-        owner = self.ax if below is None else below
+        owner, lines = self.ax if below is None else below, self.wrapped(text, SMALL)
+        self.shown.parts["below"] = lines.count("\n") * SMALL * _LEADING
+        self._fit()
         self.shown.parts["note"] = owner.annotate(
-            self.wrapped(text, SMALL),
+            lines,
             xy=(0.0, 0.0),
             xycoords=("axes fraction", owner.xaxis.label),
             xytext=(0.0, -5.0),
@@ -152,7 +182,41 @@ class Canvas:
         several = self.ax.get_subplotspec() is not None and len(figure.axes) > 1
         inches = inches * self.ax.get_position().width if several else inches - self.margin
         width = max(24, int(inches * 72.0 / (_NARROW * size)))
-        return "\n".join(textwrap.fill(line, width) for line in text.splitlines())
+        for word in ("p = ", "p <= "):  # a p-value stays in one line
+            text = text.replace(word, word.replace(" ", _UNBROKEN))
+        return "\n".join(textwrap.fill(line, width) for line in text.splitlines()).replace(_UNBROKEN, " ")
+
+    def rows(self, texts: list[str], colour: str, values: Any, low: Any, high: Any, filled: Any) -> Any:
+        """One row for each text, which stands above its line; `filled` says whose marker is.
+
+        Returns the handle of the markers. Rows are as far apart as their texts need.
+        """
+        ax, theme = self.ax, self.theme
+        lines = [self.wrapped(text, 9.0) for text in texts]
+        heights = [1.0 + 0.5 * text.count("\n") for text in lines]
+        places = [-sum(heights[: k + 1]) for k in range(len(heights))]
+        ax.hlines(places, low, high, color=colour, linewidth=1.8, zorder=2.4)
+        shape: dict[str, Any] = {"marker": "o", "linestyle": "none", "markersize": 6.5, "zorder": 3}
+        (handle,) = ax.plot(values, places, color=colour, markerfacecolor=theme.paper, **shape)
+        for place, value, shown in zip(places, values, filled, strict=True):
+            if shown:
+                ax.plot([value], [place], color=colour, **shape)
+        for text, place in zip(lines, places, strict=True):
+            ax.annotate(
+                text,
+                (0.0, place),
+                xycoords=("axes fraction", "data"),
+                xytext=(0.0, 6.0),
+                textcoords="offset points",
+                ha="left",
+                va="bottom",
+                fontsize=9.0,
+                color=theme.ink,
+                zorder=3,
+            )
+        ax.set(ylim=(places[-1] - 0.45, 0.0), yticks=[])
+        ax.spines["left"].set_visible(False)
+        return handle
 
     # -- what is in the background ---------------------------------------------------------------
 

@@ -23,6 +23,13 @@ class Display(ByValue):
     ax_: Any = None
     figure_: Any = None
 
+    def __repr__(self) -> str:
+        """Which figure of which model: the arrays that it holds are for those who ask for them."""
+        words = [type(self).__name__]
+        words += [f"of {name!r}" for name in (getattr(self, "name", None),) if name]
+        words += [f"with {count:,} cases" for count in (getattr(self, "n_samples", 0),) if count]
+        return f"<{' '.join(words)}>"
+
     def _drawn(self, ax: Any) -> None:
         self.ax_, self.figure_ = ax, ax.figure
 

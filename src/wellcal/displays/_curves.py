@@ -15,6 +15,7 @@ from wellcal.measures.binned.binning import EqualMassBins
 _MOST = 2 * 10**8  # random numbers for a band, about
 _FEWEST = 199  # resamples for a band, however many cases
 _GRID = 400  # cells of smooth curves
+_FEWEST_CASES = 10  # within a bandwidth of a point of a smooth curve
 _NARROWEST = 0.02  # bandwidth of smooth curves
 
 
@@ -73,7 +74,11 @@ def smooth_curve(hits: NDArray, p: NDArray) -> tuple[NDArray, NDArray]:
     x = (np.arange(_GRID) + 0.5) / _GRID
     least, most = np.quantile(cell, [0.01, 0.99], method="nearest").astype(int)
     inside = slice(least, most + 1)
-    return x[inside], np.clip(x[inside] + rest[inside] / mass[inside], 0.0, 1.0)
+    curve = np.clip(x[inside] + rest[inside] / mass[inside], 0.0, 1.0)
+    # Between clusters of cases there is nothing to draw.
+    ordered = np.sort(p)
+    near = [np.searchsorted(ordered, x[inside] + side * bandwidth) for side in (-1.0, 1.0)]
+    return x[inside], np.where(near[1] - near[0] >= _FEWEST_CASES, curve, np.nan)
 
 
 def isotonic_curve(hits: NDArray, p: NDArray) -> tuple[NDArray, NDArray]:

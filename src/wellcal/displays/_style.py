@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from wellcal._arrays.checks import one_of
 
@@ -72,6 +73,9 @@ THEMES = {
         instead={COLOURS["blue"]: COLOURS["sky"], COLOURS["sky"]: COLOURS["blue"]},
     ),
 }
+
+OWN_HEIGHTS: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+"""Heights that figures were made with, in inches: those that may grow with what is written on them."""
 
 _theme: ContextVar[str] = ContextVar("theme", default="light")
 
@@ -162,7 +166,9 @@ def axes_or_new(ax: Any, figsize: tuple[float, float] = (4.5, 3.5)) -> Any:
     if ax is not None:
         return ax
     with style() as pyplot:
-        return pyplot.subplots(figsize=figsize, layout="constrained")[1]
+        figure, ax = pyplot.subplots(figsize=figsize, layout="constrained")
+    OWN_HEIGHTS[figure] = figsize[1]
+    return ax
 
 
 def theme_of(ax: Any) -> str:

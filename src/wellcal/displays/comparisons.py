@@ -17,7 +17,7 @@ from wellcal.displays._base import Display
 from wellcal.displays._style import axes_or_new, style
 
 
-@dataclass
+@dataclass(repr=False)
 class ComparisonDisplay(Display):
     """Differences between models on the same cases, one row for each pair.
 
@@ -35,11 +35,6 @@ class ComparisonDisplay(Display):
         Coverage of the intervals.
     n_samples
         Number of cases.
-
-    Attributes
-    ----------
-    ax_, figure_
-        Where it was drawn, after `plot`.
 
     Examples
     --------
@@ -105,24 +100,17 @@ class ComparisonDisplay(Display):
     def plot(self, ax: Any = None) -> ComparisonDisplay:
         """Draw the differences with their intervals."""
         with style():
-            ax = axes_or_new(ax, (WIDE[0], 1.9 + 0.42 * len(self.rows)))
+            ax = axes_or_new(ax, (WIDE[0], 1.35 + 0.42 * len(self.rows)))
             canvas = Canvas(ax)
             look, theme = canvas.look, canvas.theme
-            places = np.arange(len(self.rows))[::-1]
             ax.axvline(0.0, color=theme.ideal, linewidth=0.8, zorder=1.2)
             values, low, high = (
                 np.asarray(part, dtype=np.float64) for part in (self.values, self.low, self.high)
             )
-            ax.hlines(places, low, high, color=look.colour, linewidth=1.8, zorder=2.4)
             shown = (low > 0) | (high < 0)
-            shape: dict[str, Any] = {"marker": "o", "linestyle": "none", "markersize": 6.5, "zorder": 3}
-            (handle,) = ax.plot(values, places, color=look.colour, markerfacecolor=theme.paper, **shape)
-            ax.plot(values[shown], places[shown], color=look.colour, **shape)
+            handle = canvas.rows(list(self.rows), look.colour, values, low, high, shown)
             reach = 1.12 * float(max(np.abs(low).max(), np.abs(high).max(), 1e-300))
-            ax.set(xlim=(-reach, reach), ylim=(-0.7, len(self.rows) - 0.3), yticks=places)
-            ax.set_yticklabels(self.rows, color=theme.ink, fontsize=9.0)
-            ax.tick_params(axis="y", length=0)
-            ax.spines["left"].set_visible(False)
+            ax.set_xlim(-reach, reach)
             ax.locator_params(axis="x", nbins=5)
             ax.set_xlabel(f"difference in {self.measure}  (left: the first is better)", color=theme.ink)
             canvas.add(None, handle, None)

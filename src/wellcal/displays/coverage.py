@@ -24,7 +24,7 @@ QUESTION = "Do the model's intervals hold as many outcomes as they promise?"
 _PRECISE = 50_000  # cases up to which the band takes the same probability at every level
 
 
-@dataclass
+@dataclass(repr=False)
 class CoverageDisplay(Display):
     """How many outcomes lie in central prediction intervals, against how many should.
 
@@ -37,20 +37,13 @@ class CoverageDisplay(Display):
     low, high
         Where a calibrated model lies at all levels at once, ``(T,)``; of a result, the confidence limits of
         the coverage.
-    name
-        Name of the model.
-    verdict
-        What a test said of it, for the title; None asks the question that the figure answers.
+    name, verdict
+        Of the model: see :mod:`wellcal.displays`.
     level
         Share of calibrated models whose whole curve lies in the band; None where `low` and `high` are limits
         of the coverage.
     n_samples
         Number of cases.
-
-    Attributes
-    ----------
-    ax_, figure_
-        Where it was drawn, after `plot`.
 
     Notes
     -----
@@ -101,12 +94,8 @@ class CoverageDisplay(Display):
             the intervals between them.
         level
             Share of calibrated models whose whole curve lies in the band.
-        name, ax
-            Name of the model, and where to draw it.
-        test, result
-            Run :func:`wellcal.calibration_test` for the verdict in the title, or take its result.
-        rng
-            Seed or generator.
+        name, ax, test, result, rng
+            As for all displays: see :mod:`wellcal.displays`.
         """
         generator = as_generator(rng)
         _, predictions = check_inputs(y, pred)

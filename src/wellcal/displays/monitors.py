@@ -17,7 +17,7 @@ from wellcal.monitoring import Monitor, MonitorChange, MonitorStatus
 QUESTION = "Is the model still calibrated?"
 
 
-@dataclass
+@dataclass(repr=False)
 class MonitorDisplay(Display):
     """The evidence of a monitor, case by case, with the alarm and when the change began.
 
@@ -35,11 +35,6 @@ class MonitorDisplay(Display):
         Name of the model.
     verdict
         What the title says; None takes that of the status.
-
-    Attributes
-    ----------
-    ax_, figure_
-        Where it was drawn, after `plot`.
 
     Examples
     --------
@@ -71,7 +66,7 @@ class MonitorDisplay(Display):
         change
             What its method `change` returned: the title then says what has changed, and by how much.
         name, ax
-            Name of the model, and where to draw it.
+            As for all displays: see :mod:`wellcal.displays`.
         """
         if not isinstance(result, Monitor):
             raise TypeError(f"result must be a Monitor, which knows its history, found {described(result)}")
@@ -116,10 +111,11 @@ class MonitorDisplay(Display):
                 start, end = status.onset_interval
                 ax.axvspan(max(start, first), end, color=theme.band, alpha=0.75, linewidth=0.0, zorder=0.8)
                 ax.axvline(status.onset, color=theme.ideal, linewidth=0.8, zorder=1.2)
-                left = status.onset > 0.5 * (first + last)
+                wide = end - max(start, first) > 0.3 * (last - first)  # room for the words in the span itself
+                left = not wide and status.onset > 0.5 * (first + last)
                 ax.annotate(
                     "the change began here",
-                    (start if left else end, high),
+                    (max(start, first) if left or wide else end, high),
                     xytext=(-4.0 if left else 4.0, -3.0),
                     ha="right" if left else "left",
                     va="top",

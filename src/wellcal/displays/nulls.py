@@ -17,7 +17,7 @@ _MANY = 200  # draws, from which a few that are far away are not drawn
 QUESTION = "Could a calibrated model have done this?"
 
 
-@dataclass
+@dataclass(repr=False)
 class NullDisplay(Display):
     """The statistic of a test, and what it would have been for calibrated models.
 
@@ -33,11 +33,6 @@ class NullDisplay(Display):
         What the test said, for the title.
     name
         Name of the model.
-
-    Attributes
-    ----------
-    ax_, figure_
-        Where it was drawn, after `plot`.
 
     Examples
     --------

@@ -13,12 +13,14 @@ from wellcal.displays._axes import SQUARE, Canvas
 from wellcal.displays._base import LEVEL, Display, verdict_of
 from wellcal.displays._style import axes_or_new, style
 from wellcal.measures.quantiles import QuantileCalibration, quantile_calibration
-from wellcal.predictions import Predictions
+from wellcal.predictions import Predictions, Quantiles
+from wellcal.predictions.base import check_inputs
 
 QUESTION = "Do as many outcomes lie below the model's quantiles as promised?"
+_FEW = 50  # levels up to which each is a marker
 
 
-@dataclass
+@dataclass(repr=False)
 class QuantileCalibrationDisplay(Display):
     """Proportion of targets below predicted quantiles against the level of the quantiles.
 
@@ -77,17 +79,16 @@ class QuantileCalibrationDisplay(Display):
         ----------
         y, pred
             Targets, and continuous predictions of numbers.
-        name, ax
-            Name of the model, and where to draw it.
-        level
-            Share of calibrated models whose whole curve lies in the band.
-        test, result, rng
-            Run :func:`wellcal.calibration_test` for the verdict in the title, with this seed, or take its
-            result.
+        name, ax, level, test, result, rng
+            As for all displays: see :mod:`wellcal.displays`.
         options
             For `plot`.
         """
-        found = quantile_calibration(y, pred, levels=np.linspace(0.0, 1.0, 1001))
+        levels = np.linspace(0.0, 1.0, 1001)
+        _, predictions = check_inputs(y, pred)
+        if isinstance(predictions, Quantiles):  # nothing is known between them
+            levels = np.asarray(predictions.levels, dtype=np.float64)
+        found = quantile_calibration(y, pred, levels=levels)
         verdict = verdict_of(y, pred, test, result, rng)
         return cls._of(found, name, level, verdict).plot(ax, **options)
 
@@ -111,7 +112,10 @@ class QuantileCalibrationDisplay(Display):
         return cls(found.levels, found.frequencies, name, low, high, verdict, level)
 
     def plot(self, ax: Any = None, **options: Any) -> QuantileCalibrationDisplay:
-        """Draw the curve, the band and the diagonal; `options` go to ``Axes.step``."""
+        """Draw the curve, the band and the diagonal.
+
+        `options` go to ``Axes.step``, or to ``Axes.plot`` where levels are few.
+        """
         with style():
             ax = axes_or_new(ax, SQUARE)
             canvas = Canvas(ax)
@@ -124,8 +128,13 @@ class QuantileCalibrationDisplay(Display):
                 text = f"{self.level:.0%} of calibrated\nmodels stay in here"
                 if canvas.first:
                     canvas.label(text, (float(levels[place]), float(low[place])), (0.97, 0.12))
-            look = {**canvas.look.line, "where": "post", **options}
-            (handle,) = ax.step(levels, to_numpy(self.frequencies), **look)
+            frequencies, few = to_numpy(self.frequencies), len(levels) <= _FEW
+            if few:
+                look = {**canvas.look.points, "linestyle": canvas.look.dash, "clip_on": False, **options}
+                (handle,) = ax.plot(levels, frequencies, **look)
+            else:
+                look = {**canvas.look.line, "where": "post", **options}
+                (handle,) = ax.step(levels, frequencies, **look)
             canvas.add(self.name, handle, self.verdict)
             ticks = np.linspace(0.0, 1.0, 5)
             ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), xticks=ticks, yticks=ticks, aspect="equal")

@@ -13,7 +13,7 @@ from wellcal.expectations.decompose import targets_are_indices
 from wellcal.predictions.base import check_inputs
 
 
-@dataclass
+@dataclass(repr=False)
 class RecalibrationDisplay(Display):
     """What recalibration did, on cases that it had not seen.
 
@@ -23,11 +23,6 @@ class RecalibrationDisplay(Display):
     ----------
     before, after
         Displays of the predictions as given, and of the recalibrated ones.
-
-    Attributes
-    ----------
-    ax_, figure_
-        Where it was drawn, after `plot`.
 
     Examples
     --------

@@ -66,7 +66,7 @@ class ReliabilityCurve(ByValue):
         return (self.observed < self.low) | (self.observed > self.high)
 
 
-@dataclass
+@dataclass(repr=False)
 class ReliabilityDisplay(Display):
     """Reliability diagram: how often things happened that the model gave a certain probability.
 
@@ -74,10 +74,8 @@ class ReliabilityDisplay(Display):
     ----------
     curves
         One for each event.
-    name
-        Name of the model.
-    verdict
-        What a test said of it, for the title; None asks the question that the figure answers.
+    name, verdict
+        Of the model: see :mod:`wellcal.displays`.
     level
         Share of calibrated models whose bins all lie in the band.
     n_samples
@@ -153,12 +151,8 @@ class ReliabilityDisplay(Display):
             Share of calibrated models whose bins all lie in the band.
         n_resamples
             Sets of targets that the band is made of, fewer beyond 200,000 cases.
-        name, ax
-            Name of the model, and where to draw it.
-        test, result
-            Run :func:`wellcal.calibration_test` for the verdict in the title, or take its result.
-        rng
-            Seed or generator.
+        name, ax, test, result, rng
+            As for all displays: see :mod:`wellcal.displays`.
         options
             For `plot`.
         """

@@ -27,7 +27,7 @@ _MOST_POINTS = 4000
 _RANGE = 2.0 * float(special.ndtri(0.75))  # between the quartiles of a normal, in standard deviations
 
 
-@dataclass
+@dataclass(repr=False)
 class ResidualDisplay(Display):
     """Residuals in units of the predicted spread, against the predicted spread or mean.
 
@@ -41,17 +41,10 @@ class ResidualDisplay(Display):
         "spread" or "mean".
     n_bins
         Number of bins of equal counts that the lines go through.
-    name
-        Name of the model.
-    verdict
-        What a test said of it, for the title; None asks the question that the figure answers.
+    name, verdict
+        Of the model: see :mod:`wellcal.displays`.
     level
         Share of calibrated models whose three lines all lie in their bands.
-
-    Attributes
-    ----------
-    ax_, figure_
-        Where it was drawn, after `plot`.
 
     Notes
     -----
@@ -68,7 +61,7 @@ class ResidualDisplay(Display):
     >>> display = ResidualDisplay.from_predictions(rng.normal(0.0, sd), wc.Normal(np.zeros(300), sd))
     >>> x, lines, low, high = display.lines()
     >>> lines.shape, bool(np.all((lines >= low) & (lines <= high)))
-    ((3, 5), True)
+    ((3, 10), True)
     """
 
     predicted: NDArray
@@ -104,15 +97,11 @@ class ResidualDisplay(Display):
             "spread": the predicted standard deviation; "mean": the predicted mean. Where all spreads are
             equal the mean is taken.
         n_bins
-            Number of bins; None takes one for each 60 cases, from 2 to 10.
+            Number of bins; None takes one for each 30 cases, from 2 to 10.
         level
             Share of calibrated models whose lines all lie in their bands.
-        name, ax
-            Name of the model, and where to draw it.
-        test, result
-            Run :func:`wellcal.calibration_test` for the verdict in the title, or take its result.
-        rng
-            Seed or generator.
+        name, ax, test, result, rng
+            As for all displays: see :mod:`wellcal.displays`.
         """
         one_of(against, "against", AGAINST)
         generator = as_generator(rng)
@@ -122,7 +111,7 @@ class ResidualDisplay(Display):
         if against == "spread" and not np.ptp(_described(predictions, "spread")) > 0:
             against = "mean"
         predicted = _described(predictions, against)
-        usual = int(np.clip(len(values) // 60, 2, 10))
+        usual = int(np.clip(len(values) // 30, 2, 10))
         bins = usual if n_bins is None else whole_number(n_bins, "n_bins", least=1)
         verdict = verdict_of(y, pred, test, result, generator)
         return cls(predicted, residuals, against, bins, name, verdict, level).plot(ax)

@@ -24,7 +24,7 @@ _RESAMPLES = 1999
 _PRECISE = 50_000  # cases up to which the band takes the same probability at every place
 
 
-@dataclass
+@dataclass(repr=False)
 class PITDisplay(Display):
     """Where outcomes fall within their predictions, from the lowest they allow to the highest.
 
@@ -37,21 +37,14 @@ class PITDisplay(Display):
         fewer, lie below each share than promised.
     n_bins
         Number of bars.
-    name
-        Name of the model.
-    verdict
-        What a test said of it, for the title; None asks the question that the figure answers.
+    name, verdict
+        Of the model: see :mod:`wellcal.displays`.
     level
         Share of calibrated models whose whole curve, or all of whose bars, lie in the band.
     what
         What the values are, in words: "prediction", or "draws" for ranks among them.
     seed
         Of the band of the histogram.
-
-    Attributes
-    ----------
-    ax_, figure_
-        Where it was drawn, after `plot`.
 
     Notes
     -----
@@ -110,12 +103,8 @@ class PITDisplay(Display):
             number of ranks where predictions are draws.
         level
             Share of calibrated models that stay in the band.
-        name, ax
-            Name of the model, and where to draw it.
-        test, result
-            Run :func:`wellcal.calibration_test` for the verdict in the title, or take its result.
-        rng
-            Seed or generator.
+        name, ax, test, result, rng
+            As for all displays: see :mod:`wellcal.displays`.
         options
             For `plot`.
         """
@@ -168,7 +157,8 @@ class PITDisplay(Display):
             ax.set_xlabel(f"where the outcome fell in {among}  (low to high)", color=canvas.theme.ink)
             ax.set(xlim=(0.0, 1.0), xticks=np.linspace(0.0, 1.0, 5), box_aspect=1.0)
             canvas.title(QUESTION)
-            canvas.legend(canvas.shown.parts.get("legend", "best"))
+            between = None if kind == "ecdf" else f"{self.level:.0%} of calibrated models"
+            canvas.legend(canvas.shown.parts.get("legend", "best"), between)
             name = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
             how = {"histogram": f"{self.n_bins} bars", "ecdf": "distribution function less the ideal one"}[
                 kind
@@ -193,7 +183,8 @@ class PITDisplay(Display):
             "zorder": 2.5,
         }
         ax.stairs(heights, edges, baseline=None, **shape)
-        top = max(canvas.shown.parts.get("top", 0.0), 1.22 * float(max(heights.max(), high.max())))
+        room = 1.22 if first else 1.4  # for the label of the band, or the legend
+        top = max(canvas.shown.parts.get("top", 0.0), room * float(max(heights.max(), high.max())))
         canvas.shown.parts["top"] = top
         ax.set_ylim(0.0, top)
         ax.set_ylabel("how often, where 1 is what was promised", color=canvas.theme.ink)

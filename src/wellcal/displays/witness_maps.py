@@ -18,7 +18,7 @@ QUESTION = "Which outcomes come more often than the model said, and where?"
 _LARGEST, _SMALLEST = 90.0, 6.0  # areas of markers, in square points
 
 
-@dataclass
+@dataclass(repr=False)
 class WitnessMapDisplay(Display):
     """Outcomes that come more, or less, often than the model said, by what it predicted.
 
@@ -36,11 +36,6 @@ class WitnessMapDisplay(Display):
         Error rate of the band.
     n_samples
         Number of cases.
-
-    Attributes
-    ----------
-    ax_, figure_
-        Where it was drawn, after `plot`.
 
     Examples
     --------

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from wellcal._arrays.checks import described, whole_number
-from wellcal.displays._axes import Canvas
+from wellcal.displays._axes import WIDE, Canvas
 from wellcal.displays._base import Display
 from wellcal.displays._style import axes_or_new, style
 from wellcal.witnesses import Witness
 
 QUESTION = "Where is the model wrong?"
-_LETTERS = 50  # in a line that describes a group
+_LETTERS = 75  # in a line that describes a group, about
 
 
-@dataclass
+@dataclass(repr=False)
 class WitnessDisplay(Display):
     """Groups of cases, and how far what happened is from what was expected.
 
@@ -36,11 +35,6 @@ class WitnessDisplay(Display):
         Error rate: groups with a p-value of at most that are filled.
     n_samples
         Number of all cases.
-
-    Attributes
-    ----------
-    ax_, figure_
-        Where it was drawn, after `plot`.
 
     Examples
     --------
@@ -78,35 +72,26 @@ class WitnessDisplay(Display):
 
     def plot(self, ax: Any = None) -> WitnessDisplay:
         """Draw one row for each group."""
-        lines = ["\n".join(textwrap.wrap(row, _LETTERS)) for row in self.rows]
         with style():
-            ax = axes_or_new(ax, (7.0, 1.5 + sum(0.3 + 0.15 * text.count("\n") for text in lines)))
+            lines = sum(1.0 + 0.5 * (len(row) // _LETTERS) for row in self.rows)
+            ax = axes_or_new(ax, (WIDE[0], 1.35 + 0.36 * lines))
             canvas = Canvas(ax)
-            look, theme, canvas.margin = canvas.look, canvas.theme, 3.6
-            heights = np.array([1.0 + 0.5 * text.count("\n") for text in lines])
-            places = -(np.cumsum(heights) - 0.5 * heights)
+            look, theme = canvas.look, canvas.theme
             values = np.asarray(self.statistics, dtype=np.float64)
             shown = np.asarray(self.pvalues) <= self.alpha
             ax.axvline(0.0, color=theme.ideal, linewidth=0.8, zorder=1.2)
-            ax.hlines(places, 0.0, values, color=look.colour, linewidth=1.6, zorder=2.4)
-            shape: dict[str, Any] = {"marker": "o", "linestyle": "none", "markersize": 6.5, "zorder": 3}
-            (handle,) = ax.plot(values, places, color=look.colour, markerfacecolor=theme.paper, **shape)
-            ax.plot(values[shown], places[shown], color=look.colour, **shape)
+            nothing = np.zeros_like(values)
+            handle = canvas.rows(list(self.rows), look.colour, values, nothing, values, shown)
             finite = np.abs(values[np.isfinite(values)])
             reach = 1.15 * max(3.0, float(finite.max()) if len(finite) else 3.0)
             left, right = (-reach if values.min() < 0 else -0.5), (reach if values.max() > 0 else 0.5)
-            ax.set(xlim=(left, right), ylim=(-float(heights.sum()) - 0.2, 0.2), yticks=places)
-            ax.set_yticklabels(lines, color=theme.ink, fontsize=8.5)
-            ax.tick_params(axis="y", length=0)
-            ax.spines["left"].set_visible(False)
+            ax.set_xlim(left, right)
             ax.set_xlabel("observed less expected, in standard deviations", color=theme.ink)
             canvas.add(None, handle, None)
             found = int(shown.sum())
             none = "No group of cases is shown to be miscalibrated."
-            some = f"{QUESTION} {found} of {len(lines)} groups shown are miscalibrated."
-            ax.set_title(
-                canvas.wrapped(some if found else none, 10.0), loc="left", fontsize=10.0, color=theme.ink
-            )
+            some = f"{QUESTION} {found} of {len(self.rows)} groups shown are miscalibrated."
+            canvas.head(some if found else none)
             canvas.note(
                 f"{self.n_samples:,} cases; filled: shown at an error rate of {self.alpha:g} over all groups "
                 "that were looked at."

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import html
+import importlib
 import json
 import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -32,6 +33,24 @@ from wellcal.kernels.plain import kernel_to_dict, read_kernel
 Row = tuple[str, str]
 
 _TINY = float(np.finfo(float).tiny)
+
+
+class InWords(NamedTuple):
+    """What people see of a result, for pages and terminals.
+
+    Attributes
+    ----------
+    headline
+        One sentence.
+    points
+        Sentences below it; there may be none.
+    rows
+        Names and what belongs to them.
+    """
+
+    headline: str
+    points: list[str]
+    rows: list[Row]
 
 
 class Presentable(ByValue):
@@ -80,14 +99,38 @@ class Presentable(ByValue):
     def _rows(self) -> list[Row]:
         return []
 
-    @property
-    def headline(self) -> str:
-        """The first line of it."""
-        return self._headline()
+    def in_words(self) -> InWords:
+        """What people see of it: headline, points below it, and a table of names and texts."""
+        return InWords(self._headline(), self._points(), self._rows())
 
-    def told(self) -> tuple[list[str], list[Row]]:
-        """What is shown below the first line: sentences, and names with what belongs to them."""
-        return self._points(), self._rows()
+    @property
+    def figures(self) -> Mapping[str, Any]:
+        """Pictures by name, drawn when they are looked at, the most telling first.
+
+        Each has a `title`, the `question` that it answers, matplotlib's `figure`, and `svg()`. There are none
+        for results that have nothing to show, nor for those that were stored and do not know their cases
+        any more.
+        """
+        # From above: rooms that draw know results, and results no rooms that draw.
+        return importlib.import_module("wellcal.reporting.pictures").pictures_of(self)
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """A page in one file that needs nothing else: what it says, and its pictures.
+
+        Parameters
+        ----------
+        path
+            Where to write it, in full or not at all; None writes nothing.
+
+        Returns
+        -------
+        str
+            The page.
+        """
+        page: str = importlib.import_module("wellcal.reporting.page").page_of(self)
+        if path is not None:
+            write_whole(path, page)
+        return page
 
     def __repr__(self) -> str:
         points = [f"  - {text}" for text in self._points()]

@@ -163,9 +163,7 @@ def read_cases(
     """
     table = read_table(path, **dict(options or {}))
     with naming_file(path):
-        return as_cases(
-            table, target, others=others, drop_missing=drop_missing, normalise=normalise, **roles
-        )
+        return as_cases(table, target, others=others, drop_missing=drop_missing, normalise=normalise, **roles)
 
 
 def case_batches(

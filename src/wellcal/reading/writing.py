@@ -41,7 +41,9 @@ def written_format(path: str | os.PathLike[str]) -> str:
     suffix = Path(path).suffix.lower()
     if suffix not in WRITTEN:
         known = ", ".join(dict.fromkeys(WRITTEN))
-        raise ValueError(f"{os.fspath(path)}: a table is written as {known}, found a name that ends in {suffix!r}")
+        raise ValueError(
+            f"{os.fspath(path)}: a table is written as {known}, found a name that ends in {suffix!r}"
+        )
     return WRITTEN[suffix]
 
 
@@ -97,7 +99,9 @@ def with_columns(table: Any, columns: Mapping[str, NDArray]) -> Any:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> with_columns(pa.table({"y": [1], "s": [2.0]}), {"s": np.array([3.0]), "t": np.array([4.0])}).to_pydict()
+    >>> with_columns(
+    ...     pa.table({"y": [1], "s": [2.0]}), {"s": np.array([3.0]), "t": np.array([4.0])}
+    ... ).to_pydict()
     {'y': [1], 's': [3.0], 't': [4.0]}
     """
     pyarrow = library("pyarrow")

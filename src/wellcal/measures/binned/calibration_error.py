@@ -126,7 +126,9 @@ def ece(
             '"total_variation", or estimator="plug-in"'
         )
     parts = _binned(y, pred, measure, binning, n_bins, reduce, debiased)
-    return estimate_from_bins([mean_over_bins(part, debiased) for part in parts], parts, "ECE", estimator, measure)
+    return estimate_from_bins(
+        [mean_over_bins(part, debiased) for part in parts], parts, "ECE", estimator, measure
+    )
 
 
 def mce(

@@ -13,6 +13,7 @@ from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.quantiles.bands import calibration_band
 from wellcal.measures.quantiles.checks import check_levels, check_scalar
+from wellcal.predictions import Quantiles
 from wellcal.predictions.base import check_inputs
 
 
@@ -83,13 +84,15 @@ def quantile_calibration(
     pred
         Continuous predictions of numbers, as for :func:`wellcal.nll`.
     levels
-        Levels between 0 and 1 at which the curve is reported; None takes 0, 0.01 .. 1.
+        Levels between 0 and 1 at which the curve is reported; None takes 0, 0.01 .. 1, and for `Quantiles`
+        their levels, beyond which nothing is known.
 
     Returns
     -------
     QuantileCalibration
         The curve, and as its value the largest deviation from the diagonal at any level: the statistic of
-        Kolmogorov and Smirnov for uniform :math:`P_i(Y \le y_i)`.
+        Kolmogorov and Smirnov for uniform :math:`P_i(Y \le y_i)`. For `Quantiles` it is the largest one at
+        their levels.
 
     Notes
     -----
@@ -113,12 +116,32 @@ def quantile_calibration(
             f"quantile_calibration needs continuous predictions, found {type(predictions).__name__}: below a "
             "quantile of a discrete prediction there is more than its level, calibrated or not"
         )
-    chosen = check_levels(np.linspace(0.0, 1.0, 101) if levels is None else levels)
-    below = np.sort(to_numpy(stop_gradient(predictions.cdf(targets))).astype(np.float64))
+    known = np.asarray(predictions.levels) if isinstance(predictions, Quantiles) else None
+    usual = np.linspace(0.0, 1.0, 101) if known is None else known
+    chosen = check_levels(usual if levels is None else levels)
+    below = to_numpy(stop_gradient(predictions.cdf(targets))).astype(np.float64)
+    if isinstance(predictions, Quantiles) and known is not None:
+        _check_known(chosen, known)
+        highest = to_numpy(stop_gradient(predictions.values))[:, -1]
+        below = np.where(to_numpy(stop_gradient(targets)) > highest, 1.0, below)
+    below = np.sort(below)
     n = len(below)
     frequencies = np.searchsorted(below, chosen, side="right") / n
     steps = np.arange(n + 1) / n
-    largest = float(max(np.max(steps[1:] - below), np.max(below - steps[:-1])))
+    if known is None:
+        largest = float(max(np.max(steps[1:] - below), np.max(below - steps[:-1])))
+    else:
+        largest = float(np.max(np.abs(np.searchsorted(below, known, side="right") / n - known)))
     return QuantileCalibration(
         largest, None, "quantile calibration", "largest deviation", n, levels=chosen, frequencies=frequencies
     )
+
+
+def _check_known(chosen: Array, known: Array) -> None:
+    """Levels that were not predicted have no quantile, but for 0 and 1."""
+    outside = chosen[((chosen < known[0]) & (chosen > 0.0)) | ((chosen > known[-1]) & (chosen < 1.0))]
+    if len(outside):
+        raise ValueError(
+            "levels must lie between the lowest and the highest predicted one, "
+            f"{known[0]:g} and {known[-1]:g}, found {outside[0]:g}; levels=None takes the predicted ones"
+        )

@@ -14,8 +14,8 @@ from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import skce
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.running.accumulator import Accumulator, refuse_weights
-from wellcal.predictions.batches import concatenate
 from wellcal.predictions.base import Predictions
+from wellcal.predictions.batches import concatenate
 from wellcal.problem.defaults import default_kernel
 
 BLOCK = 100

@@ -1,0 +1,281 @@
+"""What reports are made of: groups with examples, segments, what mending would do, choices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wellcal.hypotests.findings.finding import Finding, together
+from wellcal.hypotests.findings.reasons import ALPHA
+from wellcal.hypotests.result import TestResult
+from wellcal.measures.estimate import Estimate, Interval
+from wellcal.measures.presentation import Presentable, Row, pvalue_phrase
+from wellcal.scaling.cross_fitting import CrossFitted
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExampleCase(Presentable):
+    """One case of a group, in words.
+
+    Attributes
+    ----------
+    row
+        Its position among the cases as they were given, from 0.
+    label
+        Its label in the index of a data frame; None where there is none.
+    predicted
+        What the model said: "0.83 for cat, 0.10 for dog", "mean 3.2, 90% between 1.1 and 5.4".
+    observed
+        What happened.
+    """
+
+    row: int
+    label: str | None
+    predicted: str
+    observed: str
+
+    @property
+    def name(self) -> str:
+        """What to call it: its label, or its row."""
+        return f"row {self.row:,}" if self.label is None else self.label
+
+    def _headline(self) -> str:
+        return f"{self.name}: predicted {self.predicted}; observed {self.observed}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WorstGroup(Presentable):
+    """A group of cases that are off, and examples of them.
+
+    Attributes
+    ----------
+    statement
+        All of it in one sentence.
+    where, direction
+        Which cases, and what happens there.
+    observed, expected
+        How often, or how large on average, it was and should have been.
+    pvalue
+        Adjusted for all groups and directions that were looked at.
+    n_samples, share
+        Number of its cases, and what part they are of those that were looked at.
+    examples
+        A few of its cases, those that contribute most.
+    """
+
+    statement: str
+    where: str
+    direction: str
+    observed: float
+    expected: float
+    pvalue: float
+    n_samples: int
+    share: float
+    examples: tuple[ExampleCase, ...] = ()
+
+    def _headline(self) -> str:
+        return f"{self.statement}; {pvalue_phrase(self.pvalue)}"
+
+    def _points(self) -> list[str]:
+        return [repr(example) for example in self.examples]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SegmentReport(Presentable):
+    """The cases of one segment.
+
+    Attributes
+    ----------
+    variable, where
+        Name of the variable, and the cases in words: "for region = North", "where age is between 30 and 45".
+    n_samples
+        Number of its cases.
+    test
+        The calibration test of these cases alone; None where they are too few.
+    pvalue
+        Its p-value, adjusted for all segments that were tested (Holm); 1 where none was run.
+    count
+        Number of segments that were tested.
+    note
+        Why there is no test, or that it looked at a part of the cases; empty otherwise.
+    """
+
+    variable: str
+    where: str
+    n_samples: int
+    test: TestResult | None
+    pvalue: float
+    count: int
+    note: str = ""
+
+    @property
+    def rejected(self) -> bool:
+        """Whether it is miscalibrated, at the error rate of all segments together."""
+        return self.test is not None and self.pvalue <= ALPHA
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What kind of error it is, where there is one."""
+        return self.test.findings if self.test is not None and self.rejected else ()
+
+    @property
+    def verdict(self) -> str:
+        """In one sentence, p-value adjusted."""
+        if self.test is None:
+            return f"Not tested {self.where}: {self.note}."
+        sure = f"{pvalue_phrase(self.pvalue)} for {self.count} segments together"
+        if not self.rejected:
+            return f"No miscalibration found {self.where} ({sure})."
+        told = f": {together(self.findings)}" if self.findings else ""
+        return f"Miscalibrated {self.where} ({sure}){told}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, ready for JSON."""
+        return {"verdict": self.verdict, "rejected": self.rejected, **super().to_dict()}
+
+    def _headline(self) -> str:
+        return self.verdict
+
+    def _rows(self) -> list[Row]:
+        return [("cases", f"{self.n_samples:,}"), *([("note", self.note)] if self.note else [])]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Segments(Presentable):
+    """All segments of a model.
+
+    Attributes
+    ----------
+    segments
+        In the order in which they were given; groups of numbers from small to large.
+    hypothesis
+        What was tested, in one sentence: more than calibration, for variables that the model did not use.
+    """
+
+    segments: tuple[SegmentReport, ...]
+    hypothesis: str
+
+    @property
+    def rejected(self) -> tuple[SegmentReport, ...]:
+        """Those that are miscalibrated, the clearest first."""
+        return tuple(sorted((one for one in self.segments if one.rejected), key=lambda one: one.pvalue))
+
+    @property
+    def verdict(self) -> str:
+        """In one sentence."""
+        tested = sum(one.test is not None for one in self.segments)
+        if not tested:
+            return "No segment has enough cases for a test."
+        found = self.rejected
+        if not found:
+            return f"No miscalibration found in any of {tested} segments."
+        many = "1 segment" if len(found) == 1 else f"{len(found)} segments"
+        return f"Miscalibrated in {many} of {tested}: {'; '.join(one.where for one in found[:3])}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, ready for JSON."""
+        return {"verdict": self.verdict, **super().to_dict()}
+
+    def _headline(self) -> str:
+        return self.verdict
+
+    def _points(self) -> list[str]:
+        return [one.verdict for one in self.segments]
+
+    def _rows(self) -> list[Row]:
+        return [("tested", self.hypothesis)]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mended(Presentable):
+    """What recalibration would do, seen on cases that it was not fitted to.
+
+    Attributes
+    ----------
+    score
+        Name of the proper score that is compared: "NLL", "CRPS".
+    before, after
+        Its mean as the predictions are, and recalibrated on held-out cases: lower is better.
+    gained, interval
+        before - after, above zero where mending helps, and its 95% interval from paired cases.
+    pvalue_before, pvalue_after
+        Of the calibration test of the same cases, before and after; the latter is approximate.
+    remedy
+        What was done, in words: "spreads times 1.27".
+    cross_fitted
+        All of it: :class:`wellcal.scaling.CrossFitted`.
+    """
+
+    score: str
+    before: Estimate
+    after: Estimate
+    gained: float
+    interval: Interval
+    pvalue_before: float
+    pvalue_after: float
+    remedy: str
+    cross_fitted: CrossFitted
+
+    @property
+    def verdict(self) -> str:
+        """In one sentence."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but single cases, as plain values, ready for JSON."""
+        return {"verdict": self.verdict, **super().to_dict()}
+
+    def _headline(self) -> str:
+        return self.verdict
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Choices(Presentable):
+    """What was chosen, and with what: enough to do it again.
+
+    Attributes
+    ----------
+    hypothesis
+        What was tested, in one sentence.
+    alpha, level
+        Error rate of the tests, and coverage of the intervals.
+    seed
+        Seed of all random numbers; None where a generator was given.
+    models
+        For each model, by name: method, why it was chosen, number of resamples, kernel, what is proven of it.
+    versions
+        Of Python, wellcal, NumPy and SciPy.
+    fingerprint
+        SHA-256 of targets and predictions: the same data have the same.
+    """
+
+    hypothesis: str
+    alpha: float
+    level: float
+    seed: int | None
+    models: Mapping[str, Mapping[str, str]]
+    versions: Mapping[str, str]
+    fingerprint: str
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Names and what belongs to them, for a table."""
+        several = len(self.models) > 1
+        found: list[Row] = [("tested", self.hypothesis)]
+        for model, chosen in self.models.items():
+            found.extend((f"{model}: {name}" if several else name, text) for name, text in chosen.items())
+        return (
+            *found,
+            ("error rate", f"{self.alpha:g}"),
+            ("intervals", f"{self.level:.0%}"),
+            ("seed", "a generator that was given" if self.seed is None else str(self.seed)),
+            ("versions", ", ".join(f"{name} {number}" for name, number in self.versions.items())),
+            ("data", f"SHA-256 {self.fingerprint}"),
+        )
+
+    def _headline(self) -> str:
+        return "Choices made"
+
+    def _rows(self) -> list[Row]:
+        return list(self.rows)
