@@ -1,8 +1,8 @@
-"""``wellcal compare``: which model is better calibrated?"""
+"""``wellcal compare``: which model is better calibrated."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,12 +25,14 @@ def run(given: ReadOptions, options: TestOptions, names: Names = None) -> None:
         raise ValueError("a second model is needed: name its columns, e.g. --versus-normal mu_b,sigma_b")
     cases = read(given, names_of(names))
     weights = column_of(cases, given.weights)
+    models: dict[str, Any] = cases.models
     found: wc.Comparison | wc.Comparisons
-    if len(cases.models) == 2 and names is None:
-        found = wc.compare(cases.y, *cases.models.values(), weights=weights, rng=options.seed)
+    if len(models) == 2 and names is None:
+        first, second = models.values()
+        found = wc.compare(cases.y, first, second, weights=weights, rng=options.seed)
         differ = found.pvalue <= 1.0 - found.level
     else:
-        found = wc.compare(cases.y, cases.models, weights=weights, rng=options.seed)
+        found = wc.compare(cases.y, models, weights=weights, rng=options.seed)
         differ = bool(found.shown)
     rows = [(name, taken.partition("; ")[2]) for name, taken in cases.taken.items()]
     show(

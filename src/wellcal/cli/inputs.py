@@ -131,7 +131,7 @@ def segment_columns(cases: Any, given: ReadOptions) -> dict[str, Any] | None:
 
 def described(given: ReadOptions, cases: Any) -> dict[str, Any]:
     """What was read, for JSON."""
-    taken: Mapping[str, str] = cases.taken if isinstance(cases.taken, dict) else {"A": cases.taken}
+    taken: Mapping[str, str] = cases.taken
     return {
         "file": given.file,
         "cases": len(cases.y),

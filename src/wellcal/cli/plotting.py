@@ -26,7 +26,8 @@ class Picture:
         self.given, self.cases, self.seed = given, cases, options.seed
         self.y, self.models = cases.y, cases.models
         self.pred = next(iter(cases.models.values()))
-        self.verdict, self.rejected, self.found = "", False, {}
+        self.verdict, self.rejected = "", False
+        self.found: dict[str, Any] = {}
 
     def say(self, verdict: str, rejected: bool, found: Any) -> None:
         """What the figure shows, in a sentence, and all that it was drawn from, for JSON."""

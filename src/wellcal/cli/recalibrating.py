@@ -15,8 +15,8 @@ Out = Annotated[
     str | None,
     typer.Option(
         metavar="PATH",
-        help="Where the recalibrated predictions go, with all other columns as they are: .csv, .tsv, .parquet, "
-        ".arrow, .jsonl or .npz.",
+        help="Where the recalibrated predictions go, with all other columns as they are: .csv, .tsv, "
+        ".parquet, .arrow, .jsonl or .npz.",
     ),
 ]
 
@@ -102,7 +102,7 @@ def rows(found: Any) -> list[tuple[str, str]]:
 COMMANDS = {
     "recalibrate": Command(
         run,
-        """Recalibrate predictions by one temperature, and say what that does for cases that it has not seen.""",
+        """Recalibrate by one temperature, and say what that does for cases that it has not seen.""",
         (
             "wellcal recalibrate preds.csv --target y --normal mu,sigma --out recalibrated.parquet",
             "wellcal recalibrate preds.csv --target label --probs 'p_*' --scaling scaling.json",

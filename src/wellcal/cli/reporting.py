@@ -70,7 +70,7 @@ COMMANDS = {
         (
             "wellcal report preds.parquet --target y --normal mu,sigma --out report.html",
             "wellcal report preds.csv --target label --probs 'p_*' --segments region --recalibrate",
-            "wellcal report preds.csv --normal mu_a,sigma_a --versus-normal mu_b,sigma_b --names forest,boosting",
+            "wellcal report preds.csv --normal mu_a,sigma_a --versus-normal mu_b,sigma_b --names a,b",
         ),
         versus=True,
         refused={"groups": "a report takes cases as independent; wellcal test honours groups"},

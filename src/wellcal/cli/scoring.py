@@ -24,8 +24,8 @@ def run(
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Of nll, crps, brier, energy_score, mse, pinball_loss, ece, coverage, pit, skce; all that the "
-            "predictions have, if not given.",
+            help="Of nll, crps, brier, energy_score, mse, pinball_loss, ece, coverage, pit, skce; all that "
+            "the predictions have, if not given.",
         ),
     ] = None,
     block_size: Annotated[int, typer.Option(metavar="N", min=2, help="Cases of a block, for skce.")] = 100,
@@ -113,7 +113,7 @@ class Paired:
 COMMANDS = {
     "scores": Command(
         run,
-        """Compute proper scores, ECE, coverage, PIT and SKCE, part by part: the file may be larger than memory.""",
+        """Compute proper scores, ECE, coverage, PIT and SKCE; the file may be larger than memory.""",
         (
             "wellcal scores large.parquet --target y --normal mu,sigma",
             "wellcal scores preds.csv --probs 'p_*' --weights exposure --measures nll,brier",

@@ -1,4 +1,4 @@
-"""``wellcal test``: is it chance?"""
+"""``wellcal test``: whether it is chance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``wellcal monitor``: since when?"""
+"""``wellcal monitor``: since when."""
 
 from __future__ import annotations
 

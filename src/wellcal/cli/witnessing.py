@@ -1,4 +1,4 @@
-"""``wellcal witness``: where, and in which direction?"""
+"""``wellcal witness``: where, and in which direction."""
 
 from __future__ import annotations
 

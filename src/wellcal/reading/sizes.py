@@ -13,7 +13,7 @@ from wellcal.reading.sources import SourceFile, source_file
 _NUMBER = 8  # bytes
 _COMPRESSED = 4.0  # how much longer a text is than its compressed file
 _COPIES = 6.0
-"""Peak memory of a command in units of the table: columns, numbers, the batch, and what is computed of them."""
+"""Peak memory of a command over that of the table: columns, numbers, the batch, what is computed of them."""
 
 _UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
@@ -159,7 +159,7 @@ def refuse_too_large(
     known += "" if not known else (")" if size.columns is None else f" of {size.columns:,} columns)")
     allowed = "are free" if limit is None else "may be used"
     raise ReadError(
-        f"{os.fspath(path)}: to look at all cases at once{known} about {shown_size(size.needed)} of memory are "
-        f"needed, and {shown_size(have)} {allowed}; scores and monitor read a file of any size in parts, or "
-        "write some of the rows, drawn at random, into a file of their own"
+        f"{os.fspath(path)}: to look at all cases at once{known} about {shown_size(size.needed)} of memory "
+        f"are needed, and {shown_size(have)} {allowed}; scores and monitor read a file of any size in parts, "
+        "or write some of the rows, drawn at random, into a file of their own"
     )

@@ -17,8 +17,8 @@ class Accumulator(ABC):
         """The sums with some cases more."""
 
     @abstractmethod
-    def merged(self, other: Self) -> Self:
-        """The sums of this one and of another, which has seen other cases."""
+    def merged(self, other: Any) -> Self:
+        """The sums of this one and of another of its class, which has seen other cases."""
 
     @abstractmethod
     def result(self) -> Estimate:

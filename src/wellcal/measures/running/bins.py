@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from wellcal.measures.running.accumulator import Accumulator, refuse_weights
 
 @dataclass(frozen=True)
 class _Sums:
-    """Of one part of the question, by bin: cases, and of each class probabilities and how often it was seen."""
+    """Of one part of the question, by bin: cases, and probabilities and frequencies of each class."""
 
     sizes: NDArray
     predicted: NDArray
@@ -57,7 +57,7 @@ class RunningECE(Accumulator):
     compared: str | None = None
     taken: str | None = None
 
-    def updated(self, y: Any, pred: Any, weights: NDArray | None) -> RunningECE:
+    def updated(self, y: Any, pred: Any, weights: NDArray | None) -> Self:
         refuse_weights(weights, "ECE", "bins and their bias are those of cases that count alike")
         predictions, questions, taken, compared = discrete_targets(y, pred, self.reduce)
         parts = tuple(self._sums(question, len(predictions)) for question in questions)
@@ -92,7 +92,7 @@ class RunningECE(Accumulator):
         whole.observed[used] = np.rint(observed * sizes[:, None])
         return whole
 
-    def merged(self, other: RunningECE) -> RunningECE:
+    def merged(self, other: Self) -> Self:
         if self.n == 0 or other.n == 0:
             return other if self.n == 0 else self
         if [part.predicted.shape for part in self.parts] != [part.predicted.shape for part in other.parts]:

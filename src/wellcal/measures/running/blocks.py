@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class RunningBlocks(Accumulator):
     def __post_init__(self) -> None:
         whole_number(self.size, "block_size", least=2)
 
-    def updated(self, y: Any, pred: Any, weights: NDArray | None) -> RunningBlocks:
+    def updated(self, y: Any, pred: Any, weights: NDArray | None) -> Self:
         refuse_weights(weights, "SKCE over blocks", "it takes all blocks as alike; take wc.skce with weights")
         kernel = default_kernel(pred) if self.kernel is None else self.kernel
         targets, predictions, n = y, pred, len(pred)
@@ -68,7 +68,7 @@ class RunningBlocks(Accumulator):
         waiting = (np.array(targets[used:]), predictions[used:]) if rest else None
         return replace(found, waiting=waiting)
 
-    def _joined(self, blocks: int, mean: float, squares: float) -> RunningBlocks:
+    def _joined(self, blocks: int, mean: float, squares: float) -> Self:
         """With some blocks more, by their number, mean, and sum of squared deviations from it."""
         total = self.blocks + blocks
         gap = mean - self.mean
@@ -79,13 +79,13 @@ class RunningBlocks(Accumulator):
             squares=self.squares + squares + gap**2 * self.blocks * blocks / total,
         )
 
-    def merged(self, other: RunningBlocks) -> RunningBlocks:
+    def merged(self, other: Self) -> Self:
         if self.n == 0 or other.n == 0:
             return other if self.n == 0 else self
         if self.kernel != other.kernel or self.size != other.size:
             raise ValueError(
-                "SKCE: the parts have other kernels or blocks, so that they cannot be added up; give both the "
-                "same kernel and block_size"
+                "SKCE: the parts have other kernels or blocks, and cannot be added up; give both the same "
+                "kernel and block_size"
             )
         found = self
         if other.blocks:

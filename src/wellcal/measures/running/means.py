@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,16 +18,16 @@ from wellcal.measures.scores.quadratic import brier_of_cases
 from wellcal.measures.scores.ranked import crps_of_cases
 from wellcal.predictions.base import check_inputs
 
-Scores = Callable[[Any, Any], Any]
-"""Scores ``(n,)`` of targets and predictions, alone or with how they were obtained."""
+Scores = Callable[[Any, Any], tuple[Any, dict[str, Any]]]
+"""Scores ``(n,)`` of targets and predictions, and how they were obtained."""
 
 SCORES: dict[str, tuple[str, Scores]] = {
-    "nll": ("NLL", nll_of_cases),
+    "nll": ("NLL", lambda y, pred: (nll_of_cases(y, pred), {})),
     "crps": ("CRPS", lambda y, pred: crps_of_cases(*check_inputs(y, pred))),
-    "brier": ("Brier score", lambda y, pred: brier_of_cases(*check_inputs(y, pred))),
+    "brier": ("Brier score", lambda y, pred: (brier_of_cases(*check_inputs(y, pred)), {})),
     "energy_score": ("energy score", lambda y, pred: energy_of_cases(*check_inputs(y, pred))),
-    "mse": ("MSE", squared_errors),
-    "pinball_loss": ("pinball loss", pinball_of_cases),
+    "mse": ("MSE", lambda y, pred: (squared_errors(y, pred), {})),
+    "pinball_loss": ("pinball loss", lambda y, pred: (pinball_of_cases(y, pred), {})),
 }
 """Scores by name: what they are called in results, and how they are computed."""
 
@@ -36,10 +36,10 @@ _ERROR = "expectation_error"
 
 @dataclass(frozen=True)
 class RunningMean(Accumulator):
-    """A mean of scores, as :func:`wellcal.nll` and the others have it.
+    r"""A mean of scores, as :func:`wellcal.nll` and the others have it.
 
-    With :math:`d_i = s_i - c` for a number c near the scores it keeps :math:`\\sum w`, :math:`\\sum w d`,
-    :math:`\\sum w^2`, :math:`\\sum w^2 d` and :math:`\\sum w^2 d^2`, from which value and standard error
+    With :math:`d_i = s_i - c` for a number c near the scores it keeps :math:`\sum w`, :math:`\sum w d`,
+    :math:`\sum w^2`, :math:`\sum w^2 d` and :math:`\sum w^2 d^2`, from which value and standard error
     follow for any weights; all are one where none are given.
 
     Parameters
@@ -55,9 +55,8 @@ class RunningMean(Accumulator):
     weighted: bool = False
     provenance: dict[str, Any] = field(default_factory=lambda: {})
 
-    def updated(self, y: Any, pred: Any, weights: NDArray | None) -> RunningMean:
-        found = SCORES[self.score][1](y, pred)
-        scores, provenance = found if isinstance(found, tuple) else (found, {})
+    def updated(self, y: Any, pred: Any, weights: NDArray | None) -> Self:
+        scores, provenance = SCORES[self.score][1](y, pred)
         values = np.asarray(to_numpy(widen(scores)), dtype=np.float64)
         w = np.ones(len(values)) if weights is None else weights
         values = np.where(w > 0, values, 0.0)  # a score of weight zero does not count, even an infinite one
@@ -66,10 +65,17 @@ class RunningMean(Accumulator):
         with np.errstate(invalid="ignore", over="ignore"):
             d = values - centre
             sums = np.array([w.sum(), (w * d).sum(), (w**2).sum(), (w**2 * d).sum(), (w**2 * d**2).sum()])
-        new = RunningMean(self.score, len(values), centre, sums, weights is not None, provenance)
+        new = replace(
+            self,
+            n=len(values),
+            centre=centre,
+            sums=sums,
+            weighted=weights is not None,
+            provenance=provenance,
+        )
         return new if self.n == 0 else self.merged(new)
 
-    def merged(self, other: RunningMean) -> RunningMean:
+    def merged(self, other: Self) -> Self:
         if self.n == 0 or other.n == 0:
             return other if self.n == 0 else self
         if self.weighted != other.weighted:

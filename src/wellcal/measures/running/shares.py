@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -31,17 +31,17 @@ class RunningCoverage(Accumulator):
     sums: NDArray = field(default_factory=lambda: np.zeros((3, 0)))
     note: str | None = None
 
-    def updated(self, y: Any, pred: Any, weights: NDArray | None) -> RunningCoverage:
+    def updated(self, y: Any, pred: Any, weights: NDArray | None) -> Self:
         refuse_weights(weights, "coverage", "its limits are those of hits among cases that count alike")
         found = interval_coverage(y, pred, levels=self.levels)
         n = found.n_samples
         sums = n * np.array([found.coverage, found.expected, found.widths])
         sums[0] = np.rint(sums[0])
         note = found.provenance.get("levels") if self.n == 0 else self.note
-        new = RunningCoverage(tuple(map(float, found.levels)), n, sums, note)
+        new = replace(self, levels=tuple(map(float, found.levels)), n=n, sums=sums, note=note)
         return new if self.n == 0 else self.merged(new)
 
-    def merged(self, other: RunningCoverage) -> RunningCoverage:
+    def merged(self, other: Self) -> Self:
         if self.n == 0 or other.n == 0:
             return other if self.n == 0 else self
         if self.levels != other.levels:
@@ -68,13 +68,13 @@ class RunningPIT(Accumulator):
     n: int = 0
     below: NDArray = field(default_factory=lambda: np.zeros(len(PIT_LEVELS), dtype=np.int64))
 
-    def updated(self, y: Any, pred: Any, weights: NDArray | None) -> RunningPIT:
+    def updated(self, y: Any, pred: Any, weights: NDArray | None) -> Self:
         refuse_weights(weights, "PIT values", "their band is that of cases that count alike")
         values = np.sort(np.asarray(to_numpy(pit(y, pred, rng=self.generator)), dtype=np.float64))
         below = np.searchsorted(values, PIT_LEVELS, side="right")
         return replace(self, n=self.n + len(values), below=self.below + below)
 
-    def merged(self, other: RunningPIT) -> RunningPIT:
+    def merged(self, other: Self) -> Self:
         return replace(self, n=self.n + other.n, below=self.below + other.below)
 
     def result(self) -> QuantileCalibration:

@@ -234,7 +234,7 @@ class RunningMeasures:
 
 
 def _checked_weights(weights: object, n: int) -> NDArray:
-    """Weights as they are, for those of different parts are to be compared; a part may have none above zero."""
+    """Weights as they are, since those of different parts are compared; a part may have none above zero."""
     found = np.asarray(to_numpy(plain_array(weights, "weights")))
     if found.ndim != 1 or len(found) != n or np.any(found != 0):
         check_weights(weights, n, None)
