@@ -56,11 +56,18 @@ class Commands(TyperGroup):
         finally:
             self._only_listed = False
 
-    def main(self, args: Sequence[str] | None = None, **options: Any) -> Any:
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
         """Run a command and end with its status; what was called wrongly ends with one paragraph."""
-        standalone = options.pop("standalone_mode", True)
         try:
-            status = super().main(args, standalone_mode=False, **options)
+            status = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except Exception as error:
             if not hasattr(error, "format_message"):
                 raise
@@ -76,7 +83,7 @@ class Commands(TyperGroup):
             status = BAD_INPUT
         if status == INTERRUPTED:
             raise KeyboardInterrupt
-        if standalone:
+        if standalone_mode:
             sys.exit(status if isinstance(status, int) else 0)
         return status
 

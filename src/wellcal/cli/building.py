@@ -134,7 +134,7 @@ def family_flags(*, versus: bool) -> list[inspect.Parameter]:
         if versus:
             found.append(
                 _parameter(
-                    f"{VERSUS}{keyword}", list[str] | None, f"--versus-{flag}", shape, f"As --{flag}.", SECOND
+                    f"{VERSUS}{keyword}", list[str] | None, f"--versus-{flag}", "...", f"As --{flag}.", SECOND
                 )
             )
     return found

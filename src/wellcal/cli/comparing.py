@@ -26,14 +26,10 @@ def run(given: ReadOptions, options: TestOptions, names: Names = None) -> None:
     cases = read(given, names_of(names))
     weights = column_of(cases, given.weights)
     models: dict[str, Any] = cases.models
-    found: wc.Comparison | wc.Comparisons
-    if len(models) == 2 and names is None:
-        first, second = models.values()
-        found = wc.compare(cases.y, first, second, weights=weights, rng=options.seed)
-        differ = found.pvalue <= 1.0 - found.level
-    else:
-        found = wc.compare(cases.y, models, weights=weights, rng=options.seed)
-        differ = bool(found.shown)
+    compare: Any = wc.compare
+    given_models = tuple(models.values()) if len(models) == 2 and names is None else (models,)
+    found = compare(cases.y, *given_models, weights=weights, rng=options.seed, n_resamples=options.resamples)
+    differ = found.pvalue <= 1.0 - found.level if len(given_models) == 2 else bool(found.shown)
     rows = [(name, taken.partition("; ")[2]) for name, taken in cases.taken.items()]
     show(
         "compare",

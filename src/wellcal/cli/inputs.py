@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
@@ -116,6 +117,17 @@ def batches(given: ReadOptions) -> Generator[Any]:
         yield part
     if given.drop_missing:
         say_dropped(dropped, dropped + seen)
+
+
+@contextlib.contextmanager
+def naming_part(given: ReadOptions, start: int) -> Generator[None]:
+    """Let errors about a part of a file say where it begins: they count rows from there."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        where = f"in the part whose row 0 is row {start} of the file, " if start else ""
+        name = "standard input" if given.file == "-" else given.file
+        raise type(error)(f"{name}: {where}{error}") from error
 
 
 def column_of(cases: Any, name: str | None) -> Any:

@@ -136,6 +136,15 @@ class TestOptions(RunOptions):
 
     __test__ = False  # it is no test case
 
+    resamples: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Sets of targets that are drawn from the predictions; 999 if not given.",
+            rich_help_panel=RESULT,
+        ),
+    ] = None
     fail_on_reject: Annotated[
         bool,
         typer.Option(

@@ -24,10 +24,16 @@ class Picture:
 
     def __init__(self, given: ReadOptions, options: TestOptions, cases: Any) -> None:
         self.given, self.cases, self.seed = given, cases, options.seed
+        self.resamples = options.resamples
         self.y, self.models = cases.y, cases.models
         self.pred = next(iter(cases.models.values()))
         self.verdict, self.rejected = "", False
         self.found: dict[str, Any] = {}
+
+    @property
+    def drawing(self) -> dict[str, Any]:
+        """Seed and number of resamples."""
+        return {"rng": self.seed, "n_resamples": self.resamples}
 
     def say(self, verdict: str, rejected: bool, found: Any) -> None:
         """What the figure shows, in a sentence, and all that it was drawn from, for JSON."""
@@ -38,7 +44,7 @@ class Picture:
         import wellcal as wc
 
         groups = column_of(self.cases, self.given.groups)
-        result = wc.calibration_test(self.y, self.pred, groups=groups, rng=self.seed)
+        result = wc.calibration_test(self.y, self.pred, groups=groups, **self.drawing)
         self.say(result.verdict, result.rejected, result)
         return result
 
@@ -68,7 +74,8 @@ class Picture:
         if len(self.models) < 2:
             raise ValueError("a second model is needed: name its columns, e.g. --versus-normal mu_b,sigma_b")
         weights = column_of(self.cases, self.given.weights)
-        found = wc.compare(self.y, self.models, weights=weights, rng=self.seed)
+        compare: Any = wc.compare
+        found = compare(self.y, self.models, weights=weights, **self.drawing)
         self.say(found.in_words().headline, bool(found.shown), found)
         return found
 
@@ -119,6 +126,7 @@ def _witness(p: Picture) -> Any:
         segments=segment_columns(p.cases, p.given),
         weights=column_of(p.cases, p.given.weights),
         rng=p.seed,
+        n_resamples=p.resamples or 999,
     )
     p.say(found.in_words().headline, found.pvalue <= found.alpha, found)
     return WitnessDisplay.from_result(found)
@@ -128,7 +136,7 @@ def _null(p: Picture) -> Any:
     import wellcal as wc
     from wellcal.displays import NullDisplay
 
-    result = wc.calibration_test(p.y, p.pred, method="exact", rng=p.seed, keep_null=True)
+    result = wc.calibration_test(p.y, p.pred, method="exact", keep_null=True, **p.drawing)
     p.say(result.verdict, result.rejected, result)
     return NullDisplay.from_result(result)
 
@@ -153,7 +161,7 @@ def _recalibration(p: Picture) -> Any:
     from wellcal.displays import RecalibrationDisplay
     from wellcal.scaling import cross_fit
 
-    found = cross_fit(p.y, p.pred, rng=p.seed)
+    found = cross_fit(p.y, p.pred, **p.drawing)
     p.say(verdict(found), found.after.rejected, found)
     return RecalibrationDisplay.from_result(found, p.y, p.pred, rng=p.seed)
 

@@ -41,7 +41,9 @@ def run(
         written_format(out)
     cases = read(given)
     ((name, pred),) = cases.models.items()
-    found = cross_fit(cases.y, pred, objective=objective, folds=folds, rng=options.seed)
+    found = cross_fit(
+        cases.y, pred, objective=objective, folds=folds, rng=options.seed, n_resamples=options.resamples
+    )
     wrote: list[tuple[str, str]] = []
     if out is not None:
         columns = cases.readings[name].written(found.predictions)

@@ -73,6 +73,9 @@ COMMANDS = {
             "wellcal report preds.csv --normal mu_a,sigma_a --versus-normal mu_b,sigma_b --names a,b",
         ),
         versus=True,
-        refused={"groups": "a report takes cases as independent; wellcal test honours groups"},
+        refused={
+            "resamples": "a report draws as many as its parts need",
+            "groups": "a report takes cases as independent; wellcal test honours groups",
+        },
     )
 }

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from wellcal.measures.presentation import text_rows
-
 LONG = ("kernel", "proven", "chosen", "alternatives", "parts", "statistic", "lowered", "resamples")
 """Rows of results that are for those who ask for everything."""
 
@@ -23,6 +21,8 @@ def lines_of(result: Any, *more: tuple[str, str], points: int = 5) -> list[str]:
     points
         How many points are shown at most.
     """
+    from wellcal.measures.presentation import text_rows
+
     _, told, rows = result.in_words()
     shown = [f"  - {text}" for text in told[:points]]
     if len(told) > points:

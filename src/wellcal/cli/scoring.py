@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from wellcal.cli.building import Command
-from wellcal.cli.inputs import batches
+from wellcal.cli.inputs import batches, naming_part
 from wellcal.cli.options import ReadOptions, RunOptions
 from wellcal.cli.results import lines_of
 from wellcal.cli.screen import show
@@ -45,10 +44,11 @@ def run(
     size, progress, taken, dropped = file_size(given.file, given.format), Progress(), "", 0
     for part in batches(given):
         weights = None if given.weights is None else part.others[given.weights]
-        if names is None or names:
-            running.update(part.y, part.pred, weights=weights)
-        if paired is not None:
-            paired.keep(part, weights)
+        with naming_part(given, running.n_samples + dropped):
+            if names is None or names:
+                running.update(part.y, part.pred, weights=weights)
+            if paired is not None:
+                paired.keep(part, weights)
         taken, dropped = taken or part.taken, dropped + part.dropped
         seen = running.n_samples
         progress("scores", seen, max(seen + 1, (size.rows if size else None) or seen + 1))
@@ -102,6 +102,8 @@ class Paired:
         """The SKCE of all that was kept; None where there were too many."""
         if not self.parts:
             return None
+        import numpy as np
+
         import wellcal as wc
         from wellcal.predictions.batches import concatenate
 

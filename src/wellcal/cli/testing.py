@@ -32,9 +32,6 @@ def run(
     method: Annotated[
         str, typer.Option(metavar="NAME", help="Of the test, as in wellcal.calibration_test.")
     ] = "auto",
-    resamples: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Resamples; 999 if not given.")
-    ] = None,
 ) -> None:
     """Run the test."""
     import wellcal as wc
@@ -48,7 +45,7 @@ def run(
         groups=column_of(cases, given.groups),
         tolerance=tolerance,
         rng=options.seed,
-        n_resamples=resamples,
+        n_resamples=options.resamples,
     )
     rejected = result.rejected
     show(

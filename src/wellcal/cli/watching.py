@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from wellcal.cli.building import Command
-from wellcal.cli.inputs import batches
+from wellcal.cli.inputs import batches, naming_part
 from wellcal.cli.options import ReadOptions, TestOptions
 from wellcal.cli.results import lines_of
 from wellcal.cli.screen import end, show
@@ -51,7 +51,8 @@ def run(
         step = 4096
         for start in range(0, len(part.y), step):
             rows = slice(start, start + step)
-            monitor.update(part.y[rows], part.pred[rows])
+            with naming_part(given, monitor.n_samples - before):
+                monitor.update(part.y[rows], part.pred[rows])
             seen = monitor.n_samples - before
             total = seen + 1 if size is None or size.rows is None else max(size.rows, seen + 1)
             progress("monitor", seen, total)
@@ -65,7 +66,7 @@ def run(
         rows.append(("state", f"{state}: the next file goes on from here"))
     if first is not None:
         rows.append(("columns", first.taken))
-    change = monitor.change(rng=options.seed) if status.alarm else None
+    change = monitor.change(rng=options.seed, n_resamples=options.resamples or 999) if status.alarm else None
     points = [] if change is None else [f"  - {finding}" for finding in change.findings[:4]]
     show(
         "monitor",

@@ -21,6 +21,7 @@ def run(given: ReadOptions, options: TestOptions) -> None:
         segments=segment_columns(cases, given),
         weights=column_of(cases, given.weights),
         rng=options.seed,
+        n_resamples=options.resamples or 999,
     )
     rejected = found.pvalue <= found.alpha
     show(

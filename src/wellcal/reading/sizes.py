@@ -12,8 +12,9 @@ from wellcal.reading.sources import SourceFile, source_file
 
 _NUMBER = 8  # bytes
 _COMPRESSED = 4.0  # how much longer a text is than its compressed file
-_COPIES = 6.0
-"""Peak memory of a command over that of the table: columns, numbers, the batch, what is computed of them."""
+_COPIES, _CASE = 6.0, 2200.0
+"""Peak memory of a test above that of libraries, as measured for up to a million cases: copies of the table,
+and bytes that are computed of each case."""
 
 _UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
@@ -41,8 +42,9 @@ class FileSize:
 
     @property
     def needed(self) -> int:
-        """Bytes that a command needs which holds all cases in memory."""
-        return int(_COPIES * self.table)
+        """Bytes that a test needs, about, which looks at all cases at once."""
+        rows = self.table / (_NUMBER * (self.columns or 3)) if self.rows is None else self.rows
+        return int(_COPIES * self.table + _CASE * rows)
 
 
 def file_size(path: str | os.PathLike[str], format: str | None = None) -> FileSize | None:
