@@ -2,6 +2,7 @@
 #
 #   make demo       two small models, and what their calibration errors say
 #   make test       all tests and the examples in docstrings
+#   make test-browser  the pages of reports, in Chromium: installed from the system's packages where we may
 #   make lint       ruff, pyright, import layers
 #   make docs       HTML pages in docs/_build/html, examples checked
 #   make bench      timings against simple implementations
@@ -22,7 +23,7 @@ DOCS := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/.installed-docs)
 # One thread for each test process: the processes already fill the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1
 
-.PHONY: help demo test lint docs bench fuzz reproduce clean
+.PHONY: help demo test test-browser lint docs bench fuzz reproduce clean
 .DELETE_ON_ERROR:
 
 help:
@@ -32,7 +33,12 @@ demo: $(DEMO)
 	@$(BIN)/python -m wellcal.demo
 
 test: $(DEV)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --doctest-modules tests src reproduction $(ARGS)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --doctest-modules tests src reproduction --ignore=tests/browser $(ARGS)
+
+# `make test` needs Python alone.
+test-browser: $(DEV)
+	@$(BIN)/python tests/browser/chromium.py
+	$(ONE_THREAD) $(BIN)/python -m pytest tests/browser $(ARGS)
 
 lint: $(DEV)
 	$(BIN)/ruff check .

@@ -196,6 +196,13 @@ TESTS = [
         QUICK,
     ),
     Subject(
+        "report",
+        wc.report,
+        CASES,
+        {**RNG, "segments": of("groups"), "recalibrate": one_of(True), "progress": one_of(False)},
+        QUICK,
+    ),
+    Subject(
         "witness",
         wc.witness,
         CASES,

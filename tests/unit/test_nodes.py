@@ -55,6 +55,28 @@ def test_nodes_are_chosen_once_in_a_test(batch: Any, monkeypatch: pytest.MonkeyP
     assert chosen == [30]
 
 
+def test_functions_for_one_pair_get_few_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rough kernel takes all nodes that it gets: the number of calls is what is bounded."""
+    monkeypatch.setattr(nodes, "MOST_CALLED", 12 * 24)
+    calls: list[int] = []
+
+    def rough(x: Any, y: Any) -> Any:
+        calls.append(1)
+        return np.exp(-np.sqrt(np.abs(np.subtract.outer(x, y))))
+
+    batch = wc.Normal(np.linspace(-1.0, 1.0, 12), np.ones(12))
+    kernel = k.ExpDistance(k.Wasserstein()) @ k.Callable(rough)
+    with pytest.warns(UserWarning, match=r"called for one pair.*vectorized=True"):
+        few = wc.skce(batch.loc, batch, kernel=kernel)
+    assert "24 nodes" in few.provenance["lowered"][0]
+    assert len(calls) < 12 * 12 * 24 * 24 + 50_000  # pairs of nodes, and the choice of these
+    many = wc.skce(
+        batch.loc, batch, kernel=k.ExpDistance(k.Wasserstein()) @ k.Callable(rough, vectorized=True)
+    )
+    assert few.provenance["expectation_error"] > many.provenance["expectation_error"]
+    assert float(few) == pytest.approx(float(many), abs=0.3 * few.provenance["expectation_error"])
+
+
 def test_another_lowering_is_another_choice() -> None:
     batch = unlike_gammas()
     kernel = k.Gaussian(0.8)

@@ -71,15 +71,11 @@ class Commands(TyperGroup):
         except Exception as error:
             if not hasattr(error, "format_message"):
                 raise
+            told: Any = error
             ctx = getattr(error, "ctx", None)
             path = "wellcal" if ctx is None else _path(ctx)
-            said = error.format_message()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
-            say_error(
-                path.removeprefix("wellcal").strip(),
-                f"{said} (wellcal --help says more)"
-                if path == "wellcal"
-                else f"{said} ({path} --help says more)",
-            )
+            command = path.removeprefix("wellcal").strip()
+            say_error(command, f"{told.format_message()} ({path} --help says more)")
             status = BAD_INPUT
         if status == INTERRUPTED:
             raise KeyboardInterrupt

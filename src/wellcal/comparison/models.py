@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -119,8 +119,9 @@ def prepare_models(
     weights: object,
     rng: int | np.random.Generator | None,
     options: dict[str, Any],
+    tests: Mapping[str, TestResult] | None = None,
 ) -> Models:
-    """Check all models, and compute what comparisons need of each."""
+    """Check all models, and compute what comparisons need of each; `tests` are those made before, by name."""
     names = tuple(given)
     seeds = _seeds(rng, len(names))
     check_truth_first(y, ", ".join(names))
@@ -143,7 +144,11 @@ def prepare_models(
     # In their own order: with one seed each test is the one that it would be alone.
     for name, setup, pred, seed in zip(names, setups, given.values(), seeds, strict=True):
         targets, batch = setup.targets, setup.predictions
-        test = calibration_test(y, pred, kernel=kernel, rng=seed, progress=False, **options)
+        test = (
+            calibration_test(y, pred, kernel=kernel, rng=seed, progress=False, **options)
+            if tests is None
+            else tests[name]
+        )
         parts = contributions(setup.problem, setups[0].engine, w)
         size = size_of(targets, batch, of_cases / of_cases.sum())
         models.append(Model(name, parts, size, scores_of_cases(targets, batch), test))

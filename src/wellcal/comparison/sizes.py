@@ -22,11 +22,10 @@ from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.parts.families import parts_of
 from wellcal.hypotests.parts.scalars import ScalarParts
 from wellcal.hypotests.parts.vectors import VectorParts
+from wellcal.measures.sharpness import best_sharpness
 from wellcal.predictions import Predictions, Samples
 
 _LEAST = 1e-12  # variance that is divided by
-_STEPS = 30  # each of which halves where the logarithm of a temperature may be
-_MOST = 4.0  # logarithm of a temperature at most
 
 
 @dataclass(frozen=True)
@@ -126,16 +125,15 @@ def _of_classes(targets: NDArray, predictions: Any, weights: NDArray) -> tuple[N
     """The same for classes: residual, where there are two, and logarithm of the temperature."""
     p = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
     logs = np.log(np.maximum(p, LEAST_PROBABILITY))
-    at_target = logs[np.arange(len(p)), targets]
     bends = _variance(p, logs)
     bend = max(float(weights @ bends), _LEAST)
-    sharpness = _sharpness(logs, at_target, weights)
-    tempered = special.softmax(sharpness * logs, axis=1)
-    slope = at_target - np.sum(tempered * logs, axis=1)
-    curvature = max(float(weights @ _variance(tempered, logs)) * sharpness, _LEAST)
-    unit, log_sharpness = np.sqrt(bend), np.log(sharpness)
+    best = best_sharpness(logs, targets, weights)
+    curvature = max(float(weights @ best.bend) * best.power, _LEAST)
+    unit, log_sharpness = np.sqrt(bend), np.log(best.power)
     errors = [unit * log_sharpness]
-    terms = [unit * slope / curvature + 0.5 * log_sharpness * (bends - bend) / unit]  # the unit varies, too
+    terms = [
+        unit * best.slope / curvature + 0.5 * log_sharpness * (bends - bend) / unit
+    ]  # the unit varies, too
     if p.shape[1] == 2:
         residual = (targets == 1) - p[:, 1]
         variances = p[:, 1] * p[:, 0]
@@ -149,17 +147,3 @@ def _of_classes(targets: NDArray, predictions: Any, weights: NDArray) -> tuple[N
 def _variance(p: NDArray, values: NDArray) -> NDArray:
     mean = np.sum(p * values, axis=1)
     return np.sum(p * values**2, axis=1) - mean**2
-
-
-def _sharpness(logs: NDArray, at_target: NDArray, weights: NDArray) -> float:
-    """The power of the probabilities that makes targets most likely: one over the temperature.
-
-    The log-likelihood is concave in it, and bisection on the sign of its slope cannot fail.
-    """
-    low, high = -_MOST, _MOST
-    for _ in range(_STEPS):
-        middle = 0.5 * (low + high)
-        tempered = special.softmax(np.exp(middle) * logs, axis=1)
-        rising = float(weights @ (at_target - np.sum(tempered * logs, axis=1))) > 0.0
-        low, high = (middle, high) if rising else (low, middle)
-    return float(np.exp(0.5 * (low + high)))

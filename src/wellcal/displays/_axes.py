@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from wellcal.displays._style import DASHES, MARKERS, OWN_HEIGHTS, THEMES, Theme, theme_of
+from wellcal.displays._style import DASHES, MARKERS, OWN_HEIGHTS, THEMES, TITLE, Theme, theme_of
 
 SMALL = 8.0
 """Size of small print, in points."""
@@ -143,7 +143,7 @@ class Canvas:
     def head(self, text: str) -> None:
         """Words above the axes, in lines that fit."""
         lines = self.wrapped(text, 10.0)
-        self.ax.set_title(lines, loc="left", fontsize=10.0, color=self.theme.ink)
+        self.ax.set_title(lines, loc="left", fontsize=10.0, color=self.theme.ink).set_gid(TITLE)
         self.shown.parts["above"] = lines.count("\n") * 10.0 * _LEADING
         self._fit()
 
@@ -213,6 +213,8 @@ class Canvas:
                 fontsize=9.0,
                 color=theme.ink,
                 zorder=3,
+                # The line of zero stops where there are words.
+                bbox={"facecolor": theme.paper, "edgecolor": "none", "pad": 1.0},
             )
         ax.set(ylim=(places[-1] - 0.45, 0.0), yticks=[])
         ax.spines["left"].set_visible(False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -74,6 +75,8 @@ THEMES = {
     ),
 }
 
+_TAG, _COLOUR = re.compile("<[^>]*>"), re.compile("#[0-9a-f]{6}")
+
 OWN_HEIGHTS: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
 """Heights that figures were made with, in inches: those that may grow with what is written on them."""
 
@@ -99,6 +102,7 @@ _SETTINGS: dict[str, Any] = {
     "svg.fonttype": "none",  # text stays text: it can be read aloud, found and copied
     "svg.hashsalt": "wellcal",  # the same figure is the same file
     "image.cmap": COLOUR_MAP,
+    "text.parse_math": False,  # names are what they are, whatever signs of dollars are in them
 }
 
 
@@ -189,32 +193,61 @@ def theme_of(ax: Any) -> str:
     return "dark" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.4 else "light"
 
 
-def to_svg(figure: Any) -> str:
+TITLE = "wellcal-title"
+"""What the titles of our figures are called, so that a page with a caption can do without them."""
+
+
+def to_svg(figure: Any, *, title: bool = True) -> str:
     """A figure as SVG to be set into a page, in the colours of that page.
 
-    Ink becomes ``currentColor``, paper is left out, and the greys of the background are variables of CSS,
-    ``--wc-quiet``, ``--wc-ideal`` and ``--wc-band``, with what they are on white paper where a page has none.
-    One figure serves light, dark and print. Draw it in the light theme.
+    Ink becomes ``currentColor``, paper is left out, and all other colours are variables of CSS with what they
+    are on white paper where a page has none: the greys of the background, ``--wc-quiet``, ``--wc-ideal`` and
+    ``--wc-band``, the inside of hollow markers, ``--wc-paper``, and the colours of models, ``--wc-blue`` and
+    so on (`COLOURS`), of which a dark page may want lighter ones. One figure serves light, dark and print.
+    Draw it in the light theme.
 
     Parameters
     ----------
     figure
         matplotlib's figure.
+    title
+        Whether the title of a display is part of it; a page may say it in its own words.
 
     Examples
     --------
     >>> picture = to_svg(axes_or_new(None).figure)
     >>> picture.startswith("<svg"), "var(--wc-quiet" in picture, "#ffffff" in picture
     (True, True, False)
+    >>> css_variables("dark")["blue"], css_variables("light")["blue"]
+    ('#56b4e9', '#0072b2')
     """
     found = StringIO()
-    with style("light"):
-        figure.savefig(found, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    left_out = [] if title else [text for text in figure.findobj(_is_title) if text.get_visible()]
+    for text in left_out:
+        text.set_visible(False)
+    try:
+        with style("light"):
+            figure.savefig(found, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    finally:
+        for text in left_out:
+            text.set_visible(True)
     text = found.getvalue()
     text = text[text.index("<svg") :]
-    light = THEMES["light"]
-    text = text.replace(light.ink, "currentColor")
-    for name in ("quiet", "ideal", "band"):
-        colour = getattr(light, name)
-        text = text.replace(colour, f"var(--wc-{name}, {colour})")
-    return text
+    written = {colour: f"var(--wc-{name}, {colour})" for name, colour in css_variables("light").items()}
+    written[THEMES["light"].ink] = "currentColor"
+    # In tags only: a class may have the name of a colour.
+    return _TAG.sub(lambda tag: _COLOUR.sub(lambda found: written.get(found[0], found[0]), tag[0]), text)
+
+
+def _is_title(artist: Any) -> bool:
+    return artist.get_gid() == TITLE
+
+
+def css_variables(theme: str) -> dict[str, str]:
+    """What the variables of `to_svg` are in a theme, by their names after ``--wc-``."""
+    found = THEMES[theme]
+    shades = {name: getattr(found, name) for name in ("ink", "quiet", "ideal", "band", "paper")}
+    models = {name: found.instead.get(colour, colour) for name, colour in COLOURS.items()}
+    if theme == "dark":
+        models["black"] = found.ink
+    return {name: colour.lower() for name, colour in {**models, **shades}.items()}

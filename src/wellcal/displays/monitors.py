@@ -138,6 +138,9 @@ class MonitorDisplay(Display):
         return self
 
 
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
 def _whole() -> Any:
     from matplotlib.ticker import MaxNLocator
 
@@ -145,8 +148,14 @@ def _whole() -> Any:
 
 
 def _power(exponent: float, _: object) -> str:
-    """A power of ten in figures where it is short."""
+    """A power of ten, in figures where it is short.
+
+    Examples
+    --------
+    >>> _power(3.0, 0), _power(-12.0, 1)
+    ('1,000', '10⁻¹²')
+    """
     whole = round(exponent)
     if -3 <= whole <= 4:
         return f"{10.0**whole:,g}"
-    return f"$10^{{{whole}}}$"
+    return "10" + str(whole).translate(_RAISED)

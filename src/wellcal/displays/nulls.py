@@ -12,6 +12,7 @@ from wellcal.displays._axes import WIDE, Canvas
 from wellcal.displays._base import Display, test_result
 from wellcal.displays._style import axes_or_new, style
 
+_FAR = 4.0  # widths of the null to either side within which a statistic is drawn where it is
 _MANY = 200  # draws, from which a few that are far away are not drawn
 
 QUESTION = "Could a calibrated model have done this?"
@@ -73,34 +74,53 @@ class NullDisplay(Display):
             ends = (
                 np.quantile(finite, [0.002, 0.998]) if len(finite) > _MANY else (finite.min(), finite.max())
             )
-            low, high = min(float(ends[0]), self.statistic), max(float(ends[1]), self.statistic)
+            low, high = float(ends[0]), float(ends[1])
+            reach = _FAR * ((high - low) or 1.0)
+            far = not low - reach <= self.statistic <= high + reach
+            # A statistic far away, too: then an arrow leads there.
+            right_of = self.statistic > high
+            shown = (high + 0.15 * reach if right_of else low - 0.15 * reach) if far else self.statistic
+            low, high = min(low, shown), max(high, shown)
             inside = finite[(finite >= low) & (finite <= high)]
             heights, edges = np.histogram(inside, bins=int(np.clip(len(inside) ** 0.5, 8, 40)))
             drawn = np.where(heights > 0, heights, np.nan) / len(self.null)
             ax.stairs(drawn, edges, fill=True, color=theme.band, zorder=1.0)
             at: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "zorder": 3}
-            (handle,) = ax.plot([self.statistic] * 2, [0.0, 0.97], **look.line, **at)
+            colour = look.colour if theme.paper == "#ffffff" else theme.ink
             room = 0.06 * (high - low)
             ax.set_xlim(low - room, high + room)
             ax.set_ylim(0.0, 1.25 * float(np.nanmax(drawn)))
-            right = self.statistic < 0.5 * (low + high)
+            if far:
+                (handle,) = ax.plot([], [], **look.line)
+                ax.annotate(
+                    "",
+                    (1.0 if right_of else 0.0, 0.85),
+                    xycoords="axes fraction",
+                    xytext=(-70.0 if right_of else 70.0, 0.0),
+                    textcoords="offset points",
+                    arrowprops={"arrowstyle": "->", "color": look.colour, "linewidth": 1.6},
+                )
+            else:
+                (handle,) = ax.plot([shown] * 2, [0.0, 0.97], **look.line, **at)
+            right = (far and not right_of) or (not far and shown < 0.5 * (low + high))
+            edge = (1.0 if right_of else 0.0) if far else shown
             ax.annotate(
-                "this model",
-                (self.statistic, 0.96),
-                xycoords=("data", "axes fraction"),
+                f"this model, at {self.statistic:.3g}" if far else "this model",
+                (edge, 0.96),
+                xycoords=("axes fraction" if far else "data", "axes fraction"),
                 xytext=(5.0 if right else -5.0, 0.0),
                 textcoords="offset points",
                 ha="left" if right else "right",
                 va="top",
                 fontsize=9.0,
-                color=look.colour if theme.paper == "#ffffff" else theme.ink,
+                color=colour,
             )
             middle = 0.5 * (edges[:-1] + edges[1:])
             bar = int(np.searchsorted(np.cumsum(heights), 0.7 * float(heights.sum())))
             top = float(heights[bar]) / len(self.null)
             start, wide = float(middle[bar]) + 0.06 * (high - low), 0.3 * (high - low)
-            if start - 0.06 * (high - low) < self.statistic < start + wide:  # beyond the line of the model
-                start = self.statistic + 0.03 * (high - low)
+            if not far and start - 0.06 * (high - low) < shown < start + wide:  # beyond the line of the model
+                start = shown + 0.03 * (high - low)
             to = (start, top + 0.18 * float(np.nanmax(drawn)))
             canvas.label("calibrated models", (float(middle[bar]), top), to, ha="left")
             canvas.add(self.name, handle, self.verdict)

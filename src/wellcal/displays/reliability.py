@@ -16,7 +16,7 @@ from wellcal.displays._axes import TALL, Canvas, in_title
 from wellcal.displays._base import LEVEL, Display, verdict_of
 from wellcal.displays._curves import binned_curve, isotonic_curve, smooth_curve
 from wellcal.displays._events import Event, events_of
-from wellcal.displays._style import axes_or_new, style
+from wellcal.displays._style import TITLE, axes_or_new, style
 
 QUESTION = "Are the model's probabilities what happens?"
 _CELLS = 20  # of the histogram of what the model said
@@ -297,7 +297,7 @@ class ReliabilityDisplay(Display):
                 ax.set_axis_off()
             theme = Canvas(axes[0, 0]).theme
             title = textwrap.fill(in_title(self.verdict or QUESTION), int(12.0 * size[0]))
-            figure.suptitle(title, x=0.01, ha="left", fontsize=10.0, color=theme.ink)
+            figure.suptitle(title, x=0.01, ha="left", fontsize=10.0, color=theme.ink).set_gid(TITLE)
             cases = f"what the model said  ({self.n_samples:,} cases)"
             figure.supxlabel(cases, fontsize=10.0, color=theme.ink)
             figure.supylabel("how often it happened", fontsize=10.0, color=theme.ink)

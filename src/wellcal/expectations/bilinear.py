@@ -14,10 +14,11 @@ from wellcal._arrays.namespaces import Array, namespace
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, first_array, map_rows
 from wellcal.expectations.decompose import Components, flat_points, is_objects, point_array
-from wellcal.expectations.rules.elements import CLOSED_FORMS, COSTS, Element, Points
+from wellcal.expectations.rules.elements import CALL, CLOSED_FORMS, COSTS, Element, Points
 from wellcal.kernels.algebra import Scaled, Sum
 from wellcal.kernels.base import Kernel, TargetKernel
 from wellcal.kernels.matrix import as_objects, values_matrix
+from wellcal.kernels.targets import calls_for_each_pair
 
 
 class Form(Protocol):
@@ -144,9 +145,12 @@ class ElementForm:
     @classmethod
     def between(cls, kernel: Kernel, dimension: int, left: Measure, right: Measure) -> ElementForm:
         """The form between measures like these."""
+        on_targets = cast("TargetKernel", kernel)
         dearest = max((COSTS.get(part.kind, _USUAL) for part in (*left, *right)), default=0.0)
+        if not on_targets.elementwise and calls_for_each_pair(kernel):
+            dearest = max(dearest, CALL)
         pairs = measure_size(left) * measure_size(right)
-        return cls(cast("TargetKernel", kernel), dimension, pairs, dearest)
+        return cls(on_targets, dimension, pairs, dearest)
 
     @property
     def width(self) -> int:

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from wellcal._arrays.advice import advise
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -37,6 +38,7 @@ from wellcal.expectations.lowering import (
 from wellcal.expectations.probes import Probe, finite_points
 from wellcal.expectations.sticks import LADDERS, coarser_rule, stick_atoms
 from wellcal.kernels.base import Kernel
+from wellcal.kernels.targets import calls_for_each_pair
 from wellcal.predictions import Dirichlet, Predictions
 from wellcal.predictions.batches import in_numpy
 
@@ -98,6 +100,23 @@ class Effort:
 FOR_PAIRS = Effort((16, 24, 32, 48, 64, 96, 128, 192, 256), 1e-6, 256, even=True)
 """Where pairs of nodes meet, whose number is squared."""
 
+_ROUGH = 1e-3  # errors that a user should know of
+MOST_CALLED = 1000  # nodes of all rows whose pairs are calls of a user's function, so that these take seconds
+
+
+def effort_for(kernel: Kernel, cases: int) -> Effort:
+    """What may be spent on pairs of nodes of so many cases.
+
+    A function that is called for one pair at a time takes a thousand times as long as an expression on
+    arrays: fewer nodes have to do then, and their error is larger.
+    """
+    if not calls_for_each_pair(kernel):
+        return FOR_PAIRS
+    first, *finer = FOR_PAIRS.ladder
+    affordable = [nodes for nodes in finer if nodes * cases <= MOST_CALLED]
+    return replace(FOR_PAIRS, ladder=(first, *affordable), most=0)
+
+
 FOR_FEATURES = Effort((32, 64, 128), 1e-7, 8192, even=False)
 """Where nodes only make features, and many cost little."""
 
@@ -146,7 +165,15 @@ def choose_anew(
     if options.nodes is not None:
         effort = replace(effort, ladder=(options.nodes,), most=0)
     accept = min(effort.accept, options.tolerance) if not effort.even else options.tolerance
-    return _Search(predictions, probe, replace(effort, accept=accept), options.tolerance).run()
+    found = _Search(predictions, probe, replace(effort, accept=accept), options.tolerance).run()
+    if options.nodes is None and found.error > _ROUGH and calls_for_each_pair(kernel):
+        advise(
+            f"the function of {kernel!r} is called for one pair of targets at a time, which leaves time for "
+            f"few nodes, and expectations have an error of about {found.error:.1g}: write it for batches and "
+            "take Callable(function, vectorized=True), or ask for more nodes with "
+            "expectations=wc.Lowering(nodes=256)"
+        )
+    return found
 
 
 # -- rules that are given -------------------------------------------------------------------------

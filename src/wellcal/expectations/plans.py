@@ -34,7 +34,7 @@ from wellcal.expectations.feature_plan import MAX_DIMENSION, by_features
 from wellcal.expectations.finite_plan import FinitePlan
 from wellcal.expectations.grids import common_grid, grid_probabilities, has_rule, one_hot, support_gram
 from wellcal.expectations.lowering import Lowering
-from wellcal.expectations.nodes import FOR_FEATURES, FOR_PAIRS, Chosen, Effort, choose
+from wellcal.expectations.nodes import FOR_FEATURES, Chosen, Effort, choose, effort_for
 from wellcal.expectations.rules.elements import Normals, Points
 from wellcal.kernels.base import Kernel, TargetKernel
 from wellcal.kernels.parts import walk
@@ -274,7 +274,8 @@ def plan(
         notes.add_rule(kernel, f" with {family.__name__}: closed form")
     if not lowered:
         return ElementPlan(kernel, dimension)
-    chosen = ElementPlan(kernel, dimension, lowered, AtomChoice(options, options.for_vectors, FOR_PAIRS))
+    effort = effort_for(kernel, len(batches[0]))
+    chosen = ElementPlan(kernel, dimension, lowered, AtomChoice(options, options.for_vectors, effort))
     chosen.note([f for f in present if type(f) in lowered], notes)
     return chosen
 

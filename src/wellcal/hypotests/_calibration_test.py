@@ -278,7 +278,7 @@ def _result(
     evidence = EvidenceLater(setup.targets, setup.given, setup.groups)
     missed = isinstance(method, Omnibus) and outcome.pvalue > max(_ERROR_RATES)
     known = {**reasons, **outcome.provenance, **setup.problem.notes.as_dict()}
-    return TestResult(
+    result = TestResult(
         statistic=float(outcome.statistic),
         pvalue=float(outcome.pvalue),
         method=method.name,
@@ -294,6 +294,7 @@ def _result(
         log_e_value=evidence.log_e,
         findings=outcome.findings,
     )
+    return result.with_given(setup.targets, setup.given)
 
 
 @dataclass(frozen=True, eq=False)

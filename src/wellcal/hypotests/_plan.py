@@ -35,7 +35,7 @@ class PowerPlan(Presentable):
     n_samples
         The number of cases; None where more than `most` are needed.
     low, high
-        Its 95% interval: the number is found by simulation.
+        Its 95% interval: the number is found by simulation. `high` is None where it lies beyond `most`.
     power, alpha
         The power that is wanted, and the error rate of the test.
     error
@@ -96,7 +96,9 @@ class PowerPlan(Presentable):
         if self.n_samples is None:
             more = f"More than {self.most:,} cases are needed"
             return f"{more} to show that {self.error}, with power {self.power:g}"
-        ends = f" ({self.low:,} to {self.high:,})" if self.low is not None and self.high is not None else ""
+        ends = ""
+        if self.low is not None:
+            ends = f" ({self.low:,} {'or more' if self.high is None else f'to {self.high:,}'})"
         return f"{self.n_samples:,} cases{ends} show that {self.error}, with power {self.power:g}"
 
     def _rows(self) -> list[Row]:

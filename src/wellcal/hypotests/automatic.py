@@ -12,6 +12,7 @@ import numpy as np
 
 from wellcal._arrays.advice import advise
 from wellcal._arrays.namespaces import NDArray
+from wellcal.expectations.rules.elements import CALL
 from wellcal.hypotests.method import Method
 from wellcal.hypotests.methods import Block, Multiplier, Omnibus, Pearson
 from wellcal.hypotests.resampling.components import LOCATIONS
@@ -19,6 +20,7 @@ from wellcal.hypotests.resampling.low_rank import ANCHORS
 from wellcal.hypotests.resampling.resampled import ResampledSKCE, has_terms
 from wellcal.hypotests.resampling.targets import draw_targets, unsampled_family, why_not_resampled
 from wellcal.hypotests.setup import Setup
+from wellcal.kernels.targets import calls_for_each_pair
 from wellcal.problem.locations import centre_of
 
 PAIRS_BUDGET = 1e8
@@ -179,10 +181,10 @@ def linear_cost(setup: Setup) -> float:
     """Evaluations of all that is linear in the number of cases, for one set of targets.
 
     Kernels at locations and at anchors, and products of features at anchors: sixteen in the time of one
-    evaluation.
+    evaluation. Calls of a user's function for one pair of targets take far longer.
     """
-    each = (LOCATIONS + ANCHORS) * _coordinates(setup) + 2.0 * ANCHORS**2 / 16.0
-    return setup.n_samples * each
+    each = CALL if calls_for_each_pair(setup.kernel) else _coordinates(setup)
+    return setup.n_samples * ((LOCATIONS + ANCHORS) * each + 2.0 * ANCHORS**2 / 16.0)
 
 
 def _cost(setup: Setup) -> float:

@@ -53,7 +53,10 @@ class Search:
         return int(min(max(round(bounded), FEWEST), self.most))
 
     def answer(self) -> tuple[int | None, int | None, int | None]:
-        """The number of cases, and the ends of its 95% interval."""
+        """The number of cases, and the ends of its 95% interval.
+
+        None for what is beyond the largest number that was considered, of which nothing is known.
+        """
         (a, b), covariance = self._fit()
         found = self._solve(a, b)
         if found > self.most:
@@ -63,7 +66,8 @@ class Search:
         slope = np.array([-1.0 / b, -root / b])
         error = math.sqrt(max(float(slope @ covariance @ slope), 0.0))
         low, high = (max(root + side * 1.96 * error, 1.0) ** 2 for side in (-1.0, 1.0))
-        return max(math.ceil(found), 2), max(math.floor(low), 2), math.ceil(min(high, 1e12))
+        upper = math.ceil(high) if high <= self.most else None
+        return max(math.ceil(found), 2), max(math.floor(low), 2), upper
 
     def _solve(self, a: float, b: float) -> float:
         root = (float(special.ndtri(self.power)) - a) / b

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.schema import (
@@ -41,6 +41,7 @@ from wellcal.measures.presentation import (
     within,
 )
 from wellcal.measures.yardstick import Yardstick
+from wellcal.predictions import Predictions
 
 _NO_FINDINGS: WhenAsked[tuple[Finding, ...]] = WhenAsked(())
 _NO_PROVENANCE: WhenAsked[dict[str, Any]] = WhenAsked(partial(dict[str, Any]))
@@ -126,6 +127,16 @@ class TestResult(Presentable):
 
     not_read: ClassVar[tuple[str, ...]] = ("at_floor", "e_value")
     added: ClassVar[Mapping[str, Any]] = {"pvalue_floor": None, "log_e_value": math.nan, "findings": ()}
+
+    def with_given(self, targets: NDArray, predictions: Predictions) -> Self:
+        """The same result, which remembers the targets and predictions that it is about, for pictures."""
+        self.__dict__["_given"] = (targets, predictions)
+        return self
+
+    @property
+    def given(self) -> tuple[NDArray, Predictions] | None:
+        """Targets, as computations use them, and predictions; None where they are not known any more."""
+        return self.__dict__.get("_given")
 
     @property
     def at_floor(self) -> bool:

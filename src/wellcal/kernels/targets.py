@@ -15,6 +15,7 @@ from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array, is_
 from wellcal._arrays.ops import Ops
 from wellcal.kernels import bessel_table
 from wellcal.kernels.base import Kernel, Radial, Scale, TargetKernel
+from wellcal.kernels.parts import Part, walk
 from wellcal.kernels.points import Coordinates, is_real
 from wellcal.kernels.proofs import Proof, UniversalOnReals
 
@@ -257,8 +258,8 @@ class Callable(TargetKernel):
         return f"Callable({getattr(self.function, '__name__', repr(self.function))})"
 
     def _number(self, value: Any) -> float:
-        if type(value) is float:
-            return value
+        if isinstance(value, float):  # NumPy's float64 is one
+            return float(value)
         return real_number(value, f"what the function of the kernel {self!r} returns")
 
     def matrix(self, ops: Ops, x: Array, y: Array) -> Array:
@@ -271,6 +272,18 @@ class Callable(TargetKernel):
             for j, b in enumerate(right):
                 value[i, j] = self._number(self.function(a, b))
         return from_numpy(value, x) if is_array(x) else value
+
+
+def calls_for_each_pair(kernel: Part) -> bool:
+    """Whether a user's function is called for one pair of targets at a time somewhere in a kernel.
+
+    Examples
+    --------
+    >>> outer = Callable(np.minimum.outer, vectorized=True)
+    >>> calls_for_each_pair(2.0 * Callable(min)), calls_for_each_pair(outer)
+    (True, False)
+    """
+    return any(isinstance(part, Callable) and not part.vectorized for part in walk(kernel))
 
 
 def check_returned(kernel: Kernel, values: Any, shape: tuple[int, int]) -> Array:

@@ -23,7 +23,7 @@ NORMAL, EMBEDDING = "normal", "mean embedding"
 """How intervals are made."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Interval:
     """A confidence interval.
 
@@ -36,12 +36,20 @@ class Interval:
     method
         "normal": an estimate and its standard error; "mean embedding": from the distance between the
         estimated and the true mean embedding, which holds for calibrated models too.
+
+    Examples
+    --------
+    >>> Interval(0.01234, 0.25, 0.95)
+    0.01234 to 0.25 (95%, normal)
     """
 
     low: float
     high: float
     level: float
     method: str = NORMAL
+
+    def __repr__(self) -> str:
+        return f"{self.low:.4g} to {self.high:.4g} ({100.0 * self.level:.4g}%, {self.method})"
 
 
 T = TypeVar("T")

@@ -112,7 +112,7 @@ class Presentable(ByValue):
         any more.
         """
         # From above: rooms that draw know results, and results no rooms that draw.
-        return importlib.import_module("wellcal.reporting.pictures").pictures_of(self)
+        return importlib.import_module("wellcal.reporting").pictures_of(self)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """A page in one file that needs nothing else: what it says, and its pictures.

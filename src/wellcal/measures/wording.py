@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from wellcal.measures.score_units import DEVIATIONS
 from wellcal.predictions.alterations import MEANS, SHIFT, SPREADS, TEMPERATURE
 
 Format = Callable[[float], str]
@@ -109,8 +110,19 @@ def amount(ratio: float) -> str:
     return f"over {ENORMOUS:.0f} times" if ratio >= ENORMOUS else f"{plain_number(ratio)} times"
 
 
-def error_phrase(kind: str, ratio: float) -> str:
-    """An error in words: what is wrong, by how much, and in which direction.
+def counted(number: str, unit: str = DEVIATIONS) -> str:
+    """A number of units, which are given as several.
+
+    Examples
+    --------
+    >>> counted("0.3"), counted("1"), counted("1", "interquartile ranges")
+    ('0.3 standard deviations', '1 standard deviation', '1 interquartile range')
+    """
+    return f"{number} {unit.removesuffix('s') if number == '1' else unit}"
+
+
+def error_phrase(kind: str, ratio: float, unit: str = DEVIATIONS) -> str:
+    """An error in words: what is wrong, by how much, and in which direction; shifts in a unit.
 
     Examples
     --------
@@ -120,8 +132,8 @@ def error_phrase(kind: str, ratio: float) -> str:
     ('spreads are 90% too small', 'targets are 0.3 standard deviations too low')
     >>> error_phrase("spreads", 3.41), error_phrase("means", 1.0)
     ('spreads are 3.4 times too large', 'means are right')
-    >>> error_phrase("shift", 1234.5)
-    'targets are 1,234 standard deviations too high'
+    >>> error_phrase("shift", 1234.5), error_phrase("shift", 1.0)
+    ('targets are 1,234 standard deviations too high', 'targets are 1 standard deviation too high')
     """
     if kind == SHIFT:
         size = abs(ratio)
@@ -129,7 +141,7 @@ def error_phrase(kind: str, ratio: float) -> str:
             shown = f"{size:.2g}" if size < 99.5 else f"{size:,.0f}"
         else:
             shown = f"{size:.2f}".rstrip("0") if size >= 0.01 else f"{size:.1g}"
-        return f"targets are {shown} standard deviations too {'high' if ratio > 0 else 'low'}"
+        return f"targets are {counted(shown, unit)} too {'high' if ratio > 0 else 'low'}"
     what, below, above = RATIOS[kind]
     if ratio == 1.0:
         return f"{what} right"

@@ -19,6 +19,7 @@ from wellcal.hypotests.resampling.targets import users_form
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import estimate_text
 from wellcal.measures.presentation import Presentable, Row, within
+from wellcal.measures.score_units import Units, units_of
 from wellcal.monitoring.evidence import LEVEL
 from wellcal.monitoring.scores import CLASS, Scores, normal_scores
 from wellcal.monitoring.state import Onset
@@ -43,9 +44,9 @@ class MonitorChange(Presentable):
     topic
         What the bets that won most were about: "witness", "centre", "spread", "log probability", or a class.
     shift, shift_interval
-        How much too high targets are, in predicted standard deviations, with an interval of level 0.95.
-        Of continuous predictions other than normals that is the mean of normal scores. None for targets
-        without an order, and for quantiles.
+        How much too high targets are, in predicted standard deviations (interquartile ranges where a family
+        has no finite variance), with an interval of level 0.95. None for targets without an order, and for
+        quantiles.
     spread, spread_interval
         How far targets spread around their predictions, relative to what was predicted, likewise.
     findings
@@ -157,7 +158,7 @@ def described_change(
         topic=_named(topic, pred),
         findings=said,
         witness=found,
-        **_sizes(_residuals(y, pred)),
+        **_sizes(_residuals(y, pred), units_of(pred)),
     )
 
 
@@ -169,8 +170,8 @@ def _named(topic: str, predictions: Predictions) -> str:
     return f"{CLASS}{labelled.labels().tolist()[int(topic.removeprefix(CLASS))]!r}"
 
 
-def _sizes(z: NDArray | None) -> dict[str, Any]:
-    """Mean and spread of standardised residuals, with intervals; None where there are too few."""
+def _sizes(z: NDArray | None, units: Units) -> dict[str, Any]:
+    """Shift and spread from residuals or normal scores, with intervals; None where there are too few."""
     if z is None or len(z) < _FEWEST or not np.isfinite(z).all():
         return dict.fromkeys(["shift", "shift_interval", "spread", "spread_interval"])
     n, mean = len(z), float(np.mean(z))
@@ -181,11 +182,15 @@ def _sizes(z: NDArray | None) -> dict[str, Any]:
     fourth = float(np.mean((z - mean) ** 4)) / second**2 if second > 0 else 1.0
     factor = float(np.exp(wide * np.sqrt(max(fourth - 1.0, 0.0) / n) / 2.0))
     spread = float(np.sqrt(second))
+
+    def size(of_scores: float) -> float:
+        return float(np.exp(units.log_spread(np.log(of_scores)))) if of_scores > 0.0 else 0.0
+
     return {
-        "shift": mean,
-        "shift_interval": (mean - error, mean + error),
-        "spread": spread,
-        "spread_interval": (spread / factor, spread * factor),
+        "shift": units.shift(mean),
+        "shift_interval": (units.shift(mean - error), units.shift(mean + error)),
+        "spread": size(spread),
+        "spread_interval": (size(spread / factor), size(spread * factor)),
     }
 
 

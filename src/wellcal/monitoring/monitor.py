@@ -224,7 +224,7 @@ class Monitor(Kept):
         """Where it stands."""
         state, value = self._state, self.log_e_value
         onset = state.onset
-        return MonitorStatus(
+        status = MonitorStatus(
             n_samples=state.n_samples,
             e_value=_exp(value),
             log_e_value=value,
@@ -234,6 +234,7 @@ class Monitor(Kept):
             onset=None if onset is None else onset.case,
             onset_interval=None if onset is None else (onset.first, onset.last),
         )
+        return status.with_trace(state.history, self._log_threshold)
 
     def __repr__(self) -> str:
         status, chosen = self.status, f"chosen from the first {self.warmup} predictions"

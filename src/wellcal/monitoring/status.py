@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 from wellcal._arrays.deprecation import renamed_attribute
+from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.schema import Check, flag, listed, number, optional, whole
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import Presentable, Row, pvalue_phrase
@@ -49,6 +51,19 @@ class MonitorStatus(Presentable):
     onset_interval: tuple[int, int] | None = None
 
     n_cases = renamed_attribute("n_cases", "n_samples")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
+
+    def with_trace(self, log_e_values: NDArray, log_threshold: float) -> Self:
+        """The same status, which remembers how the evidence grew, for pictures."""
+        self.__dict__["_trace"] = (log_e_values, log_threshold)
+        return self
+
+    @property
+    def trace(self) -> tuple[NDArray, float] | None:
+        """Log e-values after the most recent cases, and that of an alarm; None where they are not known."""
+        return self.__dict__.get("_trace")
 
     @classmethod
     def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:

@@ -2,9 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
 import numpy as np
 
-from wellcal.reporting.result import Report
+from wellcal._arrays.checks import flag
+from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.seeds import as_generator
+from wellcal.comparison import Comparisons
+from wellcal.comparison.models import prepare_models
+from wellcal.comparison.several import compare_several
+from wellcal.expectations.decompose import targets_are_indices
+from wellcal.hypotests import calibration_test
+from wellcal.hypotests.findings.finding import LEVEL
+from wellcal.hypotests.findings.reasons import ALPHA
+from wellcal.hypotests.result import TestResult
+from wellcal.measures._skce import kce
+from wellcal.measures.binned import ece
+from wellcal.measures.estimate import Estimate, Interval
+from wellcal.measures.quantiles import (
+    IntervalCoverage,
+    QuantileCalibration,
+    interval_coverage,
+    quantile_calibration,
+)
+from wellcal.measures.scores import brier, crps, energy_score
+from wellcal.measures.scores.casewise import nll
+from wellcal.reporting.choosing import CITATION, choices_of, today
+from wellcal.reporting.data import Data, ModelData, at_most, family_in_words, gathered
+from wellcal.reporting.examples import worst_groups
+from wellcal.reporting.mending import mended
+from wellcal.reporting.pieces import Mended
+from wellcal.reporting.result import ModelReport, Report
+from wellcal.reporting.segmenting import Segment, by_segment, segments_from
+from wellcal.witnesses import Witness, witness
+from wellcal.witnesses.compute import enough_resamples
+
+TESTED = 50_000
+"""Cases that all tests of a report look at together; of more, a random part is taken."""
+
+SEARCHED = 5_000
+"""Cases in which groups are looked for, that models are compared on, and that mending is tried on."""
 
 
 def report(
@@ -15,6 +55,293 @@ def report(
     recalibrate: bool = False,
     weights: object = None,
     rng: int | np.random.Generator | None = None,
+    n_resamples: int | None = None,
+    progress: bool | None = None,
 ) -> Report:
-    """Report on the calibration of a model, or of several."""
-    raise NotImplementedError
+    """Say what is wrong with a model's predictions, how much, where, and what would mend it.
+
+    One test decides whether a model is called miscalibrated, that of :func:`wellcal.calibration_test`, at an
+    error rate of 0.05, and everything else in the report follows it: where it finds nothing, nothing is said
+    of groups of cases either.
+
+    Parameters
+    ----------
+    y
+        Observed targets, one for each case.
+    pred
+        Predictions: a batch such as ``wc.Normal(mu, sigma)``, or anything that :func:`wellcal.as_predictions`
+        understands; or several models for the same cases by name, ``{"forest": p1, "boosting": p2}``.
+    segments
+        Variables by which cases are told apart, whether or not the model used them: a dictionary of labels
+        or numbers by name, a data frame, or a column. Numbers are cut into groups. Each group is tested by
+        itself, with p-values adjusted for all of them.
+    recalibrate
+        Whether to try what recalibration on held-out cases would do
+        (:func:`wellcal.scaling.cross_fit`).
+    weights
+        A report counts all cases alike, and refuses weights with the reason.
+    rng
+        Seed or generator. The same seed gives the same report; None draws a seed, which the report tells.
+    n_resamples
+        Resamples of all tests, as in :func:`wellcal.calibration_test`; None takes what they take by
+        themselves.
+    progress
+        Whether to show progress; None does where standard error is a terminal.
+
+    Returns
+    -------
+    Report
+        With `verdict`, `findings`, `models`, `comparison`, `figures`, `choices`; as text, in notebooks, as
+        `to_dict`, `to_json`, and with `to_html(path)` as a page.
+
+    Notes
+    -----
+    The cost is bounded: tests look at 50,000 cases at most, shared among models, and the search for groups,
+    comparisons and recalibration at 5,000. `sampled` says what looked at a part of the cases. Scores,
+    coverage and calibration of quantiles look at all of them.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> mu = rng.normal(size=300)
+    >>> found = wc.report(rng.normal(mu, 1.0), wc.Normal(mu, np.full(300, 0.7)), rng=0)
+    >>> found.verdict
+    'Miscalibrated (p <= 5.0e-05, the smallest that 20,000 resamples can give): spreads are ...'
+    >>> list(found.best.scores)
+    ['CRPS', 'NLL']
+    """
+    if weights is not None:
+        raise ValueError(
+            "weights: a report cannot honour them, since its tests, limits of coverage and recalibration "
+            "count all cases alike; give them to wc.nll, wc.crps, wc.brier, wc.skce, wc.compare or wc.witness"
+        )
+    recalibrate = flag(recalibrate, "recalibrate")
+    flag(progress, "progress", or_none=True)
+    count = None if n_resamples is None else enough_resamples(n_resamples, ALPHA)
+    seed = _seed(rng)
+    data = gathered(y, pred)
+    groups: list[Segment] = []
+    notes: list[str] = []
+    if segments is not None:
+        groups, notes = segments_from(segments, len(data), data.in_order)
+    plan = _Plan.of(data, seed, count, progress)
+    tests = {model.name: plan.test(model) for model in data.models}
+    comparison = plan.compared(tests) if len(data.models) > 1 else None
+    models = [plan.model(model, tests[model.name], groups, recalibrate) for model in data.models]
+    if comparison is not None:
+        models.sort(key=lambda model: comparison.ranking.index(model.name))
+    made = Report(
+        models=tuple(models),
+        comparison=comparison,
+        choices=choices_of(data, tests, seed),
+        sampled=(*plan.sampled(recalibrate, comparison is not None), *notes),
+        n_samples=len(data),
+        family=_family(data),
+        made=today(),
+        citation=CITATION,
+    )
+    return made.with_data(data)
+
+
+def _seed(rng: Any) -> int:
+    """The seed of all random numbers: the given one, or one drawn."""
+    generator = as_generator(rng)
+    whole = isinstance(rng, (int, np.integer)) and not isinstance(rng, bool)
+    return int(cast("int", rng)) if whole else int(generator.integers(2**32))
+
+
+def _family(data: Data) -> str:
+    words = list(dict.fromkeys(family_in_words(model.predictions) for model in data.models))
+    return "; ".join(words)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What looks at which cases.
+
+    Attributes
+    ----------
+    data
+        All cases.
+    seed
+        Of everything.
+    n_resamples
+        Of all tests; None for what they take by themselves.
+    progress
+        Whether to show it.
+    rows
+        Cases that are tested; None for all.
+    fewer
+        Of the tested cases, those that what takes longer looks at; None for all.
+    """
+
+    data: Data
+    seed: int
+    n_resamples: int | None
+    progress: bool | None
+    rows: NDArray | None
+    fewer: NDArray | None
+
+    @classmethod
+    def of(cls, data: Data, seed: int, n_resamples: int | None, progress: bool | None) -> _Plan:
+        rng = np.random.default_rng(seed)
+        rows = at_most(len(data), TESTED // len(data.models), rng)
+        n_tested = len(data) if rows is None else len(rows)
+        return cls(data, seed, n_resamples, progress, rows, at_most(n_tested, SEARCHED, rng))
+
+    @property
+    def searched(self) -> NDArray | None:
+        """Cases that what takes longer looks at, among all."""
+        if self.fewer is None:
+            return self.rows
+        return self.fewer if self.rows is None else self.rows[self.fewer]
+
+    def sampled(self, recalibrated: bool, compared: bool) -> list[str]:
+        """What looked at a part of the cases, in sentences."""
+        n = len(self.data)
+        said: list[str] = []
+        if self.rows is not None:
+            said.append(
+                f"The calibration test, and the size of the error, are those of {len(self.rows):,} of {n:,} "
+                f"cases, drawn at random; scores, coverage and quantiles are those of all."
+            )
+        if self.searched is not None and self.fewer is not None:
+            what = ["The search for groups"]
+            what += ["the comparison of models"] if compared else []
+            what += ["recalibration"] if recalibrated else []
+            listed = what[0] if len(what) == 1 else f"{', '.join(what[:-1])} and {what[-1]}"
+            said.append(f"{listed} looked at {len(self.searched):,} of {n:,} cases, drawn at random.")
+        return said
+
+    # -- one after the other -------------------------------------------------------------------
+
+    def test(self, model: ModelData) -> TestResult:
+        some = model.some(self.rows)
+        return calibration_test(
+            some.targets,
+            some.predictions,
+            rng=self.seed,
+            n_resamples=self.n_resamples,
+            keep_null=True,
+            progress=self.progress,
+        )
+
+    def compared(self, tests: dict[str, TestResult]) -> Comparisons:
+        """All models, with the tests that were made of them."""
+        some = [model.some(self.searched) for model in self.data.models]
+        options = {"expectations": "auto", "engine": "auto", "n_resamples": None}
+        given: dict[str, object] = {model.name: model.predictions for model in some}
+        found = prepare_models(some[0].targets, given, None, LEVEL, None, self.seed, options, tests=tests)
+        return compare_several(found)
+
+    def model(
+        self, model: ModelData, test: TestResult, groups: list[Segment], recalibrate: bool
+    ) -> ModelReport:
+        left_out: list[str] = []
+        some = model.some(self.rows)
+        rejected = test.pvalue <= ALPHA
+        where: Witness | None = None
+        if rejected:
+            where = _tried(lambda: self._witness(model), left_out, "Groups of cases were not looked for")
+        mending: Mended | None = None
+        if recalibrate:
+            before = test if self.fewer is None else None
+            found = mended(model.some(self.searched), before, self.seed, self.n_resamples)
+            mending = found if isinstance(found, Mended) else None
+            left_out += [found] if isinstance(found, str) else []
+        coverage, quantiles = _of_numbers(model)
+        return ModelReport(
+            name=model.name,
+            test=test,
+            kce=_kce(some, test),
+            witness=where,
+            worst_groups=() if where is None else worst_groups(where, self.data, model, self.searched),
+            scores=_scores(model),
+            coverage=coverage,
+            quantiles=quantiles,
+            ece=_ece(model),
+            mended=mending,
+            segments=by_segment(model, groups, self.seed, self.n_resamples) if groups else None,
+            left_out=tuple(left_out),
+        )
+
+    def _witness(self, model: ModelData) -> Witness:
+        some = model.some(self.searched)
+        options: dict[str, Any] = {} if self.n_resamples is None else {"n_resamples": self.n_resamples}
+        return witness(
+            some.targets, some.predictions, alpha=ALPHA, rng=self.seed, progress=self.progress, **options
+        )
+
+
+def _tried(run: Callable[[], Any], left_out: list[str], what: str) -> Any:
+    """What runs, or None and a sentence that says why it does not."""
+    try:
+        return run()
+    except (TypeError, ValueError) as error:
+        left_out.append(f"{what}: {error}.")
+        return None
+
+
+def _kce(some: ModelData, test: TestResult) -> Estimate:
+    """KCE with its interval: over all pairs, and for many cases from blocks, as the test has it."""
+    if test.estimate.estimator != "block":
+        found = kce(some.targets, some.predictions, kernel=test.kernel)
+        found.confidence_interval(LEVEL)
+        return found
+    value, squared = float(test.estimate), test.estimate.confidence_interval(LEVEL)
+    low, high = (max(end, 0.0) ** 0.5 for end in (squared.low, squared.high))
+    return Estimate(
+        max(value, 0.0) ** 0.5,
+        None,
+        "KCE",
+        "root of the mean over blocks",
+        test.n_samples,
+        test.kernel,
+        intervals=(Interval(low, high, LEVEL, squared.method),),
+    )
+
+
+def _scores(model: ModelData) -> dict[str, Estimate]:
+    """Proper scores that the predictions have, the one in units of the targets first."""
+    y, predictions = model.targets, model.predictions
+    known: dict[str, Callable[..., Estimate]] = (
+        {"Brier score": brier, "NLL": nll}
+        if targets_are_indices(predictions)
+        else {"CRPS": crps, "NLL": nll}
+        if predictions.event_shape == ()
+        else {"energy score": energy_score, "NLL": nll}
+    )
+    found: dict[str, Estimate] = {}
+    for name, score in known.items():
+        try:
+            with np.errstate(all="ignore"):
+                value = score(y, predictions)
+        except (TypeError, ValueError):  # a family that does not have it
+            continue
+        if value.standard_error is not None and np.isfinite(float(to_numpy(value.standard_error))):
+            value.confidence_interval(LEVEL)
+        found[name] = value
+    return found
+
+
+def _of_numbers(model: ModelData) -> tuple[IntervalCoverage | None, QuantileCalibration | None]:
+    """Coverage of intervals, and calibration of quantiles, of predictions that have them."""
+    if targets_are_indices(model.predictions) or model.predictions.event_shape != ():
+        return None, None
+    coverage: Any = _or_none(lambda: interval_coverage(model.targets, model.predictions))
+    quantiles: Any = _or_none(lambda: quantile_calibration(model.targets, model.predictions))
+    return coverage, quantiles
+
+
+def _ece(model: ModelData) -> Estimate | None:
+    if not targets_are_indices(model.predictions):
+        return None
+    return _or_none(lambda: ece(model.targets, model.predictions))
+
+
+def _or_none(run: Callable[[], Any]) -> Any:
+    try:
+        return run()
+    except (TypeError, ValueError):
+        return None

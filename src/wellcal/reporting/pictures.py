@@ -6,11 +6,35 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from wellcal._arrays.registry import Rules
-from wellcal.displays import CoverageDisplay, style, to_svg
-from wellcal.displays.coverage import QUESTION as COVERAGE
+from wellcal.comparison import Comparison, Comparisons
+from wellcal.displays import (
+    ComparisonDisplay,
+    CoverageDisplay,
+    MonitorDisplay,
+    NullDisplay,
+    QuantileCalibrationDisplay,
+    RecalibrationDisplay,
+    WitnessDisplay,
+    WitnessMapDisplay,
+    coverage,
+    monitors,
+    nulls,
+    quantiles,
+    style,
+    to_svg,
+    witness_maps,
+    witnesses,
+)
+from wellcal.hypotests.resampling.targets import users_form
+from wellcal.hypotests.result import TestResult
 from wellcal.measures.presentation import Presentable
-from wellcal.measures.quantiles import IntervalCoverage
+from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
+from wellcal.monitoring import MonitorStatus
+from wellcal.scaling import CrossFitted
+from wellcal.witnesses import Witness
 
 
 @dataclass(eq=False)
@@ -67,21 +91,91 @@ class ReportFigure:
 
 
 Pictures = dict[str, ReportFigure]
+"""Pictures by name, the most telling first."""
 
 pictures: Rules[Callable[[Any], Pictures]] = Rules("pictures")
 """Pictures of a result, by its class."""
 
 
 def pictures_of(result: Presentable) -> Pictures:
-    """Pictures of a result by name, the most telling first; none for results that have nothing to show."""
-    rule = pictures.find(type(result))
-    return {} if rule is None else rule(result)
+    """Pictures of a result by name, the most telling first; none for results that have nothing to show.
+
+    They are made once: what was drawn is not drawn again.
+    """
+    kept = result.__dict__
+    if "_pictures" not in kept:
+        rule = pictures.find(type(result))
+        kept["_pictures"] = {} if rule is None else rule(result)
+    return dict(kept["_pictures"])
 
 
 @pictures.register(IntervalCoverage)
 def _of_coverage(found: IntervalCoverage) -> Pictures:
-    return {
-        "coverage": ReportFigure(
-            "Coverage of intervals", COVERAGE, lambda: CoverageDisplay.from_result(found)
-        )
-    }
+    draw = lambda: CoverageDisplay.from_result(found)  # noqa: E731
+    return {"coverage": ReportFigure("Coverage of intervals", coverage.QUESTION, draw)}
+
+
+@pictures.register(QuantileCalibration)
+def _of_quantiles(found: QuantileCalibration) -> Pictures:
+    draw = lambda: QuantileCalibrationDisplay.from_result(found)  # noqa: E731
+    return {"quantiles": ReportFigure("Calibration of quantiles", quantiles.QUESTION, draw)}
+
+
+def null_of(found: TestResult, name: str | None = None) -> Pictures:
+    """The statistic among those of calibrated models, where they were kept."""
+    if found.null is None or not len(found.null):
+        return {}
+    draw = lambda: NullDisplay.from_result(found, name=name)  # noqa: E731
+    return {"null": ReportFigure("Null distribution", nulls.QUESTION, draw)}
+
+
+@pictures.register(Witness)
+def _of_witness(found: Witness) -> Pictures:
+    made: Pictures = {}
+    if found.groups or found.segments:
+        draw = lambda: WitnessDisplay.from_result(found)  # noqa: E731
+        made["groups"] = ReportFigure("Groups of cases", witnesses.QUESTION, draw)
+    predictions = found.locations[0]
+    numbers = predictions.target_kind != "labels" and predictions.event_shape == ()
+    if numbers and predictions.supports("mean"):
+        draw = lambda: WitnessMapDisplay.from_result(found)  # noqa: E731
+        made["map"] = ReportFigure("Map of outcomes", witness_maps.QUESTION, draw)
+    return made
+
+
+COMPARED = "Which model is better calibrated, and by how much?"
+MENDED = "Would recalibration mend it?"
+
+
+@pictures.register(Comparisons)
+@pictures.register(Comparison)
+def _of_comparison(found: Comparison | Comparisons) -> Pictures:
+    draw = lambda: ComparisonDisplay.from_result(found)  # noqa: E731
+    known = found.differences if isinstance(found, Comparison) else found.pairs
+    return {"comparison": ReportFigure("Differences between models", COMPARED, draw)} if known else {}
+
+
+@pictures.register(MonitorStatus)
+def _of_status(found: MonitorStatus) -> Pictures:
+    if found.trace is None:
+        return {}
+    logs, log_threshold = found.trace
+    if not len(logs):
+        return {}
+    cases = np.arange(found.n_samples - len(logs) + 1, found.n_samples + 1)
+
+    def draw() -> Any:
+        values = np.maximum(logs, np.log(np.finfo(np.float64).tiny)) / np.log(10.0)
+        return MonitorDisplay(cases, values, float(np.exp(log_threshold)), found).plot()
+
+    return {"monitor": ReportFigure("Evidence as cases came", monitors.QUESTION, draw)}
+
+
+@pictures.register(CrossFitted)
+def _of_cross_fitted(found: CrossFitted) -> Pictures:
+    given = found.before.given
+    if given is None or given[1].event_shape != ():
+        return {}
+    y = users_form(given[1], given[0])
+    draw = lambda: RecalibrationDisplay.from_result(found, y, given[1])  # noqa: E731
+    return {"mended": ReportFigure("Before and after recalibration", MENDED, draw)}

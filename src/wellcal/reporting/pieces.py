@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from wellcal.comparison.differences import Difference
 from wellcal.hypotests.findings.finding import Finding, together
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.result import TestResult
-from wellcal.measures.estimate import Estimate, Interval
+from wellcal.measures.estimate import Interval
 from wellcal.measures.presentation import Presentable, Row, pvalue_phrase
 from wellcal.scaling.cross_fitting import CrossFitted
 
@@ -58,10 +59,14 @@ class WorstGroup(Presentable):
         How often, or how large on average, it was and should have been.
     pvalue
         Adjusted for all groups and directions that were looked at.
+    kind
+        "all" for all cases, "split" (above or below a number), "interval" or "box".
     n_samples, share
         Number of its cases, and what part they are of those that were looked at.
     examples
         A few of its cases, those that contribute most.
+    n_resamples
+        Resamples that the p-value is from.
     """
 
     statement: str
@@ -70,12 +75,15 @@ class WorstGroup(Presentable):
     observed: float
     expected: float
     pvalue: float
+    kind: str
     n_samples: int
     share: float
     examples: tuple[ExampleCase, ...] = ()
+    n_resamples: int | None = None
 
     def _headline(self) -> str:
-        return f"{self.statement}; {pvalue_phrase(self.pvalue)}"
+        floor = None if self.n_resamples is None else 1.0 / (self.n_resamples + 1.0)
+        return f"{self.statement}; {pvalue_phrase(self.pvalue, floor, self.n_resamples)}"
 
     def _points(self) -> list[str]:
         return [repr(example) for example in self.examples]
@@ -193,41 +201,98 @@ class Mended(Presentable):
 
     Attributes
     ----------
-    score
-        Name of the proper score that is compared: "NLL", "CRPS".
-    before, after
-        Its mean as the predictions are, and recalibrated on held-out cases: lower is better.
-    gained, interval
-        before - after, above zero where mending helps, and its 95% interval from paired cases.
-    pvalue_before, pvalue_after
-        Of the calibration test of the same cases, before and after; the latter is approximate.
     remedy
         What was done, in words: "spreads times 1.27".
+    differences
+        Proper scores before less after, on the same cases, with 95% intervals: above zero where mending
+        helps. The first is the one that is told.
     cross_fitted
         All of it: :class:`wellcal.scaling.CrossFitted`.
     """
 
-    score: str
-    before: Estimate
-    after: Estimate
-    gained: float
-    interval: Interval
-    pvalue_before: float
-    pvalue_after: float
     remedy: str
+    differences: tuple[Difference, ...]
     cross_fitted: CrossFitted
+
+    @property
+    def score(self) -> str:
+        """Name of the score that is told."""
+        return self.differences[0].measure
+
+    @property
+    def gained(self) -> float:
+        """How much lower the score is after mending; above zero where it helps."""
+        return self.differences[0].value
+
+    @property
+    def interval(self) -> Interval:
+        """95% interval of `gained`, from paired cases."""
+        return self.differences[0].confidence_interval()
+
+    @property
+    def pvalue_before(self) -> float:
+        """Of the calibration test before."""
+        return self.cross_fitted.before.pvalue
+
+    @property
+    def pvalue_after(self) -> float:
+        """Of the calibration test after; approximate, since folds share cases to fit on."""
+        return self.cross_fitted.after.pvalue
+
+    @property
+    def gain(self) -> str:
+        """The score that is gained, in words."""
+        told, ends = self.differences[0], self.interval
+        moved = f"{told.first:.4g} to {told.second:.4g}"
+        if ends.low > 0.0:
+            sizes = f"{told.value:.2g} ({ends.low:.2g} to {ends.high:.2g})"
+            return f"{told.measure} falls from {moved}, by {sizes}"
+        if ends.high < 0.0:
+            sizes = f"{-told.value:.2g} ({-ends.high:.2g} to {-ends.low:.2g})"
+            return f"{told.measure} rises from {moved}, by {sizes}"
+        return f"{told.measure} does not change clearly ({moved})"
 
     @property
     def verdict(self) -> str:
         """In one sentence."""
-        raise NotImplementedError
+        before, after = self.cross_fitted.before, self.cross_fitted.after
+        tested = (
+            f"still miscalibrated ({after.pvalue_statement})"
+            if after.pvalue <= ALPHA
+            else f"no miscalibration found then ({after.pvalue_statement})"
+        )
+        if before.pvalue > ALPHA:
+            tested = f"nothing was found before, and {tested}"
+        return f"With {self.remedy}, fitted on other cases, {self.gain}; {tested}."
 
     def to_dict(self) -> dict[str, Any]:
         """All but single cases, as plain values, ready for JSON."""
-        return {"verdict": self.verdict, **super().to_dict()}
+        fitted = self.cross_fitted.to_dict()
+        del fitted["folds"]
+        return {
+            "verdict": self.verdict,
+            "remedy": self.remedy,
+            "pvalue_before": self.pvalue_before,
+            "pvalue_after": self.pvalue_after,
+            "differences": [found.to_dict() for found in self.differences],
+            "cross_fitted": fitted,
+        }
 
     def _headline(self) -> str:
         return self.verdict
+
+    def _rows(self) -> list[Row]:
+        rows = [
+            (found.measure, f"{found.first:.4g} before, {found.second:.4g} after")
+            for found in self.differences
+        ]
+        return [
+            *rows,
+            (
+                "cases",
+                f"{self.cross_fitted.before.n_samples:,}, in {len(self.cross_fitted.temperatures)} folds",
+            ),
+        ]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
+
+import numpy as np
 
 from wellcal.comparison import Comparisons
-from wellcal.hypotests.findings.finding import Finding
+from wellcal.hypotests.findings.finding import LEVEL, Finding, together
+from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.estimate import Estimate
-from wellcal.measures.presentation import Presentable
+from wellcal.measures.presentation import Presentable, Row
 from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
 from wellcal.measures.yardstick import Yardstick
-from wellcal.reporting.pictures import ReportFigure
+from wellcal.reporting.data import ONLY, Data, ModelData
 from wellcal.reporting.pieces import Choices, Mended, Segments, WorstGroup
 from wellcal.witnesses import Witness
+
+UNNAMED, GROUP = "unnamed", "group"
+"""Kinds of findings: no kind of error stands out, and one of some cases."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,25 +70,98 @@ class ModelReport(Presentable):
     @property
     def verdict(self) -> str:
         """What the test found, in one sentence."""
+        named = [finding for finding in self.findings if finding.kind != UNNAMED]
+        if named and all(finding.kind == UNNAMED for finding in self.test.findings):
+            # The test names no kind of error and points to the groups, which are here.
+            size = self.yardstick
+            slight = ", but slightly" if size is not None and size.slight else ""
+            return f"Miscalibrated ({self.test.pvalue_statement}){slight}: {together(named)}."
         return self.test.verdict
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is wrong, the clearest first: what the test says of all cases, then what is said of groups."""
-        return self.test.findings
+        """What is wrong, the clearest first: what the test says of all cases, then what is said of groups.
+
+        None where the test does not reject: what is largest by chance is no finding.
+        """
+        found = self.test.findings
+        groups = [_of_group(group) for group in self.worst_groups if group.kind != "all"]
+        if groups:
+            found = tuple(finding for finding in found if finding.kind != UNNAMED)
+        return (*found, *groups)
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the model is called miscalibrated."""
+        return self.test.pvalue <= ALPHA
 
     @property
     def yardstick(self) -> Yardstick | None:
         """How far off it is, as the size of a simple error."""
         return self.test.yardstick
 
+    def with_data(self, data: ModelData) -> Self:
+        """The same, which remembers its cases for pictures."""
+        self.__dict__["_data"] = data
+        return self
+
     @property
-    def figures(self) -> dict[str, ReportFigure]:
-        """Pictures, the one that shows the error best first."""
-        return {}
+    def data(self) -> ModelData | None:
+        """Targets and predictions, for pictures; None where they are not known any more."""
+        return self.__dict__.get("_data")
+
+    @property
+    def how_large(self) -> str:
+        """The size of the error, in words."""
+        size, kce = self.yardstick, self.kce.confidence_interval(LEVEL)
+        measured = f"KCE = {float(self.kce):.3g} ({kce.low:.2g} to {kce.high:.2g})"
+        if size is None:
+            return measured
+        doubtful = size.size == "slight" and not size.slight
+        return f"{size.sentence if doubtful else f'{size.size}: {size.sentence}'}; {measured}"
+
+    @property
+    def where(self) -> str:
+        """Where the error is, in words."""
+        if not self.rejected:
+            return "no group is looked at where no miscalibration is found"
+        if self.worst_groups:
+            return self.worst_groups[0].statement
+        return "no group of cases stands out" if self.witness is not None else "not known"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but single cases, as plain values, ready for JSON."""
+        found = super().to_dict()
+        found["witness"] = None if self.witness is None else _without_cases(self.witness)
+        size = self.yardstick
+        derived = {
+            "verdict": self.verdict,
+            "findings": [finding.to_dict() for finding in self.findings],
+            "yardstick": None
+            if size is None
+            else {"sentence": size.sentence, "size": size.size, **size.to_dict()},
+        }
+        return {"name": found.pop("name"), **derived, **found}
 
     def _headline(self) -> str:
         return f"{self.name}: {self.verdict}"
+
+    def _points(self) -> list[str]:
+        return findings_below(self.findings, self.verdict)
+
+    def _rows(self) -> list[Row]:
+        rows = [("how large", self.how_large), ("where", self.where)]
+        if self.mended is not None:
+            rows.append(("mending", self.mended.verdict))
+        rows.extend((name, _with_interval(score)) for name, score in self.scores.items())
+        if self.ece is not None:
+            rows.append(("ECE", f"{float(self.ece):.3g}"))
+        if self.coverage is not None:
+            rows.append(("coverage", _coverage_in_words(self.coverage)))
+        if self.segments is not None:
+            rows.append(("segments", self.segments.verdict))
+        rows.extend(("left out", text) for text in self.left_out)
+        return rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,13 +199,26 @@ class Report(Presentable):
 
     @property
     def best(self) -> ModelReport:
-        """The only model, or the first of several; `comparison` says whether others are worse."""
+        """The only model, or the first of several; `tied` says which others are not shown to be worse."""
         return self.models[0]
 
     @property
+    def tied(self) -> tuple[str, ...]:
+        """Models that are not shown to be worse than the best one."""
+        if self.comparison is None:
+            return ()
+        worse = {pair.worse for pair in self.comparison.shown if pair.better == self.best.name}
+        return tuple(model.name for model in self.models[1:] if model.name not in worse)
+
+    @property
     def verdict(self) -> str:
-        """The answer, in one sentence for one model, and one more for several."""
-        return self.best.verdict
+        """The answer, in one sentence; for several models what differs, and that sentence for the best."""
+        if self.comparison is None:
+            return self.best.verdict
+        compared = self.comparison.verdict
+        first, _, rest = compared.partition(" ")
+        first = first.capitalize() if first in ("no", "neither", "none", "which") else first
+        return f"{first} {rest}. {self.best.name}: {_lowered(self.best.verdict)}"
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -133,16 +226,106 @@ class Report(Presentable):
         return self.best.findings
 
     @property
-    def figures(self) -> dict[str, ReportFigure]:
-        """Pictures by name, in the order of a page: first the one beside the verdict.
+    def line(self) -> str:
+        """What the report is about, in one line: cases, family, model, date."""
+        names = [model.name for model in self.models if model.name != ONLY]
+        listed = ", ".join(f'"{name}"' for name in names)
+        models = [f"model{'s' if len(names) > 1 else ''} {listed}"] if names else []
+        return " · ".join([f"{self.n_samples:,} cases", self.family, *models, self.made])
 
-        Those of single models are in their `figures`.
-        """
-        return {}
+    def with_data(self, data: Data) -> Self:
+        """The same, which remembers its cases for pictures."""
+        by_name = {one.name: one for one in data.models}
+        for model in self.models:
+            model.with_data(by_name[model.name])
+        return self
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, ready for JSON."""
-        return {"verdict": self.verdict, **super().to_dict()}
+        """All but single cases, as plain values, ready for JSON."""
+        found = super().to_dict()
+        return {
+            "verdict": self.verdict,
+            "findings": [finding.to_dict() for finding in self.findings],
+            "best": self.best.name,
+            "tied": list(self.tied),
+            **found,
+        }
 
     def _headline(self) -> str:
         return self.verdict
+
+    def _points(self) -> list[str]:
+        if len(self.models) == 1:
+            return findings_below(self.findings, self.verdict)
+        return [f"{model.name}: {_lowered(model.verdict)}" for model in self.models]
+
+    def _rows(self) -> list[Row]:
+        rows: list[Row] = [("about", self.line)]
+        if self.comparison is None:
+            rows += self.best.in_words().rows
+        else:
+            for model in self.models:
+                size = model.yardstick
+                told = [_with_interval(score, name) for name, score in model.scores.items()]
+                rows.append((model.name, "; ".join([*([] if size is None else [size.sentence]), *told])))
+                rows += [(f"{model.name}: mending", model.mended.verdict)] if model.mended is not None else []
+                rows += (
+                    [(f"{model.name}: segments", model.segments.verdict)]
+                    if model.segments is not None
+                    else []
+                )
+                rows.extend((f"{model.name}: left out", text) for text in model.left_out)
+            for pair in self.comparison.pairs:
+                told = "; ".join(f"{found.measure} {found.phrase}" for found in pair.differences)
+                rows.append((f"{pair.first} - {pair.second}", told))
+        rows.extend(("sampled", text) for text in self.sampled)
+        rows.append(("tested", f"{self.choices.hypothesis}; error rate {self.choices.alpha:g}"))
+        return rows
+
+
+def in_one_word(size: Yardstick) -> dict[str, str]:
+    """The yardstick in words, for machines."""
+    return {"sentence": size.sentence, "size": size.size}
+
+
+def findings_below(findings: Sequence[Finding], verdict: str) -> list[str]:
+    """Findings as sentences, but for a single one that the verdict tells in full."""
+    sentences = [finding.sentence for finding in findings]
+    return [] if len(sentences) == 1 and verdict.endswith(f": {sentences[0]}.") else sentences
+
+
+def _of_group(group: WorstGroup) -> Finding:
+    """What is said of a group, as a finding."""
+    short = f"{group.direction} {group.where}"
+    return Finding(group.statement, GROUP, short, None, None, LEVEL, group.pvalue)
+
+
+def _without_cases(found: Witness) -> dict[str, Any]:
+    """A witness without what it has for each case."""
+    plain = found.to_dict()
+    for key in ("scores", "contributions", "locations", "location_targets"):
+        del plain[key]
+    for group in (*plain["groups"], *plain["segments"]):
+        del group["cases"]
+    return plain
+
+
+def _lowered(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
+
+
+def _with_interval(score: Estimate, name: str = "") -> str:
+    text = f"{name} {float(score):.4g}".strip()
+    if not score.intervals:
+        return text
+    return f"{text} ({score.intervals[0].low:.4g} to {score.intervals[0].high:.4g})"
+
+
+def _coverage_in_words(found: IntervalCoverage) -> str:
+    levels = np.asarray(found.levels, dtype=float)
+    k = int(np.argmin(np.abs(levels - 0.9)))
+    promised = float(found.expected[k])
+    return (
+        f"intervals that promise {100 * promised:.3g}% hold {100 * float(found.coverage[k]):.3g}% of the "
+        f"outcomes ({100 * float(found.low[k]):.3g}% to {100 * float(found.high[k]):.3g}%)"
+    )

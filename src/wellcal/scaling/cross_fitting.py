@@ -11,8 +11,10 @@ from wellcal._arrays.checks import described, one_of, whole_number
 from wellcal._arrays.namespaces import NDArray, take_rows
 from wellcal._arrays.seeds import as_generator
 from wellcal.hypotests import TestResult, calibration_test
+from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
+from wellcal.measures.presentation import Presentable, Row, plain
 from wellcal.measures.scores.casewise import nll
 from wellcal.predictions import Predictions
 from wellcal.predictions.batches import concatenate
@@ -20,8 +22,8 @@ from wellcal.problem.defaults import default_kernel
 from wellcal.scaling.recalibrator import OBJECTIVES, TemperatureScaling, numpy_data
 
 
-@dataclass(frozen=True, eq=False)
-class CrossFitted:
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossFitted(Presentable):
     """Calibration before and after recalibration, on cases that were not used for fitting.
 
     Attributes
@@ -88,13 +90,29 @@ class CrossFitted:
         """Twice the median p-value of the folds, at most 1 (Rüger, 1978)."""
         return min(1.0, 2.0 * float(np.median(self.fold_pvalues)))
 
+    @property
+    def verdict(self) -> str:
+        """What recalibration does, in one sentence."""
+        before, after = self.before, self.after
+        sure = f"({after.pvalue_statement}, approximate)"
+        if before.pvalue <= ALPHA:
+            found = f"miscalibrated before ({before.pvalue_statement})"
+            if after.pvalue <= ALPHA:
+                return f"Recalibration on other cases is not enough: {found}, and after {sure}."
+            return f"Recalibration on other cases mends it: {found}, no miscalibration found after {sure}."
+        found = f"no miscalibration found before ({before.pvalue_statement})"
+        if after.pvalue <= ALPHA:
+            return f"Recalibration on other cases makes it worse: {found}, miscalibrated after {sure}."
+        return f"Recalibration on other cases has nothing to mend: {found}, nor after {sure}."
+
     def to_dict(self) -> dict[str, Any]:
         """All but predictions, as plain values, ready for JSON."""
         return {
+            "verdict": self.verdict,
             "before": self.before.to_dict(),
             "after": self.after.to_dict(),
-            "nll_before": float(self.nll_before),
-            "nll_after": float(self.nll_after),
+            "nll_before": plain(float(self.nll_before)),
+            "nll_after": plain(float(self.nll_after)),
             "fold_pvalues": self.fold_pvalues.tolist(),
             "pvalue_bound": self.pvalue_bound,
             "temperatures": self.temperatures.tolist(),
@@ -102,21 +120,25 @@ class CrossFitted:
             "scaling": self.scaling.to_dict(),
         }
 
-    def __repr__(self) -> str:
+    def _headline(self) -> str:
+        return self.verdict
+
+    def _rows(self) -> list[Row]:
         before, after = self.before, self.after
         each = ", ".join(f"{T:.3g}" for T in self.temperatures)
-        return "\n".join(
-            [
-                f"Recalibration of {self.scaling.family_}, cross-fitted in {len(self.temperatures)} folds "
-                f"of {before.n_samples} cases",
-                f"  SKCE         {float(before.estimate):.4g} before, {float(after.estimate):.4g} after",
-                f"  NLL          {float(self.nll_before):.4g} before, {float(self.nll_after):.4g} after",
-                f"  before       {before.pvalue_statement} ({before.method})",
-                f"  after        {after.pvalue_statement} (approximate: folds share fitting data)",
-                f"  by folds     at most {self.pvalue_bound:.3g} after (twice the median of folds)",
-                f"  temperature  {each}; {self.scaling.temperature_:.3g} on all cases",
-            ]
-        )
+        folds, n = len(self.temperatures), before.n_samples
+        return [
+            (
+                "predictions",
+                f"{self.scaling.family_}, cross-fitted in {folds} folds of {n:,} cases",
+            ),
+            ("SKCE", f"{float(before.estimate):.4g} before, {float(after.estimate):.4g} after"),
+            ("NLL", f"{float(self.nll_before):.4g} before, {float(self.nll_after):.4g} after"),
+            ("before", f"{before.pvalue_statement} ({before.method})"),
+            ("after", f"{after.pvalue_statement} (approximate: folds share fitting data)"),
+            ("by folds", f"at most {self.pvalue_bound:.3g} after (twice the median of folds)"),
+            ("temperature", f"{each}; {self.scaling.temperature_:.3g} on all cases"),
+        ]
 
 
 def cross_fit(
@@ -130,6 +152,7 @@ def cross_fit(
     method: str = "auto",
     rng: int | np.random.Generator | None = None,
     n_resamples: int | None = None,
+    before: TestResult | None = None,
     **fit_options: Any,
 ) -> CrossFitted:
     """Calibration before and after temperature scaling, on cases not used for fitting.
@@ -155,6 +178,9 @@ def cross_fit(
         predictions as given, so that both errors are on one scale.
     method, rng, n_resamples
         As in :func:`wellcal.calibration_test`; `rng` decides on the folds too.
+    before
+        A test of these cases that was run already: it stands for the one before, and its kernel is the one
+        of both. None runs it.
 
     Returns
     -------
@@ -179,6 +205,8 @@ def cross_fit(
     targets, predictions = numpy_data(y, pred)
     generator = as_generator(rng)
     fold_of = draw_folds(len(predictions), folds, generator)
+    if before is not None:
+        kernel = _tested(before, len(predictions), kernel)
     chosen = default_kernel(predictions) if kernel is None else kernel
     if objective == "skce":
         fit_options = {"kernel": chosen, **fit_options}
@@ -204,7 +232,7 @@ def cross_fit(
     joined = concatenate(parts, [f"fold {k}" for k in range(folds)], "folds")
     after = joined[np.argsort(np.concatenate(order))]
     return CrossFitted(
-        before=calibration_test(targets, predictions, rng=generator, **options),
+        before=calibration_test(targets, predictions, rng=generator, **options) if before is None else before,
         after=calibration_test(targets, after, rng=generator, **options),
         nll_before=nll(targets, predictions),
         nll_after=nll(targets, after),
@@ -214,6 +242,17 @@ def cross_fit(
         folds=fold_of,
         scaling=fitted(np.arange(len(predictions))),
     )
+
+
+def _tested(before: Any, n: int, kernel: Kernel | None) -> Kernel | None:
+    """The kernel of a test that was run before."""
+    if not isinstance(before, TestResult):
+        raise TypeError(f"before must be what calibration_test returns, found {described(before)}")
+    if before.n_samples != n:
+        raise ValueError(f"before must be a test of these {n} cases, found one of {before.n_samples}")
+    if kernel is not None:
+        raise ValueError("give either kernel or before, which has a kernel already")
+    return before.kernel
 
 
 def draw_folds(n: int, folds: Any, rng: np.random.Generator) -> NDArray:

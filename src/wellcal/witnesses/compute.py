@@ -152,7 +152,7 @@ def witness(
     levels = check_levels(quantile_levels, "quantile_levels", open_interval=True)
     fewest = whole_number(min_cases, "min_cases", least=1)
     most = whole_number(max_groups, "max_groups", least=1)
-    count = _enough_resamples(n_resamples, alpha)
+    count = enough_resamples(n_resamples, alpha)
     setup = make_setup(
         y,
         pred,
@@ -214,7 +214,7 @@ def witness(
     )
 
 
-def _enough_resamples(n_resamples: object, alpha: float) -> int:
+def enough_resamples(n_resamples: object, alpha: float) -> int:
     """Number of resamples, with which something can be shown at the error rate `alpha`."""
     count = check_resamples(n_resamples)
     if 1.0 / (count + 1.0) > alpha:

@@ -162,7 +162,26 @@ def _quantiles(rng: Any) -> tuple[Any, Any]:
     return rng.normal(mu, 1.4), wc.Quantiles(LEVELS, mu[:, None] + stats.norm.ppf(LEVELS))
 
 
-@design("Cauchy", "shift")
+@design("Cauchy", "shift", size=0.35)  # of two scales, between its quartiles
 def _cauchy(rng: Any) -> tuple[Any, Any]:
     mu = rng.normal(3.0, 2.0, N)
     return mu + 0.7 + rng.standard_t(1, N), wc.StudentT(np.ones(N), mu, np.ones(N))
+
+
+@design("Cauchy too narrow", "spread", size=0.6)
+def _cauchy_too_narrow(rng: Any) -> tuple[Any, Any]:
+    mu = rng.normal(3.0, 2.0, N)
+    return mu + rng.standard_t(1, N) / 0.6, wc.StudentT(np.ones(N), mu, np.ones(N))
+
+
+@design("Cauchy narrow for some", "trend of the spread", size=0.4)
+def _cauchy_narrow_for_some(rng: Any) -> tuple[Any, Any]:
+    mu = rng.normal(3.0, 2.0, N)
+    scale = np.where(mu > 3.0, 1.0 / 0.4, 0.8)
+    return mu + rng.standard_t(1, N) * scale, wc.StudentT(np.ones(N), mu, np.ones(N))
+
+
+@design("Laplace too high", "shift", size=0.6)
+def _laplace_too_high(rng: Any) -> tuple[Any, Any]:
+    mu, scale = rng.normal(3.0, 2.0, N), rng.uniform(0.5, 2.0, N)
+    return mu + scale * (rng.laplace(size=N) + 0.6 * np.sqrt(2.0)), wc.Laplace(mu, scale)

@@ -399,6 +399,24 @@ def test_certain_predictions_that_come_true(method: str) -> None:
     assert "nan" not in repr(found)
 
 
+@pytest.mark.parametrize("n", [2, 3, 20])
+@pytest.mark.parametrize("kind", ["draws", "atoms"])
+def test_single_draws_that_come_true(kind: str, n: int) -> None:
+    """Where no set of targets is off at all, sums of squares are rounding."""
+    y = np.sqrt(np.arange(n))
+    found = run(y, wc.Samples(y[:, None], kind=kind))
+    assert found.pvalue == 1.0
+    assert not found.findings
+
+
+def test_points_that_are_all_off_alike() -> None:
+    """Errors without any spread have no standard error to compare coordinates by."""
+    y = np.stack([np.arange(3.0)] * 2, axis=1)
+    found = run(y + 0.1, wc.Samples(y[:, None], kind="atoms", axis=1))
+    assert found.pvalue <= 0.01
+    assert found.findings
+
+
 @pytest.mark.parametrize("method", ["auto", "exact", "aggregated", "regularised"])
 def test_certain_predictions_that_fail_are_rejected(method: str) -> None:
     y = np.array([0, 1, 1, 0, 1] * 3)

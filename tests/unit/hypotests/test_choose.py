@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,15 @@ from wellcal.hypotests import Block, Multiplier, Omnibus, Pearson
 from wellcal.hypotests import automatic as choose
 from wellcal.hypotests.automatic import FEWEST_RESAMPLES, LINEAR_BUDGET, PAIRS_BUDGET
 from wellcal.hypotests.setup import make_setup
-from wellcal.kernels import ExpDistance, Gaussian, Joint, MaximumMeanDiscrepancy, paper_kernel
+from wellcal.kernels import (
+    Callable,
+    ExpDistance,
+    Gaussian,
+    Joint,
+    MaximumMeanDiscrepancy,
+    Wasserstein,
+    paper_kernel,
+)
 from wellcal.predictions import Predictions
 
 from ...engines.examples import EXAMPLES
@@ -206,6 +215,29 @@ def test_cheaper_methods_are_chosen_without_targets_too(
         monkeypatch.setattr(choose, "TRIANGLE_BUDGET", budget)
         first, second = (choose.choose(setup) for setup in setups)
         assert first == second
+
+
+def test_functions_for_one_pair_count_as_what_they_cost() -> None:
+    """A call of a user's function takes as long as hundreds of evaluations on arrays."""
+    mu = np.linspace(-1.0, 1.0, 20)
+
+    def found(**options: Any) -> choose.Choice:
+        function = Callable(_alike, **options)
+        return choose.choose(
+            make_setup(mu, wc.Normal(mu, np.ones(20)), ExpDistance(Wasserstein()) @ function)
+        )
+
+    assert found(vectorized=True).method == Omnibus()
+    assert found().method == Omnibus(pairs=False)
+    many = make_setup(np.zeros(20_000), wc.Normal(np.zeros(20_000), 1.0), paper_kernel)
+    assert choose.linear_cost(many) * FEWEST_RESAMPLES < LINEAR_BUDGET
+    slow = replace(many, kernel=ExpDistance(Wasserstein()) @ Callable(_alike))
+    assert choose.linear_cost(slow) * FEWEST_RESAMPLES > LINEAR_BUDGET
+
+
+def _alike(x: Any, y: Any) -> Any:
+    """Of two numbers, or of all pairs of two batches."""
+    return np.exp(-0.5 * np.subtract.outer(x, y) ** 2)
 
 
 def test_the_result_tells_the_choice() -> None:

@@ -99,6 +99,24 @@ def test_classes_and_labels() -> None:
     assert found.error == "temperature is 80% too low"
 
 
+def test_the_interval_ends_where_the_search_did() -> None:
+    """What a curve says of more cases than were considered is no answer."""
+    search = Search(0.8, 120)
+    for n, found in ((60, 11), (80, 14), (100, 16)):
+        search.add(n, 20, found)
+    answer, low, high = search.answer()
+    assert answer is not None
+    assert low is not None
+    assert low < answer <= 120
+    assert high is None
+    plan = wc.PowerPlan(answer, low, high, 0.8, 0.05, "spreads are 20% too small", "auto", 199, 60, 120)
+    assert repr(plan).startswith(f"{answer} cases ({low} or more) show")
+    assert wc.PowerPlan.from_json(plan.to_json()) == plan
+    wider = Search(0.8, 10_000)
+    wider.tried = search.tried
+    assert wider.answer()[2] > 120
+
+
 def test_more_than_the_most() -> None:
     found = wc.plan(PRED, against=0.99, method="exact", n_resamples=19, alpha=0.1, data_sets=80, most=10)
     assert found.n_samples is None

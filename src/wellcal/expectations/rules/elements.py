@@ -95,6 +95,9 @@ An evaluation, the unit in which all work is counted, takes about 1.5 nanosecond
 product take one, an exponential and what belongs to it two. A user's own kind counts as an average.
 """
 
+CALL = 500.0
+"""What a call of a user's function for one pair of targets costs: a microsecond."""
+
 Element: TypeAlias = tuple[Any, ...]
 """One of the above, or a named tuple of a user's own."""
 

@@ -14,12 +14,12 @@ from wellcal.hypotests.findings.binary import occurs
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.parts.classes import counted
+from wellcal.measures.sharpness import best_sharpness
 from wellcal.measures.wording import percent, plain_number, share_span, span
 
 CLASS, TEMPERATURE, CONFIDENCE = "class ", "temperature", "confidence"
 
 _MOST_CLASSES = 5  # that are told
-_STEPS = 30
 _LEAST_CASES = 20  # that say anything about a temperature
 _CLEAR = 2.6  # standard errors: an error rate of .01, as of all that is told beside other findings
 
@@ -53,14 +53,14 @@ class ClassClaims(Claims):
 
     def estimator(self, targets: NDArray) -> Estimator:
         """Differences of frequencies from predicted ones, and the logarithm of the temperature."""
-        inverse, slope, bend = _inverse_temperature(self.logs, targets)
+        power, slope, bend = best_sharpness(self.logs, targets)
         hits = (targets == self.top) - self.confidence
         count = len(self.labels)
 
         def estimate(cases: NDArray) -> NDArray:
             shares = np.bincount(targets[cases], minlength=count) / len(cases)
             # One step of Newton's method from where all cases are.
-            moved = inverse + slope[cases].sum() / max(float(bend[cases].sum()), 1e-300)
+            moved = power + slope[cases].sum() / max(float(bend[cases].sum()), 1e-300)
             temperature = -np.log(moved) if moved > 0.0 else np.nan
             classes = shares - self.probabilities[cases].mean(axis=0)
             return np.array([*classes, temperature, hits[cases].mean()])
@@ -96,7 +96,7 @@ class ClassClaims(Claims):
 def tempered(probabilities: NDArray, targets: NDArray) -> NDArray:
     """Probabilities with the temperature put right."""
     logs = np.log(np.maximum(probabilities, LEAST_PROBABILITY))
-    return special.softmax(_inverse_temperature(logs, targets)[0] * logs, axis=1)
+    return special.softmax(best_sharpness(logs, targets).power * logs, axis=1)
 
 
 def temperature_is_right(probabilities: NDArray, targets: NDArray, without: Sequence[int]) -> bool:
@@ -129,19 +129,3 @@ def _temperature(found: Found) -> Finding:
     short = f"probabilities are {'too extreme' if size > 1.0 else 'not extreme enough'}"
     sentence = f"{short} (temperature about {plain_number(size)}, {span(low, high)})"
     return Finding(sentence, TEMPERATURE, short, size, (low, high), LEVEL, found.pvalue)
-
-
-def _inverse_temperature(logs: NDArray, targets: NDArray) -> tuple[float, NDArray, NDArray]:
-    """The power of probabilities that fits targets best, and slope and bend of log probabilities there."""
-    rows = np.arange(len(logs))
-    inverse, slope, bend = 1.0, np.zeros(len(logs)), np.ones(len(logs))
-    for _ in range(_STEPS):
-        p = special.softmax(inverse * logs, axis=1)
-        mean = np.sum(p * logs, axis=1)
-        slope = logs[rows, targets] - mean
-        bend = np.sum(p * logs**2, axis=1) - mean**2
-        step = float(slope.sum()) / max(float(bend.sum()), 1e-300)
-        if abs(step) < 1e-9 * inverse:
-            break
-        inverse = float(np.clip(inverse + step, 0.5 * inverse, 2.0 * inverse))
-    return inverse, slope, bend

@@ -25,6 +25,7 @@ from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.families import are_counts, summaries
 from wellcal.hypotests.setup import Setup
 from wellcal.measures.normal_scores import FARTHEST_RESIDUAL, standing_of
+from wellcal.measures.score_units import units_of
 from wellcal.measures.wording import percent
 from wellcal.predictions import Normal, Predictions, Quantiles, Samples
 
@@ -161,7 +162,8 @@ def claims_of(predictions: Predictions, pooled: bool) -> Claims | None:
     standing = standing_of(predictions, FARTHEST_RESIDUAL if points else _FARTHEST_TOLD)
     if standing is None:
         return ScalarClaims(lambda targets: (targets - centre) / spread, columns, named)
-    return ScalarClaims(standing, columns, named, normal=isinstance(predictions, Normal))
+    normal = isinstance(predictions, Normal)
+    return ScalarClaims(standing, columns, named, normal=normal, units=units_of(predictions))
 
 
 def _said(predictions: Predictions, pooled: bool) -> tuple[NDArray, NDArray]:

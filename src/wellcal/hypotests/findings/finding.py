@@ -29,8 +29,9 @@ class Finding(Presentable):
     short
         The sentence without intervals, for a headline.
     size
-        The number that the sentence tells first: standard deviations for shifts, predicted over true for
-        spreads and temperatures, and what is named otherwise; None where there is none.
+        The number that the sentence tells first: standard deviations for shifts (interquartile ranges
+        where a family has no finite variance), predicted over true for spreads and temperatures, and what
+        is named otherwise; None where there is none.
     interval
         Its confidence interval, low end first.
     level

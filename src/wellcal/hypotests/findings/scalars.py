@@ -14,6 +14,7 @@ from wellcal.hypotests.findings.splits import Summary, log_spread_of, mean_of
 from wellcal.hypotests.findings.trends import shifts, spreads, trend_finding
 from wellcal.hypotests.parts.contrasts import Contrasts
 from wellcal.measures.normal_scores import Standing
+from wellcal.measures.score_units import PLAIN, Units
 from wellcal.measures.wording import error_phrase, percent, plain_number, shift_ends, span, wrong_by
 from wellcal.predictions.alterations import SHIFT, SPREADS
 
@@ -46,6 +47,8 @@ class ScalarClaims(Claims):
     normal
         Whether scores are residuals: those of other families bend where they are shifted or stretched, which
         is then no finding of its own.
+    units
+        From scores to sizes of errors.
     """
 
     parts: ClassVar[Mapping[str, Sequence[str]]] = {
@@ -60,9 +63,15 @@ class ScalarClaims(Claims):
     }
 
     def __init__(
-        self, standing: Standing, columns: Contrasts, summaries: list[Summary], normal: bool = True
+        self,
+        standing: Standing,
+        columns: Contrasts,
+        summaries: list[Summary],
+        normal: bool = True,
+        units: Units = PLAIN,
     ) -> None:
         self.standing, self.columns, self.summaries, self.normal = standing, columns, summaries, normal
+        self.units = units
         others = range(1, columns.columns.shape[1])
         self.centres, self.widths = list(others), list(columns.trend)
         self.names = [
@@ -158,7 +167,8 @@ class ScalarClaims(Claims):
         pvalue = min(told[name].pvalue for name in [*names, *({SHIFTED} & told.keys())])
         # Lines are told by halves and quarters; curves, where there is no line, by finer groups too.
         fine = not any(int(name[len(CENTRE) :]) in self.columns.trend for name in names)
-        return trend_finding(shifts(mean_of), z, self.summaries, found.reach, pvalue, self.groups, fine=fine)
+        manner = shifts(mean_of, self.units)
+        return trend_finding(manner, z, self.summaries, found.reach, pvalue, self.groups, fine=fine)
 
     def trend_of_the_spread(self, told: Mapping[str, Found], rest: NDArray, right: float) -> Finding | None:
         """Where spreads are too small or too large."""
@@ -172,15 +182,16 @@ class ScalarClaims(Claims):
             value, influence = log_spread_of(values)
             return value - right, influence
 
-        return trend_finding(spreads(measure), rest, self.summaries, found.reach, pvalue, self.groups)
+        manner = spreads(measure, self.units)
+        return trend_finding(manner, rest, self.summaries, found.reach, pvalue, self.groups)
 
     def shift(self, found: Found) -> Finding:
         """Targets that are too high or too low everywhere."""
-        return shift_finding(found)
+        return shift_finding(found, self.units)
 
     def spread(self, found: Found) -> Finding:
         """Spreads that are too small or too large everywhere."""
-        return spread_finding(found)
+        return spread_finding(found, self.units)
 
 
 class ShapeClaims(ScalarClaims):
@@ -208,20 +219,21 @@ def _beyond_all(found: Found) -> Finding:
     return Finding(short, SHIFTED, short, found.estimate, ends, LEVEL, found.pvalue)
 
 
-def shift_finding(found: Found) -> Finding:
+def shift_finding(found: Found, units: Units = PLAIN) -> Finding:
     """Targets that are too high or too low."""
-    short = error_phrase(SHIFT, found.estimate)
-    ends = (found.low, found.high)
+    size, low, high = (units.shift(value) for value in (found.estimate, found.low, found.high))
+    short = error_phrase(SHIFT, size, units.unit)
     return Finding(
-        f"{short} ({shift_ends(*ends)})", SHIFTED, short, found.estimate, ends, LEVEL, found.pvalue
+        f"{short} ({shift_ends(low, high)})", SHIFTED, short, size, (low, high), LEVEL, found.pvalue
     )
 
 
-def spread_finding(found: Found) -> Finding:
+def spread_finding(found: Found, units: Units = PLAIN) -> Finding:
     """Spreads that are too small or too large, from the logarithm of what is true over what was predicted."""
     from_right = found.less(found.expected)
     ratio, low, high = (
-        float(np.exp(-value)) for value in (from_right.estimate, from_right.high, from_right.low)
+        float(np.exp(-units.log_spread(value)))
+        for value in (from_right.estimate, from_right.high, from_right.low)
     )
     short = error_phrase(SPREADS, ratio)
     return Finding(f"{short} ({wrong_by(low, high)})", SPREAD, short, ratio, (low, high), LEVEL, found.pvalue)

@@ -17,8 +17,10 @@ from wellcal.hypotests.findings.splits import (
     contrast_of,
     each_split,
 )
+from wellcal.measures.score_units import PLAIN, Units
 from wellcal.measures.wording import (
     amount,
+    counted,
     error_phrase,
     percent,
     plain_number,
@@ -69,27 +71,27 @@ class Manner(NamedTuple):
     closing: str = ""
 
 
-def shifts(measure: Measure) -> Manner:
+def shifts(measure: Measure, units: Units = PLAIN) -> Manner:
     """Targets that are too high or too low."""
 
     def phrase(size: float) -> str:
-        return error_phrase(SHIFT, size)
+        return error_phrase(SHIFT, size, units.unit)
 
     def again(size: float) -> str:
         return f"{plain_number(abs(size))} too {'high' if size > 0.0 else 'low'}"
 
     def apart(size: float) -> str:
         higher = "higher" if size > 0.0 else "lower"
-        return f"targets are {plain_number(abs(size))} standard deviations {higher}"
+        return f"targets are {counted(plain_number(abs(size)), units.unit)} {higher}"
 
-    return Manner(CENTRE_TREND, measure, float, phrase, again, shift_ends, apart)
+    return Manner(CENTRE_TREND, measure, units.shift, phrase, again, shift_ends, apart)
 
 
-def spreads(measure: Measure) -> Manner:
+def spreads(measure: Measure, units: Units = PLAIN) -> Manner:
     """Spreads that are too small or too large: the logarithm of what is true over what was predicted."""
 
     def size_of(value: float) -> float:
-        return float(np.exp(-value))
+        return float(np.exp(-units.log_spread(value)))
 
     def phrase(size: float) -> str:
         return error_phrase(SPREADS, size)

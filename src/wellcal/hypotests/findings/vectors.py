@@ -35,6 +35,7 @@ ALL, TOGETHER = "all coordinates", "all coordinates: "
 
 _COMMON, _PAIR = "common shift", "coordinates "
 _SINGULAR = 1.0 - 1e-9
+_ROUNDING = 1e-9
 _APART = 0.01  # p-value below which coordinates are off by different amounts
 
 
@@ -144,7 +145,8 @@ class VectorClaims(Claims):
         """One sentence for all coordinates, where none of them is off by another amount."""
         each = [every[self._name(place, name)] for place in range(len(self.chosen))]
         right = found.estimate - found.expected
-        apart = [(one.estimate - one.expected - right) / max(one.error, 1e-300) for one in each]
+        rounding = _ROUNDING * max(abs(right), 1.0)  # targets that are off alike have no error at all
+        apart = [(one.estimate - one.expected - right) / max(one.error, rounding) for one in each]
         squares = float(np.sum(np.square(apart)))
         differ = float(special.gammaincc(0.5 * max(len(each) - 1, 1), 0.5 * squares)) < _APART
         said = [finding for finding in out if finding.kind == together.kind]

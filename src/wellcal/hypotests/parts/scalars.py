@@ -44,6 +44,7 @@ COUNTS = {
 
 _ANDERSON_DARLING = np.array([1.0 / (j * (j + 1.0)) for j in range(1, LEGENDRE + 1)])
 _LEVELS = np.array([1.0, 0.7, 0.4, 0.4, 0.2, 0.2])
+_ROUNDING = 1e-12  # of a mean square: what lies below is zero
 
 
 class ScalarParts(Parts):
@@ -90,7 +91,7 @@ class ScalarParts(Parts):
         yield self.part("distribution", squares @ _ANDERSON_DARLING)  # its own expansion, cut at degree 6
         yield self.part("levels", squares @ _LEVELS)
         yield self.part("shape", squares[:, :4].sum(axis=1))  # Neyman's smooth test
-        yield self.part("spread", wrong_spread(n + np.sqrt(2.0) * sums[:, k]))
+        yield self.part("spread", wrong_spread(n + np.sqrt(2.0) * sums[:, k], n))
         yield self.part("tails", length(z[:, 2:4, 0]))
         if trend:
             yield self.part("trend of the centre", length(first[:, trend]))
@@ -99,7 +100,19 @@ class ScalarParts(Parts):
             yield self.part("curve of the centre", length(first[:, bend]))
 
 
-def wrong_spread(squares: NDArray) -> NDArray:
-    """How far sums of squares ``(R + 1,)`` are off, to either side: likelihood ratios of a variance."""
-    ratio = np.maximum(squares / squares.mean(), 1e-300)
+def wrong_spread(squares: NDArray, cases: int) -> NDArray:
+    """How far sums of squares ``(R + 1,)`` are off, to either side: likelihood ratios of a variance.
+
+    Sums over so many cases that are zero but for rounding are equal, as are those of predictions that say
+    what will be.
+
+    Examples
+    --------
+    >>> wrong_spread(np.array([4.0, 2.0, 3.0]), 3).round(3)
+    array([0.046, 0.072, 0.   ])
+    >>> wrong_spread(np.array([0.0, 1e-16, -1e-16]), 3)
+    array([0., 0., 0.])
+    """
+    squares = np.maximum(squares, _ROUNDING * cases)
+    ratio = squares / squares.mean()
     return ratio - 1.0 - np.log(ratio)

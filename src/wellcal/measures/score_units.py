@@ -1,0 +1,123 @@
+"""How large errors are in units of the predictions, where normal scores show them.
+
+Of a normal distribution scores are residuals: targets that lie a standard deviation too high have scores that
+are 1 too high, and spreads that are half of the true ones make them spread twice as far. Heavy tails hide
+that: targets from a Cauchy distribution of twice the predicted scale have scores with a spread of 1.27. The
+amount that was wrong is the one at which scores would be as they are.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from scipy import special
+
+from wellcal._arrays.namespaces import NDArray
+from wellcal.measures.normal_scores import are_normal, score
+from wellcal.predictions import Predictions
+from wellcal.predictions.alterations import SPREADS, centre_and_scale, kind_of_error
+
+DEVIATIONS, RANGES = "standard deviations", "interquartile ranges"
+"""Units of shifts: the second where predictions have no finite variance."""
+
+_NODES, _MASSES = np.polynomial.hermite_e.hermegauss(32)
+_WEIGHTS: NDArray = _MASSES / _MASSES.sum()
+_LEVELS = np.clip(special.ndtr(_NODES), 1e-15, 1.0 - 1e-15)  # where quantiles are finite
+_MOST_CASES = 64  # that stand for all
+_STEPS = np.linspace(-1.0, 1.0, 61)
+_SHIFTS = 1000.0 * np.sinh(9.0 * _STEPS) / np.sinh(9.0)
+_LOG_FACTORS = 7.0 * np.sinh(3.0 * _STEPS) / np.sinh(3.0)
+
+
+class Units:
+    """From means and spreads of normal scores to shifts and spreads of targets.
+
+    Without predictions, and for normals, scores are what they are.
+    """
+
+    def __init__(self, predictions: Predictions | None = None) -> None:
+        self._predictions = predictions
+
+    @cached_property
+    def unit(self) -> str:
+        """What shifts are told in."""
+        return DEVIATIONS if self._predictions is None or self._moments else RANGES
+
+    def shift(self, mean: float) -> float:
+        """How far targets lie above their predictions, from the mean of their scores."""
+        return mean if self._predictions is None else _interpolated(mean, self._means, _SHIFTS)
+
+    def log_spread(self, spread: float) -> float:
+        """Logarithm of the true spread over the predicted one, from that of the spread of scores."""
+        if self._predictions is None:
+            return spread
+        return _interpolated(spread, self._spreads, _LOG_FACTORS)
+
+    # -- scores under errors of all sizes --------------------------------------------------------
+
+    @cached_property
+    def _moments(self) -> bool:
+        batch = self._some
+        with np.errstate(invalid="ignore", over="ignore"):
+            known = batch.supports("variance") and np.isfinite(np.asarray(batch.variance())).all()
+        return bool(known)
+
+    @cached_property
+    def _some(self) -> Predictions:
+        batch = self._predictions
+        assert batch is not None
+        places = np.linspace(0, len(batch) - 1, min(len(batch), _MOST_CASES))
+        return batch[np.unique(places.round().astype(int))]
+
+    @cached_property
+    def _quantiles(self) -> NDArray:
+        """Targets ``(nodes, cases)`` of a calibrated model."""
+        levels = np.broadcast_to(_LEVELS[:, None], (len(_NODES), len(self._some)))
+        return np.asarray(self._some.quantile(levels), dtype=np.float64)
+
+    def _scores(self, targets: NDArray) -> NDArray:
+        return np.asarray(score(self._some.cdf(targets)), dtype=np.float64)
+
+    @cached_property
+    def _means(self) -> NDArray:
+        """Mean scores of targets that are shifted by each of `_SHIFTS`."""
+        spread = centre_and_scale(self._some)[1]
+        unit = spread if self._moments else np.asarray(self._some.interquartile_range())
+        found = [float(np.mean(_WEIGHTS @ self._scores(self._quantiles + by * unit))) for by in _SHIFTS]
+        return np.maximum.accumulate(found)
+
+    @cached_property
+    def _spreads(self) -> NDArray:
+        """Log spreads of scores of targets that are stretched by each of `_LOG_FACTORS`."""
+        centre = centre_and_scale(self._some)[0]
+        off = self._quantiles - centre
+        squares = [self._scores(centre + np.exp(by) * off) ** 2 for by in _LOG_FACTORS]
+        found = [0.5 * np.log(max(float(np.mean(_WEIGHTS @ each)), 1e-30)) for each in squares]
+        return np.maximum.accumulate(found)
+
+
+def _interpolated(value: float, at: NDArray, values: NDArray) -> float:
+    found: NDArray = np.interp([value], at, values)
+    return float(found[0])
+
+
+PLAIN = Units()
+"""Scores are residuals."""
+
+
+def units_of(predictions: Predictions) -> Units:
+    """Units for scalar predictions that can be shifted and stretched; others keep those of scores.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> cauchy = units_of(wc.StudentT(np.ones(3), np.zeros(3), np.ones(3)))
+    >>> round(float(np.exp(cauchy.log_spread(np.log(1.267)))), 2)
+    2.0
+    >>> cauchy.unit, round(units_of(wc.Normal(np.zeros(3), np.ones(3))).shift(0.3), 2)
+    ('interquartile ranges', 0.3)
+    """
+    known = predictions.event_shape == () and predictions.continuous and not are_normal(predictions)
+    able = known and predictions.supports("cdf") and predictions.supports("quantile")
+    return Units(predictions) if able and kind_of_error(predictions) == SPREADS else PLAIN

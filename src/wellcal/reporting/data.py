@@ -1,0 +1,213 @@
+"""What a report is about: targets and predictions of all models, checked before any work is done."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from wellcal._arrays.labels import Labels, in_order_of, labels_of
+from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.expectations.decompose import targets_are_indices
+from wellcal.hypotests.resampling.targets import users_form
+from wellcal.hypotests.setup import numpy_batch
+from wellcal.predictions import Bernoulli, Mixture, Predictions, Quantiles, Samples
+from wellcal.predictions.base import check_inputs, check_truth_first
+from wellcal.predictions.cases import per_case, same_cases
+from wellcal.predictions.spaces import check_one_space
+
+ONLY = "the model"
+"""What a model is called that was given without a name."""
+
+FEWEST = 2
+"""Cases that a test needs; comparisons need one more."""
+
+_MOST_MODELS = 20
+
+
+@dataclass(frozen=True)
+class ModelData:
+    """Targets and predictions of one model, in NumPy and in the order of the cases.
+
+    Attributes
+    ----------
+    name
+        What it is called.
+    targets
+        As a user gives them: labels, not their numbers.
+    predictions
+        Without an index.
+    """
+
+    name: str
+    targets: NDArray
+    predictions: Predictions
+
+    def some(self, rows: NDArray | None) -> ModelData:
+        """Some of the cases, or all."""
+        if rows is None:
+            return self
+        return replace(self, targets=self.targets[rows], predictions=self.predictions[rows])
+
+    def __len__(self) -> int:
+        return len(self.predictions)
+
+
+@dataclass(frozen=True)
+class Data:
+    """All models, with what they have in common.
+
+    Attributes
+    ----------
+    models
+        In the order in which they were given.
+    index
+        Labels of the cases, an index of pandas, or None.
+    named
+        Whether the models were given by name.
+    y, given
+        Targets and predictions as they were given.
+    """
+
+    models: tuple[ModelData, ...]
+    index: Labels | None
+    named: bool
+    y: Any
+    given: tuple[object, ...]
+
+    def __len__(self) -> int:
+        return len(self.models[0])
+
+    def label(self, row: int) -> str | None:
+        """The label of a case, where cases have labels other than their numbers."""
+        if self.index is None or type(self.index).__name__ == "RangeIndex":
+            return None
+        return str(self.index[row])
+
+    def in_order(self, x: Any, name: str) -> Any:
+        """A column that was given beside the models, in the order of the cases."""
+        for pred in self.given:
+            per_case(x, name, self.y, pred)  # an error where its order cannot be known
+        return in_order_of(self.index, x, name, "y")
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of targets and of the parameters of all predictions, in their order."""
+        found = hashlib.sha256()
+        for model in self.models:
+            found.update(f"{model.name}:{type(model.predictions).__name__}".encode())
+            for array in (model.targets, *_arrays_of(model.predictions)):
+                plain = np.ascontiguousarray(array)
+                found.update(f"{plain.dtype}{plain.shape}".encode())
+                found.update(repr(plain.tolist()).encode() if plain.dtype.hasobject else plain.tobytes())
+        return found.hexdigest()
+
+
+def _arrays_of(predictions: Predictions) -> Iterator[NDArray]:
+    for name in predictions.array_fields:
+        if (array := getattr(predictions, name)) is not None:
+            yield np.asarray(to_numpy(array))
+    for name in predictions.batch_fields:
+        for child in getattr(predictions, name):
+            yield from _arrays_of(child)
+
+
+def gathered(y: object, pred: object) -> Data:
+    """Targets and models, checked; errors name the model and the first bad row."""
+    check_truth_first(y)
+    given, named = _models(pred)
+    called = {f"pred[{name!r}]" if named else "pred": one for name, one in given.items()}
+    batches = same_cases(y, called)
+    models: list[ModelData] = []
+    for name, argument, batch in zip(given, called, batches, strict=True):
+        try:
+            targets, predictions = check_inputs(y, batch, argument)
+            own = numpy_batch(predictions).with_index(None)
+        except (TypeError, ValueError) as error:
+            if named:
+                error.add_note(f"This was found for the model {name!r}.")
+            raise
+        models.append(ModelData(name, users_form(own, np.asarray(to_numpy(targets))), own))
+    check_one_space([model.predictions for model in models], tuple(given))
+    fewest = FEWEST + (len(models) > 1)
+    if len(models[0]) < fewest:
+        raise ValueError(f"a report needs at least {fewest} cases, found {len(models[0])}; collect more")
+    labels = labels_of(y)
+    if labels is None:
+        labels = next((batch.case_index for batch in batches if batch.case_index is not None), None)
+    return Data(tuple(models), labels, named, y, tuple(given.values()))
+
+
+def _models(pred: object) -> tuple[dict[str, object], bool]:
+    """Models by their names, and whether they came with them."""
+    if not isinstance(pred, Mapping):
+        return {ONLY: pred}, False
+    given = cast("Mapping[object, object]", pred)
+    if not given:
+        raise ValueError("pred is an empty dictionary: give at least one model")
+    models = {str(name): one for name, one in given.items()}
+    if len(models) != len(given):
+        raise ValueError("pred: two models have the same name; give each a name of its own")
+    if len(models) > _MOST_MODELS:
+        raise ValueError(f"pred has {len(models)} models; a report shows {_MOST_MODELS} at most")
+    return models, True
+
+
+def at_most(rows: int, most: int, rng: np.random.Generator) -> NDArray | None:
+    """So many rows, drawn at random, in their order; None where there are no more than that."""
+    return None if rows <= most else np.sort(rng.permutation(rows)[:most])
+
+
+def family_in_words(predictions: Any) -> str:
+    """What was predicted: "classification, 10 classes".
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> family_in_words(wc.Categorical(np.full((2, 4), 0.25))), family_in_words(wc.Poisson([1.0, 2.0]))
+    ('classification, 4 classes', 'counts, Poisson predictions')
+    >>> family_in_words(wc.Samples(np.zeros((3, 50)))), family_in_words(wc.Normal([0.0], [1.0]))
+    ('numbers, 50 draws for each case', 'numbers, normal predictions')
+    """
+    if isinstance(predictions, Quantiles):
+        return f"numbers, {len(predictions.levels)} predicted quantiles"
+    if targets_are_indices(predictions):
+        count = 2 if isinstance(predictions, Bernoulli) else int(predictions.class_probs().shape[1])
+        support = getattr(predictions, "support", None)
+        if support is not None and np.ndim(support) == 1:
+            return f"ordered grades, {count} of them"
+        return "binary classification" if count == 2 else f"classification, {count} classes"
+    what = _targets_in_words(predictions)
+    if isinstance(predictions, Samples):
+        count = int(predictions.values.shape[1])
+        return f"{what}, {count} {'draws' if predictions.kind == 'draws' else 'atoms'} for each case"
+    if isinstance(predictions, Mixture):
+        parts = sorted({_named(type(part).__name__) for part in predictions.components})
+        return f"{what}, mixtures of {len(predictions.components)} {' and '.join(parts)} parts"
+    return f"{what}, {_named(type(predictions).__name__)} predictions"
+
+
+def _targets_in_words(predictions: Any) -> str:
+    if isinstance(getattr(predictions, "holds_objects", None), bool) and predictions.holds_objects:
+        return "objects"
+    if len(predictions.event_shape) == 1:
+        return f"vectors of {predictions.event_shape[0]} numbers"
+    return "numbers" if predictions.continuous or predictions.target_kind == "real" else "counts"
+
+
+_WORDS = {
+    "Normal": "normal",
+    "DiagonalNormal": "diagonal normal",
+    "MultivariateNormal": "multivariate normal",
+    "LogNormal": "log-normal",
+    "NegativeBinomial": "negative binomial",
+    "StudentT": "Student t",
+    "PowerExponential": "power exponential",
+}
+
+
+def _named(family: str) -> str:
+    return _WORDS.get(family, family)

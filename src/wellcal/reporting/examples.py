@@ -1,0 +1,119 @@
+"""Single cases in words: what the model said, and what happened."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.expectations.decompose import targets_are_indices
+from wellcal.predictions import Bernoulli, Quantiles
+from wellcal.reporting.data import Data, ModelData
+from wellcal.reporting.pieces import ExampleCase, WorstGroup
+from wellcal.witnesses import Witness
+from wellcal.witnesses.result import Group
+
+__all__ = ["examples_of", "observed_in_words", "predicted_in_words", "worst_groups"]
+
+_EXAMPLES = 3
+_TOP = 2  # classes that are told of a case
+_COORDINATES = 4  # that are told of a vector
+_SHOWN = 40  # characters of an object
+
+
+def worst_groups(
+    found: Witness, data: Data, model: ModelData, rows: NDArray | None
+) -> tuple[WorstGroup, ...]:
+    """Groups that a witness shows, with examples of cases; `rows` are those of its cases among all."""
+    shown = [group for group in found.groups if group.pvalue <= found.alpha]
+    return tuple(
+        WorstGroup(
+            group.statement,
+            group.where,
+            group.direction,
+            group.observed,
+            group.expected,
+            group.pvalue,
+            group.kind,
+            group.n_samples,
+            group.n_samples / found.n_samples,
+            examples_of(found, group, data, model, rows),
+            group.n_resamples,
+        )
+        for group in shown
+    )
+
+
+def examples_of(
+    found: Witness, group: Group, data: Data, model: ModelData, rows: NDArray | None
+) -> tuple[ExampleCase, ...]:
+    """Those of its cases that contribute most to the error."""
+    parts = np.asarray(to_numpy(found.contributions))[group.cases]
+    chosen = group.cases[np.argsort(-parts, kind="stable")[:_EXAMPLES]]
+    places = chosen if rows is None else rows[chosen]
+    return tuple(
+        ExampleCase(
+            row,
+            data.label(row),
+            predicted_in_words(model.predictions[row]),
+            observed_in_words(model.targets[row]),
+        )
+        for row in map(int, places)
+    )
+
+
+def predicted_in_words(one: Any) -> str:
+    """What a prediction says, a batch of one.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> predicted_in_words(wc.Categorical(np.array([[0.1, 0.7, 0.2]]), classes=["ant", "bee", "fly"]))
+    '70% for bee, 20% for fly'
+    >>> predicted_in_words(wc.Normal([3.0], [1.0]))
+    'median 3, 90% between 1.36 and 4.64'
+    >>> predicted_in_words(wc.DiagonalNormal([[1.0, 2.5]], [[1.0, 1.0]]))
+    'mean (1, 2.5)'
+    """
+    if targets_are_indices(one) and not isinstance(one, Quantiles):
+        names = one.labels().tolist()
+        probs = np.asarray(to_numpy(one.class_probs()))[0]
+        order = [1] if isinstance(one, Bernoulli) else np.argsort(-probs, kind="stable")[:_TOP].tolist()
+        return ", ".join(f"{_percent(float(probs[k]))} for {observed_in_words(names[k])}" for k in order)
+    if isinstance(one, Quantiles):
+        levels = np.asarray(one.levels, dtype=float)
+        values = np.asarray(to_numpy(one.values), dtype=float)[0]
+        ends = sorted({0, int(np.argmin(np.abs(levels - 0.5))), len(levels) - 1})
+        return ", ".join(f"{100 * levels[k]:.4g}% below {values[k]:.3g}" for k in ends)
+    if one.event_shape == () and one.supports("quantile"):
+        low, middle, high = (float(to_numpy(one.quantile(level))[0]) for level in (0.05, 0.5, 0.95))
+        return f"median {middle:.3g}, 90% between {low:.3g} and {high:.3g}"
+    if one.supports("mean"):
+        return f"mean {observed_in_words(np.asarray(to_numpy(one.mean()))[0])}"
+    return repr(one)
+
+
+def observed_in_words(target: Any) -> str:
+    """An outcome.
+
+    Examples
+    --------
+    >>> [observed_in_words(x) for x in (np.float64(2.34567), np.array([1.0, 2.0]), "cat")]
+    ['2.35', '(1, 2)', 'cat']
+    """
+    plain = cast("Any", target).tolist() if isinstance(target, (np.generic, np.ndarray)) else target
+    if isinstance(plain, (bool, int, str)):
+        return str(plain)
+    if isinstance(plain, float):
+        return f"{plain:.0f}" if plain.is_integer() and abs(plain) < 1e6 else f"{plain:.3g}"
+    if isinstance(plain, list):
+        numbers = cast("list[Any]", plain)
+        parts = [observed_in_words(part) for part in numbers[:_COORDINATES]]
+        return f"({', '.join(parts)}{', ...' if len(numbers) > _COORDINATES else ''})"
+    text = repr(plain)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%" if 0.01 <= share <= 0.99 or share in (0.0, 1.0) else f"{100 * share:.2g}%"

@@ -1,0 +1,269 @@
+"""The sections of a report, in the order of its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from wellcal.hypotests.findings.finding import Finding
+from wellcal.measures.presentation import pvalue_text
+from wellcal.reporting.first_screen import sentence, tiles, verdict_of
+from wellcal.reporting.pictures import ReportFigure
+from wellcal.reporting.pieces import WorstGroup
+from wellcal.reporting.rendering import picture_in
+from wellcal.reporting.result import GROUP, ModelReport, Report
+from wellcal.reporting.tables import (
+    coverage_table,
+    examples_table,
+    mended_table,
+    models_table,
+    scores_table,
+    segments_table,
+    sizes_table,
+)
+from wellcal.reporting.view import (
+    Beside,
+    Block,
+    Code,
+    Link,
+    Note,
+    Notes,
+    Pairs,
+    Part,
+    Picture,
+    Pictures,
+    TableBlock,
+    Texts,
+)
+
+SHOWS: Mapping[str, tuple[str, ...]] = {
+    "trend of the centre": ("residuals",),
+    "trend of the spread": ("residuals",),
+    "class slope": ("classes",),
+    "swapped": ("classes",),
+    "confused": ("classes",),
+    "spread": ("histogram", "coverage"),
+    "shift": ("histogram", "quantiles"),
+    "skew": ("histogram", "quantiles"),
+    "tails": ("histogram", "quantiles"),
+    "dispersion": ("histogram", "coverage"),
+    "zeros": ("histogram",),
+}
+"""Pictures that show a kind of finding, the best one first; the one beside the verdict shows all of them."""
+
+
+SEE_FIRST = "The picture beside the verdict shows it"
+
+
+def report_view(report: Report) -> dict[str, Any]:
+    """What the template of reports is filled with."""
+    album = Album(report)
+    parts = [
+        *_models(report, album),
+        *_findings(report, album),
+        *_size(report, album),
+        *_where(report, album),
+        *_segments(report),
+        *_mending(report, album),
+        *_scores(report, album),
+        *_choices(report),
+    ]
+    return {
+        "title": f"Calibration of {', '.join(model.name for model in report.models)} · wellcal",
+        "said": verdict_of(report),
+        "about": report.line.split(" · "),
+        "hero": album.hero,
+        "tiles": tiles(report.best, {part.anchor for part in parts}) if len(report.models) == 1 else [],
+        "models": models_table(report) if len(report.models) > 1 else None,
+        "parts": parts,
+        "made": report.made,
+    }
+
+
+class Album:
+    """Pictures of a report: each is shown once."""
+
+    def __init__(self, report: Report) -> None:
+        self.count = 0
+        self.common: dict[str, ReportFigure] = dict(report.figures)
+        self.of_models: list[dict[str, ReportFigure]] = [dict(model.figures) for model in report.models]
+        if len(report.models) > 1:  # what all models share a picture of is shown there
+            for figures in self.of_models:
+                for name in self.common:
+                    figures.pop(name, None)
+        first = next(iter(self.common), None)
+        self.hero = None if first is None else self.take(self.common, first)
+        if first is not None and len(report.models) == 1:
+            del self.of_models[0][first]
+
+    def take(self, figures: dict[str, ReportFigure], name: str, of: str = "") -> Picture | None:
+        """A picture that was not shown before; anchors are numbers, whatever names models have."""
+        figure = figures.pop(name, None)
+        if figure is None:
+            return None
+        self.count += 1
+        found = picture_in(figure, f"picture-{self.count}")
+        return replace(found, kind=f"{found.kind}: {of}") if of and len(self.of_models) > 1 else found
+
+    def first_of(self, figures: dict[str, ReportFigure], *names: str) -> Picture | None:
+        """The first of some names that was not shown before; the others stay."""
+        name = next((name for name in names if name in figures), None)
+        return None if name is None else self.take(figures, name)
+
+    def all_of(self, figures: dict[str, ReportFigure], *names: str, of: str = "") -> list[Picture]:
+        """Those of some names that were not shown before."""
+        found = (self.take(figures, name, of) for name in names)
+        return [picture for picture in found if picture is not None]
+
+
+def _by_model(report: Report, album: Album) -> Iterator[tuple[ModelReport, dict[str, ReportFigure], str]]:
+    """Each model with its pictures, and the heading of what is said of it where there are several."""
+    several = len(report.models) > 1
+    for model, figures in zip(report.models, album.of_models, strict=True):
+        yield model, figures, model.name if several else ""
+
+
+# -- one section for each question -----------------------------------------------------------------
+
+
+def _models(report: Report, album: Album) -> Iterator[Part]:
+    if len(report.models) < 2:
+        return
+    shown = album.all_of(album.common, *list(album.common))
+    if shown:
+        yield Part("compared", "Models", "Models side by side", [Pictures(shown)])
+
+
+def _findings(report: Report, album: Album) -> Iterator[Part]:
+    blocks: list[Block] = []
+    for model, figures, heading in _by_model(report, album):
+        findings = [finding for finding in model.findings if finding.kind != GROUP]  # which are told below
+        if not findings:
+            texts = (
+                ["No kind of error holds for all cases alike: see where."]
+                if model.rejected
+                else [model.verdict]
+            )
+            blocks.append(Texts(texts, heading))
+        for number, finding in enumerate(findings):
+            picture = album.first_of(figures, *SHOWS.get(finding.kind, ()))
+            links = [] if picture or album.hero is None else [Link(f"#{album.hero.anchor}", SEE_FIRST)]
+            above = "" if number else heading
+            title, texts = sentence(finding.sentence), _sureness(finding)
+            blocks.append(Beside(title, texts, picture, links=links, heading=above))
+    wrong = any(model.findings for model in report.models)
+    title = "What is wrong, finding by finding" if wrong else "What was looked for"
+    lead = ["A calibrated model has any finding with probability 0.05 at most."] if wrong else []
+    yield Part("findings", "Findings", title, blocks, lead)
+
+
+def _sureness(finding: Finding) -> list[str]:
+    told = [f"by itself p = {pvalue_text(finding.pvalue)}"]
+    if finding.interval is not None:
+        told.append(f"intervals in parentheses are {finding.level:.0%} confidence intervals")
+    return [sentence("; ".join(told))]
+
+
+def _size(report: Report, album: Album) -> Iterator[Part]:
+    blocks: list[Block] = [TableBlock(sizes_table(report.models))]
+    shown = [
+        picture
+        for model, figures, _ in _by_model(report, album)
+        for picture in album.all_of(figures, "null", of=model.name)
+    ]
+    if shown:
+        blocks.append(Pictures(shown))
+    yield Part("size", "How large", "How large the error is", blocks)
+
+
+def _where(report: Report, album: Album) -> Iterator[Part]:
+    blocks: list[Block] = []
+    for model, figures, heading in _by_model(report, album):
+        if not model.rejected:
+            texts = ["No group of cases is shown to be off. What is largest by chance is no finding."]
+            blocks.append(Texts(texts, heading))
+            for name in ("groups", "map"):
+                figures.pop(name, None)
+            continue
+        if not model.worst_groups:
+            figures.pop("groups", None)  # of what is largest by chance
+            blocks.append(Texts(["No group of cases is shown to be worse than the others."], heading))
+            heading = ""
+        shown = album.all_of(figures, "groups", "map")
+        if shown:
+            blocks.append(Pictures(shown, heading))
+            heading = ""
+        if model.worst_groups:
+            blocks.append(Notes([_group(group) for group in model.worst_groups], heading))
+    yield Part("where", "Where", "Where: groups and examples", blocks)
+
+
+def _group(group: WorstGroup) -> Note:
+    sure = f"{group.n_samples:,} cases, {group.share:.0%}; p = {pvalue_text(group.pvalue)}, adjusted for all"
+    return Note(sentence(group.statement), f"{sure} groups.", examples_table(group))
+
+
+def _segments(report: Report) -> Iterator[Part]:
+    blocks: list[Block] = []
+    hypotheses: dict[str, None] = {}
+    for model in report.models:
+        if model.segments is None:
+            continue
+        hypotheses[model.segments.hypothesis] = None
+        heading = model.name if len(report.models) > 1 else ""
+        blocks += [Texts([model.segments.verdict], heading), TableBlock(segments_table(model.segments))]
+    if blocks:
+        yield Part("segments", "Segments", "Segment by segment", blocks, [*map(sentence, hypotheses)])
+
+
+def _mending(report: Report, album: Album) -> Iterator[Part]:
+    blocks: list[Block] = []
+    for model, figures, heading in _by_model(report, album):
+        if model.mended is None:
+            continue
+        shown = album.all_of(figures, "mended")
+        tables = [mended_table(model.mended)]
+        texts = [
+            "On cases that the recalibration was not fitted to. The calibration test has "
+            f"p = {pvalue_text(model.mended.pvalue_before)} before it, and after it, approximately, "
+            f"p = {pvalue_text(model.mended.pvalue_after)}."
+        ]
+        picture = shown[0] if shown else None
+        blocks.append(Beside(sentence(model.mended.verdict), texts, picture, tables=tables, heading=heading))
+    if blocks:
+        yield Part("mending", "Mending", "What mending would do", blocks)
+
+
+def _scores(report: Report, album: Album) -> Iterator[Part]:
+    blocks: list[Block] = []
+    scores = scores_table(report.models)
+    if scores is not None:
+        blocks.append(TableBlock(scores))
+    for model, figures, heading in _by_model(report, album):
+        if model.coverage is not None:
+            blocks.append(TableBlock(coverage_table(model.coverage), heading or "Coverage"))
+        shown = album.all_of(figures, *list(figures))
+        if shown:
+            blocks.append(Pictures(shown, "" if model.coverage is not None else heading))
+    yield Part("scores", "Scores", "Scores and coverage", blocks)
+
+
+def _choices(report: Report) -> Iterator[Part]:
+    rows = [row for row in report.choices.rows if row[0] != "data"]
+    several = len(report.models) > 1
+    notes = [
+        f"{model.name}: {text}" if several else sentence(text)
+        for model in report.models
+        for text in model.left_out
+    ]
+    blocks: list[Block] = [Pairs(rows)]
+    if report.sampled:
+        blocks.append(Texts([sentence(text) for text in report.sampled], "Looked at in a part of the cases"))
+    if notes:
+        blocks.append(Texts(notes, "Left out"))
+    yield Part("choices", "Choices", "Choices made", blocks)
+    yield Part("cite", "Cite", "How to cite", [Code(report.citation)])
+    data: list[Block] = [Pairs([("cases", f"{report.n_samples:,}"), ("SHA-256", report.choices.fingerprint)])]
+    lead = ["The same targets and predictions have the same fingerprint."]
+    yield Part("data", "Data", "The data’s fingerprint", data, lead)

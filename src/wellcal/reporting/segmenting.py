@@ -1,0 +1,232 @@
+"""Segments: groups of cases that a user names, each tested by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+
+from wellcal._arrays.checks import check_same_length, is_missing, label_array
+from wellcal._arrays.frames import Table, is_frame
+from wellcal._arrays.namespaces import NDArray, attribute, to_numpy
+from wellcal._arrays.round_numbers import round_between
+from wellcal.comparison.several import holm
+from wellcal.hypotests import calibration_test
+from wellcal.hypotests.result import TestResult
+from wellcal.reporting.data import ModelData, at_most
+from wellcal.reporting.pieces import SegmentReport, Segments
+
+PARTS = 4
+"""Groups that numbers are cut into, of about equally many cases."""
+
+MOST_VALUES = 10
+"""Different numbers up to which each is a group of its own."""
+
+MOST_GROUPS = 12
+"""Groups of one variable that are tested, the largest; those beyond are told."""
+
+MOST_VARIABLES = 20
+
+FEWEST_CASES = 10
+"""Cases that a segment needs."""
+
+MOST_CASES = 5_000
+"""Cases of a segment that are tested; of more, a random part."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A group of cases.
+
+    Attributes
+    ----------
+    variable, where
+        Name of the variable, and the cases in words.
+    rows
+        Which they are.
+    """
+
+    variable: str
+    where: str
+    rows: NDArray
+
+
+def segments_from(given: Any, n: int, in_order: Callable[[Any, str], Any]) -> tuple[list[Segment], list[str]]:
+    """Groups of cases from what a user gave, and what was left out, in sentences.
+
+    Parameters
+    ----------
+    given
+        Labels or numbers, one for each case, by the name of the variable: a dictionary, a data frame of
+        pandas, polars or pyarrow, or a single column.
+    n
+        Number of cases.
+    in_order
+        Brings a column, with its name in errors, into the order of the cases.
+    """
+    found: list[Segment] = []
+    left_out: list[str] = []
+    columns = _columns(given)
+    if not columns:
+        raise ValueError("segments has no columns: give one at least, or None")
+    if len(columns) > MOST_VARIABLES:
+        raise ValueError(f"segments has {len(columns)} variables; a report tests {MOST_VARIABLES} at most")
+    for name, column in columns:
+        argument = f"segments[{name!r}]" if len(columns) > 1 or isinstance(given, Mapping) else "segments"
+        values = _values(in_order(column, argument), argument, n)
+        groups = _cut(name, values) if _is_measured(values) else _by_label(name, values)
+        if len(groups) > MOST_GROUPS:
+            largest = sorted(range(len(groups)), key=lambda k: -len(groups[k].rows))[:MOST_GROUPS]
+            left_out.append(f"Of the {len(groups):,} groups of {name} the {MOST_GROUPS} largest were tested.")
+            groups = [groups[k] for k in sorted(largest)]
+        found.extend(groups)
+    return found, left_out
+
+
+def _columns(given: Any) -> list[tuple[str, Any]]:
+    if isinstance(given, str):
+        raise TypeError(f"segments must be one label or number for each case, found the one string {given!r}")
+    if isinstance(given, Mapping):
+        return [(str(name), column) for name, column in cast("Mapping[Any, Any]", given).items()]
+    if is_frame(given):
+        table = Table(given)
+        if attribute(given, "iloc") is not None:  # columns of pandas keep their index
+            return [(name, given.iloc[:, k]) for k, name in enumerate(table.names)]
+        return [(name, table.labels(name)) for name in table.names]
+    name = attribute(given, "name")  # of a column of a data frame
+    return [(name if isinstance(name, str) and name else "segment", given)]
+
+
+def _values(column: Any, argument: str, n: int) -> NDArray:
+    """Labels or numbers ``(n,)``."""
+    values: NDArray = to_numpy(label_array(column, argument))
+    if values.ndim != 1:
+        raise ValueError(
+            f"{argument} must be 1-dimensional, one label or number for each case, found shape {values.shape}"
+        )
+    check_same_length(len(values), argument, n, "predictions")
+    missing = np.array([is_missing(value) for value in values.tolist()], dtype=bool)
+    if missing.any():
+        row = int(np.flatnonzero(missing)[0])
+        raise ValueError(
+            f"{argument} has no value in row {row} ({np.count_nonzero(missing)} in all); give such cases a "
+            'label of their own, such as "unknown", or leave them out'
+        )
+    if values.dtype.kind != "O":
+        return values
+    kinds: set[type] = {type(value) for value in values.tolist()}
+    return values.astype(str) if len(kinds) > 1 or kinds <= {str} else np.asarray(values.tolist())
+
+
+def _is_measured(values: NDArray) -> bool:
+    """Whether values are numbers of which there are too many for groups of their own."""
+    return values.dtype.kind in "iuf" and len(np.unique(values)) > MOST_VALUES
+
+
+def _by_label(name: str, values: NDArray) -> list[Segment]:
+    distinct, first, codes = np.unique(values, return_index=True, return_inverse=True)
+    # Numbers from small to large, texts in the order in which they come.
+    order = range(len(distinct)) if values.dtype.kind in "iuf" else np.argsort(first).tolist()
+    return [Segment(name, _labelled(name, distinct[k]), np.flatnonzero(codes == k)) for k in order]
+
+
+def _labelled(name: str, label: Any) -> str:
+    plain: Any = cast("Any", label).item() if isinstance(label, np.generic) else label
+    if isinstance(plain, bool):
+        return f"where {name} is {'true' if plain else 'false'}"
+    return f"for {name} = {plain:g}" if isinstance(plain, float) else f"for {name} = {plain}"
+
+
+def _cut(name: str, values: NDArray) -> list[Segment]:
+    """Numbers in groups of about equally many cases, with short numbers between them."""
+    if not np.isfinite(values).all():
+        row = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ValueError(
+            f"segments[{name!r}] must hold finite numbers: found {values[row]} in row {row}; leave such "
+            "cases out, or give labels"
+        )
+    ordered = np.sort(values.astype(np.float64))
+    n = len(ordered)
+    cuts: list[float] = []
+    for k in range(1, PARTS):
+        # Within a tenth of the cases around the share, wherever the number is shortest.
+        low, high = (ordered[int(np.clip(n * (k / PARTS + side), 0, n - 1))] for side in (-0.05, 0.05))
+        cut = round_between(float(low), float(high)) if low < high else float(low)
+        if ordered[0] < cut <= ordered[-1] and (not cuts or cut > cuts[-1]):
+            cuts.append(cut)
+    edges = [-np.inf, *cuts, np.inf]
+    found: list[Segment] = []
+    for low, high in pairwise(edges):
+        rows = np.flatnonzero((values >= low) & (values < high))
+        if len(rows):
+            found.append(Segment(name, _between(name, low, high), rows))
+    return found
+
+
+def _between(name: str, low: float, high: float) -> str:
+    """A range of numbers, in words.
+
+    Examples
+    --------
+    >>> _between("age", 30.0, 45.0), _between("age", -np.inf, 30.0), _between("age", 60.0, np.inf)
+    ('where age is between 30 and 45', 'where age is below 30', 'where age is 60 or above')
+    """
+    if np.isinf(low):
+        return f"where {name} is below {high:g}"
+    return (
+        f"where {name} is {low:g} or above"
+        if np.isinf(high)
+        else f"where {name} is between {low:g} and {high:g}"
+    )
+
+
+def by_segment(
+    model: ModelData, segments: Sequence[Segment], seed: int, n_resamples: int | None = None
+) -> Segments:
+    """Each segment by the same test as all cases, with p-values adjusted for their number."""
+    results: list[TestResult | None] = []
+    notes: list[str] = []
+    for segment in segments:
+        rows, note = segment.rows, ""
+        if len(rows) < FEWEST_CASES:
+            results.append(None)
+            notes.append(f"{len(rows)} cases are too few, {FEWEST_CASES} are needed")
+            continue
+        part = at_most(len(rows), MOST_CASES, np.random.default_rng(seed))
+        if part is not None:
+            note, rows = f"{MOST_CASES:,} of {len(rows):,} cases, drawn at random, were tested", rows[part]
+        some = model.some(rows)
+        options: dict[str, Any] = {"rng": seed, "n_resamples": n_resamples, "progress": False}
+        results.append(calibration_test(some.targets, some.predictions, **options))
+        notes.append(note)
+    count = sum(result is not None for result in results)
+    adjusted = iter(holm([result.pvalue for result in results if result is not None]))
+    return Segments(
+        tuple(
+            SegmentReport(
+                segment.variable,
+                segment.where,
+                len(segment.rows),
+                result,
+                1.0 if result is None else next(adjusted),
+                count,
+                note,
+            )
+            for segment, result, note in zip(segments, results, notes, strict=True)
+        ),
+        _hypothesis(segments),
+    )
+
+
+def _hypothesis(segments: Sequence[Segment]) -> str:
+    names = list(dict.fromkeys(segment.variable for segment in segments))
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    which = "it" if len(names) == 1 else "them"
+    return (
+        f"targets follow their predictions within each segment of {listed}: more than calibration where the "
+        f"model did not use {which}, so that a calibrated model may fail here; p-values are adjusted for all "
+        "segments together (Holm)"
+    )

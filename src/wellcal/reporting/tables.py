@@ -1,0 +1,181 @@
+"""Tables of a report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from wellcal.comparison import Comparisons
+from wellcal.comparison.several import Pair
+from wellcal.hypotests.e_values import e_value_text
+from wellcal.measures.estimate import Estimate
+from wellcal.measures.presentation import at_floor, pvalue_text
+from wellcal.reporting.first_screen import how_large, mending, sentence, where
+from wellcal.reporting.pieces import Mended, Segments, WorstGroup
+from wellcal.reporting.result import ModelReport, Report
+from wellcal.reporting.view import NOTHING, Cell, Table, number_cell
+
+
+def models_table(report: Report) -> Table:
+    """What tiles say of one model, a row for each; ties are called ties."""
+    mended = any(model.mended is not None for model in report.models)
+    names = ["Model", "Verdict", "How large", "Where", *(["Mending"] if mended else [])]
+    header = [Cell(name) for name in names]
+    if report.comparison is not None:
+        header.append(
+            Cell(f"{report.comparison.pairs[0].differences[0].measure} above the best", number=True)
+        )
+    rows = [_row(report, rank, model, mended) for rank, model in enumerate(report.models)]
+    return Table(header, rows, "Best first")
+
+
+def _row(report: Report, rank: int, model: ModelReport, mended: bool) -> list[Cell]:
+    test, size = model.test, model.yardstick
+    found = "Miscalibrated" if model.rejected else "No miscalibration found"
+    large, place, gain = how_large(model), where(model), mending(model)
+    cells = [
+        Cell(model.name, value=rank),
+        Cell(found, value=test.pvalue, under=_pvalue(model)),
+        Cell(large.main, value=size.share if size is not None and model.rejected else 0.0, under=large.more),
+        Cell(place.main, under=place.more),
+        *([Cell(gain.main, under=gain.more)] if mended else []),
+    ]
+    if report.comparison is not None:
+        cells.append(_difference(report.comparison, report.best.name, model.name))
+    return cells
+
+
+def _pvalue(model: ModelReport) -> str:
+    sign = "<=" if at_floor(model.test.pvalue, model.test.pvalue_floor) else "="
+    return f"p {sign} {pvalue_text(model.test.pvalue)}"
+
+
+def estimate_cell(estimate: Estimate | None) -> Cell:
+    """A number with its interval below it, where there is one."""
+    if estimate is None:
+        return NOTHING
+    under = ""
+    if estimate.standard_error is not None or estimate.cases is not None:
+        interval = estimate.confidence_interval()
+        under = f"{interval.low:.4g} to {interval.high:.4g}"
+    return number_cell(f"{float(estimate):.4g}", float(estimate), under)
+
+
+def _difference(comparison: Comparisons, best: str, name: str) -> Cell:
+    if name == best:
+        return Cell("best", value=0.0, number=True)
+    pair = _pair(comparison, best, name)
+    found = pair.differences[0]
+    sign = 1.0 if pair.second == best else -1.0  # the other model less the best one
+    interval = found.confidence_interval()
+    low, high = sorted((sign * interval.low, sign * interval.high))
+    tie = "" if pair in comparison.shown else "; a tie"
+    under = f"{low:.2g} to {high:.2g}{tie}"
+    return number_cell(f"{sign * found.value:+.2g}", sign * found.value, under)
+
+
+def _pair(comparison: Comparisons, first: str, second: str) -> Pair:
+    return next(pair for pair in comparison.pairs if {pair.first, pair.second} == {first, second})
+
+
+def sizes_table(models: Sequence[ModelReport]) -> Table:
+    """How large the error is, in several measures: a row for each, and a column for each model."""
+    columns = [_sizes(model) for model in models]
+    names = list(dict.fromkeys(name for column in columns for name in column))
+    header = [Cell(""), *(Cell(model.name if len(models) > 1 else "") for model in models)]
+    rows = [[Cell(name), *(column.get(name, NOTHING) for column in columns)] for name in names]
+    return Table(header, rows, sortable=False)
+
+
+def _sizes(model: ModelReport) -> dict[str, Cell]:
+    test, ends = model.test, model.kce.confidence_interval()
+    found: dict[str, Cell] = {}
+    large = how_large(model)
+    found["In words"] = Cell(large.main, under=large.more)
+    between = f"{ends.level:.0%} interval {ends.low:.3g} to {ends.high:.3g}"
+    found["Calibration error (KCE)"] = Cell(f"{float(model.kce):.3g}", under=between)
+    _, _, why = test.pvalue_statement.partition(", ")
+    found["p-value"] = Cell(_pvalue(model), under=why)
+    if test.effect_size is not None:
+        meaning = "about 0 if calibrated, 1 if all targets err alike"
+        found["Effect size"] = Cell(f"{test.effect_size:.3g}", under=meaning)
+    if not math.isnan(test.log_e_value):
+        found["e-value"] = Cell(e_value_text(test.log_e_value), under="about 1 or less if calibrated")
+    return found
+
+
+def scores_table(models: Sequence[ModelReport]) -> Table | None:
+    """Proper scores: a row for each, and a column for each model."""
+    names = list(dict.fromkeys(name for model in models for name in model.scores))
+    if not names:
+        return None
+    header = [
+        Cell("Score (lower is better)"),
+        *(Cell(model.name if len(models) > 1 else "Mean", number=True) for model in models),
+    ]
+    rows = [[Cell(name), *(estimate_cell(model.scores.get(name)) for model in models)] for name in names]
+    return Table(header, rows, "Mean over cases, with 95% intervals")
+
+
+def coverage_table(found: Any) -> Table:
+    """How many outcomes lie in the intervals of each level."""
+    header = [
+        Cell("Interval", number=True),
+        Cell("Outcomes in it", number=True),
+        Cell("95% limits", number=True),
+        Cell("If calibrated", number=True),
+        Cell("Mean width", number=True),
+    ]
+    columns = (found.levels, found.coverage, found.low, found.high, found.expected, found.widths)
+    rows = [
+        [
+            number_cell(f"{100 * level:.4g}%", level),
+            number_cell(f"{100 * covered:.1f}%", covered),
+            number_cell(f"{100 * low:.1f}% to {100 * high:.1f}%", low),
+            number_cell(f"{100 * expected:.1f}%", expected),
+            number_cell(f"{width:.4g}", width),
+        ]
+        for level, covered, low, high, expected, width in zip(*columns, strict=True)
+    ]
+    return Table(header, rows, "How many outcomes the predicted intervals hold")
+
+
+def mended_table(found: Mended) -> Table:
+    """Scores before and after."""
+    columns = ("As it is", "Mended", "Gained")
+    header = [Cell("Lower is better"), *(Cell(name, number=True) for name in columns)]
+    rows: list[list[Cell]] = []
+    for gap in found.differences:
+        ends = gap.confidence_interval()
+        gained = number_cell(f"{gap.value:.2g}", gap.value, f"{ends.low:.2g} to {ends.high:.2g}")
+        values = (number_cell(f"{value:.4g}", value) for value in (gap.first, gap.second))
+        rows.append([Cell(gap.measure), *values, gained])
+    return Table(header, rows, "Mean scores on held-out cases, and what is gained with 95% intervals")
+
+
+def segments_table(found: Segments) -> Table:
+    """A row for each segment."""
+    header = [
+        Cell("Segment"),
+        Cell("Cases", number=True),
+        Cell("p-value, adjusted", number=True),
+        Cell("Found"),
+    ]
+    rows = [
+        [
+            Cell(sentence(one.where).rstrip("."), value=one.where),
+            number_cell(f"{one.n_samples:,}", one.n_samples),
+            NOTHING if one.test is None else number_cell(pvalue_text(one.pvalue), one.pvalue),
+            Cell(one.verdict, under=one.note if one.test is not None else ""),
+        ]
+        for one in found.segments
+    ]
+    return Table(header, rows)
+
+
+def examples_table(group: WorstGroup) -> Table | None:
+    """Cases of a group, as the model saw them and as they were."""
+    header = [Cell("Case"), Cell("What the model said"), Cell("What happened")]
+    rows = [[Cell(case.name), Cell(case.predicted), Cell(case.observed)] for case in group.examples]
+    return Table(header, rows, "Cases that contribute most", sortable=False) if rows else None
