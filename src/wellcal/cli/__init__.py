@@ -9,7 +9,7 @@ try:
 except ImportError:
     sys.exit("the command line needs typer: pip install 'wellcal[cli]'")
 
-from wellcal.cli.app import app, main
+from wellcal.cli.group import app, main
 
 __all__ = ["app", "main"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import wellcal
-from wellcal.cli.app import COMMANDS
+from wellcal.cli.group import COMMANDS
 from wellcal.predictions.roles import known_roles
 
 from ...processes import run_python
