@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 import typer
@@ -27,11 +28,15 @@ def run(
             "the predictions have, if not given.",
         ),
     ] = None,
-    block_size: Annotated[int, typer.Option(metavar="N", min=2, help="Cases of a block, for skce.")] = 100,
+    block_size: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=2, help="Cases of a block, for skce; 100 if not given, fewer for few."),
+    ] = None,
 ) -> None:
     """Compute measures part by part."""
     import wellcal as wc
     from wellcal.hypotests.progress import Progress
+    from wellcal.measures.running.blocks import BLOCK
     from wellcal.reading.sizes import file_size
 
     names = None if measures is None else [name.strip() for name in measures.split(",")]
@@ -40,8 +45,10 @@ def run(
         paired: Paired | None = Paired(asked=True)
     else:
         paired = Paired() if given.weights is not None and names is None else None
-    running = wc.RunningMeasures(names or None, block_size=block_size, rng=options.seed)
     size, progress, taken, dropped = file_size(given.file, given.format), Progress(), "", 0
+    few = math.isqrt(size.rows) if size is not None and size.rows is not None else BLOCK
+    block = max(min(BLOCK, few), 2) if block_size is None else block_size
+    running = wc.RunningMeasures(names or None, block_size=block, rng=options.seed)
     for part in batches(given):
         weights = None if given.weights is None else part.others[given.weights]
         with naming_part(given, running.n_samples + dropped):

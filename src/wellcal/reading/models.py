@@ -37,6 +37,17 @@ class ModelCases:
         The rows that were kept, with all columns.
     readings
         Which columns hold the predictions of each model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "predictions.jsonl"
+    ...     _ = path.write_text('{"y": 1, "p": 0.7}\\n{"y": 0, "p": null}\\n')
+    ...     cases = read_models(path, models={"a": {"bernoulli": "p"}}, drop_missing=True)
+    >>> cases.taken, cases.dropped
+    ({'a': 'target: y; bernoulli: probs = p'}, 1)
     """
 
     y: NDArray

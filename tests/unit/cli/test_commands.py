@@ -1,10 +1,9 @@
-"""What commands do with files of predictions: the lines of the manual, as they are written there."""
+"""What commands do with files of predictions."""
 
 from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,41 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import wellcal as wc
-from wellcal.cli.screen import MOST_LINES, in_options
+from wellcal.cli.screen import in_options
 from wellcal.reading import read_cases, read_table
 
 Run = Callable[..., Any]
-
-LINES = {
-    "wellcal test preds.csv --target label --probs 'p_*' --json -": None,
-    "wellcal compare preds.csv --target y --normal mu_a,sigma_a --versus-normal mu_b,sigma_b": (
-        "A is better calibrated than B"
-    ),
-    "wellcal recalibrate preds.csv --target y --normal mu,sigma --out recalibrated.parquet": (
-        "Recalibration mends it: "
-    ),
-    "wellcal monitor stream.csv --target y --normal mu,sigma --state monitor.json": "Miscalibrated (p = ",
-    "wellcal plot reliability preds.csv --target label --probs 'p_*' --out r.svg": "No miscalibration found",
-    "wellcal test preds.parquet --target y --normal mu,sigma": "Miscalibrated (p <= ",
-    "wellcal scores preds.parquet --target y --normal mu,sigma": f"{60} cases: NLL ",
-    "wellcal witness preds.csv --target y --normal mu,sigma --segments region": "Miscalibrated for these",
-}
-"""Lines that work, and how what they print begins."""
-
-
-@pytest.mark.parametrize("line", LINES)
-def test_lines_of_the_manual(run: Run, line: str) -> None:
-    few = [] if line.startswith("wellcal scores") else ["--resamples", "99"]  # it is quicker
-    done = run(*shlex.split(line)[1:], *few)
-    assert not done.stderr, "nothing was guessed"
-    begins = LINES[line]
-    if begins is None:
-        assert json.loads(done.stdout)["verdict"].startswith("No miscalibration found")
-        return
-    lines = done.stdout.splitlines()
-    assert lines[0].startswith(begins)
-    assert 1 < len(lines) <= 1 + MOST_LINES
-    assert "\x1b" not in done.stdout, "colour is for terminals"
 
 
 def test_the_written_files_hold_what_they_should(run: Run, folder: Path) -> None:

@@ -45,6 +45,17 @@ class Measured(Presentable):
         `QuantileCalibration`: shares of :func:`wellcal.pit` below 101 levels, with their band.
     left_out
         Measures that these predictions do not have, with the reason.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> running = wc.RunningMeasures()
+    >>> running.update([0, 1, 1], wc.Bernoulli(np.array([0.2, 0.7, 0.6])))
+    >>> measured = running.result()
+    >>> round(float(measured.estimates["brier"]), 4)
+    0.0967
+    >>> print(measured.left_out["skce"])
+    SKCE over blocks needs 100 cases at least, found 3
     """
 
     n_samples: int
