@@ -66,7 +66,8 @@ def _write(path: Path, data: bytes) -> None:
         if handle is None:
             return
         try:
-            os.link(f"/proc/self/fd/{handle}", path, follow_symlinks=True)
+            # With a folder, which does not matter for a whole path: only then are links followed.
+            os.link(f"/proc/self/fd/{handle}", path, src_dir_fd=handle, follow_symlinks=True)
             return
         except FileExistsError:
             raise

@@ -19,7 +19,7 @@ from wellcal.reading.tables import read_table
 
 @dataclass(frozen=True)
 class ModelCases:
-    """Targets, and what each of some models predicted for them, that were taken from columns.
+    r"""Targets, and what each of some models predicted for them, that were taken from columns.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class ModelCases:
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "predictions.jsonl"
-    ...     _ = path.write_text('{"y": 1, "p": 0.7}\\n{"y": 0, "p": null}\\n')
+    ...     _ = path.write_text('{"y": 1, "p": 0.7}\n{"y": 0, "p": null}\n')
     ...     cases = read_models(path, models={"a": {"bernoulli": "p"}}, drop_missing=True)
     >>> cases.taken, cases.dropped
     ({'a': 'target: y; bernoulli: probs = p'}, 1)

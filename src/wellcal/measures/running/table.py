@@ -135,9 +135,9 @@ class RunningMeasures:
     ...     mu = rng.normal(size=100)
     ...     running.update(rng.normal(mu, 1.0), wc.Normal(mu, np.ones(100)))
     >>> running.result()
-    300 cases: NLL 1.383, CRPS 0.5442.
-      NLL   1.383 +- 0.04  (mean)
-      CRPS  0.5442 +- 0.023  (mean)
+    300 cases: NLL 1.351, CRPS 0.5252.
+      NLL   1.351 +- 0.037  (mean)
+      CRPS  0.5252 +- 0.021  (mean)
     """
 
     def __init__(
