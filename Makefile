@@ -1,8 +1,9 @@
 # Everything starts from a clone, Python and make. Each target sets up .venv with what it needs.
 #
-#   make demo       two small models, and what their calibration errors say
+#   make demo       models on real data, and a report on each of them: build/demo/index.html
 #   make test       all tests and the examples in docstrings
 #   make test-browser  the pages of reports, in Chromium: installed from the system's packages where we may
+#   make picture    the first screen of a report, for the README: docs/_static/report.png
 #   make lint       ruff, pyright, import layers
 #   make docs       HTML pages in docs/_build/html, examples checked
 #   make bench      timings against simple implementations
@@ -23,7 +24,7 @@ DOCS := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/.installed-docs)
 # One thread for each test process: the processes already fill the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1
 
-.PHONY: help demo test test-browser lint docs bench fuzz reproduce clean
+.PHONY: help demo test test-browser picture lint docs bench fuzz reproduce clean
 .DELETE_ON_ERROR:
 
 help:
@@ -39,6 +40,11 @@ test: $(DEV)
 test-browser: $(DEV)
 	@$(BIN)/python tests/browser/chromium.py
 	$(ONE_THREAD) $(BIN)/python -m pytest tests/browser $(ARGS)
+
+picture: $(DEV)
+	@$(BIN)/python tests/browser/chromium.py
+	@$(BIN)/python -m wellcal.demo
+	$(BIN)/python tests/browser/screenshot.py build/demo/digits.html docs/_static/report.png
 
 lint: $(DEV)
 	$(BIN)/ruff check .
