@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from wellcal.cli.building import Command
 
 
-def run() -> None:
+def run(
+    out: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Where the reports go; made where it is not there.")
+    ] = None,
+) -> None:
     """Run the demonstration."""
     from wellcal.demo import main
 
-    raise typer.Exit(main())
+    raise typer.Exit(main() if out is None else main(out))
 
 
 def reproduce() -> None:
@@ -23,8 +29,8 @@ def reproduce() -> None:
 COMMANDS = {
     "demo": Command(
         run,
-        "Train small models on real data, and say which of them keep their promises.",
-        ("wellcal demo",),
+        "Train small models on real data, write reports on them, and say which keep their promises.",
+        ("wellcal demo", "wellcal demo --out reports"),
     ),
     "reproduce": Command(
         reproduce,

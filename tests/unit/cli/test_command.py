@@ -63,8 +63,11 @@ def test_help_is_quick() -> None:
 def test_demo_runs_the_demonstration_and_hands_on_its_status(
     run: Run, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
-    monkeypatch.setattr("wellcal.demo.main", lambda: status)
+    folders: list[str] = []
+    monkeypatch.setattr("wellcal.demo.main", lambda *folder: folders.extend(folder) or status)
     run("demo", expect=status)
+    run("demo", "--out", "reports", expect=status)
+    assert folders == ["reports"]
 
 
 @pytest.mark.parametrize("arguments", [(), ("all", "--quick", "--out", "docs"), ("--help-me",)])
