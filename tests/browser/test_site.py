@@ -37,10 +37,10 @@ KINDS = (
 )
 """A page of every kind, and those with the widest tables."""
 
-CUT_OFF = """() => [...document.querySelector("main").querySelectorAll("pre, table, svg, mjx-container")]
+CUT_OFF = """() => [...document.querySelectorAll("article :is(pre, table, .wc-figure svg, mjx-container)")]
     .filter((e) => {
         if (e.closest("svg") && e.tagName !== "svg") return false;
-        for (let at = e; !at.matches("article, main, .bd-article-container"); at = at.parentElement) {
+        for (let at = e; !at.matches("article"); at = at.parentElement) {
             const way = getComputedStyle(at).overflowX;
             if (way === "auto" || way === "scroll") return false;
         }
@@ -53,11 +53,11 @@ CUT_OFF = """() => [...document.querySelector("main").querySelectorAll("pre, tab
 
 
 @pytest.fixture(scope="module", params=[PHONE, DESK], ids=["phone", "desk"])
-def reader(chrome: Browser, request: pytest.FixtureRequest) -> Iterator[tuple[Page, list[str]]]:
+def reader(browser: Browser, request: pytest.FixtureRequest) -> Iterator[tuple[Page, list[str]]]:
     """A window, and what was asked of other sites or complained of in it."""
     if not (SITE / "index.html").exists():
         pytest.fail(MISSING, pytrace=False)
-    context = chrome.new_context(viewport=request.param, color_scheme="dark")
+    context = browser.new_context(viewport=request.param, color_scheme="dark")
     page, noticed = context.new_page(), []
     page.on("request", lambda asked: asked.url.startswith("http") and noticed.append(asked.url))
     page.on("requestfailed", lambda asked: noticed.append(f"not there: {asked.url}"))
