@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -148,7 +149,7 @@ def _cut(name: str, values: NDArray) -> list[Segment]:
     for k in range(1, PARTS):
         # Within a tenth of the cases around the share, wherever the number is shortest.
         low, high = (ordered[int(np.clip(n * (k / PARTS + side), 0, n - 1))] for side in (-0.05, 0.05))
-        cut = round_between(float(low), float(high)) if low < high else float(low)
+        cut = round_number(float(low), float(high)) if low < high else float(low)
         if ordered[0] < cut <= ordered[-1] and (not cuts or cut > cuts[-1]):
             cuts.append(cut)
     edges = [-np.inf, *cuts, np.inf]
@@ -158,6 +159,30 @@ def _cut(name: str, values: NDArray) -> list[Segment]:
         if len(rows):
             found.append(Segment(name, _between(name, low, high), rows))
     return found
+
+
+def round_number(low: float, high: float) -> float:
+    """A round number between two others, the nearest to their middle: 40 or 35 rather than 34.
+
+    Examples
+    --------
+    >>> (
+    ...     round_number(32.0, 39.0),
+    ...     round_number(0.131, 0.164),
+    ...     round_number(-7.2, 4.0),
+    ...     round_number(48.2, 48.7),
+    ... )
+    (35.0, 0.15, 0.0, 48.5)
+    """
+    middle = low + 0.5 * (high - low)
+    largest = math.floor(math.log10(max(abs(low), abs(high), high - low))) + 1
+    for exponent in range(largest, largest - 12, -1):
+        for step in (10.0, 5.0, 2.0):
+            per_unit = 10.0 ** (1 - exponent) / step
+            found = round(middle * per_unit) / per_unit
+            if low < found < high:
+                return found
+    return round_between(low, high)
 
 
 def _between(name: str, low: float, high: float) -> str:
