@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from wellcal.measures.presentation import Presentable
+from wellcal.reporting.first_screen import verdict_of
 from wellcal.reporting.pictures import ReportFigure
 from wellcal.reporting.rendering import picture_in, render
 from wellcal.reporting.result import Report
@@ -23,6 +25,39 @@ def page_of(result: Presentable) -> str:
 def report_page(report: Report) -> str:
     """The page of a report, as text."""
     return render("report.html", report_view(report))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A report in a list of them: where its page is, what it is about, in a few words and in more."""
+
+    href: str
+    title: str
+    note: str
+    report: Report
+
+
+def index_page(title: str, entries: Sequence[Entry]) -> str:
+    """A page that leads to several reports, with the verdict of each.
+
+    Parameters
+    ----------
+    title
+        What they are about.
+    entries
+        The reports.
+    """
+    shown = [
+        {
+            "href": entry.href,
+            "title": entry.title,
+            "note": entry.note,
+            "said": verdict_of(entry.report),
+            "line": entry.report.line,
+        }
+        for entry in entries
+    ]
+    return render("index.html", {"title": title, "entries": shown})
 
 
 def result_page(result: Presentable) -> str:

@@ -21,7 +21,7 @@ _POLICY = (
 
 
 @cache
-def _environment() -> Any:
+def templates() -> Any:
     """Templates of the package; everything that is set into them is escaped."""
     try:
         import jinja2
@@ -53,7 +53,7 @@ def render(template: str, values: Mapping[str, Any]) -> str:
     >>> "<title>&lt;b&gt;</title>" in page, "script-src &#39;sha256-" in page
     (True, True)
     """
-    environment = _environment()
+    environment = templates()
     script = environment.loader.get_source(environment, "page.js")[0]
     style = environment.get_template("page.css").render(picture_colours=_raw(_picture_colours()))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -200,6 +200,14 @@ class Report(Presentable):
         Date, as in "2026-11-15".
     citation
         How to cite it.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 40)
+    >>> found = wc.report(mu + 2.0, wc.Normal(mu, 1.0), n_resamples=99, rng=0)
+    >>> found.n_samples, len(found.models), found.models[0].rejected
+    (40, 1, True)
     """
 
     models: tuple[ModelReport, ...]
