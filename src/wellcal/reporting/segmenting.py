@@ -27,16 +27,16 @@ PARTS = 4
 MOST_VALUES = 10
 """Different numbers up to which each is a group of its own."""
 
-MOST_GROUPS = 12
-"""Groups of one variable that are tested, the largest; those beyond are told."""
+MOST_GROUPS, MOST_SEGMENTS = 12, 60
+"""Groups of one variable that are tested, the largest, and of all variables; those beyond are told."""
 
 MOST_VARIABLES = 20
 
 FEWEST_CASES = 10
 """Cases that a segment needs."""
 
-MOST_CASES = 5_000
-"""Cases of a segment that are tested; of more, a random part."""
+MOST_CASES, ALL_CASES = 5_000, 50_000
+"""Cases of a segment that are tested, and about how many of all of them; of more, a random part."""
 
 
 @dataclass(frozen=True)
@@ -208,15 +208,16 @@ def by_segment(
     """Each segment by the same test as all cases, with p-values adjusted for their number."""
     results: list[TestResult | None] = []
     notes: list[str] = []
+    most = int(np.clip(ALL_CASES // max(1, len(segments)), FEWEST_CASES, MOST_CASES))
     for segment in segments:
         rows, note = segment.rows, ""
         if len(rows) < FEWEST_CASES:
             results.append(None)
             notes.append(f"{len(rows)} cases are too few, {FEWEST_CASES} are needed")
             continue
-        part = at_most(len(rows), MOST_CASES, np.random.default_rng(seed))
+        part = at_most(len(rows), most, np.random.default_rng(seed))
         if part is not None:
-            note, rows = f"{MOST_CASES:,} of {len(rows):,} cases, drawn at random, were tested", rows[part]
+            note, rows = f"{most:,} of {len(rows):,} cases, drawn at random, were tested", rows[part]
         some = model.some(rows)
         options: dict[str, Any] = {"rng": seed, "n_resamples": n_resamples, "progress": False}
         results.append(calibration_test(some.targets, some.predictions, **options))
