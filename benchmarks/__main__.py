@@ -67,20 +67,14 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
 
 STUDIES = (
     "estimators",
-    "intervals",
-    "tolerances",
-    "smallest-errors",
     "type1",
     "power",
     "paper-tests",
     "hard",
     "measures",
-    "clusters",
     "compare",
     "several",
     "witness",
-    "planted-groups",
-    "false-findings",
     "monitor",
     "recalibration",
 )

@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wellcal.measures.presentation import Presentable
+from wellcal.measures.quantiles import IntervalCoverage
 from wellcal.reporting.first_screen import verdict_of
 from wellcal.reporting.pictures import ReportFigure
 from wellcal.reporting.rendering import picture_in, render
 from wellcal.reporting.result import Report
 from wellcal.reporting.sections import report_view
+from wellcal.reporting.tables import coverage_table
 from wellcal.reporting.view import Picture
 
+_WIDE = 1.2  # width over height from which a picture has too little room beside words
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -63,6 +66,8 @@ def index_page(title: str, entries: Sequence[Entry]) -> str:
 def result_page(result: Presentable) -> str:
     """The page of any other result: what notebooks show, and its pictures."""
     shown = result.in_words()
+    pictures = _drawn(result.figures)
+    beside = bool(pictures) and pictures[0].ratio < _WIDE
     return render(
         "result.html",
         {
@@ -71,8 +76,9 @@ def result_page(result: Presentable) -> str:
             "headline": shown.headline,
             "points": shown.points,
             "rows": shown.rows,
-            "tables": [],
-            "pictures": _drawn(result.figures),
+            "tables": [coverage_table(result)] if isinstance(result, IntervalCoverage) else [],
+            "beside": pictures[0] if beside else None,
+            "pictures": pictures[1:] if beside else pictures,
         },
     )
 

@@ -49,7 +49,7 @@ def render(template: str, values: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> empty = dict.fromkeys(("points", "rows", "tables", "pictures"), ())
-    >>> page = render("result.html", {"title": "<b>", "kind": "", "headline": "", **empty})
+    >>> page = render("result.html", {"title": "<b>", "kind": "", "headline": "", "beside": None, **empty})
     >>> "<title>&lt;b&gt;</title>" in page, "script-src &#39;sha256-" in page
     (True, True)
     """
