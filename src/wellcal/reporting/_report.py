@@ -99,8 +99,9 @@ def report(
     Notes
     -----
     The cost is bounded: tests look at 50,000 cases at most, shared among models; the search for groups,
-    comparisons, recalibration and the test of a segment at 5,000, fewer for many models or segments. `sampled`
-    says what looked at a part of the cases. Scores, coverage and calibration of quantiles look at all of them.
+    comparisons, recalibration and the test of a segment at 5,000, fewer for many models or segments.
+    `sampled` says what looked at a part of the cases. Scores, coverage and calibration of quantiles look at
+    all of them.
 
     Examples
     --------

@@ -80,9 +80,10 @@ def segments_from(given: Any, n: int, in_order: Callable[[Any, str], Any]) -> tu
         argument = f"segments[{name!r}]" if len(columns) > 1 or isinstance(given, Mapping) else "segments"
         values = _values(in_order(column, argument), argument, n)
         groups = _cut(name, values) if _is_measured(values) else _by_label(name, values)
-        if len(groups) > MOST_GROUPS:
-            largest = sorted(range(len(groups)), key=lambda k: -len(groups[k].rows))[:MOST_GROUPS]
-            left_out.append(f"Of the {len(groups):,} groups of {name} the {MOST_GROUPS} largest were tested.")
+        most = max(PARTS, min(MOST_GROUPS, MOST_SEGMENTS // len(columns)))
+        if len(groups) > most:
+            largest = sorted(range(len(groups)), key=lambda k: -len(groups[k].rows))[:most]
+            left_out.append(f"Of the {len(groups):,} groups of {name} the {most} largest were tested.")
             groups = [groups[k] for k in sorted(largest)]
         found.extend(groups)
     return found, left_out
