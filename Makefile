@@ -1,10 +1,12 @@
 # Everything starts from a clone, Python and make. Each target sets up .venv with what it needs.
 #
-#   make demo       two small models, and what their calibration errors say
+#   make demo       models on real data, and a report on each of them: build/demo/index.html
 #   make test       all tests and the examples in docstrings
 #   make test-browser  the pages of reports, in Chromium: installed from the system's packages where we may
+#   make picture    the first screen of a report, for the README: docs/_static/report.png
 #   make lint       ruff, pyright, import layers
-#   make docs       HTML pages in docs/_build/html, examples checked
+#   make docs       HTML pages in docs/_build/html, examples run and checked
+#   make linkcheck  links to other sites
 #   make bench      timings against simple implementations
 #   make fuzz       10,000 calls with wrong arguments: each ends with a result or an error that helps
 #   make reproduce  the paper's experiments beside its published numbers: docs/reproduction.md
@@ -14,6 +16,7 @@ PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= auto
 BIN := $(VENV)/bin
+SPHINX = $(BIN)/sphinx-build -W --keep-going -q -d docs/_build/doctrees
 
 # A development environment can do what the smaller ones can: use it where it is there.
 DEV := $(VENV)/.installed-dev
@@ -26,7 +29,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR
 # Bytecode is kept, whatever the environment says: tests start many processes, and each would compile everything anew.
 KEEP_BYTECODE := PYTHONDONTWRITEBYTECODE=
 
-.PHONY: help demo test test-browser lint docs bench fuzz reproduce clean
+.PHONY: help demo test test-browser picture lint docs linkcheck bench fuzz reproduce clean
 .DELETE_ON_ERROR:
 
 help:
@@ -43,6 +46,11 @@ test-browser: $(DEV)
 	@$(BIN)/python tests/browser/chromium.py
 	$(ONE_THREAD) $(BIN)/python -m pytest tests/browser $(ARGS)
 
+picture: $(DEV)
+	@$(BIN)/python tests/browser/chromium.py
+	@$(BIN)/python -m wellcal.demo
+	$(BIN)/python tests/browser/screenshot.py build/demo/digits.html docs/_static/report.png
+
 lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -50,10 +58,16 @@ lint: $(DEV)
 	$(BIN)/lint-imports
 
 docs: $(DOCS)
-	rm -rf docs/_build docs/api/generated
-	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
-	$(BIN)/sphinx-build -W --keep-going -q -b doctest docs docs/_build/doctest
+	@# What was built is kept, and only what has changed is built again. Examples are run anew when the package has changed.
+	@mkdir -p docs/_build && if [ -n "$$(find src examples/gallery docs/_ext -newer docs/_build/.run -print -quit 2>&1)" ]; \
+	    then rm -rf docs/gallery docs/_build/doctrees; touch docs/_build/.run; fi
+	$(SPHINX) -b html docs docs/_build/html
+	$(SPHINX) -b doctest docs docs/_build/doctest
 	@echo "open docs/_build/html/index.html"
+
+# Addresses of other sites, which need a network; links between our own pages are checked whenever they are built.
+linkcheck: $(DOCS)
+	$(SPHINX) -b linkcheck docs docs/_build/linkcheck
 
 # Three hours of one core, shared among those there are; ARGS=--quick for two minutes of one, and then under build.
 # An interrupted run goes on where it stopped. It ends with an error if a published number is not matched, or an
@@ -80,5 +94,5 @@ $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/api/generated .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/gallery .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests reproduction benchmarks -name __pycache__ -type d -exec rm -rf {} +

@@ -73,6 +73,7 @@ STUDIES = (
     "hard",
     "measures",
     "compare",
+    "several",
     "witness",
     "monitor",
     "recalibration",

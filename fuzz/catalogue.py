@@ -10,7 +10,8 @@ CATALOGUE: list[Subject] = [*MEASURES, *TESTS, *MODELS, *FAMILIES, *METHODS, *VA
 
 OTHERS: dict[str, str] = {
     "records of results, made by the functions above": (
-        "BinTable Comparison Comparisons Estimate GuessedRoles MonitorChange MonitorStatus PowerPlan "
+        "BinTable Comparison Comparisons Estimate GuessedRoles Measured "
+        "MonitorChange MonitorStatus PowerPlan "
         "TestResult "
         "ToleranceResult Witness Yardstick CrossFitted Finding Outcome Setup Guarantees Report Support"
     ),
@@ -29,6 +30,7 @@ OTHERS: dict[str, str] = {
         "ComparisonDisplay WitnessDisplay WitnessMapDisplay MonitorDisplay RecalibrationDisplay to_svg"
     ),
     "tried with columns and files in tests/unit/test_roles.py and test_broken_files.py": "guess_roles",
+    "measures of parts are the functions above; tried in tests/laws/test_running_laws.py": "RunningMeasures",
     "tried as methods": "Monitor TemperatureScaling CalibrationMetric",
 }
 """Public names that are not in the catalogue, and why."""

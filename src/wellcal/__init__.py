@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from wellcal.measures.estimate import Estimate
     from wellcal.measures.quantiles import interval_coverage, pit, quantile_calibration
+    from wellcal.measures.running import Measured, RunningMeasures
     from wellcal.measures.scores import brier, crps, energy_score
     from wellcal.measures.scores.casewise import mse, nll, pinball_loss
     from wellcal.measures.yardstick import Yardstick
@@ -108,6 +109,7 @@ _HOMES = {
     ),
     "measures.estimate": ("Estimate",),
     "measures.quantiles": ("interval_coverage", "pit", "quantile_calibration"),
+    "measures.running": ("Measured", "RunningMeasures"),
     "measures.scores": ("brier", "crps", "energy_score"),
     "measures.scores.casewise": ("mse", "nll", "pinball_loss"),
     "measures.yardstick": ("Yardstick",),
@@ -171,6 +173,7 @@ __all__ = [
     "Laplace",
     "LogNormal",
     "Lowering",
+    "Measured",
     "MedianVarianceBins",
     "Mixture",
     "Monitor",
@@ -185,6 +188,7 @@ __all__ = [
     "Predictions",
     "Quantiles",
     "Report",
+    "RunningMeasures",
     "Samples",
     "StudentT",
     "TemperatureScaling",

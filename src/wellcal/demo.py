@@ -1,6 +1,7 @@
-"""A first look: ``wellcal demo`` trains small models and says whether, and where, they err.
+"""A first look: ``wellcal demo`` trains models on real data and writes a report on each of them.
 
-The data are bundled with scikit-learn and all seeds are fixed, so the numbers are the same on every run.
+The data are bundled with scikit-learn and statsmodels and all seeds are fixed, so the numbers are the same on
+every run.
 """
 
 from __future__ import annotations
@@ -12,141 +13,184 @@ if __name__ == "__main__":
 
 import sys
 import textwrap
-from collections.abc import Callable
-from dataclasses import dataclass
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import wellcal as wc
-from wellcal._arrays.namespaces import Array
-from wellcal.kernels.algebra import Tensor
-from wellcal.kernels.base import Kernel
+from wellcal._arrays.files import write_whole
+from wellcal._arrays.namespaces import NDArray
 from wellcal.predictions.base import Predictions
 
+FOLDER = "build/demo"
+"""Where reports are written, unless somebody says where."""
+
+NEEDED = ("sklearn", "statsmodels", "matplotlib", "jinja2")
 _SEED = 0
-_LEVEL = 0.9  # of intervals
-_ALPHA = 0.05
-_WIDTH = 55  # of a reading
-_LINE = 100
-_TOLD = 2  # findings of a model
+_WIDTH = 96
+_NETWORKS = 8
+_TRAINED, _TESTED = 4000, 500  # persons
 
 
 @dataclass(frozen=True)
 class Task:
-    """Targets that were held out, and what each model predicted for them."""
+    """Targets that were held out, and what each model predicted for them.
 
+    Attributes
+    ----------
+    name
+        That of its report, as a file.
+    title, note
+        What was to be predicted, and by whom.
+    y, models
+        Targets and predictions.
+    segments
+        What the models' errors may depend on.
+    """
+
+    name: str
     title: str
     note: str
-    y: Array
-    models: dict[str, Predictions]
-    plain: Callable[[Array, Any], str]
+    y: NDArray
+    models: Mapping[str, Predictions]
+    segments: Mapping[str, NDArray] = field(default_factory=lambda: {})
+
+    def report(self) -> wc.Report:
+        """The report on all models."""
+        return wc.report(
+            self.y, dict(self.models), segments=dict(self.segments) or None, recalibrate=True, rng=_SEED
+        )
 
 
-def _sklearn(room: str) -> Any:
-    """A module of scikit-learn, which ships no types."""
-    return import_module(f"sklearn.{room}")
-
-
-def diabetes() -> Task:
-    """Regression: one model with a posterior predictive, one that trusts its training errors."""
-    x, y = _sklearn("datasets").load_diabetes(return_X_y=True)
-    split = _sklearn("model_selection").train_test_split(x, y, test_size=0.5, random_state=_SEED)
-    x_train, x_test, y_train, y_test = split
-    ridge = _sklearn("linear_model").BayesianRidge().fit(x_train, y_train)
-    mean, deviation = ridge.predict(x_test, return_std=True)
-    forest = _sklearn("ensemble").RandomForestRegressor(random_state=_SEED).fit(x_train, y_train)
-    residual = float((y_train - forest.predict(x_train)).std())  # too small: the forest has seen these cases
-    forest_mean = forest.predict(x_test)
-    return Task(
-        title=f"Regression: diabetes progression, {len(y_train)} patients to train and {len(y_test)} to test",
-        note="Each predicts a normal distribution; the forest's spread is that of its errors in training.",
-        y=y_test,
-        models={
-            "Bayesian ridge": wc.Normal(mean, deviation),
-            "random forest": wc.Normal(forest_mean, np.full(len(y_test), residual)),
-        },
-        plain=_interval_coverage,
-    )
+def _untyped(module: str) -> Any:
+    """A module of a library that ships no types."""
+    return import_module(module)
 
 
 def digits() -> Task:
-    """Classification: logistic regression, and naive Bayes, which counts the same evidence many times."""
-    x, y = _sklearn("datasets").load_digits(return_X_y=True)
-    split = _sklearn("model_selection").train_test_split(
-        x / 16.0, y, test_size=0.5, random_state=_SEED, stratify=y
-    )
-    x_train, x_test, y_train, y_test = split
-    logistic = _sklearn("linear_model").LogisticRegression(C=10.0, max_iter=1000).fit(x_train, y_train)
-    bayes = _sklearn("naive_bayes").GaussianNB().fit(x_train, y_train)
+    """Classification: a random forest, whose trees vote."""
+    x, y = _untyped("sklearn.datasets").load_digits(return_X_y=True)
+    split = _untyped("sklearn.model_selection").train_test_split
+    x_train, x_test, y_train, y_test = split(x, y, test_size=0.5, random_state=_SEED, stratify=y)
+    forest = _untyped("sklearn.ensemble").RandomForestClassifier(random_state=_SEED).fit(x_train, y_train)
     return Task(
-        title=f"Classification: handwritten digits, {len(y_train)} images to train and {len(y_test)} to test",
-        note="Each predicts the probabilities of ten classes.",
-        y=y_test,
-        models={
-            "logistic regression": wc.Categorical(logistic.predict_proba(x_test)),
-            "naive Bayes": wc.Categorical(bayes.predict_proba(x_test)),
-        },
-        plain=_confidence_and_accuracy,
+        "digits",
+        "Which digit is it?",
+        f"A random forest looks at images of handwritten digits: {len(y_train)} to learn from, and "
+        f"{len(y_test)} others.",
+        y_test,
+        {"random forest": wc.Categorical(forest.predict_proba(x_test))},
     )
 
 
-def _interval_coverage(y: Array, pred: wc.Normal) -> str:
-    lower, upper = pred.quantile(0.5 - _LEVEL / 2), pred.quantile(0.5 + _LEVEL / 2)
-    inside = float(((lower <= y) & (y <= upper)).mean())
-    return f"its {_LEVEL:.0%} intervals hold {inside:.0%} of the targets"
+def diabetes() -> Task:
+    """Regression: a network that trusts its errors in training, and an ensemble of such networks."""
+    x, y = _untyped("sklearn.datasets").load_diabetes(return_X_y=True)
+    split = _untyped("sklearn.model_selection").train_test_split
+    x_train, x_test, y_train, y_test = split(x, y, test_size=0.5, random_state=_SEED)
+    scaling = _untyped("sklearn.preprocessing").StandardScaler().fit(x_train)
+    centre, unit = float(y_train.mean()), float(y_train.std())
+    regressor = _untyped("sklearn.neural_network").MLPRegressor
+    members: list[wc.Normal] = []
+    for member in range(_NETWORKS):
+        rows = np.random.default_rng(member).integers(len(y_train), size=len(y_train))
+        seen, wanted = scaling.transform(x_train[rows]), (y_train[rows] - centre) / unit
+        network = regressor(
+            hidden_layer_sizes=(20,), alpha=0.1, learning_rate_init=0.003, max_iter=300, random_state=member
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it stops early on purpose
+            network.fit(seen, wanted)
+        spread = unit * float((wanted - network.predict(seen)).std())
+        means = centre + unit * network.predict(scaling.transform(x_test))
+        members.append(wc.Normal(means, np.full(len(y_test), spread)))
+    return Task(
+        "diabetes",
+        "How will the disease progress?",
+        f"A small neural network and an ensemble of {_NETWORKS} predict normal distributions for "
+        f"{len(y_test)} patients after seeing {len(y_train)}; spreads are those of errors in training.",
+        y_test,
+        {"network": members[0], "ensemble": wc.Mixture(members)},
+    )
 
 
-def _confidence_and_accuracy(y: Array, pred: wc.Categorical) -> str:
-    correct, confidence = wc.confidence(y, pred)
-    said, was = float(confidence.mean().mean()), float(correct.mean())
-    return f"it is {said:.1%} sure on average, and right in {was:.1%}"
+def visits() -> Task:
+    """Counts: Poisson regression, and one that lets counts vary more."""
+    data = _untyped("statsmodels.api").datasets.randhie.load_pandas().data
+    rows = np.random.default_rng(_SEED).permutation(len(data))
+    train, test = rows[:_TRAINED], rows[_TRAINED : _TRAINED + _TESTED]
+    discrete = _untyped("statsmodels.discrete.discrete_model")
+    x, y = data.drop(columns="mdvis").assign(constant=1.0), data["mdvis"].to_numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # steps of the optimiser that overflow, and are taken back
+        poisson = discrete.Poisson(y[train], x.iloc[train]).fit(disp=0)
+        binomial = discrete.NegativeBinomial(y[train], x.iloc[train]).fit(disp=0, maxiter=200)
+    means = binomial.predict(x.iloc[test]).to_numpy()
+    spread = np.full(len(test), float(binomial.params["alpha"]))
+    health = data[["hlthg", "hlthf", "hlthp"]].to_numpy()[test]
+    worst = np.where(health.any(axis=1), 1 + health.argmax(axis=1), 0)
+    return Task(
+        "visits",
+        "How often will they see a doctor?",
+        f"Two regressions for counts, fitted to {len(train):,} persons of the RAND health insurance "
+        f"experiment, predict the visits of {len(test):,} others in a year.",
+        y[test],
+        {
+            "Poisson": wc.Poisson(poisson.predict(x.iloc[test]).to_numpy()),
+            "negative binomial": wc.NegativeBinomial(means, spread),
+        },
+        {"self-rated health": np.array(["excellent", "good", "fair", "poor"])[worst]},
+    )
 
 
-def _verdict(pvalue: float) -> str:
-    return "miscalibrated" if pvalue <= _ALPHA else "no miscalibration found"
+def _indented(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
 
 
-def table(task: Task) -> list[str]:
-    """Lines that show the calibration error of each model, all with the kernel chosen for the first."""
-    kernel: Kernel | None = None
-    lines = [task.title, task.note, "", f"  {'model':<20}  {'SKCE':>9}  {'p-value':>8}  reading"]
-    for name, pred in task.models.items():
-        estimate = wc.skce(task.y, pred, kernel=kernel)
-        kernel = estimate.kernel
-        tested = wc.calibration_test(task.y, pred, rng=_SEED)
-        pvalue = tested.pvalue
-        shown = f"{'<=' * tested.at_floor}{pvalue:.1g}"
-        lines.append(f"  {name:<20}  {estimate.value:>9.5f}  {shown:>8}  {_verdict(pvalue)}:")
-        said = [task.plain(task.y, pred)]
-        if pvalue <= _ALPHA:
-            told = map(str, tested.findings[:_TOLD])
-            said += [line for sentence in told for line in textwrap.wrap(sentence, _WIDTH)]
-        lines += [f"  {'':<20}  {'':>9}  {'':>8}  {line}" for line in said]
-    if isinstance(kernel, Tensor):
-        shown = textwrap.wrap(f"kernel  {kernel!r}", _LINE - 2, subsequent_indent=" " * 8)
-        lines += ["", *(f"  {line}" for line in shown), ""]
-    return lines
+TASKS = (digits, diabetes, visits)
 
 
-def main() -> int:
-    """Print both tables; 1 where scikit-learn is missing."""
-    try:
-        import_module("sklearn")
-    except ImportError:
+def _missing() -> list[str]:
+    """Packages that are needed and not there."""
+    names = {"sklearn": "scikit-learn"}
+    return [names.get(name, name) for name in NEEDED if find_spec(name) is None]
+
+
+def main(folder: str | Path = FOLDER) -> int:
+    """Write the reports and a page that leads to them, and print the verdicts; 1 where a package is missing.
+
+    Parameters
+    ----------
+    folder
+        Where to; it is made where it is not there.
+    """
+    missing = _missing()
+    if missing:
         print(
-            "The demonstration trains models with scikit-learn, which is not installed.\n"
-            "Install it with: pip install 'wellcal[demo]'",
+            f"The demonstration needs {', '.join(missing)}, which this environment does not have.\n"
+            "Install all of it with: pip install 'wellcal[demo]'",
             file=sys.stderr,
         )
         return 1
-    print(f"wellcal {wc.__version__}: do these models' predictions mean what they say?\n")
-    for task in (diabetes(), digits()):
-        print("\n".join(table(task)))
-    print(
-        "SKCE, the squared kernel calibration error, is 0 for a calibrated model. Its estimate is unbiased:\n"
-        "it scatters around 0 then and may be negative. Compare models within a table: they share a kernel.\n"
-        "The p-value is that of an exact test of the hypothesis that the model is calibrated."
-    )
+    from wellcal.reporting.page import Entry, index_page
+
+    where = Path(folder)
+    where.mkdir(parents=True, exist_ok=True)
+    print(f"wellcal {wc.__version__}: do these models' predictions mean what they say?\n", flush=True)
+    entries: list[Entry] = []
+    for make in TASKS:
+        task = make()
+        report = task.report()
+        report.to_html(where / f"{task.name}.html")
+        entries.append(Entry(f"{task.name}.html", task.title, task.note, report))
+        told = [report.line, report.verdict, f"{where / task.name}.html"]
+        print(task.title, *map(_indented, told), "", sep="\n", flush=True)
+    write_whole(where / "index.html", index_page("Do these models mean what they say?", entries))
+    print(f"All reports: {where / 'index.html'}")
     return 0

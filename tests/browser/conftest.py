@@ -36,7 +36,7 @@ class Opened:
 
 
 @pytest.fixture(scope="session")
-def chrome() -> Iterator[Browser]:
+def browser() -> Iterator[Browser]:
     found = executable()
     if found is None:
         pytest.fail(MISSING, pytrace=False)
@@ -48,12 +48,12 @@ def chrome() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def open_page(chrome: Browser) -> Iterator[Callable[..., Opened]]:
+def open_page(browser: Browser) -> Iterator[Callable[..., Opened]]:
     """Open a file in a window of its own; options are those of a context, such as `color_scheme`."""
     contexts: list[Any] = []
 
     def opened(path: Path, **options: Any) -> Opened:
-        context = chrome.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
         contexts.append(context)
         found = Opened(context.new_page())
         address = path.resolve().as_uri()

@@ -3,7 +3,8 @@
 The blocks of a page are run one after the other in the same names, each page in a process of its own. On
 pages that Sphinx builds, ``testsetup`` blocks, which readers do not see, make what the code on the page is
 about. What a block prints, and the value of its last line, must be the ``text`` block that follows it, if
-there is one; blanks do not matter there, and an ellipsis stands for anything.
+there is one; blanks do not matter there, and an ellipsis stands for anything. ``picture`` blocks must leave
+a figure (`docs/_ext/pictures.py` shows it).
 
 What ends in ``.py``, with options behind it where it takes any, is run as it is, and must print something.
 """
@@ -22,20 +23,22 @@ import tempfile
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-RUN = {"python", "{doctest}", "{testsetup}"}
+RUN = {"python", "{doctest}", "{testsetup}", "{picture}"}
 """Languages of blocks that are run."""
 
-SHOWN = {"text", "console", "{eval-rst}", "{toctree}", "{literalinclude}"}
+SHOWN = {"text", "console", "{eval-rst}", "{toctree}", "{literalinclude}", "{include}", "{image}"}
 """Languages of blocks that hold no code, or code that the tests of examples run."""
 
 BUILT = {"np": "numpy", "wc": "wellcal"}
 """What is imported for all pages that Sphinx builds: see doctest_global_setup in docs/conf.py."""
 
 FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<language>[^\n`]*)$")
+OPTION = re.compile(r":\w+:")
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -53,7 +56,8 @@ class Block:
 
 def pages() -> list[Path]:
     """All pages of the repository that people write."""
-    folders = [ROOT, ROOT / "docs", ROOT / "docs" / "api", ROOT / "reproduction" / "data", ROOT / "examples"]
+    docs = ROOT / "docs"
+    folders = [ROOT, docs, docs / "api", docs / "research", ROOT / "reproduction" / "data", ROOT / "examples"]
     return [page for folder in folders for page in sorted(folder.glob("*.md"))]
 
 
@@ -71,7 +75,8 @@ def blocks(text: str) -> Iterator[Block]:
                 quiet = False
         elif found and not found["language"].strip() and found["fence"].startswith(opened["fence"]):
             language, _, rest = opened["language"].strip().partition(" ")
-            yield Block(language, rest.strip(), "\n".join(inside) + "\n", start, quiet)
+            code = list(dropwhile(OPTION.match, inside)) if language == "{picture}" else inside
+            yield Block(language, rest.strip(), "\n".join(code) + "\n", start, quiet)
             opened, quiet = None, True
         else:
             inside.append(line.removeprefix(opened["indent"]))
@@ -111,14 +116,25 @@ def run_page(page: Path) -> int:
             names.update(test.globs)
             if failed:
                 raise AssertionError(report.getvalue())
-        elif block.language in ("python", "{testsetup}"):
+        elif block.language in ("python", "{testsetup}", "{picture}"):
             printed = shown_by(block.code, names, where)
+            if block.language == "{picture}" and not figures():
+                raise AssertionError(f"{where}: this block leaves no figure")
         elif block.language == "text" and block.follows and printed and not _matches(block.code, printed):
             raise AssertionError(f"{where}: this is what is printed\n{printed}")
         count += block.language in RUN
         if block.language != "python":
             printed = ""
     return count
+
+
+def figures() -> int:
+    """How many figures there are, which are closed."""
+    from matplotlib import pyplot
+
+    found = len(pyplot.get_fignums())
+    pyplot.close("all")
+    return found
 
 
 def _matches(shown: str, printed: str) -> bool:
@@ -148,6 +164,7 @@ LIBRARIES = {
     "wellcal": ["wellcal.hypotests", "scipy.stats"],
     "torch": ["torch", "torch._dynamo"],  # optimisers import the second when they take their first step
     "torchmetrics": ["torchmetrics"],
+    "{picture}": ["matplotlib.pyplot"],
 }
 """What takes long to import, by the word that tells who needs it.
 
@@ -158,6 +175,7 @@ attributes anyway, and PyTorch and SciPy import their own parts when these are a
 
 def main(arguments: list[str]) -> int:
     """Run pages and examples, each in a process that has imported the libraries already; 1 if any fails."""
+    os.environ["MPLBACKEND"] = "agg"
     together = "".join((ROOT / argument.split()[0]).read_text(encoding="utf-8") for argument in arguments)
     for library, modules in LIBRARIES.items():
         if library in together:

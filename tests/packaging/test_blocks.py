@@ -97,6 +97,7 @@ def test_a_block_that_fails_is_noticed(tmp_path: Path) -> None:
         "shows": "```python\n'one'\n```\n\n```text\n'two'\n```\n",
         "names": "```{doctest}\n>>> nothing\n```\n",
         "example": "```{doctest}\n>>> 1 + 1\n3\n```\n",
+        "picture": "```{picture}\n:alt: nothing\nx = 1\n```\n",
     }
     for name, text in pages.items():
         (tmp_path / f"{name}.md").write_text(text)

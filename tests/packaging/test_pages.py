@@ -69,11 +69,22 @@ def test_public_functions_and_classes_are_listed(room: str) -> None:
 
 
 def test_files_that_pages_name_exist() -> None:
-    pages = [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]
+    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "research").glob("*.md"), *ROOT.glob("*.md")]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     named = set(re.findall(r"`((?:examples|benchmarks|docs|src|tests|reproduction)/[\w/.]+\.\w+)`", text))
     assert "examples/training_with_skce.py" in named, "the scan must find a file"
     assert not [path for path in sorted(named) if not (ROOT / path).exists()]
+
+
+def test_links_of_pages_outside_the_site_lead_somewhere() -> None:
+    """Sphinx checks those of the site when it is built."""
+    broken: list[str] = []
+    for page in [*ROOT.glob("*.md"), *(ROOT / "examples").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]:
+        for address in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            target = address.partition("#")[0]
+            if target and "://" not in target and not (page.parent / target).exists():
+                broken.append(f"{page.name}: {address}")
+    assert not broken
 
 
 # -- examples -----------------------------------------------------------------------------------------

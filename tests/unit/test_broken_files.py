@@ -2,106 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
-import pickle
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.feather as feather
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wellcal.reading import ReadError, as_cases, read_batches, read_cases, read_table
 
-TABLE = pa.table({"y": [0.1, 0.2], "mu": [0.0, 1.0], "sigma": [1.0, 2.0]})
-
-
-def parquet_bytes() -> bytes:
-    sink = io.BytesIO()
-    pq.write_table(TABLE, sink)
-    return sink.getvalue()
-
-
-def arrow_bytes() -> bytes:
-    sink = io.BytesIO()
-    feather.write_feather(TABLE, sink, compression="uncompressed")
-    return sink.getvalue()
-
-
-def npz_bytes(**arrays: object) -> bytes:
-    sink = io.BytesIO()
-    np.savez(sink, **arrays)  # pyright: ignore[reportArgumentType]
-    return sink.getvalue()
-
-
-def npy_bytes(array: object) -> bytes:
-    sink = io.BytesIO()
-    np.save(sink, array)  # pyright: ignore[reportArgumentType]
-    return sink.getvalue()
-
-
-GOOD = b"y,mu,sigma\n0.1,0.0,1.0\n0.2,1.0,2.0\n"
-
-BROKEN: dict[str, tuple[str, bytes, str]] = {
-    "truncated Parquet": ("p.parquet", parquet_bytes()[:-20], r"parquet: .*cut off"),
-    "Parquet with a broken middle": (
-        "p.parquet",
-        parquet_bytes()[:4] + b"\xff" * 40 + parquet_bytes()[44:],
-        r"cannot be read as parquet",
-    ),
-    "truncated Arrow": ("p.arrow", arrow_bytes()[:-30], "cannot be read as arrow"),
-    "wrong encoding": ("p.csv", b"y,mu\n1,2\ncaf\xe9,3\n", r"not UTF8 text in column 'y', line 3; .*latin-1"),
-    "wrong encoding in the header": ("p.csv", b"caf\xe9,mu\n1,2\n", "not UTF8 text, line 1"),
-    "UTF-16": ("p.csv", "y,mu\n1,2\n".encode("utf-16"), "encoding='utf-16'"),
-    "ragged": ("p.csv", b"y,mu\n1,2\n3\n4,5\n", r"row 1 \('3'\) has 1 entries where the header has 2"),
-    "empty": ("p.csv", b"", "the file is empty"),
-    "blank": ("p.csv", b"\n\n\n", "header"),
-    "header only": ("p.csv", b"y,mu,sigma\n", "no rows"),
-    "decimal commas": (
-        "p.csv",
-        b"y;mu;sigma\n0,1;0,0;1,0\n",
-        r"column '\w+' must hold numbers, .*decimal comma: .*decimal=','",
-    ),
-    "decimal commas without another delimiter": ("p.csv", b"y,mu,sigma\n0,1,0,0,1,0\n", "has 6 entries"),
-    "infinity": ("p.csv", b"y,mu,sigma\n0,1,1\n0,Infinity,1\n", r"column 'mu' .*finite.*inf in row 1"),
-    "a missing value": (
-        "p.csv",
-        b"y,mu,sigma\n0,1,1\n0,,1\n0,NaN,1\n",
-        r"2 missing values in 'mu' \(2\), .*row 1",
-    ),
-    "duplicate names": ("p.csv", b"y,mu,mu\n1,2,3\n", "'mu' more than once"),
-    "binary called csv": ("p.csv", b"y,mu\n\x00\x01\x02", "null byte in line 2"),
-    "Parquet called csv": ("p.csv", parquet_bytes(), "looks like parquet; .*format='parquet'"),
-    "text called Parquet": ("p.parquet", GOOD, "does not begin as such files do"),
-    "a pickle": ("p.csv", pickle.dumps({"y": [1.0] * 5}), "a pickle, which is never read"),
-    "pickled objects in NPY": ("p.npy", npy_bytes(np.array([{}], dtype=object)), "never read"),
-    "pickled objects in NPZ": ("p.npz", npz_bytes(y=np.array([{}], dtype=object)), "never read"),
-    "truncated NPZ": ("p.npz", npz_bytes(y=np.zeros(50))[:100], "no whole NPZ file"),
-    "truncated NPY": ("p.npy", npy_bytes(np.zeros(50))[:200], "cannot be read as npy"),
-    "arrays of two lengths": (
-        "p.npz",
-        npz_bytes(y=np.zeros(3), mu=np.zeros(2)),
-        "3 rows in 'y' and 2 in 'mu'",
-    ),
-    "an array of matrices": ("p.npz", npz_bytes(y=np.zeros((3, 2, 2))), r"shape \(3, 2, 2\)"),
-    "complex numbers": ("p.npy", npy_bytes(np.zeros(3, dtype=complex)), "dtype complex128"),
-    "JSON with Infinity": (
-        "p.jsonl",
-        b'{"y": 1, "mu": -Infinity, "sigma": 1}\n',
-        "column 'mu' .*finite.*-inf in row 0",
-    ),
-    "JSON cut off": ("p.jsonl", b'{"y": 1.0}\n{"y": 2', "cannot be read as jsonl"),
-    "truncated gzip": ("p.csv.gz", gzip.compress(GOOD * 100)[:40], "cannot be read as csv"),
-    "gzip without its name": ("p.csv", gzip.compress(GOOD), "gzip"),
-    "Excel": ("p.csv", b"\xd0\xcf\x11\xe0" + bytes(50), "Excel"),
-}
+from .broken_files import BROKEN, GOOD, READABLE, arrow_bytes, parquet_bytes
 
 
 @pytest.mark.parametrize("what", BROKEN)
@@ -176,16 +89,6 @@ def test_a_batch_after_the_first_may_be_the_broken_one(tmp_path: Path) -> None:
 
 
 # -- fuzzed ---------------------------------------------------------------------------------------------
-
-READABLE: dict[str, bytes] = {
-    "p.csv": GOOD,
-    "p.tsv": GOOD.replace(b",", b"\t"),
-    "p.parquet": parquet_bytes(),
-    "p.arrow": arrow_bytes(),
-    "p.npz": npz_bytes(y=np.zeros(3), mu=np.ones(3), sigma=np.ones(3)),
-    "p.npy": npy_bytes(np.arange(6.0).reshape(2, 3)),
-    "p.jsonl": b'{"y": 0.5, "mu": 0.0, "sigma": 1.0}\n{"y": 1, "mu": 0, "sigma": 1}\n',
-}
 
 
 def ends_well(call: Callable[[], object]) -> None:

@@ -175,7 +175,7 @@ def test_vectors_are_told_by_coordinate():
     local = np.random.default_rng(4)
     y = local.normal(size=(200, 2)) + np.array([0.0, 1.0])
     found = witness(y, wc.DiagonalNormal(np.zeros((200, 2)), np.ones((200, 2))), **FAST)
-    assert found.groups[0].direction.startswith("coordinate 1 of the targets lies on average")
+    assert found.groups[0].direction.startswith("coordinate 2 of the targets lies on average")
     assert "above its predicted mean" in found.groups[0].direction
 
 
@@ -351,11 +351,11 @@ LABELS = ["north"] * 25 + ["south"] * 15
     [
         (LABELS, ["in segment 'north'", "in segment 'south'"]),
         (np.array(LABELS), ["in segment 'north'", "in segment 'south'"]),
-        (Column(LABELS), ["where region is 'north'", "where region is 'south'"]),
-        ({"region": LABELS}, ["where region is 'north'", "where region is 'south'"]),
+        (Column(LABELS), ["for region = north", "for region = south"]),
+        ({"region": LABELS}, ["for region = north", "for region = south"]),
         (
             Frame(region=np.array(LABELS, dtype=object)),
-            ["where region is 'north'", "where region is 'south'"],
+            ["for region = north", "for region = south"],
         ),
         ({"night": np.arange(N) < 20}, ["where night", "where not night"]),
         (np.repeat([3, 1], 20), ["in segment 3", "in segment 1"]),

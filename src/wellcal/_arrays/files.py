@@ -45,15 +45,47 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
             return
         temporary = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
         try:
-            with open(temporary, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            _write(temporary, data)
             temporary.replace(target)
         except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink()
             raise
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a new file that has no name until it is whole, where the system has such files.
+
+    A process that is killed while it writes then leaves nothing behind.
+    """
+    handle = _nameless(path.parent)
+    with open(path if handle is None else handle, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+        if handle is None:
+            return
+        try:
+            # With a folder, which does not matter for a whole path: only then are links followed.
+            os.link(f"/proc/self/fd/{handle}", path, src_dir_fd=handle, follow_symlinks=True)
+            return
+        except FileExistsError:
+            raise
+        except OSError:  # no /proc, or a file system without links
+            pass
+    path.write_bytes(data)
+
+
+def _nameless(folder: Path) -> int | None:
+    """A handle of a file without a name in a folder; None where there are none."""
+    if not hasattr(os, "O_TMPFILE"):
+        return None
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666)
+    except OSError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
+            return None
+        raise
 
 
 @contextlib.contextmanager

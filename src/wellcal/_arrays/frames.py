@@ -69,16 +69,19 @@ class Table:
         self.native: Any = self._frame.to_native()
         self.index: Labels | None = labels_of(self.native)
         self._position = {name: k for k, name in enumerate(self.names)}
+        # Asked once: narwhals looks at all columns whenever it is asked for one of them by its place.
+        schema: Any = self._frame.schema
+        self._own_names, self._kinds = list(schema.names()), list(schema.dtypes())
 
     def __len__(self) -> int:
         return len(self._frame)
 
     def is_numeric(self, name: str) -> bool:
         """Whether a column holds numbers, by its type; truth values are none."""
-        return bool(self._column(name).dtype.is_numeric())
+        return bool(self._kinds[self._position[name]].is_numeric())
 
     def _column(self, name: str) -> Any:
-        return self._frame[:, self._position[name]]
+        return self._frame.get_column(self._own_names[self._position[name]])
 
     # -- values ------------------------------------------------------------------------------
 

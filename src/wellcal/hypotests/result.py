@@ -144,6 +144,11 @@ class TestResult(Presentable):
         return at_floor(self.pvalue, self.pvalue_floor)
 
     @property
+    def rejected(self) -> bool:
+        """Whether the hypothesis is rejected at the error rate of all verdicts, 5%."""
+        return self.pvalue <= ALPHA
+
+    @property
     def pvalue_statement(self) -> str:
         """The p-value as a phrase: "p = 0.02", or "p <= 0.001, the smallest that 999 resamples can give"."""
         return pvalue_phrase(self.pvalue, self.pvalue_floor, self.provenance.get("n_resamples"))

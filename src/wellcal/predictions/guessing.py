@@ -140,8 +140,8 @@ def _candidates(spec: Parameter, numeric: dict[str, str]) -> list[Any]:
         return [name for name, low in numeric.items() if low in spec.usual]
     found: list[Any] = []
     for glob in spec.usual:
-        names = fnmatch.filter(numeric.values(), glob)
-        matched = [name for name, low in numeric.items() if low in set(names)]
+        fitting = set(fnmatch.filter(numeric.values(), glob))
+        matched = [name for name, low in numeric.items() if low in fitting]
         if spec.named == "levels":
             matched = [name for name in matched if level_of(name) is not None]
         if len(matched) > 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -23,6 +23,8 @@ from wellcal.predictions.base import FAMILIES, Predictions
 from wellcal.predictions.column_names import class_labels, levels
 from wellcal.predictions.fields import Parameter
 from wellcal.predictions.samples import Samples
+
+_ROUNDED = 0.01  # how far the sum of probabilities may be from 1 where they were rounded
 
 Source = Selection | float
 """Where a parameter comes from: columns, or a number for all rows."""
@@ -133,6 +135,12 @@ class ColumnReading:
     parts: tuple[ColumnReading, ...] = ()
     weights: tuple[Source, ...] = ()
     labels_from: str | None = field(default=None)
+    rounded: bool = False
+    """Whether probabilities of classes are divided by their sum."""
+
+    def normalised(self) -> ColumnReading:
+        """The same columns, with probabilities of classes divided by their sum, which is about 1."""
+        return replace(self, rounded=True, parts=tuple(part.normalised() for part in self.parts))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -190,6 +198,37 @@ class ColumnReading:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"{self.words()}: {error}") from error
 
+    def written(self, pred: Predictions) -> dict[str, NDArray]:
+        """Columns that hold `pred`, by name: what `batch` would read these predictions from.
+
+        A parameter that was one number for all rows becomes a column of its own name.
+
+        Examples
+        --------
+        >>> import wellcal as wc
+        >>> found = resolve(["y", "m"], "normal", ("m", 2.0))
+        >>> {name: x.tolist() for name, x in found.written(wc.Normal([0.5], [3.0])).items()}
+        {'m': [0.5], 'scale': [3.0]}
+        """
+        found: dict[str, NDArray] = {}
+        batch: Any = pred
+        for part, component in zip(self.parts, getattr(batch, "components", ()), strict=bool(self.parts)):
+            found.update(part.written(component))
+        fields_of = {spec.called or name: name for name, spec in self.role.family.parameter_fields.items()}
+        for name, source in self.sources.items():
+            values = np.asarray(getattr(batch, fields_of[name]), dtype=np.float64)
+            if not isinstance(source, Selection):
+                found[name] = values
+                continue
+            if values.ndim == 3:
+                d = values.shape[1]
+                low = np.tril_indices(d)
+                whole = len(source.names) == d * d
+                values = values.reshape(len(values), -1) if whole else values[:, low[0], low[1]]
+            columns = values[:, None] if values.ndim == 1 else values
+            found.update({column: columns[:, k] for k, column in enumerate(source.names)})
+        return found
+
     def _array(self, name: str, source: Source, values: Mapping[str, NDArray]) -> Any:
         if not isinstance(source, Selection):
             return source
@@ -198,7 +237,8 @@ class ColumnReading:
             return values[source.names[0]]
         rows = np.column_stack([values[column] for column in source.names])
         if ndim == 2:
-            return rows
+            classes = self.rounded and self.role.parameters[name].named == "classes"
+            return _with_sum_one(rows) if classes else rows
         d = 1 if self.vectors is None else len(self.vectors.names)
         return _matrices(rows, d, f"{self.role.keyword}, {name}")
 
@@ -349,6 +389,13 @@ def _resolve_parts(names: Sequence[str], role: Role, value: object) -> ColumnRea
 
 def _column(source: Source, values: Mapping[str, NDArray], n: int) -> NDArray:
     return values[source.names[0]] if isinstance(source, Selection) else np.full(n, source)
+
+
+def _with_sum_one(rows: NDArray) -> NDArray:
+    """Rows over their sums, where these are about 1; what is further off is not rounding."""
+    sums = rows.sum(axis=1, keepdims=True)
+    about = (np.abs(sums - 1.0) <= _ROUNDED) & (rows >= 0.0).all(axis=1, keepdims=True)
+    return np.divide(rows, sums, out=rows.copy(), where=about)
 
 
 def _matrices(rows: NDArray, d: int, what: str) -> NDArray:

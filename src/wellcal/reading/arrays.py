@@ -48,26 +48,24 @@ def _columns(source: SourceFile) -> dict[str, NDArray]:
 
 
 def _arrays(source: SourceFile) -> Mapping[str, NDArray]:
-    try:
-        with np.load(source.whole(), allow_pickle=False) as found:
+    whole = source.whole()
+    with open(whole, "rb") if isinstance(whole, str) else whole as file:  # NumPy leaves broken ones open
+        try:
+            found = np.load(file, allow_pickle=False)
+            if isinstance(found, np.ndarray):
+                return {"c": cast("NDArray", found)}
             return {name: found[name] for name in found.files}
-    except (AttributeError, TypeError):
-        pass  # a single array is no context
-    except ValueError as error:
-        if "allow_pickle" in str(error) or "Object arrays" in str(error):
+        except ValueError as error:
+            if "allow_pickle" in str(error) or "Object arrays" in str(error):
+                raise ReadError(
+                    f"{source.name}: it holds Python objects, which are never read: unpickling may run any "
+                    "code; write arrays of numbers or texts"
+                ) from error
+            raise
+        except zipfile.BadZipFile as error:
             raise ReadError(
-                f"{source.name}: it holds Python objects, which are never read: unpickling may run any "
-                "code; write arrays of numbers or texts"
+                f"{source.name}: it is no whole NPZ file ({error}); write or copy it again"
             ) from error
-        raise
-    except zipfile.BadZipFile as error:
-        raise ReadError(
-            f"{source.name}: it is no whole NPZ file ({error}); write or copy it again"
-        ) from error
-    found = np.load(source.whole(), allow_pickle=False)
-    if not isinstance(found, np.ndarray):
-        raise ReadError(f"{source.name}: it holds no array; write it again with numpy.save")
-    return {"c": cast("NDArray", found)}
 
 
 def _parts(name: str, array: NDArray, file: str) -> dict[str, NDArray]:

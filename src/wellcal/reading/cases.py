@@ -59,6 +59,7 @@ def as_cases(
     *,
     others: Sequence[str] = (),
     drop_missing: bool = False,
+    normalise: bool = False,
     **roles: Any,
 ) -> Cases:
     """Targets and predictions from columns of a data frame.
@@ -75,6 +76,9 @@ def as_cases(
         Names of further columns with something for each case.
     drop_missing
         Whether rows are dropped in which one of these columns has no value, rather than refused.
+    normalise
+        Whether probabilities of classes are divided by their sum, which rounding to a few digits has moved
+        from 1; sums that are further off than 0.01 are refused all the same.
     roles
         One role of columns, as in :func:`wellcal.as_predictions`; where there is none it is guessed.
 
@@ -89,13 +93,14 @@ def as_cases(
     0.125
     """
     table = Table(frame)
-    targets, found = _columns(table, target, roles)
-    return _cases(table, targets, found, others, drop_missing)
+    targets, found = found_columns(table, target, roles, normalise)
+    return taken_cases(table, targets, found, others, drop_missing)
 
 
-def _cases(
+def taken_cases(
     table: Table, targets: Selection, found: ColumnReading, others: Sequence[str], drop_missing: bool
 ) -> Cases:
+    """Cases from columns that were found."""
     further = {name: select(table.names, name, "others").names[0] for name in others}
     dropped = 0
     if drop_missing:
@@ -125,6 +130,7 @@ def read_cases(
     *,
     others: Sequence[str] = (),
     drop_missing: bool = False,
+    normalise: bool = False,
     options: Mapping[str, Any] | None = None,
     **roles: Any,
 ) -> Cases:
@@ -134,7 +140,7 @@ def read_cases(
     ----------
     path
         The file, or ``"-"`` for standard input.
-    target, others, drop_missing, roles
+    target, others, drop_missing, normalise, roles
         As in :func:`as_cases`.
     options
         Further arguments of :func:`read_table`, such as ``{"decimal": ","}``.
@@ -156,8 +162,8 @@ def read_cases(
     'target: y; normal: loc = mu, scale = sigma'
     """
     table = read_table(path, **dict(options or {}))
-    with _naming(path):
-        return as_cases(table, target, others=others, drop_missing=drop_missing, **roles)
+    with naming_file(path):
+        return as_cases(table, target, others=others, drop_missing=drop_missing, normalise=normalise, **roles)
 
 
 def case_batches(
@@ -166,6 +172,7 @@ def case_batches(
     *,
     others: Sequence[str] = (),
     drop_missing: bool = False,
+    normalise: bool = False,
     options: Mapping[str, Any] | None = None,
     **roles: Any,
 ) -> Generator[Cases]:
@@ -175,7 +182,7 @@ def case_batches(
 
     Parameters
     ----------
-    path, target, others, drop_missing, roles
+    path, target, others, drop_missing, normalise, roles
         As in :func:`read_cases`.
     options
         Further arguments of :func:`read_batches`, such as ``{"rows": 10_000}``.
@@ -193,9 +200,9 @@ def case_batches(
     given = {name: x for name, x in dict(options or {}).items() if name != "columns"}
     batches = read_batches(path, **given)
     first = next(batches)
-    with _naming(path):
+    with naming_file(path):
         table = Table(first)
-        targets, found = _columns(table, target, roles)
+        targets, found = found_columns(table, target, roles, normalise)
         further = [select(table.names, name, "others").names[0] for name in others]
     used = list(dict.fromkeys([*targets.names, *found.columns, *further]))
     if os.fspath(path) == "-":
@@ -206,9 +213,9 @@ def case_batches(
     start, dropped = 0, 0
     ready: Cases | None = None  # of a batch without a whole row only the number of rows is left
     for part in parts:
-        with _naming(path, f"in the batch whose row 0 is row {start} of the file, " if start else ""):
+        with naming_file(path, f"in the batch whose row 0 is row {start} of the file, " if start else ""):
             try:
-                cases = _cases(Table(part), targets, found, others, drop_missing)
+                cases = taken_cases(Table(part), targets, found, others, drop_missing)
             except NothingLeftError:
                 dropped += part.num_rows
             else:
@@ -218,14 +225,14 @@ def case_batches(
                 ready = cases
         start += part.num_rows
     if ready is None:
-        with _naming(path):
+        with naming_file(path):
             raise NothingLeftError(f"no row is left: a value is missing in all {start} rows; fill values in")
     else:
         yield replace(ready, dropped=ready.dropped + dropped)
 
 
 @contextlib.contextmanager
-def _naming(path: str | os.PathLike[str], where: str = "") -> Generator[None]:
+def naming_file(path: str | os.PathLike[str], where: str = "") -> Generator[None]:
     """Let errors about columns name the file that they are in."""
     try:
         yield
@@ -234,7 +241,10 @@ def _naming(path: str | os.PathLike[str], where: str = "") -> Generator[None]:
         raise ReadError(f"{name}: {where}{error}") from error
 
 
-def _columns(table: Table, target: object, roles: Mapping[str, Any]) -> tuple[Selection, ColumnReading]:
+def found_columns(
+    table: Table, target: object, roles: Mapping[str, Any], normalise: bool = False
+) -> tuple[Selection, ColumnReading]:
+    """Columns of targets and predictions, as they were named, or as names suggest where they were not."""
     given = {keyword: value for keyword, value in roles.items() if value is not None}
     target = target_column(table) if target is None else target
     if not given:
@@ -248,7 +258,7 @@ def _columns(table: Table, target: object, roles: Mapping[str, Any]) -> tuple[Se
         raise ValueError(
             f"column {both!r} is both the target and part of the predictions; name other columns"
         )
-    return targets, found
+    return targets, found.normalised() if normalise else found
 
 
 def _is_text(values: NDArray | None) -> bool:

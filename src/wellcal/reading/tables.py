@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Generator, Sequence
 from typing import Any
 
@@ -183,13 +184,14 @@ def _valid(batch: Any) -> Any:
 
 def _check_names(names: Sequence[str], source: SourceFile, wanted: list[str] | None) -> None:
     if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
         raise ReadError(
             f"{source.name}: {shown_names(twice)} is the name of several columns; rename them, so that each "
             "has a name of its own"
         )
+    there = set(names)
     for name in wanted or ():
-        if name not in names:
+        if name not in there:
             raise ReadError(f"{source.name}: {unknown_column(names, name, 'columns')}")
 
 

@@ -142,8 +142,9 @@ class TextFile:
     def _csv_options(self, names: list[str]) -> dict[str, Any]:
         arrow = library("pyarrow.csv")
         if self.columns is not None:
+            there = set(names)
             for name in self.columns:
-                if name not in names:
+                if name not in there:
                     raise ReadError(f"{self.source.name}: {unknown_column(names, name, 'columns')}")
         return {
             "read_options": arrow.ReadOptions(encoding=self.encoding, use_threads=False),

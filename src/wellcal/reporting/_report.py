@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -29,7 +30,8 @@ from wellcal.measures.quantiles import (
     quantile_calibration,
 )
 from wellcal.measures.scores import brier, crps, energy_score
-from wellcal.measures.scores.casewise import nll
+from wellcal.measures.scores.casewise import nll, pinball_loss
+from wellcal.predictions import Quantiles
 from wellcal.reporting.choosing import CITATION, choices_of, today
 from wellcal.reporting.data import Data, ModelData, at_most, family_in_words, gathered
 from wellcal.reporting.examples import worst_groups
@@ -312,6 +314,8 @@ def _scores(model: ModelData) -> dict[str, Estimate]:
         if predictions.event_shape == ()
         else {"energy score": energy_score, "NLL": nll}
     )
+    if isinstance(predictions, Quantiles):
+        known = {"pinball loss": partial(pinball_loss, levels=predictions.levels)}
     found: dict[str, Estimate] = {}
     for name, score in known.items():
         try:

@@ -27,6 +27,7 @@ def worst_groups(
 ) -> tuple[WorstGroup, ...]:
     """Groups that a witness shows, with examples of cases; `rows` are those of its cases among all."""
     shown = [group for group in found.groups if group.pvalue <= found.alpha]
+    told: set[int] = set()
     return tuple(
         WorstGroup(
             group.statement,
@@ -38,7 +39,7 @@ def worst_groups(
             group.kind,
             group.n_samples,
             group.n_samples / found.n_samples,
-            examples_of(found, group, data, model, rows),
+            examples_of(found, group, data, model, rows, told),
             group.n_resamples,
         )
         for group in shown
@@ -46,11 +47,19 @@ def worst_groups(
 
 
 def examples_of(
-    found: Witness, group: Group, data: Data, model: ModelData, rows: NDArray | None
+    found: Witness,
+    group: Group,
+    data: Data,
+    model: ModelData,
+    rows: NDArray | None,
+    told: set[int],
 ) -> tuple[ExampleCase, ...]:
-    """Those of its cases that contribute most to the error."""
+    """Those of its cases that contribute most to the error, but for those that other groups tell."""
     parts = np.asarray(to_numpy(found.contributions))[group.cases]
-    chosen = group.cases[np.argsort(-parts, kind="stable")[:_EXAMPLES]]
+    ordered: list[int] = group.cases[np.argsort(-parts, kind="stable")].tolist()
+    new = [case for case in ordered if case not in told]
+    chosen = np.array((new or ordered)[:_EXAMPLES])
+    told.update(chosen.tolist())
     places = chosen if rows is None else rows[chosen]
     return tuple(
         ExampleCase(

@@ -53,11 +53,11 @@ def tiles(model: ModelReport, anchors: Collection[str]) -> list[Tile]:
 def how_large(model: ModelReport) -> Tile:
     """The size of the error."""
     title, href, go = "How large", "#size", "The numbers"
-    size = model.yardstick
     if not model.rejected:
         known = model.test.smallest_error
         told = "" if known is None else sentence(str(known))
         return Tile(title, "No error is shown", told, href, go)
+    size = model.yardstick
     if size is None:
         interval = model.kce.confidence_interval()
         between = f"{interval.level:.0%} interval {interval.low:.2g} to {interval.high:.2g}"

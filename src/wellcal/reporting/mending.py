@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal._arrays.special import quiet
 from wellcal.comparison.differences import Difference, t_quantile
-from wellcal.comparison.models import scores_of_cases
+from wellcal.comparison.models import NLL, scores_of_cases
 from wellcal.hypotests.findings.finding import LEVEL
 from wellcal.hypotests.result import TestResult
+from wellcal.measures.scores.casewise import mean_score
 from wellcal.predictions import DiagonalNormal, MultivariateNormal, Normal, Predictions
 from wellcal.predictions.temperatures import check_supported
 from wellcal.reporting.data import ModelData
@@ -40,38 +40,31 @@ def mended(
     try:
         check_supported(model.predictions)
     except TypeError as error:
-        return f"Recalibration was not tried: {str(error).removeprefix('pred: ')}."
+        reason = str(error).removeprefix("pred: ").partition(";")[0]  # not all that it could be tried for
+        return f"Recalibration was not tried: {reason}."
     if len(model) < FEWEST:
         return f"Recalibration was not tried: {len(model)} cases are too few, {FEWEST} are needed."
     targets: NDArray = np.asarray(to_numpy(model.predictions.check_targets(model.targets)))
+    first = scores_of_cases(targets, model.predictions)
     options: dict[str, Any] = {"folds": FOLDS, "rng": seed, "n_resamples": n_resamples, "before": before}
     # Forests and naive Bayes call things impossible that happen: no likelihood can choose for them.
-    objective = "nll" if np.isfinite(_log_densities(model.predictions, targets)).all() else "skce"
+    objective = "nll" if NLL in first else "skce"
     found = cross_fit(model.targets, model.predictions, objective=objective, **options)
-    differences = _differences(targets, model.predictions, found.predictions)
-    if not differences:
+    second = scores_of_cases(targets, found.predictions)
+    common = [name for name in first if name in second]
+    if not common:
         return "Recalibration was not tried: no proper score is finite for these cases."
-    return Mended(_remedy(model.predictions, found.scaling.temperature_), differences, found)
+    was, now = (mean_score(scores[common[0]], common[0]) for scores in (first, second))
+    differences = tuple(_difference(name, first[name], second[name]) for name in common)
+    return Mended(_remedy(model.predictions, found.scaling.temperature_), was, now, differences, found)
 
 
-def _differences(targets: NDArray, before: Predictions, after: Any) -> tuple[Difference, ...]:
-    """Scores before less after, case by case."""
-    first, second = scores_of_cases(targets, before), scores_of_cases(targets, after)
-    n = len(targets)
-    critical = t_quantile(n - 1.0, LEVEL)
-    found: list[Difference] = []
-    for name in first:
-        if name in second:
-            gaps = first[name] - second[name]
-            error = float(np.std(gaps, ddof=1)) / n**0.5
-            means = float(first[name].mean()), float(second[name].mean())
-            found.append(Difference(name, *means, error, n - 1.0, critical, LEVEL))
-    return tuple(found)
-
-
-@quiet
-def _log_densities(predictions: Predictions, targets: NDArray) -> NDArray:
-    return np.asarray(to_numpy(predictions.log_prob(targets)))
+def _difference(name: str, first: NDArray, second: NDArray) -> Difference:
+    """A score before less after, case by case."""
+    n, gaps = len(first), first - second
+    error = float(np.std(gaps, ddof=1)) / n**0.5
+    means = float(first.mean()), float(second.mean())
+    return Difference(name, *means, error, n - 1.0, t_quantile(n - 1.0, LEVEL), LEVEL)
 
 
 def _remedy(predictions: Predictions, temperature: float) -> str:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from wellcal.measures.presentation import Presentable
+from wellcal.measures.quantiles import IntervalCoverage
+from wellcal.reporting.first_screen import verdict_of
 from wellcal.reporting.pictures import ReportFigure
 from wellcal.reporting.rendering import picture_in, render
 from wellcal.reporting.result import Report
 from wellcal.reporting.sections import report_view
+from wellcal.reporting.tables import coverage_table
 from wellcal.reporting.view import Picture
 
+_WIDE = 1.2  # width over height from which a picture has too little room beside words
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -25,9 +30,44 @@ def report_page(report: Report) -> str:
     return render("report.html", report_view(report))
 
 
+@dataclass(frozen=True)
+class Entry:
+    """A report in a list of them: where its page is, what it is about, in a few words and in more."""
+
+    href: str
+    title: str
+    note: str
+    report: Report
+
+
+def index_page(title: str, entries: Sequence[Entry]) -> str:
+    """A page that leads to several reports, with the verdict of each.
+
+    Parameters
+    ----------
+    title
+        What they are about.
+    entries
+        The reports.
+    """
+    shown = [
+        {
+            "href": entry.href,
+            "title": entry.title,
+            "note": entry.note,
+            "said": verdict_of(entry.report),
+            "line": entry.report.line,
+        }
+        for entry in entries
+    ]
+    return render("index.html", {"title": title, "entries": shown})
+
+
 def result_page(result: Presentable) -> str:
     """The page of any other result: what notebooks show, and its pictures."""
     shown = result.in_words()
+    pictures = _drawn(result.figures)
+    beside = bool(pictures) and pictures[0].ratio < _WIDE
     return render(
         "result.html",
         {
@@ -36,8 +76,9 @@ def result_page(result: Presentable) -> str:
             "headline": shown.headline,
             "points": shown.points,
             "rows": shown.rows,
-            "tables": [],
-            "pictures": _drawn(result.figures),
+            "tables": [coverage_table(result)] if isinstance(result, IntervalCoverage) else [],
+            "beside": pictures[0] if beside else None,
+            "pictures": pictures[1:] if beside else pictures,
         },
     )
 

@@ -123,7 +123,8 @@ def _of_quantiles(found: QuantileCalibration) -> Pictures:
 
 def null_of(found: TestResult, name: str | None = None) -> Pictures:
     """The statistic among those of calibrated models, where they were kept."""
-    if found.null is None or not len(found.null):
+    null = np.zeros(0) if found.null is None else found.null[np.isfinite(found.null)]
+    if not len(null) or not np.ptp(null) > 0.0:  # whatever happens, the statistic is the same
         return {}
     draw = lambda: NullDisplay.from_result(found, name=name)  # noqa: E731
     return {"null": ReportFigure("Null distribution", nulls.QUESTION, draw)}

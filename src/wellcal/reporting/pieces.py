@@ -10,7 +10,7 @@ from wellcal.comparison.differences import Difference
 from wellcal.hypotests.findings.finding import Finding, together
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.result import TestResult
-from wellcal.measures.estimate import Interval
+from wellcal.measures.estimate import Estimate, Interval
 from wellcal.measures.presentation import Presentable, Row, pvalue_phrase
 from wellcal.scaling.cross_fitting import CrossFitted
 
@@ -203,6 +203,8 @@ class Mended(Presentable):
     ----------
     remedy
         What was done, in words: "spreads times 1.27".
+    before, after
+        The score that is told, as the predictions are, and recalibrated on held-out cases: lower is better.
     differences
         Proper scores before less after, on the same cases, with 95% intervals: above zero where mending
         helps. The first is the one that is told.
@@ -211,6 +213,8 @@ class Mended(Presentable):
     """
 
     remedy: str
+    before: Estimate
+    after: Estimate
     differences: tuple[Difference, ...]
     cross_fitted: CrossFitted
 
@@ -256,13 +260,14 @@ class Mended(Presentable):
     def verdict(self) -> str:
         """In one sentence."""
         before, after = self.cross_fitted.before, self.cross_fitted.after
-        tested = (
-            f"still miscalibrated ({after.pvalue_statement})"
-            if after.pvalue <= ALPHA
-            else f"no miscalibration found then ({after.pvalue_statement})"
-        )
-        if before.pvalue > ALPHA:
-            tested = f"nothing was found before, and {tested}"
+        sure = f"({after.pvalue_statement})"
+        if after.pvalue <= ALPHA:
+            tested = (
+                f"still miscalibrated {sure}" if before.pvalue <= ALPHA else f"miscalibrated only then {sure}"
+            )
+        else:
+            when = "then" if before.pvalue <= ALPHA else "before or then"
+            tested = f"no miscalibration found {when} {sure}"
         return f"With {self.remedy}, fitted on other cases, {self.gain}; {tested}."
 
     def to_dict(self) -> dict[str, Any]:
@@ -272,6 +277,8 @@ class Mended(Presentable):
         return {
             "verdict": self.verdict,
             "remedy": self.remedy,
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
             "pvalue_before": self.pvalue_before,
             "pvalue_after": self.pvalue_after,
             "differences": [found.to_dict() for found in self.differences],

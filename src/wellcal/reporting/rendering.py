@@ -21,7 +21,7 @@ _POLICY = (
 
 
 @cache
-def _environment() -> Any:
+def templates() -> Any:
     """Templates of the package; everything that is set into them is escaped."""
     try:
         import jinja2
@@ -49,11 +49,11 @@ def render(template: str, values: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> empty = dict.fromkeys(("points", "rows", "tables", "pictures"), ())
-    >>> page = render("result.html", {"title": "<b>", "kind": "", "headline": "", **empty})
+    >>> page = render("result.html", {"title": "<b>", "kind": "", "headline": "", "beside": None, **empty})
     >>> "<title>&lt;b&gt;</title>" in page, "script-src &#39;sha256-" in page
     (True, True)
     """
-    environment = _environment()
+    environment = templates()
     script = environment.loader.get_source(environment, "page.js")[0]
     style = environment.get_template("page.css").render(picture_colours=_raw(_picture_colours()))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

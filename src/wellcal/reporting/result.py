@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
 from wellcal.comparison import Comparisons
 from wellcal.hypotests.findings.finding import LEVEL, Finding, together
-from wellcal.hypotests.findings.reasons import ALPHA
+from wellcal.hypotests.findings.reasons import ALPHA, WITNESS
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import Presentable, Row
 from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
+from wellcal.measures.wording import RATIOS, wrong_phrase
 from wellcal.measures.yardstick import Yardstick
 from wellcal.reporting.data import ONLY, Data, ModelData
 from wellcal.reporting.pieces import Choices, Mended, Segments, WorstGroup
@@ -22,6 +23,9 @@ from wellcal.witnesses import Witness
 
 UNNAMED, GROUP = "unnamed", "group"
 """Kinds of findings: no kind of error stands out, and one of some cases."""
+
+POINTER = f": {WITNESS}"
+"""What a test says where it names no kind of error; a report has looked there already."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,7 +80,7 @@ class ModelReport(Presentable):
             size = self.yardstick
             slight = ", but slightly" if size is not None and size.slight else ""
             return f"Miscalibrated ({self.test.pvalue_statement}){slight}: {together(named)}."
-        return self.test.verdict
+        return self.test.verdict.replace(POINTER, "")
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -84,7 +88,7 @@ class ModelReport(Presentable):
 
         None where the test does not reject: what is largest by chance is no finding.
         """
-        found = self.test.findings
+        found = tuple(map(_without_pointer, self.test.findings))
         groups = [_of_group(group) for group in self.worst_groups if group.kind != "all"]
         if groups:
             found = tuple(finding for finding in found if finding.kind != UNNAMED)
@@ -113,25 +117,35 @@ class ModelReport(Presentable):
     @property
     def how_large(self) -> str:
         """The size of the error, in words."""
-        size, kce = self.yardstick, self.kce.confidence_interval(LEVEL)
+        size, kce = self.size, self.kce.confidence_interval(LEVEL)
         measured = f"KCE = {float(self.kce):.3g} ({kce.low:.2g} to {kce.high:.2g})"
+        return measured if size is None else f"{size}; {measured}"
+
+    @property
+    def size(self) -> str | None:
+        """The yardstick in words: its size where an error was found, and else how large one may be."""
+        size = self.yardstick
         if size is None:
-            return measured
+            return None
+        if not self.rejected:
+            return _at_most(size)
         doubtful = size.size == "slight" and not size.slight
-        return f"{size.sentence if doubtful else f'{size.size}: {size.sentence}'}; {measured}"
+        return size.sentence if doubtful else f"{size.size}: {size.sentence}"
 
     @property
     def where(self) -> str:
         """Where the error is, in words."""
         if not self.rejected:
-            return "no group is looked at where no miscalibration is found"
+            return "groups are not looked for where no miscalibration is found"
         if self.worst_groups:
-            return self.worst_groups[0].statement
+            worst = self.worst_groups[0]
+            return f"everywhere: {worst.statement}" if worst.kind == "all" else worst.statement
         return "no group of cases stands out" if self.witness is not None else "not known"
 
     def to_dict(self) -> dict[str, Any]:
         """All but single cases, as plain values, ready for JSON."""
         found = super().to_dict()
+        found["test"]["null"] = None  # thousands of numbers that say nothing by themselves
         found["witness"] = None if self.witness is None else _without_cases(self.witness)
         size = self.yardstick
         derived = {
@@ -186,6 +200,14 @@ class Report(Presentable):
         Date, as in "2026-11-15".
     citation
         How to cite it.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 40)
+    >>> found = wc.report(mu + 2.0, wc.Normal(mu, 1.0), n_resamples=99, rng=0)
+    >>> found.n_samples, len(found.models), found.models[0].rejected
+    (40, 1, True)
     """
 
     models: tuple[ModelReport, ...]
@@ -265,9 +287,8 @@ class Report(Presentable):
             rows += self.best.in_words().rows
         else:
             for model in self.models:
-                size = model.yardstick
                 told = [_with_interval(score, name) for name, score in model.scores.items()]
-                rows.append((model.name, "; ".join([*([] if size is None else [size.sentence]), *told])))
+                rows.append((model.name, "; ".join([model.how_large, *told])))
                 rows += [(f"{model.name}: mending", model.mended.verdict)] if model.mended is not None else []
                 rows += (
                     [(f"{model.name}: segments", model.segments.verdict)]
@@ -283,6 +304,14 @@ class Report(Presentable):
         return rows
 
 
+def _at_most(size: Yardstick) -> str:
+    """What is known of an error that was not found."""
+    if size.high_beyond:
+        return "how far off it is cannot be said from so few cases"
+    what = RATIOS[size.kind][0]
+    return f"no further off than a model whose {what} {wrong_phrase(size.high)} (95% confidence)"
+
+
 def in_one_word(size: Yardstick) -> dict[str, str]:
     """The yardstick in words, for machines."""
     return {"sentence": size.sentence, "size": size.size}
@@ -292,6 +321,15 @@ def findings_below(findings: Sequence[Finding], verdict: str) -> list[str]:
     """Findings as sentences, but for a single one that the verdict tells in full."""
     sentences = [finding.sentence for finding in findings]
     return [] if len(sentences) == 1 and verdict.endswith(f": {sentences[0]}.") else sentences
+
+
+def _without_pointer(finding: Finding) -> Finding:
+    """A finding that does not send a reader of the report somewhere else."""
+    if POINTER not in finding.sentence:
+        return finding
+    return replace(
+        finding, sentence=finding.sentence.replace(POINTER, ""), short=finding.short.replace(POINTER, "")
+    )
 
 
 def _of_group(group: WorstGroup) -> Finding:

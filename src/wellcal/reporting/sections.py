@@ -77,6 +77,7 @@ def report_view(report: Report) -> dict[str, Any]:
         "tiles": tiles(report.best, {part.anchor for part in parts}) if len(report.models) == 1 else [],
         "models": models_table(report) if len(report.models) > 1 else None,
         "parts": parts,
+        "sampled": bool(report.sampled),
         "made": report.made,
     }
 
@@ -259,7 +260,8 @@ def _choices(report: Report) -> Iterator[Part]:
     ]
     blocks: list[Block] = [Pairs(rows)]
     if report.sampled:
-        blocks.append(Texts([sentence(text) for text in report.sampled], "Looked at in a part of the cases"))
+        told = [sentence(text) for text in report.sampled]
+        blocks.append(Texts(told, "Looked at in a part of the cases", "sampled"))
     if notes:
         blocks.append(Texts(notes, "Left out"))
     yield Part("choices", "Choices", "Choices made", blocks)

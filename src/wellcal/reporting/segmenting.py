@@ -18,6 +18,7 @@ from wellcal.hypotests import calibration_test
 from wellcal.hypotests.result import TestResult
 from wellcal.reporting.data import ModelData, at_most
 from wellcal.reporting.pieces import SegmentReport, Segments
+from wellcal.witnesses.summaries import segment_in_words
 
 PARTS = 4
 """Groups that numbers are cut into, of about equally many cases."""
@@ -130,14 +131,7 @@ def _by_label(name: str, values: NDArray) -> list[Segment]:
     distinct, first, codes = np.unique(values, return_index=True, return_inverse=True)
     # Numbers from small to large, texts in the order in which they come.
     order = range(len(distinct)) if values.dtype.kind in "iuf" else np.argsort(first).tolist()
-    return [Segment(name, _labelled(name, distinct[k]), np.flatnonzero(codes == k)) for k in order]
-
-
-def _labelled(name: str, label: Any) -> str:
-    plain: Any = cast("Any", label).item() if isinstance(label, np.generic) else label
-    if isinstance(plain, bool):
-        return f"where {name} is {'true' if plain else 'false'}"
-    return f"for {name} = {plain:g}" if isinstance(plain, float) else f"for {name} = {plain}"
+    return [Segment(name, segment_in_words(name, distinct[k]), np.flatnonzero(codes == k)) for k in order]
 
 
 def _cut(name: str, values: NDArray) -> list[Segment]:

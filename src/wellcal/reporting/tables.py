@@ -31,13 +31,13 @@ def models_table(report: Report) -> Table:
 
 
 def _row(report: Report, rank: int, model: ModelReport, mended: bool) -> list[Cell]:
-    test, size = model.test, model.yardstick
+    size = model.yardstick if model.rejected else None
     found = "Miscalibrated" if model.rejected else "No miscalibration found"
     large, place, gain = how_large(model), where(model), mending(model)
     cells = [
         Cell(model.name, value=rank),
-        Cell(found, value=test.pvalue, under=_pvalue(model)),
-        Cell(large.main, value=size.share if size is not None and model.rejected else 0.0, under=large.more),
+        Cell(found, value=model.test.pvalue, under=_pvalue(model)),
+        Cell(large.main, value=0.0 if size is None else size.share, under=large.more),
         Cell(place.main, under=place.more),
         *([Cell(gain.main, under=gain.more)] if mended else []),
     ]

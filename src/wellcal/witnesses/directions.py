@@ -15,6 +15,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.decompose import targets_are_indices
+from wellcal.hypotests.findings.families import class_names
 from wellcal.hypotests.parts.centres import centre_and_spread
 from wellcal.hypotests.setup import Setup
 from wellcal.kernels.algebra import Tensor
@@ -162,7 +163,7 @@ def _percent_level(level: float) -> str:
 def _of_classes(predictions: Any) -> list[Direction]:
     """That a class occurs, and that the most probable one does."""
     probabilities = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
-    labels = predictions.labels().tolist()
+    names = class_names(predictions)
     top = np.argmax(probabilities, axis=1)
     confidence = probabilities[np.arange(len(top)), top]
     common = np.argsort(-probabilities.sum(axis=0), kind="stable")[:MOST_CLASSES]
@@ -174,7 +175,7 @@ def _of_classes(predictions: Any) -> list[Direction]:
         Direction(
             lambda targets, c=c: targets == c,
             probabilities[:, c],
-            _event(f"class {labels[c]!r} occurs"),
+            _event(f"{names[c]} occurs"),
             (Summary("its probability", probabilities[:, c]), *more),
         )
         for c in np.sort(common)
@@ -200,7 +201,7 @@ def _of_vectors(predictions: Predictions, summaries: tuple[Summary, ...]) -> lis
         def describe(observed: float, expected: float) -> tuple[str, str]:
             side = "above" if observed > expected else "below"
             text = (
-                f"coordinate {c} of the targets lies on average {abs(observed - expected):.2g} predicted "
+                f"coordinate {c + 1} of the targets lies on average {abs(observed - expected):.2g} predicted "
                 f"standard deviations {side} its predicted mean"
             )
             return text, f"mean {observed:.2g} instead of {expected:.2g}"

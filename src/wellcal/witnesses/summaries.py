@@ -75,7 +75,7 @@ def summaries_of(predictions: Predictions) -> list[Summary]:
             Summary("the predicted standard deviation", spread),
         ]
     found = [
-        Summary(f"the predicted mean of coordinate {c}", mean[:, c])
+        Summary(f"the predicted mean of coordinate {c + 1}", mean[:, c])
         for c in range(min(mean.shape[1], _MOST_COORDINATES))
     ]
     return [*found, Summary("the predicted standard deviation", np.sqrt(np.mean(spread**2, axis=1)))]
@@ -118,7 +118,7 @@ def segments_of(
                 f"{_MOST_SEGMENTS}, for example classes of a number instead of the number"
             )
         for k in np.argsort(first):
-            where = _where(name, labels[first[k]], labels.dtype.kind == "b")
+            where = segment_in_words(name, labels[first[k]])
             found.append(Cases(where, codes == k, "segment"))
     return found
 
@@ -156,8 +156,17 @@ def _labels(column: Any, argument: str, n: int) -> NDArray:
     return labels.astype(str) if len(kinds) > 1 or kinds <= {str} else np.asarray(labels.tolist())
 
 
-def _where(name: Any, label: Any, boolean: bool) -> str:
+def segment_in_words(name: Any, label: Any) -> str:
+    """Cases of a segment, as a person would name them.
+
+    Examples
+    --------
+    >>> segment_in_words("region", "North"), segment_in_words("late", np.False_), segment_in_words(None, "b")
+    ('for region = North', 'where not late', "in segment 'b'")
+    """
     plain = cast("Any", label).item() if isinstance(label, np.generic) else label
-    if boolean and name is not None:
+    if name is None:
+        return f"in segment {plain!r}"
+    if isinstance(plain, bool):
         return f"where {name}" if plain else f"where not {name}"
-    return f"in segment {plain!r}" if name is None else f"where {name} is {plain!r}"
+    return f"for {name} = {plain:g}" if isinstance(plain, float) else f"for {name} = {plain}"

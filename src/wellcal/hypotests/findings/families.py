@@ -202,12 +202,28 @@ def _named(predictions: Predictions, centre: NDArray, spread: NDArray) -> Iterat
 
 def _of_classes(predictions: Predictions) -> Claims:
     probabilities = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
+    labels = class_names(predictions)
+    return (
+        BinaryClaims(probabilities[:, 1], labels[1])
+        if len(labels) == 2
+        else ClassClaims(probabilities, labels)
+    )
+
+
+def class_names(predictions: Predictions) -> list[str]:
+    """What classes are called in sentences; the numbers 0 and 1 are outcomes.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> class_names(wc.Bernoulli([0.3])), class_names(wc.Categorical([[0.3, 0.7]], classes=["cat", "dog"]))
+    (['outcome 0', 'outcome 1'], ["class 'cat'", "class 'dog'"])
+    """
     family: Any = predictions
-    named: list[Any] = list(family.labels())
-    labels = [_name(label, k) for k, label in enumerate(named)]
-    if len(labels) == 2:
-        return BinaryClaims(probabilities[:, 1], labels[1].replace("class 1", "outcome 1"))
-    return ClassClaims(probabilities, labels)
+    names = [_name(label, k) for k, label in enumerate(list(family.labels()))]
+    if len(names) > 2:
+        return names
+    return [{"class 0": "outcome 0", "class 1": "outcome 1"}.get(name, name) for name in names]
 
 
 def _name(label: Any, place: int) -> str:

@@ -126,7 +126,9 @@ def ece(
             '"total_variation", or estimator="plug-in"'
         )
     parts = _binned(y, pred, measure, binning, n_bins, reduce, debiased)
-    return _estimate([_mean_over_bins(part, debiased) for part in parts], parts, "ECE", estimator, measure)
+    return estimate_from_bins(
+        [mean_over_bins(part, debiased) for part in parts], parts, "ECE", estimator, measure
+    )
 
 
 def mce(
@@ -172,14 +174,14 @@ def mce(
     """
     measure = as_discrepancy(distance)
     parts = _binned(y, pred, measure, binning, n_bins, reduce, False)
-    return _estimate([_largest_of_bins(part) for part in parts], parts, "MCE", "plug-in", measure)
+    return estimate_from_bins([_largest_of_bins(part) for part in parts], parts, "MCE", "plug-in", measure)
 
 
 # -- bins ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Binned:
+class Binned:
     """Bins of one part of the question: of all classes at once, or of one of them against the others."""
 
     sizes: Array
@@ -198,23 +200,19 @@ def _binned(
     n_bins: int | None,
     reduce: str | None,
     debiased: bool,
-) -> list[_Binned]:
-    check_reduction(reduce, NO_REDUCTION)
-    targets, predictions = check_inputs(y, pred)
-    reduce, compared = _reduction(predictions, reduce)
-    if reduce == "confidence":
-        targets, predictions = reduced_to_confidence(targets, predictions)
+) -> list[Binned]:
+    predictions, questions, reduce, compared = discrete_targets(y, pred, reduce)
     if not (binning is None or isinstance(binning, (str, Binning))):
         binning = per_case(binning, "binning", y, pred)
-    cells: list[_Binned] = []
-    for part in _parts(targets, predictions, reduce):
+    cells: list[Binned] = []
+    for part in questions:
         rule = as_binning(binning, n_bins, part.default, len(predictions))
         tables = part.tables(rule, debiased)
         values = [measure.debiased(t) if debiased else measure.plug_in(t) for t in tables]
         xp = namespace(values[0])
         sizes = [t.sizes for t in tables]
         cells.append(
-            _Binned(
+            Binned(
                 sizes[0] if len(sizes) == 1 else xp.concat(sizes),
                 values[0] if len(values) == 1 else xp.concat(values),
                 rule,
@@ -224,6 +222,18 @@ def _binned(
             )
         )
     return cells
+
+
+def discrete_targets(
+    y: object, pred: object, reduce: str | None
+) -> tuple[Any, list[DiscreteTarget], str | None, str | None]:
+    """What is compared with frequencies: predictions after a reduction, its parts, and which it was."""
+    check_reduction(reduce, NO_REDUCTION)
+    targets, predictions = check_inputs(y, pred)
+    reduce, compared = _reduction(predictions, reduce)
+    if reduce == "confidence":
+        targets, predictions = reduced_to_confidence(targets, predictions)
+    return predictions, _parts(targets, predictions, reduce), reduce, compared
 
 
 _COMPARED = {
@@ -244,7 +254,7 @@ def _reduction(predictions: Any, reduce: str | None) -> tuple[str | None, str | 
 
 
 @dataclass(frozen=True)
-class _DiscreteTarget:
+class DiscreteTarget:
     """Predictions of one discrete target, with the features that bins are made of."""
 
     features: Array
@@ -256,6 +266,7 @@ class _DiscreteTarget:
     on_simplex: bool = True
 
     def tables(self, rule: Binning | NDArray, debiased: bool) -> list[BinTable]:
+        """What was promised and what happened in each bin."""
         if isinstance(rule, Binning) and rule.of_probabilities and not self.on_simplex:
             raise ValueError(
                 f"uniform bins are cells of a finite simplex, which {type(self.predictions).__name__} "
@@ -271,14 +282,14 @@ class _DiscreteTarget:
         return [class_table(self.probs, self.targets, bins, count, squares=debiased)]
 
 
-def _parts(targets: Array, predictions: Any, reduce: str | None) -> list[_DiscreteTarget]:
+def _parts(targets: Array, predictions: Any, reduce: str | None) -> list[DiscreteTarget]:
     if targets_are_indices(predictions):
         index, probs = targets, predictions.class_probs()
         if reduce == "classwise":
             return [_one_class(index, probs, c, predictions) for c in range(int(probs.shape[1]))]
         features = probs[:, 1:] if probs.shape[1] == 2 else probs
         default: Binning = UniformBins() if features.shape[1] == 1 else MedianVarianceBins()
-        return [_DiscreteTarget(features, default, predictions, index, probs)]
+        return [DiscreteTarget(features, default, predictions, index, probs)]
     if reduce is not None:
         raise TypeError(
             f"reduce={reduce!r} is for predictions of classes, found {type(predictions).__name__}"
@@ -289,11 +300,11 @@ def _parts(targets: Array, predictions: Any, reduce: str | None) -> list[_Discre
         masses = as_library(predictions.bin_probs(), like, like.dtype)
         probs = namespace(like).broadcast_to(masses, (len(predictions), int(masses.shape[0])))
         return [
-            _DiscreteTarget(predictions.values, EqualMassBins(), predictions, bins, probs, on_simplex=False)
+            DiscreteTarget(predictions.values, EqualMassBins(), predictions, bins, probs, on_simplex=False)
         ]
     if all(part.target_kind == "counts" for part, _ in components_of(predictions)):
         return [
-            _DiscreteTarget(_moments(predictions), EqualMassBins(), predictions, targets, on_simplex=False)
+            DiscreteTarget(_moments(predictions), EqualMassBins(), predictions, targets, on_simplex=False)
         ]
     raise TypeError(
         f"ECE and MCE compare frequencies with probabilities, which {type(predictions).__name__} predictions "
@@ -301,12 +312,12 @@ def _parts(targets: Array, predictions: Any, reduce: str | None) -> list[_Discre
     )
 
 
-def _one_class(index: Array, probs: Array, c: int, predictions: Any) -> _DiscreteTarget:
+def _one_class(index: Array, probs: Array, c: int, predictions: Any) -> DiscreteTarget:
     """Class c against all others."""
     xp = namespace(probs)
     column = probs[:, c]
     hit = xp.astype(index == c, index.dtype)
-    return _DiscreteTarget(
+    return DiscreteTarget(
         column[:, None], UniformBins(), predictions, hit, xp.stack([1.0 - column, column], axis=1)
     )
 
@@ -323,7 +334,8 @@ def _moments(predictions: Any) -> Array:
 # -- results ---------------------------------------------------------------------------------
 
 
-def _mean_over_bins(part: _Binned, debiased: bool) -> Array:
+def mean_over_bins(part: Binned, debiased: bool) -> Array:
+    """Mean distance over the cases of all bins."""
     xp = namespace(part.distances)
     used = part.sizes > (1 if debiased else 0)
     weights = xp.where(used, part.sizes, xp.zeros_like(part.sizes))
@@ -336,14 +348,15 @@ def _mean_over_bins(part: _Binned, debiased: bool) -> Array:
     return xp.sum(weights * distances) / xp.sum(weights)
 
 
-def _largest_of_bins(part: _Binned) -> Array:
+def _largest_of_bins(part: Binned) -> Array:
     xp = namespace(part.distances)
     return xp.max(xp.where(part.sizes > 0, part.distances, -xp.inf * xp.ones_like(part.distances)))
 
 
-def _estimate(
-    values: list[Array], parts: list[_Binned], name: str, estimator: str, measure: Discrepancy
+def estimate_from_bins(
+    values: list[Array], parts: list[Binned], name: str, estimator: str, measure: Discrepancy
 ) -> Estimate:
+    """The error from those of its parts."""
     xp = namespace(values[0])
     stacked = xp.stack(values)
     value = xp.mean(stacked) if name == "ECE" else xp.max(stacked)

@@ -147,8 +147,14 @@ def interval_coverage(
         expected = _expected(predictions, lower, upper, float(level))
         rows.append((float(inside.mean()), expected, float(to_numpy(widen(upper - lower)).mean())))
     coverage, expected, widths = (np.array(column) for column in zip(*rows, strict=True))
-    n = len(predictions)
-    low, high = clopper_pearson(np.rint(coverage * n), n, (1.0 - LIMITS) / len(chosen))
+    return coverage_from(chosen, coverage, expected, widths, len(predictions), note)
+
+
+def coverage_from(
+    levels: NDArray, coverage: NDArray, expected: NDArray, widths: NDArray, n: int, note: str | None
+) -> IntervalCoverage:
+    """The result for n cases, from means ``(T,)`` over them."""
+    low, high = clopper_pearson(np.rint(coverage * n), n, (1.0 - LIMITS) / len(levels))
     return IntervalCoverage(
         float(np.max(np.abs(coverage - expected))),
         None,
@@ -156,7 +162,7 @@ def interval_coverage(
         "largest deviation",
         n,
         provenance={} if note is None else {"levels": note},
-        levels=chosen,
+        levels=levels,
         coverage=coverage,
         expected=expected,
         widths=widths,

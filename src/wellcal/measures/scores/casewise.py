@@ -57,8 +57,13 @@ def nll(y: object, pred: object, *, weights: object = None) -> Estimate:
     >>> round(float(nll(np.array([0.0, 1.0]), (np.zeros(2), np.ones(2)))), 6)
     1.168939
     """
+    return mean_score(nll_of_cases(y, pred), "NLL", weights=per_case(weights, "weights", y, pred))
+
+
+def nll_of_cases(y: object, pred: object) -> Array:
+    """Negative log-likelihoods ``(n,)``."""
     predictions, targets = _checked(y, pred, "log_prob", "nll")
-    return mean_score(-predictions.log_prob(targets), "NLL", weights=per_case(weights, "weights", y, pred))
+    return -predictions.log_prob(targets)
 
 
 def mse(y: object, pred: object, *, weights: object = None) -> Estimate:
@@ -84,16 +89,16 @@ def mse(y: object, pred: object, *, weights: object = None) -> Estimate:
     >>> float(mse(np.array([0.0, 2.0]), (np.zeros(2), np.ones(2))))
     2.0
     """
+    return mean_score(squared_errors(y, pred), "MSE", weights=per_case(weights, "weights", y, pred))
+
+
+def squared_errors(y: object, pred: object) -> Array:
+    """Squared errors of predicted means ``(n,)``; the mean over coordinates of vectors."""
     predictions, targets = _checked(y, pred, "mean", "mse")
     if predictions.target_kind == "labels":
         targets = _label_values(predictions, y)
     squares = (widen(targets) - widen(predictions.mean())) ** 2
-    xp = namespace(squares)
-    return mean_score(
-        xp.mean(squares, axis=1) if squares.ndim == 2 else squares,
-        "MSE",
-        weights=per_case(weights, "weights", y, pred),
-    )
+    return namespace(squares).mean(squares, axis=1) if squares.ndim == 2 else squares
 
 
 def pinball_loss(
@@ -133,6 +138,12 @@ def pinball_loss(
     >>> round(float(pinball_loss(np.array([1.0]), (np.zeros(1), np.ones(1)), levels=[0.5])), 6)
     0.5
     """
+    losses = pinball_of_cases(y, pred, levels)
+    return mean_score(losses, "pinball loss", weights=per_case(weights, "weights", y, pred))
+
+
+def pinball_of_cases(y: object, pred: object, levels: Sequence[float] | Array | None = None) -> Array:
+    """Pinball losses ``(n,)``, means over levels."""
     predictions, targets = _checked(y, pred, "quantile", "pinball_loss")
     chosen = check_levels(PINBALL_LEVELS if levels is None else levels, open_interval=True)
     shape = (len(chosen), len(predictions))
@@ -140,7 +151,7 @@ def pinball_loss(
     gap = widen(targets)[None, :] - widen(predictions.quantile(grid))
     xp = namespace(gap)
     losses = xp.where(gap > 0, grid * gap, (grid - 1.0) * gap)
-    return mean_score(xp.mean(losses, axis=0), "pinball loss", weights=per_case(weights, "weights", y, pred))
+    return xp.mean(losses, axis=0)
 
 
 def log_prob_of_cases(targets: NDArray, predictions: Any) -> NDArray:

@@ -93,15 +93,21 @@ def energy_score(
     targets, predictions = check_inputs(y, pred)
     if fair is not None and not isinstance(predictions, Samples):
         raise ValueError(f"fair is for Samples, found {type(predictions).__name__}")
+    scores, provenance = energy_of_cases(targets, predictions, power, fair)
+    return mean_score(scores, "energy score", provenance, weights=per_case(weights, "weights", y, pred))
+
+
+def energy_of_cases(
+    targets: Array, predictions: Predictions, power: float = 1.0, fair: bool | None = None
+) -> tuple[Array, dict[str, Any]]:
+    """Scores ``(n,)`` for checked targets, and how they were obtained."""
     if predictions.target_kind in ("bins", "objects"):
         raise TypeError(
             f"energy_score needs whole distributions of numbers, found {type(predictions).__name__}"
         )
     if predictions.event_shape == () and power == 1.0:
-        scores, provenance = crps_of_cases(targets, predictions, fair)
-    else:
-        scores, provenance = _scores(targets, predictions, power, fair)
-    return mean_score(scores, "energy score", provenance, weights=per_case(weights, "weights", y, pred))
+        return crps_of_cases(targets, predictions, fair)
+    return _scores(targets, predictions, power, fair)
 
 
 def _scores(

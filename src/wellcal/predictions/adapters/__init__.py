@@ -27,7 +27,7 @@ ADAPTERS.register(is_list_of_objects, kind="a list of single distributions of on
 )
 
 
-def as_predictions(obj: object, **roles: Any) -> Predictions:
+def as_predictions(obj: object, X: Any = None, /, **roles: Any) -> Predictions:
     """Turn what a model returned into a batch of predictions.
 
     =========================================  ====================================================
@@ -53,11 +53,31 @@ def as_predictions(obj: object, **roles: Any) -> Predictions:
     object that holds one as its attribute `dist`, as NGBoost's do, counts as that. An ensemble is not a list
     but a `Mixture`. Columns and data frames of pandas keep their index: see :class:`wellcal.Predictions`.
 
+    With `X`, ``as_predictions(model, X)`` is what a fitted model predicts for these cases:
+
+    =========================================  ====================================================
+    model                                      becomes
+    =========================================  ====================================================
+    classifier with `predict_proba`            `Bernoulli` or `Categorical`, with its `classes_`
+    regressor whose `predict` takes            `Normal`: Gaussian processes, Bayesian ridge
+    `return_std`
+    NGBoost, or others with `pred_dist`        the family that it predicts
+    fitted results of statsmodels              the family of a generalised linear or count model;
+                                               `StudentT` for linear regression
+    ``{0.1: low, 0.5: median, 0.9: high}``     `Quantiles`, from a regressor for each level
+    list of models                             `Mixture` of what each predicts
+    function of `X`, PyTorch module            what its result becomes
+    =========================================  ====================================================
+
+    Pipelines and searches of scikit-learn count as the estimator that predicts in them.
+
     Parameters
     ----------
     obj
         One of the above, with arrays that stay in their library and on their device; or, with a role, a data
         frame of pandas, polars or pyarrow.
+    X
+        Cases to predict, as the model takes them, where `obj` is a model.
     roles
         Which columns of a data frame are what: exactly one keyword. There is one for each family, named after
         it (`normal`, `student_t`, `negative_binomial`, also for families of your own), and takes a column for
@@ -99,7 +119,19 @@ def as_predictions(obj: object, **roles: Any) -> Predictions:
     >>> frame = pd.DataFrame({"p_cat": [0.2, 0.6], "p_dog": [0.8, 0.4]})
     >>> as_predictions(frame, probs="p_*").labels()
     array(['cat', 'dog'], dtype='<U3')
+    >>> from sklearn.linear_model import BayesianRidge
+    >>> X = np.arange(6.0)[:, None]
+    >>> as_predictions(BayesianRidge().fit(X, [0.1, 1.0, 1.9, 3.2, 3.9, 5.1]), X)
+    <Normal: 6 predictions>
     """
+    if X is not None:
+        if roles:
+            raise TypeError(
+                f"X and a role were given ({next(iter(roles))}=): X is for models, roles for frames"
+            )
+        from wellcal.predictions.adapters._models import from_model  # it needs all families
+
+        return from_model(obj, X)
     if roles:
         from wellcal.predictions.roles import from_columns  # it needs all families, and is seldom needed
 

@@ -1,0 +1,152 @@
+"""Cases from a file, as the options say: roles that were guessed are shown before they are used."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+from wellcal.cli.options import ReadOptions
+from wellcal.cli.screen import say
+
+ROWS, BYTES = 1 << 17, 1 << 26
+"""Rows of a part of a file at most, and bytes."""
+
+
+def roles_of(given: ReadOptions) -> dict[str, dict[str, Any]]:
+    """The role of the columns of each model, by a letter; empty where it is to be guessed."""
+    from wellcal.predictions.guessing import role_from_text
+
+    if len(given.roles) > 1:
+        flags = " and ".join(f"--{name.replace('_', '-')}" for name in given.roles)
+        raise ValueError(f"one family is predicted, found {flags}; give one of them")
+    first = {name: role_from_text(name, text) for name, text in given.roles.items()}
+    others = [{name: role_from_text(name, text)} for name, text in given.versus]
+    return {_letter(k): role for k, role in enumerate([first, *others])}
+
+
+def _letter(k: int) -> str:
+    return chr(ord("A") + k) if k < 26 else f"model {k + 1}"
+
+
+def segments_of(given: ReadOptions) -> list[str]:
+    """Names of columns, which may be given one by one or with commas between them."""
+    return [name.strip() for text in given.segments or () for name in text.split(",") if name.strip()]
+
+
+def target_of(given: ReadOptions) -> Any:
+    """The column of targets, or columns of vectors."""
+    if given.target is None or "," not in given.target:
+        return given.target
+    return [name.strip() for name in given.target.split(",")]
+
+
+def others_of(given: ReadOptions) -> list[str]:
+    """All further columns with something for each case."""
+    singles = [name for name in (given.groups, given.weights) if name is not None]
+    return list(dict.fromkeys([*singles, *segments_of(given)]))
+
+
+def read(given: ReadOptions, names: Sequence[str] | None = None) -> Any:
+    """All cases of a file, a :class:`wellcal.reading.ModelCases`; says what was guessed, and dropped.
+
+    Parameters
+    ----------
+    given
+        The options.
+    names
+        Names of the models in the place of letters.
+    """
+    from wellcal.reading import read_models
+    from wellcal.reading.sizes import memory_size, refuse_too_large
+
+    roles = roles_of(given)
+    if names is not None:
+        if len(names) != len(roles) or len(set(names)) < len(names):
+            raise ValueError(f"--names must be {len(roles)} different names, found {','.join(names)}")
+        roles = dict(zip(names, roles.values(), strict=True))
+    refuse_too_large(given.file, given.format, None if given.memory is None else memory_size(given.memory))
+    cases = read_models(
+        given.file,
+        target_of(given),
+        models=roles,
+        others=others_of(given),
+        drop_missing=given.drop_missing,
+        normalise=given.normalise,
+        options=given.text_options,
+    )
+    told = list(cases.taken.values())
+    if not given.roles or given.target is None:
+        say(f"Guessed from the names of columns: {told[0]}.")
+    if given.drop_missing:
+        say_dropped(cases.dropped, cases.dropped + len(cases.y))
+    return cases
+
+
+def say_dropped(dropped: int, total: int) -> None:
+    """How many rows were left out."""
+    rows = f"{dropped:,} of {total:,} rows" if dropped else "No rows"
+    say(
+        f"{rows} dropped: values are missing in them." if dropped else "No rows dropped: no value is missing."
+    )
+
+
+def batches(given: ReadOptions) -> Generator[Any]:
+    """Cases of a file in parts, :class:`wellcal.reading.Cases`; says what was guessed, and dropped."""
+    from wellcal.reading import case_batches
+    from wellcal.reading.sizes import file_size
+
+    ((_, role),) = roles_of(given).items()
+    size = file_size(given.file, given.format)
+    columns = 1 if size is None or size.columns is None else size.columns
+    options = {**given.text_options, "rows": max(min(ROWS, BYTES // (8 * columns)), 1)}
+    parts = case_batches(
+        given.file,
+        target_of(given),
+        others=others_of(given),
+        drop_missing=given.drop_missing,
+        normalise=given.normalise,
+        options=options,
+        **role,
+    )
+    dropped = seen = 0
+    for part in parts:
+        if not seen and (not given.roles or given.target is None):
+            say(f"Guessed from the names of columns: {part.taken}.")
+        dropped, seen = dropped + part.dropped, seen + len(part.y)
+        yield part
+    if given.drop_missing:
+        say_dropped(dropped, dropped + seen)
+
+
+@contextlib.contextmanager
+def naming_part(given: ReadOptions, start: int) -> Generator[None]:
+    """Let errors about a part of a file say where it begins: they count rows from there."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        where = f"in the part whose row 0 is row {start} of the file, " if start else ""
+        name = "standard input" if given.file == "-" else given.file
+        raise type(error)(f"{name}: {where}{error}") from error
+
+
+def column_of(cases: Any, name: str | None) -> Any:
+    """A further column of the cases, or None."""
+    return None if name is None else cases.others[name]
+
+
+def segment_columns(cases: Any, given: ReadOptions) -> dict[str, Any] | None:
+    """Labels of segments by the name of their column, or None."""
+    names = segments_of(given)
+    return {name: cases.others[name] for name in names} if names else None
+
+
+def described(given: ReadOptions, cases: Any) -> dict[str, Any]:
+    """What was read, for JSON."""
+    taken: Mapping[str, str] = cases.taken
+    return {
+        "file": given.file,
+        "cases": len(cases.y),
+        "dropped": cases.dropped,
+        "taken": dict(taken) if len(taken) > 1 else next(iter(taken.values())),
+    }

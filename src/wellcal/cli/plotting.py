@@ -1,0 +1,266 @@
+"""``wellcal plot``: the figures."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from wellcal.cli.building import Command
+from wellcal.cli.comparing import Names, names_of
+from wellcal.cli.inputs import column_of, described, read, segment_columns
+from wellcal.cli.options import ReadOptions, TestOptions
+from wellcal.cli.recalibrating import verdict
+from wellcal.cli.screen import end, show
+
+ENDINGS = (".svg", ".png", ".pdf")
+
+
+class Picture:
+    """What figures are drawn from: cases, and a test of the first model that is run once."""
+
+    def __init__(self, given: ReadOptions, options: TestOptions, cases: Any) -> None:
+        self.given, self.cases, self.seed = given, cases, options.seed
+        self.resamples = options.resamples
+        self.y, self.models = cases.y, cases.models
+        self.pred = next(iter(cases.models.values()))
+        self.verdict, self.rejected = "", False
+        self.found: dict[str, Any] = {}
+
+    @property
+    def drawing(self) -> dict[str, Any]:
+        """Seed and number of resamples."""
+        return {"rng": self.seed, "n_resamples": self.resamples}
+
+    def say(self, verdict: str, rejected: bool, found: Any) -> None:
+        """What the figure shows, in a sentence, and all that it was drawn from, for JSON."""
+        self.verdict, self.rejected, self.found = verdict, bool(rejected), found.to_dict()
+
+    def tested(self) -> Any:
+        """The test of the first model."""
+        import wellcal as wc
+
+        groups = column_of(self.cases, self.given.groups)
+        result = wc.calibration_test(self.y, self.pred, groups=groups, **self.drawing)
+        self.say(result.verdict, result.rejected, result)
+        return result
+
+    def several(self, display: Any, **options: Any) -> Any:
+        """All models on one axes; the title is the verdict of the first where it is alone."""
+        alone = len(self.models) == 1
+        result = self.tested() if alone else None
+        if not alone:
+            self.compared()
+        drawn: Any = None
+        for name, pred in self.models.items():
+            drawn = display.from_predictions(
+                self.y,
+                pred,
+                name=None if alone else name,
+                ax=None if drawn is None else drawn.ax_,
+                result=result,
+                rng=self.seed,
+                **options,
+            )
+        return drawn
+
+    def compared(self) -> Any:
+        """The comparison of all models."""
+        import wellcal as wc
+
+        if len(self.models) < 2:
+            raise ValueError("a second model is needed: name its columns, e.g. --versus-normal mu_b,sigma_b")
+        weights = column_of(self.cases, self.given.weights)
+        compare: Any = wc.compare
+        found = compare(self.y, self.models, weights=weights, **self.drawing)
+        self.say(found.in_words().headline, bool(found.shown), found)
+        return found
+
+
+def _reliability(p: Picture) -> Any:
+    from wellcal.displays import ReliabilityDisplay
+
+    return p.several(ReliabilityDisplay)
+
+
+def _pit(p: Picture) -> Any:
+    from wellcal.displays import PITDisplay
+
+    return p.several(PITDisplay)
+
+
+def _ecdf(p: Picture) -> Any:
+    from wellcal.displays import PITDisplay
+
+    return p.several(PITDisplay, kind="ecdf")
+
+
+def _quantiles(p: Picture) -> Any:
+    from wellcal.displays import QuantileCalibrationDisplay
+
+    return p.several(QuantileCalibrationDisplay)
+
+
+def _coverage(p: Picture) -> Any:
+    from wellcal.displays import CoverageDisplay
+
+    return p.several(CoverageDisplay)
+
+
+def _residuals(p: Picture) -> Any:
+    from wellcal.displays import ResidualDisplay
+
+    return p.several(ResidualDisplay)
+
+
+def _witness(p: Picture) -> Any:
+    import wellcal as wc
+    from wellcal.displays import WitnessDisplay
+
+    found = wc.witness(
+        p.y,
+        p.pred,
+        segments=segment_columns(p.cases, p.given),
+        weights=column_of(p.cases, p.given.weights),
+        rng=p.seed,
+        n_resamples=p.resamples or 999,
+    )
+    p.say(found.in_words().headline, found.pvalue <= found.alpha, found)
+    return WitnessDisplay.from_result(found)
+
+
+def _null(p: Picture) -> Any:
+    import wellcal as wc
+    from wellcal.displays import NullDisplay
+
+    result = wc.calibration_test(p.y, p.pred, method="exact", keep_null=True, **p.drawing)
+    p.say(result.verdict, result.rejected, result)
+    return NullDisplay.from_result(result)
+
+
+def _comparison(p: Picture) -> Any:
+    from wellcal.displays import ComparisonDisplay
+
+    return ComparisonDisplay.from_result(p.compared())
+
+
+def _monitor(p: Picture) -> Any:
+    import wellcal as wc
+    from wellcal.displays import MonitorDisplay
+
+    monitor = wc.Monitor(rng=p.seed, history=max(len(p.y), 1))
+    status = monitor.update(p.y, p.pred)
+    p.say(status.verdict, status.alarm, status)
+    return MonitorDisplay.from_result(monitor, change=monitor.change(rng=p.seed) if status.alarm else None)
+
+
+def _recalibration(p: Picture) -> Any:
+    from wellcal.displays import RecalibrationDisplay
+    from wellcal.scaling import cross_fit
+
+    found = cross_fit(p.y, p.pred, **p.drawing)
+    p.say(verdict(found), found.after.rejected, found)
+    return RecalibrationDisplay.from_result(found, p.y, p.pred, rng=p.seed)
+
+
+KINDS: dict[str, Callable[[Picture], Any]] = {
+    "reliability": _reliability,
+    "pit": _pit,
+    "ecdf": _ecdf,
+    "quantiles": _quantiles,
+    "coverage": _coverage,
+    "residuals": _residuals,
+    "witness": _witness,
+    "null": _null,
+    "comparison": _comparison,
+    "monitor": _monitor,
+    "recalibration": _recalibration,
+}
+SEGMENTED, WEIGHTED = ("witness",), ("witness", "comparison")
+
+
+def run(
+    kind: Annotated[
+        str, typer.Argument(metavar="KIND", help=f"One of {', '.join(KINDS)}.", show_default=False)
+    ],
+    given: ReadOptions,
+    options: TestOptions,
+    out: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Where the picture goes: .svg, .png or .pdf.")
+    ] = None,
+    names: Names = None,
+) -> None:
+    """Draw a figure."""
+    from wellcal._arrays.checks import one_of
+    from wellcal._arrays.files import write_whole
+
+    one_of(kind, "kind of figure", KINDS)
+    for name, able in (("segments", SEGMENTED), ("weights", WEIGHTED)):
+        if getattr(given, name) and kind not in able:
+            raise ValueError(f"--{name} has no meaning for this figure; it is for {' and '.join(able)}")
+    path = f"{kind}.svg" if out is None else out
+    if Path(path).suffix.lower() not in ENDINGS:
+        raise ValueError(f"{path}: a picture is written as {', '.join(ENDINGS)}; give such a name with --out")
+    cases = read(given, names_of(names))
+    picture = Picture(given, options, cases)
+    figure = drawn(lambda: KINDS[kind](picture).figure_)
+    write_whole(path, image(figure, Path(path).suffix.lower()))
+    show(
+        "plot",
+        picture.verdict,
+        [
+            f"  written  {path}",
+            f"  cases    {len(cases.y):,}",
+            f"  columns  {next(iter(cases.taken.values()))}",
+        ],
+        to=options.json,
+        content={
+            **described(given, cases),
+            "kind": kind,
+            "written": path,
+            "seed": options.seed,
+            "rejected": picture.rejected,
+            "result": picture.found,
+        },
+        bad=picture.rejected,
+    )
+    end(picture.rejected, options.fail_on_reject)
+
+
+def drawn(figure: Callable[[], Any]) -> Any:
+    """A figure, drawn without a window."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise ImportError("figures need matplotlib: pip install 'wellcal[plot]'") from None
+    matplotlib.use("agg")
+    return figure()
+
+
+def image(figure: Any, ending: str) -> str | bytes:
+    """What a file of a figure holds."""
+    from wellcal.displays import style, to_svg
+
+    if ending == ".svg":
+        return '<?xml version="1.0" encoding="utf-8"?>\n' + to_svg(figure)
+    found = io.BytesIO()
+    with style("light"):
+        figure.savefig(found, format=ending[1:], dpi=200)
+    return found.getvalue()
+
+
+COMMANDS = {
+    "plot": Command(
+        run,
+        """Draw one figure into a file; its title is the verdict.""",
+        (
+            "wellcal plot reliability preds.csv --target label --probs 'p_*' --out r.svg",
+            "wellcal plot pit preds.parquet --target y --normal mu,sigma --out pit.png",
+            "wellcal plot coverage preds.csv --normal mu_a,sigma_a --versus-normal mu_b,sigma_b --names a,b",
+        ),
+        versus=True,
+    )
+}

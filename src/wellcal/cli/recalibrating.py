@@ -1,0 +1,118 @@
+"""``wellcal recalibrate``: what mending does, and the mended predictions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from wellcal.cli.building import Command
+from wellcal.cli.inputs import described, read
+from wellcal.cli.options import ReadOptions, TestOptions
+from wellcal.cli.screen import end, show
+
+Out = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="Where the recalibrated predictions go, with all other columns as they are: .csv, .tsv, "
+        ".parquet, .arrow, .jsonl or .npz.",
+    ),
+]
+
+
+def run(
+    given: ReadOptions,
+    options: TestOptions,
+    out: Out = None,
+    scaling: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="Write the recalibration, fitted to all cases, as JSON."),
+    ] = None,
+    objective: Annotated[str, typer.Option(metavar="NAME", help="nll or skce.")] = "nll",
+    folds: Annotated[int, typer.Option(metavar="K", min=2, help="Parts that cases are cut into.")] = 5,
+) -> None:
+    """Recalibrate."""
+    from wellcal.measures.presentation import text_rows
+    from wellcal.reading.writing import with_columns, write_table, written_format
+    from wellcal.scaling import cross_fit
+
+    if out is not None:
+        written_format(out)
+    cases = read(given)
+    ((name, pred),) = cases.models.items()
+    found = cross_fit(
+        cases.y, pred, objective=objective, folds=folds, rng=options.seed, n_resamples=options.resamples
+    )
+    wrote: list[tuple[str, str]] = []
+    if out is not None:
+        columns = cases.readings[name].written(found.predictions)
+        write_table(with_columns(cases.frame, columns), out)
+        wrote.append(("written", f"{out}: recalibrated {_listed(columns)}, each case without its own target"))
+    if scaling is not None:
+        found.scaling.save(scaling)
+        wrote.append(("scaling", f"{scaling}: fitted to all cases, for new ones"))
+    show(
+        "recalibrate",
+        verdict(found),
+        text_rows([*rows(found), *wrote, ("columns", cases.taken[name])]),
+        to=options.json,
+        content={
+            **described(given, cases),
+            "seed": options.seed,
+            "rejected": bool(found.after.rejected),
+            "result": found.to_dict(),
+        },
+        bad=found.after.rejected,
+    )
+    end(found.after.rejected, options.fail_on_reject)
+
+
+def _listed(columns: dict[str, Any]) -> str:
+    names = list(columns)
+    return ", ".join(names) if len(names) <= 4 else f"{names[0]} .. {names[-1]} ({len(names)} columns)"
+
+
+def verdict(found: Any) -> str:
+    """What recalibration does, in a sentence."""
+    before, after = found.before, found.after
+    gain = float(found.nll_before) - float(found.nll_after)
+    score = f"NLL {float(found.nll_before):.4g} before, {float(found.nll_after):.4g} after, on held-out cases"
+    if not before.rejected:
+        helps = "and recalibration gains nothing" if gain <= 0.0 else "and recalibration changes little"
+        return f"No miscalibration found ({before.pvalue_statement}), {helps}: {score}."
+    if after.rejected:
+        more = "helps, and does not mend all" if gain > 0.0 else "does not help"
+        return f"Recalibration {more}: still miscalibrated after it ({after.pvalue_statement}); {score}."
+    return (
+        f"Recalibration mends it: no miscalibration found after it ({after.pvalue_statement}), miscalibrated "
+        f"before ({before.pvalue_statement}); {score}."
+    )
+
+
+def rows(found: Any) -> list[tuple[str, str]]:
+    """What was found before and after."""
+    each = ", ".join(f"{t:.3g}" for t in found.temperatures)
+    return [
+        ("before", found.before.verdict),
+        ("after", f"{found.after.verdict} The p-value is approximate: folds share fitting data."),
+        ("temperature", f"{found.scaling.temperature_:.4g} on all cases; {each} in folds"),
+        ("cases", f"{found.before.n_samples:,} in {len(found.temperatures)} folds"),
+    ]
+
+
+COMMANDS = {
+    "recalibrate": Command(
+        run,
+        """Recalibrate by one temperature, and say what that does for cases that it has not seen.""",
+        (
+            "wellcal recalibrate preds.csv --target y --normal mu,sigma --out recalibrated.parquet",
+            "wellcal recalibrate preds.csv --target label --probs 'p_*' --scaling scaling.json",
+        ),
+        refused={
+            "weights": "the temperature is that of cases that count alike; wellcal scores takes weights",
+            "groups": "folds are drawn from independent cases; wellcal test honours groups",
+            "segments": "one temperature serves all cases; wellcal report looks at segments",
+        },
+    )
+}

@@ -1,0 +1,81 @@
+"""``wellcal report``: all that a person would ask, as lines and as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from wellcal.cli.building import Command
+from wellcal.cli.comparing import Names, names_of
+from wellcal.cli.inputs import column_of, described, read, segment_columns
+from wellcal.cli.options import ReadOptions, TestOptions
+from wellcal.cli.results import lines_of
+from wellcal.cli.screen import end, show
+
+
+def run(
+    given: ReadOptions,
+    options: TestOptions,
+    out: Annotated[str | None, typer.Option(metavar="PATH", help="Write a page, in one file: .html.")] = None,
+    recalibrate: Annotated[
+        bool, typer.Option("--recalibrate", help="Say what recalibration would do for held-out cases.")
+    ] = False,
+    names: Names = None,
+) -> None:
+    """Report."""
+    import wellcal as wc
+
+    if out is not None and Path(out).suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"{out}: a report is written as a page; give a name that ends in .html")
+    cases = read(given, names_of(names))
+    models: Any = cases.models
+    if len(cases.models) == 1 and names is None:
+        (models,) = cases.models.values()
+    found = wc.report(
+        cases.y,
+        models,
+        segments=segment_columns(cases, given),
+        recalibrate=recalibrate,
+        weights=column_of(cases, given.weights),
+        rng=options.seed,
+    )
+    rows: list[tuple[str, str]] = []
+    if out is not None:
+        found.to_html(out)
+        rows.append(("page", out))
+    rejected = any(model.test.rejected for model in found.models)
+    rows += [("columns", taken) for taken in cases.taken.values()][:2]
+    show(
+        "report",
+        found.verdict,
+        lines_of(found, *rows),
+        to=options.json,
+        content={
+            **described(given, cases),
+            "seed": options.seed,
+            "rejected": bool(rejected),
+            "result": found.to_dict(),
+        },
+        bad=rejected,
+    )
+    end(rejected, options.fail_on_reject)
+
+
+COMMANDS = {
+    "report": Command(
+        run,
+        """Report on calibration: the verdict, how large, where, and what mending would do.""",
+        (
+            "wellcal report preds.parquet --target y --normal mu,sigma --out report.html",
+            "wellcal report preds.csv --target label --probs 'p_*' --segments region --recalibrate",
+            "wellcal report preds.csv --normal mu_a,sigma_a --versus-normal mu_b,sigma_b --names a,b",
+        ),
+        versus=True,
+        refused={
+            "resamples": "a report draws as many as its parts need",
+            "groups": "a report takes cases as independent; wellcal test honours groups",
+        },
+    )
+}

@@ -1,0 +1,41 @@
+"""Lines below a verdict, from what results say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+LONG = ("kernel", "proven", "chosen", "alternatives", "parts", "statistic", "lowered", "resamples")
+"""Rows of results that are for those who ask for everything."""
+
+
+def lines_of(result: Any, *more: tuple[str, str], points: int = 5) -> list[str]:
+    """Points and rows of a result, without those that only a validator reads.
+
+    Parameters
+    ----------
+    result
+        A result that is shown like all others.
+    more
+        Rows that are put after its own.
+    points
+        How many points are shown at most.
+    """
+    from wellcal.measures.presentation import text_rows
+
+    _, told, rows = result.in_words()
+    shown = [f"  - {text}" for text in told[:points]]
+    if len(told) > points:
+        shown.append(f"  - and {len(told) - points} more")
+    return [*shown, *text_rows([*(row for row in rows if row[0].strip() not in LONG), *more])]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names with commas, and an "and" before the last.
+
+    Examples
+    --------
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,162 @@
+"""What a command shows: the verdict first, then at most twelve lines; notes and errors on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sys
+import warnings
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+import typer
+
+import wellcal
+from wellcal._arrays.commands import CANNOT, sentence
+from wellcal._arrays.files import write_whole
+
+BAD_INPUT = CANNOT
+REJECTED = 1
+MOST_LINES = 12
+"""Below the verdict."""
+
+DEBUG = "WELLCAL_TRACEBACK"
+"""Environment variable that shows where errors come from."""
+
+
+def say(text: str) -> None:
+    """A note on standard error."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def say_error(command: str, message: str) -> None:
+    """An error, as one paragraph that begins with the command."""
+    said = " ".join(in_options(message).split())
+    say(f"wellcal {command}: {said}" if command else f"wellcal: {said}")
+
+
+@contextlib.contextmanager
+def ending_well(command: str) -> Generator[None]:
+    """End with status 2 and a paragraph where something was wrong with what was given; warnings are notes."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
+            warnings.showwarning = _note
+            yield
+    except BrokenPipeError:
+        raise
+    except (ValueError, TypeError, ImportError, MemoryError, OSError) as error:
+        if os.environ.get(DEBUG):
+            raise
+        said = sentence(error) if isinstance(error, OSError) else str(error)
+        if isinstance(error, MemoryError):
+            said = "there is not enough memory for it; wellcal scores reads a file of any size in parts"
+        say_error(command, said or type(error).__name__)
+        raise typer.Exit(BAD_INPUT) from error
+
+
+def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    if issubclass(category, UserWarning):
+        say(f"Note: {' '.join(in_options(str(message)).split())}")
+
+
+_VALUE = r"(\([^()]*\)|\[[^\[\]]*\]|'[^']*'|\"[^\"]*\"|)"
+_ARGUMENT = re.compile(rf"(?<![\w.-])([a-z_]+)={_VALUE}(?![=])")
+_READING = (
+    "target",
+    "format",
+    "decimal",
+    "delimiter",
+    "encoding",
+    "columns",
+    "groups",
+    "segments",
+    "weights",
+    "tolerance",
+    "drop_missing",
+)
+
+
+def in_options(message: str) -> str:
+    """A message of the library, with options of the command line in the place of arguments of Python.
+
+    Examples
+    --------
+    >>> in_options("read the file with decimal=','; say which, e.g. normal=('mu', 'sigma')")
+    "read the file with --decimal ','; say which, e.g. --normal mu,sigma"
+    """
+    if "=" not in message:
+        return message
+    from wellcal.predictions.roles import known_roles
+
+    known = {*_READING, *known_roles()}
+
+    def option(match: re.Match[str]) -> str:
+        name, value = match.groups()
+        if name not in known:
+            return match[0]
+        names = re.findall(r"'([^']*)'", value)
+        plain = value if name in ("decimal", "delimiter") else ",".join(names)
+        return f"--{name.replace('_', '-')} {plain}".rstrip()
+
+    return _ARGUMENT.sub(option, message)
+
+
+def show(
+    command: str,
+    verdict: str,
+    lines: Sequence[str],
+    *,
+    to: str | None,
+    content: Mapping[str, Any],
+    bad: bool = False,
+) -> None:
+    """Show a result, and write all of it as JSON where that is wanted.
+
+    Parameters
+    ----------
+    command
+        Its name.
+    verdict, lines
+        The first line, and those below it.
+    to
+        Where JSON goes: a path, "-" for standard output, in the place of all else, or None.
+    content
+        What JSON holds beside the command, version and verdict.
+    bad
+        Whether the verdict is about an error of the model: shown in red on a terminal.
+    """
+    if to is not None:
+        everything = {"command": command, "wellcal": wellcal.__version__, "verdict": verdict, **content}
+        text = json.dumps(everything, allow_nan=False, indent=2) + "\n"
+        if to == "-":
+            sys.stdout.write(text)
+            return
+        write_whole(to, text)
+    shown = list(lines)
+    if len(shown) > MOST_LINES:
+        left = len(shown) - MOST_LINES + 1
+        shown = [*shown[: MOST_LINES - 1], f"  ... and {left} lines more: --json - shows everything"]
+    _print_verdict(verdict, bad)
+    for line in shown:
+        print(line)
+
+
+def _print_verdict(verdict: str, bad: bool) -> None:
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        print(verdict)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    style = "bold red" if bad else "bold"
+    Console(highlight=False, soft_wrap=True).print(Text(verdict, style))
+
+
+def end(rejected: bool, fail: bool) -> None:
+    """End with status 1 where a hypothesis was rejected and that is to count as a failure."""
+    if rejected and fail:
+        raise typer.Exit(REJECTED)

@@ -1,0 +1,107 @@
+"""``wellcal monitor``: since when."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from wellcal.cli.building import Command
+from wellcal.cli.inputs import batches, naming_part
+from wellcal.cli.options import ReadOptions, TestOptions
+from wellcal.cli.results import lines_of
+from wellcal.cli.screen import end, show
+
+
+def run(
+    given: ReadOptions,
+    options: TestOptions,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH", help="Go on from this file where it is there, and keep the state in it."
+        ),
+    ] = None,
+    run_length: Annotated[
+        float | None,
+        typer.Option(metavar="N", help="Mean number of cases until a false alarm, in the place of alpha."),
+    ] = None,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Begin anew with the first case of the file.")
+    ] = False,
+) -> None:
+    """Take in the cases of a file, in the order of time."""
+    import wellcal as wc
+    from wellcal.hypotests.progress import Progress
+    from wellcal.reading.sizes import file_size
+
+    kept = state is not None and Path(state).exists()
+    if kept and run_length is not None:
+        raise ValueError(
+            f"--run-length was chosen when {state} was begun; leave it out, or take another file"
+        )
+    monitor = wc.Monitor.load(str(state)) if kept else wc.Monitor(run_length=run_length, rng=options.seed)
+    if restart:
+        monitor.restart()
+    before = monitor.n_samples
+    size, progress, first = file_size(given.file, given.format), Progress(), None
+    for part in batches(given):
+        first = part if first is None else first
+        step = 4096
+        for start in range(0, len(part.y), step):
+            rows = slice(start, start + step)
+            with naming_part(given, monitor.n_samples - before):
+                monitor.update(part.y[rows], part.pred[rows])
+            seen = monitor.n_samples - before
+            total = seen + 1 if size is None or size.rows is None else max(size.rows, seen + 1)
+            progress("monitor", seen, total)
+    progress("monitor", 1, 1)
+    status = monitor.status
+    if state is not None:
+        monitor.save(state)
+    new = monitor.n_samples - before
+    rows = [("cases", f"{new:,} new" + (f", {before:,} before" if before else ""))]
+    if state is not None:
+        rows.append(("state", f"{state}: the next file goes on from here"))
+    if first is not None:
+        rows.append(("columns", first.taken))
+    change = monitor.change(rng=options.seed, n_resamples=options.resamples or 999) if status.alarm else None
+    points = [] if change is None else [f"  - {finding}" for finding in change.findings[:4]]
+    show(
+        "monitor",
+        status.verdict,
+        [*points, *lines_of(status, *rows)],
+        to=options.json,
+        content=_content(given, options, status, change, new),
+        bad=status.alarm,
+    )
+    end(status.alarm, options.fail_on_reject)
+
+
+def _content(given: Any, options: Any, status: Any, change: Any, new: int) -> dict[str, Any]:
+    return {
+        "file": given.file,
+        "new": new,
+        "seed": options.seed,
+        "rejected": bool(status.alarm),
+        "result": status.to_dict(),
+        "change": None if change is None else change.to_dict(),
+    }
+
+
+COMMANDS = {
+    "monitor": Command(
+        run,
+        """Watch predictions case by case, in the order of time: an alarm says since when they are wrong.""",
+        (
+            "wellcal monitor stream.csv --target y --normal mu,sigma --state monitor.json",
+            "tail -n +1 today.csv | wellcal monitor - --state monitor.json --fail-on-reject",
+        ),
+        refused={
+            "weights": "the evidence is a product over cases, of one bet on every case",
+            "groups": "each case is judged given all before it, which is more than groups",
+            "segments": "monitor each segment in a file and a state of its own",
+        },
+    )
+}

@@ -1,0 +1,119 @@
+"""Means of scores, with weights or without."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray, to_numpy, widen
+from wellcal.measures.estimate import Estimate
+from wellcal.measures.running.accumulator import Accumulator
+from wellcal.measures.scores.casewise import nll_of_cases, pinball_of_cases, squared_errors
+from wellcal.measures.scores.energy import energy_of_cases
+from wellcal.measures.scores.quadratic import brier_of_cases
+from wellcal.measures.scores.ranked import crps_of_cases
+from wellcal.predictions.base import check_inputs
+
+Scores = Callable[[Any, Any], tuple[Any, dict[str, Any]]]
+"""Scores ``(n,)`` of targets and predictions, and how they were obtained."""
+
+SCORES: dict[str, tuple[str, Scores]] = {
+    "nll": ("NLL", lambda y, pred: (nll_of_cases(y, pred), {})),
+    "crps": ("CRPS", lambda y, pred: crps_of_cases(*check_inputs(y, pred))),
+    "brier": ("Brier score", lambda y, pred: (brier_of_cases(*check_inputs(y, pred)), {})),
+    "energy_score": ("energy score", lambda y, pred: energy_of_cases(*check_inputs(y, pred))),
+    "mse": ("MSE", lambda y, pred: (squared_errors(y, pred), {})),
+    "pinball_loss": ("pinball loss", lambda y, pred: (pinball_of_cases(y, pred), {})),
+}
+"""Scores by name: what they are called in results, and how they are computed."""
+
+_ERROR = "expectation_error"
+
+
+@dataclass(frozen=True)
+class RunningMean(Accumulator):
+    r"""A mean of scores, as :func:`wellcal.nll` and the others have it.
+
+    With :math:`d_i = s_i - c` for a number c near the scores it keeps :math:`\sum w`, :math:`\sum w d`,
+    :math:`\sum w^2`, :math:`\sum w^2 d` and :math:`\sum w^2 d^2`, from which value and standard error
+    follow for any weights; all are one where none are given.
+
+    Parameters
+    ----------
+    score
+        A name in `SCORES`.
+    """
+
+    score: str
+    n: int = 0
+    centre: float = 0.0
+    sums: NDArray = field(default_factory=lambda: np.zeros(5))
+    weighted: bool = False
+    provenance: dict[str, Any] = field(default_factory=lambda: {})
+
+    def updated(self, y: Any, pred: Any, weights: NDArray | None) -> Self:
+        scores, provenance = SCORES[self.score][1](y, pred)
+        values = np.asarray(to_numpy(widen(scores)), dtype=np.float64)
+        w = np.ones(len(values)) if weights is None else weights
+        values = np.where(w > 0, values, 0.0)  # a score of weight zero does not count, even an infinite one
+        mean = float(values.mean()) if self.n == 0 else self.centre
+        centre = mean if math.isfinite(mean) else 0.0
+        with np.errstate(invalid="ignore", over="ignore"):
+            d = values - centre
+            sums = np.array([w.sum(), (w * d).sum(), (w**2).sum(), (w**2 * d).sum(), (w**2 * d**2).sum()])
+        new = replace(
+            self,
+            n=len(values),
+            centre=centre,
+            sums=sums,
+            weighted=weights is not None,
+            provenance=provenance,
+        )
+        return new if self.n == 0 else self.merged(new)
+
+    def merged(self, other: Self) -> Self:
+        if self.n == 0 or other.n == 0:
+            return other if self.n == 0 else self
+        if self.weighted != other.weighted:
+            raise ValueError("weights were given for some of the cases only; give them for all, or for none")
+        provenance = {**other.provenance, **self.provenance}
+        if _ERROR in provenance:
+            provenance[_ERROR] = max(
+                part.provenance[_ERROR] for part in (self, other) if _ERROR in part.provenance
+            )
+        sums = self.sums + _shifted(other.sums, other.centre - self.centre)
+        return replace(self, n=self.n + other.n, sums=sums, provenance=provenance)
+
+    def result(self) -> Estimate:
+        total, first, squares, linear, quadratic = self.sums
+        if not total > 0.0:
+            raise ValueError("weights are zero for all cases; one at least must be positive")
+        with np.errstate(invalid="ignore"):
+            shift = first / total
+            spread = quadratic - 2.0 * shift * linear + shift**2 * squares
+        error = None
+        if self.n > 1:
+            spread = max(float(spread), 0.0) if math.isfinite(spread) else math.nan
+            error = math.sqrt(spread * self.n / (self.n - 1.0)) / float(total)
+        known = {**self.provenance, **({"weights": "given"} if self.weighted else {})}
+        estimator = "weighted mean" if self.weighted else "mean"
+        value = self.centre + float(shift)
+        return Estimate(value, error, SCORES[self.score][0], estimator, self.n, provenance=known)
+
+
+def _shifted(sums: NDArray, by: float) -> NDArray:
+    """The same sums around a number that is smaller by `by`."""
+    total, first, squares, linear, quadratic = sums
+    return np.array(
+        [
+            total,
+            first + by * total,
+            squares,
+            linear + by * squares,
+            quadratic + 2.0 * by * linear + by**2 * squares,
+        ]
+    )

@@ -1,0 +1,91 @@
+"""Shares of cases: inside of intervals, and below levels of their predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration, interval_coverage, pit
+from wellcal.measures.quantiles.coverage import coverage_from
+from wellcal.measures.running.accumulator import Accumulator, refuse_weights
+
+PIT_LEVELS = np.linspace(0.0, 1.0, 101)
+
+
+@dataclass(frozen=True)
+class RunningCoverage(Accumulator):
+    """Coverage of central intervals, as :func:`wellcal.interval_coverage` has it.
+
+    Parameters
+    ----------
+    levels
+        Of the intervals; None takes what the first predictions suggest.
+    """
+
+    levels: Sequence[float] | None = None
+    n: int = 0
+    sums: NDArray = field(default_factory=lambda: np.zeros((3, 0)))
+    note: str | None = None
+
+    def updated(self, y: Any, pred: Any, weights: NDArray | None) -> Self:
+        refuse_weights(weights, "coverage", "its limits are those of hits among cases that count alike")
+        found = interval_coverage(y, pred, levels=self.levels)
+        n = found.n_samples
+        sums = n * np.array([found.coverage, found.expected, found.widths])
+        sums[0] = np.rint(sums[0])
+        note = found.provenance.get("levels") if self.n == 0 else self.note
+        new = replace(self, levels=tuple(map(float, found.levels)), n=n, sums=sums, note=note)
+        return new if self.n == 0 else self.merged(new)
+
+    def merged(self, other: Self) -> Self:
+        if self.n == 0 or other.n == 0:
+            return other if self.n == 0 else self
+        if self.levels != other.levels:
+            raise ValueError(f"levels of coverage must be the same, found {self.levels} and {other.levels}")
+        return replace(self, n=self.n + other.n, sums=self.sums + other.sums)
+
+    def result(self) -> IntervalCoverage:
+        coverage, expected, widths = self.sums / self.n
+        return coverage_from(np.asarray(self.levels), coverage, expected, widths, self.n, self.note)
+
+
+@dataclass(frozen=True)
+class RunningPIT(Accumulator):
+    """How many of the values of :func:`wellcal.pit` lie below each of 101 levels.
+
+    Parameters
+    ----------
+    generator
+        Which spreads the values of discrete predictions. It is that of all updates: in turn they draw what a
+        single call draws.
+    """
+
+    generator: np.random.Generator
+    n: int = 0
+    below: NDArray = field(default_factory=lambda: np.zeros(len(PIT_LEVELS), dtype=np.int64))
+
+    def updated(self, y: Any, pred: Any, weights: NDArray | None) -> Self:
+        refuse_weights(weights, "PIT values", "their band is that of cases that count alike")
+        values = np.sort(np.asarray(to_numpy(pit(y, pred, rng=self.generator)), dtype=np.float64))
+        below = np.searchsorted(values, PIT_LEVELS, side="right")
+        return replace(self, n=self.n + len(values), below=self.below + below)
+
+    def merged(self, other: Self) -> Self:
+        return replace(self, n=self.n + other.n, below=self.below + other.below)
+
+    def result(self) -> QuantileCalibration:
+        frequencies = self.below / self.n
+        largest = float(np.max(np.abs(frequencies - PIT_LEVELS)))
+        return QuantileCalibration(
+            largest,
+            None,
+            "PIT",
+            "largest deviation at levels",
+            self.n,
+            levels=PIT_LEVELS,
+            frequencies=frequencies,
+        )

@@ -1,0 +1,252 @@
+"""Several measures at once, of cases that come in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.checks import one_of, plain_array
+from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.schema import Check, Schema, mapping, text, whole
+from wellcal._arrays.seeds import as_generator
+from wellcal.kernels.base import Kernel
+from wellcal.measures.estimate import Estimate, estimate_text
+from wellcal.measures.presentation import Presentable, Row
+from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
+from wellcal.measures.running.accumulator import Accumulator
+from wellcal.measures.running.bins import RunningECE
+from wellcal.measures.running.blocks import BLOCK, RunningBlocks
+from wellcal.measures.running.means import SCORES, RunningMean
+from wellcal.measures.running.shares import RunningCoverage, RunningPIT
+from wellcal.predictions.base import check_inputs
+from wellcal.predictions.batches import in_numpy
+from wellcal.predictions.cases import per_case
+from wellcal.problem.weights import check_weights
+
+MEASURES = (*SCORES, "ece", "coverage", "pit", "skce")
+"""Names of all of them."""
+
+_HEADLINE = ("nll", "crps", "brier", "energy_score", "pinball_loss")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Measured(Presentable):
+    """Measures of all cases that were seen.
+
+    Attributes
+    ----------
+    n_samples
+        Number of cases.
+    estimates
+        Results by the name of the measure, as the functions for cases in memory return them. "pit" is a
+        `QuantileCalibration`: shares of :func:`wellcal.pit` below 101 levels, with their band.
+    left_out
+        Measures that these predictions do not have, with the reason.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> running = wc.RunningMeasures()
+    >>> running.update([0, 1, 1], wc.Bernoulli(np.array([0.2, 0.7, 0.6])))
+    >>> measured = running.result()
+    >>> round(float(measured.estimates["brier"]), 4)
+    0.0967
+    >>> print(measured.left_out["skce"])
+    SKCE over blocks needs 100 cases at least, found 3
+    """
+
+    n_samples: int
+    estimates: dict[str, Estimate]
+    left_out: dict[str, str] = field(default_factory=lambda: {})
+
+    @classmethod
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """What is stored of it."""
+        classes = {"coverage": IntervalCoverage, "pit": QuantileCalibration}
+
+        def estimates(plain: Any, name: str) -> dict[str, Estimate]:
+            return {
+                key: classes.get(key, Estimate).read(value, f"{name}.{key}", kernel=kernel)
+                for key, value in mapping(plain, name).items()
+            }
+
+        reasons = Schema(dict.fromkeys(MEASURES, text), dict.fromkeys(MEASURES))
+
+        def left_out(plain: Any, name: str) -> dict[str, str]:
+            return {key: value for key, value in reasons(plain, name).items() if value is not None}
+
+        return {"n_samples": whole(least=1), "estimates": estimates, "left_out": left_out}
+
+    def _headline(self) -> str:
+        known = [self.estimates[name] for name in _HEADLINE if name in self.estimates][:2]
+        told = ", ".join(f"{found.name} {float(found):.4g}" for found in known)
+        return f"{self.n_samples:,} cases{': ' if told else ''}{told}."
+
+    def _rows(self) -> list[Row]:
+        rows: list[Row] = []
+        for found in self.estimates.values():
+            if isinstance(found, IntervalCoverage):
+                told = ", ".join(
+                    f"{100 * share:.1f}% in {100 * level:.4g}% intervals"
+                    for level, share in zip(found.levels, found.coverage, strict=True)
+                )
+                rows.append(("coverage", told))
+            elif isinstance(found, QuantileCalibration):
+                low, high = found.band()
+                outside = int(np.sum((found.frequencies < low) | (found.frequencies > high)))
+                band = "all levels are" if not outside else f"{outside} of {len(low)} levels are not"
+                rows.append(("PIT", f"{float(found):.4g} from uniform at most; {band} in the 95% band"))
+            else:
+                rows.append((found.name, f"{estimate_text(found)}  ({found.estimator})"))
+        return rows
+
+
+class RunningMeasures:
+    """Scores, ECE, coverage, PIT and SKCE of cases that come in parts, in memory that does not grow.
+
+    Each measure is kept as sums over the cases seen. The result is that of the functions for cases in memory
+    (:func:`wellcal.nll`, :func:`wellcal.ece`, :func:`wellcal.interval_coverage`, :func:`wellcal.skce` over
+    blocks), up to rounding, however the cases were cut into parts.
+
+    Parameters
+    ----------
+    measures
+        Names: nll, crps, brier, energy_score, mse, pinball_loss, ece, coverage, pit, skce. None takes those
+        that the first predictions have, and `result` says why others are left out.
+    kernel, block_size
+        For "skce". None takes the default kernel of the first predictions. Blocks are cut in the order in
+        which cases come, which must not depend on the targets.
+    levels
+        Of intervals; None as in :func:`wellcal.interval_coverage`.
+    n_bins
+        Bins of ECE; None for ten.
+    rng
+        For the PIT of discrete predictions.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> running = wc.RunningMeasures(["nll", "crps"])
+    >>> for _ in range(3):
+    ...     mu = rng.normal(size=100)
+    ...     running.update(rng.normal(mu, 1.0), wc.Normal(mu, np.ones(100)))
+    >>> running.result()
+    300 cases: NLL 1.351, CRPS 0.5252.
+      NLL   1.351 +- 0.037  (mean)
+      CRPS  0.5252 +- 0.021  (mean)
+    """
+
+    def __init__(
+        self,
+        measures: Sequence[str] | None = None,
+        *,
+        kernel: Kernel | None = None,
+        block_size: int = BLOCK,
+        levels: Sequence[float] | None = None,
+        n_bins: int | None = None,
+        rng: int | np.random.Generator | None = None,
+    ) -> None:
+        if isinstance(measures, str):
+            raise TypeError(f"measures must be a list of names, found the text {measures!r}")
+        names = MEASURES if measures is None else tuple(measures)
+        for name in names:
+            one_of(name, "measure", MEASURES)
+        if not names:
+            raise ValueError("measures is an empty list: give at least one name, or None for all")
+        self._chosen = measures is not None
+        self._rng = as_generator(rng)
+        others: dict[str, Accumulator] = {
+            "ece": RunningECE(n_bins),
+            "coverage": RunningCoverage(levels if levels is None else tuple(levels)),
+            "pit": RunningPIT(self._rng),
+            "skce": RunningBlocks(kernel, block_size),
+        }
+        self._running: dict[str, Accumulator] = {
+            name: RunningMean(name) if name in SCORES else others[name] for name in dict.fromkeys(names)
+        }
+        self._left_out: dict[str, str] = {}
+        self.n_samples = 0
+
+    def update(self, y: object, pred: object, *, weights: object = None) -> None:
+        """Take in some cases. After an error nothing has changed.
+
+        Parameters
+        ----------
+        y, pred
+            Targets and predictions, as for :func:`wellcal.nll`.
+        weights
+            How much each case counts, for scores only; for all cases, or for none.
+        """
+        _, predictions = check_inputs(y, pred)
+        targets, batch = np.asarray(to_numpy(predictions.align(y))), in_numpy(predictions)
+        w = None if weights is None else _checked_weights(per_case(weights, "weights", y, pred), len(batch))
+        before = self._rng.bit_generator.state
+        try:
+            grown, reasons = self._grown(targets, batch, w)
+        except BaseException:
+            self._rng.bit_generator.state = before
+            raise
+        self._running = grown
+        self._left_out.update(reasons)
+        self.n_samples += len(batch)
+
+    def _grown(
+        self, targets: NDArray, batch: Any, weights: NDArray | None
+    ) -> tuple[dict[str, Accumulator], dict[str, str]]:
+        """All measures with some cases more; of the first cases, those that these have."""
+        grown: dict[str, Accumulator] = {}
+        reasons: dict[str, str] = {}
+        for name, running in self._running.items():
+            try:
+                grown[name] = running.updated(targets, batch, weights)
+            except (TypeError, ValueError) as error:
+                if self.n_samples or self._chosen:
+                    raise
+                reasons[name] = str(error)
+        if not grown:
+            raise TypeError(f"pred has none of the measures: {next(iter(reasons.values()))}")
+        if not self._chosen and "crps" in grown:
+            grown.pop("energy_score", None)  # it is the same for numbers
+        return grown, reasons
+
+    def merge(self, other: RunningMeasures) -> None:
+        """Take in all that another one has seen, as if it had been seen here."""
+        if not isinstance(other, RunningMeasures):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"other must be a RunningMeasures, found {type(other).__name__}")
+        if not other.n_samples:
+            return
+        if self.n_samples and set(self._running) != set(other._running):
+            raise ValueError(
+                f"other has the measures {', '.join(other._running)}, and this one {', '.join(self._running)}"
+            )
+        names = list(other._running)
+        self._running = {name: self._running[name].merged(other._running[name]) for name in names}
+        self._left_out.update(other._left_out)
+        self.n_samples += other.n_samples
+
+    def result(self) -> Measured:
+        """The measures of all cases that were seen."""
+        if not self.n_samples:
+            raise ValueError("no case was seen yet: call update before result")
+        found: dict[str, Estimate] = {}
+        left_out = dict(self._left_out)
+        for name, running in self._running.items():
+            try:
+                found[name] = running.result()
+            except ValueError as error:
+                if self._chosen:
+                    raise
+                left_out[name] = str(error)
+        return Measured(self.n_samples, found, left_out)
+
+
+def _checked_weights(weights: object, n: int) -> NDArray:
+    """Weights as they are, since those of different parts are compared; a part may have none above zero."""
+    found = np.asarray(to_numpy(plain_array(weights, "weights")))
+    if found.ndim != 1 or len(found) != n or np.any(found != 0):
+        check_weights(weights, n, None)
+    return found.astype(np.float64)

@@ -1,0 +1,174 @@
+"""What a fitted model predicts for cases, by the methods that it has: no library of models is imported."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from wellcal.predictions.adapters.registry import converted
+from wellcal.predictions.base import Predictions
+from wellcal.predictions.discrete import Bernoulli, Categorical
+from wellcal.predictions.mixture import Mixture
+from wellcal.predictions.normal import Normal
+from wellcal.predictions.quantiles import Quantiles
+from wellcal.predictions.scalar import StudentT
+
+UNDERSTOOD = (
+    "a classifier with predict_proba and classes_; a regressor whose predict takes return_std; a model with "
+    "pred_dist, as NGBoost has; fitted results of statsmodels; regressors by quantile level, {0.1: low, 0.9: "
+    "high}; a list of models, whose mixture is taken; a function of X that returns predictions"
+)
+
+
+def from_model(model: Any, X: Any) -> Predictions:
+    """What a fitted model predicts for cases `X`.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array(["no", "no", "yes", "yes"])
+    >>> from_model(LogisticRegression().fit(X, y), X).labels()
+    array(['no', 'yes'], dtype='<U3')
+    """
+    if isinstance(model, Mapping):
+        return _by_level(cast("Mapping[Any, Any]", model), X)
+    if isinstance(model, (list, tuple)):
+        members = cast("list[Any]", model)
+        if not members:
+            raise ValueError("an ensemble needs at least one model, found none")
+        return Mixture([from_model(member, X) for member in members])
+    inner = _inner(model)
+    for recognises, predict in _KINDS:
+        if recognises(inner):
+            return predict(model, X)
+    name = type(model).__name__
+    if hasattr(model, "predict"):
+        raise TypeError(
+            f"{name}.predict gives one value for each case, and no distribution; give {UNDERSTOOD}. With "
+            "residuals of held-out cases, wc.Normal(model.predict(X), their standard deviation) is one"
+        )
+    raise TypeError(f"a model of type {name} is not understood; give {UNDERSTOOD}")
+
+
+def _inner(model: Any) -> Any:
+    """The estimator that predicts: the last step of a pipeline, the best one of a search."""
+    steps: Any = getattr(model, "steps", None)
+    if isinstance(steps, list) and steps:
+        return _inner(cast("list[Any]", steps)[-1][1])
+    best: Any = getattr(model, "best_estimator_", None)
+    return model if best is None else _inner(best)
+
+
+# -- kinds of models -------------------------------------------------------------------------
+
+
+def _is_classifier(model: Any) -> bool:
+    return hasattr(model, "predict_proba") and hasattr(model, "classes_")
+
+
+def _from_classifier(model: Any, X: Any) -> Predictions:
+    probs = model.predict_proba(X)
+    if isinstance(probs, list):
+        raise TypeError(
+            f"{type(model).__name__} predicts {len(cast('list[Any]', probs))} targets at once, and "
+            "probabilities of each by itself; look at one target at a time: "
+            "wc.Categorical(model.predict_proba(X)[k], classes=model.classes_[k])"
+        )
+    classes = np.asarray(model.classes_)
+    numbered = classes.dtype.kind in "iub" and np.array_equal(classes, np.arange(len(classes)))
+    given: Any = None if numbered else classes
+    if len(classes) == 2:
+        return Bernoulli(probs[:, 1], classes=given)
+    return Categorical(probs, classes=given)
+
+
+def _gives_distributions(model: Any) -> bool:
+    return hasattr(model, "pred_dist")
+
+
+def _from_distributions(model: Any, X: Any) -> Predictions:
+    return converted(model.pred_dist(X))
+
+
+def _gives_probabilistic_regressions(model: Any) -> bool:
+    """Regressors of skpro: `predict_proba` returns a distribution."""
+    return hasattr(model, "predict_proba")
+
+
+def _from_predict_proba(model: Any, X: Any) -> Predictions:
+    return converted(model.predict_proba(X))
+
+
+def _takes_return_std(model: Any) -> bool:
+    predict = getattr(model, "predict", None)
+    try:
+        return predict is not None and "return_std" in inspect.signature(predict).parameters
+    except (TypeError, ValueError):  # a builtin without a signature
+        return False
+
+
+def _from_return_std(model: Any, X: Any) -> Predictions:
+    best = model
+    while hasattr(best, "best_estimator_"):  # the search itself does not hand `return_std` on
+        best = best.best_estimator_
+    mean, sd = best.predict(X, return_std=True)
+    return Normal(mean, sd)
+
+
+def _is_of_statsmodels(model: Any) -> bool:
+    results = sys.modules.get("statsmodels.base.model")  # whoever fitted one has imported it
+    wrapper = sys.modules.get("statsmodels.base.wrapper")
+    if results is None or wrapper is None:
+        return False
+    return isinstance(model, (results.Results, wrapper.ResultsWrapper))
+
+
+def _from_statsmodels(model: Any, X: Any) -> Predictions:
+    if hasattr(model, "get_distribution"):
+        try:
+            return converted(model.get_distribution(exog=X))
+        except NotImplementedError:  # several classes
+            return Categorical(np.asarray(model.predict(X)))
+    linear: Any = sys.modules.get("statsmodels.regression.linear_model")
+    quantile: Any = sys.modules.get("statsmodels.regression.quantile_regression")
+    results = getattr(model, "_results", model)
+    of_quantile = quantile is not None and isinstance(results, quantile.QuantRegResults)
+    if linear is None or of_quantile or not isinstance(results, linear.RegressionResults):
+        raise TypeError(
+            f"{type(results).__name__} of statsmodels gives no distribution of its targets; give {UNDERSTOOD}"
+        )
+    found = model.get_prediction(X)
+    mean, sd = np.asarray(found.predicted_mean), np.asarray(found.se_obs)
+    return StudentT(float(model.df_resid), mean, sd) if model.use_t else Normal(mean, sd)
+
+
+def _is_function(model: Any) -> bool:
+    return callable(model) and not inspect.isclass(model)
+
+
+def _from_function(model: Any, X: Any) -> Predictions:
+    return converted(model(X))
+
+
+_KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Any], Predictions]], ...] = (
+    (_is_of_statsmodels, _from_statsmodels),
+    (_gives_distributions, _from_distributions),
+    (_is_classifier, _from_classifier),
+    (_gives_probabilistic_regressions, _from_predict_proba),
+    (_takes_return_std, _from_return_std),
+    (_is_function, _from_function),
+)
+"""The first that recognises a model predicts."""
+
+
+def _by_level(models: Mapping[Any, Any], X: Any) -> Predictions:
+    """Quantiles by a regressor for each level."""
+    if not models:
+        raise ValueError("regressors by quantile level: found none")
+    levels = sorted(models)
+    columns = [np.asarray(models[level].predict(X)) for level in levels]
+    return Quantiles(np.asarray(levels, float), np.stack(columns, axis=1))

@@ -1,0 +1,117 @@
+"""Cases of a file with the predictions of one or more models."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wellcal._arrays.frames import Table
+from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.selecting import select
+from wellcal.predictions import Predictions
+from wellcal.predictions.roles import ColumnReading
+from wellcal.reading.cases import found_columns, naming_file, taken_cases
+from wellcal.reading.missing import drop_missing as without_missing
+from wellcal.reading.tables import read_table
+
+
+@dataclass(frozen=True)
+class ModelCases:
+    r"""Targets, and what each of some models predicted for them, that were taken from columns.
+
+    Parameters
+    ----------
+    y
+        Targets, as in :class:`Cases`.
+    models
+        Predictions by the name of the model.
+    others
+        Further columns that were asked for, by name.
+    taken
+        What was taken from which columns, in words, by the name of the model; and of the target.
+    dropped
+        How many rows were dropped because a value was missing in one of the columns.
+    frame
+        The rows that were kept, with all columns.
+    readings
+        Which columns hold the predictions of each model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "predictions.jsonl"
+    ...     _ = path.write_text('{"y": 1, "p": 0.7}\n{"y": 0, "p": null}\n')
+    ...     cases = read_models(path, models={"a": {"bernoulli": "p"}}, drop_missing=True)
+    >>> cases.taken, cases.dropped
+    ({'a': 'target: y; bernoulli: probs = p'}, 1)
+    """
+
+    y: NDArray
+    models: dict[str, Predictions]
+    others: dict[str, NDArray]
+    taken: dict[str, str]
+    dropped: int
+    frame: Any
+    readings: dict[str, ColumnReading]
+
+
+def read_models(
+    path: str | os.PathLike[str],
+    target: str | Sequence[str] | None = None,
+    *,
+    models: Mapping[str, Mapping[str, Any]],
+    others: Sequence[str] = (),
+    drop_missing: bool = False,
+    normalise: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> ModelCases:
+    r"""Targets and predictions of several models from columns of one file, all for the same rows.
+
+    Parameters
+    ----------
+    path, target, others, drop_missing, normalise, options
+        As in :func:`read_cases`; a row is dropped where any model misses a value.
+    models
+        The role of the columns of each model, such as ``{"forest": {"normal": ("mu", "sigma")}}``; an empty
+        role is guessed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "predictions.csv"
+    ...     _ = path.write_text("y,p,q\n0,0.2,0.3\n1,0.7,0.6\n")
+    ...     cases = read_models(path, models={"a": {"bernoulli": "p"}, "b": {"bernoulli": "q"}})
+    >>> cases.models
+    {'a': <Bernoulli: 2 predictions>, 'b': <Bernoulli: 2 predictions>}
+    """
+    frame = read_table(path, **dict(options or {}))
+    with naming_file(path):
+        table = Table(frame)
+        found = {name: found_columns(table, target, role, normalise) for name, role in models.items()}
+        further = [select(table.names, name, "others").names[0] for name in others]
+        dropped = 0
+        if drop_missing:
+            columns = [list(targets.names) + list(reading.columns) for targets, reading in found.values()]
+            used = list(dict.fromkeys(name for part in (*columns, further) for name in part))
+            kept = without_missing(table.native, used)
+            table, dropped = Table(kept.frame), kept.dropped
+        cases = {
+            name: taken_cases(table, targets, reading, others, False)
+            for name, (targets, reading) in found.items()
+        }
+    first = next(iter(cases.values()))
+    return ModelCases(
+        first.y,
+        {name: part.pred for name, part in cases.items()},
+        first.others,
+        {name: part.taken for name, part in cases.items()},
+        dropped,
+        table.native,
+        {name: reading for name, (_, reading) in found.items()},
+    )

@@ -1,0 +1,167 @@
+"""How large a file is before it is read: rows, columns, and the memory that it would take."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from wellcal.reading.errors import ReadError, library, reading
+from wellcal.reading.sources import SourceFile, source_file
+
+_NUMBER = 8  # bytes
+_COMPRESSED = 4.0  # how much longer a text is than its compressed file
+_COPIES, _CASE = 6.0, 2200.0
+"""Peak memory of a test above that of libraries, as measured for up to a million cases: copies of the table,
+and bytes that are computed of each case."""
+
+_UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
+_FREE = Path("/proc/meminfo")
+_GROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
+
+
+@dataclass(frozen=True)
+class FileSize:
+    """What is known of a file without reading it.
+
+    Parameters
+    ----------
+    rows
+        Number of rows: exact for Parquet, an estimate for texts, None where nothing is known.
+    columns
+        Number of columns, or None.
+    table
+        Bytes of all columns in memory.
+    """
+
+    rows: int | None
+    columns: int | None
+    table: int
+
+    @property
+    def needed(self) -> int:
+        """Bytes that a test needs, about, which looks at all cases at once."""
+        rows = self.table / (_NUMBER * (self.columns or 3)) if self.rows is None else self.rows
+        return int(_COPIES * self.table + _CASE * rows)
+
+
+def file_size(path: str | os.PathLike[str], format: str | None = None) -> FileSize | None:
+    r"""Rows, columns and memory of a file, by its metadata and first lines; None for standard input.
+
+    Parameters
+    ----------
+    path, format
+        As in :func:`wellcal.reading.read_table`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "predictions.csv"
+    ...     _ = path.write_text("y,mu,sigma\n" + "0.3,0.0,1.0\n" * 100)
+    ...     file_size(path)
+    FileSize(rows=100, columns=3, table=2400)
+    """
+    if os.fspath(path) == "-":
+        return None
+    source = source_file(path, format)
+    with reading(source.name, source.format):
+        if source.format == "parquet" and source.compression is None:
+            metadata = library("pyarrow.parquet").read_metadata(source.whole())
+            stored = sum(metadata.row_group(k).total_byte_size for k in range(metadata.num_row_groups))
+            rows, columns = int(metadata.num_rows), int(metadata.num_columns)
+            return FileSize(rows, columns, max(_NUMBER * rows * columns, int(stored)))
+        size = os.path.getsize(path) * (1.0 if source.compression is None else _COMPRESSED)
+        if source.format in ("csv", "tsv", "jsonl"):
+            return _of_text(source, size)
+        return FileSize(None, None, int(size))
+
+
+def _of_text(source: SourceFile, size: float) -> FileSize:
+    lines = source.head.split(b"\n")[:-1] or [source.head]
+    header, rest = (b"", lines) if source.format == "jsonl" else (lines[0], lines[1:] or lines)
+    length = sum(len(line) + 1 for line in rest) / len(rest)
+    rows = max(round((size - (len(header) + 1 if header else 0)) / length), 1)
+    if source.format == "jsonl":
+        return FileSize(rows, None, int(size))
+    columns = max(header.count(sign) for sign in (b",", b"\t", b";", b"|")) + 1
+    return FileSize(rows, columns, _NUMBER * rows * columns)
+
+
+def free_memory() -> int | None:
+    """Bytes that are free, also where the process is confined to a part of the machine; None if unknown."""
+    found: list[int] = []
+    try:
+        lines = dict(line.split(":", 1) for line in _FREE.read_text().splitlines())
+        found.append(int(lines["MemAvailable"].split()[0]) * 1024)
+    except (OSError, KeyError, ValueError):
+        pass
+    try:
+        limit, used = (int(path.read_text()) for path in _GROUPS)
+        found.append(max(limit - used, 0))
+    except (OSError, ValueError):  # "max" where there is no limit
+        pass
+    return min(found) if found else None
+
+
+def memory_size(text: str) -> int:
+    """Bytes that a text such as 4GB says.
+
+    Examples
+    --------
+    >>> memory_size("4GB"), memory_size("512 MiB"), memory_size("1000")
+    (4000000000, 536870912, 1000)
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None or float(match[1]) <= 0.0:
+        raise ValueError(f"memory must be a size such as 4GB or 512MB, found {text!r}")
+    power = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}[match[2].upper()]
+    unit = 1024.0**power if match[3] else _UNITS[match[2].upper()]
+    return int(float(match[1]) * unit)
+
+
+def shown_size(size: float) -> str:
+    """A number of bytes for people.
+
+    Examples
+    --------
+    >>> shown_size(1.234e9), shown_size(56e6)
+    ('1.2 GB', '56 MB')
+    """
+    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
+        if size >= unit:
+            return f"{size / unit:.2g} {name}"
+    return f"{max(size / 1e3, 1.0):.0f} kB"
+
+
+def refuse_too_large(
+    path: str | os.PathLike[str], format: str | None = None, limit: int | None = None
+) -> None:
+    """Refuse a file that needs more memory than there is, before it is read.
+
+    Parameters
+    ----------
+    path, format
+        As in :func:`wellcal.reading.read_table`.
+    limit
+        Bytes that may be used; None takes what is free.
+
+    Raises
+    ------
+    ReadError
+        It says how much would be needed, and what can be done.
+    """
+    size = file_size(path, format)
+    have = free_memory() if limit is None else limit
+    if size is None or have is None or size.needed <= have:
+        return
+    known = "" if size.rows is None else f" ({size.rows:,} rows"
+    known += "" if not known else (")" if size.columns is None else f" of {size.columns:,} columns)")
+    allowed = "are free" if limit is None else "may be used"
+    raise ReadError(
+        f"{os.fspath(path)}: to look at all cases at once{known} about {shown_size(size.needed)} of memory "
+        f"are needed, and {shown_size(have)} {allowed}; scores and monitor read a file of any size in parts, "
+        "or write some of the rows, drawn at random, into a file of their own"
+    )

@@ -1,0 +1,114 @@
+"""Tables into files that are there in full, or not at all."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.files import naming, write_whole
+from wellcal._arrays.namespaces import NDArray
+from wellcal.reading.errors import library
+
+WRITTEN = {
+    ".csv": "csv",
+    ".txt": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".npz": "npz",
+}
+"""Formats that are written, by the end of the name."""
+
+
+def written_format(path: str | os.PathLike[str]) -> str:
+    """The format that a name asks for, or an error that says which there are.
+
+    Examples
+    --------
+    >>> written_format("recalibrated.parquet")
+    'parquet'
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in WRITTEN:
+        known = ", ".join(dict.fromkeys(WRITTEN))
+        raise ValueError(
+            f"{os.fspath(path)}: a table is written as {known}, found a name that ends in {suffix!r}"
+        )
+    return WRITTEN[suffix]
+
+
+def write_table(table: Any, path: str | os.PathLike[str]) -> None:
+    """Write a table of pyarrow under a temporary name, and move it into place.
+
+    Parameters
+    ----------
+    table
+        A table of pyarrow.
+    path
+        Where it goes; the end of its name says the format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> from wellcal.reading import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_table(pa.table({"y": [1.5, 2.0]}), Path(folder) / "y.csv")
+    ...     read_table(Path(folder) / "y.csv").to_pydict()
+    {'y': [1.5, 2.0]}
+    """
+    kind = written_format(path)
+    if kind == "jsonl":
+        import json
+
+        lines = (json.dumps(row, default=str) for row in table.to_pylist())
+        write_whole(path, "".join(f"{line}\n" for line in lines))
+        return
+    with naming(path):
+        sink = io.BytesIO()
+        if kind == "parquet":
+            library("pyarrow.parquet").write_table(table, sink)
+        elif kind == "arrow":
+            library("pyarrow.feather").write_feather(table, sink, compression="uncompressed")
+        elif kind == "npz":
+            np.savez(sink, **{name: _array(table[name]) for name in table.column_names})
+        else:
+            options = library("pyarrow.csv").WriteOptions(delimiter="\t" if kind == "tsv" else ",")
+            library("pyarrow.csv").write_csv(table, sink, write_options=options)
+    write_whole(path, sink.getvalue())
+
+
+def _array(column: Any) -> Any:
+    values: Any = column.to_numpy()
+    return values.astype(np.str_) if values.dtype.kind == "O" else values
+
+
+def with_columns(table: Any, columns: Mapping[str, NDArray]) -> Any:
+    """The table with other values in some columns, and with new ones at its end.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> with_columns(
+    ...     pa.table({"y": [1], "s": [2.0]}), {"s": np.array([3.0]), "t": np.array([4.0])}
+    ... ).to_pydict()
+    {'y': [1], 's': [3.0], 't': [4.0]}
+    """
+    pyarrow = library("pyarrow")
+    for name, values in columns.items():
+        array = pyarrow.array(np.ascontiguousarray(values))
+        if name in table.column_names:
+            table = table.set_column(table.column_names.index(name), name, array)
+        else:
+            table = table.append_column(name, array)
+    return table

@@ -1,0 +1,218 @@
+"""Measures of cases that come in parts are those of all cases at once, however they were cut."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import wellcal as wc
+from wellcal.reading import case_batches
+
+N, BLOCK = 437, 20
+RNG = np.random.default_rng(7)
+MU = RNG.normal(size=N)
+RATE = RNG.gamma(2.0, 2.0, size=N)
+PROBS = RNG.dirichlet(np.ones(3), size=N)
+LABELS = np.array(["a", "b", "c"])
+DRAWS = RNG.normal(MU[:, None], 1.0, size=(N, 9))
+
+MODELS: dict[str, tuple[Any, Any]] = {
+    "normal": (RNG.normal(MU, 1.0), wc.Normal(MU, np.full(N, 0.8))),
+    "poisson": (RNG.poisson(RATE), wc.Poisson(RATE)),
+    "bernoulli": ((RNG.random(N) < PROBS[:, 0]).astype(int), wc.Bernoulli(PROBS[:, 0])),
+    "labels": (LABELS[(PROBS.cumsum(1) < RNG.random((N, 1))).sum(1)], wc.Categorical(PROBS, classes=LABELS)),
+    "grades": (RNG.integers(1, 4, size=N), wc.Categorical(PROBS, support=[1.0, 2.0, 3.0])),
+    "draws": (RNG.normal(MU, 1.0), wc.Samples(DRAWS, axis=1)),
+    "quantiles": (RNG.normal(MU, 1.0), wc.Quantiles([0.1, 0.5, 0.9], np.sort(DRAWS[:, :3], axis=1))),
+    "vectors": (
+        RNG.normal(size=(N, 2)),
+        wc.DiagonalNormal(np.stack([MU, RATE], axis=1), np.ones((N, 2))),
+    ),
+}
+SCORES: dict[str, Callable[..., wc.Estimate]] = {
+    "nll": wc.nll,
+    "crps": wc.crps,
+    "brier": wc.brier,
+    "energy_score": wc.energy_score,
+    "mse": wc.mse,
+    "pinball_loss": wc.pinball_loss,
+}
+CUTS = ([0, N], [0, 1, 2, 100, 119, 300, N], [0, *range(7, N, 61), N])
+
+
+def seen(name: str, cuts: list[int], **options: Any) -> wc.RunningMeasures:
+    y, pred = MODELS[name]
+    kernel = None if options.get("weights") is not None else wc.default_kernel(pred)
+    weights = options.pop("weights", None)
+    running = wc.RunningMeasures(kernel=kernel, block_size=BLOCK, rng=5, **options)
+    for start, stop in pairwise(cuts):
+        part = slice(start, stop)
+        running.update(y[part], pred[part], weights=None if weights is None else weights[part])
+    return running
+
+
+def same(found: Any, wanted: Any) -> None:
+    assert float(found) == pytest.approx(float(wanted), rel=1e-12, abs=1e-15)
+    assert (found.standard_error is None) == (wanted.standard_error is None)
+    if wanted.standard_error is not None:
+        assert float(found.standard_error) == pytest.approx(float(wanted.standard_error), rel=1e-12)
+    assert (found.name, found.estimator, found.n_samples) == (wanted.name, wanted.estimator, wanted.n_samples)
+
+
+def check(measured: wc.Measured, name: str, weights: Any = None) -> None:
+    """All measures against the functions for cases in memory."""
+    y, pred = MODELS[name]
+    for measure, found in measured.estimates.items():
+        if measure in SCORES:
+            same(found, SCORES[measure](y, pred, weights=weights))
+        elif measure == "ece":
+            same(found, wc.ece(y, pred))
+            assert found.provenance == wc.ece(y, pred).provenance
+        elif measure == "coverage":
+            wanted = wc.interval_coverage(y, pred)
+            same(found, wanted)
+            for curve in ("levels", "coverage", "expected", "widths", "low", "high"):
+                assert np.allclose(getattr(found, curve), getattr(wanted, curve), rtol=1e-12, atol=0.0)
+        elif measure == "skce":
+            kernel = wc.default_kernel(pred)
+            same(found, wc.skce(y, pred, kernel=kernel, estimator="block", block_size=BLOCK))
+        else:
+            below = np.sort(wc.pit(y, pred, rng=5))
+            assert (np.searchsorted(below, found.levels, side="right") / N == found.frequencies).all()
+    for measure in measured.left_out:
+        assert len(measured.left_out[measure]) > 20, "a reason is given"
+    assert set(measured.estimates) | set(measured.left_out) >= set(SCORES) - {"energy_score"}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_parts_add_up_to_the_whole(name: str) -> None:
+    for cuts in CUTS:
+        check(seen(name, list(cuts)).result(), name)
+
+
+@pytest.mark.parametrize("name", ["normal", "labels"])
+def test_parts_with_weights_add_up_too(name: str) -> None:
+    weights = RNG.random(N) * (RNG.random(N) > 0.2)
+    weights[:2] = 0.0  # a part without any
+    for cuts in CUTS:
+        measured = seen(name, list(cuts), weights=weights).result()
+        assert "nll" in measured.estimates
+        assert "weights have no meaning" in measured.left_out["pit"]
+        check(measured, name, weights)
+
+
+@pytest.mark.parametrize("name", ["normal", "labels", "poisson"])
+def test_merging_is_as_good_as_seeing(name: str) -> None:
+    """Blocks are those of each stream: where these hold whole blocks they are the same ones."""
+    first, second = seen(name, [0, 7, 200]), seen(name, [200, 201, N])
+    first.merge(second)
+    y, pred = MODELS[name]
+    measured = first.result()
+    if name != "normal":  # values of the others were drawn by two generators
+        measured.estimates.pop("pit")
+    check(measured, name)
+    odd, rest = seen(name, [0, 207]), seen(name, [207, N])
+    odd.merge(rest)
+    found = odd.result().estimates["skce"]
+    assert found.provenance["blocks"] == N // BLOCK
+    assert float(found) == pytest.approx(
+        float(wc.skce(y, pred, kernel=found.kernel, estimator="block", block_size=BLOCK)), abs=0.01
+    )
+    empty = wc.RunningMeasures(block_size=BLOCK)
+    empty.merge(first)
+    assert empty.result() == first.result()
+    first.merge(wc.RunningMeasures())
+    assert first.n_samples == N
+
+
+def test_an_error_changes_nothing() -> None:
+    y, pred = MODELS["poisson"]
+    running = seen("poisson", [0, 100])
+    before = running.result()
+    with pytest.raises(ValueError, match="y is not finite"):
+        running.update(np.array([1.0, np.nan]), pred[:2])
+    with pytest.raises(ValueError, match="some of the cases only"):
+        running.update(y[:2], pred[:2], weights=np.ones(2))
+    assert running.result() == before
+    running.update(y[100:], pred[100:])
+    check(running.result(), "poisson")  # numbers that were drawn for the error are drawn again
+
+
+def test_what_is_refused() -> None:
+    y, pred = MODELS["normal"]
+    with pytest.raises(ValueError, match="unknown measure 'nlll'"):
+        wc.RunningMeasures(["nlll"])
+    with pytest.raises(TypeError, match="list of names"):
+        wc.RunningMeasures("nll")
+    with pytest.raises(ValueError, match="empty list"):
+        wc.RunningMeasures([])
+    with pytest.raises(ValueError, match="block_size"):
+        wc.RunningMeasures(block_size=1)
+    with pytest.raises(ValueError, match="no case was seen yet"):
+        wc.RunningMeasures().result()
+    with pytest.raises(TypeError, match="brier needs"):
+        wc.RunningMeasures(["brier"]).update(y, pred)
+    few = wc.RunningMeasures(["skce"])
+    few.update(y[:9], pred[:9])
+    with pytest.raises(ValueError, match="needs 100 cases at least"):
+        few.result()
+    nothing = wc.RunningMeasures(["nll"])
+    nothing.update(y, pred, weights=np.zeros(N))
+    with pytest.raises(ValueError, match="zero for all cases"):
+        nothing.result()
+    with pytest.raises(ValueError, match="weights must not be negative in row 1"):
+        wc.RunningMeasures(["nll"]).update(y[:2], pred[:2], weights=[1.0, -1.0])
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [({"measures": ["nll"]}, "other has the measures nll"), ({"block_size": 30}, "other kernels or blocks")],
+)
+def test_what_differs_is_not_merged(others: dict[str, Any], said: str) -> None:
+    y, pred = MODELS["normal"]
+    first, second = wc.RunningMeasures(["skce"]), wc.RunningMeasures(**{"measures": ["skce"], **others})
+    for running in (first, second):
+        running.update(y, pred)
+    with pytest.raises(ValueError, match=said):
+        first.merge(second)
+
+
+def test_a_result_is_read_again() -> None:
+    for name in ("normal", "labels"):
+        measured = seen(name, [0, N]).result()
+        assert wc.Measured.from_json(measured.to_json()) == measured
+
+
+def test_infinite_scores_stay_so() -> None:
+    pred = wc.Bernoulli(np.array([1.0, 0.5, 0.5]))
+    running = wc.RunningMeasures(["nll"])
+    for part in (slice(0, 1), slice(1, 3)):
+        running.update(np.array([0, 1, 0])[part], pred[part])
+    found = running.result().estimates["nll"]
+    assert float(found) == np.inf == float(wc.nll([0, 1, 0], pred))
+    assert np.isnan(found.standard_error)
+
+
+def test_few_parts_of_a_file_are_held_at_a_time(tmp_path: Path) -> None:
+    """Of 40 parts that are read three are there at most: one that is looked at, and two on their way."""
+    n = 4000
+    mu = np.zeros(n)
+    table = pa.table({"y": np.random.default_rng(0).normal(size=n), "mu": mu, "sigma": mu + 1.0})
+    pq.write_table(table, tmp_path / "p.parquet", row_group_size=500)
+    alive: list[weakref.ref[Any]] = []
+    running = wc.RunningMeasures(block_size=30)
+    most = count = 0
+    for cases in case_batches(tmp_path / "p.parquet", options={"rows": 100}):
+        running.update(cases.y, cases.pred)
+        alive = [ref for ref in (*alive, weakref.ref(cases.pred.loc)) if ref() is not None]
+        most, count = max(most, len(alive)), count + 1
+    assert (count, running.n_samples) == (40, n)
+    assert most <= 3

@@ -1,0 +1,122 @@
+"""Broken files through the command: status 2, and one sentence that says what and where."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from wellcal.cli import app
+
+from ..broken_files import BROKEN, GOOD, READABLE
+
+Run = Callable[..., Any]
+MODEL = ("--target", "y", "--normal", "mu,sigma")
+
+
+def sentence(done: Any) -> str:
+    """The one sentence of a command that was given bad input."""
+    assert not done.stdout
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("what", BROKEN)
+@pytest.mark.parametrize("command", ["test", "scores"])
+def test_each_is_refused(run: Run, tmp_path: Path, what: str, command: str) -> None:
+    """Read as a whole, and part by part; nothing is written where nothing was read."""
+    name, content, _ = BROKEN[what]
+    path = tmp_path / name
+    path.write_bytes(content)
+    said = sentence(run(command, str(path), *MODEL, "--json", str(tmp_path / "out.json"), expect=2))
+    assert said.startswith(f"wellcal {command}: {path}: ")
+    assert 20 < len(said) - len(str(path)) < 600
+    assert [found.name for found in tmp_path.iterdir()] == [name]
+    assert "decimal=" not in said
+    assert "format=" not in said
+    assert "encoding=" not in said
+
+
+def test_what_is_said_is_that_of_the_readers(run: Run, tmp_path: Path) -> None:
+    """Where it differs, it is in the options of the command."""
+    for what, wanted in {
+        "decimal commas": "read the file with --decimal ','",
+        "wrong encoding": "line 3; give its encoding, e.g. --encoding latin-1",
+        "Parquet called csv": "--format parquet",
+        "infinity": "column 'mu' must hold finite numbers: found inf in row 1",
+        "ragged": "row 1 ('3') has 1 entries where the header has 2",
+        "duplicate names": "'mu' more than once",
+        "header only": "there are columns but no rows",
+        "empty": "the file is empty",
+    }.items():
+        name, content, _ = BROKEN[what]
+        (tmp_path / name).write_bytes(content)
+        assert wanted in sentence(run("test", str(tmp_path / name), *MODEL, expect=2))
+
+
+def test_what_is_no_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "is a folder" in sentence(run("test", str(tmp_path), expect=2))
+    assert "there is no such file" in sentence(run("scores", str(tmp_path / "a.csv"), expect=2))
+    closed = tmp_path / "closed.csv"
+    closed.write_bytes(GOOD)
+    closed.chmod(0)
+    if os.access(closed, os.R_OK):  # nothing is closed to root
+
+        def refuse(*_: object) -> object:
+            raise PermissionError(13, "Permission denied", str(closed))
+
+        monkeypatch.setattr("wellcal.reading.sources.opened", refuse)
+    assert "may not be read by you" in sentence(run("test", str(closed), expect=2))
+
+
+def test_ten_thousand_columns(run: Run, tmp_path: Path) -> None:
+    """They are read, also part by part; a sentence about them stays short."""
+    names = [f"p_{k}" for k in range(10_000)]
+    path = tmp_path / "wide.csv"
+    row = ",".join(["3", *["0.0001"] * 10_000]) + "\n"
+    path.write_text(",".join(["y", *names]) + "\n" + 3 * row)
+    assert "p_0 .. p_9999 (10000 columns)" in run("scores", str(path), "--measures", "nll").stdout
+    said = sentence(run("scores", str(path), "--target", "y", "--bernoulli", "p_99999", expect=2))
+    assert "did you mean" in said
+    assert len(said) < 1000
+
+
+def test_states_that_are_broken(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "m.json").write_text("{")
+    said = sentence(run("monitor", "stream.csv", *MODEL, "--state", str(tmp_path / "m.json"), expect=2))
+    assert "m.json" in said
+    assert (tmp_path / "m.json").read_text() == "{"
+    (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
+    sentence(run("monitor", "stream.csv", *MODEL, "--state", str(tmp_path / "binary.json"), expect=2))
+    assert (
+        "is a directory"
+        in sentence(run("monitor", "stream.csv", *MODEL, "--state", str(tmp_path), expect=2)).lower()
+    )
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    name=st.sampled_from(sorted(READABLE)),
+    places=st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=4)), max_size=3),
+    end=st.floats(0.1, 1.2),
+)
+def test_files_with_other_bytes_in_them(
+    name: str, places: list[tuple[float, bytes]], end: float, tmp_path: Path
+) -> None:
+    content = bytearray(READABLE[name])
+    for where, given_bytes in places:
+        start = int(where * len(content))
+        content[start : start + len(given_bytes)] = given_bytes
+    path = tmp_path / name
+    path.write_bytes(bytes(content[: int(end * len(content))]))
+    done = CliRunner().invoke(app, ["scores", str(path), *MODEL, "--measures", "nll"], catch_exceptions=False)
+    assert done.exit_code in (0, 2), done.output
+    if done.exit_code:
+        sentence(done)

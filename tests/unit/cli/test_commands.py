@@ -1,0 +1,253 @@
+"""What commands do with files of predictions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import wellcal as wc
+from wellcal.cli.screen import in_options
+from wellcal.reading import read_cases, read_table
+
+Run = Callable[..., Any]
+
+
+def test_the_written_files_hold_what_they_should(run: Run, folder: Path) -> None:
+    run(
+        "recalibrate",
+        "preds.csv",
+        "--target",
+        "y",
+        "--normal",
+        "mu,sigma",
+        "--out",
+        "new.parquet",
+        "--resamples",
+        "99",
+    )
+    old, new = read_table(folder / "preds.csv"), pq.read_table(folder / "new.parquet")
+    assert new.column_names == old.column_names
+    same = [name for name in old.column_names if name not in ("mu", "sigma")]
+    assert new.select(same).to_pylist() == old.select(same).to_pylist()
+    assert np.allclose(new["mu"].to_numpy(), old["mu"].to_numpy())
+    assert np.all(new["sigma"].to_numpy() > 1.5 * old["sigma"].to_numpy())
+    run("plot", "coverage", "stream.csv", "--out", "c.png", "--resamples", "99")
+    assert (folder / "c.png").read_bytes().startswith(b"\x89PNG")
+    run("plot", "pit", "stream.csv", "--out", "p.svg", "--resamples", "99")
+    assert "<text" in (folder / "p.svg").read_text()
+
+
+@pytest.mark.parametrize("end", ["csv", "tsv", "parquet", "arrow", "jsonl", "npz"])
+def test_recalibrated_probabilities_in_every_format(run: Run, folder: Path, end: str) -> None:
+    given = ("--target", "label", "--probs", "p_*")
+    run(
+        "recalibrate",
+        "preds.csv",
+        *given,
+        "--out",
+        f"p.{end}",
+        "--folds",
+        "2",
+        "--scaling",
+        "s.json",
+        "--resamples",
+        "39",
+    )
+    old, new = (read_cases(folder / name, "label", probs="p_*") for name in ("preds.csv", f"p.{end}"))
+    assert new.y.tolist() == old.y.tolist()
+    assert np.allclose(np.asarray(new.pred.probs).sum(axis=1), 1.0)
+    scaling = wc.TemperatureScaling.load(folder / "s.json")
+    assert scaling.family_ == "Categorical"
+
+
+# -- what is read --------------------------------------------------------------------------------------
+
+
+def test_roles_are_guessed_and_shown_before_use(run: Run) -> None:
+    done = run("test", "good.csv", "--resamples", "99")
+    assert done.stderr.startswith(
+        "Guessed from the names of columns: target: y; normal: loc = mu, scale = sd.\n"
+    )
+    done = run("test", "preds.csv", expect=2)
+    assert "the targets may be 'y' or 'label'; say which, e.g. --target y" in done.stderr
+
+
+def test_standard_input_ranges_numbers_and_rounded_probabilities(run: Run, folder: Path) -> None:
+    text = (folder / "stream.csv").read_bytes()
+    direct, piped = (
+        run("test", "stream.csv", "--resamples", "99"),
+        run("test", "-", "--resamples", "99", text=text),
+    )
+    assert piped.stdout == direct.stdout
+    done = run("scores", "stream.csv", "--target", "y", "--normal", "mu,0.4")
+    assert done.stdout == run("scores", "stream.csv").stdout.replace("scale = sigma", "scale = 0.4")
+    text = "label,p_0,p_1,p_2\n1,0.2,0.5,0.3\n0,0.6,0.2,0.2\n"
+    assert (
+        "p_0 .. p_2 (3 columns)"
+        in run("scores", "-", "--target", "label", "--probs", "p_0:p_2", text=text).stdout
+    )
+    rounded = "label,p_0,p_1\n0,0.333,0.666\n1,0.5,0.5\n"
+    done = run("scores", "-", "--target", "label", "--probs", "p_*", text=rounded, expect=2)
+    assert "sum" in done.stderr
+    assert run("scores", "-", "--target", "label", "--probs", "p_*", "--normalise", text=rounded).stdout
+    far = rounded.replace("0.666", "0.5")
+    assert "sum" in run("scores", "-", "--probs", "p_*", "--normalise", text=far, expect=2).stderr
+
+
+def test_missing_values_are_refused_or_counted(run: Run) -> None:
+    text = "y,mu,sigma\n" + "0.1,0.0,1.0\n" * 8 + ",0.0,1.0\n0.2,,1.0\n"
+    done = run("test", "-", text=text, expect=2)
+    assert "1 missing value in 'y' (1), the first in row 8" in done.stderr
+    for command in ("scores", "test", "monitor"):
+        done = run(command, "-", "--drop-missing", text=text)
+        assert "2 of 10 rows dropped" in done.stderr
+    done = run("test", "-", "--drop-missing", "--json", "-", text=text)
+    assert json.loads(done.stdout)["dropped"] == 2
+
+
+def test_weights_segments_and_groups(run: Run, folder: Path) -> None:
+    cases = read_cases(
+        folder / "preds.csv", "y", normal=("mu", "sigma"), others=["weight", "patient", "region"]
+    )
+    model = ("--target", "y", "--normal", "mu,sigma")
+    found = json.loads(run("scores", "preds.csv", *model, "--weights", "weight", "--json", "-").stdout)
+    weights = cases.others["weight"]
+    for name, function in {"nll": wc.nll, "crps": wc.crps, "skce": wc.skce}.items():
+        wanted = function(cases.y, cases.pred, weights=weights)
+        assert found["result"]["estimates"][name]["value"] == pytest.approx(float(wanted), rel=1e-12)
+    found = json.loads(
+        run("test", "preds.csv", *model, "--groups", "patient", "--resamples", "99", "--json", "-").stdout
+    )
+    wanted = wc.calibration_test(cases.y, cases.pred, groups=cases.others["patient"], rng=0, n_resamples=99)
+    assert found["result"]["pvalue"] == wanted.pvalue
+    assert found["result"]["provenance"]["clusters"] == 30
+    found = json.loads(
+        run(
+            "witness", "preds.csv", *model, "--weights", "weight", "--segments", "region", "--json", "-"
+        ).stdout
+    )
+    labels = {"region": cases.others["region"]}
+    witness = wc.witness(cases.y, cases.pred, weights=weights, segments=labels, rng=0)
+    assert found["result"]["segments"] == json.loads(witness.to_json())["segments"]
+    line = (
+        "compare",
+        "preds.csv",
+        "--resamples",
+        "99",
+        "--target",
+        "y",
+        "--normal",
+        "mu_a,sigma_a",
+        "--versus-normal",
+        "mu_b,sigma_b",
+    )
+    found = json.loads(run(*line, "--weights", "weight", "--json", "-").stdout)
+    assert "weights" in found["result"]["provenance"]
+    done = run("scores", "preds.csv", *model, "--weights", "weight", "--measures", "coverage", expect=2)
+    assert "weights have no meaning for coverage" in done.stderr
+
+
+# -- what comes out ------------------------------------------------------------------------------------
+
+
+def test_status_one_where_it_is_rejected_and_that_counts(run: Run) -> None:
+    few = ("--resamples", "99")
+    assert run("test", "stream.csv", *few).exit_code == 0
+    run("test", "stream.csv", "--fail-on-reject", *few, expect=1)
+    run("test", "good.csv", "--fail-on-reject", *few)
+    run("test", "stream.csv", "--fail-on-reject", "--tolerance", "5")
+    run("monitor", "stream.csv", "--fail-on-reject", *few, expect=1)
+    run("witness", "stream.csv", "--fail-on-reject", *few, expect=1)
+
+
+def test_json_holds_everything_and_goes_where_it_should(run: Run, folder: Path) -> None:
+    done = run("test", "stream.csv", "--json", "out.json", "--seed", "3", "--resamples", "99")
+    found = json.loads((folder / "out.json").read_text())
+    assert found["verdict"] == done.stdout.splitlines()[0]
+    assert (found["rejected"], found["seed"], found["cases"]) == (True, 3, 60)
+    result = wc.TestResult.from_dict(found["result"])
+    cases = read_cases(folder / "stream.csv")
+    assert result == wc.calibration_test(cases.y, cases.pred, rng=3, n_resamples=99)
+    done = run("test", "good.csv", "--json", "no/such/folder.json", "--resamples", "99", expect=2)
+    assert "No such file or directory" in done.stderr
+
+
+def test_a_monitor_goes_on_from_its_state(run: Run, folder: Path) -> None:
+    text = (folder / "good.csv").read_text().splitlines(keepends=True)
+    first, second = "".join(text[:31]), text[0] + "".join(text[31:])
+    given = ("--target", "y", "--normal", "mu,sd")
+    run("monitor", "-", *given, "--state", "m.json", text=first)
+    done = run("monitor", "-", *given, "--state", "m.json", "--json", "-", text=second)
+    whole = json.loads(run("monitor", "good.csv", *given, "--json", "-").stdout)
+    assert json.loads(done.stdout)["result"] == whole["result"]
+    assert (json.loads(done.stdout)["new"], whole["new"]) == (30, 60)
+    assert (
+        "--run-length was chosen"
+        in run("monitor", "good.csv", "--state", "m.json", "--run-length", "100", expect=2).stderr
+    )
+
+
+def test_several_models_have_names(run: Run) -> None:
+    line = ("--target", "y", "--normal", "mu_a,sigma_a", "--versus-normal", "mu_b,sigma_b")
+    third = ("--versus-normal", "mu,sigma", "--names", "good,shifted,narrow", "--resamples", "99")
+    done = run("compare", "preds.csv", *line, *third)
+    assert done.stdout.startswith("good is better calibrated than ")
+    assert "2 different names" in run("compare", "preds.csv", *line, "--names", "a,a", expect=2).stderr
+    done = run(
+        "plot", "pit", "preds.csv", *line, "--names", "good,shifted", "--out", "two.svg", "--resamples", "99"
+    )
+    assert done.stdout.startswith("good is better calibrated than shifted")
+
+
+def test_long_results_are_cut_with_a_word(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wellcal.cli.screen.MOST_LINES", 3)
+    lines = run("test", "stream.csv", "--resamples", "99").stdout.splitlines()
+    assert len(lines) == 4
+    assert re.search(r"and \d+ lines more: --json - shows everything", lines[-1])
+
+
+def test_a_file_that_needs_too_much_memory_is_refused_unread(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("it was read")
+
+    monkeypatch.setattr("wellcal.reading.models.read_table", never)
+    for name in ("preds.parquet", "preds.csv"):
+        done = run("test", name, "--memory", "50kB", expect=2)
+        assert "60 rows of 14 columns" in done.stderr
+        assert re.search(r"about \d+ kB of memory are needed, and 50 kB may be used", done.stderr)
+    monkeypatch.setattr("wellcal.reading.sizes.free_memory", lambda: 1000)
+    assert "are free; scores and monitor" in run("test", "preds.csv", expect=2).stderr
+    run("scores", "stream.csv")  # part by part
+
+
+def test_words_of_python_become_options() -> None:
+    said = "with decimal=','; e.g. target=['y'] or normal=('mu', 'sigma'); not kind='draws', x=1, format="
+    assert in_options(said) == (
+        "with --decimal ','; e.g. --target y or --normal mu,sigma; not kind='draws', x=1, --format"
+    )
+
+
+def test_notes_and_colour(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = run("test", "stream.csv", "--resamples", "9", "--method", "exact")
+    assert "Note: with n_resamples=9 no p-value is below" in done.stderr
+    from wellcal.cli.screen import show
+
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    show("test", "Miscalibrated [x].", ["  a  b"], to=None, content={}, bad=True)
+    assert re.fullmatch(r"\x1b\[[0-9;]+mMiscalibrated \[x\]\.\x1b\[0m\n  a  b\n", capsys.readouterr().out)
+    monkeypatch.setenv("NO_COLOR", "1")
+    show("test", "Miscalibrated.", [], to=None, content={}, bad=True)
+    assert capsys.readouterr().out == "Miscalibrated.\n"

@@ -1,0 +1,115 @@
+"""Pages of results as text: what is in the file, and what must never be. Browsers look at them elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wellcal as wc
+from wellcal.displays import NullDisplay, PITDisplay, to_svg
+from wellcal.reporting import rendering
+from wellcal.reporting.inline import inline_svg
+
+HOSTILE = """<script>alert(1)</script>" onclick='alert(2)' x=\""""
+MU = np.linspace(-1.0, 1.0, 12)
+Y = np.random.default_rng(0).normal(MU, 5.0)
+
+
+@pytest.fixture(scope="module")
+def written() -> str:
+    return wc.report(Y, {HOSTILE: wc.Normal(MU, np.ones(12))}, rng=0).to_html()
+
+
+class Tags(HTMLParser):
+    """All tags of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def test_the_policy_knows_the_script_and_nothing_else(written: str):
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', written)
+    (script,) = re.findall(r"<script>(.*?)</script>", written, flags=re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    wanted = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}';"
+    assert html.unescape(policy).startswith(wanted)
+    assert written.index("Content-Security-Policy") < written.index("<style>")
+
+
+def test_nothing_leads_out_of_the_page_and_names_stay_text(written: str):
+    tags = Tags(written).found
+    assert [tag for tag, _ in tags].count("script") == 1
+    for tag, attributes in tags:
+        assert not {name for name in attributes if name.startswith("on")}, tag
+        for name in ("href", "src", "xlink:href"):
+            value = attributes.get(name) or "#"
+            assert value.startswith(("#", "data:")), (tag, value)
+    assert HOSTILE in html.unescape(written)
+    assert HOSTILE.split('"')[0] not in written
+    assert not re.search(r"url\(\s*['\"]?(?!#)", written)
+
+
+def test_pictures_bring_nothing_but_shapes():
+    given = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">
+        <metadata>x</metadata><defs><style>* { color: red }</style></defs><script>a()</script>
+        <foreignObject><p/></foreignObject><a xlink:href="https://example.org"><path d="M 0 0"/></a>
+        <g id="one" onload="a()" style="fill: url(https://example.org/b)"/>
+        <g clip-path="url(#two)"><use xlink:href="#three"/><use xlink:href="https://example.org/c"/></g>
+        <image xlink:href="https://example.org/d.png"/><image xlink:href="data:image/png;base64,AA=="/>
+        <text>a &lt;b&gt; #000000</text></svg>"""
+    found = inline_svg(given, "p", 'say "x" & <y>')
+    assert found == (
+        '<svg role="img" aria-label="say &quot;x&quot; &amp; &lt;y&gt;"><defs /><g id="p-one" />'
+        '<g clip-path="url(#p-two)"><use href="#p-three" /><use /></g><image />'
+        '<image href="data:image/png;base64,AA==" /><text>a &lt;b&gt; #000000</text></svg>'
+    )
+
+
+def test_colours_of_a_picture_are_those_of_its_page_and_names_of_colours_stay_names():
+    display = PITDisplay.from_predictions(Y, wc.Normal(MU, 5.0), name="#0072b2 for $5 to $\\frac", rng=0)
+    before = to_svg(display.figure_)
+    assert "#0072b2 for $5 to $\\frac" in before
+    assert "var(--wc-blue, #0072b2)" in before
+    without = to_svg(display.figure_, title=False)
+    assert "Do outcomes fall" in before
+    assert "Do outcomes fall" not in without
+    assert to_svg(display.figure_) == before
+
+
+def test_without_jinja2_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch):
+    rendering.templates.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ImportError, match=r"pip install 'wellcal\[report\]'"):
+        wc.skce(Y, wc.Normal(MU, 1.0)).to_html()
+
+
+def test_pages_are_written_whole(tmp_path: Path):
+    estimate: Any = wc.skce(Y, wc.Normal(MU, 1.0))
+    path = tmp_path / "page.html"
+    text = estimate.to_html(path)
+    assert path.read_text(encoding="utf-8") == text
+    assert [found.name for found in tmp_path.iterdir()] == ["page.html"]
+
+
+@pytest.mark.parametrize("statistic", [300.0, -300.0, float("inf")])
+def test_a_statistic_far_away_leaves_its_null_to_be_seen(statistic: float):
+    null = np.random.default_rng(0).normal(size=500)
+    display = NullDisplay(null, statistic).plot()
+    low, high = display.ax_.get_xlim()
+    assert high - low < 3.0 * np.ptp(null)
+    (told,) = [text.get_text() for text in display.ax_.texts if "this model" in text.get_text()]
+    assert told == f"this model, at {statistic:.3g}"
