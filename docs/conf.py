@@ -82,7 +82,7 @@ numpydoc_xref_param_type = False
 
 # -- links -------------------------------------------------------------------------------------------
 
-nitpicky = False
+nitpicky = True  # a reference to what is not there is a warning, and so an error
 linkcheck_timeout = 15
 linkcheck_retries = 2
 linkcheck_anchors = False

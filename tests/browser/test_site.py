@@ -37,10 +37,10 @@ KINDS = (
 )
 """A page of every kind, and those with the widest tables."""
 
-CUT_OFF = """() => [...document.querySelector("main").querySelectorAll("pre, table, svg, mjx-container")]
+CUT_OFF = """() => [...document.querySelectorAll("article :is(pre, table, .wc-figure svg, mjx-container)")]
     .filter((e) => {
         if (e.closest("svg") && e.tagName !== "svg") return false;
-        for (let at = e; at && at.tagName !== "MAIN"; at = at.parentElement) {
+        for (let at = e; !at.matches("article"); at = at.parentElement) {
             const way = getComputedStyle(at).overflowX;
             if (way === "auto" || way === "scroll") return false;
         }

@@ -59,7 +59,7 @@ def forget_engine(name: str) -> None:
 def choose_engine(engine: str | Engine, problem: Problem | None = None) -> Engine:
     """An engine by name or as given, which must support the problem; "auto" is the best that does.
 
-    Where cases meet locations, :func:`wellcal.problem.problem.outline` is what engines are asked about.
+    Where cases meet locations, `wellcal.problem.problem.outline` is what engines are asked about.
     Without a problem nothing is asked.
 
     Examples

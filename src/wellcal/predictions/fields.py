@@ -89,7 +89,7 @@ def parameter(
         The field of the family that the names of a vector's columns are read into: names of classes, or
         levels.
     default
-        As in :func:`dataclasses.field`; None makes the parameter optional.
+        As in `dataclasses.field`; None makes the parameter optional.
 
     Examples
     --------

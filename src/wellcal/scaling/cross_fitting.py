@@ -166,11 +166,11 @@ def cross_fit(
         Observed targets, one for each prediction; cases must be independent, and none of them may have
         served to train the model.
     pred
-        Predictions, as for :meth:`TemperatureScaling.fit`.
+        Predictions, as for :meth:`wellcal.TemperatureScaling.fit`.
     scaling
         A `TemperatureScaling` whose parameters are used; it is not changed. None takes the defaults.
     objective, fit_options
-        As in :meth:`TemperatureScaling.fit`.
+        As in :meth:`wellcal.TemperatureScaling.fit`.
     folds
         Number of folds K, each of at least two cases.
     kernel
