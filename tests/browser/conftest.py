@@ -26,11 +26,12 @@ class Opened:
         """What reaches beyond the right edge, where it would make the page scroll sideways."""
         return self.page.evaluate(
             """() => {
-                const width = document.documentElement.clientWidth;
-                if (document.documentElement.scrollWidth <= width) return [];
-                return [...document.querySelectorAll("body *")]
-                    .filter((e) => e.getBoundingClientRect().right > width + 0.5 && !e.closest(".table, pre"))
+                const { clientWidth, scrollWidth } = document.documentElement;
+                if (scrollWidth <= clientWidth && innerWidth <= clientWidth + 20) return [];
+                const beyond = [...document.querySelectorAll("body *")]
+                    .filter((e) => e.getBoundingClientRect().right > clientWidth + 0.5)
                     .map((e) => e.outerHTML.slice(0, 120));
+                return [`${scrollWidth} on a screen of ${clientWidth}`, ...beyond];
             }"""
         )
 
