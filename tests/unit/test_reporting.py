@@ -338,6 +338,11 @@ def test_of_many_cases_a_part_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> N
     assert "50 of 120 cases" in found.sampled[0]
     assert "40 of 120 cases" in found.sampled[1]
     assert wc.report(Y, NARROW, **{**FAST, "n_resamples": 19}).sampled != ()
+    monkeypatch.setattr(importlib.import_module("wellcal.reporting.segmenting"), "MOST_CASES", 30)
+    parts = wc.report(Y, NARROW, segments={"region": REGION}, **{**FAST, "n_resamples": 19})
+    assert parts.sampled[-1] == "2 segments were tested on 30 of their cases, drawn at random."
+    assert parts.best.segments is not None
+    assert [one.test.n_samples for one in parts.best.segments.segments if one.test] == [30, 30]
 
 
 # -- the same for a seed, and bad input -----------------------------------------------------------------
