@@ -26,6 +26,9 @@ DOCS := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/.installed-docs)
 # One thread for each test process: the processes already fill the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1
 
+# Bytecode is kept, whatever the environment says: tests start many processes, and each would compile everything anew.
+KEEP_BYTECODE := PYTHONDONTWRITEBYTECODE=
+
 .PHONY: help demo test test-browser picture lint docs linkcheck bench fuzz reproduce clean
 .DELETE_ON_ERROR:
 
@@ -36,7 +39,7 @@ demo: $(DEMO)
 	@$(BIN)/python -m wellcal.demo
 
 test: $(DEV)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --doctest-modules tests src reproduction --ignore=tests/browser $(ARGS)
+	$(KEEP_BYTECODE) $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --doctest-modules tests src reproduction --ignore=tests/browser $(ARGS)
 
 # `make test` needs Python alone.
 test-browser: $(DEV)
