@@ -100,6 +100,51 @@ WRITTEN_ONLY: set[type[Presentable]] = {
 """Results that hold on to what JSON does not: predictions, and all that a report rests on."""
 
 
+# -- shown ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_all_results_are_shown_in_one_style(name: str, tmp_path: Path) -> None:
+    """Text, notebook, dictionary, JSON, page and pictures, of whatever result."""
+    result = RESULTS[name]
+    words = result.in_words()
+    assert repr(result).startswith(words.headline)
+    assert words.headline.strip()
+    assert "<table" in result._repr_html_()
+    assert json.loads(result.to_json(allow_nan=False)) == result.to_dict()
+    page = result.to_html(tmp_path / "result.html")
+    assert (tmp_path / "result.html").read_text() == page
+    assert page.lstrip().lower().startswith("<!doctype html>")
+    assert page.count("<svg") >= len(result.figures)
+    for figure in result.figures.values():
+        assert figure.title
+        assert figure.question.endswith("?")
+        assert figure.figure is figure.display.figure_
+
+
+PICTURES = {
+    "skce": ["pit"],
+    "test": ["pit", "null"],
+    "comparison": ["comparison"],
+    "comparisons": ["comparison"],
+    "witness": ["groups", "map"],
+    "coverage": ["coverage"],
+    "quantiles": ["quantiles"],
+    "status": ["monitor"],
+}
+"""Results that have something to show."""
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_results_with_something_to_show_have_pictures(name: str) -> None:
+    result = RESULTS[name]
+    assert list(result.figures) == PICTURES[name]
+    if name in ("skce", "test", "status"):  # these need what is not stored
+        back = type(result).from_json(result.to_json())
+        assert "pit" not in back.figures
+        assert "monitor" not in back.figures
+
+
 # -- round trips ------------------------------------------------------------------------------------
 
 

@@ -147,7 +147,9 @@ def test_a_shift_of_large_predictions_is_told():
     np.testing.assert_array_equal(first.cases, np.flatnonzero(mu > cut))
     assert first.statement in found.statements
     assert first.statement in repr(found)
-    assert found._repr_html_().startswith("<p>Miscalibrated for these groups of cases (alpha = 0.05; ")
+    assert found._repr_html_().startswith(
+        "<p>These groups of cases do not follow their predictions (alpha = 0.05; "
+    )
 
 
 @pytest.mark.parametrize("seed", [1, 2, 7])
@@ -457,7 +459,9 @@ def test_round_numbers_lie_between():
 def test_repr_of_a_calibrated_model():
     pred = wc.Normal(np.zeros(N), np.ones(N))
     found = witness(pred.sample(0), pred, **FAST)
-    assert repr(found).startswith("No group of cases is shown to be miscalibrated (smallest p =")
+    assert repr(found).startswith(
+        "No group of cases is further from its predictions than chance allows (smallest p ="
+    )
     assert isinstance(found, Witness)
     assert found.statements == ()
 

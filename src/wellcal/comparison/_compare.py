@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast, overload
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from wellcal._arrays.checks import probability
 from wellcal.comparison.models import SKCE, Models, gate, prepare_models
 from wellcal.comparison.pooling import TWO
-from wellcal.comparison.result import Comparison, compared_pvalue
+from wellcal.comparison.result import NAMES, Comparison, compared_pvalue
 from wellcal.comparison.several import Comparisons, compare_several
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
@@ -28,6 +28,7 @@ def compare(
     kernel: Kernel | None = ...,
     level: float = ...,
     weights: object = ...,
+    names: Sequence[str] | None = ...,
     rng: int | np.random.Generator | None = ...,
     n_resamples: int | None = ...,
     expectations: str | Lowering = ...,
@@ -59,6 +60,7 @@ def compare(
     kernel: Kernel | None = None,
     level: float = 0.95,
     weights: object = None,
+    names: Sequence[str] | None = None,
     rng: int | np.random.Generator | None = None,
     n_resamples: int | None = None,
     expectations: str | Lowering = "auto",
@@ -94,6 +96,9 @@ def compare(
     weights
         How much each case counts, as in :func:`wellcal.skce`. The calibration tests do not use them: a
         calibrated model has no error under any weights.
+    names
+        What two models are called in the result, ``("forest", "boosting")``; None calls them A and B. Models
+        of a dictionary have their names.
     rng, n_resamples
         For the calibration tests, as in :func:`wellcal.calibration_test`.
     expectations, engine
@@ -141,8 +146,11 @@ def compare(
     options: dict[str, Any] = {"expectations": expectations, "engine": engine, "n_resamples": n_resamples}
     if pred_b is not None:
         given: dict[str, object] = {TWO[0]: pred_a, TWO[1]: pred_b}
-        return _compare_two(prepare_models(y, given, kernel, level, weights, rng, options))
+        called = NAMES if names is None else _two_names(names)
+        return _compare_two(prepare_models(y, given, kernel, level, weights, rng, options), called)
     named = _named(pred_a)
+    if names is not None:
+        raise ValueError("names are for two models, pred_a and pred_b: those of a dictionary have theirs")
     return compare_several(prepare_models(y, named, kernel, level, weights, rng, options))
 
 
@@ -156,14 +164,21 @@ def _named(given: object) -> dict[str, object]:
     return models
 
 
-def _compare_two(models: Models) -> Comparison:
+def _two_names(names: Any) -> tuple[str, str]:
+    found = () if isinstance(names, str) else tuple(map(str, names))
+    if len(found) != 2 or found[0] == found[1]:
+        raise ValueError(f"names must be two different names, for pred_a and pred_b, found {names!r}")
+    return found[0], found[1]
+
+
+def _compare_two(models: Models, names: tuple[str, str]) -> Comparison:
     a, b = models.models
-    provenance = _together(a.parts.estimate.provenance, b.parts.estimate.provenance)
+    provenance = _together(names, a.parts.estimate.provenance, b.parts.estimate.provenance)
     differences = tuple(models.difference(name, 0, 1) for name in models.measures)
     skce = differences[0]
     tests = a.test, b.test
     return Comparison(
-        estimate=a.parts.minus(b.parts, f"{SKCE}_A - {SKCE}_B", provenance),
+        estimate=a.parts.minus(b.parts, f"{SKCE}_{names[0]} - {SKCE}_{names[1]}", provenance),
         a=a.parts.estimate,
         b=b.parts.estimate,
         statistic=skce.statistic,
@@ -177,12 +192,13 @@ def _compare_two(models: Models) -> Comparison:
         kernel=models.kernel,
         provenance=provenance,
         differences=differences,
+        names=names,
     )
 
 
-def _together(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+def _together(names: tuple[str, str], a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
     """What was noted of both models together; where they differ, of each."""
     same = {name: item for name, item in a.items() if name in b and b[name] == item}
-    for model, notes in (("A", a), ("B", b)):
+    for model, notes in zip(names, (a, b), strict=True):
         same.update({f"{name} of {model}": item for name, item in notes.items() if name not in same})
     return same

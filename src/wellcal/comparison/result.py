@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from wellcal._arrays.checks import probability
-from wellcal._arrays.schema import Check, described, flag, listed, number, whole
+from wellcal._arrays.schema import Check, described, flag, listed, number, text, whole
 from wellcal.comparison.differences import Difference, t_quantile
 from wellcal.comparison.models import SIZE, SKCE
 from wellcal.hypotests.result import TestResult
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate, Interval, estimate_text
 from wellcal.measures.presentation import KERNEL, Presentable, Row, plain, pvalue_phrase, within
+
+NAMES = ("A", "B")
+"""What two models are called that have no names."""
 
 SHARES = {SKCE: 0.2, SIZE: 0.8}
 """Of the error rate, for the two measures of calibration that may show a difference.
@@ -56,6 +59,8 @@ class Comparison(Presentable):
         Nominal coverage of the interval. Tests reject at an error rate of ``1 - level``.
     n_samples, kernel, provenance
         Number of cases, the common kernel, and how all was computed.
+    names
+        What the models are called.
 
     Examples
     --------
@@ -85,8 +90,9 @@ class Comparison(Presentable):
     kernel: Kernel | None = None
     provenance: dict[str, Any] = field(default_factory=lambda: {})
     differences: tuple[Difference, ...] = ()
+    names: tuple[str, str] = NAMES
 
-    added: ClassVar[Mapping[str, Any]] = {"differences": ()}
+    added: ClassVar[Mapping[str, Any]] = {"differences": (), "names": NAMES}
     not_read: ClassVar[tuple[str, ...]] = ("verdict", "interval")
     called: ClassVar[Mapping[str, str]] = {"difference": "estimate"}
 
@@ -101,14 +107,15 @@ class Comparison(Presentable):
     def verdict(self) -> str:
         """The finding in words."""
         if self.degenerate:
-            return "Neither model is shown to be miscalibrated, nor any difference between them"
+            return f"{_neither(self.names)} is shown to be miscalibrated, nor any difference between them"
         if self.pvalue > 1.0 - self.level:
-            return "No difference in calibration is shown"
+            return f"No difference in calibration is shown{_between(self.names)}"
         shown = decided(self.differences, 1.0 - self.level)
         if len({found.value < 0 for found in shown}) > 1:
             return "Which model is better calibrated depends on the measure"
         sign = shown[0].value if shown else float(self.estimate)
-        return "A is better calibrated than B" if sign < 0 else "B is better calibrated than A"
+        a, b = self.names
+        return f"{a} is better calibrated than {b}" if sign < 0 else f"{b} is better calibrated than {a}"
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON."""
@@ -144,24 +151,25 @@ class Comparison(Presentable):
             **KERNEL,
             "provenance": described({}),
             "differences": listed(within(Difference, kernel)),
+            "names": listed(text, length=2),
         }
 
     def _headline(self) -> str:
         return f"{self.verdict} ({pvalue_phrase(self.pvalue)}; {self.n_samples:,} cases)."
 
     def _points(self) -> list[str]:
-        return side_by_side(("A", "B"), self.tests)
+        return side_by_side(self.names, self.tests)
 
     def _rows(self) -> list[Row]:
         rows: list[Row] = []
-        for name, estimate, test in zip("AB", (self.a, self.b), self.tests, strict=True):
+        for name, estimate, test in zip(self.names, (self.a, self.b), self.tests, strict=True):
             tested = f"calibration test: {test.pvalue_statement} ({test.method})"
             rows.append((f"SKCE of {name}", f"{estimate_text(estimate)}; {tested}"))
         text = estimate_text(self.estimate)
         if not self.degenerate:
             found = self.confidence_interval()
             text += f", {self.level:.0%} interval {found.low:.4g} to {found.high:.4g}"
-        rows.append(("A - B", text))
+        rows.append((" - ".join(self.names), text))
         for found in self.differences:
             if found.measure != SKCE:
                 name, text = found.row
@@ -175,6 +183,14 @@ class Comparison(Presentable):
         if "weights" in self.provenance:
             rows.append(("weights", str(self.provenance["weights"])))
         return rows
+
+
+def _neither(names: Sequence[str]) -> str:
+    return "Neither model" if tuple(names) == NAMES else f"Neither {names[0]} nor {names[1]}"
+
+
+def _between(names: Sequence[str]) -> str:
+    return "" if tuple(names) == NAMES else f" between {names[0]} and {names[1]}"
 
 
 def side_by_side(names: Sequence[str], tests: Sequence[TestResult]) -> list[str]:

@@ -72,7 +72,7 @@ class ComparisonDisplay(Display):
             Where to draw it.
         """
         if isinstance(result, Comparison):
-            pairs: list[tuple[str, tuple[Difference, ...]]] = [("A - B", result.differences)]
+            pairs: list[tuple[str, tuple[Difference, ...]]] = [(" - ".join(result.names), result.differences)]
         elif isinstance(result, Comparisons):
             pairs = [(f"{pair.first} - {pair.second}", pair.differences) for pair in result.pairs]
         else:

@@ -89,8 +89,8 @@ class WitnessDisplay(Display):
             ax.set_xlabel("observed less expected, in standard deviations", color=theme.ink)
             canvas.add(None, handle, None)
             found = int(shown.sum())
-            none = "No group of cases is shown to be miscalibrated."
-            some = f"{QUESTION} {found} of {len(self.rows)} groups shown are miscalibrated."
+            none = "No group of cases is further from its predictions than chance allows."
+            some = f"{QUESTION} {found} of {len(self.rows)} groups do not follow their predictions."
             canvas.head(some if found else none)
             canvas.note(
                 f"{self.n_samples:,} cases; filled: shown at an error rate of {self.alpha:g} over all groups "

@@ -15,15 +15,19 @@ from wellcal._arrays.schema import Check, flag, number, word
 from wellcal.kernels.base import Kernel
 from wellcal.measures.deviations import Cases
 from wellcal.measures.presentation import Presentable, Row
+from wellcal.measures.scores.casewise import log_prob_of_cases
 from wellcal.measures.wording import RATIOS, amount, error_phrase, share_of, wrong_by, wrong_phrase
-from wellcal.predictions import Predictions
-from wellcal.predictions.alterations import altered, kind_of_error
+from wellcal.predictions import Predictions, Samples
+from wellcal.predictions.alterations import altered, centre_and_scale, kind_of_error
 from wellcal.problem.alternatives import OnAverage
 
 CASES, WITH_ATOMS = 250, 100
 """Cases whose predictions a yardstick is computed from, with closed forms and without; of more, a random
 part is taken.
 """
+
+LIKELIHOODS = 20_000
+"""Cases whose likelihood says in which direction a small error is, where there are so many."""
 
 LOGARITHMS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.6, math.log(10.0))
 """Logarithms of the ratios at which the calibration error is computed; between them it is interpolated."""
@@ -180,6 +184,8 @@ def scale_of(cases: Cases) -> Scale | None:
             few = few.at_most(WITH_ATOMS)
             seen = OnAverage(few.predictions, few.kernel, few.expectations)
         side = _side(seen, few.predictions, kind, few.targets)
+        if len(cases) > len(few):  # a few cases show no small error, nor its direction
+            side = _side_of_many(cases.in_numpy(), kind) or side
         ratios = np.exp(side * np.array(LOGARITHMS))
         roots = [seen.root(altered(few.predictions, kind, ratio)) for ratio in ratios]
     except (TypeError, ValueError):  # a kernel that does not factor, or nothing known to alter
@@ -191,6 +197,30 @@ def _side(seen: OnAverage, predictions: Predictions, kind: str, targets: NDArray
     step = math.exp(LOGARITHMS[3])
     small, large = (seen.likeness(altered(predictions, kind, ratio), targets) for ratio in (1.0 / step, step))
     return -1 if small >= large else 1
+
+
+def _side_of_many(cases: Cases, kind: str) -> int | None:
+    """The direction of a small error in which targets are likelier; None where nothing tells."""
+    some = cases.at_most(LIKELIHOODS)
+    if isinstance(some.predictions, Samples):  # without likelihoods, but with a mean and a spread
+        centre, spread = centre_and_scale(some.predictions)
+        draws = int(some.predictions.values.shape[1])
+        # Draws miss the mean too; with the target among them, or as atoms, they are all there is.
+        usual = (draws + 1.0) / (draws - 1.0) if some.predictions.kind == "draws" and draws > 1 else 1.0
+        beyond = float(np.sum((some.targets - centre) ** 2) - usual * np.sum(spread**2))
+    else:
+        step = LOGARITHMS[0]
+        small, large = (_likelihood(some, kind, math.exp(side * step)) for side in (-1, 1))
+        beyond = small - large
+    return None if not np.isfinite(beyond) or beyond == 0.0 else -1 if beyond > 0.0 else 1
+
+
+def _likelihood(cases: Cases, kind: str, ratio: float) -> float:
+    """Mean log-likelihood of targets where predictions are wrong by a ratio."""
+    found = altered(cases.predictions, kind, ratio)
+    if not found.true.supports("log_prob"):
+        return math.nan
+    return float(np.mean(log_prob_of_cases(found.index(cases.targets), found.true)))
 
 
 def yardstick_from(cases: Cases, root: float, ends: tuple[float, float], level: float) -> Yardstick | None:

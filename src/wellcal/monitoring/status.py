@@ -12,6 +12,9 @@ from wellcal._arrays.schema import Check, flag, listed, number, optional, whole
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import Presentable, Row, pvalue_phrase
 
+HYPOTHESIS = "targets follow their predictions, one after the other; valid whenever one looks"
+"""What a monitor tests, in words."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MonitorStatus(Presentable):
@@ -39,6 +42,7 @@ class MonitorStatus(Presentable):
     >>> MonitorStatus(300, 1.6, 0.47, 0.4, alarm=False, alarm_at=None)
     No miscalibration found in 300 cases (p = 0.4).
       e-value  1.6 after 300 cases
+      tested   targets follow their predictions, one after the other; valid whenever one looks
     """
 
     n_samples: int
@@ -97,7 +101,7 @@ class MonitorStatus(Presentable):
         return self.verdict
 
     def _rows(self) -> list[Row]:
-        return [self.evidence]
+        return [self.evidence, ("tested", HYPOTHESIS)]
 
     @property
     def evidence(self) -> Row:

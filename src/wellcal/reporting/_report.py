@@ -98,9 +98,10 @@ def report(
 
     Notes
     -----
-    The cost is bounded: tests look at 50,000 cases at most, shared among models, and the search for groups,
-    comparisons and recalibration at 5,000. `sampled` says what looked at a part of the cases. Scores,
-    coverage and calibration of quantiles look at all of them.
+    The cost is bounded: tests look at 50,000 cases at most, shared among models; the search for groups,
+    comparisons, recalibration and the test of a segment at 5,000, fewer for many models or segments.
+    `sampled` says what looked at a part of the cases. Scores, coverage and calibration of quantiles look at
+    all of them.
 
     Examples
     --------
@@ -190,7 +191,8 @@ class _Plan:
         rng = np.random.default_rng(seed)
         rows = at_most(len(data), TESTED // len(data.models), rng)
         n_tested = len(data) if rows is None else len(rows)
-        return cls(data, seed, n_resamples, progress, rows, at_most(n_tested, SEARCHED, rng))
+        most = SEARCHED // max(1, len(data.models) // 2)
+        return cls(data, seed, n_resamples, progress, rows, at_most(n_tested, most, rng))
 
     @property
     def searched(self) -> NDArray | None:

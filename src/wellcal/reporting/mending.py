@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,13 @@ def mended(
     options: dict[str, Any] = {"folds": FOLDS, "rng": seed, "n_resamples": n_resamples, "before": before}
     # Forests and naive Bayes call things impossible that happen: no likelihood can choose for them.
     objective = "nll" if NLL in first else "skce"
-    found = cross_fit(model.targets, model.predictions, objective=objective, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # temperatures at the end of their range, which are told below
+        found = cross_fit(model.targets, model.predictions, objective=objective, **options)
+    if not _between(found.scaling.temperature_, found.scaling.bounds):
+        return (
+            "Recalibration was of no use: no temperature is best for these cases, which need another remedy."
+        )
     second = scores_of_cases(targets, found.predictions)
     common = [name for name in first if name in second]
     if not common:
@@ -68,6 +75,12 @@ def _difference(name: str, first: NDArray, second: NDArray) -> Difference:
     error = float(np.std(gaps, ddof=1)) / n**0.5
     means = float(first.mean()), float(second.mean())
     return Difference(name, *means, error, n - 1.0, t_quantile(n - 1.0, LEVEL), LEVEL)
+
+
+def _between(temperature: float, bounds: tuple[float, float]) -> bool:
+    """Whether a temperature was found, and not the end of its range."""
+    low, high = bounds
+    return low * (1.0 + 1e-6) < temperature < high * (1.0 - 1e-6)
 
 
 def _remedy(predictions: Predictions, temperature: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,16 +27,16 @@ PARTS = 4
 MOST_VALUES = 10
 """Different numbers up to which each is a group of its own."""
 
-MOST_GROUPS = 12
-"""Groups of one variable that are tested, the largest; those beyond are told."""
+MOST_GROUPS, MOST_SEGMENTS = 12, 60
+"""Groups of one variable that are tested, the largest, and of all variables; those beyond are told."""
 
 MOST_VARIABLES = 20
 
 FEWEST_CASES = 10
 """Cases that a segment needs."""
 
-MOST_CASES = 5_000
-"""Cases of a segment that are tested; of more, a random part."""
+MOST_CASES, ALL_CASES = 5_000, 50_000
+"""Cases of a segment that are tested, and about how many of all of them; of more, a random part."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,10 @@ def segments_from(given: Any, n: int, in_order: Callable[[Any, str], Any]) -> tu
         argument = f"segments[{name!r}]" if len(columns) > 1 or isinstance(given, Mapping) else "segments"
         values = _values(in_order(column, argument), argument, n)
         groups = _cut(name, values) if _is_measured(values) else _by_label(name, values)
-        if len(groups) > MOST_GROUPS:
-            largest = sorted(range(len(groups)), key=lambda k: -len(groups[k].rows))[:MOST_GROUPS]
-            left_out.append(f"Of the {len(groups):,} groups of {name} the {MOST_GROUPS} largest were tested.")
+        most = max(PARTS, min(MOST_GROUPS, MOST_SEGMENTS // len(columns)))
+        if len(groups) > most:
+            largest = sorted(range(len(groups)), key=lambda k: -len(groups[k].rows))[:most]
+            left_out.append(f"Of the {len(groups):,} groups of {name} the {most} largest were tested.")
             groups = [groups[k] for k in sorted(largest)]
         found.extend(groups)
     return found, left_out
@@ -148,7 +150,7 @@ def _cut(name: str, values: NDArray) -> list[Segment]:
     for k in range(1, PARTS):
         # Within a tenth of the cases around the share, wherever the number is shortest.
         low, high = (ordered[int(np.clip(n * (k / PARTS + side), 0, n - 1))] for side in (-0.05, 0.05))
-        cut = round_between(float(low), float(high)) if low < high else float(low)
+        cut = round_number(float(low), float(high)) if low < high else float(low)
         if ordered[0] < cut <= ordered[-1] and (not cuts or cut > cuts[-1]):
             cuts.append(cut)
     edges = [-np.inf, *cuts, np.inf]
@@ -158,6 +160,30 @@ def _cut(name: str, values: NDArray) -> list[Segment]:
         if len(rows):
             found.append(Segment(name, _between(name, low, high), rows))
     return found
+
+
+def round_number(low: float, high: float) -> float:
+    """A round number between two others, the nearest to their middle: 40 or 35 rather than 34.
+
+    Examples
+    --------
+    >>> (
+    ...     round_number(32.0, 39.0),
+    ...     round_number(0.131, 0.164),
+    ...     round_number(-7.2, 4.0),
+    ...     round_number(48.2, 48.7),
+    ... )
+    (35.0, 0.15, 0.0, 48.5)
+    """
+    middle = low + 0.5 * (high - low)
+    largest = math.floor(math.log10(max(abs(low), abs(high), high - low))) + 1
+    for exponent in range(largest, largest - 12, -1):
+        for step in (10.0, 5.0, 2.0):
+            per_unit = 10.0 ** (1 - exponent) / step
+            found = round(middle * per_unit) / per_unit
+            if low < found < high:
+                return found
+    return round_between(low, high)
 
 
 def _between(name: str, low: float, high: float) -> str:
@@ -183,15 +209,16 @@ def by_segment(
     """Each segment by the same test as all cases, with p-values adjusted for their number."""
     results: list[TestResult | None] = []
     notes: list[str] = []
+    most = int(np.clip(ALL_CASES // max(1, len(segments)), FEWEST_CASES, MOST_CASES))
     for segment in segments:
         rows, note = segment.rows, ""
         if len(rows) < FEWEST_CASES:
             results.append(None)
             notes.append(f"{len(rows)} cases are too few, {FEWEST_CASES} are needed")
             continue
-        part = at_most(len(rows), MOST_CASES, np.random.default_rng(seed))
+        part = at_most(len(rows), most, np.random.default_rng(seed))
         if part is not None:
-            note, rows = f"{MOST_CASES:,} of {len(rows):,} cases, drawn at random, were tested", rows[part]
+            note, rows = f"{most:,} of {len(rows):,} cases, drawn at random, were tested", rows[part]
         some = model.some(rows)
         options: dict[str, Any] = {"rng": seed, "n_resamples": n_resamples, "progress": False}
         results.append(calibration_test(some.targets, some.predictions, **options))

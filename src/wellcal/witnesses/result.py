@@ -243,10 +243,20 @@ class Witness(Presentable):
             return f"No groups were looked at ({cases})."
         if not self.statements:
             return (
-                f"No group of cases is shown to be miscalibrated (smallest p = {pvalue_text(self.pvalue)}; "
-                f"{cases})."
+                f"No group of cases is further from its predictions than chance allows (smallest p = "
+                f"{pvalue_text(self.pvalue)}; {cases})."
             )
-        return f"Miscalibrated for these groups of cases (alpha = {self.alpha:g}; {cases}):"
+        return f"These groups of cases do not follow their predictions (alpha = {self.alpha:g}; {cases}):"
+
+    @property
+    def _hypothesis(self) -> str:
+        """What is rejected where a group is told, and what that has to do with calibration."""
+        said = "targets follow their predictions in every group; for all cases together: calibration_test"
+        if not self.segments:
+            return said
+        return (
+            f"{said}; within segments of variables that the model did not use that is more than calibration"
+        )
 
     def _points(self) -> list[str]:
         texts = [repr(group) for group in self._found().values()]
@@ -259,6 +269,7 @@ class Witness(Presentable):
         rows = [
             ("estimate", f"SKCE = {estimate_text(self.estimate)}"),
             ("band", f"left at {outside} of {len(self.locations[0])} locations"),
+            ("tested", self._hypothesis),
             (
                 "p-values",
                 f"adjusted for {looked} pairs of group and direction, {self.n_resamples:,} resamples",

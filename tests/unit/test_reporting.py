@@ -1,0 +1,418 @@
+"""Reports: one verdict everywhere; groups and segments by name; bounded, and the same for a seed."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import wellcal as wc
+from wellcal.hypotests.findings.reasons import WITNESS
+from wellcal.reporting import ModelReport, Report, ReportFigure
+from wellcal.reporting.data import family_in_words
+from wellcal.reporting.segmenting import segments_from
+
+PLAN = importlib.import_module("wellcal.reporting._report")
+RNG = np.random.default_rng(11)
+N = 120
+X = RNG.normal(size=N)
+Y = RNG.normal(X, 1.0)
+NARROW, HONEST = wc.Normal(X, np.full(N, 0.6)), wc.Normal(X, np.ones(N))
+REGION = np.where(np.arange(N) % 2 == 0, "North", "South")
+FAST: dict[str, Any] = {"rng": 0, "n_resamples": 99}
+
+
+@pytest.fixture(scope="module")
+def full() -> Report:
+    """All that there is to ask of two models."""
+    models = {"forest": NARROW, "boosting": HONEST}
+    return wc.report(Y, models, segments={"region": REGION, "x": X}, recalibrate=True, **FAST)
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    powers = np.exp(logits)
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def families() -> dict[str, tuple[Any, Any]]:
+    """Targets and predictions of each family, and some of them wrong."""
+    n, local = 40, np.random.default_rng(5)
+    x = local.normal(size=n)
+    probs = softmax(local.normal(size=(n, 3)))
+    labels = np.array([local.choice(3, p=p) for p in probs])
+    vectors = local.normal(size=(n, 2))
+    return {
+        "binary": ((local.random(n) < 0.5).astype(int), np.full(n, 0.1)),
+        "classes": (
+            np.array(["ant", "bee", "cat"])[labels],
+            wc.Categorical(probs, classes=["ant", "bee", "cat"]),
+        ),
+        "grades": (labels + 1, wc.Categorical(probs, support=np.arange(1.0, 4.0))),
+        "counts": (local.poisson(9.0, n), wc.Poisson(np.full(n, 4.0))),
+        "mixtures": (x, wc.Mixture([wc.Normal(x + 1.0, np.ones(n)), wc.Normal(x + 3.0, np.ones(n))])),
+        "samples": (3.0 * x, wc.Samples(local.normal(size=(n, 12)))),
+        "quantiles": (x + 1.0, wc.Quantiles([0.1, 0.5, 0.9], np.tile([-1.28, 0.0, 1.28], (n, 1)))),
+        "vectors": (vectors + 1.0, wc.DiagonalNormal(vectors, np.ones((n, 2)))),
+    }
+
+
+# -- one verdict ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pred", [NARROW, HONEST], ids=["narrow", "honest"])
+def test_the_verdict_is_that_of_the_test(pred: Any) -> None:
+    """With the same seed, and so are findings and the yardstick."""
+    found, alone = wc.report(Y, pred, **FAST), wc.calibration_test(Y, pred, **FAST)
+    assert found.verdict == alone.verdict
+    assert found.best.test.pvalue == alone.pvalue
+    assert [str(finding) for finding in alone.findings] == [
+        str(x) for x in found.findings if x.kind != "group"
+    ]
+    assert found.best.yardstick == alone.yardstick
+    assert found.best.rejected == (alone.pvalue <= 0.05)
+
+
+def test_all_functions_agree_about_a_model(full: Report) -> None:
+    """Comparison, recalibration and report run the same test: once, in a report."""
+    assert full.comparison is not None
+    for model in full.models:
+        at = full.comparison.names.index(model.name)
+        assert full.comparison.tests[at] is model.test
+        assert model.mended is not None
+        assert model.mended.cross_fitted.before is model.test
+        assert (
+            model.test.pvalue
+            == wc.calibration_test(Y, {"forest": NARROW, "boosting": HONEST}[model.name], **FAST).pvalue
+        )
+
+
+def test_nothing_is_said_of_groups_where_the_test_finds_nothing() -> None:
+    found = wc.report(Y, HONEST, **FAST).best
+    assert not found.rejected
+    assert found.findings == ()
+    assert found.worst_groups == ()
+    assert found.witness is None
+    assert "group" not in wc.report(Y, HONEST, **FAST).figures
+
+
+def test_only_the_test_calls_a_model_miscalibrated() -> None:
+    """A witness speaks of groups, and says what it tests; with segments, that it is more than calibration."""
+    found = wc.witness(Y, NARROW, segments={"region": REGION}, rng=0, n_resamples=99)
+    assert found.statements
+    assert "iscalibrat" not in repr(found)
+    assert "more than calibration" in repr(found)
+    assert "more than calibration" not in repr(wc.witness(Y, NARROW, rng=0, n_resamples=99))
+    status = wc.Monitor(rng=0).update(Y, NARROW)
+    assert "tested" in dict(status.in_words().rows)
+
+
+def test_a_report_sends_nobody_to_another_function() -> None:
+    y = np.array([3.0, -3.0, 3.0, -3.0, 0.1, 3.0, -3.0, 3.0, -3.0, 0.2])
+    alone = wc.calibration_test(y, wc.Normal(np.zeros(10), np.ones(10)), rng=0)
+    found = wc.report(y, wc.Normal(np.zeros(10), np.ones(10)), rng=0)
+    assert found.best.test.pvalue == alone.pvalue <= 0.05
+    assert WITNESS not in repr(found)
+    assert WITNESS not in found.to_json()
+
+
+# -- planted errors ---------------------------------------------------------------------------------
+
+
+def test_a_planted_error_is_found_and_named() -> None:
+    local = np.random.default_rng(3)
+    x = local.uniform(0.0, 8.0, 400)
+    y = local.normal(x + np.where(x > 5.0, 1.5, 0.0), 1.0)
+    found = wc.report(y, wc.Normal(x, np.ones(400)), **FAST)
+    assert found.verdict.startswith("Miscalibrated (p")
+    group = found.best.worst_groups[0]
+    assert "where the predicted mean is above" in group.where
+    assert 4.5 < float(re.search(r"above ([\d.]+)", group.where)[1]) < 5.5  # pyright: ignore[reportOptionalSubscript]
+    assert len(group.examples) == 3
+    for example in group.examples:
+        assert x[example.row] > 4.5
+        assert example.observed == f"{y[example.row]:.3g}"
+    assert any(finding.kind == "group" and group.statement == str(finding) for finding in found.findings)
+
+
+def test_examples_of_groups_differ() -> None:
+    found = wc.report(3.0 * Y, wc.Normal(X, np.ones(N)), **FAST)
+    rows = [example.row for group in found.best.worst_groups for example in group.examples]
+    assert len(rows) == len(set(rows)) > 3
+
+
+def test_what_mending_would_do(full: Report) -> None:
+    found = next(model for model in full.models if model.name == "forest").mended
+    assert found is not None
+    assert found.pvalue_before <= 0.05 < found.pvalue_after
+    assert found.gained == pytest.approx(float(found.before) - float(found.after))
+    assert found.interval.low > 0.0
+    factor = float(re.search(r"spreads times ([\d.]+)", found.remedy)[1])  # pyright: ignore[reportOptionalSubscript]
+    assert 1.4 < factor < 2.0
+    assert "no miscalibration found then" in found.verdict
+    assert "NLL falls from" in found.verdict
+
+
+def test_what_cannot_be_mended_is_said() -> None:
+    y, pred = families()["counts"]
+    found = wc.report(y, pred, recalibrate=True, **FAST).best
+    assert found.mended is None
+    assert found.left_out == (
+        "Recalibration was not tried: temperature scaling has no closed form for Poisson.",
+    )
+
+
+# -- several models ---------------------------------------------------------------------------------
+
+
+def test_models_are_told_apart_by_name(full: Report) -> None:
+    assert [model.name for model in full.models] == ["boosting", "forest"]
+    assert full.verdict.startswith(
+        "boosting is better calibrated than forest. boosting: no miscalibration found"
+    )
+    assert full.tied == ()
+    assert "A - B" not in repr(full)
+    text = wc.compare(Y, NARROW, HONEST, names=("forest", "boosting"), **FAST)
+    assert text.verdict == "boosting is better calibrated than forest"
+    assert "forest - boosting" in repr(text)
+    assert not re.search(r"\bA\b|\bB\b", repr(text))
+    with pytest.raises(ValueError, match="names must be two different names"):
+        wc.compare(Y, NARROW, HONEST, names=("a", "a"))
+
+
+def test_ties_are_called_ties() -> None:
+    found = wc.report(Y, {"one": HONEST, "two": wc.Normal(X, np.full(N, 1.01))}, **FAST)
+    assert found.tied == (found.models[1].name,)
+    assert "No difference in calibration is shown between one and two" in found.verdict
+
+
+# -- segments ---------------------------------------------------------------------------------------
+
+
+def test_segments_are_tested_together(full: Report) -> None:
+    found = full.models[1].segments
+    assert found is not None
+    names = [one.where for one in found.segments]
+    assert names[:2] == ["for region = North", "for region = South"]
+    assert all(re.fullmatch(r"where x is (below|between|[-\d.]+ or above).*", name) for name in names[2:])
+    raw = [one.test.pvalue for one in found.segments if one.test is not None]
+    adjusted = [one.pvalue for one in found.segments]
+    assert min(adjusted) == pytest.approx(min(1.0, len(raw) * min(raw)))
+    assert all(a >= b for a, b in zip(adjusted, raw, strict=True))
+    assert "more than calibration" in found.hypothesis
+    assert sum(one.n_samples for one in found.segments if one.variable == "x") == N
+
+
+def test_a_segment_alone_is_wrong() -> None:
+    """Errors that cancel between segments of a variable that the model did not use."""
+    y = HONEST.sample(1) + np.where(REGION == "North", 1.0, -1.0)
+    wide = wc.Normal(X, np.full(N, np.sqrt(2.0)))
+    found = wc.report(y, wide, segments={"region": REGION}, **FAST).best
+    assert found.segments is not None
+    assert [one.rejected for one in found.segments.segments] == [True, True]
+    assert "too high" in found.segments.segments[0].verdict
+    assert "too low" in found.segments.segments[1].verdict
+
+
+def groups(given: Any, n: int = N) -> list[tuple[str, int]]:
+    found, _ = segments_from(given, n, lambda x, name: x)
+    return [(one.where, len(one.rows)) for one in found]
+
+
+def test_numbers_are_cut_where_people_would() -> None:
+    ages = np.arange(20, 80).repeat(2)
+    assert groups({"age": ages}) == [
+        ("where age is below 35", 30),
+        ("where age is between 35 and 50", 30),
+        ("where age is between 50 and 65", 30),
+        ("where age is 65 or above", 30),
+    ]
+    assert groups({"rooms": np.arange(N) % 3}) == [(f"for rooms = {k}", 40) for k in range(3)]
+    assert groups({"late": np.arange(N) < 20}) == [("where late", 20), ("where not late", 100)]
+    with pytest.raises(ValueError, match=r"segments\['x'\] has no value in row 3 \(1 in all\)"):
+        groups({"x": np.where(np.arange(N) == 3, np.nan, 1.0)})
+
+
+def test_segments_from_data_frames() -> None:
+    wanted = [("for region = North", 60), ("for region = South", 60)]
+    assert groups({"region": list(REGION)}) == wanted
+    assert groups(pd.DataFrame({"region": REGION})) == wanted
+    assert groups(pl.DataFrame({"region": REGION})) == wanted
+    assert groups(pd.Series(REGION, name="region")) == wanted
+    assert groups(pl.Series("region", REGION)) == wanted
+
+
+def test_rows_are_matched_by_label() -> None:
+    index = pd.Index([f"case {k}" for k in range(N)])
+    order = np.random.default_rng(0).permutation(N)
+    y = pd.Series(4.0 * Y, index=index).iloc[order]
+    columns = pd.DataFrame({"mu": X, "region": REGION}, index=index)
+    found = wc.report(y, wc.Normal(columns["mu"], 1.0), segments=columns[["region"]], **FAST)
+    for group in found.best.worst_groups:
+        for example in group.examples:
+            row = int(str(example.label).removeprefix("case "))
+            assert example.observed == f"{4.0 * Y[row]:.3g}"
+    assert found.best.segments is not None
+    north = found.best.segments.segments[
+        [one.where for one in found.best.segments.segments].index("for region = North")
+    ]
+    assert north.test is not None
+    assert (
+        north.test.pvalue
+        == wc.calibration_test(
+            y[columns["region"].loc[y.index] == "North"],
+            wc.Normal(X[order][REGION[order] == "North"], 1.0),
+            **FAST,
+        ).pvalue
+    )
+    with pytest.raises(ValueError, match=r"segments\['region'\] has no index"):
+        wc.report(y, wc.Normal(columns["mu"], 1.0), segments={"region": REGION}, **FAST)
+
+
+# -- every family, every size -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", families())
+def test_every_family_has_a_report(name: str) -> None:
+    y, pred = families()[name]
+    found = wc.report(y, pred, recalibrate=True, **FAST)
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert found.best.scores
+    assert found.line.startswith("40 cases · ")
+    assert repr(found).startswith(found.verdict)
+    assert found.figures
+    assert isinstance(next(iter(found.figures.values())), ReportFigure)
+    expected = {
+        "binary": "reliability",
+        "classes": "reliability",
+        "grades": "reliability",
+        "samples": "histogram",
+    }
+    if name != "vectors":
+        assert next(iter(found.figures)) == expected.get(name, "pit")
+
+
+def test_words_of_families() -> None:
+    words = {name: family_in_words(wc.as_predictions(pred)) for name, (_, pred) in families().items()}
+    assert words == {
+        "binary": "binary classification",
+        "classes": "classification, 3 classes",
+        "grades": "ordered grades, 3 of them",
+        "counts": "counts, Poisson predictions",
+        "mixtures": "numbers, mixtures of 2 normal parts",
+        "samples": "numbers, 12 draws for each case",
+        "quantiles": "numbers, 3 predicted quantiles",
+        "vectors": "vectors of 2 numbers, diagonal normal predictions",
+    }
+
+
+@pytest.mark.parametrize("n", [2, 3, 10])
+def test_few_cases(n: int) -> None:
+    found = wc.report(Y[:n], NARROW[:n], segments={"region": REGION[:n]}, recalibrate=True, **FAST)
+    assert found.n_samples == n
+    assert found.best.segments is not None
+    assert found.best.segments.verdict == "No segment has enough cases for a test."
+    assert "too few" in found.best.left_out[0]
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_of_many_cases_a_part_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests and searches are bounded, scores are not, and the report says so."""
+    monkeypatch.setattr(PLAN, "TESTED", 100)
+    monkeypatch.setattr(PLAN, "SEARCHED", 40)
+    found = wc.report(Y, {"forest": NARROW, "boosting": HONEST}, recalibrate=True, **FAST)
+    assert found.n_samples == N
+    assert {model.test.n_samples for model in found.models} == {50}
+    assert found.comparison is not None
+    assert found.comparison.n_samples == 40
+    assert {model.scores["CRPS"].n_samples for model in found.models} == {N}
+    forest = next(model for model in found.models if model.name == "forest")
+    assert forest.mended is not None
+    assert forest.mended.cross_fitted.before.n_samples == 40
+    assert forest.witness is None or forest.witness.n_samples == 40
+    assert "50 of 120 cases" in found.sampled[0]
+    assert "40 of 120 cases" in found.sampled[1]
+    assert wc.report(Y, NARROW, **{**FAST, "n_resamples": 19}).sampled != ()
+
+
+# -- the same for a seed, and bad input -----------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_report() -> None:
+    few, options = slice(0, 40), {"segments": {"region": REGION[:40]}, "recalibrate": True}
+    drawn = wc.report(Y[few], NARROW[few], n_resamples=99, **options)
+    again = wc.report(Y[few], NARROW[few], n_resamples=99, rng=drawn.choices.seed, **options)
+    assert again.to_dict() == drawn.to_dict()
+    other = wc.report(Y[few], NARROW[few], rng=1, n_resamples=99)
+    assert other.choices.seed == 1
+    assert other.best.test.to_dict() != drawn.best.test.to_dict()
+
+
+def test_other_data_have_another_fingerprint() -> None:
+    def fingerprint(y: Any, pred: Any) -> str:
+        return importlib.import_module("wellcal.reporting.data").gathered(y, pred).fingerprint
+
+    known = fingerprint(Y, NARROW)
+    assert known == fingerprint(Y.tolist(), wc.Normal(X.tolist(), 0.6))
+    assert len({known, fingerprint(Y + 1e-12, NARROW), fingerprint(Y, HONEST), fingerprint(-Y, NARROW)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("y", "pred", "options", "message"),
+    [
+        (NARROW, Y, {}, "did you swap y and pred"),
+        (np.where(np.arange(N) == 7, np.nan, Y), NARROW, {}, "y is not finite in row 7"),
+        (Y, {}, {}, "pred is an empty dictionary"),
+        (Y, {1: NARROW, "1": HONEST}, {}, "two models have the same name"),
+        (Y[:1], NARROW[:1], {}, "at least 2 cases, found 1"),
+        (Y[:2], {"a": NARROW[:2], "b": HONEST[:2]}, {}, "at least 3 cases, found 2"),
+        (Y, NARROW, {"weights": np.ones(N)}, "weights: a report cannot honour them"),
+        (Y, NARROW, {"segments": {"a": [1, 2]}}, "must have the same length, found 2 and 120"),
+        (Y, NARROW, {"segments": "region"}, "found the one string 'region'"),
+        (Y, NARROW, {"segments": {}}, "segments has no columns"),
+        (Y, NARROW, {"recalibrate": "yes"}, "recalibrate must be"),
+        (Y, NARROW, {"n_resamples": 5}, "take n_resamples="),
+        (Y, NARROW, {"rng": "x"}, "rng must be a seed"),
+    ],
+)
+def test_bad_input_ends_before_any_work(
+    y: Any, pred: Any, options: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(*args: Any, **given: Any) -> None:
+        raise AssertionError("no test may run")
+
+    monkeypatch.setattr(PLAN, "calibration_test", work)
+    with pytest.raises((TypeError, ValueError), match=message):
+        wc.report(y, pred, **options)
+
+
+def test_errors_name_the_model() -> None:
+    with pytest.raises(ValueError, match="scale") as raised:
+        wc.report(Y, {"good": HONEST, "bad": (X, -np.ones(N))}, rng=0)
+    assert "bad" in str(raised.value) + " ".join(getattr(raised.value, "__notes__", []))
+
+
+# -- shown --------------------------------------------------------------------------------------------
+
+
+def test_pictures_of_several_models_show_all_of_them(full: Report) -> None:
+    names = list(full.figures)
+    assert names[:2] == ["pit", "comparison"]
+    display = full.figures["pit"].display
+    assert {text.get_text() for text in display.ax_.get_legend().get_texts()} >= {"forest", "boosting"}
+    forest: ModelReport = next(model for model in full.models if model.name == "forest")
+    assert {"pit", "groups", "mended", "null"} <= set(forest.figures)
+    assert full.figures["pit"] is full.figures["pit"]  # drawn once
+
+
+def test_texts_of_users_are_escaped(full: Report) -> None:
+    name = "<script>alert(1)</script>"
+    found = wc.report(Y, {name: NARROW}, segments={name: REGION}, **FAST)
+    assert name not in found._repr_html_()
+    assert "&lt;script&gt;" in found._repr_html_()
+    assert name in found.to_dict()["models"][0]["name"]
