@@ -8,7 +8,7 @@
 #   make docs       HTML pages in docs/_build/html, examples run and checked
 #   make linkcheck  links to other sites
 #   make bench      timings against simple implementations
-#   make fuzz       10,000 calls with wrong arguments: each ends with a result or an error that helps
+#   make fuzz       10,000 calls with wrong arguments, 6,000 broken files: each ends with a result or an error that helps
 #   make reproduce  the paper's experiments beside its published numbers: docs/reproduction.md
 #   make clean      remove .venv and everything built
 
@@ -26,6 +26,9 @@ DOCS := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/.installed-docs)
 # One thread for each test process: the processes already fill the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1
 
+# Bytecode is kept, whatever the environment says: tests start many processes, and each would compile everything anew.
+KEEP_BYTECODE := PYTHONDONTWRITEBYTECODE=
+
 .PHONY: help demo test test-browser picture lint docs linkcheck bench fuzz reproduce clean
 .DELETE_ON_ERROR:
 
@@ -36,7 +39,7 @@ demo: $(DEMO)
 	@$(BIN)/python -m wellcal.demo
 
 test: $(DEV)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --doctest-modules tests src reproduction --ignore=tests/browser $(ARGS)
+	$(KEEP_BYTECODE) $(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --doctest-modules tests src reproduction --ignore=tests/browser $(ARGS)
 
 # `make test` needs Python alone.
 test-browser: $(DEV)
@@ -74,6 +77,8 @@ reproduce: $(DEV)
 
 fuzz: $(DEV)
 	$(ONE_THREAD) $(BIN)/python -m fuzz $(ARGS)
+	WELLCAL_FUZZED_FILES=2000 $(ONE_THREAD) $(BIN)/python -m pytest -q -k 'bytes or anything' \
+		tests/unit/test_broken_files.py tests/unit/cli/test_broken_files.py
 
 bench: $(VENV)/.tried-keops
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import cast
 
 import numpy as np
-from scipy import stats
+from scipy import special
 from scipy.spatial.distance import cdist
 
 from reproduction.experiments.synthetic import DataSets
@@ -53,4 +53,4 @@ def _hotelling_pvalues(deviations: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(covariances / (scales[:, :, None] * scales[:, None, :]))
     along = np.einsum("bjk,bj->bk", vectors, means / scales)
     statistic = n * np.sum(along**2 / np.maximum(values, _ROUNDING), axis=1)
-    return cast("FloatArray", stats.chi2.sf(statistic, np.count_nonzero(values > _ROUNDING, axis=1)))
+    return cast("FloatArray", special.chdtrc(np.count_nonzero(values > _ROUNDING, axis=1), statistic))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from scipy import stats
 
 from reproduction.experiments.decisions import both_bootstrap_pvalues
 from reproduction.ranks import ALPHA as FALSE_ALARM
@@ -81,6 +80,8 @@ def draw_fit(seed: int, repetition: int) -> Fit:
 
 def quantile_check(y: FloatArray, pred: Normal) -> float:
     """p-value of the usual check that P_i(Y <= y_i) are uniform, by Kolmogorov and Smirnov, exact."""
+    from scipy import stats  # which takes longer to import than all the rest
+
     largest = float(quantile_calibration(y, pred))
     return float(stats.kstwo.sf(largest, len(y)))
 

@@ -25,6 +25,7 @@ def save(figure: Any, folder: Path, name: str) -> None:
             drawn = io.BytesIO()
             figure.savefig(drawn, format=kind, **options)
             write_through(folder / f"{name}.{kind}", drawn.getvalue())
+            figure.set_layout_engine("none")  # all stays where it was put
         pyplot.close(figure)
 
 

@@ -1,4 +1,7 @@
-"""CalibrationMetric in two processes, with torchmetrics and without: each returns the value of all cases."""
+"""CalibrationMetric in two processes, with torchmetrics and without: each returns the value of all cases.
+
+A process of its own sees, too, what importing the loss imports.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ from ..processes import run_python
 # Forked after the imports, which take longer than all the rest, and before any thread.
 SCRIPT = """
 import os, sys
+import wellcal.torch
+print("torchmetrics" in sys.modules, "torch" in sys.modules, flush=True)
 import torch, torch.distributed as dist
 
 import wellcal as wc
@@ -45,7 +50,8 @@ if child:
 def test_two_processes(tmp_path: Path) -> None:
     mu = np.linspace(-1.0, 1.0, 10)
     expected = float(wc.skce(np.sin(mu) + 0.3, wc.Normal(mu, 1.0)))
-    run_python("-c", SCRIPT, str(tmp_path), GLOO_SOCKET_IFNAME="lo")
+    done = run_python("-c", SCRIPT, str(tmp_path), GLOO_SOCKET_IFNAME="lo")
+    assert done.stdout.split() == ["False", "True"], "the loss needs PyTorch, and not torchmetrics"
     for rank in range(2):
         values = [float(line) for line in (tmp_path / str(rank)).read_text().split()]
         assert values == pytest.approx([expected, expected], rel=1e-12)

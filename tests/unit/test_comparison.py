@@ -380,7 +380,7 @@ def test_several_models_without_a_difference_are_tied():
 def test_dictionaries_that_are_refused():
     with pytest.raises(TypeError, match="compare needs two models: give pred_a and pred_b, or a dictionary"):
         compare(Y, A)
-    with pytest.raises(ValueError, match="found a dictionary of 1 names"):
+    with pytest.raises(ValueError, match="found a dictionary with 1 of them"):
         compare(Y, {"a": A})
     with pytest.raises(ValueError, match="same length"):
         compare(Y, {"a": A, "b": B[:5]})

@@ -10,6 +10,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import wellcal as wc
+from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
+from wellcal.problem.at_locations import location_kernel
 from wellcal.problem.locations import Locations, as_locations, draw_locations
 
 from ..statistical.designs import check_uniform
@@ -180,3 +182,16 @@ def test_locations_of_another_family_are_refused() -> None:
 
 def test_number_of_locations() -> None:
     assert len(Locations(DATA, np.zeros(5))) == 5
+
+
+@pytest.mark.parametrize("away", [0.0, 1e3, 1e7])
+def test_distances_by_products_are_those_coordinate_by_coordinate(away: float) -> None:
+    """Squared lengths cancel where cases lie far from each other: these are not taken then."""
+    rng = np.random.default_rng(4)
+    loc = rng.normal(size=(12, 7)) + away
+    loc[::2] *= -1.0
+    pred, sets = wc.DiagonalNormal(loc, np.ones((12, 7))), rng.normal(loc, 1.0, (3, 12, 7))
+    kernel = ExpDistance(Wasserstein()) @ Gaussian(2.0)
+    prepared = location_kernel(kernel, pred, draw_locations(pred, 5, rng))
+    one_by_one = np.stack([prepared.deviations(targets).sum(axis=0) for targets in sets])
+    assert_allclose(prepared.sums(sets), one_by_one, rtol=1e-11, atol=1e-12)

@@ -160,7 +160,7 @@ def _named(given: object) -> dict[str, object]:
         raise TypeError(f"{_ONE}, found {type(given).__name__} alone")
     models = {str(name): pred for name, pred in cast("Mapping[object, object]", given).items()}
     if len(models) < 2 or len(models) != len(cast("Mapping[object, object]", given)):
-        raise ValueError(f"{_ONE}, found a dictionary of {len(models)} names")
+        raise ValueError(f"{_ONE}, found a dictionary with {len(models)} of them")
     return models
 
 

@@ -16,7 +16,7 @@ from wellcal.expectations.rules.elements import CALL
 from wellcal.hypotests.method import Method
 from wellcal.hypotests.methods import Block, Multiplier, Omnibus, Pearson
 from wellcal.hypotests.resampling.components import LOCATIONS
-from wellcal.hypotests.resampling.low_rank import ANCHORS
+from wellcal.hypotests.resampling.low_rank import ANCHORS, anchors_of
 from wellcal.hypotests.resampling.resampled import ResampledSKCE, has_terms
 from wellcal.hypotests.resampling.targets import draw_targets, unsampled_family, why_not_resampled
 from wellcal.hypotests.setup import Setup
@@ -184,7 +184,8 @@ def linear_cost(setup: Setup) -> float:
     evaluation. Calls of a user's function for one pair of targets take far longer.
     """
     each = CALL if calls_for_each_pair(setup.kernel) else _coordinates(setup)
-    return setup.n_samples * ((LOCATIONS + ANCHORS) * each + 2.0 * ANCHORS**2 / 16.0)
+    anchors = anchors_of(setup.predictions)
+    return setup.n_samples * ((LOCATIONS + anchors) * each + anchors * (anchors + ANCHORS) / 16.0)
 
 
 def _cost(setup: Setup) -> float:

@@ -42,7 +42,7 @@ from wellcal.expectations.rules.elements import Points
 from wellcal.kernels.algebra import Tensor
 from wellcal.kernels.base import Kernel, Radial, Scale, TargetKernel
 from wellcal.kernels.matrix import contains_callable, label_matrix, values_matrix
-from wellcal.kernels.targets import Joint, check_returned
+from wellcal.kernels.targets import Gaussian, Joint, check_returned
 from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.batches import concatenate
 from wellcal.problem.locations import Locations, as_locations
@@ -53,6 +53,7 @@ Column = Callable[[int], NDArray]
 """Kernel values ``(R, m)`` of R sets of m targets at location j."""
 
 _FEW_COUNTS = 512  # so many need not be looked for
+_FARTHEST = 3e3  # squared distances, in units of the squared length scale, that rounding leaves 1e-12 of
 _ROUNDING = 1e-13  # of expectations in closed form, relative to the largest at a location
 
 
@@ -277,6 +278,9 @@ class TensorTerm:
         if targets.ndim == 2:
             return lambda j: at(ops, (targets,), (self.points[j],))
         if isinstance(kernel, Radial) and targets.shape[2] > 4:
+            by_product = _squared_distances(kernel, self.points, targets)
+            if by_product is not None:
+                return lambda j: kernel.radial(ops, by_product[j])
             radial, shape, flat = kernel.radial, targets.shape[:2], targets.reshape(-1, targets.shape[2])
             return lambda j: radial(ops, cdist(self.points[j : j + 1], flat, "sqeuclidean").reshape(shape))
         own = tuple(np.ascontiguousarray(targets[:, :, c]) for c in range(targets.shape[2]))
@@ -312,6 +316,26 @@ class TensorTerm:
         _, first, codes = np.unique([id(item) for item in targets], return_index=True, return_inverse=True)
         ops = ops_for(namespace(targets))
         return np.asarray(values_matrix(ops, self.kernel, targets[first], self.points))[codes]
+
+
+def _squared_distances(kernel: Radial, at: NDArray, targets: NDArray) -> NDArray | None:
+    """Between J points ``(J, d)`` and sets of targets ``(R, m, d)``: ``(J, R, m)``, from one matrix product.
+
+    Rounding is that of squared lengths, in units of the kernel's: harmless where that is smooth at zero, and
+    targets lie not too far apart. None elsewhere.
+    """
+    if type(kernel) is not Gaussian:
+        return None
+    centre = at.mean(axis=0)
+    flat, points = targets.reshape(-1, targets.shape[2]) - centre, at - centre
+    lengths, own = np.einsum("id,id->i", flat, flat), np.einsum("jd,jd->j", points, points)
+    if max(lengths.max(initial=0.0), own.max(initial=0.0)) > _FARTHEST * float(kernel.lengthscale) ** 2:
+        return None
+    found = points @ flat.T
+    found *= -2.0
+    found += lengths
+    found += own[:, None]
+    return np.maximum(found, 0.0, out=found).reshape(len(at), *targets.shape[:2])
 
 
 def _tensor_term(

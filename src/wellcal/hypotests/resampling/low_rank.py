@@ -24,11 +24,17 @@ from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.setup import Setup
 from wellcal.kernels.targets import Delta
+from wellcal.predictions import Predictions
 from wellcal.problem.at_locations import TensorTerm
 from wellcal.problem.locations import Locations, draw_locations
 
 ANCHORS = 24
-"""Predictions, and targets, that stand for all."""
+"""Predictions, and targets, that stand for all: of vectors more targets do, since these fill more room."""
+
+MOST_ANCHORS = 96
+"""Targets that stand for all, at most."""
+
+_EACH_COORDINATE = 6  # targets for each coordinate
 
 _LEAST_EIGENVALUE = 1e-6  # relative to the largest: what lies below is rounding, or of no weight
 
@@ -64,18 +70,19 @@ class _SomeTargets:
     def values(self, targets: NDArray) -> NDArray:
         """Sums over pairs i != j, ``(r,)``."""
         r, n = targets.shape[:2]
-        sums = np.zeros((r, self.to_features.shape[1], self.of_predictions.shape[1]))
+        count, features = self.to_features.shape
+        sums = np.zeros((features, r, self.of_predictions.shape[1]))
         own = np.zeros(r)
-        count = len(self.to_features)
         with np.errstate(under="ignore"), one_blas_thread():
             size = max(1, budget.cache // (2 * count))
             for sets, cases in product(in_chunks(r, n, within=size), list(in_chunks(n, within=size))):
                 column = self.term.columns(targets[sets, cases], cases)
-                values = np.stack([column(j) for j in range(count)], axis=-1)
-                off = values @ self.to_features - self.mean[cases]
-                sums[sets] += np.swapaxes(off, 1, 2) @ self.of_predictions[cases]
-                own[sets] += np.einsum("rnm,rnm->rn", off, off) @ self.lengths[cases]
-        return np.einsum("rmd,rmd->r", sums, sums) - own
+                values = np.stack([column(j) for j in range(count)])
+                off = (self.to_features.T @ values.reshape(count, -1)).reshape(features, *values.shape[1:])
+                off -= self.mean[cases].T[:, None, :]
+                sums[:, sets] += off @ self.of_predictions[cases]
+                own[sets] += np.einsum("mrn,mrn->rn", off, off) @ self.lengths[cases]
+        return np.einsum("mrd,mrd->r", sums, sums) - own
 
 
 @dataclass(frozen=True)
@@ -123,16 +130,33 @@ def low_rank_skce(setup: Setup, locations: Locations | None = None) -> Callable[
     locations
         Predictions and targets that stand for all, drawn from the predictions of the case. None draws some.
     """
-    at = setup.at(draw_locations(setup.predictions, ANCHORS, setup.rng) if locations is None else locations)
+    few = None if locations is not None else ANCHORS  # predictions: a few of them will do in any dimension
+    if locations is None:
+        locations = draw_locations(setup.predictions, anchors_of(setup.predictions), setup.rng)
+    at = setup.at(locations)
     assert at.locations.drawn is not None
-    positions = at.locations.drawn[1]
+    positions = at.locations.drawn[1][:few]
     terms = [_features(term, positions) for term in at.terms if isinstance(term, TensorTerm)]
     return lambda targets: np.sum([term.values(targets) for term in terms], axis=0) / (setup.n_samples - 1)
 
 
+def anchors_of(predictions: Predictions) -> int:
+    """Targets that stand for all: of d coordinates every direction needs some.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> [anchors_of(wc.DiagonalNormal(np.zeros((2, d)), 1.0)) for d in (1, 4, 12, 40)]
+    [24, 24, 72, 96]
+    """
+    dimension = int(np.prod(predictions.event_shape))
+    return min(max(ANCHORS, _EACH_COORDINATE * dimension), MOST_ANCHORS)
+
+
 def _features(term: TensorTerm, positions: NDArray) -> _SomeTargets | _AllClasses:
-    """Features for predictions at `positions` of the batch."""
-    of_predictions = term.weights @ _root(term.weights[positions])
+    """Features for predictions at `positions` of the batch, those of the first locations."""
+    weights = term.weights[:, : len(positions)]
+    of_predictions = weights @ _root(weights[positions])
     if isinstance(term.kernel, Delta) and targets_are_indices(term.predictions):
         probabilities = np.asarray(term.predictions.class_probs(), dtype=np.float64)
         return _AllClasses.of(probabilities, of_predictions)
