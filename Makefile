@@ -8,7 +8,7 @@
 #   make docs       HTML pages in docs/_build/html, examples run and checked
 #   make linkcheck  links to other sites
 #   make bench      timings against simple implementations
-#   make fuzz       10,000 calls with wrong arguments: each ends with a result or an error that helps
+#   make fuzz       10,000 calls with wrong arguments, 6,000 broken files: each ends with a result or an error that helps
 #   make reproduce  the paper's experiments beside its published numbers: docs/reproduction.md
 #   make clean      remove .venv and everything built
 
@@ -77,6 +77,8 @@ reproduce: $(DEV)
 
 fuzz: $(DEV)
 	$(ONE_THREAD) $(BIN)/python -m fuzz $(ARGS)
+	WELLCAL_FUZZED_FILES=2000 $(ONE_THREAD) $(BIN)/python -m pytest -q -k 'bytes or anything' \
+		tests/unit/test_broken_files.py tests/unit/cli/test_broken_files.py
 
 bench: $(VENV)/.tried-keops
 	$(BIN)/python -m benchmarks $(ARGS)

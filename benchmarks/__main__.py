@@ -30,6 +30,7 @@ from benchmarks import (
     results,
     skce_speed,
     small_calls,
+    streamed_files,
     test_speed,
     where_and_when,
 )
@@ -41,6 +42,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "normals": skce_speed.normals,
     "classes": skce_speed.classes,
     "memory": memory_limits.memory,
+    "streamed": streamed_files.streamed,
     "small-calls": small_calls.small_calls,
     "estimators": estimator_studies.estimators,
     "intervals": interval_studies.intervals,

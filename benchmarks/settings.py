@@ -17,6 +17,8 @@ class Settings:
         Numbers of predictions and of classes.
     memory
         Number of normal predictions for the limits on memory.
+    streamed, monitored
+        Rows of files that are read part by part, and of those that a monitor reads.
     budget
         Seconds after which a competitor is not run again on a case; it always runs at least once.
     rounds
@@ -54,6 +56,8 @@ class Settings:
     normals: tuple[int, ...] = (1_024, 10_000, 50_000)
     classes: tuple[tuple[int, int], ...] = ((10_000, 10), (10_000, 1_000))
     memory: int = 20_000
+    streamed: int = 10_000_000
+    monitored: int = 1_000_000
     budget: float = 30.0
     rounds: int = 25
     data_sets: int = 2_000
@@ -90,6 +94,8 @@ QUICK = Settings(
     normals=(1_024, 4_000),
     classes=((2_000, 10),),
     memory=4_000,
+    streamed=100_000,
+    monitored=2_000,
     budget=1.5,
     rounds=5,
     data_sets=10,

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import pickle
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
+
+FUZZED = int(os.environ.get("WELLCAL_FUZZED_FILES", "40"))
+"""Files that are made up for each test; `make fuzz` makes more."""
 
 TABLE = pa.table({"y": [0.1, 0.2], "mu": [0.0, 1.0], "sigma": [1.0, 2.0]})
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from wellcal.reading import ReadError, as_cases, read_batches, read_cases, read_table
 
-from .broken_files import BROKEN, GOOD, READABLE, arrow_bytes, parquet_bytes
+from .broken_files import BROKEN, FUZZED, GOOD, READABLE, arrow_bytes, parquet_bytes
 
 
 @pytest.mark.parametrize("what", BROKEN)
@@ -101,7 +101,7 @@ def ends_well(call: Callable[[], object]) -> None:
     assert "\n" not in said
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=FUZZED, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=st.sampled_from(sorted(READABLE)),
     places=st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=4)), max_size=3),
@@ -120,7 +120,7 @@ def test_files_with_other_bytes_in_them(
     ends_well(lambda: list(read_batches(path)))
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=FUZZED, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.one_of(st.binary(max_size=60), st.text(max_size=60).map(str.encode)))
 def test_standard_input_with_anything_in_it(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))

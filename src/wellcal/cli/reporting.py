@@ -9,7 +9,7 @@ import typer
 
 from wellcal.cli.building import Command
 from wellcal.cli.comparing import Names, names_of
-from wellcal.cli.inputs import column_of, described, read, segment_columns
+from wellcal.cli.inputs import described, read, segment_columns
 from wellcal.cli.options import ReadOptions, TestOptions
 from wellcal.cli.results import lines_of
 from wellcal.cli.screen import end, show
@@ -38,7 +38,6 @@ def run(
         models,
         segments=segment_columns(cases, given),
         recalibrate=recalibrate,
-        weights=column_of(cases, given.weights),
         rng=options.seed,
     )
     rows: list[tuple[str, str]] = []
@@ -75,6 +74,8 @@ COMMANDS = {
         versus=True,
         refused={
             "resamples": "a report draws as many as its parts need",
+            "weights": "its tests, coverage and recalibration count all cases alike; scores, compare and "
+            "witness take them",
             "groups": "a report takes cases as independent; wellcal test honours groups",
         },
     )

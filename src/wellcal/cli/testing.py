@@ -13,8 +13,8 @@ from wellcal.cli.results import lines_of
 from wellcal.cli.screen import end, show
 
 NO_WEIGHTS = (
-    "a calibrated model has no error under any weights, so that the test has none; wellcal scores, compare, "
-    "witness and report take them"
+    "a calibrated model has no error under any weights, so that the test has none; wellcal scores, compare "
+    "and witness take them"
 )
 NO_SEGMENTS = "wellcal witness and wellcal report look at segments"
 

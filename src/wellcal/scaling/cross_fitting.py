@@ -203,7 +203,8 @@ def cross_fit(
     if not isinstance(template, TemperatureScaling):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"scaling must be a TemperatureScaling, found {described(scaling)}")
     targets, predictions = numpy_data(y, pred)
-    generator = as_generator(rng)
+    for_test = as_generator(rng)
+    generator = for_test.spawn(1)[0]
     fold_of = draw_folds(len(predictions), folds, generator)
     if before is not None:
         kernel = _tested(before, len(predictions), kernel)
@@ -216,6 +217,8 @@ def cross_fit(
         new = type(template)(**template.get_params())
         return new.fit(take_rows(targets, rows), predictions[rows], objective, **fit_options)
 
+    if before is None:  # with the numbers that a test by itself would have drawn: one model, one p-value
+        before = calibration_test(targets, predictions, rng=for_test, **options)
     parts: list[Predictions] = []
     order: list[NDArray] = []
     temperatures: list[float] = []
@@ -232,7 +235,7 @@ def cross_fit(
     joined = concatenate(parts, [f"fold {k}" for k in range(folds)], "folds")
     after = joined[np.argsort(np.concatenate(order))]
     return CrossFitted(
-        before=calibration_test(targets, predictions, rng=generator, **options) if before is None else before,
+        before=before,
         after=calibration_test(targets, after, rng=generator, **options),
         nll_before=nll(targets, predictions),
         nll_after=nll(targets, after),

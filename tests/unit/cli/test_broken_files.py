@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from wellcal.cli import app
 
-from ..broken_files import BROKEN, GOOD, READABLE
+from ..broken_files import BROKEN, FUZZED, GOOD, READABLE
 
 Run = Callable[..., Any]
 MODEL = ("--target", "y", "--normal", "mu,sigma")
@@ -101,7 +101,7 @@ def test_states_that_are_broken(run: Run, tmp_path: Path) -> None:
     )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=FUZZED, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=st.sampled_from(sorted(READABLE)),
     places=st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=4)), max_size=3),

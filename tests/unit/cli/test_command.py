@@ -119,7 +119,7 @@ def test_an_error_is_one_paragraph(run: Run, arguments: tuple[str, ...], said: s
     assert lines[0].startswith("wellcal")
 
 
-WEIGHTED = {"scores", "compare", "witness", "report"}
+WEIGHTED = {"scores", "compare", "witness"}
 SEGMENTED = {"witness", "report"}
 GROUPED = {"test"}
 

@@ -251,3 +251,27 @@ def test_notes_and_colour(
     monkeypatch.setenv("NO_COLOR", "1")
     show("test", "Miscalibrated.", [], to=None, content={}, bad=True)
     assert capsys.readouterr().out == "Miscalibrated.\n"
+
+
+def test_an_interruption_is_handed_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What started the command says "Stopped." and ends with status 130."""
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(wc, "calibration_test", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run("test", "good.csv")
+
+
+@pytest.mark.parametrize("command", ["scores", "monitor"])
+def test_progress_knows_how_much_is_left(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    told: list[tuple[str, float, float]] = []
+    monkeypatch.setattr("wellcal.hypotests.progress.Progress.__call__", lambda _, *steps: told.append(steps))
+    monkeypatch.setattr("wellcal.cli.inputs.ROWS", 20)
+    few = ("--resamples", "19") if command == "monitor" else ()
+    run(command, "preds.parquet", "--target", "y", "--normal", "mu,sigma", *few)
+    steps = [(done, total) for what, done, total in told if what == command]
+    assert steps == [(20, 60), (40, 60), (60, 61), (1, 1)]
