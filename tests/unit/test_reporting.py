@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import pickle
 import re
 from typing import Any
 
@@ -408,6 +409,9 @@ def test_pictures_of_several_models_show_all_of_them(full: Report) -> None:
     forest: ModelReport = next(model for model in full.models if model.name == "forest")
     assert {"pit", "groups", "mended", "null"} <= set(forest.figures)
     assert full.figures["pit"] is full.figures["pit"]  # drawn once
+    back = pickle.loads(pickle.dumps(full))
+    assert back.to_dict() == full.to_dict()
+    assert list(back.figures) == names
 
 
 def test_texts_of_users_are_escaped(full: Report) -> None:
