@@ -57,6 +57,27 @@ def test_pages_of_results(kind: str, open_page: Callable[..., Opened], tmp_path:
         assert not found.complaints
 
 
+def test_the_browser_is_installed_where_we_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """By an apt-get that puts it in its place, and says how it was called."""
+    apt, chrome = tmp_path / "apt-get", tmp_path / "chromium"
+    apt.write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n'
+        f'[ "$1" = update ] || {{ echo "#!/bin/sh" > {chrome}; /bin/chmod +x {chrome}; }}\n'
+    )
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CHROMIUM", raising=False)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert chromium.main() == 0
+    assert chromium.executable() == str(chrome)
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert calls == ["update --quiet", "install --yes --no-install-recommends chromium"]
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    chrome.unlink()
+    assert chromium.main() == 1
+    assert (tmp_path / "calls").read_text().splitlines() == calls
+
+
 def test_without_a_browser_the_line_to_run_is_told(tmp_path: Path):
     """And nothing is installed where we may not: here there is neither apt-get nor sudo."""
     done = subprocess.run(

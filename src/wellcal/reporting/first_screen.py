@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from wellcal.reporting.mending import NOT_TRIED
 from wellcal.reporting.pieces import Mended
 from wellcal.reporting.result import ModelReport, Report
 from wellcal.reporting.view import Said, Tile, said
@@ -75,7 +76,8 @@ def where(model: ModelReport) -> Tile:
             title, "No group stands out", "No group of cases is shown to be worse than the others.", href, go
         )
     worst = model.worst_groups[0]
-    which = f"{sentence(worst.where).rstrip('.')}: {worst.n_samples:,} cases, {worst.share:.0%}."
+    which = f"{worst.where}: {worst.n_samples:,} cases, {worst.share:.0%}"
+    which = sentence(worst.where if worst.kind == "all" else which)
     return Tile(title, sentence(worst.direction).rstrip("."), which, href, go)
 
 
@@ -84,7 +86,11 @@ def mending(model: ModelReport) -> Tile:
     title, href, go = "What mending would do", "#mending", "Before and after"
     found = model.mended
     if found is None:
-        return Tile(title, "Not looked at", "report(..., recalibrate=True) says it.", href, go)
+        why = next((text for text in model.left_out if text.startswith(NOT_TRIED)), "")
+        told = (
+            sentence(why.removeprefix(f"{NOT_TRIED}: ")) if why else "report(..., recalibrate=True) says it."
+        )
+        return Tile(title, "Not tried" if why else "Not looked at", told, href, go)
     return Tile(title, _gain(found), sentence(found.verdict), href, go)
 
 

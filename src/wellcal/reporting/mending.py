@@ -20,6 +20,9 @@ from wellcal.reporting.pieces import Mended
 from wellcal.scaling.cross_fitting import cross_fit
 
 FOLDS = 5
+NOT_TRIED = "Recalibration was not tried"
+"""How the sentence begins that says why."""
+
 FEWEST = 20
 """Cases that are worth a try: four in each fold."""
 
@@ -42,9 +45,9 @@ def mended(
         check_supported(model.predictions)
     except TypeError as error:
         reason = str(error).removeprefix("pred: ").partition(";")[0]  # not all that it could be tried for
-        return f"Recalibration was not tried: {reason}."
+        return f"{NOT_TRIED}: {reason}."
     if len(model) < FEWEST:
-        return f"Recalibration was not tried: {len(model)} cases are too few, {FEWEST} are needed."
+        return f"{NOT_TRIED}: {len(model)} cases are too few, {FEWEST} are needed."
     targets: NDArray = np.asarray(to_numpy(model.predictions.check_targets(model.targets)))
     first = scores_of_cases(targets, model.predictions)
     options: dict[str, Any] = {"folds": FOLDS, "rng": seed, "n_resamples": n_resamples, "before": before}
@@ -60,7 +63,7 @@ def mended(
     second = scores_of_cases(targets, found.predictions)
     common = [name for name in first if name in second]
     if not common:
-        return "Recalibration was not tried: no proper score is finite for these cases."
+        return f"{NOT_TRIED}: no proper score is finite for these cases."
     was, now = (mean_score(scores[common[0]], common[0]) for scores in (first, second))
     differences = tuple(_difference(name, first[name], second[name]) for name in common)
     return Mended(_remedy(model.predictions, found.scaling.temperature_), was, now, differences, found)

@@ -16,7 +16,6 @@ from wellcal.reporting.sections import report_view
 from wellcal.reporting.tables import coverage_table
 from wellcal.reporting.view import Picture
 
-_WIDE = 1.2  # width over height from which a picture has too little room beside words
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -67,7 +66,7 @@ def result_page(result: Presentable) -> str:
     """The page of any other result: what notebooks show, and its pictures."""
     shown = result.in_words()
     pictures = _drawn(result.figures)
-    beside = bool(pictures) and pictures[0].ratio < _WIDE
+    beside = bool(pictures) and not pictures[0].broad
     return render(
         "result.html",
         {

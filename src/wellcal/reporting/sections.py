@@ -53,7 +53,7 @@ SHOWS: Mapping[str, tuple[str, ...]] = {
 """Pictures that show a kind of finding, the best one first; the one beside the verdict shows all of them."""
 
 
-SEE_FIRST = "The picture beside the verdict shows it"
+SEE_FIRST = "The first picture shows it"
 
 
 def report_view(report: Report) -> dict[str, Any]:
@@ -93,7 +93,9 @@ class Album:
             for figures in self.of_models:
                 for name in self.common:
                     figures.pop(name, None)
-        first = next(iter(self.common), None)
+        # Groups that are largest by chance are no picture of a verdict that found nothing.
+        aside = () if report.best.rejected else ("groups", "map")
+        first = next((name for name in self.common if name not in aside), None)
         self.hero = None if first is None else self.take(self.common, first)
         if first is not None and len(report.models) == 1:
             del self.of_models[0][first]

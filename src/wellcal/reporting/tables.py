@@ -83,7 +83,7 @@ def sizes_table(models: Sequence[ModelReport]) -> Table:
     """How large the error is, in several measures: a row for each, and a column for each model."""
     columns = [_sizes(model) for model in models]
     names = list(dict.fromkeys(name for column in columns for name in column))
-    header = [Cell(""), *(Cell(model.name if len(models) > 1 else "") for model in models)]
+    header = [Cell(""), *(Cell(model.name) for model in models)] if len(models) > 1 else []
     rows = [[Cell(name), *(column.get(name, NOTHING) for column in columns)] for name in names]
     return Table(header, rows, sortable=False)
 

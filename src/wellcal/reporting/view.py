@@ -99,6 +99,11 @@ class Picture:
     width: int = 400
     ratio: float = 1.0
 
+    @property
+    def broad(self) -> bool:
+        """Whether it has too little room beside words."""
+        return self.ratio >= 1.2
+
 
 @dataclass(frozen=True)
 class Tile:
