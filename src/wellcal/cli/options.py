@@ -36,8 +36,8 @@ class ReadOptions:
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Names of the classes, as targets have them, in the order of the probabilities: cat,dog,eel; "
-            "of two where one probability is predicted, that one last: no,yes.",
+            help="Names of the classes, as targets have them, in the order of the probabilities: a,b,c; of "
+            "two where one probability is predicted, that one last: no,yes.",
             rich_help_panel=CASES,
         ),
     ] = None
