@@ -59,4 +59,4 @@ wc.displays.QuantileCalibrationDisplay.from_predictions(y, few, name="15 trees",
 # 100 do not; 221 cases are too few to say that one is better than the other.
 compared = wc.compare(y, {"100 trees": many, "15 trees": few}, rng=0)
 print(compared)
-wc.displays.ComparisonDisplay.from_result(compared)
+wc.displays.ComparisonDisplay.from_result(compared, measure="centre and spread")

@@ -390,3 +390,9 @@ def test_the_direction_of_a_small_error_is_that_of_many_cases(family: str, seed:
     scale = scale_of(Cases(pred.check_targets(y), pred, wc.default_kernel(pred)))
     assert scale is not None
     assert scale.side == (1 if ratio > 1.0 else -1)
+
+
+def test_an_error_is_called_slight_where_its_interval_is_short() -> None:
+    for high, word in ((0.9, "slight"), (0.5, "slight, or more: the interval reaches further")):
+        assert repr(wc.Yardstick("spreads", 0.97, 1.0, high)).endswith(f"size  {word}")
+    assert repr(wc.Yardstick("spreads", 0.7, 0.9, 0.5)).endswith("size  strong")

@@ -15,6 +15,7 @@ from wellcal._arrays.checks import real_number
 from wellcal._arrays.schema import Check, number, optional, word
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
+from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.setup import make_setup
 from wellcal.hypotests.tails import normal_tail
@@ -22,9 +23,6 @@ from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import Row
 from wellcal.measures.wording import what_is_wrong, wrong_phrase
 from wellcal.measures.yardstick import scale_of
-
-ALPHA = 0.05
-"""Error rate of the verdict that is shown; the p-value serves any other."""
 
 WITHIN, BEYOND = "KCE <= tolerance", "KCE >= tolerance"
 """Hypotheses: rejected where a model is too far off, and where it is surely near enough."""

@@ -134,7 +134,8 @@ class Yardstick(Presentable):
         return self.sentence[0].upper() + self.sentence[1:]
 
     def _rows(self) -> list[Row]:
-        return [("size", self.size)]
+        known = self.size != "slight" or self.slight
+        return [("size", self.size if known else "slight, or more: the interval reaches further")]
 
 
 @dataclass(frozen=True, eq=False)

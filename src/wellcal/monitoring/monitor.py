@@ -14,6 +14,7 @@ from wellcal._arrays.ownership import own_copy
 from wellcal._arrays.seeds import as_generator
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
+from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.setup import numpy_batch, pool_draws
 from wellcal.hypotests.tails import SMALLEST
 from wellcal.kernels.base import Kernel
@@ -32,8 +33,6 @@ from wellcal.predictions.spaces import check_one_space
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.drawn_targets import draw_in_turn, why_not_resampled
 from wellcal.problem.problem import check_pair_kernel, outline
-
-ALPHA = 0.05
 
 MEMORY = 1000
 """Past cases that the witness is made of at most."""

@@ -38,7 +38,7 @@ from wellcal.reporting.examples import worst_groups
 from wellcal.reporting.mending import mended
 from wellcal.reporting.pieces import Mended
 from wellcal.reporting.result import ModelReport, Report
-from wellcal.reporting.segmenting import Segment, by_segment, segments_from
+from wellcal.reporting.segmenting import Segment, by_segment, in_part, segments_from
 from wellcal.witnesses import Witness, witness
 from wellcal.witnesses.compute import enough_resamples
 
@@ -138,7 +138,7 @@ def report(
         models=tuple(models),
         comparison=comparison,
         choices=choices_of(data, tests, seed),
-        sampled=(*plan.sampled(recalibrate, comparison is not None), *notes),
+        sampled=(*plan.sampled(recalibrate, comparison is not None), *notes, *in_part(groups)),
         n_samples=len(data),
         family=_family(data),
         made=today(),

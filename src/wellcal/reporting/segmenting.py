@@ -209,7 +209,7 @@ def by_segment(
     """Each segment by the same test as all cases, with p-values adjusted for their number."""
     results: list[TestResult | None] = []
     notes: list[str] = []
-    most = int(np.clip(ALL_CASES // max(1, len(segments)), FEWEST_CASES, MOST_CASES))
+    most = most_cases(segments)
     for segment in segments:
         rows, note = segment.rows, ""
         if len(rows) < FEWEST_CASES:
@@ -240,6 +240,21 @@ def by_segment(
         ),
         _hypothesis(segments),
     )
+
+
+def most_cases(segments: Sequence[Segment]) -> int:
+    """Cases of a segment that are tested at most."""
+    return int(np.clip(ALL_CASES // max(1, len(segments)), FEWEST_CASES, MOST_CASES))
+
+
+def in_part(segments: Sequence[Segment]) -> list[str]:
+    """That segments are tested in part, where they are."""
+    most = most_cases(segments)
+    count = sum(len(segment.rows) > most for segment in segments)
+    if not count:
+        return []
+    which = "1 segment was" if count == 1 else f"{count} segments were"
+    return [f"{which} tested on {most:,} of their cases, drawn at random."]
 
 
 def _hypothesis(segments: Sequence[Segment]) -> str:

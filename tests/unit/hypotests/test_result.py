@@ -125,7 +125,7 @@ def test_pvalue_is_the_share_of_draws(method: str) -> None:
 def test_weights_are_as_documented() -> None:
     weights = run("auto").provenance["weights"]
     assert weights == CONTINUOUS
-    page = (Path(__file__).parents[3] / "docs" / "tests.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "research" / "omnibus.md").read_text(encoding="utf-8")
     for name, weight in CONTINUOUS.items():
         assert f"\n| {name} | {weight:g} | {COUNTS[name]:g} |" in page
     assert set(run("aggregated").provenance["weights"].values()) == {1.0}
