@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -120,6 +121,7 @@ def test_all_results_are_shown_in_one_style(name: str, tmp_path: Path) -> None:
         assert figure.title
         assert figure.question.endswith("?")
         assert figure.figure is figure.display.figure_
+    assert pickle.loads(pickle.dumps(result)) == result  # drawn or not
 
 
 PICTURES = {

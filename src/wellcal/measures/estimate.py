@@ -130,7 +130,7 @@ class Estimate(Presentable):
     added: ClassVar[Mapping[str, Any]] = {"intervals": (), "known_yardstick": None}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "provenance": self.provenance}
+        return {**super().__getstate__(), "provenance": self.provenance}
 
     def __float__(self) -> float:
         return _float(self.value)

@@ -220,6 +220,10 @@ class Presentable(ByValue):
                 path = f"{name}.{key}" if name else key
                 raise ValueError(f"{path} must have as many entries as {as_many_as}, {length}, found {found}")
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to other processes: pictures are drawn there again."""
+        return {name: value for name, value in self.__dict__.items() if name != "_pictures"}
+
     # -- compared ----------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:

@@ -32,7 +32,7 @@ from wellcal.hypotests.resampling.targets import users_form
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.presentation import Presentable
 from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
-from wellcal.monitoring import MonitorStatus
+from wellcal.monitoring import MonitorChange, MonitorStatus
 from wellcal.scaling import CrossFitted
 from wellcal.witnesses import Witness
 
@@ -170,6 +170,11 @@ def _of_status(found: MonitorStatus) -> Pictures:
         return MonitorDisplay(cases, values, float(np.exp(log_threshold)), found).plot()
 
     return {"monitor": ReportFigure("Evidence as cases came", monitors.QUESTION, draw)}
+
+
+@pictures.register(MonitorChange)
+def _of_change(found: MonitorChange) -> Pictures:
+    return {} if found.witness is None else pictures_of(found.witness)
 
 
 @pictures.register(CrossFitted)
