@@ -106,7 +106,7 @@ MEASURES = [
         EXPECTATIONS,
         NUMBERS,
     ),
-    Subject("as_predictions", wc.as_predictions, {"obj": as_foreign}),
+    Subject("as_predictions", lambda obj: wc.as_predictions(obj), {"obj": as_foreign}),
 ]
 
 TESTS = [

@@ -321,6 +321,7 @@ def test_of_many_cases_a_part_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> N
     """Tests and searches are bounded, scores are not, and the report says so."""
     monkeypatch.setattr(PLAN, "TESTED", 100)
     monkeypatch.setattr(PLAN, "SEARCHED", 40)
+    monkeypatch.setattr(PLAN, "DRAWN", 110)
     found = wc.report(Y, {"forest": NARROW, "boosting": HONEST}, recalibrate=True, **FAST)
     assert found.n_samples == N
     assert {model.test.n_samples for model in found.models} == {50}
@@ -333,6 +334,7 @@ def test_of_many_cases_a_part_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> N
     assert forest.witness is None or forest.witness.n_samples == 40
     assert "50 of 120 cases" in found.sampled[0]
     assert "40 of 120 cases" in found.sampled[1]
+    assert found.sampled[2] == "Pictures show 110 of 120 cases, drawn at random."
     assert wc.report(Y, NARROW, **{**FAST, "n_resamples": 19}).sampled != ()
     monkeypatch.setattr(importlib.import_module("wellcal.reporting.segmenting"), "MOST_CASES", 30)
     parts = wc.report(Y, NARROW, segments={"region": REGION}, **{**FAST, "n_resamples": 19})

@@ -15,14 +15,29 @@ ROWS, BYTES = 1 << 17, 1 << 26
 
 def roles_of(given: ReadOptions) -> dict[str, dict[str, Any]]:
     """The role of the columns of each model, by a letter; empty where it is to be guessed."""
-    from wellcal.predictions.guessing import role_from_text
-
     if len(given.roles) > 1:
         flags = " and ".join(f"--{name.replace('_', '-')}" for name in given.roles)
         raise ValueError(f"one family is predicted, found {flags}; give one of them")
-    first = {name: role_from_text(name, text) for name, text in given.roles.items()}
-    others = [{name: role_from_text(name, text)} for name, text in given.versus]
+    first = {name: _role(given, name, text) for name, text in given.roles.items()}
+    others = [{name: _role(given, name, text)} for name, text in given.versus]
+    if given.classes is not None and not first:
+        raise ValueError("--classes goes with the flag of a family of classes, e.g. --bernoulli p")
     return {_letter(k): role for k, role in enumerate([first, *others])}
+
+
+def _role(given: ReadOptions, keyword: str, text: str) -> Any:
+    """The value of a role, with the names of classes where these are given."""
+    from wellcal.predictions.guessing import role_from_text
+    from wellcal.predictions.roles import known_roles
+
+    value = role_from_text(keyword, text)
+    if given.classes is None:
+        return value
+    role = known_roles()[keyword]
+    if "classes" not in role.options:
+        raise ValueError(f"--classes is for predictions of classes, found --{keyword.replace('_', '-')}")
+    names = [name.strip() for name in given.classes.split(",")]
+    return {role.needed[0]: value, "classes": names}
 
 
 def _letter(k: int) -> str:

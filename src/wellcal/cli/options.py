@@ -32,6 +32,15 @@ class ReadOptions:
             rich_help_panel=CASES,
         ),
     ] = None
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Names of the classes, as targets have them, in the order of the probabilities: a,b,c; of "
+            "two where one probability is predicted, that one last: no,yes.",
+            rich_help_panel=CASES,
+        ),
+    ] = None
     groups: Annotated[
         str | None,
         typer.Option(

@@ -67,6 +67,7 @@ _VALUE = r"(\([^()]*\)|\[[^\[\]]*\]|'[^']*'|\"[^\"]*\"|)"
 _ARGUMENT = re.compile(rf"(?<![\w.-])([a-z_]+)={_VALUE}(?![=])")
 _READING = (
     "target",
+    "classes",
     "format",
     "decimal",
     "delimiter",

@@ -85,15 +85,10 @@ def guess_roles(frame: object, target: str | None = None) -> GuessedRoles:
     known = target if target is not None else target_column(table)
     select(table.names, known, "target")
     numeric = {name: name.lower() for name in table.names if name != known and table.is_numeric(name)}
-    found: list[tuple[dict[str, Any], ColumnReading]] = []
-    for role in known_roles().values():
-        if not (role.built_in or role.declared):  # it has the names of another family, and its own keyword
-            continue
-        found.extend(
-            ({role.keyword: value}, resolve(table.names, role.keyword, value))
-            for value in _values(role, numeric)
-        )
+    found = _readings(table, numeric)
     if not found:
+        for _, reading in _readings(table, {name: name.lower() for name in table.names if name != known}):
+            table.numbers(reading.columns)  # they have the names, and an error says why they hold no numbers
         raise ValueError(
             "no columns have names that say what was predicted, such as mu and sigma, p_*, q_0.1, draw_* "
             f"or rate; the columns are {shown_names(table.names, 12)}; say it, e.g. normal=('mu', 'sigma')"
@@ -107,6 +102,18 @@ def guess_roles(frame: object, target: str | None = None) -> GuessedRoles:
     roles, reading = found[0]
     used = {known, *reading.columns}
     return GuessedRoles(known, roles, tuple(n for n in table.names if n not in used), reading.words())
+
+
+def _readings(table: Table, columns: dict[str, str]) -> list[tuple[dict[str, Any], ColumnReading]]:
+    """All roles that the names of columns fit, these by their names in small letters."""
+    found: list[tuple[dict[str, Any], ColumnReading]] = []
+    for role in known_roles().values():
+        if role.built_in or role.declared:  # others have the names of another family, and their own keyword
+            found.extend(
+                ({role.keyword: value}, resolve(table.names, role.keyword, value))
+                for value in _values(role, columns)
+            )
+    return found
 
 
 def target_column(table: Table) -> str:

@@ -9,10 +9,12 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from wellcal._arrays.frames import Table, shown_names
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.selecting import Selection, select
-from wellcal.predictions import Predictions
+from wellcal.predictions import Bernoulli, Predictions
 from wellcal.predictions.guessing import guess_roles, target_column
 from wellcal.predictions.roles import ColumnReading, only_role, resolve
 from wellcal.reading.errors import ReadError
@@ -109,6 +111,13 @@ def taken_cases(
         table, dropped = Table(kept.frame), kept.dropped
     single = table.labels(targets.names[0]) if len(targets.names) == 1 else None
     pred = found.batch(table, single)
+    if single is not None and _is_text(single) and isinstance(pred, Bernoulli) and pred.classes is None:
+        names = [str(name) for name in np.unique(single)[:3]]
+        raise ValueError(
+            f"the targets in {targets.names[0]!r} are texts ({shown_names(names)}): say which of two is "
+            "predicted by naming it last, e.g. classes=['no', 'yes'] "
+            f"({found.role.keyword}={{'probs': ..., 'classes': ['no', 'yes']}} in Python)"
+        )
     if pred.event_shape and found.vectors is not None:
         targets = targets.in_order_of(found.vectors, "the columns of targets and predictions")
     if pred.event_shape or (_is_text(single) and pred.target_kind not in ("labels", "objects")):

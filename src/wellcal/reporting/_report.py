@@ -33,7 +33,7 @@ from wellcal.measures.scores import brier, crps, energy_score
 from wellcal.measures.scores.casewise import nll, pinball_loss
 from wellcal.predictions import Quantiles
 from wellcal.reporting.choosing import CITATION, choices_of, today
-from wellcal.reporting.data import Data, ModelData, at_most, family_in_words, gathered
+from wellcal.reporting.data import DRAWN, Data, ModelData, at_most, family_in_words, gathered
 from wellcal.reporting.examples import worst_groups
 from wellcal.reporting.mending import mended
 from wellcal.reporting.pieces import Mended
@@ -216,6 +216,8 @@ class _Plan:
             what += ["recalibration"] if recalibrated else []
             listed = what[0] if len(what) == 1 else f"{', '.join(what[:-1])} and {what[-1]}"
             said.append(f"{listed} looked at {len(self.searched):,} of {n:,} cases, drawn at random.")
+        if n > DRAWN:
+            said.append(f"Pictures show {DRAWN:,} of {n:,} cases, drawn at random.")
         return said
 
     # -- one after the other -------------------------------------------------------------------

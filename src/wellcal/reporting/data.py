@@ -25,6 +25,9 @@ ONLY = "the model"
 FEWEST = 2
 """Cases that a test needs; comparisons need one more."""
 
+DRAWN = 100_000
+"""Cases that a picture is drawn from; of more, a random part."""
+
 _MOST_MODELS = 20
 
 

@@ -26,14 +26,11 @@ from wellcal.hypotests.resampling.targets import users_form
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions, Samples
-from wellcal.reporting.data import at_most
+from wellcal.reporting.data import DRAWN, at_most
 from wellcal.reporting.pictures import Pictures, ReportFigure, null_of, pictures, pictures_of
 from wellcal.reporting.result import ModelReport, Report
 
 __all__ = ["DRAWN", "Kind", "Shown", "kinds_for", "pictures_of", "telling"]
-
-DRAWN = 100_000
-"""Cases that a picture is drawn from; of more, a random part."""
 
 _MOST_CLASSES = 12
 _SEED = 0  # of bands, and of what counts are spread by

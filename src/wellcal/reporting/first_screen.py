@@ -88,7 +88,9 @@ def mending(model: ModelReport) -> Tile:
     if found is None:
         why = next((text for text in model.left_out if text.startswith(NOT_TRIED)), "")
         told = (
-            sentence(why.removeprefix(f"{NOT_TRIED}: ")) if why else "report(..., recalibrate=True) says it."
+            sentence(why.removeprefix(f"{NOT_TRIED}: "))
+            if why
+            else "Ask for it with recalibrate=True, or --recalibrate."
         )
         return Tile(title, "Not tried" if why else "Not looked at", told, href, go)
     return Tile(title, _gain(found), sentence(found.verdict), href, go)

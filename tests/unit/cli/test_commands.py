@@ -101,6 +101,28 @@ def test_standard_input_ranges_numbers_and_rounded_probabilities(run: Run, folde
     assert "sum" in run("scores", "-", "--probs", "p_*", "--normalise", text=far, expect=2).stderr
 
 
+def test_classes_have_names(run: Run) -> None:
+    text = "y,p\nno,0.2\nyes,0.7\nyes,0.6\n"
+    numbers = text.replace("no", "0").replace("yes", "1")
+    done = run("scores", "-", "--target", "y", "--bernoulli", "p", text=text, expect=2)
+    assert "are texts ('no', 'yes'): say which of two is predicted" in done.stderr
+    assert "--classes no,yes" in done.stderr
+    given = ("scores", "-", "--target", "y", "--bernoulli", "p")
+    given = (*given, "--measures", "nll,brier")
+    assert run(*given, "--classes", "no,yes", text=text).stdout == run(*given, text=numbers).stdout
+    given = ("scores", "preds.csv", "--target", "label", "--probs")
+    named = run(*given, "p_cat,p_dog,p_eel", "--classes", "cat,dog,eel")
+    assert named.stdout == run(*given, "p_*").stdout
+    done = run("scores", "stream.csv", "--target", "y", "--normal", "mu,sigma", "--classes", "a,b", expect=2)
+    assert "--classes is for predictions of classes" in done.stderr
+
+
+def test_guessed_columns_that_hold_no_numbers(run: Run) -> None:
+    done = run("test", "-", text="y;mu;sigma\n0,1;0,2;1,0\n", expect=2)
+    assert "column 'mu' must hold numbers" in done.stderr
+    assert "read the file with --decimal ','" in done.stderr
+
+
 def test_missing_values_are_refused_or_counted(run: Run) -> None:
     text = "y,mu,sigma\n" + "0.1,0.0,1.0\n" * 8 + ",0.0,1.0\n0.2,,1.0\n"
     done = run("test", "-", text=text, expect=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -32,6 +33,10 @@ sys.exit("it was not killed")
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no such signal")
 @pytest.mark.parametrize("moment", ["fsync", "link"])
 def test_killed_while_it_writes(folder: Path, tmp_path: Path, moment: str) -> None:
+    try:
+        os.close(os.open(tmp_path, getattr(os, "O_TMPFILE", os.O_RDWR) | os.O_WRONLY))
+    except OSError:
+        pytest.skip("this file system has no files without a name")
     out = tmp_path / "recalibrated.csv"
     out.write_text("the old one\n")
     given = ("--target", "y", "--normal", "mu,sigma", "--resamples", "19", "--folds", "2")
