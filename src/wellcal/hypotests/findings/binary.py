@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -82,9 +83,7 @@ class BinaryClaims(Claims):
 
     def _group(self, place: int, found: Found) -> Finding:
         some = self.probability[self.members[place]]
-        where = (
-            f"where it was predicted between {percent(float(some.min()))} and {percent(float(some.max()))}"
-        )
+        where = f"where it was predicted {_range(float(some.min()), float(some.max()))}"
         own = found._replace(cases=len(some))
         return occurs(self.outcome, "group", own, float(some.mean()), where, "on average")
 
@@ -99,6 +98,24 @@ class FineGroups(BinaryClaims):
     def expected(self, scores: NDArray) -> NDArray:
         """No differences."""
         return np.zeros(len(self.names))
+
+
+def _range(low: float, high: float) -> str:
+    """From where to where, also where both are the same in whole percents.
+
+    Examples
+    --------
+    >>> _range(0.9, 1.0), _range(0.9987, 1.0), _range(0.5, 0.501), _range(1.0, 1.0)
+    ('between 90% and 100%', 'above 99.8%', 'at about 50%', 'at about 100%')
+    """
+    first, last = percent(low), percent(high)
+    if first != last:
+        return f"between {first} and {last}"
+    if last != "100%" or low >= 1.0:
+        return f"at about {first}"
+    digits = max(math.ceil(-math.log10(100.0 * (1.0 - low))), 1)
+    step = 10.0**digits
+    return f"above {math.floor(100.0 * low * step) / step:.{digits}f}%"
 
 
 def occurs(
