@@ -38,7 +38,9 @@ KINDS = (
 )
 """A page of every kind, and those with the widest tables."""
 
-CUT_OFF = """() => [...document.querySelectorAll("article :is(p, li, pre, table, .wc-figure svg, mjx-container)")]
+CUT_OFF = """() => [
+        ...document.querySelectorAll("article :is(p, li, pre, table, .wc-figure svg, mjx-container)"),
+    ]
     .filter((e) => {
         if (e.closest("svg") && e.tagName !== "svg") return false;
         for (let at = e; !at.matches("article"); at = at.parentElement) {
