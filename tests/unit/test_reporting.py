@@ -6,6 +6,7 @@ import importlib
 import json
 import pickle
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -196,6 +197,17 @@ def test_ties_are_called_ties() -> None:
 
 
 # -- segments ---------------------------------------------------------------------------------------
+
+
+def test_verdicts_of_segments_say_how_many_they_do_not_name(full: Report) -> None:
+    found = full.models[1].segments
+    assert found is not None
+    one = found.rejected[0]
+    many = replace(found, segments=(one,) * 5)
+    assert many.verdict == f"Miscalibrated in 5 segments of 5: {'; '.join([one.where] * 3)}; and 2 more."
+    assert replace(found, segments=(one,) * 3).verdict.endswith(f"{one.where}; {one.where}.")
+    assert "more than calibration" in repr(full)
+    assert "more than calibration" not in repr(replace(full, models=(replace(full.best, segments=None),)))
 
 
 def test_segments_are_tested_together(full: Report) -> None:

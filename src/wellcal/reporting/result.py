@@ -300,7 +300,10 @@ class Report(Presentable):
                 told = "; ".join(f"{found.measure} {found.phrase}" for found in pair.differences)
                 rows.append((f"{pair.first} - {pair.second}", told))
         rows.extend(("sampled", text) for text in self.sampled)
-        rows.append(("tested", f"{self.choices.hypothesis}; error rate {self.choices.alpha:g}"))
+        tested = f"{self.choices.hypothesis}; error rate {self.choices.alpha:g}"
+        if any(model.segments is not None for model in self.models):
+            tested += "; within segments of variables that the model did not use that is more than calibration"
+        rows.append(("tested", tested))
         return rows
 
 

@@ -19,6 +19,7 @@ FREQUENCY, SLOPE, GROUP = "frequency", "slope", "group "
 _GROUPS = 5
 _MOST_GROUPS = 2  # that are told
 _STEPS = 25  # of Newton's method
+_SURE = 1e-4  # as near to zero or one as is told
 
 
 class BinaryClaims(Claims):
@@ -82,9 +83,7 @@ class BinaryClaims(Claims):
 
     def _group(self, place: int, found: Found) -> Finding:
         some = self.probability[self.members[place]]
-        where = (
-            f"where it was predicted between {percent(float(some.min()))} and {percent(float(some.max()))}"
-        )
+        where = f"where it was predicted {_ends(float(some.min()), float(some.max()))}"
         own = found._replace(cases=len(some))
         return occurs(self.outcome, "group", own, float(some.mean()), where, "on average")
 
@@ -99,6 +98,26 @@ class FineGroups(BinaryClaims):
     def expected(self, scores: NDArray) -> NDArray:
         """No differences."""
         return np.zeros(len(self.names))
+
+
+def _ends(low: float, high: float) -> str:
+    """Between which probabilities, in words that differ where whole percents would not.
+
+    Examples
+    --------
+    >>> _ends(0.57, 0.98), _ends(1e-15, 0.03), _ends(0.9951, 0.9993)
+    ('between 57% and 98%', 'between 0% and 3%', 'between 99.51% and 99.93%')
+    >>> _ends(0.99993, 1.0), _ends(0.99678, 1.0), _ends(0.0, 1e-9), _ends(0.3, 0.3)
+    ('above 99.99%', 'above 99.67%', 'below 0.01%', 'as 30%')
+    """
+    if percent(low) == "100%" and high > 1.0 - _SURE:  # rounded down, since all are above it
+        return f"above {min(np.floor(low / _SURE) * _SURE, 1.0 - _SURE):.2%}"
+    if high < _SURE:
+        return "below 0.01%"
+    ends = percent(0.0 if low < _SURE else low), percent(high)
+    if ends[0] == ends[1]:
+        ends = f"{100.0 * low:.2f}%", f"{100.0 * high:.2f}%"
+    return f"between {ends[0]} and {ends[1]}" if ends[0] != ends[1] else f"as {percent(low)}"
 
 
 def occurs(
