@@ -75,7 +75,7 @@ def test_the_verdict_is_that_of_the_test(pred: Any) -> None:
     assert found.best.test.pvalue == alone.pvalue
     assert found.best.test.provenance["pvalues"] == alone.provenance["pvalues"]  # of the same resamples
     assert [str(finding) for finding in alone.findings] == [
-        str(x) for x in found.findings if x.kind != "group"
+        str(x) for x in found.findings if x.kind != "cases"
     ]
     assert found.best.yardstick == alone.yardstick
     assert found.best.rejected == (alone.pvalue <= 0.05)
@@ -142,7 +142,7 @@ def test_a_planted_error_is_found_and_named() -> None:
     for example in group.examples:
         assert x[example.row] > 4.5
         assert example.observed == f"{y[example.row]:.3g}"
-    assert any(finding.kind == "group" and group.statement == str(finding) for finding in found.findings)
+    assert any(finding.kind == "cases" and group.statement == str(finding) for finding in found.findings)
 
 
 def test_examples_of_groups_differ() -> None:
