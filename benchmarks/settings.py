@@ -57,7 +57,7 @@ class Settings:
     classes: tuple[tuple[int, int], ...] = ((10_000, 10), (10_000, 1_000))
     memory: int = 20_000
     streamed: int = 10_000_000
-    monitored: int = 1_000_000
+    monitored: int = 10_000_000
     budget: float = 30.0
     rounds: int = 25
     data_sets: int = 2_000

@@ -51,6 +51,12 @@ def run_test(rng: int = 0) -> wc.TestResult:
     return wc.calibration_test(Y, PRED, rng=rng, n_resamples=39, keep_null=True)
 
 
+def measured() -> wc.Measured:
+    running = wc.RunningMeasures()
+    running.update(Y, PRED)
+    return running.result()
+
+
 SEVERAL = wc.compare(Y, {"a": PRED, "b": wc.Normal(MU + 0.3, SIGMA)}, rng=0, n_resamples=99)
 RESULTS: dict[str, Any] = {
     "skce": wc.skce(Y, PRED),
@@ -69,6 +75,7 @@ RESULTS: dict[str, Any] = {
     "group": wc.witness(Y, PRED, rng=0, n_resamples=19).groups[0],
     "coverage": wc.interval_coverage(Y, PRED),
     "quantiles": wc.quantile_calibration(Y, PRED, levels=[0.1, 0.5]),
+    "measured": measured(),
     "local": wc.local_discrepancy(Y, PRED, PRED[:3]),
     "status": monitor().status,
     "tolerance": wc.equivalence_test(Y, PRED, tolerance=0.2),

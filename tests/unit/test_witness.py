@@ -391,8 +391,8 @@ def test_small_segments_are_named():
     ("segments", "message"),
     [
         (LABELS[:-1], "segments and predictions must have the same length, found 39 and 40"),
-        ([None, *LABELS[1:]], r"segments has no label in row 0 \(1 in all\)"),
-        ({"x": [1.0] * 4 + [float("nan")] * 36}, r"segments\['x'\] has no label in row 4 \(36 in all\)"),
+        ([None, *LABELS[1:]], r"segments has no value in row 0 \(1 in all\)"),
+        ({"x": [1.0] * 4 + [float("nan")] * 36}, r"segments\['x'\] has no value in row 4 \(36 in all\)"),
         (np.ones((N, 2)), "segments must be 1-dimensional"),
     ],
 )

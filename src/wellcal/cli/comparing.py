@@ -7,10 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from wellcal.cli.building import Command
-from wellcal.cli.inputs import column_of, described, read
+from wellcal.cli.inputs import column_of, read
 from wellcal.cli.options import ReadOptions, TestOptions
-from wellcal.cli.results import lines_of
-from wellcal.cli.screen import end, show
+from wellcal.cli.results import conclude, lines_of
 
 Names = Annotated[
     str | None, typer.Option(metavar="NAMES", help="Names of the models, such as forest,boosting.")
@@ -31,19 +30,17 @@ def run(given: ReadOptions, options: TestOptions, names: Names = None) -> None:
     found = compare(cases.y, *given_models, weights=weights, rng=options.seed, n_resamples=options.resamples)
     differ = found.pvalue <= 1.0 - found.level if len(given_models) == 2 else bool(found.shown)
     rows = [(name, taken.partition("; ")[2]) for name, taken in cases.taken.items()]
-    show(
+    conclude(
         "compare",
         found.in_words().headline,
         lines_of(found, *rows, points=3),
-        to=options.json,
-        content={
-            **described(given, cases),
-            "seed": options.seed,
-            "rejected": bool(differ),
-            "result": found.to_dict(),
-        },
+        given=given,
+        cases=cases,
+        options=options,
+        result=found,
+        rejected=differ,
+        bad=False,  # a difference is no error of a model
     )
-    end(differ, options.fail_on_reject)
 
 
 def names_of(text: str | None) -> list[str] | None:

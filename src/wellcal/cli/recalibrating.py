@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from wellcal.cli.building import Command
-from wellcal.cli.inputs import described, read
+from wellcal.cli.inputs import read
 from wellcal.cli.options import ReadOptions, TestOptions
-from wellcal.cli.screen import end, show
+from wellcal.cli.results import conclude
 
 Out = Annotated[
     str | None,
@@ -52,20 +52,16 @@ def run(
     if scaling is not None:
         found.scaling.save(scaling)
         wrote.append(("scaling", f"{scaling}: fitted to all cases, for new ones"))
-    show(
+    conclude(
         "recalibrate",
         verdict(found),
         text_rows([*rows(found), *wrote, ("columns", cases.taken[name])]),
-        to=options.json,
-        content={
-            **described(given, cases),
-            "seed": options.seed,
-            "rejected": bool(found.after.rejected),
-            "result": found.to_dict(),
-        },
-        bad=found.after.rejected,
+        given=given,
+        cases=cases,
+        options=options,
+        result=found,
+        rejected=found.after.rejected,
     )
-    end(found.after.rejected, options.fail_on_reject)
 
 
 def _listed(columns: dict[str, Any]) -> str:

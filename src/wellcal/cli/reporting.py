@@ -9,10 +9,9 @@ import typer
 
 from wellcal.cli.building import Command
 from wellcal.cli.comparing import Names, names_of
-from wellcal.cli.inputs import described, read, segment_columns
+from wellcal.cli.inputs import read, segment_columns
 from wellcal.cli.options import ReadOptions, TestOptions
-from wellcal.cli.results import lines_of
-from wellcal.cli.screen import end, show
+from wellcal.cli.results import conclude, lines_of
 
 
 def run(
@@ -46,20 +45,16 @@ def run(
         rows.append(("page", out))
     rejected = any(model.test.rejected for model in found.models)
     rows += [("columns", taken) for taken in cases.taken.values()][:2]
-    show(
+    conclude(
         "report",
         found.verdict,
         lines_of(found, *rows),
-        to=options.json,
-        content={
-            **described(given, cases),
-            "seed": options.seed,
-            "rejected": bool(rejected),
-            "result": found.to_dict(),
-        },
-        bad=rejected,
+        given=given,
+        cases=cases,
+        options=options,
+        result=found,
+        rejected=rejected,
     )
-    end(rejected, options.fail_on_reject)
 
 
 COMMANDS = {

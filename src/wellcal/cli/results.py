@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from wellcal.cli.inputs import described
+from wellcal.cli.screen import end, show
+
 LONG = ("kernel", "proven", "chosen", "alternatives", "parts", "statistic", "lowered", "resamples")
 """Rows of results that are for those who ask for everything."""
 
@@ -28,6 +31,41 @@ def lines_of(result: Any, *more: tuple[str, str], points: int = 5) -> list[str]:
     if len(told) > points:
         shown.append(f"  - and {len(told) - points} more")
     return [*shown, *text_rows([*(row for row in rows if row[0].strip() not in LONG), *more])]
+
+
+def conclude(
+    command: str,
+    verdict: str,
+    lines: Sequence[str],
+    *,
+    given: Any,
+    cases: Any,
+    options: Any,
+    result: Any,
+    rejected: bool,
+    bad: bool | None = None,
+) -> None:
+    """Show a result of cases that were read, write it as JSON where that is wanted, and end.
+
+    Parameters
+    ----------
+    command, verdict, lines, bad
+        As in :func:`wellcal.cli.screen.show`; `bad` is `rejected` where it is not given.
+    given, cases, options
+        What was asked for, and the cases that were read.
+    result
+        What JSON holds.
+    rejected
+        Whether a hypothesis was rejected: status 1 under ``--fail-on-reject``.
+    """
+    content = {
+        **described(given, cases),
+        "seed": options.seed,
+        "rejected": bool(rejected),
+        "result": result.to_dict(),
+    }
+    show(command, verdict, lines, to=options.json, content=content, bad=rejected if bad is None else bad)
+    end(rejected, options.fail_on_reject)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from wellcal.cli.building import Command
-from wellcal.cli.inputs import column_of, described, read
+from wellcal.cli.inputs import column_of, read
 from wellcal.cli.options import ReadOptions, TestOptions
-from wellcal.cli.results import lines_of
-from wellcal.cli.screen import end, show
+from wellcal.cli.results import conclude, lines_of
 
 NO_WEIGHTS = (
     "a calibrated model has no error under any weights, so that the test has none; wellcal scores, compare "
@@ -48,20 +47,16 @@ def run(
         n_resamples=options.resamples,
     )
     rejected = result.rejected
-    show(
+    conclude(
         "test",
         result.verdict,
         lines_of(result, ("columns", next(iter(cases.taken.values()))), ("seed", str(options.seed))),
-        to=options.json,
-        content={
-            **described(given, cases),
-            "seed": options.seed,
-            "rejected": bool(rejected),
-            "result": result.to_dict(),
-        },
-        bad=rejected,
+        given=given,
+        cases=cases,
+        options=options,
+        result=result,
+        rejected=rejected,
     )
-    end(rejected, options.fail_on_reject)
 
 
 COMMANDS = {

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from wellcal.cli.building import Command
-from wellcal.cli.inputs import column_of, described, read, segment_columns
+from wellcal.cli.inputs import column_of, read, segment_columns
 from wellcal.cli.options import ReadOptions, TestOptions
-from wellcal.cli.results import lines_of
-from wellcal.cli.screen import end, show
+from wellcal.cli.results import conclude, lines_of
 
 
 def run(given: ReadOptions, options: TestOptions) -> None:
@@ -24,20 +23,16 @@ def run(given: ReadOptions, options: TestOptions) -> None:
         n_resamples=options.resamples or 999,
     )
     rejected = found.pvalue <= found.alpha
-    show(
+    conclude(
         "witness",
         found.in_words().headline,
         lines_of(found, ("columns", next(iter(cases.taken.values()))), points=6),
-        to=options.json,
-        content={
-            **described(given, cases),
-            "seed": options.seed,
-            "rejected": bool(rejected),
-            "result": found.to_dict(),
-        },
-        bad=rejected,
+        given=given,
+        cases=cases,
+        options=options,
+        result=found,
+        rejected=rejected,
     )
-    end(rejected, options.fail_on_reject)
 
 
 COMMANDS = {

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.advice import advise
-from wellcal._arrays.checks import check_same_length, is_missing, label_array
-from wellcal._arrays.namespaces import NDArray, is_array, to_numpy
+from wellcal._arrays.group_labels import label_of_each
+from wellcal._arrays.namespaces import NDArray
 
 _FEW = 6  # units with signs below which p cannot fall under 0.05
 
@@ -25,18 +25,8 @@ def number_clusters(groups: Any, n_samples: int) -> NDArray | None:
     """
     if groups is None:
         return None
-    labels = to_numpy(label_array(groups, "groups"))
-    if labels.dtype.kind in "US" and not is_array(groups):
-        labels = np.asarray(groups, dtype=object)  # a list of texts may have gaps, which are not texts
-    if labels.ndim != 1:
-        raise ValueError(f"groups must be 1-dimensional, one label for each case, found shape {labels.shape}")
-    check_same_length(len(labels), "groups", n_samples, "predictions")
-    absent = labels != labels if labels.dtype.kind != "O" else np.array([is_missing(x) for x in labels])
-    missing = np.flatnonzero(absent)
-    if len(missing):
-        raise ValueError(
-            f"groups has no label in row {missing[0]}; give cases that stand alone a label of their own"
-        )
+    remedy = "give cases that stand alone a label of their own"
+    labels = label_of_each(groups, "groups", n_samples, remedy)
     try:
         found: NDArray = np.unique(labels, return_inverse=True)[1]
     except TypeError:  # labels of several types have no order

@@ -21,7 +21,7 @@ FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl", "npz", "npy")
 HEAD = 1 << 16
 """How many bytes are looked at to say what a file is."""
 
-_SUFFIXES = {
+SUFFIXES = {
     ".csv": "csv",
     ".txt": "csv",
     ".tsv": "tsv",
@@ -38,6 +38,8 @@ _SUFFIXES = {
     ".npz": "npz",
     ".npy": "npy",
 }
+"""Formats by the end of the name."""
+
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _SIGNATURES = {
     b"PAR1": "parquet",
@@ -132,12 +134,12 @@ def source_file(path: str | os.PathLike[str], format: str | None) -> SourceFile:
     suffixes = [suffix.lower() for suffix in given.suffixes]
     compression = _COMPRESSED.get(suffixes[-1]) if suffixes else None
     suffix = (suffixes[-2:-1] if compression else suffixes[-1:]) or [""]
-    with reading(name, format or _SUFFIXES.get(suffix[0], "data")), opened(given, compression) as file:
+    with reading(name, format or SUFFIXES.get(suffix[0], "data")), opened(given, compression) as file:
         head = file.read(HEAD)
     if not head:
         raise ReadError(f"{name}: the file is empty; write it again")
     by_content = _by_content(name, head)
-    by_name = _SUFFIXES.get(suffix[0])
+    by_name = SUFFIXES.get(suffix[0])
     if format is None and by_name is not None and by_content not in (None, by_name):
         raise ReadError(
             f"{name}: it is called {suffix[0]} but looks like {by_content}; rename it, or give "

@@ -13,21 +13,10 @@ import numpy as np
 from wellcal._arrays.files import naming, write_whole
 from wellcal._arrays.namespaces import NDArray
 from wellcal.reading.errors import library
+from wellcal.reading.sources import SUFFIXES
 
-WRITTEN = {
-    ".csv": "csv",
-    ".txt": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".npz": "npz",
-}
-"""Formats that are written, by the end of the name."""
+WRITTEN = {suffix: kind for suffix, kind in SUFFIXES.items() if suffix not in (".json", ".npy")}
+"""Formats that are written, by the end of the name: lines of JSON are not JSON, and NPY holds no columns."""
 
 
 def written_format(path: str | os.PathLike[str]) -> str:

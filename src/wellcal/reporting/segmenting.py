@@ -10,16 +10,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import check_same_length, is_missing, label_array
 from wellcal._arrays.frames import Table, is_frame
-from wellcal._arrays.namespaces import NDArray, attribute, to_numpy
+from wellcal._arrays.namespaces import NDArray, attribute
 from wellcal._arrays.round_numbers import round_between
 from wellcal.comparison.several import holm
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.result import TestResult
 from wellcal.reporting.data import ModelData, at_most
 from wellcal.reporting.pieces import SegmentReport, Segments
-from wellcal.witnesses.summaries import segment_in_words
+from wellcal.witnesses.summaries import segment_in_words, segment_labels
 
 PARTS = 4
 """Groups that numbers are cut into, of about equally many cases."""
@@ -78,7 +77,7 @@ def segments_from(given: Any, n: int, in_order: Callable[[Any, str], Any]) -> tu
         raise ValueError(f"segments has {len(columns)} variables; a report tests {MOST_VARIABLES} at most")
     for name, column in columns:
         argument = f"segments[{name!r}]" if len(columns) > 1 or isinstance(given, Mapping) else "segments"
-        values = _values(in_order(column, argument), argument, n)
+        values = segment_labels(in_order(column, argument), argument, n)
         groups = _cut(name, values) if _is_measured(values) else _by_label(name, values)
         most = max(PARTS, min(MOST_GROUPS, MOST_SEGMENTS // len(columns)))
         if len(groups) > most:
@@ -101,27 +100,6 @@ def _columns(given: Any) -> list[tuple[str, Any]]:
         return [(name, table.labels(name)) for name in table.names]
     name = attribute(given, "name")  # of a column of a data frame
     return [(name if isinstance(name, str) and name else "segment", given)]
-
-
-def _values(column: Any, argument: str, n: int) -> NDArray:
-    """Labels or numbers ``(n,)``."""
-    values: NDArray = to_numpy(label_array(column, argument))
-    if values.ndim != 1:
-        raise ValueError(
-            f"{argument} must be 1-dimensional, one label or number for each case, found shape {values.shape}"
-        )
-    check_same_length(len(values), argument, n, "predictions")
-    missing = np.array([is_missing(value) for value in values.tolist()], dtype=bool)
-    if missing.any():
-        row = int(np.flatnonzero(missing)[0])
-        raise ValueError(
-            f"{argument} has no value in row {row} ({np.count_nonzero(missing)} in all); give such cases a "
-            'label of their own, such as "unknown", or leave them out'
-        )
-    if values.dtype.kind != "O":
-        return values
-    kinds: set[type] = {type(value) for value in values.tolist()}
-    return values.astype(str) if len(kinds) > 1 or kinds <= {str} else np.asarray(values.tolist())
 
 
 def _is_measured(values: NDArray) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import check_same_length, is_missing, label_array
+from wellcal._arrays.group_labels import label_of_each, sortable
 from wellcal._arrays.namespaces import NDArray, attribute, has, to_numpy
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.predictions import Predictions, Quantiles, Samples
@@ -110,7 +110,7 @@ def segments_of(
     found: list[Cases] = []
     for name, column in named:
         argument = "segments" if name is None else f"segments[{name!r}]"
-        labels = _labels(in_order(column, argument), argument, n)
+        labels = segment_labels(in_order(column, argument), argument, n)
         distinct, first, codes = np.unique(labels, return_index=True, return_inverse=True)
         if len(distinct) > _MOST_SEGMENTS:
             raise ValueError(
@@ -135,25 +135,10 @@ def _columns(segments: Any) -> list[tuple[Any, Any]]:
     return [(name if isinstance(name, str) and name else None, segments)]
 
 
-def _labels(column: Any, argument: str, n: int) -> NDArray:
-    """Labels ``(n,)`` that can be sorted, texts where they are of several types."""
-    labels: NDArray = to_numpy(label_array(column, argument))
-    if labels.ndim != 1:
-        raise ValueError(
-            f"{argument} must be 1-dimensional, one label for each case, found shape {labels.shape}"
-        )
-    check_same_length(len(labels), argument, n, "predictions")
-    missing = np.array([is_missing(label) for label in labels.tolist()], dtype=bool)
-    if missing.any():
-        row = int(np.flatnonzero(missing)[0])
-        raise ValueError(
-            f"{argument} has no label in row {row} ({np.count_nonzero(missing)} in all); "
-            'give such cases a label of their own, such as "unknown"'
-        )
-    if labels.dtype.kind != "O":
-        return labels
-    kinds: set[type] = {type(label) for label in labels.tolist()}
-    return labels.astype(str) if len(kinds) > 1 or kinds <= {str} else np.asarray(labels.tolist())
+def segment_labels(column: Any, argument: str, n: int) -> NDArray:
+    """Labels or numbers ``(n,)`` that can be sorted."""
+    remedy = 'give such cases a label of their own, such as "unknown", or leave them out'
+    return sortable(label_of_each(column, argument, n, remedy))
 
 
 def segment_in_words(name: Any, label: Any) -> str:

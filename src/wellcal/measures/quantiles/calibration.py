@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wellcal._arrays.namespaces import Array, stop_gradient, to_numpy
-from wellcal._arrays.schema import Check, numbers
+from wellcal._arrays.schema import Check, numbers, whole
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.quantiles.bands import calibration_band
@@ -41,7 +41,7 @@ class QuantileCalibration(Estimate):
     def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
         """What is stored of it."""
         curves = ("levels", "frequencies")
-        return {**super().checks(kernel), **dict.fromkeys(curves, numbers())}
+        return {**super().checks(kernel), "n_samples": whole(least=1), **dict.fromkeys(curves, numbers())}
 
     def band(self, level: float = 0.95, *, kind: str = "kolmogorov") -> tuple[Array, Array]:
         """Where the whole curve of a calibrated model lies with probability `level` or more.

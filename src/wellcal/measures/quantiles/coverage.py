@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, take_rows, to_numpy, widen
-from wellcal._arrays.schema import Check, numbers
+from wellcal._arrays.schema import Check, numbers, whole
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
@@ -90,7 +90,7 @@ class IntervalCoverage(Estimate):
     def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
         """What is stored of it."""
         curves = ("levels", "coverage", "expected", "widths", "low", "high")
-        return {**super().checks(kernel), **dict.fromkeys(curves, numbers())}
+        return {**super().checks(kernel), "n_samples": whole(least=1), **dict.fromkeys(curves, numbers())}
 
 
 def interval_coverage(
