@@ -92,6 +92,7 @@ BROKEN: dict[str, tuple[str, bytes, str]] = {
         b'{"y": 1, "mu": -Infinity, "sigma": 1}\n',
         "column 'mu' .*finite.*-inf in row 0",
     ),
+    "a JSON array": ("p.json", b'[{"y": 1.0, "mu": 0.0, "sigma": 1.0}]', "one JSON array; write one object"),
     "JSON cut off": ("p.jsonl", b'{"y": 1.0}\n{"y": 2', "cannot be read as jsonl"),
     "truncated gzip": ("p.csv.gz", gzip.compress(GOOD * 100)[:40], "cannot be read as csv"),
     "gzip without its name": ("p.csv", gzip.compress(GOOD), "gzip"),

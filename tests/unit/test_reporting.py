@@ -190,6 +190,14 @@ def test_models_are_told_apart_by_name(full: Report) -> None:
         wc.compare(Y, NARROW, HONEST, names=("a", "a"))
 
 
+def test_families_are_listed_in_the_order_of_the_models() -> None:
+    counts = np.random.default_rng(0).poisson(4.0, 30)
+    honest, far = wc.Poisson(np.full(30, 4.0)), wc.NegativeBinomial(np.full(30, 40.0), np.full(30, 20.0))
+    found = wc.report(counts, {"far": far, "honest": honest}, **FAST)
+    assert [model.name for model in found.models] == ["honest", "far"]
+    assert found.family == f"{family_in_words(honest)}; {family_in_words(far)}"
+
+
 def test_ties_are_called_ties() -> None:
     found = wc.report(Y, {"one": HONEST, "two": wc.Normal(X, np.full(N, 1.01))}, **FAST)
     assert found.tied == (found.models[1].name,)

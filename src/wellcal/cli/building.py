@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Annotated, Any, cast, get_type_hints
@@ -13,6 +14,9 @@ from wellcal.cli.options import ReadOptions
 from wellcal.cli.screen import ending_well
 
 ROLE, VERSUS = "role_", "versus_"
+WRITTEN = ("out", "json", "state", "scaling")
+"""Options that name a file to be written."""
+
 PREDICTED, SECOND = "Predictions, one of", "The model that it is compared with, one of"
 
 
@@ -71,6 +75,8 @@ def expanded(name: str, command: Command, *, families: bool) -> Callable[..., An
         with ending_well(name):
             made = {at: _made(group, given, command) for at, group in groups.items()}
             rest = {at: value for at, value in given.items() if at in hints and at not in made}
+            if reads:
+                _refuse_lost_folders(given)
             command.function(**made, **rest)
 
     # Arguments first: typer takes them in this order.
@@ -79,6 +85,19 @@ def expanded(name: str, command: Command, *, families: bool) -> Callable[..., An
     called.__annotations__ = {item.name: item.annotation for item in parameters}
     called.__doc__ = command.help
     return called
+
+
+def _refuse_lost_folders(given: Mapping[str, Any]) -> None:
+    """Refuse what cannot be written before anything is computed: that may take minutes."""
+    for name in WRITTEN:
+        path = given.get(name)
+        if path is None or path == "-":
+            continue
+        if os.path.isdir(path):
+            raise ValueError(f"--{name} {path}: is a folder; give the name of a file in it")
+        folder = os.path.dirname(path)
+        if folder and not os.path.isdir(folder):
+            raise ValueError(f"--{name} {path}: there is no folder {folder}; make it, or write elsewhere")
 
 
 def _options_of(group: Any) -> list[inspect.Parameter]:

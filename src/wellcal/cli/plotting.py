@@ -180,6 +180,9 @@ KINDS: dict[str, Callable[[Picture], Any]] = {
     "recalibration": _recalibration,
 }
 SEGMENTED, WEIGHTED = ("witness",), ("witness", "comparison")
+GROUPED = ("reliability", "pit", "ecdf", "quantiles", "coverage", "residuals")
+SEVERAL = (*GROUPED, "comparison")
+"""Figures that an option has a meaning for: segments, weights, groups of cases, further models."""
 
 
 def run(
@@ -198,9 +201,7 @@ def run(
     from wellcal._arrays.files import write_whole
 
     one_of(kind, "kind of figure", KINDS)
-    for name, able in (("segments", SEGMENTED), ("weights", WEIGHTED)):
-        if getattr(given, name) and kind not in able:
-            raise ValueError(f"--{name} has no meaning for this figure; it is for {' and '.join(able)}")
+    refuse_meaningless(kind, given)
     path = f"{kind}.svg" if out is None else out
     if Path(path).suffix.lower() not in ENDINGS:
         raise ValueError(f"{path}: a picture is written as {', '.join(ENDINGS)}; give such a name with --out")
@@ -228,6 +229,24 @@ def run(
         bad=picture.rejected,
     )
     end(picture.rejected, options.fail_on_reject)
+
+
+def refuse_meaningless(kind: str, given: ReadOptions) -> None:
+    """Refuse options that a figure would not heed."""
+    versus = f"versus-{given.versus[0][0].replace('_', '-')}" if given.versus else "versus"
+    for name, value, able in (
+        ("segments", given.segments, SEGMENTED),
+        ("weights", given.weights, WEIGHTED),
+        ("groups", given.groups, GROUPED),
+        (versus, given.versus, SEVERAL),
+    ):
+        if value and kind not in able:
+            raise ValueError(f"--{name} has no meaning for this figure; it is for {' and '.join(able)}")
+    if given.groups and given.versus:
+        raise ValueError(
+            "--groups has no meaning for several models: the comparison takes cases as independent; draw "
+            "each model by itself"
+        )
 
 
 def drawn(figure: Callable[[], Any]) -> Any:

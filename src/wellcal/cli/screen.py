@@ -64,7 +64,7 @@ def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -
 
 
 _VALUE = r"(\([^()]*\)|\[[^\[\]]*\]|'[^']*'|\"[^\"]*\"|)"
-_ARGUMENT = re.compile(rf"(?<![\w.-])([a-z_]+)={_VALUE}(?![=])")
+_ARGUMENT = re.compile(rf"(?<![\w.-])([a-z_]+)={_VALUE}(?![={{])")
 _READING = (
     "target",
     "classes",

@@ -167,6 +167,10 @@ def _look(path: Path, name: str) -> None:
         raise
     if stat.S_ISDIR(mode):
         raise ReadError(f"{name}: is a folder: name one of the files in it")
+    if not stat.S_ISREG(mode):  # looked at more than once, and gone after the first time
+        raise ReadError(
+            f"{name}: is a pipe or a device, not a file: give - as the name, and the data as standard input"
+        )
 
 
 def _close_files(path: Path) -> str:

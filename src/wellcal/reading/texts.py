@@ -32,6 +32,9 @@ class TextFile:
         delimiter: str | None,
         encoding: str,
     ) -> None:
+        for name, sign in {"decimal": decimal, "delimiter": "," if delimiter is None else delimiter}.items():
+            if len(sign) != 1 or not sign.isascii():
+                raise ValueError(f"{name} must be one sign, such as ',' or ';', found {sign!r}")
         self.source, self.columns, self.decimal = source, columns, decimal
         self.encoding = _encoding(source, encoding)
         self.delimiter = delimiter or _delimiter(source, self.encoding)
@@ -55,6 +58,7 @@ class TextFile:
 
     def _json_table(self) -> Any:
         json = library("pyarrow.json")
+        self._refuse_array()
         with self.source.open() as file:
             text = file.read()
         if self.encoding != "utf8":
@@ -117,6 +121,7 @@ class TextFile:
     def _json_batches(self) -> Generator[Any]:
         """Whole lines, a block at a time, each read by itself."""
         json = library("pyarrow.json")
+        self._refuse_array()
         with reading(self.source.name, "jsonl"), self.source.open() as file:
             begun, line = b"", 0
             while True:
@@ -187,6 +192,13 @@ class TextFile:
         for column in schema:
             if types.is_binary(column.type):
                 raise self._not_text(f" in column {column.name!r}")
+
+    def _refuse_array(self) -> None:
+        if self.source.head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
+            raise ReadError(
+                f"{self.source.name}: it is one JSON array; write one object in each line, without brackets "
+                "around them (pandas: to_json(path, orient='records', lines=True))"
+            )
 
     def _not_text(self, where: str) -> ReadError:
         line = _first_bad_line(self.source, self.encoding)

@@ -140,7 +140,7 @@ def report(
         choices=choices_of(data, tests, seed),
         sampled=(*plan.sampled(recalibrate, comparison is not None), *notes, *in_part(groups)),
         n_samples=len(data),
-        family=_family(data),
+        family=_family(data, [model.name for model in models]),
         made=today(),
         citation=CITATION,
     )
@@ -154,8 +154,10 @@ def _seed(rng: Any) -> int:
     return int(cast("int", rng)) if whole else int(generator.integers(2**32))
 
 
-def _family(data: Data) -> str:
-    words = list(dict.fromkeys(family_in_words(model.predictions) for model in data.models))
+def _family(data: Data, order: list[str]) -> str:
+    """Families in the order in which the models are named."""
+    by_name = {model.name: model.predictions for model in data.models}
+    words = list(dict.fromkeys(family_in_words(by_name[name]) for name in order))
     return "; ".join(words)
 
 

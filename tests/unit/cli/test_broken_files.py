@@ -96,7 +96,7 @@ def test_states_that_are_broken(run: Run, tmp_path: Path) -> None:
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
     sentence(run("monitor", "stream.csv", *MODEL, "--state", str(tmp_path / "binary.json"), expect=2))
     assert (
-        "is a directory"
+        "is a folder"
         in sentence(run("monitor", "stream.csv", *MODEL, "--state", str(tmp_path), expect=2)).lower()
     )
 

@@ -197,8 +197,33 @@ def test_json_holds_everything_and_goes_where_it_should(run: Run, folder: Path) 
     result = wc.TestResult.from_dict(found["result"])
     cases = read_cases(folder / "stream.csv")
     assert result == wc.calibration_test(cases.y, cases.pred, rng=3, n_resamples=99)
-    done = run("test", "good.csv", "--json", "no/such/folder.json", "--resamples", "99", expect=2)
-    assert "No such file or directory" in done.stderr
+
+
+def test_what_cannot_be_written_is_refused_before_the_work(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("wellcal.reading.read_models", never)
+    monkeypatch.setattr("wellcal.reading.case_batches", never)
+    options = {"test": "--json", "report": "--out", "recalibrate": "--scaling", "monitor": "--state"}
+    for command, option in options.items():
+        done = run(command, "good.csv", option, "no/such/folder.html", expect=2)
+        assert f"{option} no/such/folder.html: there is no folder no/such" in done.stderr
+        done = run(command, "good.csv", option, ".", expect=2)
+        assert f"{option} .: is a folder; give the name of a file" in done.stderr
+
+
+def test_figures_refuse_what_they_would_not_heed(run: Run) -> None:
+    model = ("preds.csv", "--target", "y", "--normal", "mu,sigma")
+    second = ("--versus-normal", "mu_a,sigma_a")
+    for kind in ("witness", "null", "comparison", "monitor", "recalibration"):
+        done = run("plot", kind, *model, "--groups", "patient", expect=2)
+        assert "--groups has no meaning for this figure" in done.stderr
+    for kind in ("witness", "null", "monitor", "recalibration"):
+        done = run("plot", kind, *model, *second, expect=2)
+        assert "--versus-normal has no meaning for this figure" in done.stderr
+    done = run("plot", "pit", *model, *second, "--groups", "patient", expect=2)
+    assert "--groups has no meaning for several models" in done.stderr
 
 
 def test_a_monitor_goes_on_from_its_state(run: Run, folder: Path) -> None:
@@ -256,6 +281,8 @@ def test_words_of_python_become_options() -> None:
     assert in_options(said) == (
         "with --decimal ','; e.g. --target y or --normal mu,sigma; not kind='draws', x=1, --format"
     )
+    said = "(bernoulli={'probs': ..., 'classes': ['no', 'yes']} in Python)"
+    assert in_options(said) == said
 
 
 def test_notes_and_colour(

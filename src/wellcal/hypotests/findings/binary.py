@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -83,7 +84,7 @@ class BinaryClaims(Claims):
 
     def _group(self, place: int, found: Found) -> Finding:
         some = self.probability[self.members[place]]
-        where = f"where it was predicted {_ends(float(some.min()), float(some.max()))}"
+        where = f"where it was predicted {_range(float(some.min()), float(some.max()))}"
         own = found._replace(cases=len(some))
         return occurs(self.outcome, "group", own, float(some.mean()), where, "on average")
 
@@ -100,24 +101,26 @@ class FineGroups(BinaryClaims):
         return np.zeros(len(self.names))
 
 
-def _ends(low: float, high: float) -> str:
-    """Between which probabilities, in words that differ where whole percents would not.
+def _range(low: float, high: float) -> str:
+    """From where to where, also where both are the same in whole percents.
 
     Examples
     --------
-    >>> _ends(0.57, 0.98), _ends(1e-15, 0.03), _ends(0.9951, 0.9993)
-    ('between 57% and 98%', 'between 0% and 3%', 'between 99.51% and 99.93%')
-    >>> _ends(0.99993, 1.0), _ends(0.99678, 1.0), _ends(0.0, 1e-9), _ends(0.3, 0.3)
-    ('above 99.99%', 'above 99.67%', 'below 0.01%', 'as 30%')
+    >>> _range(0.9, 1.0), _range(0.9987, 1.0), _range(0.5, 0.501), _range(1.0, 1.0)
+    ('between 90% and 100%', 'above 99.8%', 'at about 50%', 'at about 100%')
+    >>> _range(1.0 - 1e-12, 1.0), _range(1e-15, 0.03), _range(1e-12, 1e-10)
+    ('above 99.99%', 'between 0% and 3%', 'below 0.01%')
     """
-    if percent(low) == "100%" and high > 1.0 - _SURE:  # rounded down, since all are above it
-        return f"above {min(np.floor(low / _SURE) * _SURE, 1.0 - _SURE):.2%}"
-    if high < _SURE:
+    if 0.0 < high < _SURE:
         return "below 0.01%"
-    ends = percent(0.0 if low < _SURE else low), percent(high)
-    if ends[0] == ends[1]:
-        ends = f"{100.0 * low:.2f}%", f"{100.0 * high:.2f}%"
-    return f"between {ends[0]} and {ends[1]}" if ends[0] != ends[1] else f"as {percent(low)}"
+    first, last = percent(0.0 if low < _SURE else low), percent(high)
+    if first != last:
+        return f"between {first} and {last}"
+    if last != "100%" or low >= 1.0:
+        return f"at about {first}"
+    digits = 1 if 1.0 - low >= 0.001 else 2
+    step = 10.0**digits
+    return f"above {min(math.floor(100.0 * low * step) / step, 99.99):.{digits}f}%"
 
 
 def occurs(
