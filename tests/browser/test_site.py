@@ -30,6 +30,7 @@ KINDS = (
     "api/index",
     "api/measures",
     "api/generated/wellcal.skce",
+    "api/generated/wellcal.calibration_test",
     "api/generated/wellcal.Categorical",
     "research/benchmarks",
     "reproduction",
@@ -37,7 +38,7 @@ KINDS = (
 )
 """A page of every kind, and those with the widest tables."""
 
-CUT_OFF = """() => [...document.querySelectorAll("article :is(pre, table, .wc-figure svg, mjx-container)")]
+CUT_OFF = """() => [...document.querySelectorAll("article :is(p, li, pre, table, .wc-figure svg, mjx-container)")]
     .filter((e) => {
         if (e.closest("svg") && e.tagName !== "svg") return false;
         for (let at = e; !at.matches("article"); at = at.parentElement) {

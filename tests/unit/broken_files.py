@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
 import os
 import pickle
+import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +41,13 @@ def npz_bytes(**arrays: object) -> bytes:
 def npy_bytes(array: object) -> bytes:
     sink = io.BytesIO()
     np.save(sink, array)  # pyright: ignore[reportArgumentType]
+    return sink.getvalue()
+
+
+def zip_bytes() -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
     return sink.getvalue()
 
 
@@ -76,6 +85,10 @@ BROKEN: dict[str, tuple[str, bytes, str]] = {
     "Parquet called csv": ("p.csv", parquet_bytes(), "looks like parquet; .*format='parquet'"),
     "text called Parquet": ("p.parquet", GOOD, "does not begin as such files do"),
     "a pickle": ("p.csv", pickle.dumps({"y": [1.0] * 5}), "a pickle, which is never read"),
+    "an old pickle": ("p.csv", pickle.dumps({"y": [1.0]}, protocol=2), "a pickle, which is never read"),
+    "a pickle by its name": ("p.pkl", pickle.dumps([1.0] * 5, protocol=5), "a pickle, which is never read"),
+    "a new Excel workbook": ("p.xlsx", zip_bytes(), "Excel workbook: save it as CSV"),
+    "xz": ("p.csv.xz", lzma.compress(GOOD), "compressed by xz"),
     "pickled objects in NPY": ("p.npy", npy_bytes(np.array([{}], dtype=object)), "never read"),
     "pickled objects in NPZ": ("p.npz", npz_bytes(y=np.array([{}], dtype=object)), "never read"),
     "truncated NPZ": ("p.npz", npz_bytes(y=np.zeros(50))[:100], "no whole NPZ file"),

@@ -53,7 +53,12 @@ _OTHER_KINDS = {
     b"\xd0\xcf\x11\xe0": "an Excel workbook: save it as CSV",
     b"%PDF": "a PDF document",
     b"\x89PNG": "a picture",
-    b"\x80\x04\x95": "a pickle, which is never read: it may run any code; write Parquet or NPZ",
+    **{
+        bytes([0x80, protocol]): "a pickle, which is never read: it may run any code; write Parquet or NPZ"
+        for protocol in range(2, 6)
+    },
+    b"\xfd7zXZ": "compressed by xz: compress it by gzip, or give - as the name and what xz -dc says as input",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd: give it a name that ends in .zst",
     b"FEA1": "Feather of version 1: write it again as version 2",
     b"SQLite format 3": "a database: export a table as CSV",
 }
@@ -195,11 +200,22 @@ def opened(path: Path, compression: str | None) -> BinaryIO:
 def _by_content(name: str, head: bytes) -> str | None:
     for signature, kind in _SIGNATURES.items():
         if head.startswith(signature):
+            if kind == "npz":
+                _refuse_other_archives(name, head)
             return kind
     for signature, what in _OTHER_KINDS.items():
         if head.startswith(signature):
             raise ReadError(f"{name}: it is {what}")
     return None
+
+
+def _refuse_other_archives(name: str, head: bytes) -> None:
+    """Workbooks are zip archives, as NPZ files are: the name of the first entry tells them apart."""
+    first = head[30 : 30 + int.from_bytes(head[26:28], "little")]
+    if first and not first.endswith(b".npy"):
+        raise ReadError(
+            f"{name}: it is a zip archive without arrays of NumPy, such as an Excel workbook: save it as CSV"
+        )
 
 
 def _by_text(head: bytes) -> str:
