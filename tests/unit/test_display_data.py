@@ -285,3 +285,15 @@ def test_svg_has_text_and_the_colours_of_its_page():
     assert "var(--wc-band" in picture
     assert "#ffffff" not in picture
     assert "http-equiv" not in picture
+
+
+def test_draws_beside_densities_are_no_reason_to_call_all_of_them_draws():
+    y, draws = np.zeros(30), np.random.default_rng(0).normal(size=(30, 9))
+    display = PITDisplay.from_predictions(y, wc.Samples(draws), name="draws", rng=0)
+    assert "in its draws" in display.ax_.get_xlabel()
+    PITDisplay.from_predictions(y, wc.Normal(np.zeros(30), 1.0), name="normal", ax=display.ax_, rng=0)
+    PITDisplay.from_predictions(y, wc.Samples(draws), name="more", ax=display.ax_, rng=0)
+    assert "in its prediction" in display.ax_.get_xlabel()
+    small = " ".join(text.get_text() for text in display.ax_.texts).replace("\n", " ")
+    assert "probability integral transform or ranks among draws" in small
+    assert small.count("cases;") == 1

@@ -272,6 +272,16 @@ def test_likely_mistakes_are_asked_about(y: Any, pred: Any, question: str) -> No
             measure(y, pred)
 
 
+def test_reports_and_comparisons_ask_about_swapped_arguments() -> None:
+    words = np.array(["a", "b", "c"])[TOP]
+    with pytest.raises(TypeError, match=SWAP):
+        wc.report(PROBS, words)
+    with pytest.raises(TypeError, match=r"did you swap y and pred\['first'\]\?"):
+        wc.report(PROBS, {"first": words, "second": words})
+    with pytest.raises(TypeError, match=r"did you swap y and pred_a\?"):
+        wc.compare(PROBS, words, words)
+
+
 @pytest.mark.parametrize(
     ("y", "pred"), [(TOP, PROBS[:-1]), (TOP + 1, PROBS), (Y, (MU, -np.ones(N))), (TOP, 2.0 * PROBS)]
 )

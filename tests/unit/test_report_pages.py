@@ -63,6 +63,18 @@ def test_nothing_leads_out_of_the_page_and_names_stay_text(written: str):
     assert not re.search(r"url\(\s*['\"]?(?!#)", written)
 
 
+def test_a_finding_about_some_probabilities_is_among_the_findings():
+    """What a test says of groups of probabilities is a finding; groups of a witness are told below it."""
+    rng = np.random.default_rng(0)
+    probability = np.repeat([0.05, 0.35, 0.65, 0.95], 60)
+    y = rng.random(240) < np.repeat([0.05, 0.65, 0.35, 0.95], 60)
+    found = wc.report(y, wc.Bernoulli(probability), rng=0, n_resamples=99)
+    assert found.best.test.findings[0].kind == "group"
+    told = found.to_html().split('id="findings"')[1].split("</section>")[0]
+    assert "where it was predicted" in told
+    assert "No kind of error" not in told
+
+
 def test_pictures_bring_nothing_but_shapes():
     given = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">
         <metadata>x</metadata><defs><style>* { color: red }</style></defs><script>a()</script>

@@ -6,6 +6,7 @@ import importlib
 import json
 import pickle
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def test_the_verdict_is_that_of_the_test(pred: Any) -> None:
     assert found.best.test.pvalue == alone.pvalue
     assert found.best.test.provenance["pvalues"] == alone.provenance["pvalues"]  # of the same resamples
     assert [str(finding) for finding in alone.findings] == [
-        str(x) for x in found.findings if x.kind != "group"
+        str(x) for x in found.findings if x.kind != "cases"
     ]
     assert found.best.yardstick == alone.yardstick
     assert found.best.rejected == (alone.pvalue <= 0.05)
@@ -141,7 +142,7 @@ def test_a_planted_error_is_found_and_named() -> None:
     for example in group.examples:
         assert x[example.row] > 4.5
         assert example.observed == f"{y[example.row]:.3g}"
-    assert any(finding.kind == "group" and group.statement == str(finding) for finding in found.findings)
+    assert any(finding.kind == "cases" and group.statement == str(finding) for finding in found.findings)
 
 
 def test_examples_of_groups_differ() -> None:
@@ -204,6 +205,17 @@ def test_ties_are_called_ties() -> None:
 
 
 # -- segments ---------------------------------------------------------------------------------------
+
+
+def test_verdicts_of_segments_say_how_many_they_do_not_name(full: Report) -> None:
+    found = full.models[1].segments
+    assert found is not None
+    one = found.rejected[0]
+    many = replace(found, segments=(one,) * 5)
+    assert many.verdict == f"Miscalibrated in 5 segments of 5: {'; '.join([one.where] * 3)}; and 2 more."
+    assert replace(found, segments=(one,) * 3).verdict.endswith(f"{one.where}; {one.where}.")
+    assert "more than calibration" in repr(full)
+    assert "more than calibration" not in repr(replace(full, models=(replace(full.best, segments=None),)))
 
 
 def test_segments_are_tested_together(full: Report) -> None:

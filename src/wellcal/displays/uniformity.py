@@ -19,6 +19,7 @@ from wellcal.predictions.base import check_inputs
 
 KINDS = ("histogram", "ecdf")
 QUESTION = "Do outcomes fall everywhere in their predictions as often as promised?"
+_SPREAD = {"prediction": "probability integral transform", "draws": "ranks among draws"}
 _PLACES = 100  # of the distribution function
 _RESAMPLES = 1999
 _PRECISE = 50_000  # cases up to which the band takes the same probability at every place
@@ -153,7 +154,9 @@ class PITDisplay(Display):
             canvas = Canvas(ax)
             handle = self._histogram(canvas) if kind == "histogram" else self._ecdf(canvas)
             canvas.add(self.name, handle, self.verdict)
-            among = "its draws" if self.what == "draws" else "its prediction"
+            shown: set[str] = canvas.shown.parts.setdefault("what", set())
+            shown.add(self.what)
+            among = "its draws" if shown == {"draws"} else "its prediction"
             ax.set_xlabel(f"where the outcome fell in {among}  (low to high)", color=canvas.theme.ink)
             ax.set(xlim=(0.0, 1.0), xticks=np.linspace(0.0, 1.0, 5), box_aspect=1.0)
             canvas.title(QUESTION)
@@ -163,7 +166,7 @@ class PITDisplay(Display):
             how = {"histogram": f"{self.n_bins} bars", "ecdf": "distribution function less the ideal one"}[
                 kind
             ]
-            spread = "ranks among draws" if self.what == "draws" else "probability integral transform"
+            spread = " or ".join(words for what, words in _SPREAD.items() if what in shown)
             canvas.note(f"{name}{len(self.values):,} cases; {spread}, {how}.")
         self._drawn(ax)
         return self

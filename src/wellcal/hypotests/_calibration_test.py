@@ -83,7 +83,9 @@ def calibration_test(
         Seed or generator. The same seed gives the same p-value.
     n_resamples
         Resamples, for methods that draw them. None takes 999, and "auto" fewer where these take longer than a
-        minute; a number is drawn as it is given, and a warning says how long it takes where that is long.
+        minute; a number is never cut, and a warning says how long it takes where that is long. Where the
+        targets are beyond all of them, "omnibus", which "auto" takes, draws on for a smaller p-value, up to a
+        hundred times as many; ``wellcal.hypotests.Omnibus(most_resamples=0)`` does not.
     block_size
         For "block", "distribution_free" and ``statistic="block"``.
     locations

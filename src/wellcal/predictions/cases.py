@@ -11,6 +11,7 @@ from wellcal._arrays.labels import in_order_of, labels_of, same_labels
 from wellcal._arrays.namespaces import is_array, namespace
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
+from wellcal.predictions.mistaken import likely_mistake
 
 
 def per_case(x: Any, name: str, y: object, pred: object) -> Any:
@@ -61,8 +62,13 @@ def same_cases(y: Any, models: dict[str, object]) -> list[Predictions]:
         try:
             batches[name] = converted_argument(pred, name)
         except (TypeError, ValueError) as error:
-            error.add_note(f"This was found for the predictions of {name}.")
-            raise
+            note = f"This was found for the predictions of {name}."
+            if not (hint := likely_mistake(y, pred, name)):
+                error.add_note(note)
+                raise
+            asked = type(error)(f"{error}; {hint}")
+            asked.add_note(note)
+            raise asked from error
     labels, first = labels_of(y), "y"
     labelled = {name: batch for name, batch in batches.items() if batch.case_index is not None}
     if labels is None and labelled:

@@ -14,6 +14,8 @@ from wellcal.measures.estimate import Estimate, Interval
 from wellcal.measures.presentation import Presentable, Row, pvalue_phrase
 from wellcal.scaling.cross_fitting import CrossFitted
 
+_NAMED = 3  # segments that a verdict names
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExampleCase(Presentable):
@@ -179,7 +181,10 @@ class Segments(Presentable):
         if not found:
             return f"No miscalibration found in any of {tested} segments."
         many = "1 segment" if len(found) == 1 else f"{len(found)} segments"
-        return f"Miscalibrated in {many} of {tested}: {'; '.join(one.where for one in found[:3])}."
+        named = [one.where for one in found[:_NAMED]]
+        if len(found) > _NAMED:
+            named.append(f"and {len(found) - _NAMED} more")
+        return f"Miscalibrated in {many} of {tested}: {'; '.join(named)}."
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON."""

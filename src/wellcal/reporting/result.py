@@ -21,8 +21,8 @@ from wellcal.reporting.data import ONLY, Data, ModelData
 from wellcal.reporting.pieces import Choices, Mended, Segments, WorstGroup
 from wellcal.witnesses import Witness
 
-UNNAMED, GROUP = "unnamed", "group"
-"""Kinds of findings: no kind of error stands out, and one of some cases."""
+UNNAMED, GROUP = "unnamed", "cases"
+"""Kinds of findings: no kind of error stands out, and one that a witness tells of a group of cases."""
 
 POINTER = f": {WITNESS}"
 """What a test says where it names no kind of error; a report has looked there already."""
@@ -300,7 +300,12 @@ class Report(Presentable):
                 told = "; ".join(f"{found.measure} {found.phrase}" for found in pair.differences)
                 rows.append((f"{pair.first} - {pair.second}", told))
         rows.extend(("sampled", text) for text in self.sampled)
-        rows.append(("tested", f"{self.choices.hypothesis}; error rate {self.choices.alpha:g}"))
+        tested = f"{self.choices.hypothesis}; error rate {self.choices.alpha:g}"
+        if any(model.segments is not None for model in self.models):
+            tested += (
+                "; within segments of variables that the model did not use that is more than calibration"
+            )
+        rows.append(("tested", tested))
         return rows
 
 

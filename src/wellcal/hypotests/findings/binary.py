@@ -20,6 +20,7 @@ FREQUENCY, SLOPE, GROUP = "frequency", "slope", "group "
 _GROUPS = 5
 _MOST_GROUPS = 2  # that are told
 _STEPS = 25  # of Newton's method
+_SURE = 1e-4  # as near to zero or one as is told
 
 
 class BinaryClaims(Claims):
@@ -107,15 +108,19 @@ def _range(low: float, high: float) -> str:
     --------
     >>> _range(0.9, 1.0), _range(0.9987, 1.0), _range(0.5, 0.501), _range(1.0, 1.0)
     ('between 90% and 100%', 'above 99.8%', 'at about 50%', 'at about 100%')
+    >>> _range(1.0 - 1e-12, 1.0), _range(1e-15, 0.03), _range(1e-12, 1e-10)
+    ('above 99.99%', 'between 0% and 3%', 'below 0.01%')
     """
-    first, last = percent(low), percent(high)
+    if 0.0 < high < _SURE:
+        return "below 0.01%"
+    first, last = percent(0.0 if low < _SURE else low), percent(high)
     if first != last:
         return f"between {first} and {last}"
     if last != "100%" or low >= 1.0:
         return f"at about {first}"
-    digits = max(math.ceil(-math.log10(100.0 * (1.0 - low))), 1)
+    digits = 1 if 1.0 - low >= 0.001 else 2
     step = 10.0**digits
-    return f"above {math.floor(100.0 * low * step) / step:.{digits}f}%"
+    return f"above {min(math.floor(100.0 * low * step) / step, 99.99):.{digits}f}%"
 
 
 def occurs(
