@@ -261,6 +261,8 @@ SWAP = r"did you swap y and pred\? the order is \(y, pred\), truth first"
         (stats.norm(MU, 1.0), Y, SWAP),
         (TOP == 0, MU, r"are these logits\? give 1 / \(1 \+ np.exp\(-x\)\)"),
         (TOP, rng.normal(size=(N, 3)), r"in row \d.*are these logits\? give their softmax"),
+        (TOP, rng.normal(size=(N, 3)), r"draws from the predictions\? give wc.Samples\(x\)"),
+        (np.eye(3)[TOP], PROBS, r"is y one-hot\? give y.argmax\(axis=1\)"),
         (TOP, np.log(PROBS), r"are these log probabilities\?"),
         (TOP, 100.0 * PROBS, r"are these percentages\? divide by 100"),
         (TOP == 0, 100.0 * PROBS[:, 0], r"are these percentages\?"),

@@ -20,14 +20,17 @@ def likely_mistake(y: object, pred: object, name: str = "pred") -> str:
     --------
     >>> likely_mistake([0.2, 0.7], [0, 1])
     'did you swap y and pred? the order is (y, pred), truth first'
+    >>> likely_mistake([[0, 1], [1, 0]], [[0.2, 0.8], [0.7, 0.3]])
+    'is y one-hot? give y.argmax(axis=1)'
     >>> likely_mistake([0, 3], [0.2, 0.7])
     ''
     """
     try:
-        swapped = _swapped(y, pred)
+        if _swapped(y, pred):
+            return f"did you swap y and {name}? the order is (y, {name}), truth first"
+        return "is y one-hot? give y.argmax(axis=1)" if _one_hot(_numbers(y)) else ""
     except Exception:  # a question is no reason for another error
         return ""
-    return f"did you swap y and {name}? the order is (y, {name}), truth first" if swapped else ""
 
 
 def _swapped(y: Any, pred: Any) -> bool:
@@ -45,6 +48,13 @@ def _swapped(y: Any, pred: Any) -> bool:
     if targets.ndim == 2:
         return predicted.ndim == 1 and len(targets) == len(predicted) and fractions and possible
     return predicted.ndim == 1 and fractions and possible and _are_labels(predicted)
+
+
+def _one_hot(targets: NDArray) -> bool:
+    """Whether each row has a one at its class, and zeros elsewhere."""
+    if targets.ndim != 2 or targets.shape[1] < 2 or targets.dtype.kind not in "fiub":
+        return False
+    return bool(((targets == 0) | (targets == 1)).all() and (targets.sum(axis=1) == 1).all())
 
 
 def _describes(y: Any) -> bool:
@@ -95,8 +105,9 @@ def not_probabilities(array: NDArray) -> str:
 
     Examples
     --------
-    >>> not_probabilities(np.array([[1.5, -0.3], [2.0, 0.1]]))
-    'are these logits? give their softmax, np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)'
+    >>> print(not_probabilities(np.array([[1.5, -0.3], [2.0, 0.1]])))
+    are these logits? give their softmax, np.exp(x) / np.exp(x).sum(axis=1, keepdims=True); or draws from the
+    predictions? give wc.Samples(x)
     >>> not_probabilities(np.log([[0.25, 0.75]]))
     'are these log probabilities? give np.exp(x)'
     >>> not_probabilities(np.array([20.0, 90.0]))
@@ -106,7 +117,10 @@ def not_probabilities(array: NDArray) -> str:
         if (array <= 0).all() and np.allclose(np.exp(array).sum(axis=1), 1.0, atol=1e-3):
             return "are these log probabilities? give np.exp(x)"
         if array.shape[1] > 1 and (array < 0).any():
-            return "are these logits? give their softmax, np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)"
+            return (
+                "are these logits? give their softmax, np.exp(x) / np.exp(x).sum(axis=1, keepdims=True); or "
+                "draws from the predictions? give wc.Samples(x)"
+            )
         if np.allclose(array.sum(axis=1), 100.0, atol=0.5):
             return "are these percentages? divide by 100"
         return ""
