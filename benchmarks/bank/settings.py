@@ -15,6 +15,8 @@ class Settings:
     ----------
     sets
         Data sets for each number of cases, for errors and for calibrated models.
+    low_rank_sets
+        Data sets at the smallest number of cases on which a kernel of low rank is compared with all pairs.
     resamples
         Resamples of `auto`.
     null_sets
@@ -34,6 +36,7 @@ class Settings:
     """
 
     sets: tuple[tuple[int, int], ...] = ((100, 1000), (1000, 300))
+    low_rank_sets: int = 300
     resamples: int = 199
     null_sets: int = 9_999
     rival_sets: int = 400

@@ -39,6 +39,10 @@ def section(pairs: Path, low_rank: Path, settings: Settings = FULL) -> Section:
     failures: list[str] = []
     for row, beside, loss in rows:
         sets = min(row.sets, beside.sets)
+        if sets != settings.low_rank_sets:
+            failures.append(
+                f"{row.name}, n = {row.n}: {sets} data sets, {settings.low_rank_sets} are planned"
+            )
         bound = loss.lower(settings.confidence)
         if bound > ALLOWED:
             failures.append(f"{row.name}, n = {row.n}: {loss.value:.2f} lost, at least {bound:.2f}")

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
+from hypothesis import strategies as st
 
 FUZZED = int(os.environ.get("WELLCAL_FUZZED_FILES", "40"))
 """Files that are made up for each test; `make fuzz` makes more."""
@@ -123,3 +124,14 @@ READABLE: dict[str, bytes] = {
     "p.jsonl": b'{"y": 0.5, "mu": 0.0, "sigma": 1.0}\n{"y": 1, "mu": 0, "sigma": 1}\n',
 }
 """Files that can be read, to be broken."""
+
+
+@st.composite
+def spoilt_files(draw: st.DrawFn) -> tuple[str, bytes]:
+    """A name and bytes: a readable file with other bytes in it, or without its end."""
+    name = draw(st.sampled_from(sorted(READABLE)))
+    content = bytearray(READABLE[name])
+    for where, other in draw(st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=4)), max_size=3)):
+        start = int(where * len(content))
+        content[start : start + len(other)] = other
+    return name, bytes(content[: int(draw(st.floats(0.1, 1.5)) * len(content))])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from wellcal.reading import ReadError, as_cases, read_batches, read_cases, read_table
 
-from .broken_files import BROKEN, FUZZED, GOOD, READABLE, arrow_bytes, parquet_bytes
+from .broken_files import BROKEN, FUZZED, GOOD, arrow_bytes, parquet_bytes, spoilt_files
 
 
 @pytest.mark.parametrize("what", BROKEN)
@@ -108,20 +108,11 @@ def ends_well(call: Callable[[], object]) -> None:
 
 
 @settings(max_examples=FUZZED, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    name=st.sampled_from(sorted(READABLE)),
-    places=st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=4)), max_size=3),
-    end=st.floats(0.1, 1.5),
-)
-def test_files_with_other_bytes_in_them(
-    name: str, places: list[tuple[float, bytes]], end: float, tmp_path: Path
-) -> None:
-    content = bytearray(READABLE[name])
-    for where, given_bytes in places:
-        start = int(where * len(content))
-        content[start : start + len(given_bytes)] = given_bytes
+@given(file=spoilt_files())
+def test_files_with_other_bytes_in_them(file: tuple[str, bytes], tmp_path: Path) -> None:
+    name, content = file
     path = tmp_path / name
-    path.write_bytes(bytes(content[: int(end * len(content))]))
+    path.write_bytes(content)
     ends_well(lambda: read_cases(path, "y", normal=("mu", "sigma")))
     ends_well(lambda: list(read_batches(path)))
 

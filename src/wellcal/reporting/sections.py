@@ -148,7 +148,7 @@ def _findings(report: Report, album: Album) -> Iterator[Part]:
                 if model.rejected
                 else [model.verdict]
             )
-            blocks.append(Texts(texts, heading))
+            blocks.append(Texts(texts, heading=heading))
         for number, finding in enumerate(findings):
             picture = album.first_of(figures, *SHOWS.get(finding.kind, ()))
             links = [] if picture or album.hero is None else [Link(f"#{album.hero.anchor}", SEE_FIRST)]
@@ -185,20 +185,20 @@ def _where(report: Report, album: Album) -> Iterator[Part]:
     for model, figures, heading in _by_model(report, album):
         if not model.rejected:
             texts = ["No group of cases is shown to be off. What is largest by chance is no finding."]
-            blocks.append(Texts(texts, heading))
+            blocks.append(Texts(texts, heading=heading))
             for name in ("groups", "map"):
                 figures.pop(name, None)
             continue
         if not model.worst_groups:
             figures.pop("groups", None)  # of what is largest by chance
-            blocks.append(Texts(["No group of cases is shown to be worse than the others."], heading))
+            blocks.append(Texts(["No group of cases is shown to be worse than the others."], heading=heading))
             heading = ""
         shown = album.all_of(figures, "groups", "map")
         if shown:
-            blocks.append(Pictures(shown, heading))
+            blocks.append(Pictures(shown, heading=heading))
             heading = ""
         if model.worst_groups:
-            blocks.append(Notes([_group(group) for group in model.worst_groups], heading))
+            blocks.append(Notes([_group(group) for group in model.worst_groups], heading=heading))
     yield Part("where", "Where", "Where: groups and examples", blocks)
 
 
@@ -215,7 +215,10 @@ def _segments(report: Report) -> Iterator[Part]:
             continue
         hypotheses[model.segments.hypothesis] = None
         heading = model.name if len(report.models) > 1 else ""
-        blocks += [Texts([model.segments.verdict], heading), TableBlock(segments_table(model.segments))]
+        blocks += [
+            Texts([model.segments.verdict], heading=heading),
+            TableBlock(segments_table(model.segments)),
+        ]
     if blocks:
         yield Part("segments", "Segments", "Segment by segment", blocks, [*map(sentence, hypotheses)])
 
@@ -245,10 +248,10 @@ def _scores(report: Report, album: Album) -> Iterator[Part]:
         blocks.append(TableBlock(scores))
     for model, figures, heading in _by_model(report, album):
         if model.coverage is not None:
-            blocks.append(TableBlock(coverage_table(model.coverage), heading or "Coverage"))
+            blocks.append(TableBlock(coverage_table(model.coverage), heading=heading or "Coverage"))
         shown = album.all_of(figures, *list(figures))
         if shown:
-            blocks.append(Pictures(shown, "" if model.coverage is not None else heading))
+            blocks.append(Pictures(shown, heading="" if model.coverage is not None else heading))
     yield Part("scores", "Scores", "Scores and coverage", blocks)
 
 
@@ -263,9 +266,9 @@ def _choices(report: Report) -> Iterator[Part]:
     blocks: list[Block] = [Pairs(rows)]
     if report.sampled:
         told = [sentence(text) for text in report.sampled]
-        blocks.append(Texts(told, "Looked at in a part of the cases", "sampled"))
+        blocks.append(Texts(told, heading="Looked at in a part of the cases", anchor="sampled"))
     if notes:
-        blocks.append(Texts(notes, "Left out"))
+        blocks.append(Texts(notes, heading="Left out"))
     yield Part("choices", "Choices", "Choices made", blocks)
     yield Part("cite", "Cite", "How to cite", [Code(report.citation)])
     data: list[Block] = [Pairs([("cases", f"{report.n_samples:,}"), ("SHA-256", report.choices.fingerprint)])]

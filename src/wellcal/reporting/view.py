@@ -128,7 +128,18 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Beside:
+class Block:
+    """A part of a section, with a heading and a place to go to where it has them."""
+
+    kind: ClassVar[str]
+    """Which of the templates shows it."""
+
+    heading: str = field(default="", kw_only=True)
+    anchor: str = field(default="", kw_only=True)
+
+
+@dataclass(frozen=True)
+class Beside(Block):
     """Words, with a picture beside them."""
 
     kind: ClassVar[str] = "beside"
@@ -137,8 +148,6 @@ class Beside:
     picture: Picture | None = None
     links: Sequence[Link] = ()
     tables: Sequence[Table] = ()
-    heading: str = ""
-    anchor: str = ""
 
 
 @dataclass(frozen=True)
@@ -151,66 +160,51 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Notes:
+class Notes(Block):
     """Notes side by side, where there is room."""
 
     kind: ClassVar[str] = "notes"
     notes: Sequence[Note]
-    heading: str = ""
-    anchor: str = ""
 
 
 @dataclass(frozen=True)
-class TableBlock:
+class TableBlock(Block):
     """A table."""
 
     kind: ClassVar[str] = "table"
     table: Table
-    heading: str = ""
-    anchor: str = ""
 
 
 @dataclass(frozen=True)
-class Pictures:
+class Pictures(Block):
     """Pictures side by side, where there is room."""
 
     kind: ClassVar[str] = "pictures"
     pictures: Sequence[Picture]
-    heading: str = ""
-    anchor: str = ""
 
 
 @dataclass(frozen=True)
-class Pairs:
+class Pairs(Block):
     """Names and what belongs to them."""
 
     kind: ClassVar[str] = "pairs"
     rows: Sequence[tuple[str, str]]
-    heading: str = ""
-    anchor: str = ""
 
 
 @dataclass(frozen=True)
-class Texts:
+class Texts(Block):
     """Paragraphs."""
 
     kind: ClassVar[str] = "texts"
     texts: Sequence[str]
-    heading: str = ""
-    anchor: str = ""
 
 
 @dataclass(frozen=True)
-class Code:
+class Code(Block):
     """Text as it is, to be copied."""
 
     kind: ClassVar[str] = "code"
     text: str
-    heading: str = ""
-    anchor: str = ""
-
-
-Block = Beside | Notes | TableBlock | Pictures | Pairs | Texts | Code
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from wellcal.cli import app
 
-from ..broken_files import BROKEN, FUZZED, GOOD, READABLE
+from ..broken_files import BROKEN, FUZZED, GOOD, spoilt_files
 
 Run = Callable[..., Any]
 MODEL = ("--target", "y", "--normal", "mu,sigma")
@@ -102,20 +101,11 @@ def test_states_that_are_broken(run: Run, tmp_path: Path) -> None:
 
 
 @settings(max_examples=FUZZED, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    name=st.sampled_from(sorted(READABLE)),
-    places=st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=4)), max_size=3),
-    end=st.floats(0.1, 1.2),
-)
-def test_files_with_other_bytes_in_them(
-    name: str, places: list[tuple[float, bytes]], end: float, tmp_path: Path
-) -> None:
-    content = bytearray(READABLE[name])
-    for where, given_bytes in places:
-        start = int(where * len(content))
-        content[start : start + len(given_bytes)] = given_bytes
+@given(file=spoilt_files())
+def test_files_with_other_bytes_in_them(file: tuple[str, bytes], tmp_path: Path) -> None:
+    name, content = file
     path = tmp_path / name
-    path.write_bytes(bytes(content[: int(end * len(content))]))
+    path.write_bytes(content)
     done = CliRunner().invoke(app, ["scores", str(path), *MODEL, "--measures", "nll"], catch_exceptions=False)
     assert done.exit_code in (0, 2), done.output
     if done.exit_code:
