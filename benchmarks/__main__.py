@@ -11,6 +11,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from benchmarks import (
     calibration_studies,
@@ -31,6 +32,7 @@ from benchmarks import (
     skce_speed,
     small_calls,
     streamed_files,
+    studies,
     test_speed,
     where_and_when,
 )
@@ -96,7 +98,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--studies", action="store_true", help="only what simulates data sets: " + ", ".join(STUDIES)
     )
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="FOLDER",
+        help="keep simulated results there, and take what is there: a study that was broken off goes on "
+        "(a folder belongs to one state of the code)",
+    )
     options = parser.parse_args(arguments)
+    studies.keep_in(options.keep)
     started = time.perf_counter()
     failures: list[str] = []
     for name in options.only or (STUDIES if options.studies else BENCHMARKS):

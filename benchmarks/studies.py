@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import multiprocessing
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import cycle, islice
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 from scipy import stats
 
+from benchmarks.bank.store import slug
+from wellcal._arrays.files import write_whole
 from wellcal.hypotests.resampling import more_resamples
 
 ALPHA = 0.05
@@ -55,13 +62,50 @@ def simulate(key: tuple[Any, ...], one: Callable[..., Any], repetitions: int, wo
     """``one(for_data, for_tests)`` for each of many data sets, by processes.
 
     Data set r of a study has generators of its own, made from the seed, the `key` and r: results do not
-    depend on the number of workers (0: one for each core; 1: this process) or on other studies.
+    depend on the number of workers (0: one for each core; 1: this process) or on other studies. Where a
+    folder is kept (`keep_in`), what is in it is not computed again.
     """
-    run = partial(_one, key=key, one=one)
+    file = kept_file(key, repetitions)
+    if file is not None and file.exists():
+        return json.loads(file.read_text(encoding="utf-8"))
+    found = _simulated(partial(_one, key=key, one=one), repetitions, workers)
+    if file is not None:
+        write_whole(file, json.dumps(found, default=_plain))
+    return found
+
+
+def _simulated(run: Callable[[int], Any], repetitions: int, workers: int) -> list[Any]:
     if workers == 1:
         return [run(r) for r in range(repetitions)]
     count = workers or len(os.sched_getaffinity(0))
     return list(_pool(count).map(run, range(repetitions), chunksize=max(1, repetitions // (count * 16))))
+
+
+_KEPT: list[Path] = []  # at most one folder
+
+
+def keep_in(folder: Path | None) -> None:
+    """Keep the results of every cell of a study in a folder, so that a study that is broken off can go on.
+
+    A folder belongs to one state of the code: results do not know what they were computed by.
+    """
+    _KEPT.clear()
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        _KEPT.append(folder)
+
+
+def kept_file(key: tuple[Any, ...], repetitions: int) -> Path | None:
+    """Where the results of a cell are kept, by its key, the seed and the number of data sets."""
+    if not _KEPT:
+        return None
+    exact = hashlib.sha256(repr((SEED, key, repetitions)).encode()).hexdigest()[:8]
+    return _KEPT[0] / f"{slug('-'.join(map(str, key)))}-{repetitions}-{exact}.json"
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of NumPy as those of Python."""
+    return value.tolist()
 
 
 def rates(
@@ -109,12 +153,18 @@ def _each(y: Any, pred: Any, *, rng: np.random.Generator, tests: Tests) -> dict[
 
 @cache
 def _pool(count: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(count, initializer=_one_thread)
+    context = multiprocessing.get_context()
+    cores = context.SimpleQueue()
+    for core in islice(cycle(sorted(os.sched_getaffinity(0))), count):
+        cores.put(core)
+    return ProcessPoolExecutor(count, context, initializer=_one_core, initargs=(cores,))
 
 
-def _one_thread() -> None:
-    """Each process keeps to one core, and says nothing of few resamples."""
+def _one_core(cores: Any) -> None:
+    """Each process keeps to a core of its own, whatever engine a test takes; none warns of few resamples."""
     import warnings
+
+    os.sched_setaffinity(0, {cores.get()})
 
     try:
         from threadpoolctl import threadpool_limits

@@ -178,6 +178,25 @@ def test_studies_do_not_depend_on_the_number_of_processes():
     assert len(set(alone)) == 7
 
 
+def test_a_study_that_was_broken_off_goes_on(tmp_path: Path):
+    """What a folder holds is not computed again; another cell, or another number of data sets, is."""
+    studies.keep_in(tmp_path)
+    try:
+        first = studies.simulate(("kept", 0.5), drawn, 3, 1)
+        assert studies.simulate(("kept", 0.5), never_drawn, 3, 1) == first
+        for key, count in ((("kept", "0.5"), 3), (("kept", 0.5), 2)):
+            with pytest.raises(AssertionError, match="drawn again"):
+                studies.simulate(key, never_drawn, count, 1)
+    finally:
+        studies.keep_in(None)
+    assert studies.kept_file(("kept", 0.5), 3) is None
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def never_drawn(for_data: np.random.Generator, for_tests: np.random.Generator) -> float:
+    raise AssertionError("drawn again")
+
+
 def drawn(for_data: np.random.Generator, for_tests: np.random.Generator) -> float:
     return float(for_data.random() + for_tests.random())
 
