@@ -29,13 +29,14 @@ Y = RNG.normal(X, 1.0)
 NARROW, HONEST = wc.Normal(X, np.full(N, 0.6)), wc.Normal(X, np.ones(N))
 REGION = np.where(np.arange(N) % 2 == 0, "North", "South")
 FAST: dict[str, Any] = {"rng": 0, "n_resamples": 99}
+ENOUGH: dict[str, Any] = {"rng": 0, "n_resamples": 199}  # for six segments
 
 
 @pytest.fixture(scope="module")
 def full() -> Report:
     """All that there is to ask of two models."""
     models = {"forest": NARROW, "boosting": HONEST}
-    return wc.report(Y, models, segments={"region": REGION, "x": X}, recalibrate=True, **FAST)
+    return wc.report(Y, models, segments={"region": REGION, "x": X}, recalibrate=True, **ENOUGH)
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -92,7 +93,7 @@ def test_all_functions_agree_about_a_model(full: Report) -> None:
         assert model.mended.cross_fitted.before is model.test
         assert (
             model.test.pvalue
-            == wc.calibration_test(Y, {"forest": NARROW, "boosting": HONEST}[model.name], **FAST).pvalue
+            == wc.calibration_test(Y, {"forest": NARROW, "boosting": HONEST}[model.name], **ENOUGH).pvalue
         )
 
 

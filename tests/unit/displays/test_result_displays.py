@@ -144,7 +144,7 @@ def test_a_statistic_far_away_leaves_the_null_its_shape():
 
 def test_differences_of_models():
     models = {"right": PRED, "narrow": NARROW, "flat": wc.Normal(MU, np.ones(N))}
-    found = wc.compare(Y, models, rng=0, n_resamples=99)
+    found = wc.compare(Y, models, rng=0, n_resamples=199)
     display = ComparisonDisplay.from_result(found, measure="NLL")
     assert display.rows == ("right - narrow", "right - flat", "narrow - flat")
     expected = [float(wc.nll(Y, a)) - float(wc.nll(Y, b)) for a, b in ((PRED, NARROW),)]
