@@ -1,6 +1,7 @@
 """Comparison of two models: the U-statistic by explicit sums, kernels for two families, words, errors."""
 
 import json
+from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +12,10 @@ from scipy import special, stats
 import wellcal as wc
 from wellcal.comparison import Comparison, compare, pooled_kernel
 from wellcal.comparison.differences import simultaneous_critical
+from wellcal.comparison.result import unsure
+from wellcal.comparison.shares import SHARES
 from wellcal.comparison.sizes import difference_error, size_of
+from wellcal.displays import ComparisonDisplay
 from wellcal.hypotests.resampling import more_resamples
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, TotalVariation, Wasserstein
 from wellcal.problem.problem import prepare
@@ -51,8 +55,8 @@ def test_difference_is_the_u_statistic_of_q():
     assert float(found.a) == pytest.approx(wc.skce(Y, A, kernel=KERNEL).value, rel=1e-12)
     assert found.b.standard_error == pytest.approx(wc.skce(Y, B, kernel=KERNEL).standard_error, rel=1e-10)
     interval = found.confidence_interval()
-    assert interval.level == 0.95
-    assert interval.high - interval.low == pytest.approx(2 * stats.t.ppf(0.975, N - 1) * error, rel=1e-10)
+    assert interval.level == 0.95  # together with that of the error in centre and spread
+    assert interval.high - interval.low == pytest.approx(2 * stats.t.ppf(0.995, N - 1) * error, rel=1e-10)
     wider = found.confidence_interval(0.99)
     assert wider.high - float(found.estimate) == pytest.approx(stats.t.ppf(0.995, N - 1) * error, rel=1e-10)
 
@@ -131,7 +135,8 @@ def test_both_calibrated_is_said():
     found = compare(Y, wc.Normal(MU, SIGMA), wc.Normal(MU, 1.02 * SIGMA), **FAST)
     assert found.degenerate
     assert "Neither model is shown to be miscalibrated" in repr(found)
-    assert "interval" not in repr(found)
+    assert "-0.0175 (no interval)" in repr(found)
+    assert "both models may be calibrated" in repr(found)
     assert found.pvalue > 0.05
 
 
@@ -142,7 +147,7 @@ def test_words():
     assert worse.verdict == "B is better calibrated than A"
     both = compare(Y, wc.Normal(MU + 2.0, SIGMA), wc.Normal(MU - 2.0, SIGMA), **FAST)
     assert both.verdict == "No difference in calibration is shown"
-    assert "95% interval" in repr(better)
+    assert "intervals               95%, for SKCE, and centre and spread together; for NLL" in repr(better)
     assert "A is better calibrated than B (p" in better._repr_html_()
     plain = json.loads(better.to_json())
     assert plain["verdict"] == better.verdict
@@ -366,7 +371,9 @@ def test_several_models():
     for alone, together in zip(two.differences, pair.differences, strict=True):
         assert together.value == pytest.approx(alone.value, rel=1e-12)
         assert together.standard_error == pytest.approx(alone.standard_error, rel=1e-12)
-        assert alone.critical < together.critical <= stats.t.ppf(1.0 - 0.05 / 6.0, N - 1) + 1e-9
+        share = SHARES.get(alone.measure, 1.0)
+        assert alone.critical == pytest.approx(stats.t.ppf(1.0 - 0.025 * share, N - 1))
+        assert alone.critical < together.critical <= stats.t.ppf(1.0 - 0.025 * share / 3.0, N - 1) + 1e-9
     assert [pair.pvalue for pair in found.pairs] >= [two.pvalue] * 3
     assert [test.pvalue for test in found.tests[:2]] == [test.pvalue for test in two.tests]
 
@@ -375,6 +382,44 @@ def test_several_models_without_a_difference_are_tied():
     found = compare(Y, {"a": HONEST, "b": wc.Normal(MU, 1.02 * SIGMA), "c": HONEST}, **FAST)
     assert found.verdict == "No difference in calibration is shown between a, b and c"
     assert not found.shown
+
+
+def excluding_zero(differences):
+    ends = [found.confidence_interval() for found in differences if found.measure in SHARES and found.holds]
+    return [end for end in ends if end.low > 0.0 or end.high < 0.0]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_verdicts_and_intervals_say_the_same(seed):
+    """A difference is shown where an interval of calibration excludes zero, and nowhere else."""
+    far = np.random.default_rng([7, seed])
+    mu, one = far.normal(size=60), np.ones(60)
+    y = far.normal(mu, 1.0)
+    a, b = wc.Normal(mu + 0.5 * np.sign(mu), one), wc.Normal(mu + 0.1, 1.2 * one)
+    two = compare(y, a, b, rng=0, n_resamples=199)
+    assert bool(excluding_zero(two.differences)) == (two.pvalue <= 0.05)
+    shown = [found.high[0] < 0.0 or found.low[0] > 0.0 for found in map(ComparisonDisplay.from_result, [two])]
+    assert shown == [two.pvalue <= 0.05]
+    several = compare(y, {"a": a, "b": b, "c": wc.Normal(mu, 0.7 * one)}, rng=0)
+    for pair in several.pairs:
+        assert bool(excluding_zero(pair.differences)) == (pair in several.shown)
+
+
+def test_one_rejection_of_two_is_not_enough_and_says_so():
+    one, two = (replace(wc.calibration_test(Y, A, **FAST), pvalue=p) for p in (0.04, 0.6))
+    assert unsure((one, two), 0.95).endswith("either model is miscalibrated (p = 0.08)")
+    assert unsure((replace(one, pvalue=0.02), two), 0.95) == unsure((two, two), 0.95) == ""
+
+
+def test_too_few_resamples_for_many_models_are_said():
+    with pytest.warns(UserWarning, match=r"3 models cannot be shown; take n_resamples=119"):
+        compare(Y, MODELS, rng=0, n_resamples=99)
+
+
+def test_better_scores_are_no_difference_in_calibration():
+    wide = compare(Y, wc.Normal(MU, SIGMA), wc.Normal(np.zeros(N), np.sqrt(1.0 + SIGMA**2)), **FAST)
+    assert "A is better in NLL" in repr(wide)
+    assert "scores also count how much a model says" in repr(wide)
 
 
 def test_dictionaries_that_are_refused():

@@ -150,7 +150,8 @@ class TestOptions(RunOptions):
         typer.Option(
             metavar="N",
             min=1,
-            help="Sets of targets that are drawn from the predictions; 999 if not given.",
+            help="Sets of targets that are drawn from the predictions, exactly so many; if not given 999, "
+            "and more where the case is clear.",
             rich_help_panel=RESULT,
         ),
     ] = None

@@ -10,8 +10,9 @@ import numpy as np
 from wellcal._arrays.checks import probability
 from wellcal.comparison.models import SKCE, Models, gate, prepare_models
 from wellcal.comparison.pooling import TWO
-from wellcal.comparison.result import NAMES, Comparison, compared_pvalue
+from wellcal.comparison.result import NAMES, Comparison
 from wellcal.comparison.several import Comparisons, compare_several
+from wellcal.comparison.shares import compared_pvalue, differences_of
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
@@ -174,9 +175,9 @@ def _two_names(names: Any) -> tuple[str, str]:
 def _compare_two(models: Models, names: tuple[str, str]) -> Comparison:
     a, b = models.models
     provenance = _together(names, a.parts.estimate.provenance, b.parts.estimate.provenance)
-    differences = tuple(models.difference(name, 0, 1) for name in models.measures)
-    skce = differences[0]
     tests = a.test, b.test
+    differences = differences_of(models, 0, 1)
+    skce = differences[0]
     return Comparison(
         estimate=a.parts.minus(b.parts, f"{SKCE}_{names[0]} - {SKCE}_{names[1]}", provenance),
         a=a.parts.estimate,

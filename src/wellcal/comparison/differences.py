@@ -12,10 +12,10 @@ from scipy import special
 
 from wellcal._arrays.checks import probability
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.schema import Check, number, text
+from wellcal._arrays.schema import Check, flag, number, text
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Interval
-from wellcal.measures.presentation import Presentable, Row, plain, pvalue_text
+from wellcal.measures.presentation import Presentable, Row, plain
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,7 +35,10 @@ class Difference(Presentable):
     critical
         Standard errors to either side that an interval has where nothing else is asked for.
     level
-        Its nominal coverage.
+        Its nominal coverage, for all that is compared together.
+    holds
+        Whether the interval means anything. That of a difference in calibration does not where both models
+        may be calibrated: it is then no more than noise around zero, whose standard error is not known.
 
     Examples
     --------
@@ -53,7 +56,9 @@ class Difference(Presentable):
     degrees_of_freedom: float
     critical: float
     level: float
+    holds: bool = True
 
+    added: ClassVar[Mapping[str, Any]] = {"holds": True}
     not_read: ClassVar[tuple[str, ...]] = ("value", "interval", "pvalue")
 
     @property
@@ -72,7 +77,7 @@ class Difference(Presentable):
         return 2.0 * float(special.stdtr(self.degrees_of_freedom, -abs(self.statistic)))
 
     def confidence_interval(self, level: float | None = None) -> Interval:
-        """Interval of the difference; with `level` a t interval for this one alone."""
+        """Interval of the difference, one of all that are compared; with `level` that of it alone."""
         critical = self.critical
         if level is not None:
             critical = t_quantile(self.degrees_of_freedom, probability(level, "level"))
@@ -96,11 +101,14 @@ class Difference(Presentable):
             "degrees_of_freedom": number(least=0.0, infinite=True),
             "critical": number(least=0.0),
             "level": number(least=0.0, most=1.0),
+            "holds": flag,
         }
 
     @property
     def phrase(self) -> str:
         """Value and interval."""
+        if not self.holds:
+            return f"{self.value:.3g} (no interval)"
         found = self.confidence_interval()
         return f"{self.value:.3g} ({found.low:.3g} to {found.high:.3g})"
 
@@ -113,8 +121,7 @@ class Difference(Presentable):
     @property
     def row(self) -> Row:
         """A line of a table."""
-        values = f"{self.first:.4g} and {self.second:.4g}"
-        return self.measure, f"{self.phrase}, p = {pvalue_text(self.pvalue)}; {values}"
+        return self.measure, f"{self.phrase}; {self.first:.4g} and {self.second:.4g}"
 
 
 def t_quantile(degrees: float, level: float) -> float:

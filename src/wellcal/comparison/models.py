@@ -16,6 +16,7 @@ from wellcal.comparison.pooling import TWO, pooled_kernel
 from wellcal.comparison.sizes import Size, difference_error, size_of, standard_error
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests import calibration_test
+from wellcal.hypotests.pvalues import advise_of_few_resamples
 from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.setup import Setup, make_setup, numpy_batch
 from wellcal.kernels.base import Kernel
@@ -81,7 +82,9 @@ class Models:
         scores = [name for name in first if all(name in model.scores for model in self.models)]
         return [SKCE, *with_size, *scores]
 
-    def difference(self, measure: str, i: int, j: int, critical: float | None = None) -> Difference:
+    def difference(
+        self, measure: str, i: int, j: int, critical: float | None = None, *, holds: bool = True
+    ) -> Difference:
         """How far two models are apart in a measure."""
         a, b = self.models[i], self.models[j]
         w = self.weights / self.weights.sum()
@@ -97,7 +100,7 @@ class Models:
             first, second = (float(w @ model.scores[measure]) for model in (a, b))
             error = standard_error(gaps - float(w @ gaps), w)
         chosen = t_quantile(self.degrees, self.level) if critical is None else critical
-        return Difference(measure, first, second, float(error), self.degrees, chosen, self.level)
+        return Difference(measure, first, second, float(error), self.degrees, chosen, self.level, holds)
 
     def terms(self, measure: str, i: int, j: int) -> NDArray:
         """What each case adds to the deviation of a difference from the true one, ``(n,)``, weighted."""
@@ -152,6 +155,10 @@ def prepare_models(
         parts = contributions(setup.problem, setups[0].engine, w)
         size = size_of(targets, batch, of_cases / of_cases.sum())
         models.append(Model(name, parts, size, scores_of_cases(targets, batch), test))
+    pairs = len(models) * (len(models) - 1) // 2
+    tested = [model.test for model in models]
+    what = f"a difference between {len(models)} models"
+    advise_of_few_resamples(tested, 2.0 * pairs, 1.0 - level, what)
     degrees = max(1.0, (n if w is None else effective_size(w)) - 1.0)
     return Models(tuple(models), common, of_cases, degrees, level)
 

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from wellcal._arrays.checks import probability
 from wellcal._arrays.schema import Check, described, flag, listed, number, text, whole
 from wellcal.comparison.differences import Difference, t_quantile
-from wellcal.comparison.models import SIZE, SKCE
+from wellcal.comparison.models import SKCE, gate
+from wellcal.comparison.shares import decided, shares_of
 from wellcal.hypotests.result import TestResult
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate, Interval, estimate_text
@@ -17,12 +18,6 @@ from wellcal.measures.presentation import KERNEL, Presentable, Row, plain, pvalu
 
 NAMES = ("A", "B")
 """What two models are called that have no names."""
-
-SHARES = {SKCE: 0.2, SIZE: 0.8}
-"""Of the error rate, for the two measures of calibration that may show a difference.
-
-The length of the error in centre and spread shows ordinary differences at half the number of cases; the SKCE
-sees whatever there is."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,8 +41,9 @@ class Comparison(Presentable):
         The difference in SKCE in units of its standard error.
     differences
         Paired differences in all measures that both models have: SKCE; the length of the error in centre and
-        spread, in standard deviations; NLL; CRPS or Brier score. The first two are errors of calibration, the
-        others are proper scores, in which a model can also be better because it says more.
+        spread, in standard deviations; NLL; CRPS or Brier score. The first two are errors of calibration;
+        they decide, and their intervals hold together. The others are proper scores, in which a model can
+        also be better because it says more; each has an interval of its own.
     degrees_of_freedom
         Of the t distribution that it is compared with: cases less one, or what weighted cases are worth.
     tests
@@ -97,7 +93,14 @@ class Comparison(Presentable):
     called: ClassVar[Mapping[str, str]] = {"difference": "estimate"}
 
     def confidence_interval(self, level: float | None = None) -> Interval:
-        """t interval of SKCE_A - SKCE_B; it does not hold where the comparison is `degenerate`."""
+        """t interval of SKCE_A - SKCE_B; it does not hold where the comparison is `degenerate`.
+
+        With `level` for this difference alone. Without it is that of `differences`, which holds together with
+        that of the error in centre and spread, and excludes zero only where the verdict is that the models
+        differ.
+        """
+        if level is None and self.differences:
+            return self.differences[0].confidence_interval()
         level = self.level if level is None else probability(level, "level")
         value, error = float(self.estimate), float(self.estimate.standard_error)
         half = t_quantile(self.degrees_of_freedom, level) * error
@@ -109,7 +112,9 @@ class Comparison(Presentable):
         if self.degenerate:
             return f"{_neither(self.names)} is shown to be miscalibrated, nor any difference between them"
         if self.pvalue > 1.0 - self.level:
-            return f"No difference in calibration is shown{_between(self.names)}"
+            return (
+                f"No difference in calibration is shown{_between(self.names)}{unsure(self.tests, self.level)}"
+            )
         shown = decided(self.differences, 1.0 - self.level)
         if len({found.value < 0 for found in shown}) > 1:
             return "Which model is better calibrated depends on the measure"
@@ -157,6 +162,10 @@ class Comparison(Presentable):
     def _headline(self) -> str:
         return f"{self.verdict} ({pvalue_phrase(self.pvalue)}; {self.n_samples:,} cases)."
 
+    @property
+    def _holds(self) -> bool:
+        return all(found.holds for found in self.differences) and not self.degenerate
+
     def _points(self) -> list[str]:
         return side_by_side(self.names, self.tests)
 
@@ -165,19 +174,22 @@ class Comparison(Presentable):
         for name, estimate, test in zip(self.names, (self.a, self.b), self.tests, strict=True):
             tested = f"calibration test: {test.pvalue_statement} ({test.method})"
             rows.append((f"SKCE of {name}", f"{estimate_text(estimate)}; {tested}"))
-        text = estimate_text(self.estimate)
-        if not self.degenerate:
+        text = f"{float(self.estimate):.4g} (no interval)"
+        if self._holds:
             found = self.confidence_interval()
-            text += f", {self.level:.0%} interval {found.low:.4g} to {found.high:.4g}"
+            text = f"{estimate_text(self.estimate)}, interval {found.low:.4g} to {found.high:.4g}"
         rows.append((" - ".join(self.names), text))
         for found in self.differences:
             if found.measure != SKCE:
                 name, text = found.row
                 rows.append((f"  in {name}", text))
-        if self.degenerate:
-            rows.append(
-                ("note", "its standard error does not hold: both models may be calibrated (see degenerate)")
-            )
+        if self._holds:
+            rows.append(("intervals", intervals_in_words(self.differences, self.level)))
+        else:
+            rows.append(("note", NO_INTERVALS))
+        scores = better_scores(self.names, self.differences)
+        if scores:
+            rows.append(("scores", scores))
         if self.kernel is not None:
             rows.append(("kernel", f"{self.kernel!r}"))
         if "weights" in self.provenance:
@@ -193,6 +205,55 @@ def _between(names: Sequence[str]) -> str:
     return "" if tuple(names) == NAMES else f" between {names[0]} and {names[1]}"
 
 
+NO_INTERVALS = (
+    "differences in calibration without an interval: both models may be calibrated, and such a difference is "
+    "then no more than noise"
+)
+
+
+def unsure(tests: Sequence[TestResult], level: float) -> str:
+    """Why there is no verdict where one model is miscalibrated by its own test, but not by both together."""
+    least = min(test.pvalue for test in tests)
+    if not least <= 1.0 - level < gate(tests):
+        return ""
+    return (
+        f", since two tests together are not sure that either model is miscalibrated "
+        f"({pvalue_phrase(gate(tests))})"
+    )
+
+
+def intervals_in_words(differences: Sequence[Difference], level: float, pairs: int = 1) -> str:
+    """What intervals of differences hold for."""
+    shares = shares_of(found.measure for found in differences)
+    scores = [found.measure for found in differences if found.measure not in shares]
+    what = list(shares) if len(shares) > 1 else []
+    what += ["all pairs"] if pairs > 1 else []
+    listed = ", ".join(what[:-1]) + ", and " * (len(what) > 1) + what[-1] if what else ""
+    told = f"{level:.0%}{f', for {listed} together' if what else ''}"
+    if not scores:
+        return told
+    return f"{told}; for {' and '.join(scores)} {'all pairs together' if pairs > 1 else 'each alone'}"
+
+
+def better_scores(names: Sequence[str], differences: Sequence[Difference]) -> str:
+    """Which of two models has the better scores, and that these are no measures of calibration alone."""
+    shares = shares_of(found.measure for found in differences)
+    said: list[str] = []
+    for name, sign in zip(names, (-1.0, 1.0), strict=True):
+        better = [
+            found.measure
+            for found in differences
+            if found.measure not in shares and _beyond(sign, found.confidence_interval())
+        ]
+        said += [f"{name} is better in {' and '.join(better)}"] if better else []
+    return f"{'; '.join(said)}: scores also count how much a model says" if said else ""
+
+
+def _beyond(sign: float, interval: Interval) -> bool:
+    """Whether an interval lies on one side of zero."""
+    return interval.low > 0.0 if sign > 0.0 else interval.high < 0.0
+
+
 def side_by_side(names: Sequence[str], tests: Sequence[TestResult]) -> list[str]:
     """What tests found of models, in sentences, where they say so."""
     found: list[str] = []
@@ -200,19 +261,3 @@ def side_by_side(names: Sequence[str], tests: Sequence[TestResult]) -> list[str]
         findings: Sequence[object] = getattr(test, "findings", ())
         found.extend(f"{name}: {finding}" for finding in findings)
     return found
-
-
-def compared_pvalue(differences: Sequence[Difference]) -> float:
-    """p-value of no difference in calibration, from those of the measures of it, each with its share."""
-    known = {found.measure: found.pvalue for found in differences if found.measure in SHARES}
-    if set(known) == {SKCE}:
-        return known[SKCE]
-    return min(1.0, min(pvalue / SHARES[name] for name, pvalue in known.items()))
-
-
-def decided(differences: Sequence[Difference], alpha: float) -> list[Difference]:
-    """Differences in calibration that are shown by themselves, at their shares of an error rate."""
-    known = [found for found in differences if found.measure in SHARES]
-    if len(known) == 1:
-        return [found for found in known if found.pvalue <= alpha]
-    return [found for found in known if found.pvalue <= SHARES[found.measure] * alpha]

@@ -13,7 +13,8 @@ from wellcal._arrays.checks import probability
 from wellcal._arrays.schema import Check, described, listed, number, text, whole
 from wellcal.comparison.differences import Difference, simultaneous_critical
 from wellcal.comparison.models import Models, gate
-from wellcal.comparison.result import SHARES, compared_pvalue, side_by_side
+from wellcal.comparison.result import NO_INTERVALS, intervals_in_words, side_by_side
+from wellcal.comparison.shares import clearest, compared_pvalue, differences_of, shares_of
 from wellcal.hypotests.result import TestResult
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate, estimate_text
@@ -31,9 +32,10 @@ class Pair(Presentable):
     first, second
         Their names.
     pvalue
-        Of equal calibration errors, adjusted for all pairs (Holm).
+        Of equal calibration errors, times the number of pairs.
     differences
-        In all measures, with intervals that hold for all pairs together.
+        In all measures, with intervals that hold for all pairs together: those of calibration for all
+        measures of it, too, so that they exclude zero only where the pair is shown to differ.
     """
 
     first: str
@@ -54,9 +56,7 @@ class Pair(Presentable):
     @property
     def better(self) -> str:
         """The one whose calibration error is smaller, in the measure that shows it most clearly."""
-        known = [found for found in self.differences if found.measure in SHARES]
-        clearest = min(known, key=lambda found: found.pvalue / SHARES[found.measure])
-        return self.first if clearest.value < 0 else self.second
+        return self.first if clearest(self.differences).value < 0 else self.second
 
     @property
     def worse(self) -> str:
@@ -81,8 +81,9 @@ class Comparisons(Presentable):
     tests
         What :func:`wellcal.calibration_test` found of each.
     pairs
-        All pairs of models. Intervals of one measure hold for all pairs together with probability `level`,
-        where not both models of a pair are calibrated; p-values are adjusted for all pairs.
+        All pairs of models. Intervals hold for all pairs together with probability `level`, where not both
+        models of a pair are calibrated; p-values are those of single pairs times their number (Bonferroni),
+        so that they say the same as the intervals.
     level
         Nominal coverage. A difference is said to be shown at an error rate of ``1 - level`` over all pairs.
     n_samples, kernel, provenance
@@ -117,6 +118,11 @@ class Comparisons(Presentable):
     def shown(self) -> tuple[Pair, ...]:
         """Pairs that differ."""
         return tuple(pair for pair in self.pairs if pair.pvalue <= 1.0 - self.level)
+
+    @property
+    def measure(self) -> str:
+        """The measure of calibration that shows most clearly how the models differ."""
+        return clearest(found for pair in self.pairs for found in pair.differences).measure
 
     @property
     def ranking(self) -> tuple[str, ...]:
@@ -186,7 +192,12 @@ class Comparisons(Presentable):
             parts = [f"{found.measure} {found.phrase}" for found in pair.differences]
             text_of = f"{'; '.join(parts)}; p = {pvalue_text(pair.pvalue)}"
             rows.append((f"{pair.first} - {pair.second}", text_of))
-        rows.append(("intervals", f"{self.level:.0%}, for all pairs together; p-values for all pairs (Holm)"))
+        if self.pairs:
+            words = intervals_in_words(self.pairs[0].differences, self.level, len(self.pairs))
+            many = "; p-values times the number of pairs" if len(self.pairs) > 1 else ""
+            rows.append(("intervals", f"{words}{many}"))
+        if not all(found.holds for pair in self.pairs for found in pair.differences):
+            rows.append(("note", NO_INTERVALS))
         if self.kernel is not None:
             rows.append(("kernel", f"{self.kernel!r}"))
         return rows
@@ -200,14 +211,15 @@ def compare_several(models: Models) -> Comparisons:
             np.stack([models.terms(measure, i, j) for i, j in pairs], axis=1), models.degrees, models.level
         )
         for measure in models.measures
+        if measure not in shares_of(models.measures)
     }
     found: list[tuple[Difference, ...]] = []
     pvalues: list[float] = []
     for i, j in pairs:
-        differences = tuple(models.difference(name, i, j, critical[name]) for name in models.measures)
+        differences = differences_of(models, i, j, len(pairs), critical)
         found.append(differences)
         tests = models.models[i].test, models.models[j].test
-        pvalues.append(max(compared_pvalue(differences), gate(tests)))
+        pvalues.append(min(1.0, len(pairs) * max(compared_pvalue(differences), gate(tests))))
     names = tuple(model.name for model in models.models)
     return Comparisons(
         names=names,
@@ -215,29 +227,13 @@ def compare_several(models: Models) -> Comparisons:
         tests=tuple(model.test for model in models.models),
         pairs=tuple(
             Pair(names[i], names[j], pvalue, differences)
-            for (i, j), pvalue, differences in zip(pairs, holm(pvalues), found, strict=True)
+            for (i, j), pvalue, differences in zip(pairs, pvalues, found, strict=True)
         ),
         level=models.level,
         n_samples=models.n_samples,
         kernel=models.kernel,
-        provenance={"adjusted": "Holm", "intervals": "largest of all pairs, for each measure"},
+        provenance={"adjusted": "Bonferroni", "intervals": "for all pairs together"},
     )
-
-
-def holm(pvalues: Sequence[float]) -> list[float]:
-    """p-values adjusted for their number, whatever their dependence.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    order = np.argsort(pvalues, kind="stable")
-    steps = np.asarray(pvalues)[order] * np.arange(len(pvalues), 0, -1)
-    adjusted = np.minimum(np.maximum.accumulate(steps), 1.0)
-    out = np.empty(len(pvalues))
-    out[order] = adjusted
-    return [float(p) for p in out]
 
 
 def _listed(names: Sequence[str], last: str = " and ") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +12,10 @@ import numpy as np
 from wellcal._arrays.checks import described, one_of
 from wellcal.comparison import Comparison, Comparisons
 from wellcal.comparison.differences import Difference
-from wellcal.comparison.result import SHARES
-from wellcal.displays._axes import WIDE, Canvas
-from wellcal.displays._base import Display
+from wellcal.comparison.shares import SHARES, called, clearest
 from wellcal.displays._style import axes_or_new, style
+from wellcal.displays.axes import WIDE, Canvas
+from wellcal.displays.base import Display
 
 
 @dataclass(repr=False)
@@ -26,7 +27,8 @@ class ComparisonDisplay(Display):
     rows
         Names of the pairs, or of measures, in the order from above.
     values, low, high
-        Differences, first less second, and their intervals.
+        Differences, first less second, and their intervals: NaN where there is none, since both models may
+        be calibrated.
     measure
         What is compared; errors and scores for which less is better.
     verdict
@@ -80,7 +82,8 @@ class ComparisonDisplay(Display):
         known = [found.measure for found in pairs[0][1]]
         if not known:
             raise ValueError("result has no differences: it was stored by an earlier version; compare again")
-        chosen = _clearest(pairs) if measure is None else one_of(measure, "measure", known)
+        every = [found for _, differences in pairs for found in differences]
+        chosen = clearest(every).measure if measure is None else one_of(measure, "measure", known)
         found = [next(d for d in differences if d.measure == chosen) for _, differences in pairs]
         ends = [difference.confidence_interval() for difference in found]
         first, _, rest = result.verdict.partition(" ")
@@ -89,13 +92,19 @@ class ComparisonDisplay(Display):
         return cls(
             tuple(name for name, _ in pairs),
             tuple(difference.value for difference in found),
-            tuple(end.low for end in ends),
-            tuple(end.high for end in ends),
+            tuple(end.low if d.holds else math.nan for d, end in zip(found, ends, strict=True)),
+            tuple(end.high if d.holds else math.nan for d, end in zip(found, ends, strict=True)),
             chosen,
             f"{first} {rest}.",
             result.level,
             result.n_samples,
         ).plot(ax)
+
+    @property
+    def finding(self) -> str:
+        """How many differences are larger than chance, in a sentence."""
+        shown = sum(low > 0.0 or high < 0.0 for low, high in zip(self.low, self.high, strict=True))
+        return f"{shown} of {len(self.rows)} differences in {self.measure} are larger than chance allows."
 
     def plot(self, ax: Any = None) -> ComparisonDisplay:
         """Draw the differences with their intervals."""
@@ -109,23 +118,24 @@ class ComparisonDisplay(Display):
             )
             shown = (low > 0) | (high < 0)
             handle = canvas.rows(list(self.rows), look.colour, values, low, high, shown)
-            reach = 1.12 * float(max(np.abs(low).max(), np.abs(high).max(), 1e-300))
+            reach = 1.12 * float(np.nanmax(np.abs([values, low, high])) or 1e-300)
             ax.set_xlim(-reach, reach)
             ax.locator_params(axis="x", nbins=5)
-            ax.set_xlabel(f"difference in {self.measure}  (left: the first is better)", color=theme.ink)
-            canvas.add(None, handle, None)
-            canvas.title(self.verdict or "Which model is better calibrated?")
-            together = " that hold for all pairs together" if len(self.rows) > 1 else ""
-            canvas.note(
-                f"{self.n_samples:,} cases; {self.level:.0%} intervals{together}; filled: zero is outside."
-            )
+            text = f"difference in {called(self.measure)}  (left: the first is better)"
+            ax.set_xlabel(text, color=theme.ink)
+            canvas.add(None, handle)
+            canvas.head(self.verdict or self.finding)
+            canvas.note(f"{self.n_samples:,} cases; {self._intervals(np.isnan(low))}.")
         self._drawn(ax)
         return self
 
-
-def _clearest(pairs: Sequence[tuple[str, Sequence[Difference]]]) -> str:
-    """The measure of calibration whose smallest p-value is the smallest for its share of the error rate."""
-    known = [found for _, differences in pairs for found in differences if found.measure in SHARES]
-    if not known:
-        return pairs[0][1][0].measure
-    return min(known, key=lambda found: found.pvalue / SHARES[found.measure]).measure
+    def _intervals(self, without: Any) -> str:
+        """What intervals hold for, and why there are none."""
+        none = "where both models may be calibrated a difference has no interval"
+        if without.all():
+            return none
+        measures = ["all measures of calibration"] if self.measure in SHARES else []
+        what = " and ".join([*measures, *(["all pairs"] if len(self.rows) > 1 else [])])
+        together = f" that hold for {what} together" if what else ""
+        told = f"{self.level:.0%} intervals{together}; filled: zero is outside"
+        return f"{told}; {none}" if without.any() else told

@@ -20,7 +20,7 @@ from wellcal.hypotests.methods.exact import Statistic
 from wellcal.hypotests.progress import Progress
 from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.sensitivity import smallest_error
-from wellcal.hypotests.setup import DEFAULT_RESAMPLES, Setup, check_resamples, make_setup
+from wellcal.hypotests.setup import Setup, check_resamples, make_setup
 from wellcal.hypotests.tolerance import WITHIN, run_tolerance_test
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import BlockSize
@@ -82,10 +82,11 @@ def calibration_test(
     rng
         Seed or generator. The same seed gives the same p-value.
     n_resamples
-        Resamples, for methods that draw them. None takes 999, and "auto" fewer where these take longer than a
-        minute; a number is never cut, and a warning says how long it takes where that is long. Where the
-        targets are beyond all of them, "omnibus", which "auto" takes, draws on for a smaller p-value, up to a
-        hundred times as many; ``wellcal.hypotests.Omnibus(most_resamples=0)`` does not.
+        Resamples, for methods that draw them. A number is what the p-value rests on, no more and no fewer; a
+        warning says how long it takes where that is long. None takes 999, and "auto" fewer where these take
+        longer than a minute; where the targets are beyond all of them, "omnibus", which "auto" takes, draws
+        on for a smaller p-value, up to 99,999. For both, a number to begin with and another to draw on to:
+        ``method=wellcal.hypotests.Omnibus(most_resamples=99_999)``.
     block_size
         For "block", "distribution_free" and ``statistic="block"``.
     locations
@@ -143,7 +144,7 @@ def calibration_test(
     >>> bool(wc.calibration_test(y, wc.Normal(mu, 0.6 * np.ones(100)), rng=1).pvalue < 0.01)
     True
     """
-    count = check_resamples(DEFAULT_RESAMPLES if n_resamples is None else n_resamples)
+    count = None if n_resamples is None else check_resamples(n_resamples)
     keep_null = flag(keep_null, "keep_null")
     one, several = _split_kernels(kernel)
     options = {"block_size": block_size, "locations": locations, "statistic": statistic, "kernels": several}
@@ -167,7 +168,7 @@ def calibration_test(
     )
     reasons: dict[str, Any] = {}
     if chosen is None:
-        choice = choose(setup, insist=n_resamples is not None)
+        choice = choose(setup)
         chosen = choice.method
         if locations is not None and "locations" in _options_of(type(chosen)):
             chosen = replace(chosen, locations=locations)

@@ -213,9 +213,9 @@ def plan(
 def _method(
     given: str | Method, targets: NDArray, batch: Predictions, kernel: Kernel | None, n_resamples: int
 ) -> str | Method:
-    """The method that "auto" would take, without the resamples that only make a small p-value smaller."""
+    """The method that "auto" would take, without the resamples that only refine its tails."""
     if not (isinstance(given, str) and given == AUTO):
         return given
     setup = make_setup(users_form(batch, targets), batch, kernel, n_resamples=n_resamples, pool=True)
     chosen = choose(setup).method
-    return replace(chosen, most_resamples=0, tail_sets=0) if isinstance(chosen, Omnibus) else chosen
+    return replace(chosen, tail_sets=0) if isinstance(chosen, Omnibus) else chosen

@@ -56,18 +56,13 @@ class Choice:
     alternatives: str
 
 
-def choose(setup: Setup, *, insist: bool = False) -> Choice:
+def choose(setup: Setup) -> Choice:
     """The strongest test that fits the budget.
 
-    Parameters
-    ----------
-    setup
-        The prepared test.
-    insist
-        Whether somebody asked for this number of resamples. It is drawn then, where some fit the budget at
-        all, and a warning says how long that takes where it exceeds the budget; otherwise there are fewer.
+    Where somebody insists on a number of resamples it is drawn, if some fit the budget at all, and a warning
+    says how long that takes where it exceeds the budget; otherwise there are fewer.
     """
-    wanted = setup.n_resamples
+    wanted, insist = setup.n_resamples, setup.insisted
     obstacle = why_not_resampled(setup.predictions)
     if setup.groups is not None:
         return _clustered(setup, obstacle)

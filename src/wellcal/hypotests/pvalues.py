@@ -7,11 +7,13 @@ it treats all sets alike.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import check_ndim, numeric_array, real_number
 from wellcal._arrays.namespaces import NDArray, to_numpy
 
@@ -130,3 +132,42 @@ def tie_width(*values: Any) -> float:
     together = np.abs(np.concatenate([np.ravel(v) for v in values]))
     finite = together[np.isfinite(together)]
     return 1e-10 * float(finite.max(initial=0.0))
+
+
+def advise_of_few_resamples(tests: Iterable[Any], times: float, alpha: float, what: str) -> None:
+    """A word where p-values cannot get small enough, since they are multiplied by a number of tests.
+
+    Parameters
+    ----------
+    tests
+        Results of tests.
+    times
+        What their p-values are multiplied by.
+    alpha
+        The error rate.
+    what
+        What cannot be shown, as in "a difference between 3 models".
+    """
+    least = min((test.pvalue for test in tests if test.at_floor), default=0.0)
+    if times * least > alpha:
+        advise(
+            f"with {round(1.0 / least) - 1:,} resamples no p-value is below {least:.2g}, and times {times:g} "
+            f"that is more than alpha = {alpha:.2g}: {what} cannot be shown; take n_resamples="
+            f"{math.ceil(times / alpha - 1e-9) - 1} at least, or leave it out"
+        )
+
+
+def holm(pvalues: Sequence[float]) -> list[float]:
+    """p-values adjusted for their number, whatever their dependence.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(pvalues, kind="stable")
+    steps = np.asarray(pvalues)[order] * np.arange(len(pvalues), 0, -1)
+    adjusted = np.minimum(np.maximum.accumulate(steps), 1.0)
+    out = np.empty(len(pvalues))
+    out[order] = adjusted
+    return [float(p) for p in out]

@@ -68,7 +68,9 @@ class Setup:
     rng
         The generator that all random numbers must come from.
     n_resamples
-        How many resamples were asked for.
+        How many resamples there are.
+    insisted
+        Whether somebody asked for this number: no fewer are drawn then, and no more.
     expectations
         How expectations without a closed form are computed.
     pooled
@@ -102,6 +104,7 @@ class Setup:
     groups: NDArray | None = None
     progress: Progress = field(default_factory=Progress)
     linear: bool = False
+    insisted: bool = False
 
     @property
     def n_samples(self) -> int:
@@ -226,6 +229,7 @@ def make_setup(
         pooled=draws,
         groups=number_clusters(per_case(groups, "groups", y, pred), len(predictions)),
         progress=Progress() if progress is None else progress,
+        insisted=n_resamples is not None,
     )
 
 

@@ -13,8 +13,9 @@ import numpy as np
 from wellcal._arrays.frames import Table, is_frame
 from wellcal._arrays.namespaces import NDArray, attribute
 from wellcal._arrays.round_numbers import round_between
-from wellcal.comparison.several import holm
 from wellcal.hypotests import calibration_test
+from wellcal.hypotests.findings.reasons import ALPHA
+from wellcal.hypotests.pvalues import advise_of_few_resamples, holm
 from wellcal.hypotests.result import TestResult
 from wellcal.reporting.data import ModelData, at_most
 from wellcal.reporting.pieces import SegmentReport, Segments
@@ -206,7 +207,9 @@ def by_segment(
         results.append(calibration_test(some.targets, some.predictions, groups=some.clusters, **options))
         notes.append(note)
     count = sum(result is not None for result in results)
-    adjusted = iter(holm([result.pvalue for result in results if result is not None]))
+    tested = [result for result in results if result is not None]
+    advise_of_few_resamples(tested, count, ALPHA, f"an error in one of {count} segments")
+    adjusted = iter(holm([result.pvalue for result in tested]))
     return Segments(
         tuple(
             SegmentReport(

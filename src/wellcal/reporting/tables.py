@@ -8,6 +8,7 @@ from typing import Any
 
 from wellcal.comparison import Comparisons
 from wellcal.comparison.several import Pair
+from wellcal.comparison.shares import called, clearest
 from wellcal.hypotests.e_values import e_value_text
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import at_floor, pvalue_text
@@ -23,9 +24,7 @@ def models_table(report: Report) -> Table:
     names = ["Model", "Verdict", "How large", "Where", *(["Mending"] if mended else [])]
     header = [Cell(name) for name in names]
     if report.comparison is not None:
-        header.append(
-            Cell(f"{report.comparison.pairs[0].differences[0].measure} above the best", number=True)
-        )
+        header.append(Cell(f"{called(report.comparison.measure)} above the best", number=True))
     rows = [_row(report, rank, model, mended) for rank, model in enumerate(report.models)]
     return Table(header, rows, "Best first")
 
@@ -66,12 +65,15 @@ def _difference(comparison: Comparisons, best: str, name: str) -> Cell:
     if name == best:
         return Cell("best", value=0.0, number=True)
     pair = _pair(comparison, best, name)
-    found = pair.differences[0]
+    found = next(gap for gap in pair.differences if gap.measure == comparison.measure)
     sign = 1.0 if pair.second == best else -1.0  # the other model less the best one
     interval = found.confidence_interval()
     low, high = sorted((sign * interval.low, sign * interval.high))
-    tie = "" if pair in comparison.shown else "; a tie"
-    under = f"{low:.2g} to {high:.2g}{tie}"
+    under = f"{low:.2g} to {high:.2g}" if found.holds else "no interval"
+    if pair not in comparison.shown:
+        under += "; a tie"
+    elif low <= 0.0 <= high:
+        under += f"; shown by {clearest(pair.differences).measure}"
     return number_cell(f"{sign * found.value:+.2g}", sign * found.value, under)
 
 

@@ -246,7 +246,7 @@ def test_a_monitor_goes_on_from_its_state(run: Run, folder: Path) -> None:
 
 def test_several_models_have_names(run: Run) -> None:
     line = ("--target", "y", "--normal", "mu_a,sigma_a", "--versus-normal", "mu_b,sigma_b")
-    third = ("--versus-normal", "mu,sigma", "--names", "good,shifted,narrow", "--resamples", "99")
+    third = ("--versus-normal", "mu,sigma", "--names", "good,shifted,narrow", "--resamples", "199")
     done = run("compare", "preds.csv", *line, *third)
     assert done.stdout.startswith("good is better calibrated than ")
     assert "2 different names" in run("compare", "preds.csv", *line, "--names", "a,a", expect=2).stderr

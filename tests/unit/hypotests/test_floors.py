@@ -143,20 +143,41 @@ def test_an_early_stop_is_no_floor() -> None:
 
 
 def test_sums_over_cases_are_drawn_on() -> None:
-    result = shifted("omnibus", n_resamples=999)
+    result = shifted("omnibus", n_resamples=None)
     assert result.pvalue == pytest.approx(1e-5)
     assert result.pvalue_statement == "p <= 1.0e-05, the smallest that 99,999 resamples can give"
     assert result.provenance["resamples_of_all_parts"] == 999
-    assert shifted("omnibus", n_resamples=19).pvalue_floor == pytest.approx(1 / 2000)
     assert shifted(Omnibus(most_resamples=5000)).pvalue_floor == pytest.approx(1 / 5001)
+    assert shifted(Omnibus(most_resamples=5000), n_resamples=19).provenance["resamples_of_all_parts"] == 19
     with pytest.raises(ValueError, match="most_resamples must be a whole number"):
         Omnibus(most_resamples=-1)
+
+
+@pytest.mark.parametrize("method", ["auto", "omnibus", Omnibus(pairs=False)], ids=str)
+@pytest.mark.parametrize("count", [199, 999])
+def test_a_number_that_is_given_is_what_is_drawn(method: Any, count: int) -> None:
+    result = shifted(method, n_resamples=count)
+    assert result.provenance["n_resamples"] == count
+    assert result.pvalue == result.pvalue_floor == pytest.approx(1 / (count + 1))
+    assert f"the smallest that {count} resamples can give" in result.pvalue_statement
+
+
+def test_the_same_holds_wherever_a_test_is_run() -> None:
+    """The report, a comparison and recalibration pass on what they were given, or that nothing was."""
+    y = MU + 3.0
+    found = wc.report(y, PRED, rng=0, n_resamples=199).models[0].test
+    pair = wc.compare(y, PRED, PRED, rng=0, n_resamples=199)
+    mended = wc.scaling.cross_fit(y, PRED, rng=0, n_resamples=199)
+    for test in (found, *pair.tests, mended.before):
+        assert test.provenance["n_resamples"] == 199
+    assert wc.compare(y, PRED, PRED, rng=0).tests[0].provenance["n_resamples"] == 99_999
 
 
 def test_drawing_on_ends_where_it_tells_more() -> None:
     """A p-value of some 1e-3 needs no more than a second stage."""
     y = MU + np.random.default_rng(3).normal(size=N) + 0.45
-    found = [wc.calibration_test(y, PRED, method="omnibus", rng=seed, n_resamples=99) for seed in range(6)]
+    on = Omnibus(most_resamples=9999)
+    found = [wc.calibration_test(y, PRED, method=on, rng=seed, n_resamples=99) for seed in range(6)]
     drawn = [result for result in found if result.provenance["n_resamples"] > 99]
     assert drawn
     for result in drawn:

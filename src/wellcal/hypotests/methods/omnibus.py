@@ -71,7 +71,8 @@ class Omnibus(Method):
         Number of locations drawn from the predictions, or ``(predictions, targets)``.
     most_resamples
         Where the observed targets are beyond all resamples, sums over cases are drawn on until they are not,
-        up to so many; 0 for no more than were asked for.
+        up to so many. None takes 99,999, but no more than were asked for where somebody asked for a number
+        (`n_resamples`).
     tail_sets
         Sets of targets, at least, that tails of sums over cases are fitted to: where fewer resamples are
         asked for, these sums alone see more sets; 0 for no more than were asked for.
@@ -97,14 +98,15 @@ class Omnibus(Method):
 
     pairs: bool = True
     locations: object = LOCATIONS
-    most_resamples: int = MOST_RESAMPLES
+    most_resamples: int | None = None
     tail_sets: int = TAIL_SETS
 
     name: ClassVar[str] = "omnibus"
     clusters: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        whole_number(self.most_resamples, "most_resamples", least=0)
+        if self.most_resamples is not None:
+            whole_number(self.most_resamples, "most_resamples", least=0)
         whole_number(self.tail_sets, "tail_sets", least=0)
         object.__setattr__(self, "linear", not self.pairs)
 
@@ -112,7 +114,12 @@ class Omnibus(Method):
         """Resamples at most: more than were asked for where sums over cases can be drawn on."""
         if setup.groups is not None or parts_of(setup.predictions) is None:
             return setup.n_resamples
-        return max(setup.n_resamples, most_drawn(setup, self.most_resamples))
+        return max(setup.n_resamples, self._drawn_on(setup))
+
+    def _drawn_on(self, setup: Setup) -> int:
+        """Resamples up to which sums over cases are drawn on: what somebody asked for is what is drawn."""
+        unasked = 0 if setup.insisted else MOST_RESAMPLES
+        return most_drawn(setup, unasked if self.most_resamples is None else self.most_resamples)
 
     def run(self, setup: Setup) -> Outcome:
         """The p-value of the smallest weighted p-value."""
@@ -122,7 +129,7 @@ class Omnibus(Method):
             return self._clustered(setup, parts, setup.groups)
         found = smallest_outcome(setup, self.evaluate(setup, parts))
         if parts is not None:
-            found = with_more_resamples(setup, part_component(parts), found, self.most_resamples)
+            found = with_more_resamples(setup, part_component(parts), found, self._drawn_on(setup))
         return replace(found, findings=findings_of(setup, found.pvalue, found.provenance))
 
     def _clustered(self, setup: Setup, parts: Parts | None, groups: NDArray) -> Outcome:

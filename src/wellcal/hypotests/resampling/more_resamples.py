@@ -2,8 +2,8 @@
 
 A test whose observed targets are beyond all R resamples says p <= 1 / (R + 1) and no more. Sums over cases
 cost next to nothing, so that many more sets of targets can be drawn for them alone: ten times as many, then
-ten times as many again while the observed targets stay beyond all of them. Whoever asks for few resamples
-gets few more.
+ten times as many again while the observed targets stay beyond all of them. Whoever asks for a number of
+resamples gets that number.
 
 The p-value stays exact (sequential, as in Besag and Clifford, 1991). Let p_1 be that of the first stage, p_2
 that of the second, and so on, each valid by itself, and f_k = 1 / (R_k + 1). Stage k + 1 is run where
@@ -31,8 +31,8 @@ _FACTOR = 10
 
 
 def most_drawn(setup: Setup, most: int) -> int:
-    """Resamples at most, of the `most` that are allowed: a hundred for each that was asked for."""
-    return min(most, MOST_DRAWS // max(setup.targets.size, 1), _FACTOR**2 * (setup.n_resamples + 1) - 1)
+    """Resamples at most, of the `most` that are allowed: so many that drawing them is quick."""
+    return min(most, MOST_DRAWS // max(setup.targets.size, 1))
 
 
 def with_more_resamples(setup: Setup, component: Component, found: Outcome, most: int) -> Outcome:
@@ -49,7 +49,6 @@ def with_more_resamples(setup: Setup, component: Component, found: Outcome, most
     most
         Resamples at most.
     """
-    most = most_drawn(setup, most)
     pvalue, floor, count = found.pvalue, found.floor or 0.0, setup.n_resamples
     memory = [component.remember(setup.targets[None])]
     while at_floor(pvalue, floor) and 2 * count <= most:

@@ -1,0 +1,78 @@
+"""Which measures decide whether models differ in calibration, and how much of the error rate each has.
+
+A difference is shown where an interval that holds for all of these measures, and for all pairs of models,
+excludes zero, and the tests of the two models say that one of them is miscalibrated. p-values, verdicts and
+intervals all follow from that, so that none of them says what another denies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from wellcal.comparison.differences import Difference, t_quantile
+from wellcal.comparison.models import SIZE, SKCE, Models, gate
+
+SHARES = {SKCE: 0.2, SIZE: 0.8}
+"""Of the error rate, for the two measures of calibration that may show a difference.
+
+The length of the error in centre and spread shows ordinary differences at half the number of cases; the SKCE
+sees whatever there is."""
+
+
+def shares_of(measures: Iterable[str]) -> dict[str, float]:
+    """The shares of the measures that there are.
+
+    Examples
+    --------
+    >>> shares_of(["SKCE", "NLL"])
+    {'SKCE': 1.0}
+    """
+    known = {name: SHARES[name] for name in measures if name in SHARES}
+    return known if len(known) > 1 else dict.fromkeys(known, 1.0)
+
+
+def called(measure: str) -> str:
+    """A measure as tables and pictures call it."""
+    return f"error in {measure}" if measure == SIZE else measure
+
+
+def compared_pvalue(differences: Sequence[Difference]) -> float:
+    """p-value of no difference in calibration, from those of the measures of it, each with its share."""
+    return min(1.0, min(pvalue for _, pvalue in _weighted(differences)))
+
+
+def decided(differences: Sequence[Difference], alpha: float) -> list[Difference]:
+    """Differences in calibration that are shown by themselves, at their shares of an error rate."""
+    return [found for found, pvalue in _weighted(differences) if pvalue <= alpha]
+
+
+def clearest(differences: Iterable[Difference]) -> Difference:
+    """The difference in calibration that is shown most clearly, for its share of the error rate."""
+    return min(_weighted(differences), key=lambda pair: pair[1])[0]
+
+
+def differences_of(
+    models: Models, i: int, j: int, pairs: int = 1, scores: Mapping[str, float] | None = None
+) -> tuple[Difference, ...]:
+    """How far two models are apart in all measures.
+
+    Intervals of calibration hold for all measures of it and for all `pairs` together, and only where the
+    tests of the two models say that one of them is miscalibrated. `scores` has standard errors for those of
+    other measures; each holds alone where there are none.
+    """
+    alpha, shares = 1.0 - models.level, shares_of(models.measures)
+    holds = pairs * gate((models.models[i].test, models.models[j].test)) <= alpha
+    found: list[Difference] = []
+    for name in models.measures:
+        if name in shares:
+            critical = t_quantile(models.degrees, 1.0 - alpha * shares[name] / pairs)
+            found.append(models.difference(name, i, j, critical, holds=holds))
+        else:
+            found.append(models.difference(name, i, j, None if scores is None else scores[name]))
+    return tuple(found)
+
+
+def _weighted(differences: Iterable[Difference]) -> list[tuple[Difference, float]]:
+    differences = list(differences)
+    shares = shares_of(dict.fromkeys(found.measure for found in differences))
+    return [(found, found.pvalue / shares[found.measure]) for found in differences if found.measure in shares]
