@@ -161,7 +161,10 @@ def _refuse_many_counts(pred: Any) -> None:
     if pred.target_kind != "counts":
         return
     some = pred[: min(len(pred), 1000)]
-    width = float(np.mean(some.quantile(1.0 - _TAIL) - some.quantile(_TAIL)))
+    low, high = (
+        np.asarray(to_numpy(some.quantile(level)), dtype=np.float64) for level in (_TAIL, 1.0 - _TAIL)
+    )
+    width = float(np.mean(high - low))
     if not width <= MOST_COUNTS:
         raise ValueError(
             f"ECE compares the frequency of each count with its probability, and these predictions spread "
