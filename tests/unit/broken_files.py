@@ -66,6 +66,7 @@ BROKEN: dict[str, tuple[str, bytes, str]] = {
     "wrong encoding in the header": ("p.csv", b"caf\xe9,mu\n1,2\n", "not UTF8 text, line 1"),
     "UTF-16": ("p.csv", "y,mu\n1,2\n".encode("utf-16"), "encoding='utf-16'"),
     "ragged": ("p.csv", b"y,mu\n1,2\n3\n4,5\n", r"row 1 \('3'\) has 1 entries where the header has 2"),
+    "an open quotation": ("p.csv", b'y,mu\n1,2\n"3,4\n5,6\n', "and a quotation mark; close it"),
     "empty": ("p.csv", b"", "the file is empty"),
     "blank": ("p.csv", b"\n\n\n", "header"),
     "header only": ("p.csv", b"y,mu,sigma\n", "no rows"),

@@ -41,6 +41,12 @@ def test_what_is_no_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         read_table(tmp_path)
     with pytest.raises(ReadError, match=r"no such file; did you mean 'predictions.csv'"):
         read_table(tmp_path / "prediction.csv")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "gone.csv")
+    with pytest.raises(ReadError, match=r"link.csv: is a link to .*gone.csv, which is not there"):
+        read_table(tmp_path / "link.csv")
+    (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
+    with pytest.raises(ReadError, match=r"loop.csv: is a link that leads back to itself"):
+        read_table(tmp_path / "loop.csv")
     os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises(ReadError, match=r"is a pipe or a device, .*give - as the name"):
         read_table(tmp_path / "pipe.csv")
@@ -122,3 +128,11 @@ def test_files_with_other_bytes_in_them(file: tuple[str, bytes], tmp_path: Path)
 def test_standard_input_with_anything_in_it(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     ends_well(lambda: read_cases("-", "y", normal=("mu", "sigma")))
+
+
+def test_a_first_line_longer_than_a_block_is_read(tmp_path: Path) -> None:
+    names = ["y", "mu", "sigma", *(f"{k:0>60}" for k in range(30_000))]  # 2 MB
+    (tmp_path / "wide.csv").write_text(",".join(names) + "\n" + ",".join(["1.5"] * len(names)) + "\n")
+    found = read_cases(tmp_path / "wide.csv", "y", normal=("mu", "sigma"))
+    assert found.y.tolist() == [1.5]
+    assert len(next(iter(read_batches(tmp_path / "wide.csv", columns=["y"])))) == 1

@@ -12,6 +12,7 @@ _WORDS = {
     errno.EACCES: "may not be read by you: ask its owner, or change its permissions (chmod u+r)",
     errno.EPERM: "may not be read by you: ask its owner, or change its permissions (chmod u+r)",
     errno.EISDIR: "is a folder: name one of the files in it",
+    errno.ELOOP: "is a link that leads back to itself: name the file that is meant",
 }
 _LONGEST = 200
 

@@ -165,6 +165,10 @@ def _look(path: Path, name: str) -> None:
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
+        if path.is_symlink():
+            raise ReadError(
+                f"{name}: is a link to {os.readlink(path)}, which is not there; name the file that is meant"
+            ) from None
         raise ReadError(f"{name}: there is no such file{_close_files(path)}") from None
     except (OSError, ValueError) as error:  # a name that is too long, or has a null in it
         with reading(name, "data"):

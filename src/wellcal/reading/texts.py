@@ -85,7 +85,6 @@ class TextFile:
         with reading(source.name, source.format):
             options = self._csv_options(self._header())
             options["convert_options"].column_types = self._types_of_head(options)
-            options["read_options"].block_size = BLOCK
             file = source.open()
             try:
                 reader = arrow.open_csv(file, **options)
@@ -151,8 +150,11 @@ class TextFile:
             for name in self.columns:
                 if name not in there:
                     raise ReadError(f"{self.source.name}: {unknown_column(names, name, 'columns')}")
+        header = 8 * sum(len(name) + 3 for name in names)  # a block holds the first line at least
         return {
-            "read_options": arrow.ReadOptions(encoding=self.encoding, use_threads=False),
+            "read_options": arrow.ReadOptions(
+                encoding=self.encoding, use_threads=False, block_size=max(BLOCK, header)
+            ),
             "parse_options": arrow.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             "convert_options": arrow.ConvertOptions(
                 include_columns=self.columns, decimal_point=self.decimal, auto_dict_encode=False
@@ -214,6 +216,11 @@ class TextFile:
         if ragged := _RAGGED.search(text):
             row, wanted, got, start = ragged.groups()
             where = "a row" if row is None else f"row {int(row) - 2}"  # counted from 1, with the header
+            if start.count('"') % 2 or ('"' in start and int(got) < int(wanted)):
+                return ReadError(
+                    f"{name}: the lines are of different lengths: {where} ({start[:40]!r}) has {got} entries "
+                    f"where the header has {wanted}, and a quotation mark; close it, or write it twice"
+                )
             return ReadError(
                 f"{name}: the lines are of different lengths: {where} ({start[:40]!r}) has {got} entries "
                 f"where the header has {wanted}; quote entries with {self.delimiter!r} in them, or say "
