@@ -17,6 +17,7 @@ import pytest
 
 import wellcal as wc
 from wellcal.reading import FORMATS, ReadError, case_batches, read_batches, read_cases, read_table
+from wellcal.reading.sizes import FileSize
 
 N = 7
 TABLE = pa.table(
@@ -198,3 +199,29 @@ def test_only_the_columns_that_are_needed_are_read(tmp_path: Path, monkeypatch: 
     path = tmp_path / "p.csv"
     path.write_text("y,rate,note\n" + "1,2.0,1\n" * 20_000 + "1,2.0,a\n")
     assert sum(len(cases.y) for cases in case_batches(path, options={"rows": 4_000})) == 20_001
+
+
+PEAKS = {
+    "normal": (300_000, 24, 966e6),
+    "probs": (300_000, 90, 1133e6),
+    "bernoulli": (300_000, 16, 1027e6),
+    "poisson": (300_000, 16, 4557e6),
+    "negative_binomial": (100_000, 24, 917e6),
+    "samples": (100_000, 510, 6779e6),
+    "quantiles": (300_000, 89, 1109e6),
+    "mixture": (150_000, 88, 1182e6),
+    "diagonal_normal": (300_000, 72, 919e6),
+}
+"""Peak memory of `wellcal test` in a process of its own, as measured: cases, bytes of a row, bytes."""
+
+
+@pytest.mark.parametrize("role", PEAKS)
+def test_the_memory_that_a_test_needs_is_told_within_a_factor_of_two(role: str) -> None:
+    rows, row, peak = PEAKS[role]
+    assert 0.5 < FileSize(rows, 3, rows * row).needed(role) / peak < 2.0
+
+
+def test_a_report_tests_a_part_of_the_cases() -> None:
+    size = FileSize(10_000_000, 3, 240_000_000)
+    assert size.needed("normal", 50_000) < 2e9 < size.needed("normal")
+    assert size.needed("normal", 20_000_000) == size.needed("normal")

@@ -62,7 +62,7 @@ def others_of(given: ReadOptions) -> list[str]:
     return list(dict.fromkeys([*singles, *segments_of(given)]))
 
 
-def read(given: ReadOptions, names: Sequence[str] | None = None) -> Any:
+def read(given: ReadOptions, names: Sequence[str] | None = None, tested: int | None = None) -> Any:
     """All cases of a file, a :class:`wellcal.reading.ModelCases`; says what was guessed, and dropped.
 
     Parameters
@@ -71,6 +71,8 @@ def read(given: ReadOptions, names: Sequence[str] | None = None) -> Any:
         The options.
     names
         Names of the models in the place of letters.
+    tested
+        Cases that are tested at most; None for all.
     """
     from wellcal.reading import read_models
     from wellcal.reading.sizes import memory_size, refuse_too_large
@@ -80,7 +82,8 @@ def read(given: ReadOptions, names: Sequence[str] | None = None) -> Any:
         if len(names) != len(roles) or len(set(names)) < len(names):
             raise ValueError(f"--names must be {len(roles)} different names, found {','.join(names)}")
         roles = dict(zip(names, roles.values(), strict=True))
-    refuse_too_large(given.file, given.format, None if given.memory is None else memory_size(given.memory))
+    limit = None if given.memory is None else memory_size(given.memory)
+    refuse_too_large(given.file, given.format, limit, next(iter(given.roles), None), tested)
     cases = read_models(
         given.file,
         target_of(given),

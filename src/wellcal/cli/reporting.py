@@ -25,10 +25,11 @@ def run(
 ) -> None:
     """Report."""
     import wellcal as wc
+    from wellcal.reporting._report import TESTED
 
     if out is not None and Path(out).suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"{out}: a report is written as a page; give a name that ends in .html")
-    cases = read(given, names_of(names))
+    cases = read(given, names_of(names), tested=TESTED)
     models: Any = cases.models
     if len(cases.models) == 1 and names is None:
         (models,) = cases.models.values()

@@ -12,9 +12,17 @@ from wellcal.reading.sources import SourceFile, source_file
 
 _NUMBER = 8  # bytes
 _COMPRESSED = 4.0  # how much longer a text is than its compressed file
-_COPIES, _CASE = 6.0, 2200.0
+_COPIES, _CASE = 6.0, 2600.0
 """Peak memory of a test above that of libraries, as measured for up to a million cases: copies of the table,
-and bytes that are computed of each case."""
+and bytes that are computed of each case that is tested."""
+
+_OF_ROLES = {
+    "poisson": (_COPIES, 14_000.0),
+    "negative_binomial": (_COPIES, 6_500.0),
+    "samples": (150.0, _CASE),
+    "mixture": (15.0, 7_000.0),
+}
+"""The same of families that need more: tables of counts, draws that are pooled with targets, parts."""
 
 _UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
@@ -40,11 +48,21 @@ class FileSize:
     columns: int | None
     table: int
 
-    @property
-    def needed(self) -> int:
-        """Bytes that a test needs, about, which looks at all cases at once."""
+    def needed(self, role: str | None = None, tested: int | None = None) -> int:
+        """Bytes that a test needs, about.
+
+        Parameters
+        ----------
+        role
+            The role of the columns, such as "poisson"; None where it is not known.
+        tested
+            Cases that are tested at most, of all that are read; None for all.
+        """
         rows = self.table / (_NUMBER * (self.columns or 3)) if self.rows is None else self.rows
-        return int(_COPIES * self.table + _CASE * rows)
+        share = 1.0 if tested is None or rows <= tested else tested / rows
+        copies, case = _OF_ROLES.get(role or "", (_COPIES, _CASE))
+        read = min(copies, 2.5 * _COPIES)  # what is not tested is scored
+        return int(self.table * (read + share * (copies - read)) + case * share * rows)
 
 
 def file_size(path: str | os.PathLike[str], format: str | None = None) -> FileSize | None:
@@ -137,7 +155,11 @@ def shown_size(size: float) -> str:
 
 
 def refuse_too_large(
-    path: str | os.PathLike[str], format: str | None = None, limit: int | None = None
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    limit: int | None = None,
+    role: str | None = None,
+    tested: int | None = None,
 ) -> None:
     """Refuse a file that needs more memory than there is, before it is read.
 
@@ -147,6 +169,8 @@ def refuse_too_large(
         As in :func:`wellcal.reading.read_table`.
     limit
         Bytes that may be used; None takes what is free.
+    role, tested
+        As in `FileSize.needed`.
 
     Raises
     ------
@@ -155,13 +179,13 @@ def refuse_too_large(
     """
     size = file_size(path, format)
     have = free_memory() if limit is None else limit
-    if size is None or have is None or size.needed <= have:
+    if size is None or have is None or (needed := size.needed(role, tested)) <= have:
         return
     known = "" if size.rows is None else f" ({size.rows:,} rows"
     known += "" if not known else (")" if size.columns is None else f" of {size.columns:,} columns)")
     allowed = "are free" if limit is None else "may be used"
     raise ReadError(
-        f"{os.fspath(path)}: to look at all cases at once{known} about {shown_size(size.needed)} of memory "
+        f"{os.fspath(path)}: to look at all cases at once{known} about {shown_size(needed)} of memory "
         f"are needed, and {shown_size(have)} {allowed}; scores and monitor read a file of any size in parts, "
         "or write some of the rows, drawn at random, into a file of their own"
     )

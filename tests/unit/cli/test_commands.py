@@ -274,6 +274,8 @@ def test_a_file_that_needs_too_much_memory_is_refused_unread(
         done = run("test", name, "--memory", "50kB", expect=2)
         assert "60 rows of 14 columns" in done.stderr
         assert re.search(r"about \d+ kB of memory are needed, and 50 kB may be used", done.stderr)
+    counts = run("test", "preds.csv", "--poisson", "mu", "--memory", "50kB", expect=2).stderr
+    assert "about 880 kB of memory are needed" in counts  # and five times as much for counts
     monkeypatch.setattr("wellcal.reading.sizes.free_memory", lambda: 1000)
     assert "are free; scores and monitor" in run("test", "preds.csv", expect=2).stderr
     run("scores", "stream.csv")  # part by part
