@@ -21,7 +21,7 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal.expectations.decompose import targets_are_indices
-from wellcal.measures.estimate import Estimate
+from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.measures.quantiles.checks import check_levels
 from wellcal.measures.scores._common import names_only
 from wellcal.predictions import Predictions, Quantiles
@@ -33,6 +33,7 @@ PINBALL_LEVELS = tuple(round(0.05 * i, 2) for i in range(1, 20))
 """Levels 0.05, 0.10 .. 0.95: the paper's."""
 
 
+@about_cases
 def nll(y: object, pred: object, *, weights: object = None) -> Estimate:
     r"""Mean negative log-likelihood, :math:`-\frac1n \sum_i \log p_i(y_i)`.
 
@@ -66,6 +67,7 @@ def nll_of_cases(y: object, pred: object) -> Array:
     return -predictions.log_prob(targets)
 
 
+@about_cases
 def mse(y: object, pred: object, *, weights: object = None) -> Estimate:
     r"""Mean squared error of predicted means, :math:`\frac1n \sum_i \|y_i - \mathrm{E} P_i\|^2 / d`.
 
@@ -101,6 +103,7 @@ def squared_errors(y: object, pred: object) -> Array:
     return namespace(squares).mean(squares, axis=1) if squares.ndim == 2 else squares
 
 
+@about_cases
 def pinball_loss(
     y: object,
     pred: object,
