@@ -26,6 +26,7 @@ from wellcal._arrays.schema import (
 from wellcal.hypotests.e_values import e_value_text
 from wellcal.hypotests.findings.finding import Finding, together
 from wellcal.hypotests.findings.reasons import ALPHA
+from wellcal.hypotests.findings.sizes import yardstick_with
 from wellcal.hypotests.sensitivity import SmallestError
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
@@ -155,8 +156,12 @@ class TestResult(Presentable):
 
     @property
     def yardstick(self) -> Yardstick | None:
-        """How far off the model is, as the size of a simple error: :attr:`wellcal.Estimate.yardstick`."""
-        return self.estimate.yardstick
+        """How far off the model is, as the size of a simple error: :attr:`wellcal.Estimate.yardstick`.
+
+        It has a direction where a finding says that the error has it in all cases: that spreads are too
+        small, say. Otherwise it is told as "wrong".
+        """
+        return yardstick_with(self.estimate, self.findings)
 
     @property
     def e_value(self) -> float:

@@ -15,7 +15,7 @@ from wellcal.hypotests.result import TestResult
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import Presentable, Row
 from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
-from wellcal.measures.wording import RATIOS, wrong_phrase
+from wellcal.measures.wording import RATIOS, error_phrase, wrong_phrase
 from wellcal.measures.yardstick import Yardstick
 from wellcal.reporting.data import ONLY, Data, ModelData
 from wellcal.reporting.pieces import Choices, Mended, Segments, WorstGroup
@@ -311,10 +311,14 @@ class Report(Presentable):
 
 def _at_most(size: Yardstick) -> str:
     """What is known of an error that was not found."""
-    if size.high_beyond:
-        return "how far off it is cannot be said from so few cases"
-    what = RATIOS[size.kind][0]
-    return f"no further off than a model whose {what} {wrong_phrase(size.high)} (95% confidence)"
+    start, sure = "no further off than a model whose", "(95% confidence)"
+    unknown = "cannot be said from so few cases"
+    if size.most is not None:
+        return f"{start} {RATIOS[size.kind][0]} {wrong_phrase(size.most)} {sure}"
+    if size.high_beyond and (size.other_beyond or size.other is None):
+        return f"how far off it is {unknown}"
+    known = size.high if size.other is None or not size.high_beyond else size.other[2]
+    return f"{start} {error_phrase(size.kind, known)} {sure}; how far to the other side {unknown}"
 
 
 def in_one_word(size: Yardstick) -> dict[str, str]:
