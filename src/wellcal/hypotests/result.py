@@ -189,7 +189,8 @@ class TestResult(Presentable):
     def smallest_error(self) -> SmallestError | None:
         """The smallest simple error that the test would have found with power 0.8, where it found none.
 
-        An approximation, for the omnibus test of independent cases only; :func:`wellcal.plan` simulates.
+        An approximation, for the omnibus test only, by what cases are worth where they come in clusters;
+        :func:`wellcal.plan` simulates.
         """
         found = self.provenance.get("smallest_error")
         return None if found is None else SmallestError(**found)
@@ -322,7 +323,9 @@ _SMALLEST_ERROR = Schema(
         "n_samples": whole(least=1),
         "power": number(least=0.0, most=1.0),
         "alpha": number(least=0.0, most=1.0),
+        "clusters": optional(whole(least=1)),
     },
+    {"clusters": None},
 )
 
 
