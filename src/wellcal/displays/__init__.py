@@ -5,15 +5,18 @@ already. These arguments mean the same in all of them:
 
 ax
     matplotlib's axes; None makes a new figure. Give the axes of one model to the next, and both are told
-    apart by colour, dash and marker, in one legend.
+    apart by colour, dash and marker. Names stand at the curves where there is room, and else in one legend.
 name
-    Name of the model, for the legend and the small print.
+    Name of the model, at its curve or in the small print.
 test, result
-    What a test says of the model becomes the title: ``test=True`` runs :func:`wellcal.calibration_test`, and
-    ``result=`` takes the result of one that has been run. Without them the title asks the question that the
-    figure answers.
+    The title says in one line what was found. ``result=`` takes the result of a test that has been run,
+    ``test=True`` runs :func:`wellcal.calibration_test` at the error rate of all verdicts, 0.05, and so does
+    the default, None, for up to 1,000 cases: the same seed gives the verdict of :func:`wellcal.report`. With
+    more cases, and with ``test=False``, the title says what is seen, such as how many bins lie outside of the
+    band, and calls no model miscalibrated. With several models on one axes there is a line for each.
 rng
-    Seed or generator: of the test, of bands, and of values that are randomised.
+    Seed or generator: of the test, of bands, and of values that are randomised. The test of figures without a
+    seed takes the seed 0, so that all figures of a model say the same.
 level
     Share of calibrated models whose whole curve lies in the grey band.
 

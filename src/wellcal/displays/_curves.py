@@ -9,7 +9,7 @@ from scipy import ndimage, optimize
 
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray
-from wellcal.displays._base import envelope
+from wellcal.displays.base import envelope
 from wellcal.measures.binned.binning import EqualMassBins
 
 _MOST = 2 * 10**8  # random numbers for a band, about

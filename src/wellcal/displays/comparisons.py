@@ -13,9 +13,9 @@ from wellcal._arrays.checks import described, one_of
 from wellcal.comparison import Comparison, Comparisons
 from wellcal.comparison.differences import Difference
 from wellcal.comparison.shares import SHARES, called, clearest
-from wellcal.displays._axes import WIDE, Canvas
-from wellcal.displays._base import Display
 from wellcal.displays._style import axes_or_new, style
+from wellcal.displays.axes import WIDE, Canvas
+from wellcal.displays.base import Display
 
 
 @dataclass(repr=False)
@@ -100,6 +100,12 @@ class ComparisonDisplay(Display):
             result.n_samples,
         ).plot(ax)
 
+    @property
+    def finding(self) -> str:
+        """How many differences are larger than chance, in a sentence."""
+        shown = sum(low > 0.0 or high < 0.0 for low, high in zip(self.low, self.high, strict=True))
+        return f"{shown} of {len(self.rows)} differences in {self.measure} are larger than chance allows."
+
     def plot(self, ax: Any = None) -> ComparisonDisplay:
         """Draw the differences with their intervals."""
         with style():
@@ -117,8 +123,8 @@ class ComparisonDisplay(Display):
             ax.locator_params(axis="x", nbins=5)
             text = f"difference in {called(self.measure)}  (left: the first is better)"
             ax.set_xlabel(text, color=theme.ink)
-            canvas.add(None, handle, None)
-            canvas.title(self.verdict or "Which model is better calibrated?")
+            canvas.add(None, handle)
+            canvas.head(self.verdict or self.finding)
             canvas.note(f"{self.n_samples:,} cases; {self._intervals(np.isnan(low))}.")
         self._drawn(ax)
         return self

@@ -11,9 +11,9 @@ import numpy as np
 from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.seeds import as_generator
-from wellcal.displays._axes import SQUARE, Canvas
-from wellcal.displays._base import LEVEL, Display, shares_below, verdict_of
 from wellcal.displays._style import axes_or_new, style
+from wellcal.displays.axes import SQUARE, Canvas
+from wellcal.displays.base import LEVEL, Display, shares_below, verdict_of
 from wellcal.measures.quantiles import IntervalCoverage
 from wellcal.measures.quantiles.bands import calibration_band
 from wellcal.measures.quantiles.checks import check_levels
@@ -21,6 +21,7 @@ from wellcal.predictions import Quantiles
 from wellcal.predictions.base import check_inputs
 
 QUESTION = "Do the model's intervals hold as many outcomes as they promise?"
+_TOLD = 0.9  # level that is told in words
 _PRECISE = 50_000  # cases up to which the band takes the same probability at every level
 
 
@@ -79,7 +80,7 @@ class CoverageDisplay(Display):
         level: float = LEVEL,
         name: str | None = None,
         ax: Any = None,
-        test: bool = False,
+        test: bool | None = None,
         result: Any = None,
         rng: int | np.random.Generator | None = None,
     ) -> CoverageDisplay:
@@ -108,7 +109,7 @@ class CoverageDisplay(Display):
         coverage = np.searchsorted(off, chosen + 1e-12, side="right") / n
         kind = "equal_precision" if n <= _PRECISE else "kolmogorov"
         low, high = calibration_band(chosen, n, level, kind)
-        verdict = verdict_of(y, pred, test, result, generator)
+        verdict = verdict_of(y, pred, test, result, rng)
         return cls(chosen, coverage, low, high, name, verdict, level, n).plot(ax)
 
     @classmethod
@@ -118,6 +119,19 @@ class CoverageDisplay(Display):
             raise TypeError(f"result must be what interval_coverage returns, found {described(result)}")
         values = (result.expected, result.coverage, result.low, result.high)
         return cls(*values, name, None, None, result.n_samples).plot(ax)
+
+    @property
+    def finding(self) -> str:
+        """How many outcomes the intervals hold that promise about 90%, in a sentence."""
+        levels, coverage, low, high = map(to_numpy, (self.levels, self.coverage, self.low, self.high))
+        k = int(np.argmin(np.abs(levels - _TOLD)))
+        held = (
+            f"Intervals that promise {_percent(levels[k], 0)} held {_percent(coverage[k], 0)} of the outcomes"
+        )
+        if self.level is None:
+            return f"{held} (at 95% confidence {_percent(low[k], 0)} to {_percent(high[k], 0)})."
+        inside = low[k] <= coverage[k] <= high[k]
+        return f"{held}, {'in' if inside else 'outside of'} the band of calibrated models."
 
     def plot(self, ax: Any = None) -> CoverageDisplay:
         """Draw it on given axes, which may show other models already, or on new ones."""
@@ -144,24 +158,25 @@ class CoverageDisplay(Display):
                 text = f"{self.level:.0%} of calibrated\nmodels stay in here"
                 if canvas.first:
                     canvas.label(text, (float(levels[place]), edge), to, ha="right" if over else "left")
-            canvas.add(self.name, handle, self.verdict)
+            canvas.add(self.name, handle, (levels, coverage))
+            canvas.say(self.name, self.statement)
             ticks = np.linspace(0.0, 1.0, 6)
             ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), xticks=ticks, yticks=ticks, aspect="equal")
             for axis in (ax.xaxis, ax.yaxis):
                 axis.set_major_formatter(_percent)
             ax.set_xlabel("outcomes that the interval promised to hold", color=canvas.theme.ink)
             ax.set_ylabel("outcomes that it held", color=canvas.theme.ink)
-            canvas.title(QUESTION)
-            canvas.legend(canvas.free_corner)
+            canvas.title()
             named = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
             bars = "; bars: confidence limits that hold together" if self.level is None else ""
             canvas.note(f"{named}{self.n_samples:,} cases; central intervals{bars}.")
+            canvas.name_models()
         self._drawn(ax)
         return self
 
 
 def _percent(share: float, _: object) -> str:
-    return f"{100.0 * share:.0f}%"
+    return f"{100.0 * share:.3g}%"
 
 
 def _usual(predictions: Any) -> NDArray:

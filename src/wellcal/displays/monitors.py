@@ -9,9 +9,9 @@ import numpy as np
 
 from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import NDArray
-from wellcal.displays._axes import WIDE, Canvas
-from wellcal.displays._base import Display
 from wellcal.displays._style import axes_or_new, style
+from wellcal.displays.axes import WIDE, Canvas, in_title
+from wellcal.displays.base import Display
 from wellcal.monitoring import Monitor, MonitorChange, MonitorStatus
 
 QUESTION = "Is the model still calibrated?"
@@ -124,16 +124,18 @@ class MonitorDisplay(Display):
             if status.alarm_at is not None and status.alarm_at >= first:
                 reached = self.log_evidence[int(status.alarm_at - first)]
                 ax.plot([status.alarm_at], [reached], **look.points, markersize=7.0, zorder=3)
-            canvas.add(self.name, handle, self.verdict or status.verdict)
+            canvas.add(self.name, handle, (self.cases, self.log_evidence))
+            canvas.say(self.name, in_title(self.verdict or status.verdict))
             ax.yaxis.set_major_locator(_whole())
             ax.yaxis.set_major_formatter(_power)
             ax.set_xlabel("cases, in the order of time", color=theme.ink)
             ax.set_ylabel("evidence against calibration", color=theme.ink)
-            canvas.title(QUESTION)
+            canvas.title()
             named = f"{self.name}: " if self.name else ""
             what = "e-detector" if status.pvalue is None else "e-value"
             spans = "" if status.onset is None else " Grey: where the change began, with 95% confidence."
             canvas.note(f"{named}{what} after each case; a calibrated model stays about 1 or below.{spans}")
+            canvas.name_models()
         self._drawn(ax)
         return self
 

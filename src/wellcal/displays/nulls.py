@@ -8,14 +8,29 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.displays._axes import WIDE, Canvas
-from wellcal.displays._base import Display, test_result
 from wellcal.displays._style import axes_or_new, style
+from wellcal.displays.axes import WIDE, Canvas
+from wellcal.displays.base import Display, test_result
+from wellcal.hypotests import calibration_test
+from wellcal.hypotests.method import METHODS
+from wellcal.hypotests.resampling.targets import users_form
+from wellcal.hypotests.result import TestResult
 
-_FAR = 4.0  # widths of the null to either side within which a statistic is drawn where it is
+_FAR = 0.8  # widths of the null to either side within which a statistic is drawn where it is
+_LIMIT = 300.0  # of logarithms of p-values: a number that means that there is none
 _MANY = 200  # draws, from which a few that are far away are not drawn
 
 QUESTION = "Could a calibrated model have done this?"
+
+_DISTANCE = "how far outcomes are from their predictions"
+WORDS = {
+    "n SKCE_u": _DISTANCE,
+    "n SKCE_b": _DISTANCE,
+    "SKCE_B": _DISTANCE,
+    "n UCME^2": _DISTANCE,
+    "-log10 of the smallest weighted p-value": "how striking the most striking part of the test is",
+}
+"""What statistics are, in words, by their labels; others are called as they are."""
 
 
 @dataclass(repr=False)
@@ -52,16 +67,47 @@ class NullDisplay(Display):
     name: str | None = None
 
     @classmethod
+    def from_predictions(
+        cls,
+        y: object,
+        pred: object,
+        *,
+        name: str | None = None,
+        ax: Any = None,
+        rng: int | np.random.Generator | None = None,
+        **options: Any,
+    ) -> NullDisplay:
+        """Run a test, keep what its statistic would have been for calibrated models, and draw both.
+
+        Parameters
+        ----------
+        y, pred
+            Targets and predictions.
+        name, ax, rng
+            As for all displays: see :mod:`wellcal.displays`.
+        options
+            For :func:`wellcal.calibration_test`, such as ``method="exact"``.
+        """
+        options["keep_null"] = True
+        found = calibration_test(y, pred, rng=rng, **options)
+        return cls.from_result(found, name=name, ax=ax)
+
+    @classmethod
     def from_result(cls, result: Any, *, name: str | None = None, ax: Any = None) -> NullDisplay:
-        """Draw what :func:`wellcal.calibration_test` returned with ``keep_null=True``."""
+        """Draw what :func:`wellcal.calibration_test` returned.
+
+        A result that was made without ``keep_null=True`` is tested again, if it remembers its cases.
+        """
         found = test_result(result)
-        if found.null is None or not len(found.null):
-            raise ValueError(
-                f"result has no values of the statistic under calibration (method {found.method!r}); run "
-                'calibration_test with keep_null=True and a method that draws them, such as "exact"'
-            )
-        null = np.asarray(found.null, dtype=np.float64)
-        return cls(null, found.statistic, found.statistic_label, found.verdict, name).plot(ax)
+        kept = with_null(found)
+        null = np.asarray(kept.null, dtype=np.float64)
+        return cls(null, kept.statistic, found.statistic_label, found.verdict, name).plot(ax)
+
+    @property
+    def finding(self) -> str:
+        """How many calibrated models are as far out, in a sentence."""
+        beyond = int(np.sum(self.null >= self.statistic))
+        return f"{beyond:,} of {len(self.null):,} calibrated models are as far out as this one."
 
     def plot(self, ax: Any = None) -> NullDisplay:
         """Draw a histogram of the null, and a line at the statistic."""
@@ -105,7 +151,7 @@ class NullDisplay(Display):
             right = (far and not right_of) or (not far and shown < 0.5 * (low + high))
             edge = (1.0 if right_of else 0.0) if far else shown
             ax.annotate(
-                f"this model, at {self.statistic:.3g}" if far else "this model",
+                self._called(far),
                 (edge, 0.96),
                 xycoords=("axes fraction" if far else "data", "axes fraction"),
                 xytext=(5.0 if right else -5.0, 0.0),
@@ -121,19 +167,68 @@ class NullDisplay(Display):
             start, wide = float(middle[bar]) + 0.06 * (high - low), 0.3 * (high - low)
             if not far and start - 0.06 * (high - low) < shown < start + wide:  # beyond the line of the model
                 start = shown + 0.03 * (high - low)
-            to = (start, top + 0.18 * float(np.nanmax(drawn)))
+            height = top + 0.18 * float(np.nanmax(drawn))
+            if far and right_of:  # the arrow and its words stand above
+                height = min(height, 0.75 * 1.25 * float(np.nanmax(drawn)))
+            to = (start, height)
             canvas.label("calibrated models", (float(middle[bar]), top), to, ha="left")
-            canvas.add(self.name, handle, self.verdict)
-            ax.set_xlabel(self.statistic_label, color=theme.ink)
+            canvas.add(self.name, handle)
+            canvas.say(self.name, self.statement)
+            words = WORDS.get(self.statistic_label)
+            ax.set_xlabel(f"{words}  (far: to the right)" if words else self.statistic_label, color=theme.ink)
             ax.set_ylabel("share of calibrated models", color=theme.ink)
             ax.yaxis.set_major_formatter(_percent)
-            canvas.title(QUESTION)
+            canvas.title()
             named = f"{self.name}: " if self.name else ""
             beyond = len(self.null) - len(inside)
             out = f", {beyond:,} of them beyond the axis" if beyond else ""
-            canvas.note(f"{named}{len(self.null):,} sets of targets drawn from the predictions{out}.")
+            what = f"; the axis is {self.statistic_label}" if words else ""
+            canvas.note(f"{named}{len(self.null):,} sets of targets drawn from the predictions{out}{what}.")
         self._drawn(ax)
         return self
+
+    def _called(self, far: bool) -> str:
+        """What stands at the statistic."""
+        if not far:
+            return "this model"
+        number = f", at {self.statistic:.3g}" if abs(self.statistic) < _LIMIT else ""
+        return f"this model{number}: off this scale"
+
+
+def with_null(found: TestResult) -> TestResult:
+    """The same test with the values of its statistic under calibration, drawn again where they were not kept.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 50)
+    >>> found = wc.calibration_test(mu + 0.9, wc.Normal(mu, 1.0), method="exact", n_resamples=99, rng=0)
+    >>> found.null is None, len(with_null(found).null)
+    (True, 99)
+    """
+    if found.null is not None and len(found.null):
+        return found
+    remedy = (
+        "call wellcal.displays.NullDisplay.from_predictions(y, pred), or give the result of "
+        'calibration_test(y, pred, method="exact", keep_null=True)'
+    )
+    if found.given is None or "clusters" in found.provenance:
+        why = "does not know its cases any more" if found.given is None else "is of cases in clusters"
+        raise ValueError(f"result has no values of the statistic under calibration, and {why}; {remedy}")
+    targets, predictions = found.given
+    options: dict[str, Any] = {"kernel": found.kernel, "n_resamples": found.provenance.get("n_resamples")}
+    if found.method not in METHODS:
+        raise ValueError(
+            f"result has no values of the statistic under calibration (method {found.method!r}); {remedy}"
+        )
+    y = users_form(predictions, targets)
+    again = calibration_test(y, predictions, method=found.method, rng=0, keep_null=True, **options)
+    if again.null is None or not len(again.null) or again.statistic_label != found.statistic_label:
+        raise ValueError(
+            f"result has no values of the statistic under calibration: method {found.method!r} draws none; "
+            f"{remedy}"
+        )
+    return again
 
 
 def _percent(share: float, _: object) -> str:

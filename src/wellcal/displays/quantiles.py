@@ -9,9 +9,9 @@ import numpy as np
 
 from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import Array, to_numpy
-from wellcal.displays._axes import SQUARE, Canvas
-from wellcal.displays._base import LEVEL, Display, verdict_of
 from wellcal.displays._style import axes_or_new, style
+from wellcal.displays.axes import SQUARE, Canvas
+from wellcal.displays.base import LEVEL, TIE, Display, curve_outside, verdict_of
 from wellcal.measures.quantiles import QuantileCalibration, quantile_calibration
 from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.base import check_inputs
@@ -68,7 +68,7 @@ class QuantileCalibrationDisplay(Display):
         name: str | None = None,
         ax: Any = None,
         level: float = LEVEL,
-        test: bool = False,
+        test: bool | None = None,
         result: Any = None,
         rng: int | np.random.Generator | None = None,
         **options: Any,
@@ -111,6 +111,15 @@ class QuantileCalibrationDisplay(Display):
         low, high = found.band(level)
         return cls(found.levels, found.frequencies, name, low, high, verdict, level)
 
+    @property
+    def finding(self) -> str:
+        """Whether the curve leaves the band, in a sentence; without a band, how many are below the median."""
+        found, levels = to_numpy(self.frequencies), to_numpy(self.levels)
+        if self.low is None or self.high is None:
+            k = int(np.argmin(np.abs(levels - 0.5)))
+            return f"{100 * found[k]:.3g}% of outcomes lie below the quantile of level {levels[k]:.3g}."
+        return curve_outside((found < to_numpy(self.low) - TIE) | (found > to_numpy(self.high) + TIE))
+
     def plot(self, ax: Any = None, **options: Any) -> QuantileCalibrationDisplay:
         """Draw the curve, the band and the diagonal.
 
@@ -135,14 +144,15 @@ class QuantileCalibrationDisplay(Display):
             else:
                 look = {**canvas.look.line, "where": "post", **options}
                 (handle,) = ax.step(levels, frequencies, **look)
-            canvas.add(self.name, handle, self.verdict)
+            canvas.add(self.name, handle, (levels, frequencies))
+            canvas.say(self.name, self.statement)
             ticks = np.linspace(0.0, 1.0, 5)
             ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), xticks=ticks, yticks=ticks, aspect="equal")
             ax.set_xlabel("share of outcomes that the model promised below", color=canvas.theme.ink)
             ax.set_ylabel("share that was below", color=canvas.theme.ink)
-            canvas.title(QUESTION)
-            canvas.legend(canvas.free_corner)
+            canvas.title()
             named = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
             canvas.note(f"{named}quantile calibration; the band is exact, for all levels at once.")
+            canvas.name_models()
         self._drawn(ax)
         return self

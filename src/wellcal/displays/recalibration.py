@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wellcal._arrays.checks import described
-from wellcal.displays._base import Display
+from wellcal.displays.base import Display
 from wellcal.displays.reliability import ReliabilityDisplay
 from wellcal.displays.uniformity import PITDisplay
 from wellcal.expectations.decompose import targets_are_indices
@@ -32,8 +32,8 @@ class RecalibrationDisplay(Display):
     >>> y, pred = rng.normal(mu, 1.0), wc.Normal(mu, 0.5 * np.ones(150))
     >>> found = wc.scaling.cross_fit(y, pred, rng=1, n_resamples=199)
     >>> display = RecalibrationDisplay.from_result(found, y, pred)
-    >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    ['before', 'after']
+    >>> display.before.name, display.after.name
+    ('before', 'after')
     """
 
     before: ReliabilityDisplay | PITDisplay

@@ -12,16 +12,17 @@ from wellcal._arrays.checks import flag, whole_number
 from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.seeds import as_generator
-from wellcal.displays._axes import TALL, Canvas, in_title
-from wellcal.displays._base import LEVEL, Display, verdict_of
 from wellcal.displays._curves import binned_curve, isotonic_curve, smooth_curve
 from wellcal.displays._events import Event, events_of
 from wellcal.displays._style import TITLE, axes_or_new, style
+from wellcal.displays.axes import TALL, Canvas
+from wellcal.displays.base import LEVEL, Display, bins_outside, verdict_of
 
 QUESTION = "Are the model's probabilities what happens?"
 _CELLS = 20  # of the histogram of what the model said
 _COLUMNS = 4  # of small multiples
 _FEW = 50  # cases below which no smooth curve is drawn
+_THIN = 0.6  # opacity of an isotonic curve beside a smooth one
 _LETTERS = 26  # of the title of a small one
 
 
@@ -92,7 +93,8 @@ class ReliabilityDisplay(Display):
     drawn from the predictions, in the same bins: exact at every number of cases.
 
     The smooth curve is the diagonal and a local mean of what is left of targets without their probabilities,
-    so that it has no bias where the model is calibrated. The isotonic curve is the best one that never falls.
+    so that it has no bias where the model is calibrated. The isotonic curve is the best one that never falls;
+    it is drawn thin, for one model alone.
 
     Examples
     --------
@@ -127,7 +129,7 @@ class ReliabilityDisplay(Display):
         n_resamples: int = 999,
         name: str | None = None,
         ax: Any = None,
-        test: bool = False,
+        test: bool | None = None,
         result: Any = None,
         rng: int | np.random.Generator | None = None,
         **options: Any,
@@ -160,12 +162,12 @@ class ReliabilityDisplay(Display):
         events = events_of(y, pred, reduce, label, grade)
         whole_number(n_resamples, "n_resamples", least=19)
         bins = None if n_bins is None else whole_number(n_bins, "n_bins", least=1)
-        verdict = verdict_of(y, pred, test, result, generator)
+        verdict = verdict_of(y, pred, test, result, rng)
         curves = tuple(_curve(event, bins, level, n_resamples, generator) for event in events)
         return cls(curves, name, verdict, level, len(events[0].hits)).plot(ax, **options)
 
     def plot(
-        self, ax: Any = None, *, smooth: bool = True, isotonic: bool = False, counts: bool = True
+        self, ax: Any = None, *, smooth: bool = True, isotonic: bool | None = None, counts: bool = True
     ) -> ReliabilityDisplay:
         """Draw the diagram.
 
@@ -175,11 +177,13 @@ class ReliabilityDisplay(Display):
             matplotlib's axes, which may show other models already. None makes a new figure, with axes for
             each event where there are several; given axes show all of them.
         smooth, isotonic
-            Whether to draw the curves; a smooth one needs 50 cases.
+            Whether to draw the curves, the isotonic one thin; a smooth one needs 50 cases. None draws the
+            isotonic curve of a model that is alone on its axes: steps of several would hide each other.
         counts
             Whether to draw a histogram of what the model said under the diagram.
         """
-        kinds = {"smooth": flag(smooth, "smooth"), "isotonic": flag(isotonic, "isotonic")}
+        flag(isotonic, "isotonic", or_none=True)
+        kinds = {"smooth": flag(smooth, "smooth"), "isotonic": isotonic}
         counts = flag(counts, "counts")
         if len(self.curves) > 1 and ax is None:
             self._multiples(kinds, counts)
@@ -195,12 +199,18 @@ class ReliabilityDisplay(Display):
             ax.set_ylabel("how often it happened", color=canvas.theme.ink)
             lower.set_xlabel("what the model said", color=canvas.theme.ink)
             ax.set_xlabel("what the model said" if below is None else "")
-            canvas.title(QUESTION)
-            canvas.legend(canvas.free_corner)
+            canvas.say(self.name, self.statement)
+            canvas.title()
             canvas.note(self._small_print(canvas), below)
+            canvas.name_models()
         self._drawn(ax)
         self.axes_ = np.array([ax])
         return self
+
+    @property
+    def finding(self) -> str:
+        """How many bins are outside of the band, in a sentence."""
+        return bins_outside(np.concatenate([curve.outside for curve in self.curves]), "bins")
 
     # -- drawing -------------------------------------------------------------------------------
 
@@ -208,7 +218,7 @@ class ReliabilityDisplay(Display):
         self,
         canvas: Canvas,
         curve: ReliabilityCurve,
-        kinds: dict[str, bool],
+        kinds: dict[str, bool | None],
         *,
         bands: bool,
         labelled: bool = True,
@@ -223,14 +233,23 @@ class ReliabilityDisplay(Display):
             if labelled and canvas.first:
                 _label_band(canvas, curve, self.level)
         few = self.n_samples < _FEW  # a smooth curve would follow single cases
-        lines = [key for key, chosen in kinds.items() if chosen and not (few and key == "smooth")]
-        for key in lines:
+        by_default = kinds["isotonic"] is None
+        if not canvas.first:
+            for line in canvas.shown.parts.pop("isotonic", []):
+                line.remove()
+        chosen = {**kinds, "isotonic": (canvas.first and bands) if by_default else kinds["isotonic"]}
+        lines = [key for key, wanted in chosen.items() if wanted and not (few and key == "smooth")]
+        drawn = curve.predicted, curve.observed
+        for key in reversed(lines):  # the smooth one is the one to look at
             x, y = getattr(curve, key)
-            if key == "smooth":  # beyond the outermost bins it would follow a few cases
-                between = (x >= curve.predicted[0]) & (x <= curve.predicted[-1])
-                x, y = x[between], y[between]
+            # Beyond the outermost bins it would follow a few cases.
+            between = (x >= curve.predicted[0]) & (x <= curve.predicted[-1])
+            drawn = x[between], y[between]
             thin = key == "isotonic" and len(lines) > 1
-            ax.plot(x, y, **look.line, linewidth=0.9 if thin else 1.6, zorder=2.5)
+            shape = {"linewidth": 0.8, "alpha": _THIN} if thin else {"linewidth": 1.6}
+            (line,) = ax.plot(*drawn, **({**look.line, "linestyle": "-"} if thin else look.line), **shape)
+            if key == "isotonic" and by_default:
+                canvas.shown.parts["isotonic"] = [line]
         joined = {} if lines else {"linestyle": look.dash}
         (handle,) = ax.plot(
             curve.predicted, curve.observed, **{**look.points, **joined}, zorder=3, clip_on=False
@@ -247,7 +266,7 @@ class ReliabilityDisplay(Display):
             if self.name
             else curve.event
         )
-        canvas.add(name, shown, self.verdict)
+        canvas.add(name, shown, drawn, (curve.predicted, curve.observed))
 
     def _counts(self, canvas: Canvas, curves: tuple[ReliabilityCurve, ...]) -> Any:
         parts, ax = canvas.shown.parts, canvas.ax
@@ -276,7 +295,7 @@ class ReliabilityDisplay(Display):
         below.set(ylim=(0.0, 1.08 * most), yticks=[0, most], yticklabels=["0", f"{most:,}"])
         return below
 
-    def _multiples(self, kinds: dict[str, bool], counts: bool) -> None:
+    def _multiples(self, kinds: dict[str, bool | None], counts: bool) -> None:
         number = len(self.curves)
         columns = min(number, 3 if number in (3, 5, 6, 9) else _COLUMNS)
         rows = -(-number // columns)
@@ -287,7 +306,7 @@ class ReliabilityDisplay(Display):
             )
             for ax, curve in zip(axes.flat, self.curves, strict=False):
                 canvas = Canvas(ax)
-                self._draw(canvas, curve, kinds, bands=True, labelled=curve is self.curves[0])
+                self._draw(canvas, curve, kinds, bands=True, labelled=False)
                 _square(ax)
                 ax.set_title(_cut(curve.event), fontsize=9.0)
                 ax.tick_params(labelbottom=True)
@@ -296,10 +315,11 @@ class ReliabilityDisplay(Display):
             for ax in axes.flat[number:]:
                 ax.set_axis_off()
             theme = Canvas(axes[0, 0]).theme
-            title = textwrap.fill(in_title(self.verdict or QUESTION), int(12.0 * size[0]))
+            title = textwrap.fill(self.statement, int(12.0 * size[0]))
             figure.suptitle(title, x=0.01, ha="left", fontsize=10.0, color=theme.ink).set_gid(TITLE)
-            cases = f"what the model said  ({self.n_samples:,} cases)"
-            figure.supxlabel(cases, fontsize=10.0, color=theme.ink)
+            band = f"grey: {self.level:.0%} of calibrated models, one event at a time"
+            below = f"what the model said\n({self.n_samples:,} cases; {band})"
+            figure.supxlabel(below, fontsize=10.0, color=theme.ink)
             figure.supylabel("how often it happened", fontsize=10.0, color=theme.ink)
         self._drawn(axes[0, 0])
         self.axes_ = axes
@@ -309,6 +329,8 @@ class ReliabilityDisplay(Display):
         model = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
         what = "" if several else f"{self.curves[0].event}; "
         band = f"filled: outside of the {self.level:.0%} band of its event; " if several else ""
+        if "isotonic" in canvas.shown.parts and self.n_samples >= _FEW:
+            band = "thick: smooth, thin: isotonic; "
         return (
             f"{model}{what}{band}{self.n_samples:,} cases in bins of equal counts; band of targets drawn "
             "from the predictions."

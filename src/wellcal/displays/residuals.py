@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ from scipy import special, stats
 from wellcal._arrays.checks import one_of, probability, whole_number
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
 from wellcal._arrays.seeds import as_generator
-from wellcal.displays._axes import WIDE, Canvas
-from wellcal.displays._base import LEVEL, Display, shares_below, verdict_of
 from wellcal.displays._style import axes_or_new, style
+from wellcal.displays.axes import WIDE, Canvas
+from wellcal.displays.base import LEVEL, Display, bins_outside, shares_below, verdict_of
 from wellcal.measures.binned.binning import EqualMassBins
 from wellcal.predictions.base import check_inputs
 
@@ -24,6 +25,8 @@ SHARES = (0.1, 0.5, 0.9)
 QUESTION = "Are the predicted spreads right for every kind of case?"
 _FARTHEST = 4.0  # residuals beyond are drawn at the edge
 _MOST_POINTS = 4000
+_FEWEST_BINS, _MOST_BINS = 2, 10
+_GAP = 0.1  # between bands, in standard deviations
 _RANGE = 2.0 * float(special.ndtri(0.75))  # between the quartiles of a normal, in standard deviations
 
 
@@ -61,7 +64,7 @@ class ResidualDisplay(Display):
     >>> display = ResidualDisplay.from_predictions(rng.normal(0.0, sd), wc.Normal(np.zeros(300), sd))
     >>> x, lines, low, high = display.lines()
     >>> lines.shape, bool(np.all((lines >= low) & (lines <= high)))
-    ((3, 10), True)
+    ((3, 5), True)
     """
 
     predicted: NDArray
@@ -83,7 +86,7 @@ class ResidualDisplay(Display):
         level: float = LEVEL,
         name: str | None = None,
         ax: Any = None,
-        test: bool = False,
+        test: bool | None = None,
         result: Any = None,
         rng: int | np.random.Generator | None = None,
     ) -> ResidualDisplay:
@@ -97,7 +100,7 @@ class ResidualDisplay(Display):
             "spread": the predicted standard deviation; "mean": the predicted mean. Where all spreads are
             equal the mean is taken.
         n_bins
-            Number of bins; None takes one for each 30 cases, from 2 to 10.
+            Number of bins; None takes as many, from 2 to 10, as leave the three bands apart.
         level
             Share of calibrated models whose lines all lie in their bands.
         name, ax, test, result, rng
@@ -111,9 +114,9 @@ class ResidualDisplay(Display):
         if against == "spread" and not np.ptp(_described(predictions, "spread")) > 0:
             against = "mean"
         predicted = _described(predictions, against)
-        usual = int(np.clip(len(values) // 30, 2, 10))
+        usual = _bins(len(values), probability(level, "level"))
         bins = usual if n_bins is None else whole_number(n_bins, "n_bins", least=1)
-        verdict = verdict_of(y, pred, test, result, generator)
+        verdict = verdict_of(y, pred, test, result, rng)
         return cls(predicted, residuals, against, bins, name, verdict, level).plot(ax)
 
     def lines(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
@@ -128,6 +131,12 @@ class ResidualDisplay(Display):
             found.append([_quantile(inside, share, alpha) for share in SHARES])
         lines, low, high = np.moveaxis(np.array(found), 2, 0)
         return np.array([means[cell] for cell in order]), lines.T, low.T, high.T
+
+    @property
+    def finding(self) -> str:
+        """How many of the quantiles of residuals are outside of their bands, in a sentence."""
+        _, lines, low, high = self.lines()
+        return bins_outside((lines < low) | (lines > high), "quantiles of residuals")
 
     def plot(self, ax: Any = None) -> ResidualDisplay:
         """Draw it on given axes, which may show other models already, or on new ones."""
@@ -148,6 +157,10 @@ class ResidualDisplay(Display):
                 zorder=1.6,
             )
             x, lines, low, high = self.lines()
+            dots = (
+                np.concatenate([self.predicted[shown], x, x]),
+                np.concatenate([heights, lines[0], lines[1]]),
+            )
             handle: Any = None
             for share, line, least, most in zip(SHARES, lines, low, high, strict=True):
                 ideal = float(special.ndtri(share))
@@ -177,19 +190,20 @@ class ResidualDisplay(Display):
                         color=canvas.theme.quiet,
                         annotation_clip=False,
                     )
-            canvas.add(self.name, handle, self.verdict)
+            canvas.add(self.name, handle, (x, np.clip(lines[-1], -_FARTHEST, _FARTHEST)), dots)
+            canvas.say(self.name, self.statement)
             ax.set_ylim(-1.05 * _FARTHEST, 1.05 * _FARTHEST)
             ax.set_ylabel("residual, in predicted spreads", color=canvas.theme.ink)
             words = {"spread": "predicted spread", "mean": "predicted mean"}[self.against]
             ax.set_xlabel(words, color=canvas.theme.ink)
-            canvas.title(QUESTION)
-            canvas.legend("upper left")
+            canvas.title()
             named = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
             drawn = "" if n <= _MOST_POINTS else f", {_MOST_POINTS:,} of them drawn"
             canvas.note(
                 f"{named}{n:,} cases{drawn}; lines: quantiles of residuals in bins of equal counts; "
                 f"{self.level:.0%} of calibrated models stay in all the grey bands."
             )
+            canvas.name_models()
         self._drawn(ax)
         return self
 
@@ -211,7 +225,28 @@ def _range(predictions: Any) -> Any:
 
 def _quantile(ordered: NDArray, share: float, alpha: float) -> tuple[float, float, float]:
     """The order statistic nearest to a share, and where that of as many normals lies but for `alpha`."""
-    n = len(ordered)
+    rank, low, high = _bounds(len(ordered), share, alpha)
+    return float(ordered[rank - 1]), low, high
+
+
+def _bounds(n: int, share: float, alpha: float) -> tuple[int, float, float]:
+    """Rank of the order statistic nearest to a share, and where that of n normals lies but for `alpha`."""
     k = int(np.clip(round(share * (n + 1)), 1, n))
     low, high = (float(special.ndtri(f(0.5 * alpha, k, n + 1 - k))) for f in (stats.beta.ppf, stats.beta.isf))
-    return float(ordered[k - 1]), low, high
+    return k, low, high
+
+
+def _bins(n: int, level: float) -> int:
+    """As many bins as leave the bands of the three lines apart, from 2 to 10.
+
+    Examples
+    --------
+    >>> _bins(100, 0.95), _bins(450, 0.95), _bins(2000, 0.95)
+    (2, 7, 10)
+    """
+    for bins in range(_MOST_BINS, _FEWEST_BINS, -1):
+        alpha = (1.0 - level) / (len(SHARES) * bins)
+        ends = [_bounds(n // bins, share, alpha)[1:] for share in SHARES] if n >= bins else [(0.0, 0.0)] * 2
+        if all(below[1] + _GAP < above[0] for below, above in pairwise(ends)):
+            return bins
+    return _FEWEST_BINS

@@ -10,9 +10,18 @@ import numpy as np
 from wellcal._arrays.checks import one_of, probability, whole_number
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.seeds import as_generator
-from wellcal.displays._axes import SQUARE, Canvas
-from wellcal.displays._base import LEVEL, Display, floor_of, shares_below, verdict_of
 from wellcal.displays._style import axes_or_new, style
+from wellcal.displays.axes import SQUARE, Canvas
+from wellcal.displays.base import (
+    LEVEL,
+    TIE,
+    Display,
+    bins_outside,
+    curve_outside,
+    floor_of,
+    shares_below,
+    verdict_of,
+)
 from wellcal.measures.quantiles.bands import calibration_band
 from wellcal.predictions import Samples
 from wellcal.predictions.base import check_inputs
@@ -86,7 +95,7 @@ class PITDisplay(Display):
         level: float = LEVEL,
         name: str | None = None,
         ax: Any = None,
-        test: bool = False,
+        test: bool | None = None,
         result: Any = None,
         rng: int | np.random.Generator | None = None,
         **options: Any,
@@ -118,7 +127,7 @@ class PITDisplay(Display):
             ranks = int(predictions.values.shape[1]) + 1
         wanted = int(np.clip(len(values) // 20, 4, 20))
         bins = _bins(wanted, ranks) if n_bins is None else whole_number(n_bins, "n_bins", least=2)
-        verdict = verdict_of(y, pred, test, result, generator)
+        verdict = verdict_of(y, pred, test, result, rng)
         what = "prediction" if ranks is None else "draws"
         seed = int(generator.integers(2**31))
         return cls(values, kind, bins, name, verdict, level, what, seed).plot(ax, **options)
@@ -152,26 +161,38 @@ class PITDisplay(Display):
         with style():
             ax = axes_or_new(ax, SQUARE)
             canvas = Canvas(ax)
-            handle = self._histogram(canvas) if kind == "histogram" else self._ecdf(canvas)
-            canvas.add(self.name, handle, self.verdict)
+            handle, curve = self._histogram(canvas) if kind == "histogram" else self._ecdf(canvas)
+            canvas.add(self.name, handle, curve)
+            canvas.say(self.name, self.statement if self.verdict else self._seen(kind))
             shown: set[str] = canvas.shown.parts.setdefault("what", set())
             shown.add(self.what)
             among = "its draws" if shown == {"draws"} else "its prediction"
             ax.set_xlabel(f"where the outcome fell in {among}  (low to high)", color=canvas.theme.ink)
             ax.set(xlim=(0.0, 1.0), xticks=np.linspace(0.0, 1.0, 5), box_aspect=1.0)
-            canvas.title(QUESTION)
-            between = None if kind == "ecdf" else f"{self.level:.0%} of calibrated models"
-            canvas.legend(canvas.shown.parts.get("legend", "best"), between)
+            canvas.title()
             name = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
             how = {"histogram": f"{self.n_bins} bars", "ecdf": "distribution function less the ideal one"}[
                 kind
             ]
             spread = " or ".join(words for what, words in _SPREAD.items() if what in shown)
             canvas.note(f"{name}{len(self.values):,} cases; {spread}, {how}.")
+            canvas.name_models()
         self._drawn(ax)
         return self
 
-    def _histogram(self, canvas: Canvas) -> Any:
+    @property
+    def finding(self) -> str:
+        """How many bars are outside of the band, or whether the curve leaves it, in a sentence."""
+        return self._seen(self.kind)
+
+    def _seen(self, kind: str) -> str:
+        if kind == "histogram":
+            heights, low, high = self.heights()
+            return bins_outside((heights < low - TIE) | (heights > high + TIE), "bars")
+        _, found, low, high = self.differences()
+        return curve_outside((found < low - TIE) | (found > high + TIE))
+
+    def _histogram(self, canvas: Canvas) -> tuple[Any, Any]:
         heights, low, high = self.heights()
         edges, ax, look = np.linspace(0.0, 1.0, self.n_bins + 1), canvas.ax, canvas.look
         first = canvas.first
@@ -186,34 +207,32 @@ class PITDisplay(Display):
             "zorder": 2.5,
         }
         ax.stairs(heights, edges, baseline=None, **shape)
-        room = 1.22 if first else 1.4  # for the label of the band, or the legend
-        top = max(canvas.shown.parts.get("top", 0.0), room * float(max(heights.max(), high.max())))
+        room = 1.22 * float(max(heights.max(), high.max()))  # for the label of the band
+        top = max(canvas.shown.parts.get("top", 0.0), room)
         canvas.shown.parts["top"] = top
         ax.set_ylim(0.0, top)
         ax.set_ylabel("how often, where 1 is what was promised", color=canvas.theme.ink)
         quiet = int(np.argmin(heights - high))
         _label(canvas, (edges[quiet] + edges[quiet + 1]) / 2.0, float(high[quiet]), 0.955 * top, self.level)
         (handle,) = ax.plot([], [], **look.line)
-        return handle
+        return handle, (np.repeat(edges, 2)[1:-1], np.repeat(heights, 2))
 
-    def _ecdf(self, canvas: Canvas) -> Any:
+    def _ecdf(self, canvas: Canvas) -> tuple[Any, Any]:
         shares, found, low, high = self.differences()
         ax, look = canvas.ax, canvas.look
         canvas.band(shares, low, high)
         canvas.ideal([0.0, 1.0], [0.0, 0.0])
         (handle,) = ax.plot(shares, found, **look.line, linewidth=1.8, zorder=2.5)
-        factor = 1.35 if canvas.first else 1.8  # room for the legend
-        reach = factor * float(max(np.abs(found).max(), high.max(), -low.min()))
+        reach = 1.35 * float(max(np.abs(found).max(), high.max(), -low.min()))
         reach = canvas.shown.parts["reach"] = max(canvas.shown.parts.get("reach", 0.0), reach)
         ax.set_ylim(-reach, reach)
         ax.yaxis.set_major_formatter(_percent)
         ax.set_ylabel("how many more lie below than promised", color=canvas.theme.ink)
         above = found[len(found) // 4 : -len(found) // 4].mean() > 0
-        canvas.shown.parts["legend"] = "upper right" if above else "lower left"
         middle = len(shares) // 2
         edge = float(low[middle] if above else high[middle])
         _label(canvas, float(shares[middle]), edge, -0.93 * reach if above else 0.93 * reach, self.level)
-        return handle
+        return handle, (shares, found)
 
 
 def _percent(share: float, _: object) -> str:

@@ -9,9 +9,9 @@ import numpy as np
 
 from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
-from wellcal.displays._axes import WIDE, Canvas
-from wellcal.displays._base import Display
 from wellcal.displays._style import axes_or_new, style
+from wellcal.displays.axes import WIDE, Canvas
+from wellcal.displays.base import Display
 from wellcal.witnesses import Witness
 
 QUESTION = "Which outcomes come more often than the model said, and where?"
@@ -74,6 +74,14 @@ class WitnessMapDisplay(Display):
         outside = np.asarray(to_numpy(result.pvalues)) <= result.alpha
         return cls(x, y, values, outside, result.alpha, result.n_samples).plot(ax)
 
+    @property
+    def finding(self) -> str:
+        """At how many places outcomes do not follow the predictions, in a sentence."""
+        found, places = int(self.outside.sum()), len(self.values)
+        if not found:
+            return "Nowhere do outcomes come more, or less, often than chance allows."
+        return f"Outcomes come more, or less, often than the model said at {found} of {places} places."
+
     def plot(self, ax: Any = None) -> WitnessMapDisplay:
         """Draw triangles that point up where outcomes come more often than promised, and down where less."""
         with style():
@@ -100,16 +108,16 @@ class WitnessMapDisplay(Display):
                         zorder=2.5,
                     )
                 (handle,) = ax.plot([], [], color=colour, marker=marker, linestyle="none")
-                canvas.add(words, handle)
+                canvas.add(words, handle, None, (self.predicted[chosen], self.targets[chosen]))
             ax.set_xlabel("predicted mean", color=theme.ink)
             ax.set_ylabel("outcome", color=theme.ink)
             found = int(self.outside.sum())
-            canvas.title(QUESTION)
-            canvas.legend("upper left")
+            canvas.head(self.finding)
             canvas.note(
                 f"{self.n_samples:,} cases; size: how much; filled: outside of the band of calibrated models "
                 f"at an error rate of {self.alpha:g}, {found} of {len(self.values)} places. Line: outcome as "
                 "predicted."
             )
+            canvas.name_models()
         self._drawn(ax)
         return self

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import described, whole_number
-from wellcal.displays._axes import WIDE, Canvas
-from wellcal.displays._base import Display
 from wellcal.displays._style import axes_or_new, style
+from wellcal.displays.axes import WIDE, Canvas
+from wellcal.displays.base import Display
 from wellcal.witnesses import Witness
 
 QUESTION = "Where is the model wrong?"
@@ -70,6 +70,15 @@ class WitnessDisplay(Display):
             result.n_samples,
         ).plot(ax)
 
+    @property
+    def finding(self) -> str:
+        """How many groups do not follow their predictions, in a sentence."""
+        found = sum(pvalue <= self.alpha for pvalue in self.pvalues)
+        if not found:
+            return "No group of cases is further from its predictions than chance allows."
+        groups = "1 group does not follow its" if found == 1 else f"{found} groups do not follow their"
+        return f"Of {len(self.rows)} groups that are shown, {groups} predictions."
+
     def plot(self, ax: Any = None) -> WitnessDisplay:
         """Draw one row for each group."""
         with style():
@@ -87,11 +96,8 @@ class WitnessDisplay(Display):
             left, right = (-reach if values.min() < 0 else -0.5), (reach if values.max() > 0 else 0.5)
             ax.set_xlim(left, right)
             ax.set_xlabel("observed less expected, in standard deviations", color=theme.ink)
-            canvas.add(None, handle, None)
-            found = int(shown.sum())
-            none = "No group of cases is further from its predictions than chance allows."
-            some = f"{QUESTION} {found} of {len(self.rows)} groups do not follow their predictions."
-            canvas.head(some if found else none)
+            canvas.add(None, handle)
+            canvas.head(self.finding)
             canvas.note(
                 f"{self.n_samples:,} cases; filled: shown at an error rate of {self.alpha:g} over all groups "
                 "that were looked at."

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -17,6 +16,7 @@ from wellcal.hypotests.setup import numpy_batch
 from wellcal.predictions import Bernoulli, Mixture, Predictions, Quantiles, Samples
 from wellcal.predictions.base import check_inputs, check_truth_first
 from wellcal.predictions.cases import per_case, same_cases
+from wellcal.predictions.fingerprints import fingerprint
 from wellcal.predictions.spaces import check_one_space
 
 ONLY = "the model"
@@ -99,23 +99,7 @@ class Data:
     @property
     def fingerprint(self) -> str:
         """SHA-256 of targets and of the parameters of all predictions, in their order."""
-        found = hashlib.sha256()
-        for model in self.models:
-            found.update(f"{model.name}:{type(model.predictions).__name__}".encode())
-            for array in (model.targets, *_arrays_of(model.predictions)):
-                plain = np.ascontiguousarray(array)
-                found.update(f"{plain.dtype}{plain.shape}".encode())
-                found.update(repr(plain.tolist()).encode() if plain.dtype.hasobject else plain.tobytes())
-        return found.hexdigest()
-
-
-def _arrays_of(predictions: Predictions) -> Iterator[NDArray]:
-    for name in predictions.array_fields:
-        if (array := getattr(predictions, name)) is not None:
-            yield np.asarray(to_numpy(array))
-    for name in predictions.batch_fields:
-        for child in getattr(predictions, name):
-            yield from _arrays_of(child)
+        return fingerprint((model.name, model.targets, model.predictions) for model in self.models)
 
 
 def gathered(y: object, pred: object) -> Data:

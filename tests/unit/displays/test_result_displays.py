@@ -4,10 +4,8 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib import pyplot
 from scipy import stats
 
 import wellcal as wc
@@ -22,18 +20,11 @@ from wellcal.displays import (
     WitnessMapDisplay,
 )
 
-mpl.use("agg")
 RNG = np.random.default_rng(0)
 N = 120
 MU, SD = RNG.normal(size=N), RNG.uniform(0.5, 2.0, N)
 Y = RNG.normal(MU, SD)
 PRED, NARROW = wc.Normal(MU, SD), wc.Normal(MU, 0.5 * SD)
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    pyplot.close("all")
 
 
 def texts(display: Any) -> str:
@@ -52,7 +43,7 @@ def test_coverage_is_that_of_the_intervals():
     assert np.all(display.coverage[6:] < display.low[6:])
     again = CoverageDisplay.from_result(wc.interval_coverage(Y, PRED), name="right", ax=display.ax_)
     np.testing.assert_allclose(again.coverage, wc.interval_coverage(Y, PRED).coverage)
-    assert [text.get_text() for text in again.ax_.get_legend().get_texts()] == ["narrow", "right"]
+    assert {"narrow", "right"} <= {text.get_text() for text in again.ax_.texts}
 
 
 def test_coverage_of_counts_and_draws_is_what_is_promised_on_average(monkeypatch: pytest.MonkeyPatch):
@@ -122,8 +113,33 @@ def test_null_and_statistic():
     assert display.null is not None and np.array_equal(display.null, found.null)  # noqa: PT018
     assert any(np.array_equal(line.get_xdata(), [found.statistic] * 2) for line in display.ax_.lines)
     assert texts(display).startswith(found.verdict.split(",")[0].split(")")[0])
-    with pytest.raises(ValueError, match="keep_null=True"):
-        NullDisplay.from_result(replace(found, null=None))
+    assert "how far outcomes are" in display.ax_.get_xlabel()
+    assert "n SKCE_u" in texts(display)
+    with pytest.raises(ValueError, match=r"from_predictions\(y, pred\)"):
+        NullDisplay.from_result(replace(found, null=None))  # it does not know its cases either
+
+
+def test_a_null_that_was_not_kept_is_drawn_again():
+    found = wc.calibration_test(Y, NARROW, method="exact", n_resamples=99, rng=5)
+    display = NullDisplay.from_result(found)
+    assert display.statistic == pytest.approx(found.statistic)
+    assert len(display.null) == 99
+    direct = NullDisplay.from_predictions(Y, NARROW, method="exact", n_resamples=99, rng=5)
+    assert direct.statistic == pytest.approx(found.statistic)
+    with pytest.raises(ValueError, match="'pearson' draws none; call"):
+        NullDisplay.from_result(wc.calibration_test(Y, NARROW, method="pearson"))
+
+
+def test_a_statistic_far_away_leaves_the_null_its_shape():
+    """An arrow leads there, and the null fills the better part of the axis."""
+    null = np.random.default_rng(0).chisquare(3, 500)
+    for statistic, words in ((12.0, "this model"), (90.0, "this model, at 90: off this scale")):
+        ax = NullDisplay(null, statistic, "n SKCE_u").plot().ax_
+        low, high = ax.get_xlim()
+        assert np.ptp(np.quantile(null, [0.01, 0.99])) > 0.4 * (high - low)
+        assert words in {text.get_text() for text in ax.texts}
+    limit = NullDisplay(null, 300.0, "-log10 of the smallest weighted p-value").plot().ax_
+    assert "this model: off this scale" in {text.get_text() for text in limit.texts}
 
 
 def test_differences_of_models():

@@ -3,21 +3,28 @@
 import re
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib import pyplot
 
 import wellcal as wc
-from wellcal.displays import PITDisplay, QuantileCalibrationDisplay, ReliabilityDisplay, style, to_svg
+from wellcal.displays import (
+    CoverageDisplay,
+    PITDisplay,
+    QuantileCalibrationDisplay,
+    ReliabilityDisplay,
+    ResidualDisplay,
+    base,
+    style,
+    to_svg,
+)
+from wellcal.displays.axes import NAME, Canvas, in_title
 
-mpl.use("agg")
 
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    pyplot.close("all")
+def names_on(ax: Any) -> list[str]:
+    """Names of models, at their curves or in the legend."""
+    texts = ax.texts if ax.get_legend() is None else ax.get_legend().get_texts()
+    return [text.get_text() for text in texts if ax.get_legend() or text.get_gid() == NAME]
 
 
 def binary(n: int, seed: int = 0) -> tuple[Any, Any]:
@@ -224,9 +231,8 @@ def test_several_models_on_one_axes_differ_and_share_a_legend():
     assert first.ax_.get_legend() is None
     second = ReliabilityDisplay.from_predictions(y, p**2, name="boosting", rng=0, ax=first.ax_)
     assert second.ax_ is first.ax_ is second.axes_[0]
-    legend = first.ax_.get_legend()
-    assert [text.get_text() for text in legend.get_texts()] == ["forest", "boosting"]
-    one, two = legend.get_lines()
+    assert names_on(first.ax_) == ["forest", "boosting"]
+    one, two = Canvas(first.ax_).shown.handles
     assert one.get_color() != two.get_color()
     assert one.get_linestyle() != two.get_linestyle()
     assert one.get_marker() != two.get_marker()
@@ -234,10 +240,68 @@ def test_several_models_on_one_axes_differ_and_share_a_legend():
     assert len(labels) == 1, "the band is labelled once"
     first.ax_.clear()
     again = ReliabilityDisplay.from_predictions(y, p, name="alone", rng=0, ax=first.ax_)
-    assert again.ax_.get_legend() is None, "cleared axes show nothing"
+    assert names_on(again.ax_) == [], "cleared axes show nothing"
 
 
-def test_title_is_the_verdict_or_the_question():
+def title_of(display: Any) -> str:
+    return display.ax_.get_title(loc="left").replace("\n", " ")
+
+
+@pytest.mark.usefixtures("titled")
+def test_title_is_the_verdict_of_the_one_test(monkeypatch: pytest.MonkeyPatch):
+    """By default, with the seed that was given; and the same cases are tested once."""
+    y = np.random.default_rng(5).normal(size=60)
+    pred = wc.Normal(np.full(60, 0.8), 1.0)
+    result = wc.calibration_test(y, pred, rng=3)
+    assert result.rejected
+    display = CoverageDisplay.from_predictions(y, pred, rng=3)
+    assert display.verdict == result.verdict
+    assert title_of(display) == in_title(result.verdict)
+    monkeypatch.setattr(base, "calibration_test", None)
+    assert PITDisplay.from_predictions(y, pred, rng=3).verdict == result.verdict
+    with pytest.raises(TypeError, match="not callable"):
+        PITDisplay.from_predictions(y + 1e-9, pred, rng=3, test=True)
+
+
+@pytest.mark.usefixtures("titled")
+def test_verdicts_are_those_of_the_settings_too():
+    """Draws and atoms have the same arrays, and are not the same prediction."""
+    rng = np.random.default_rng(0)
+    y, draws = rng.normal(size=40), rng.normal(size=(40, 3))
+    found = [
+        PITDisplay.from_predictions(y, wc.Samples(draws, kind=kind), rng=1).verdict
+        for kind in ("draws", "atoms")
+    ]
+    assert found[0] != found[1]
+
+
+def test_without_a_test_the_title_says_what_is_seen():
+    """For many cases, or where none is wanted; and it never calls a model miscalibrated."""
+    rng = np.random.default_rng(0)
+    y, p = rng.normal(size=400), rng.random(400)
+    off, bad = wc.Normal(np.full(400, 1.0), 1.0), np.clip(p + 0.3, 0.0, 1.0)
+    seen = {
+        "lie outside of the band": [
+            ReliabilityDisplay.from_predictions(rng.random(400) < p, bad),
+            PITDisplay.from_predictions(y, off),
+            ResidualDisplay.from_predictions(y, wc.Normal(np.full(400, 2.0), 1.0 + 0.1 * p)),
+        ],
+        "leaves the band": [
+            PITDisplay.from_predictions(y, off, kind="ecdf"),
+            QuantileCalibrationDisplay.from_predictions(y, off, test=False),
+        ],
+        "outside of the band": [CoverageDisplay.from_predictions(y, wc.Normal(np.zeros(400), 0.3))],
+        "All 20 bars lie in the band": [PITDisplay.from_predictions(y, wc.Normal(np.zeros(400), 1.0))],
+        "stays in the band": [PITDisplay.from_predictions(y, wc.Normal(np.zeros(400), 1.0), kind="ecdf")],
+    }
+    for words, displays in seen.items():
+        for display in displays:
+            assert words in title_of(display), type(display)
+            assert display.verdict is None
+            assert "alibrated (" not in title_of(display)
+
+
+def test_titles_of_several_models():
     rng = np.random.default_rng(0)
     y = rng.normal(size=60)
     result = wc.calibration_test(y, wc.Normal(np.full(60, 2.0), 1.0), rng=0)
@@ -248,8 +312,7 @@ def test_title_is_the_verdict_or_the_question():
     assert display.verdict == result.verdict
     PITDisplay.from_predictions(y, wc.Normal(np.zeros(60), 1.0), kind="ecdf", name="B", ax=display.ax_)
     assert display.ax_.get_title(loc="left").startswith("model 1: Miscalibrated (p <= ")
-    asked = QuantileCalibrationDisplay.from_predictions(y, wc.Normal(np.zeros(60), 1.0))
-    assert asked.ax_.get_title(loc="left").replace("\n", " ").endswith("as promised?")
+    assert title_of(display).endswith("B: The curve stays in the band of calibrated models.")
 
 
 def test_each_class_has_its_axes_or_shares_given_ones():
@@ -261,7 +324,8 @@ def test_each_class_has_its_axes_or_shares_given_ones():
     assert [bool(ax.axison) for ax in apart.axes_.flat] == [True] * 5 + [False]
     _, ax = pyplot.subplots()
     together = apart.plot(ax)
-    assert len(together.ax_.get_legend().get_texts()) == 5
+    assert len(names_on(together.ax_)) == 5
+    assert title_of(together).count("lie in the band") == 1, "one model, one statement"
 
 
 def test_themes_follow_the_block_and_the_paper():

@@ -9,12 +9,24 @@ import numpy as np
 from wellcal._arrays.checks import described, flag, probability
 from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
+from wellcal.displays.axes import in_title
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.quantiles import pit
+from wellcal.predictions.base import Predictions, check_inputs
+from wellcal.predictions.fingerprints import fingerprint
 
 LEVEL = 0.95
 """Share of calibrated models whose whole curve lies in the band."""
+
+TESTED = 1_000
+"""Cases up to which a figure runs a test for its title by itself: a second at most, but for some counts."""
+
+TIE = 1e-12
+"""By which a curve may lie beyond its band before it counts as outside: rounding."""
+
+_REMEMBERED = 64
+_VERDICTS: dict[str, str | None] = {}
 
 
 class Display(ByValue):
@@ -30,6 +42,17 @@ class Display(ByValue):
         words += [f"with {count:,} cases" for count in (getattr(self, "n_samples", 0),) if count]
         return f"<{' '.join(words)}>"
 
+    @property
+    def finding(self) -> str:
+        """What is seen in the figure, in a sentence: no test was run for it."""
+        raise NotImplementedError
+
+    @property
+    def statement(self) -> str:
+        """What the title says: what a test found, or else what is seen."""
+        verdict: str | None = getattr(self, "verdict", None)
+        return self.finding if verdict is None else in_title(verdict)
+
     def _drawn(self, ax: Any) -> None:
         self.ax_, self.figure_ = ax, ax.figure
 
@@ -40,12 +63,46 @@ def shares_below(y: object, pred: object, rng: np.random.Generator) -> NDArray:
 
 
 def verdict_of(y: object, pred: object, test: Any, result: Any, rng: Any) -> str | None:
-    """What the title says of a model: that of a result, or of a test that is run now; else None."""
-    if flag(test, "test") and result is not None:
+    """What a test says of a model, for the title: one that has been run, or is run now; else None.
+
+    The same targets and predictions are tested once with the same seed, however many figures show them, and
+    without a seed all figures take the same one: what they say agrees.
+    """
+    if flag(test, "test", or_none=True) and result is not None:
         raise ValueError("give either test=True or result, which is that of a test that has been run")
-    if test:
+    if result is not None:
+        return test_result(result).verdict
+    if test is not None and not test:
+        return None
+    targets, predictions = check_inputs(y, pred)
+    if test is None and len(predictions) > TESTED:
+        return None
+    if isinstance(rng, np.random.Generator):
+        return _tested(y, pred, rng, test)
+    seed = 0 if rng is None else int(rng)
+    named = [(_settings(predictions), to_numpy(stop_gradient(targets)), predictions)]
+    key = f"{seed}:{bool(test)}:{fingerprint(named)}"
+    if key not in _VERDICTS:
+        if len(_VERDICTS) >= _REMEMBERED:
+            del _VERDICTS[next(iter(_VERDICTS))]
+        _VERDICTS[key] = _tested(y, pred, seed, test)
+    return _VERDICTS[key]
+
+
+def _settings(predictions: Predictions) -> str:
+    """What a batch is beside its arrays: whether samples are draws, say."""
+    words = {name: value for name, value in vars(predictions).items() if isinstance(value, (str, int, float))}
+    within = [_settings(child) for name in predictions.batch_fields for child in getattr(predictions, name)]
+    return f"{type(predictions).__qualname__}{words}{within}"
+
+
+def _tested(y: object, pred: object, rng: Any, test: bool | None) -> str | None:
+    try:
         return calibration_test(y, pred, rng=rng).verdict
-    return None if result is None else test_result(result).verdict
+    except (TypeError, ValueError):
+        if test:
+            raise
+        return None  # too few cases, say: the figure is still worth drawing
 
 
 def test_result(result: Any) -> TestResult:
@@ -99,3 +156,30 @@ def floor_of(draws: NDArray, level: float) -> NDArray:
     # Of R curves and the observed one, alike under calibration, the share that may be left outside.
     left = max(0, count - int(np.ceil(level * (count + 1))))
     return ordered[int(np.sort(rank)[left]) - 1]
+
+
+def bins_outside(outside: NDArray, what: str) -> str:
+    """How many of the bins of a figure lie outside of their bands, in a sentence.
+
+    Examples
+    --------
+    >>> bins_outside(np.array([False, True, True]), "bins")
+    '2 of 3 bins lie outside of the band of calibrated models.'
+    >>> bins_outside(np.zeros(3, dtype=bool), "bins")
+    'All 3 bins lie in the band of calibrated models.'
+    """
+    count = int(np.sum(outside))
+    if not count:
+        return f"All {outside.size} {what} lie in the band of calibrated models."
+    return f"{count} of {outside.size} {what} lie outside of the band of calibrated models."
+
+
+def curve_outside(outside: NDArray) -> str:
+    """Whether a curve leaves its band, in a sentence.
+
+    Examples
+    --------
+    >>> curve_outside(np.array([False, True]))
+    'The curve leaves the band of calibrated models.'
+    """
+    return f"The curve {'leaves' if np.any(outside) else 'stays in'} the band of calibrated models."

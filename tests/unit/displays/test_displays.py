@@ -11,16 +11,10 @@ from matplotlib.colors import to_rgb
 
 import wellcal as wc
 from wellcal.displays import CYCLE, MARKERS, QuantileCalibrationDisplay, axes_or_new, style
+from wellcal.displays.axes import Canvas
 
-mpl.use("agg")
 Y = np.array([-1.0, 0.0, 0.3, 2.0])
 PRED = wc.Normal(np.zeros(4), 1.0)
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    pyplot.close("all")
 
 
 def test_plot_on_given_axes_or_new_ones():
@@ -48,7 +42,7 @@ def test_quantile_curve_of_predictions():
     np.testing.assert_allclose((display.low, display.high), found.band())
     assert any("mine" in text.get_text() for text in display.ax_.texts)
     again = QuantileCalibrationDisplay.from_result(found, name="other", ax=display.ax_)
-    assert [text.get_text() for text in again.ax_.get_legend().get_texts()] == ["mine", "other"]
+    assert Canvas(again.ax_).shown.names == ["mine", "other"]
 
 
 def test_colours_differ_in_lightness_or_shape():

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib import pyplot
 
 import wellcal as wc
 from wellcal import displays
+from wellcal.displays.axes import NAME, TITLE, Canvas
 
-mpl.use("agg")
 RNG = np.random.default_rng(0)
 P = RNG.random(300)
 HITS = RNG.random(300) < P
@@ -24,12 +23,6 @@ LONG = (
     "Miscalibrated (p <= 0.001, the smallest that 999 resamples can give): outcome 1 occurs 54% of the time "
     "where it was predicted between 57% and 98%, predicted 71% on average; and so on."
 )
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    pyplot.close("all")
 
 
 def titled(display: Any) -> Any:
@@ -90,11 +83,81 @@ def test_words_of_rows_are_apart(name: str) -> None:
     assert not boxes[0].overlaps(boxes[1])
 
 
-def test_the_band_is_in_the_legend_where_two_models_share_a_histogram() -> None:
+def crowded(curves: Any, names: Any) -> Any:
+    """Axes with one curve for each name."""
+    ax = displays.axes_or_new(None, (4.0, 4.0))
+    ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0))
+    canvas = Canvas(ax)
+    for name, y in zip(names, curves, strict=True):
+        (handle,) = ax.plot(np.linspace(0.0, 0.8, len(y)), y, **canvas.look.line)
+        canvas.add(name, handle, (np.linspace(0.0, 0.8, len(y)), y))
+        canvas.say(name, "All lie in the band.")
+    canvas.title()
+    canvas.name_models()
+    return ax
+
+
+def test_names_stand_at_the_ends_of_curves_where_there_is_room() -> None:
+    ax = crowded([np.full(9, 0.2), np.full(9, 0.5), np.full(9, 0.8)], "abc")
+    assert ax.get_legend() is None
+    names = [text for text in ax.texts if text.get_gid() == NAME]
+    assert [text.get_text() for text in names] == ["a", "b", "c"]
+    assert [round(text.xy[0], 3) for text in names] == [0.8] * 3
+    # Room for two of three is no room: one legend for all.
+    ax = crowded([np.full(9, 0.5), np.full(9, 0.51), np.full(9, 0.8)], "abc")
+    assert not [text for text in ax.texts if text.get_gid() == NAME]
+    assert len(ax.get_legend().get_texts()) == 3
+
+
+def test_a_legend_hides_nothing() -> None:
+    """In an empty corner; above the axes where all are taken, with the title above it."""
+    waves = [np.sin(np.linspace(0.0, 40.0, 400)) * 0.45 + 0.5 + shift for shift in (0.0, 0.02, 0.04)]
+    ax = crowded(waves, ["first", "second", "third"])
+    ax.figure.draw_without_rendering()
+    legend, box = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    assert legend.y0 >= box.y1
+    title = next(text for text in ax.findobj(lambda artist: artist.get_gid() == TITLE))
+    assert title.get_window_extent().y0 >= legend.y1
+    assert ax.figure.get_tightbbox().y1 <= ax.figure.get_size_inches()[1] + 0.02
+
+
+@pytest.mark.parametrize("name", ["two models", "two PIT"])
+def test_names_hide_no_curve_and_no_words(name: str) -> None:
+    ax = FIGURES[name]().ax_
+    ax.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts if text.get_text().strip()]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    if ax.get_legend() is None:
+        named = [text.get_window_extent() for text in ax.texts if text.get_gid() == NAME]
+        assert len(named) == 2
+        for curve in Canvas(ax).shown.curves:
+            drawn = ax.transData.transform(curve)
+            assert not any(box.contains(*point) for box in named for point in drawn)
+
+
+def test_the_band_is_labelled_once() -> None:
     ax = FIGURES["two PIT"]().ax_
-    names = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert names == ["a forest of many trees", "boosting", "95% of calibrated models"]
-    assert not [text for text in ax.texts if "stay in here" in text.get_text()]
+    assert sum("stay in here" in text.get_text() for text in ax.texts) == 1
+
+
+def test_the_isotonic_curve_is_that_of_a_model_alone() -> None:
+    display = displays.ReliabilityDisplay.from_predictions(HITS, P, rng=0)
+    assert sum(line.get_alpha() == 0.6 for line in display.ax_.lines) == 1
+    assert "thin: isotonic" in " ".join(text.get_text() for text in display.ax_.child_axes[0].texts)
+    both = displays.ReliabilityDisplay.from_predictions(HITS, P**2, rng=0, ax=display.ax_)
+    assert not [line for line in both.ax_.lines if line.get_alpha() == 0.6]
+    wanted = displays.ReliabilityDisplay.from_predictions(HITS, P, rng=0, isotonic=False)
+    assert not [line for line in wanted.ax_.lines if line.get_alpha() == 0.6]
+
+
+@pytest.mark.parametrize("n", [130, 440, 3000])
+def test_bands_of_residuals_are_apart(n: int) -> None:
+    rng = np.random.default_rng(0)
+    sd = rng.uniform(0.5, 2.0, n)
+    display = displays.ResidualDisplay.from_predictions(rng.normal(0.0, sd), wc.Normal(np.zeros(n), sd))
+    _, _, low, high = display.lines()
+    assert np.all(high[0] < low[1])
+    assert np.all(high[1] < low[2])
 
 
 def test_smooth_curves_are_drawn_where_there_are_cases() -> None:

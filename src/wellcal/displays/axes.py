@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray
 from wellcal.displays._style import DASHES, MARKERS, OWN_HEIGHTS, THEMES, TITLE, Theme, theme_of
+from wellcal.displays.naming import Box, along, free_corner, placed
 
 SMALL = 8.0
 """Size of small print, in points."""
@@ -19,6 +23,12 @@ _LEADING = 1.25 / 72.0  # height of a line in inches, in units of the size of it
 
 _UNBROKEN = "\N{NO-BREAK SPACE}"
 _NARROW = 0.56  # width of a letter, in units of the size of its font
+_NAMES = 9.0  # size of names of models
+_OUT = 5.0  # of a legend from the axes that it stands above, in points
+_PAD = 6.0  # of a title from what is below it
+
+NAME = "wellcal-name"
+"""What names of models that stand at their curves are called."""
 
 
 @dataclass
@@ -47,7 +57,9 @@ class Shown:
     anchor: Any
     names: list[str] = field(default_factory=lambda: [])
     handles: list[Any] = field(default_factory=lambda: [])
-    verdicts: list[str | None] = field(default_factory=lambda: [])
+    curves: list[NDArray] = field(default_factory=lambda: [])
+    dots: list[NDArray] = field(default_factory=lambda: [])
+    said: list[tuple[str, str]] = field(default_factory=lambda: [])
     parts: dict[str, Any] = field(default_factory=lambda: {})
 
 
@@ -96,55 +108,130 @@ class Canvas:
         """How the model with this number is drawn."""
         return Look(self.theme.colour(index), DASHES[index % len(DASHES)], MARKERS[index % len(MARKERS)])
 
-    def add(self, name: str | None, handle: Any, verdict: str | None = None) -> None:
-        """Remember a model, and what a test said of it."""
+    def add(self, name: str | None, handle: Any, curve: Any = None, dots: Any = None) -> None:
+        """Remember a model: what stands for it in a legend, and what is drawn of it, in data coordinates.
+
+        `curve` is the line ``(x, y)`` that its name may stand at, `dots` are other things that no name hides.
+        """
         self.shown.names.append(name or f"model {len(self.shown.names) + 1}")
         self.shown.handles.append(handle)
-        self.shown.verdicts.append(verdict)
+        self.shown.curves.append(_columns(curve))
+        self.shown.dots.append(_columns(dots))
 
-    @property
-    def free_corner(self) -> str:
-        """Of a diagram with a diagonal: the one where the band is not labelled."""
-        return self.shown.parts.get("free corner", "upper left")
+    def say(self, name: str | None, statement: str) -> None:
+        """Remember what is said of a model in the title."""
+        self.shown.said.append((name or f"model {len(self.shown.said) + 1}", statement))
 
-    def legend(self, loc: str = "best", band: str | None = None) -> None:
-        """One legend for all models; none for a single one, whose name is in the small print.
+    def name_models(self) -> None:
+        """Names at the curves where there is room for all, else one legend in an empty corner or above.
 
-        `band` is what the band is called where there is no room for its label beside the legend.
+        None for a single model, whose name is in the small print. To be called last: where there is room is
+        a matter of all that is drawn.
         """
-        names = self.shown.names
-        if len(names) > 1:
-            handles, shown = self.shown.handles, names
-            if band is not None and (old := self.shown.parts.pop("label", None)) is not None:
-                old.remove()
-            if band is not None:
-                from matplotlib.patches import Patch
+        names, parts = self.shown.names, self.shown.parts
+        if len(names) < 2:
+            return
+        for artist in parts.pop("naming", []):
+            artist.remove()
+        if parts.pop("strip", None) is not None:
+            self._write_title()
+        self.ax.figure.draw_without_rendering()  # the layout decides how large the axes are
+        corner, unit = self.ax.get_window_extent(), 72.0 / self.ax.figure.dpi
+        extent = (corner.width * unit, corner.height * unit)
+        origin = np.array([corner.x0, corner.y0])
+        curves = [along(self._in_points(curve, origin, unit)) for curve in self.shown.curves]
+        taken, leaders = self._words(origin, unit)
+        dots = np.concatenate([leaders, *(self._in_points(some, origin, unit) for some in self.shown.dots)])
+        found = None
+        if all(map(len, curves)):
+            sizes = [self._size(name, unit) for name in names]
+            found = placed(sizes, curves, extent, taken, dots)
+        if found is None:
+            self._legend(extent, taken, np.concatenate([dots, *curves]), unit)
+            return
+        for index, (name, place) in enumerate(zip(names, found, strict=True)):
+            offset = tuple(np.subtract(place.corner, place.anchor))
+            at = self.ax.transData.inverted().transform(np.array(place.anchor) / unit + origin)
+            parts.setdefault("naming", []).append(
+                self.ax.annotate(
+                    name,
+                    at,
+                    xytext=offset,
+                    textcoords="offset points",
+                    fontsize=_NAMES,
+                    color=self.theme.ink,
+                    zorder=3.5,
+                    gid=NAME,
+                )
+            )
+            if self.shown.handles[index].get_marker() in (None, "None", "none", ""):  # whose name is it?
+                points = {**self.look_of(index).points, "markersize": 4.5, "zorder": 3.2}
+                parts["naming"].append(self.ax.plot(*at[:, None], **points)[0])
 
-                grey = Patch(color=self.theme.band, alpha=0.75, linewidth=0.0)
-                handles, shown = [*handles, grey], [*names, band]
-            found = self.ax.legend(handles, shown, loc=loc, frameon=False, fontsize=9.0)
-            for text in found.get_texts():
-                text.set_color(self.theme.ink)
+    def _in_points(self, curve: NDArray, origin: NDArray, unit: float) -> NDArray:
+        return (self.ax.transData.transform(curve) - origin) * unit if len(curve) else curve
+
+    def _size(self, name: str, unit: float) -> tuple[float, float]:
+        text = self.ax.text(0.0, 0.0, name, fontsize=_NAMES)
+        found = text.get_window_extent()
+        text.remove()
+        return found.width * unit, found.height * unit
+
+    def _words(self, origin: NDArray, unit: float) -> tuple[list[Box], NDArray]:
+        """Where there are words already, and lines that lead from them."""
+        found: list[Box] = []
+        lines: list[NDArray] = [np.zeros((0, 2))]
+        for text in self.ax.texts:
+            drawn = text.get_window_extent()
+            left, low, right, high = ((np.array(drawn.extents) - np.tile(origin, 2)) * unit).tolist()
+            found.append(Box(left, low, right, high))
+            if text is self.shown.parts.get("label"):
+                to = self._in_points(np.array([text.xy]), origin, unit)[0]
+                start = [float(np.clip(to[0], left, right)), float(np.clip(to[1], low, high))]
+                lines.append(along(np.array([start, to])))
+        return found, np.concatenate(lines)
+
+    def _legend(self, extent: tuple[float, float], taken: list[Box], points: NDArray, unit: float) -> None:
+        names, handles = self.shown.names, self.shown.handles
+        options: dict[str, Any] = {"frameon": False, "fontsize": _NAMES, "borderaxespad": 0.0}
+        legend = self.ax.legend(handles, names, loc="upper left", **options)
+        size = legend.get_window_extent()
+        where = free_corner((size.width * unit, size.height * unit), extent, taken, points)
+        if where is not None:
+            legend = self.ax.legend(handles, names, loc=where, **options)
+        else:
+            widest = max(self._size(name, unit)[0] for name in names) + 4.0 * _NAMES
+            columns = int(np.clip(extent[0] // widest, 1, len(names)))
+            options |= {"ncols": columns, "borderpad": 0.0, "columnspacing": 1.2}
+            above = (0.0, 1.0 + _OUT / extent[1])
+            legend = self.ax.legend(handles, names, loc="lower left", bbox_to_anchor=above, **options)
+            self.shown.parts["strip"] = legend.get_window_extent().height * unit + _OUT
+            self._write_title()
+        for text in legend.get_texts():
+            text.set_color(self.theme.ink)
+        self.shown.parts["naming"] = [legend]
 
     # -- words ---------------------------------------------------------------------------------
 
-    def title(self, question: str) -> None:
-        """The verdict, one line for each model where there are several; else the question."""
-        names, verdicts = self.shown.names, self.shown.verdicts
-        if all(verdict is None for verdict in verdicts):
-            text = question
-        elif len(names) == 1:
-            text = in_title(verdicts[0] or question)
+    def title(self) -> None:
+        """What is said of the model; one line for each where there are several."""
+        said = self.shown.said
+        if len(said) == 1:
+            self.head(said[0][1])
         else:
-            said = zip(names, verdicts, strict=True)
-            text = "\n".join(f"{name}: {short(verdict)}" for name, verdict in said if verdict is not None)
-        self.head(text)
+            self.head("\n".join(f"{name}: {short(statement)}" for name, statement in said))
 
     def head(self, text: str) -> None:
         """Words above the axes, in lines that fit."""
-        lines = self.wrapped(text, 10.0)
-        self.ax.set_title(lines, loc="left", fontsize=10.0, color=self.theme.ink).set_gid(TITLE)
-        self.shown.parts["above"] = lines.count("\n") * 10.0 * _LEADING
+        self.shown.parts["head"] = self.wrapped(text, 10.0)
+        self._write_title()
+
+    def _write_title(self) -> None:
+        """The title, above a legend where one stands above the axes."""
+        lines, strip = self.shown.parts.get("head", ""), self.shown.parts.get("strip", 0.0)
+        options: dict[str, Any] = {"loc": "left", "fontsize": 10.0, "color": self.theme.ink}
+        self.ax.set_title(lines, pad=_PAD + strip, **options).set_gid(TITLE)
+        self.shown.parts["above"] = lines.count("\n") * 10.0 * _LEADING + strip / 72.0
         self._fit()
 
     def _fit(self) -> None:
@@ -244,7 +331,6 @@ class Canvas:
         if old is not None:
             old.remove()
         place: dict[str, Any] = {"ha": "right", "va": "center", **options}
-        self.shown.parts["free corner"] = "upper left" if place["ha"] == "right" else "lower right"
         self.shown.parts["label"] = self.ax.annotate(
             text,
             xy=xy,
@@ -254,6 +340,14 @@ class Canvas:
             arrowprops={"arrowstyle": "-", "color": self.theme.ideal, "linewidth": 0.6, "shrinkB": 0.0},
             **place,
         )
+
+
+def _columns(curve: Any) -> NDArray:
+    """``(x, y)`` as points ``(m, 2)``; None as no points."""
+    if curve is None:
+        return np.zeros((0, 2))
+    x, y = (np.asarray(part, dtype=np.float64) for part in curve)
+    return np.stack(np.broadcast_arrays(x, y), axis=1)
 
 
 def in_title(verdict: str) -> str:
