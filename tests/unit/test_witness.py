@@ -485,7 +485,7 @@ def test_sums_without_spread_show_nothing():
         (0.05, 0.1, "half as often as predicted"),
         (0.034, 0.1, "a third as often as predicted"),
         (0.07, 0.1, "0.7 times as often as predicted"),
-        (0.0, 0.1, "never"),
+        (0.0, 0.1, "not once"),
         (0.5, 0.01, "50 times too often"),
     ],
 )

@@ -140,7 +140,7 @@ def change_in_words(found: Difference) -> str:
     >>> change_in_words(Difference("NLL", 1.5, 1.25, 0.05, 99.0, 2.0, 0.95))
     'NLL falls from 1.5 to 1.25, by 0.25 (0.15 to 0.35)'
     >>> change_in_words(Difference("NLL", 5.45, 5.449, 0.01, 99.0, 2.0, 0.95))
-    'NLL does not change clearly: 5.45 before, 5.449 after, lower by 0.001 (-0.019 to 0.021)'
+    'NLL does not change clearly: 5.45 before, 5.449 after, a difference of 0.001 (-0.019 to 0.021)'
     """
     ends = found.confidence_interval()
     moved = f"{found.first:.4g} to {found.second:.4g}"
@@ -150,8 +150,8 @@ def change_in_words(found: Difference) -> str:
         sizes = f"{-found.value:.2g} ({-ends.high:.2g} to {-ends.low:.2g})"
         return f"{found.measure} rises from {moved}, by {sizes}"
     return (
-        f"{found.measure} does not change clearly: {found.first:.4g} before, {found.second:.4g} after, lower "
-        f"by {found.value:.2g} ({ends.low:.2g} to {ends.high:.2g})"
+        f"{found.measure} does not change clearly: {found.first:.4g} before, {found.second:.4g} after, a "
+        f"difference of {found.value:.2g} ({ends.low:.2g} to {ends.high:.2g})"
     )
 
 
