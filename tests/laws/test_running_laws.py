@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wellcal as wc
+from wellcal.measures.running import chosen_bins
 from wellcal.reading import case_batches
 
 N, BLOCK = 437, 20
@@ -216,3 +217,43 @@ def test_few_parts_of_a_file_are_held_at_a_time(tmp_path: Path) -> None:
         most, count = max(most, len(alive)), count + 1
     assert (count, running.n_samples) == (40, n)
     assert most <= 3
+
+
+@pytest.mark.parametrize("name", ["poisson", "quantiles"])
+def test_bins_of_equal_mass_are_those_of_the_first_cases(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However cases are cut into parts, and as `ece` with these bins has it."""
+    assert "ece" in seen(name, [0, N]).result().estimates
+    monkeypatch.setattr(chosen_bins, "CHOOSING", 150)
+    y, pred = MODELS[name]
+    features = pred.values if name == "quantiles" else pred.rate[:, None]
+    rule = wc.EqualMassBins().cuts(features[:150])
+    wanted = wc.ece(y, pred, binning=rule)
+    assert len(np.unique(rule.cells(features[:150]))) == 10
+    for cuts in CUTS:
+        found = seen(name, list(cuts), measures=["ece"]).result().estimates["ece"]
+        same(found, wanted)
+        assert found.provenance == wanted.provenance
+        assert found.provenance["binning"] == "EqualMassBins(n_bins=10) of the first 150 cases"
+
+
+def test_merged_streams_keep_their_bins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chosen_bins, "CHOOSING", 150)
+    y, pred = MODELS["poisson"]
+    parts = [slice(0, 200), slice(200, N)]
+    merged, other = (seen("poisson", [part.start, part.stop], measures=["ece"]) for part in parts)
+    merged.merge(other)
+    found = merged.result().estimates["ece"]
+    cells = [
+        wc.EqualMassBins().cuts(pred.rate[part, None][:150]).cells(pred.rate[part, None]) for part in parts
+    ]
+    same(found, wc.ece(y, pred, binning=np.concatenate([cells[0], 10 + cells[1]])))
+    few = seen("poisson", [0, 50], measures=["ece"])
+    few.merge(seen("poisson", [50, N], measures=["ece"]))
+    assert float(few.result().estimates["ece"]) > 0.0
+    assert few.result().estimates["ece"].n_samples == N
+
+
+def test_ece_of_counts_that_are_nearly_continuous_is_left_out_with_the_reason() -> None:
+    running = wc.RunningMeasures(rng=0, block_size=2)
+    running.update(np.array([9_000_000.0, 5e6]), wc.Poisson(np.array([9e6, 5e6])))
+    assert "spread over" in running.result().left_out["ece"]

@@ -455,3 +455,74 @@ def test_where_does_not_deny_what_a_finding_says() -> None:
     shown = replace(found, test=replace(found.test, findings=(trend,)), worst_groups=(), witness=None)
     assert shown.where == "a where b; no single group stands out beyond that"
     assert (where(shown).main, where(shown).more) == ("It depends on the prediction", "A where b.")
+
+
+# -- clusters ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def patients() -> tuple[np.ndarray, wc.Normal, np.ndarray]:
+    """Right predictions, of 30 patients whose 8 errors each have much in common."""
+    local = np.random.default_rng(1)
+    patient = np.repeat(np.arange(30), 8)
+    x = local.normal(size=len(patient))
+    y = x + 0.9 * local.normal(size=30)[patient] + 0.43 * local.normal(size=len(patient))
+    return y, wc.Normal(x, np.ones(len(x))), patient
+
+
+def test_clusters_are_honoured_by_all_that_can(patients: Any) -> None:
+    y, pred, patient = patients
+    alone, found = (wc.report(y, pred, groups=groups, **FAST).best for groups in (None, patient))
+    assert alone.rejected
+    assert not found.rejected
+    wanted = wc.calibration_test(y, pred, groups=patient, keep_null=True, **FAST)
+    assert found.test.pvalue == wanted.pvalue
+    squared, interval = wanted.estimate.confidence_interval(), found.kce.confidence_interval()
+    assert (interval.low, interval.high) == (max(squared.low, 0.0) ** 0.5, squared.high**0.5)
+    for name, score in found.scores.items():
+        assert score.value == alone.scores[name].value
+        assert score.standard_error > 1.5 * alone.scores[name].standard_error
+    scores = 0.5 * (y - pred.loc) ** 2
+    sums = np.bincount(patient, weights=scores - scores.mean())
+    assert found.scores["NLL"].standard_error == pytest.approx(np.sqrt((sums**2).sum() * 30 / 29) / len(y))
+    assert len(wc.report(y, pred, groups=np.arange(len(y)), **FAST).best.left_out) == 0  # all stand alone
+
+
+def test_what_cannot_honour_clusters_says_so(patients: Any) -> None:
+    y, pred, patient = patients
+    narrow = replace(pred, scale=0.3 * pred.scale)
+    halves = {"half": np.where(patient < 15, "first", "second"), "who": np.where(patient < 29, "many", "one")}
+    found = wc.report(y, narrow, groups=patient, recalibrate=True, segments=halves, **FAST)
+    assert found.best.rejected
+    assert found.best.witness is None
+    assert found.best.mended is None
+    told = " ".join(found.best.left_out)
+    assert "Groups of cases were not looked for: the search takes cases as independent" in told
+    assert "Recalibration was not tried: its folds take cases as independent" in told
+    assert "too narrow for clusters" in told
+    assert "clusters, of which there are 30, are independent" in found.choices.hypothesis
+    assert found.best.segments is not None
+    notes = [segment.note for segment in found.best.segments.segments]
+    assert notes[-1].startswith("8 cases are too few") or "one cluster" in notes[-1]
+    with pytest.raises(ValueError, match="for one model at a time"):
+        wc.report(y, {"a": pred, "b": narrow}, groups=patient, **FAST)
+    with pytest.raises(ValueError, match="at least 2 clusters"):
+        wc.report(y, pred, groups=np.zeros(len(y)), **FAST)
+
+
+def test_a_segment_of_one_cluster_is_not_tested(patients: Any) -> None:
+    y, pred, patient = patients
+    found = wc.report(y, pred, groups=patient // 15, segments={"half": patient // 15}, **FAST).best.segments
+    assert found is not None
+    assert {segment.note for segment in found.segments} == {"all cases are of one cluster, two are needed"}
+
+
+def test_scores_of_quantiles_in_clusters_are_means_of_cases(patients: Any) -> None:
+    y, pred, patient = patients
+    levels = np.array([0.1, 0.5, 0.9])
+    quantiles = wc.Quantiles(levels, pred.quantile(levels))
+    found = wc.report(y, quantiles, groups=patient, **FAST).best.scores["pinball loss"]
+    alone = wc.pinball_loss(y, quantiles)  # whose levels do not reach 0.05 and 0.95
+    assert float(alone) == float(wc.pinball_loss(y, quantiles, levels=levels))
+    assert float(found) == float(alone)
+    assert 0.5 < found.standard_error / alone.standard_error < 4.0

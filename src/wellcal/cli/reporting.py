@@ -9,7 +9,7 @@ import typer
 
 from wellcal.cli.building import Command
 from wellcal.cli.comparing import Names, names_of
-from wellcal.cli.inputs import read, segment_columns
+from wellcal.cli.inputs import column_of, read, segment_columns
 from wellcal.cli.options import ReadOptions, TestOptions
 from wellcal.cli.results import conclude, lines_of
 
@@ -37,6 +37,7 @@ def run(
         models,
         segments=segment_columns(cases, given),
         recalibrate=recalibrate,
+        groups=column_of(cases, given.groups),
         rng=options.seed,
     )
     rows: list[tuple[str, str]] = []
@@ -71,7 +72,6 @@ COMMANDS = {
             "resamples": "a report draws as many as its parts need",
             "weights": "its tests, coverage and recalibration count all cases alike; scores, compare and "
             "witness take them",
-            "groups": "a report takes cases as independent; wellcal test honours groups",
         },
     )
 }

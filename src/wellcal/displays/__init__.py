@@ -11,9 +11,10 @@ name
 test, result
     The title says in one line what was found. ``result=`` takes the result of a test that has been run,
     ``test=True`` runs :func:`wellcal.calibration_test` at the error rate of all verdicts, 0.05, and so does
-    the default, None, for up to 1,000 cases: the same seed gives the verdict of :func:`wellcal.report`. With
-    more cases, and with ``test=False``, the title says what is seen, such as how many bins lie outside of the
-    band, and calls no model miscalibrated. With several models on one axes there is a line for each.
+    the default, None, for up to 1,000 cases and 50,000 numbers in draws: the same seed gives the verdict of
+    :func:`wellcal.report`. With more, and with ``test=False``, the title says what is seen, such as how many
+    bins lie outside of the band, and calls no model miscalibrated. With several models on one axes there is a
+    line for each.
 rng
     Seed or generator: of the test, of bands, and of values that are randomised. The test of figures without a
     seed takes the seed 0, so that all figures of a model say the same.
@@ -27,13 +28,18 @@ for dark paper.
 
 from wellcal.displays._style import COLOURS, CYCLE, DASHES, MARKERS, axes_or_new, style, to_svg
 from wellcal.displays.comparisons import ComparisonDisplay
+from wellcal.displays.coordinates import CoordinatesDisplay
 from wellcal.displays.coverage import CoverageDisplay
+from wellcal.displays.discrepancies import DiscrepancyDisplay
 from wellcal.displays.monitors import MonitorDisplay
 from wellcal.displays.nulls import NullDisplay
+from wellcal.displays.plans import PowerDisplay
 from wellcal.displays.quantiles import QuantileCalibrationDisplay
 from wellcal.displays.recalibration import RecalibrationDisplay
 from wellcal.displays.reliability import ReliabilityCurve, ReliabilityDisplay
 from wellcal.displays.residuals import ResidualDisplay
+from wellcal.displays.segments import SegmentsDisplay
+from wellcal.displays.tolerances import ToleranceDisplay
 from wellcal.displays.uniformity import PITDisplay
 from wellcal.displays.witness_maps import WitnessMapDisplay
 from wellcal.displays.witnesses import WitnessDisplay
@@ -44,15 +50,20 @@ __all__ = [
     "DASHES",
     "MARKERS",
     "ComparisonDisplay",
+    "CoordinatesDisplay",
     "CoverageDisplay",
+    "DiscrepancyDisplay",
     "MonitorDisplay",
     "NullDisplay",
     "PITDisplay",
+    "PowerDisplay",
     "QuantileCalibrationDisplay",
     "RecalibrationDisplay",
     "ReliabilityCurve",
     "ReliabilityDisplay",
     "ResidualDisplay",
+    "SegmentsDisplay",
+    "ToleranceDisplay",
     "WitnessDisplay",
     "WitnessMapDisplay",
     "axes_or_new",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -12,6 +11,7 @@ import numpy as np
 from wellcal._arrays.namespaces import NDArray
 from wellcal.displays._style import DASHES, MARKERS, OWN_HEIGHTS, THEMES, TITLE, Theme, theme_of
 from wellcal.displays.naming import Box, along, free_corner, placed
+from wellcal.displays.wrapping import wrapped_lines
 
 SMALL = 8.0
 """Size of small print, in points."""
@@ -22,7 +22,8 @@ SQUARE, TALL, WIDE = (4.4, 4.6), (4.4, 5.45), (6.0, 4.0)
 _LEADING = 1.25 / 72.0  # height of a line in inches, in units of the size of its font
 
 _UNBROKEN = "\N{NO-BREAK SPACE}"
-_NARROW = 0.56  # width of a letter, in units of the size of its font
+_NARROWEST = 72.0  # lines of words, in points
+_ROW = 0.36  # height of a row of words and its line, in inches
 _NAMES = 9.0  # size of names of models
 _OUT = 5.0  # of a legend from the axes that it stands above, in points
 _PAD = 6.0  # of a title from what is below it
@@ -166,6 +167,7 @@ class Canvas:
             )
             if self.shown.handles[index].get_marker() in (None, "None", "none", ""):  # whose name is it?
                 points = {**self.look_of(index).points, "markersize": 4.5, "zorder": 3.2}
+                points["color"] = self.shown.handles[index].get_color()
                 parts["naming"].append(self.ax.plot(*at[:, None], **points)[0])
 
     def _in_points(self, curve: NDArray, origin: NDArray, unit: float) -> NDArray:
@@ -238,7 +240,7 @@ class Canvas:
         """Make a figure of ours as high as what is written above and below its axes."""
         height = OWN_HEIGHTS.get(self.ax.figure)
         if height is not None:
-            more = self.shown.parts.get("above", 0.0) + self.shown.parts.get("below", 0.0)
+            more = sum(self.shown.parts.get(part, 0.0) for part in ("above", "below", "rows"))
             self.ax.figure.set_figheight(height + more)
 
     def note(self, text: str, below: Any = None) -> None:
@@ -268,10 +270,11 @@ class Canvas:
         inches = figure.get_size_inches()[0]
         several = self.ax.get_subplotspec() is not None and len(figure.axes) > 1
         inches = inches * self.ax.get_position().width if several else inches - self.margin
-        width = max(24, int(inches * 72.0 / (_NARROW * size)))
         for word in ("p = ", "p <= "):  # a p-value stays in one line
             text = text.replace(word, word.replace(" ", _UNBROKEN))
-        return "\n".join(textwrap.fill(line, width) for line in text.splitlines()).replace(_UNBROKEN, " ")
+        width = max(_NARROWEST, 72.0 * inches)
+        lines = [line for part in text.splitlines() for line in wrapped_lines(part, width, size)]
+        return "\n".join(lines).replace(_UNBROKEN, " ")
 
     def rows(self, texts: list[str], colour: str, values: Any, low: Any, high: Any, filled: Any) -> Any:
         """One row for each text, which stands above its line; `filled` says whose marker is.
@@ -282,6 +285,8 @@ class Canvas:
         lines = [self.wrapped(text, 9.0) for text in texts]
         heights = [1.0 + 0.5 * text.count("\n") for text in lines]
         places = [-sum(heights[: k + 1]) for k in range(len(heights))]
+        self.shown.parts["rows"] = _ROW * (sum(heights) - len(heights))
+        self._fit()
         ax.hlines(places, low, high, color=colour, linewidth=1.8, zorder=2.4)
         shape: dict[str, Any] = {"marker": "o", "linestyle": "none", "markersize": 6.5, "zorder": 3}
         (handle,) = ax.plot(values, places, color=colour, markerfacecolor=theme.paper, **shape)
@@ -289,7 +294,7 @@ class Canvas:
             if shown:
                 ax.plot([value], [place], color=colour, **shape)
         for text, place in zip(lines, places, strict=True):
-            ax.annotate(
+            words = ax.annotate(
                 text,
                 (0.0, place),
                 xycoords=("axes fraction", "data"),
@@ -303,6 +308,8 @@ class Canvas:
                 # The line of zero stops where there are words.
                 bbox={"facecolor": theme.paper, "edgecolor": "none", "pad": 1.0},
             )
+            # Words wider than the axes would make the layout shrink them, and words wider still.
+            words.set_in_layout(False)
         ax.set(ylim=(places[-1] - 0.45, 0.0), yticks=[])
         ax.spines["left"].set_visible(False)
         return handle

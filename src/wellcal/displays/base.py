@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from wellcal.displays.axes import in_title
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.quantiles import pit
+from wellcal.predictions import Samples
 from wellcal.predictions.base import Predictions, check_inputs
 from wellcal.predictions.fingerprints import fingerprint
 
@@ -21,6 +23,9 @@ LEVEL = 0.95
 
 TESTED = 1_000
 """Cases up to which a figure runs a test for its title by itself: a second at most, but for some counts."""
+
+DRAWN_NUMBERS = 50_000
+"""Numbers in draws up to which it does so: the same, in time."""
 
 TIE = 1e-12
 """By which a curve may lie beyond its band before it counts as outside: rounding."""
@@ -75,7 +80,7 @@ def verdict_of(y: object, pred: object, test: Any, result: Any, rng: Any) -> str
     if test is not None and not test:
         return None
     targets, predictions = check_inputs(y, pred)
-    if test is None and len(predictions) > TESTED:
+    if test is None and (len(predictions) > TESTED or _drawn_numbers(predictions) > DRAWN_NUMBERS):
         return None
     if isinstance(rng, np.random.Generator):
         return _tested(y, pred, rng, test)
@@ -87,6 +92,13 @@ def verdict_of(y: object, pred: object, test: Any, result: Any, rng: Any) -> str
             del _VERDICTS[next(iter(_VERDICTS))]
         _VERDICTS[key] = _tested(y, pred, seed, test)
     return _VERDICTS[key]
+
+
+def _drawn_numbers(predictions: Predictions) -> int:
+    """How many numbers there are in predictions that are draws."""
+    children = [child for name in predictions.batch_fields for child in getattr(predictions, name)]
+    own = math.prod(predictions.values.shape) if isinstance(predictions, Samples) else 0
+    return own + sum(map(_drawn_numbers, children))
 
 
 def _settings(predictions: Predictions) -> str:

@@ -18,6 +18,7 @@ from wellcal.hypotests.result import TestResult
 
 _FAR = 0.8  # widths of the null to either side within which a statistic is drawn where it is
 _LIMIT = 300.0  # of logarithms of p-values: a number that means that there is none
+_DRAWN = 999  # draws of a null that was not kept, at most
 _MANY = 200  # draws, from which a few that are far away are not drawn
 
 QUESTION = "Could a calibrated model have done this?"
@@ -216,7 +217,8 @@ def with_null(found: TestResult) -> TestResult:
         why = "does not know its cases any more" if found.given is None else "is of cases in clusters"
         raise ValueError(f"result has no values of the statistic under calibration, and {why}; {remedy}")
     targets, predictions = found.given
-    options: dict[str, Any] = {"kernel": found.kernel, "n_resamples": found.provenance.get("n_resamples")}
+    count = min(_DRAWN, found.provenance.get("n_resamples", _DRAWN))
+    options: dict[str, Any] = {"kernel": found.kernel, "n_resamples": count}
     if found.method not in METHODS:
         raise ValueError(
             f"result has no values of the statistic under calibration (method {found.method!r}); {remedy}"

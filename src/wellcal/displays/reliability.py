@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +12,13 @@ from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._curves import binned_curve, isotonic_curve, smooth_curve
-from wellcal.displays._events import Event, events_of
+from wellcal.displays._events import REDUCTIONS, Event, events_of
 from wellcal.displays._style import TITLE, axes_or_new, style
 from wellcal.displays.axes import TALL, Canvas
 from wellcal.displays.base import LEVEL, Display, bins_outside, verdict_of
+from wellcal.displays.wrapping import wrapped_lines
+
+__all__ = ["REDUCTIONS", "ReliabilityCurve", "ReliabilityDisplay"]
 
 QUESTION = "Are the model's probabilities what happens?"
 _CELLS = 20  # of the histogram of what the model said
@@ -315,7 +317,7 @@ class ReliabilityDisplay(Display):
             for ax in axes.flat[number:]:
                 ax.set_axis_off()
             theme = Canvas(axes[0, 0]).theme
-            title = textwrap.fill(self.statement, int(12.0 * size[0]))
+            title = "\n".join(wrapped_lines(self.statement, 72.0 * size[0] - 20.0, 10.0))
             figure.suptitle(title, x=0.01, ha="left", fontsize=10.0, color=theme.ink).set_gid(TITLE)
             band = f"grey: {self.level:.0%} of calibrated models, one event at a time"
             below = f"what the model said\n({self.n_samples:,} cases; {band})"

@@ -29,9 +29,9 @@ from wellcal.predictions.base import check_inputs
 KINDS = ("histogram", "ecdf")
 QUESTION = "Do outcomes fall everywhere in their predictions as often as promised?"
 _SPREAD = {"prediction": "probability integral transform", "draws": "ranks among draws"}
-_PLACES = 100  # of the distribution function
+PLACES = 100  # of the distribution function
 _RESAMPLES = 1999
-_PRECISE = 50_000  # cases up to which the band takes the same probability at every place
+PRECISE = 50_000  # cases up to which the band takes the same probability at every place
 
 
 @dataclass(repr=False)
@@ -147,9 +147,9 @@ class PITDisplay(Display):
     def differences(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
         """Shares, how many more outcomes lie below them than promised, and the band, ``(101,)`` each."""
         n = len(self.values)
-        shares = np.linspace(0.0, 1.0, _PLACES + 1)
+        shares = np.linspace(0.0, 1.0, PLACES + 1)
         found = np.searchsorted(np.sort(self.values), shares, side="right") / n
-        kind = "equal_precision" if n <= _PRECISE else "kolmogorov"
+        kind = "equal_precision" if n <= PRECISE else "kolmogorov"
         low, high = calibration_band(shares, n, probability(self.level, "level"), kind)
         return shares, found - shares, low - shares, high - shares
 
@@ -223,16 +223,22 @@ class PITDisplay(Display):
         canvas.band(shares, low, high)
         canvas.ideal([0.0, 1.0], [0.0, 0.0])
         (handle,) = ax.plot(shares, found, **look.line, linewidth=1.8, zorder=2.5)
-        reach = 1.35 * float(max(np.abs(found).max(), high.max(), -low.min()))
-        reach = canvas.shown.parts["reach"] = max(canvas.shown.parts.get("reach", 0.0), reach)
-        ax.set_ylim(-reach, reach)
-        ax.yaxis.set_major_formatter(_percent)
-        ax.set_ylabel("how many more lie below than promised", color=canvas.theme.ink)
-        above = found[len(found) // 4 : -len(found) // 4].mean() > 0
-        middle = len(shares) // 2
-        edge = float(low[middle] if above else high[middle])
-        _label(canvas, float(shares[middle]), edge, -0.93 * reach if above else 0.93 * reach, self.level)
+        difference_axis(canvas, found, (low, high), self.level)
         return handle, (shares, found)
+
+
+def difference_axis(canvas: Canvas, found: NDArray, band: tuple[NDArray, NDArray], level: float) -> None:
+    """The axes of differences from the ideal, wide enough for curves and band, which is labelled."""
+    ax, (low, high) = canvas.ax, band
+    reach = 1.35 * float(max(np.abs(found).max(), high.max(), -low.min()))
+    reach = canvas.shown.parts["reach"] = max(canvas.shown.parts.get("reach", 0.0), reach)
+    ax.set(xlim=(0.0, 1.0), ylim=(-reach, reach), xticks=np.linspace(0.0, 1.0, 5), box_aspect=1.0)
+    ax.yaxis.set_major_formatter(_percent)
+    ax.set_ylabel("how many more lie below than promised", color=canvas.theme.ink)
+    places = found.shape[-1]
+    above = found[..., places // 4 : -places // 4].mean() > 0
+    edge = float((low if above else high)[places // 2])
+    _label(canvas, 0.5, edge, -0.93 * reach if above else 0.93 * reach, level)
 
 
 def _percent(share: float, _: object) -> str:

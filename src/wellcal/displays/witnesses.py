@@ -14,7 +14,6 @@ from wellcal.displays.base import Display
 from wellcal.witnesses import Witness
 
 QUESTION = "Where is the model wrong?"
-_LETTERS = 75  # in a line that describes a group, about
 
 
 @dataclass(repr=False)
@@ -76,14 +75,16 @@ class WitnessDisplay(Display):
         found = sum(pvalue <= self.alpha for pvalue in self.pvalues)
         if not found:
             return "No group of cases is further from its predictions than chance allows."
+        if found == len(self.rows):
+            which = "The group that is shown does" if found == 1 else f"All {found} groups that are shown do"
+            return f"{which} not follow {'its' if found == 1 else 'their'} predictions."
         groups = "1 group does not follow its" if found == 1 else f"{found} groups do not follow their"
         return f"Of {len(self.rows)} groups that are shown, {groups} predictions."
 
     def plot(self, ax: Any = None) -> WitnessDisplay:
         """Draw one row for each group."""
         with style():
-            lines = sum(1.0 + 0.5 * (len(row) // _LETTERS) for row in self.rows)
-            ax = axes_or_new(ax, (WIDE[0], 1.35 + 0.36 * lines))
+            ax = axes_or_new(ax, (WIDE[0], 1.35 + 0.42 * len(self.rows)))
             canvas = Canvas(ax)
             look, theme = canvas.look, canvas.theme
             values = np.asarray(self.statistics, dtype=np.float64)

@@ -10,6 +10,7 @@ import numpy as np
 
 from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import described, flag, one_of
+from wellcal._arrays.namespaces import NDArray
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.automatic import choose
@@ -291,13 +292,17 @@ def _result(
         n_samples=setup.n_samples,
         kernel=setup.kernel,
         guarantees=setup.kernel.guarantees(setup.predictions),
-        null=outcome.null if keep_null else None,
+        null=_kept_null(outcome) if keep_null else None,
         provenance=ProvenanceLater(known, evidence, setup.cases if missed else None),
         pvalue_floor=_floor(method, setup, outcome),
         log_e_value=evidence.log_e,
         findings=outcome.findings,
     )
     return result.with_given(setup.targets, setup.given)
+
+
+def _kept_null(outcome: Outcome) -> NDArray | None:
+    return outcome.null() if callable(outcome.null) else outcome.null
 
 
 @dataclass(frozen=True, eq=False)

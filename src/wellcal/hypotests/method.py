@@ -33,7 +33,7 @@ class Outcome(ByValue):
     estimate
         The calibration error to report with it; None takes that of the setup.
     null
-        Values of the statistic under calibration, where they were drawn.
+        Values of the statistic under calibration, where they were drawn; or a function that returns them.
     provenance
         Choices that were made.
     floor
@@ -53,7 +53,7 @@ class Outcome(ByValue):
     pvalue: float
     label: str
     estimate: Estimate | None = None
-    null: NDArray | None = None
+    null: NDArray | Callable[[], NDArray] | None = None
     provenance: dict[str, Any] = field(default_factory=lambda: {})
     floor: float | None = None
     findings: tuple[Finding, ...] | Callable[[], tuple[Finding, ...]] = ()

@@ -8,7 +8,7 @@ from wellcal.engines import Engine
 from wellcal.kernels import Delta, ExpDistance, Kernel, TotalVariation
 from wellcal.measures._confidence import confidence
 from wellcal.measures._skce import kce
-from wellcal.measures.estimate import Estimate
+from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.predictions.cases import per_case
 
 LENGTHSCALE = 0.4
@@ -18,6 +18,7 @@ Kumar, Sarawagi and Jain state a width of 0.2, by which their code means ``exp(-
 """
 
 
+@about_cases
 def mmce(
     y: object,
     pred: object,

@@ -25,7 +25,7 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.measures._confidence import check_reduction, confidence
-from wellcal.measures.estimate import Estimate
+from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.predictions.base import check_inputs
 
 _NARROWEST = 1e-3  # bandwidth; smaller errors than this are reported as they are at this bandwidth
@@ -34,6 +34,7 @@ _ENOUGH = 2.8  # waves times bandwidth: exp(-(pi * 2.8)^2 / 2) is below 1e-16
 _GRID = 16  # points for each half wave of the fastest
 
 
+@about_cases
 def smooth_ece(
     y: object,
     pred: object,

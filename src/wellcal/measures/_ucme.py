@@ -8,7 +8,7 @@ from wellcal._arrays.namespaces import float64, is_numpy, namespace
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
-from wellcal.measures.estimate import Estimate
+from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.predictions.base import check_inputs
 from wellcal.problem.at_locations import location_kernel
 from wellcal.problem.defaults import default_kernel
@@ -16,6 +16,7 @@ from wellcal.problem.locations import Locations, as_locations
 from wellcal.problem.problem import outline
 
 
+@about_cases
 def ucme(
     y: object,
     pred: object,

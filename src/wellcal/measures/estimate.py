@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Self, TypeVar, cast
 
+import numpy as np
 from scipy import special
 
 from wellcal._arrays.checks import probability
@@ -147,6 +149,16 @@ class Estimate(Presentable):
         """The cases that it was made from, where it remembers them: not after it was stored."""
         return self.__dict__.get("_cases")
 
+    def with_given(self, y: object, pred: object) -> Self:
+        """The same estimate, which remembers the targets and predictions that it is about, for pictures."""
+        self.__dict__["_given"] = (y, pred)
+        return self
+
+    @property
+    def given(self) -> tuple[Any, Any] | None:
+        """Targets and predictions as they were given; None where they are not known, or not any more."""
+        return self.__dict__.get("_given")
+
     def deviations(self) -> Deviations | None:
         """The estimate of KCE and draws of its distance from the truth; None where cases are not known."""
         cases = self.cases
@@ -277,6 +289,44 @@ class Estimate(Presentable):
         if self.provenance.get("dropped"):
             rows.append(("left out", f"the last {self.provenance['dropped']} cases (incomplete block)"))
         return rows
+
+
+P = ParamSpec("P")
+
+
+def about_cases(measure: Callable[P, Estimate]) -> Callable[P, Estimate]:
+    """A measure ``f(y, pred, ...)`` whose estimates remember copies of both, so that they have pictures.
+
+    Not those of more than 100,000 cases, of cases with weights, which pictures would not show, nor under
+    tracing.
+
+    Examples
+    --------
+    >>> @about_cases
+    ... def largest(y, pred, *, weights=None):
+    ...     return Estimate(max(y), name="largest", n_samples=len(y))
+    >>> largest([1.0, 3.0], "a prediction").given
+    ([1.0, 3.0], 'a prediction')
+    """
+
+    @wraps(measure)
+    def measured(*args: P.args, **options: P.kwargs) -> Estimate:
+        found = measure(*args, **options)
+        if found.n_samples <= _KEPT and options.get("weights") is None and not is_traced(found.value):
+            y, pred = (*args, *(options[name] for name in ("y", "pred") if name in options))[:2]
+            found.with_given(_kept(y), _kept(pred))
+        return found
+
+    return measured
+
+
+_KEPT = 100_000  # cases of which a picture is drawn at most
+
+
+def _kept(given: Any) -> Any:
+    """What was given, as it was: arrays, columns and lists may be changed later."""
+    kinds: tuple[Any, ...] = (np.ndarray, list)
+    return given.copy() if isinstance(given, kinds) or hasattr(given, "iloc") else given
 
 
 _INTERVAL = Schema(

@@ -19,6 +19,7 @@ from wellcal._arrays.ops import ops_for
 from wellcal._arrays.registry import Rules
 from wellcal._arrays.special import integer_dtype, look_up
 from wellcal.expectations.decompose import targets_are_indices
+from wellcal.measures.count_scores import CountScores, are_counts
 from wellcal.measures.quantiles._pit import distribution_at
 from wellcal.predictions import DiagonalNormal, MultivariateNormal, Normal, Predictions, Quantiles, Samples
 from wellcal.predictions.base import keeps_distribution
@@ -63,6 +64,8 @@ def standing_of(predictions: Predictions, farthest: float = FARTHEST_RESIDUAL) -
     beside: Callable[[Array], Any] = wherever(predictions)
     if predictions.continuous:
         return lambda targets: score(beside(targets).cdf(targets))
+    if are_counts(predictions):
+        return CountScores(predictions, lambda batch, k: score(_middle(*distribution_at(batch, k))))
     return lambda targets: score(_middle(*distribution_at(beside(targets), targets)))
 
 

@@ -107,9 +107,12 @@ class Presentable(ByValue):
     def figures(self) -> Mapping[str, Any]:
         """Pictures by name, drawn when they are looked at, the most telling first.
 
-        Each has a `title`, the `question` that it answers, matplotlib's `figure`, and `svg()`. There are none
-        for results that have nothing to show, nor for those that were stored and do not know their cases
-        any more.
+        Each has a `title`, the `question` that it answers, matplotlib's `figure`, and `svg()`. Tests,
+        estimates, comparisons, witnesses, monitors, plans and reports have some, and so have their segments
+        and what is mended; a finding, a group, an example, a yardstick and a list of choices are words, whose
+        pictures are those of the result that they are a part of. There are none for results that were
+        stored and do not know their cases any more, for estimates with weights, for predictions of objects,
+        and for scores of more than 100,000 cases.
         """
         # From above: rooms that draw know results, and results no rooms that draw.
         return importlib.import_module("wellcal.reporting").pictures_of(self)

@@ -9,9 +9,9 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.domains import Domain, positive, spread, whole_numbers
+from wellcal._arrays.inversion import count_quantile
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy, to_numpy
 from wellcal._arrays.special import (
-    count_quantile,
     elementwise,
     negative_binomial_log_prob,
     poisson_log_prob,

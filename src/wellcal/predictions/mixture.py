@@ -8,10 +8,12 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from wellcal._arrays.checks import one_of, real_array
+from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.domains import simplex
+from wellcal._arrays.inversion import bisect_quantile
 from wellcal._arrays.namespaces import Array, NDArray, is_array, is_numpy, namespace, stop_gradient, to_numpy
 from wellcal._arrays.parameters import same_library
-from wellcal._arrays.special import bisect_quantile, draw_index, log_or_minus_infinity, on_numpy, quiet
+from wellcal._arrays.special import draw_index, log_or_minus_infinity, on_numpy, quiet
 from wellcal.predictions.base import Predictions, nonempty
 from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.fields import family, parameter
@@ -299,13 +301,27 @@ def _flatten(components: tuple[Predictions, ...], weights: Array) -> tuple[tuple
 
 def _quantile(batch: Mixture, u: NDArray) -> NDArray:
     shape = np.broadcast_shapes(u.shape, (len(batch),))
-    level = np.broadcast_to(u, shape).astype(np.float64)
+    levels = np.broadcast_to(u, shape).reshape(-1)
+    cases = np.broadcast_to(np.arange(len(batch)), shape).reshape(-1)
+    found = np.empty(len(levels))
+    for some in in_chunks(len(levels), len(batch.components), within=budget.cache):
+        found[some] = _quantiles_of_cases(batch, cases[some], levels[some].astype(np.float64))
+    return found.reshape(shape)
+
+
+def _quantiles_of_cases(batch: Mixture, cases: NDArray, level: NDArray) -> NDArray:
+    """Quantiles ``(m,)`` of single cases, each at its level."""
     usable = (level >= 0) & (level <= 1)
     level = np.where(usable, level, 0.5)
-    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
-    for k, component in enumerate(batch.components):
+    some = batch[cases]
+    low, high = np.full(level.shape, np.inf), np.full(level.shape, -np.inf)
+    for k, component in enumerate(some.components):
         found = component.quantile(level)
-        used = batch.weights[:, k] > 0
+        used = some.weights[:, k] > 0
         low = np.where(used, np.minimum(low, found), low)
         high = np.where(used, np.maximum(high, found), high)
-    return np.where(usable, bisect_quantile(batch.cdf, level, low, high), np.nan)
+    whole = all(component.target_kind == "counts" for component in batch.components)
+    found = bisect_quantile(
+        lambda rows: some[rows].cdf, level, low, high, smooth=batch.continuous, whole=whole
+    )
+    return np.where(usable, found, np.nan)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
 from wellcal._arrays.checks import flag
-from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.namespaces import NDArray, to_numpy, widen
 from wellcal._arrays.seeds import as_generator
 from wellcal.comparison import Comparisons
 from wellcal.comparison.models import prepare_models
@@ -29,8 +29,9 @@ from wellcal.measures.quantiles import (
     interval_coverage,
     quantile_calibration,
 )
+from wellcal.measures.running.means import SCORES
 from wellcal.measures.scores import brier, crps, energy_score
-from wellcal.measures.scores.casewise import nll, pinball_loss
+from wellcal.measures.scores.casewise import nll, pinball_loss, pinball_of_cases
 from wellcal.predictions import Quantiles
 from wellcal.reporting.choosing import CITATION, choices_of, today
 from wellcal.reporting.data import DRAWN, Data, ModelData, at_most, family_in_words, gathered
@@ -45,6 +46,15 @@ from wellcal.witnesses.compute import enough_resamples
 TESTED = 50_000
 """Cases that all tests of a report look at together; of more, a random part is taken."""
 
+TESTED_IN_CLUSTERS = 20_000
+"""The same where they come in clusters: random signs of these visit all pairs of cases."""
+
+NOT_SEARCHED = "Groups of cases were not looked for"
+"""How the sentence begins that says why."""
+
+BANDS = "Limits of coverage, and bands of pictures, are those of independent cases: too narrow for clusters."
+"""What a report of clusters does not honour them in."""
+
 SEARCHED = 5_000
 """Cases in which groups are looked for, that models are compared on, and that mending is tried on."""
 
@@ -55,6 +65,7 @@ def report(
     *,
     segments: object = None,
     recalibrate: bool = False,
+    groups: object = None,
     weights: object = None,
     rng: int | np.random.Generator | None = None,
     n_resamples: int | None = None,
@@ -80,6 +91,11 @@ def report(
     recalibrate
         Whether to try what recalibration on held-out cases would do
         (:func:`wellcal.scaling.cross_fit`).
+    groups
+        Label of the cluster of each case (patient, account), where cases of one cluster depend on each other,
+        for one model. Tests, findings, the size of the error, segments and standard errors of scores honour
+        it; the search for groups of cases and recalibration, which cannot, are left out, and the limits of
+        coverage, which do not, say so.
     weights
         A report counts all cases alike, and refuses weights with the reason.
     rng
@@ -98,10 +114,10 @@ def report(
 
     Notes
     -----
-    The cost is bounded: tests look at 50,000 cases at most, shared among models; the search for groups,
-    comparisons, recalibration and the test of a segment at 5,000, fewer for many models or segments.
-    `sampled` says what looked at a part of the cases. Scores, coverage and calibration of quantiles look at
-    all of them.
+    The cost is bounded: tests look at 50,000 cases at most (20,000 in clusters), shared among models; the
+    search for groups, comparisons, recalibration and the test of a segment at 5,000, fewer for many models or
+    segments. `sampled` says what looked at a part of the cases. Scores, coverage and calibration of quantiles
+    look at all of them.
 
     Examples
     --------
@@ -124,21 +140,22 @@ def report(
     count = None if n_resamples is None else enough_resamples(n_resamples, ALPHA)
     seed = _seed(rng)
     data = gathered(y, pred)
-    groups: list[Segment] = []
+    data = data if groups is None else data.in_clusters(groups)
+    parts: list[Segment] = []
     notes: list[str] = []
     if segments is not None:
-        groups, notes = segments_from(segments, len(data), data.in_order)
+        parts, notes = segments_from(segments, len(data), data.in_order)
     plan = _Plan.of(data, seed, count, progress)
     tests = {model.name: plan.test(model) for model in data.models}
     comparison = plan.compared(tests) if len(data.models) > 1 else None
-    models = [plan.model(model, tests[model.name], groups, recalibrate) for model in data.models]
+    models = [plan.model(model, tests[model.name], parts, recalibrate) for model in data.models]
     if comparison is not None:
         models.sort(key=lambda model: comparison.ranking.index(model.name))
     made = Report(
         models=tuple(models),
         comparison=comparison,
         choices=choices_of(data, tests, seed),
-        sampled=(*plan.sampled(recalibrate, comparison is not None), *notes, *in_part(groups)),
+        sampled=(*plan.sampled(recalibrate, comparison is not None), *notes, *in_part(parts)),
         n_samples=len(data),
         family=_family(data, [model.name for model in models]),
         made=today(),
@@ -191,7 +208,8 @@ class _Plan:
     @classmethod
     def of(cls, data: Data, seed: int, n_resamples: int | None, progress: bool | None) -> _Plan:
         rng = np.random.default_rng(seed)
-        rows = at_most(len(data), TESTED // len(data.models), rng)
+        tested = TESTED if data.n_clusters is None else TESTED_IN_CLUSTERS
+        rows = at_most(len(data), tested // len(data.models), rng)
         n_tested = len(data) if rows is None else len(rows)
         most = SEARCHED // max(1, len(data.models) // 2)
         return cls(data, seed, n_resamples, progress, rows, at_most(n_tested, most, rng))
@@ -232,6 +250,7 @@ class _Plan:
             rng=self.seed,
             n_resamples=self.n_resamples,
             keep_null=True,
+            groups=some.clusters,
             progress=self.progress,
         )
 
@@ -244,14 +263,14 @@ class _Plan:
         return compare_several(found)
 
     def model(
-        self, model: ModelData, test: TestResult, groups: list[Segment], recalibrate: bool
+        self, model: ModelData, test: TestResult, parts: list[Segment], recalibrate: bool
     ) -> ModelReport:
-        left_out: list[str] = []
+        left_out: list[str] = [] if model.clusters is None else [BANDS]
         some = model.some(self.rows)
         rejected = test.pvalue <= ALPHA
         where: Witness | None = None
         if rejected:
-            where = _tried(lambda: self._witness(model), left_out, "Groups of cases were not looked for")
+            where = _tried(lambda: self._witness(model), left_out, NOT_SEARCHED)
         mending: Mended | None = None
         if recalibrate:
             before = test if self.fewer is None else None
@@ -270,11 +289,13 @@ class _Plan:
             quantiles=quantiles,
             ece=_ece(model),
             mended=mending,
-            segments=by_segment(model, groups, self.seed, self.n_resamples) if groups else None,
+            segments=by_segment(model, parts, self.seed, self.n_resamples) if parts else None,
             left_out=tuple(left_out),
         )
 
     def _witness(self, model: ModelData) -> Witness:
+        if model.clusters is not None:
+            raise ValueError("the search takes cases as independent, and these come in clusters")
         some = model.some(self.searched)
         options: dict[str, Any] = {} if self.n_resamples is None else {"n_resamples": self.n_resamples}
         return witness(
@@ -293,17 +314,18 @@ def _tried(run: Callable[[], Any], left_out: list[str], what: str) -> Any:
 
 def _kce(some: ModelData, test: TestResult) -> Estimate:
     """KCE with its interval: over all pairs, and for many cases from blocks, as the test has it."""
-    if test.estimate.estimator != "block":
+    if test.estimate.estimator != "block" and some.clusters is None:
         found = kce(some.targets, some.predictions, kernel=test.kernel)
         found.confidence_interval(LEVEL)
         return found
     value, squared = float(test.estimate), test.estimate.confidence_interval(LEVEL)
+    between = "SKCE between clusters" if some.clusters is not None else "mean over blocks"
     low, high = (max(end, 0.0) ** 0.5 for end in (squared.low, squared.high))
     return Estimate(
         max(value, 0.0) ** 0.5,
         None,
         "KCE",
-        "root of the mean over blocks",
+        f"root of the {between}",
         test.n_samples,
         test.kernel,
         intervals=(Interval(low, high, LEVEL, squared.method),),
@@ -329,10 +351,27 @@ def _scores(model: ModelData) -> dict[str, Estimate]:
                 value = score(y, predictions)
         except (TypeError, ValueError):  # a family that does not have it
             continue
+        if model.clusters is not None:
+            value = replace(value, standard_error=_clustered_error(name, model))
         if value.standard_error is not None and np.isfinite(float(to_numpy(value.standard_error))):
             value.confidence_interval(LEVEL)
         found[name] = value
     return found
+
+
+def _clustered_error(name: str, model: ModelData) -> float | None:
+    """Standard error of a mean of scores, from the sums of deviations in clusters."""
+    y, predictions = model.targets, model.predictions
+    with np.errstate(all="ignore"):
+        if isinstance(predictions, Quantiles):
+            scores = pinball_of_cases(y, predictions, predictions.levels)
+        else:
+            of_cases = next(function for called, function in SCORES.values() if called == name)
+            scores, _ = of_cases(y, predictions)
+        values = np.asarray(to_numpy(widen(scores)), dtype=np.float64)
+        sums = np.bincount(cast("NDArray", model.clusters), weights=values - values.mean())
+    count = len(sums)
+    return float(np.sqrt(np.sum(sums**2) * count / (count - 1.0)) / len(values))
 
 
 def _of_numbers(model: ModelData) -> tuple[IntervalCoverage | None, QuantileCalibration | None]:

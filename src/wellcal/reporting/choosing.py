@@ -20,12 +20,16 @@ CITATION = (
 )
 
 HYPOTHESIS = "targets follow their predictions, given the prediction; cases are independent"
+CLUSTERED = (
+    "targets follow their predictions, given the prediction; cases of different clusters, of which there are "
+    "{:,}, are independent"
+)
 
 
 def choices_of(data: Data, tests: dict[str, TestResult], seed: int) -> Choices:
     """Choices of all models."""
     return Choices(
-        HYPOTHESIS,
+        HYPOTHESIS if data.n_clusters is None else CLUSTERED.format(data.n_clusters),
         ALPHA,
         LEVEL,
         seed,

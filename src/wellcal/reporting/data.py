@@ -11,6 +11,7 @@ import numpy as np
 from wellcal._arrays.labels import Labels, in_order_of, labels_of
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.decompose import targets_are_indices
+from wellcal.hypotests.clusters import number_clusters
 from wellcal.hypotests.resampling.targets import users_form
 from wellcal.hypotests.setup import numpy_batch
 from wellcal.predictions import Bernoulli, Mixture, Predictions, Quantiles, Samples
@@ -43,17 +44,23 @@ class ModelData:
         As a user gives them: labels, not their numbers.
     predictions
         Without an index.
+    clusters
+        Number of the cluster of each case, or None where all are independent.
     """
 
     name: str
     targets: NDArray
     predictions: Predictions
+    clusters: NDArray | None = None
 
     def some(self, rows: NDArray | None) -> ModelData:
         """Some of the cases, or all."""
         if rows is None:
             return self
-        return replace(self, targets=self.targets[rows], predictions=self.predictions[rows])
+        clusters = None if self.clusters is None else self.clusters[rows]
+        return replace(
+            self, targets=self.targets[rows], predictions=self.predictions[rows], clusters=clusters
+        )
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -95,6 +102,26 @@ class Data:
         for pred in self.given:
             per_case(x, name, self.y, pred)  # an error where its order cannot be known
         return in_order_of(self.index, x, name, "y")
+
+    def in_clusters(self, groups: Any) -> Data:
+        """The same with clusters of dependent cases, by a label for each case."""
+        numbers = number_clusters(self.in_order(groups, "groups"), len(self))
+        if numbers is None:  # all stand alone
+            return self
+        if len(self.models) > 1:
+            raise ValueError(
+                "groups: models are compared case by case, as if cases were independent, so that a report "
+                "honours clusters for one model at a time; give one, or leave out groups"
+            )
+        if int(numbers.max()) < 1:
+            raise ValueError("groups must name at least 2 clusters, found 1")
+        return replace(self, models=tuple(replace(model, clusters=numbers) for model in self.models))
+
+    @property
+    def n_clusters(self) -> int | None:
+        """How many clusters there are; None where cases are independent."""
+        numbers = self.models[0].clusters
+        return None if numbers is None else int(numbers.max()) + 1
 
     @property
     def fingerprint(self) -> str:

@@ -8,13 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
 from wellcal.displays import (
+    CoordinatesDisplay,
     CoverageDisplay,
     PITDisplay,
     QuantileCalibrationDisplay,
     ReliabilityDisplay,
     ResidualDisplay,
+    coordinates,
     coverage,
     quantiles,
     reliability,
@@ -24,13 +26,19 @@ from wellcal.displays import (
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.resampling.targets import users_form
 from wellcal.hypotests.result import TestResult
+from wellcal.hypotests.setup import numpy_batch
+from wellcal.hypotests.tolerance import ToleranceResult
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions, Samples
+from wellcal.predictions.base import check_inputs
 from wellcal.reporting.data import DRAWN, at_most
-from wellcal.reporting.pictures import Pictures, ReportFigure, null_of, pictures, pictures_of
+from wellcal.reporting.pictures import Pictures, ReportFigure, null_of, pictures, pictures_of, tolerance_of
 from wellcal.reporting.result import ModelReport, Report
 
 __all__ = ["DRAWN", "Kind", "Shown", "kinds_for", "pictures_of", "telling"]
+
+EACH = "coordinates"
+"""The picture of all coordinates of vectors, which has curves enough for one model."""
 
 _MOST_CLASSES = 12
 _SEED = 0  # of bands, and of what counts are spread by
@@ -47,7 +55,7 @@ class Kind(NamedTuple):
 
 
 def kinds_for(predictions: Any) -> list[Kind]:
-    """Pictures of a family, the one that shows its errors best first; none for vectors and objects."""
+    """Pictures of a family, the one that shows its errors best first; none for objects."""
     if targets_are_indices(predictions):
         found = [Kind("reliability", "Reliability diagram", reliability.QUESTION, ReliabilityDisplay, {})]
         classes = int(predictions.class_probs().shape[1])
@@ -56,8 +64,15 @@ def kinds_for(predictions: Any) -> list[Kind]:
             options = {"reduce": "classwise"}
             found.append(Kind("classes", "Reliability of each class", each, ReliabilityDisplay, options))
         return found
-    if predictions.event_shape != () or getattr(predictions, "holds_objects", False):
+    if getattr(predictions, "holds_objects", False):
         return []
+    if predictions.event_shape != ():
+        each, display = "Coordinates, difference from uniform", CoordinatesDisplay
+        joint = {"coordinates": False}
+        return [
+            Kind(EACH, each, coordinates.QUESTION, display, {}),
+            Kind("together", "All coordinates together", coordinates.FAR_OUT, display, joint),
+        ]
     question = uniformity.QUESTION
     pit = [
         Kind("pit", "PIT, difference from uniform", question, PITDisplay, {"kind": "ecdf"}),
@@ -119,7 +134,18 @@ def _shown(model: ModelReport, named: bool) -> Shown | None:
 
 @pictures.register(Estimate)
 def _of_estimate(found: Estimate) -> Pictures:
+    """The telling picture of the cases; that of a binned or smooth error with what it reduced classes to."""
     cases = found.cases
+    if cases is None and found.given is not None:
+        targets, given = check_inputs(*found.given)
+        own = numpy_batch(given).with_index(None)
+        y = users_form(own, np.asarray(to_numpy(stop_gradient(targets))))
+        shown = [Shown(y, own, None, None)]
+        reduce = found.provenance.get("reduce")
+        kinds = kinds_for(own)[:1]
+        if reduce in reliability.REDUCTIONS and kinds and kinds[0].name == "reliability":
+            kinds = [kinds[0]._replace(options={"reduce": reduce})]
+        return {kind.name: _picture(kind, shown) for kind in kinds}
     # Draws that a test pooled with their targets are no predictions any more.
     if cases is None or cases.weights is not None or isinstance(cases.predictions, Samples):
         return {}
@@ -134,6 +160,11 @@ def _of_test(found: TestResult) -> Pictures:
     return {**seen, **null_of(found)}
 
 
+@pictures.register(ToleranceResult)
+def _of_tolerance(found: ToleranceResult) -> Pictures:
+    return tolerance_of(found) | pictures_of(found.estimate)
+
+
 @pictures.register(ModelReport)
 def _of_model(model: ModelReport) -> Pictures:
     """The telling picture first, then where, others of the family, mending, and the null distribution."""
@@ -145,7 +176,9 @@ def _of_model(model: ModelReport) -> Pictures:
     if model.witness is not None:
         found |= pictures_of(model.witness)
     if one is not None:
-        found |= {kind.name: _picture(kind, [one]) for kind in kinds[1:]}
+        found |= {kind.name: _picture(kind, [one]) for kind in kinds[1:] if kinds[0].name != EACH}
+    if model.segments is not None:
+        found |= pictures_of(model.segments)
     if model.mended is not None:
         found |= pictures_of(model.mended.cross_fitted)
     return found | null_of(model.test)
@@ -161,8 +194,8 @@ def _of_report(report: Report) -> Pictures:
     if models:
         first = {kind.name: kind for kind in kinds_for(models[0].predictions)}
         common = [name for name in first if all(_has(model, name) for model in models)]
-        # Each class of each model is for the pictures of single models.
-        found = {name: _picture(first[name], models) for name in common if name != "classes"}
+        # Each class, or coordinate, of each model is for the pictures of single models.
+        found = {name: _picture(first[name], models) for name in common if name not in ("classes", EACH)}
     compared = pictures_of(report.comparison)
     first_of_all = dict(list(found.items())[:1])
     return {**first_of_all, **compared, **found}

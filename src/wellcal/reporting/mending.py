@@ -46,6 +46,8 @@ def mended(
     except TypeError as error:
         reason = str(error).removeprefix("pred: ").partition(";")[0]  # not all that it could be tried for
         return f"{NOT_TRIED}: {reason}."
+    if model.clusters is not None:
+        return f"{NOT_TRIED}: its folds take cases as independent, and these come in clusters."
     if len(model) < FEWEST:
         return f"{NOT_TRIED}: {len(model)} cases are too few, {FEWEST} are needed."
     targets: NDArray = np.asarray(to_numpy(model.predictions.check_targets(model.targets)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,31 +10,52 @@ import numpy as np
 
 from wellcal._arrays.registry import Rules
 from wellcal.comparison import Comparison, Comparisons
+from wellcal.comparison.differences import Difference
+from wellcal.comparison.several import Pair
+from wellcal.comparison.shares import clearest
 from wellcal.displays import (
     ComparisonDisplay,
     CoverageDisplay,
+    DiscrepancyDisplay,
     MonitorDisplay,
     NullDisplay,
+    PowerDisplay,
     QuantileCalibrationDisplay,
     RecalibrationDisplay,
+    SegmentsDisplay,
+    ToleranceDisplay,
     WitnessDisplay,
     WitnessMapDisplay,
     coverage,
+    discrepancies,
     monitors,
     nulls,
+    plans,
     quantiles,
+    segments,
     style,
     to_svg,
+    tolerances,
     witness_maps,
     witnesses,
 )
+from wellcal.displays.base import TESTED
+from wellcal.hypotests import PowerPlan
+from wellcal.hypotests.findings.finding import Finding
+from wellcal.hypotests.method import METHODS
 from wellcal.hypotests.resampling.targets import users_form
 from wellcal.hypotests.result import TestResult
+from wellcal.hypotests.tolerance import ToleranceResult
+from wellcal.measures._local_discrepancy import LocalDiscrepancy
 from wellcal.measures.presentation import Presentable
 from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
+from wellcal.measures.running.table import Measured
+from wellcal.measures.yardstick import Yardstick
 from wellcal.monitoring import MonitorChange, MonitorStatus
+from wellcal.reporting.pieces import Choices, ExampleCase, Mended, SegmentReport, Segments, WorstGroup
 from wellcal.scaling import CrossFitted
 from wellcal.witnesses import Witness
+from wellcal.witnesses.result import Group
 
 
 @dataclass(eq=False)
@@ -121,11 +142,19 @@ def _of_quantiles(found: QuantileCalibration) -> Pictures:
     return {"quantiles": ReportFigure("Calibration of quantiles", quantiles.QUESTION, draw)}
 
 
+_DRAWING = frozenset({"exact", "omnibus"} & set(METHODS))  # tests of which a null is drawn again
+
+
 def null_of(found: TestResult, name: str | None = None) -> Pictures:
-    """The statistic among those of calibrated models, where they were kept."""
-    null = np.zeros(0) if found.null is None else found.null[np.isfinite(found.null)]
-    if not len(null) or not np.ptp(null) > 0.0:  # whatever happens, the statistic is the same
-        return {}
+    """The statistic among those of calibrated models: as they were kept, or drawn again for few cases."""
+    if found.null is None or not len(found.null):
+        again = found.given is not None and found.n_samples <= TESTED and "clusters" not in found.provenance
+        if not (again and found.method in _DRAWING):
+            return {}
+    else:
+        null = found.null[np.isfinite(found.null)]
+        if not len(null) or not np.ptp(null) > 0.0:  # whatever happens, the statistic is the same
+            return {}
     draw = lambda: NullDisplay.from_result(found, name=name)  # noqa: E731
     return {"null": ReportFigure("Null distribution", nulls.QUESTION, draw)}
 
@@ -185,3 +214,89 @@ def _of_cross_fitted(found: CrossFitted) -> Pictures:
     y = users_form(given[1], given[0])
     draw = lambda: RecalibrationDisplay.from_result(found, y, given[1])  # noqa: E731
     return {"mended": ReportFigure("Before and after recalibration", MENDED, draw)}
+
+
+@pictures.register(PowerPlan)
+def _of_plan(found: PowerPlan) -> Pictures:
+    draw = lambda: PowerDisplay.from_result(found)  # noqa: E731
+    return (
+        {"power": ReportFigure("Power by the number of cases", plans.QUESTION, draw)} if found.tried else {}
+    )
+
+
+def tolerance_of(found: ToleranceResult) -> Pictures:
+    """The calibration error beside what is tolerated."""
+    draw = lambda: ToleranceDisplay.from_result(found)  # noqa: E731
+    return {"tolerance": ReportFigure("Calibration error and tolerance", tolerances.QUESTION, draw)}
+
+
+@pictures.register(Segments)
+def _of_segments(found: Segments) -> Pictures:
+    if not any(one.test is not None and one.test.estimate.cases is not None for one in found.segments):
+        return {}
+    draw = lambda: SegmentsDisplay.from_result(found)  # noqa: E731
+    return {"segments": ReportFigure("Segments", segments.QUESTION, draw)}
+
+
+@pictures.register(SegmentReport)
+def _of_segment(found: SegmentReport) -> Pictures:
+    return {} if found.test is None else pictures_of(found.test)
+
+
+@pictures.register(Mended)
+def _of_mended(found: Mended) -> Pictures:
+    return pictures_of(found.cross_fitted)
+
+
+@pictures.register(Measured)
+def _of_measured(found: Measured) -> Pictures:
+    """Those of what was measured, of which coverage and PIT have some."""
+    return {
+        picture: figure
+        for estimate in found.estimates.values()
+        for picture, figure in pictures_of(estimate).items()
+    }
+
+
+@pictures.register(Pair)
+def _of_pair(found: Pair) -> Pictures:
+    if not found.differences:
+        return {}
+    told = clearest(found.differences)
+    return _difference(told, f"{found.first} - {found.second}")
+
+
+@pictures.register(Difference)
+def _of_difference(found: Difference) -> Pictures:
+    return _difference(found, "first - second")
+
+
+def _difference(found: Difference, row: str) -> Pictures:
+    ends = found.confidence_interval()
+    low, high = (ends.low, ends.high) if found.holds else (np.nan, np.nan)
+
+    def draw() -> Any:
+        return ComparisonDisplay(
+            (row,), (found.value,), (low,), (high,), found.measure, level=ends.level
+        ).plot()
+
+    return {"comparison": ReportFigure("Difference between models", COMPARED, draw)}
+
+
+@pictures.register(LocalDiscrepancy)
+def _of_discrepancy(found: LocalDiscrepancy) -> Pictures:
+    if not discrepancies.shown_against(found.locations):
+        return {}
+    draw = lambda: DiscrepancyDisplay.from_result(found)  # noqa: E731
+    return {"discrepancy": ReportFigure("Local discrepancies", discrepancies.QUESTION, draw)}
+
+
+IN_WORDS: Mapping[type[Presentable], str] = {
+    Choices: "settings and versions, which are words",
+    ExampleCase: "one case; a picture of its group is among those of the report",
+    Finding: "one sentence; the pictures are those of the test or the report that it is a part of",
+    Group: "one group; the pictures are those of the witness that it is a part of",
+    WorstGroup: "one group; the pictures are those of the report that it is a part of",
+    Yardstick: "one number in words; the pictures are those of the test or the estimate that it is a part of",
+}
+"""Results that have no pictures, and why."""

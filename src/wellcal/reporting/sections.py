@@ -75,7 +75,7 @@ def report_view(report: Report) -> dict[str, Any]:
         *_findings(report, album),
         *_size(report, album),
         *_where(report, album),
-        *_segments(report),
+        *_segments(report, album),
         *_mending(report, album),
         *_scores(report, album),
         *_choices(report),
@@ -228,18 +228,17 @@ def _group(group: WorstGroup) -> Note:
     return Note(sentence(group.statement), f"{sure} groups.", examples_table(group))
 
 
-def _segments(report: Report) -> Iterator[Part]:
+def _segments(report: Report, album: Album) -> Iterator[Part]:
     blocks: list[Block] = []
     hypotheses: dict[str, None] = {}
-    for model in report.models:
+    for model, figures, heading in _by_model(report, album):
         if model.segments is None:
             continue
         hypotheses[model.segments.hypothesis] = None
-        heading = model.name if len(report.models) > 1 else ""
-        blocks += [
-            Texts([model.segments.verdict], heading=heading),
-            TableBlock(segments_table(model.segments)),
-        ]
+        blocks.append(Texts([model.segments.verdict], heading=heading))
+        shown = album.all_of(figures, "segments", of=model.name)
+        blocks += [Pictures(shown)] if shown else []
+        blocks.append(TableBlock(segments_table(model.segments)))
     if blocks:
         yield Part("segments", "Segments", "Segment by segment", blocks, [*map(sentence, hypotheses)])
 

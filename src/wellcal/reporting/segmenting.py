@@ -85,7 +85,11 @@ def by_segment(
             note, rows = f"{most:,} of {len(rows):,} cases, drawn at random, were tested", rows[part]
         some = model.some(rows)
         options: dict[str, Any] = {"rng": seed, "n_resamples": n_resamples, "progress": False}
-        results.append(calibration_test(some.targets, some.predictions, **options))
+        if some.clusters is not None and len(np.unique(some.clusters)) < 2:
+            results.append(None)
+            notes.append("all cases are of one cluster, two are needed")
+            continue
+        results.append(calibration_test(some.targets, some.predictions, groups=some.clusters, **options))
         notes.append(note)
     count = sum(result is not None for result in results)
     tested = [result for result in results if result is not None]

@@ -24,7 +24,8 @@ def models_table(report: Report) -> Table:
     names = ["Model", "Verdict", "How large", "Where", *(["Mending"] if mended else [])]
     header = [Cell(name) for name in names]
     if report.comparison is not None:
-        header.append(Cell(f"{called(report.comparison.measure)} above the best", number=True))
+        measured = called(report.comparison.measure)
+        header.append(Cell(f"{measured[0].upper()}{measured[1:]} above the best", number=True))
     rows = [_row(report, rank, model, mended) for rank, model in enumerate(report.models)]
     return Table(header, rows, "Best first")
 

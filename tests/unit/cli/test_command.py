@@ -121,7 +121,7 @@ def test_an_error_is_one_paragraph(run: Run, arguments: tuple[str, ...], said: s
 
 WEIGHTED = {"scores", "compare", "witness"}
 SEGMENTED = {"witness", "report"}
-GROUPED = {"test"}
+GROUPED = {"test", "report"}
 
 
 @pytest.mark.parametrize(

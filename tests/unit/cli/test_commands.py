@@ -150,6 +150,9 @@ def test_weights_segments_and_groups(run: Run, folder: Path) -> None:
     wanted = wc.calibration_test(cases.y, cases.pred, groups=cases.others["patient"], rng=0, n_resamples=99)
     assert found["result"]["pvalue"] == wanted.pvalue
     assert found["result"]["provenance"]["clusters"] == 30
+    report = json.loads(run("report", "preds.csv", *model, "--groups", "patient", "--json", "-").stdout)
+    clustered = wc.calibration_test(cases.y, cases.pred, groups=cases.others["patient"], rng=0)
+    assert report["result"]["models"][0]["test"]["pvalue"] == clustered.pvalue
     found = json.loads(
         run(
             "witness", "preds.csv", *model, "--weights", "weight", "--segments", "region", "--json", "-"

@@ -127,7 +127,7 @@ class Omnibus(Method):
         parts = parts_of(setup.predictions)
         if setup.groups is not None:
             return self._clustered(setup, parts, setup.groups)
-        found = smallest_outcome(setup, self.evaluate(setup, parts))
+        found = smallest_outcome(setup, self.evaluate(setup, parts), null_alone=True)
         if parts is not None:
             found = with_more_resamples(setup, part_component(parts), found, self._drawn_on(setup))
         return replace(found, findings=findings_of(setup, found.pvalue, found.provenance))
@@ -148,7 +148,7 @@ class Omnibus(Method):
             skce, sums = signed_skce(setup, signs, groups, weights["SKCE"])
             found.append(skce)
             estimate = between_clusters(setup, sums, groups, sizes)
-        outcome = smallest_outcome(setup, found)
+        outcome = smallest_outcome(setup, found, null_alone=True)
         clusters = {
             "clusters": len(sizes),
             "largest_cluster": int(sizes.max()),

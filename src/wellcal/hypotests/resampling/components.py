@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -116,10 +117,12 @@ def observed_rank(parts: Sequence[Evaluated]) -> tuple[float, float]:
     return float(found.pvalues[0]), found.floor
 
 
-def smallest_outcome(setup: Setup, parts: Sequence[Evaluated]) -> Outcome:
+def smallest_outcome(setup: Setup, parts: Sequence[Evaluated], *, null_alone: bool = False) -> Outcome:
     """The smallest p-value of several statistics, and its own exact p-value.
 
-    What is reported of each part is its rank.
+    What is reported of each part is its rank. With `null_alone` the values under calibration are those of
+    drawn sets among themselves, as they would be for a calibrated model: an observed set far off changes the
+    tails that all others are compared with, and the p-value, which is exact either way, is none of theirs.
     """
     evidence = _evidence(parts)[: setup.n_resamples + 1]
     together = ranked(evidence)
@@ -134,10 +137,15 @@ def smallest_outcome(setup: Setup, parts: Sequence[Evaluated]) -> Outcome:
         statistic=float(evidence[0]),
         pvalue=float(together.pvalues[0]),
         label="-log10 of the smallest weighted p-value",
-        null=evidence[1:],
+        null=partial(_null_alone, parts, setup.n_resamples) if null_alone else evidence[1:],
         provenance=provenance,
         floor=together.floor,
     )
+
+
+def _null_alone(parts: Sequence[Evaluated], count: int) -> NDArray:
+    """Evidence of drawn sets, which the observed one, the first, has no part in."""
+    return _evidence([part._replace(values=part.values[1:]) for part in parts])[:count]
 
 
 def skce_component(setup: Setup, weight: float = 1.0, *, pairs: bool = True) -> Component:

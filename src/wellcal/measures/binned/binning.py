@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -145,21 +145,78 @@ class EqualMassBins(Binning):
 
     def cells(self, features: NDArray) -> NDArray:
         """Number of the bin of each row."""
-        done: list[NDArray] = []
-        todo = [(np.arange(len(features)), self.n_bins)]
-        while todo:
-            index, count = todo.pop()
-            cut = None
+        return self.cuts(features).cells(features)
+
+    def cuts(self, features: NDArray) -> CutBins:
+        """The bins of these predictions, for others too."""
+        cuts: list[Cut | None] = []
+
+        def cut(index: NDArray, count: int) -> None:
+            found = None
             if count > 1 and len(index) > 1:
                 # Of m bins of n cases the first n mod m have one case more than the others.
                 left, size = count // 2, len(index)
                 wanted = left * (size // count) + min(left, size % count)
-                cut = _split(features[index], wanted, 1)
+                found = _split(features[index], wanted, 1)
+            if found is None:
+                cuts.append(None)
+                return
+            cuts.append(found.cut)
+            cut(index[found.below], count // 2)
+            cut(index[found.above], count - count // 2)
+
+        cut(np.arange(len(features)), self.n_bins)
+        return CutBins(tuple(cuts), f"{self!r} of the first {len(features):,} cases")
+
+
+class Cut(NamedTuple):
+    """Rows whose feature reaches a value lie above it."""
+
+    column: int
+    value: float
+
+
+@dataclass(frozen=True, repr=False)
+class CutBins(Binning):
+    """Bins that were chosen from some predictions, and hold for others too.
+
+    Parameters
+    ----------
+    cuts
+        All cuts, each followed by those of what lies below it, then of what lies above; None for a bin.
+    chosen
+        How they were chosen.
+
+    Examples
+    --------
+    >>> bins = EqualMassBins(2).cuts(np.array([[0.9], [0.1], [0.2], [0.8]]))
+    >>> bins.cells(np.array([[0.3], [0.8], [2.0]])), bins
+    (array([0, 1, 1]), EqualMassBins(n_bins=2) of the first 4 cases)
+    """
+
+    cuts: tuple[Cut | None, ...]
+    chosen: str
+
+    def __repr__(self) -> str:
+        return self.chosen
+
+    def cells(self, features: NDArray) -> NDArray:
+        """Number of the bin of each row."""
+        cells, rest = np.empty(len(features), dtype=np.int64), iter(self.cuts)
+        done = 0
+
+        def put(index: NDArray) -> None:
+            nonlocal done
+            cut = next(rest)
             if cut is None:
-                done.append(index)
-                continue
-            todo += [(index[cut[1]], count - count // 2), (index[cut[0]], count // 2)]
-        return _positions(done, len(features))
+                cells[index], done = done, done + 1
+                return
+            above = features[index, cut.column] >= cut.value
+            put(index[~above])
+            put(index[above])
+
+        put(np.arange(len(features)))
+        return cells
 
 
 @dataclass(frozen=True)
@@ -213,7 +270,7 @@ class MedianVarianceBins(Binning):
             if cut is None:
                 done.append(index)
                 continue
-            for side in cut:
+            for side in (cut.below, cut.above):
                 part = index[side]
                 heapq.heappush(heap, (-_largest_variance(features[part]), made, part))
                 made += 1
@@ -273,8 +330,16 @@ def to_numpy_dtype(like: Array) -> Any:
 # -- cutting ---------------------------------------------------------------------------------
 
 
-def _split(features: NDArray, wanted: int, min_size: int) -> tuple[NDArray, NDArray] | None:
-    """Positions below and above a cut that leaves about `wanted` cases below, and `min_size` on each side.
+class _Sides(NamedTuple):
+    """Positions below and above a cut."""
+
+    below: NDArray
+    above: NDArray
+    cut: Cut
+
+
+def _split(features: NDArray, wanted: int, min_size: int) -> _Sides | None:
+    """A cut that leaves about `wanted` cases below, and `min_size` on each side.
 
     The most variable feature is cut, or the next one where equal values are in the way; None where there
     is no such cut.
@@ -293,7 +358,7 @@ def _split(features: NDArray, wanted: int, min_size: int) -> tuple[NDArray, NDAr
         changes = changes[(changes >= min_size) & (changes <= n - min_size)]
         if len(changes):
             cut = changes[np.argmin(np.abs(changes - wanted))]
-            return order[:cut], order[cut:]
+            return _Sides(order[:cut], order[cut:], Cut(int(column), float(ordered[cut])))
     return None
 
 

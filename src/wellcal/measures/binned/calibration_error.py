@@ -22,7 +22,7 @@ from wellcal.measures.binned.binning import (
 )
 from wellcal.measures.binned.discrepancies import Discrepancy, DistanceOption, as_discrepancy
 from wellcal.measures.binned.tables import BinTable, class_table, count_tables
-from wellcal.measures.estimate import Estimate
+from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.predictions import Poisson, Quantiles
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.cases import per_case
@@ -30,6 +30,7 @@ from wellcal.predictions.cases import per_case
 ESTIMATORS = ("plug-in", "debiased")
 
 
+@about_cases
 def ece(
     y: object,
     pred: object,
@@ -131,6 +132,7 @@ def ece(
     )
 
 
+@about_cases
 def mce(
     y: object,
     pred: object,

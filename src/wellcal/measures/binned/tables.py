@@ -44,6 +44,8 @@ class BinTable(ByValue):
         Frequencies of the C targets, ``(m, C)``.
     squares
         Means of ``(1{y = c} - p_c) ** 2``, ``(m, C)``, where asked for.
+    targets
+        The C targets where these are counts, in NumPy; None for classes 0 .. C - 1.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class BinTable(ByValue):
     predicted: Array
     observed: Array
     squares: Array | None = None
+    targets: NDArray | None = None
 
 
 def class_table(probs: Array, index: Array, bins: Array, count: int, *, squares: bool) -> BinTable:
@@ -120,6 +123,7 @@ def _count_table(
         (total / size)[None, :],
         asarray(seen[None, :], **place),
         (second / size)[None, :] if squares else None,
+        grid,
     )
 
 

@@ -1,4 +1,4 @@
-"""Expected calibration error in bins that do not depend on the cases."""
+"""Expected calibration error of cases that come in parts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal.measures.binned.binning import UniformBins, as_binning
+from wellcal.measures.binned.binning import EqualMassBins, UniformBins, as_binning
 from wellcal.measures.binned.calibration_error import (
     Binned,
     DiscreteTarget,
@@ -20,6 +20,7 @@ from wellcal.measures.binned.discrepancies import as_discrepancy
 from wellcal.measures.binned.tables import BinTable, class_table
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.running.accumulator import Accumulator, refuse_weights
+from wellcal.measures.running.chosen_bins import ChosenBins
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,10 @@ class _Sums:
 
 @dataclass(frozen=True)
 class RunningECE(Accumulator):
-    """The expected calibration error in bins of equal width, as :func:`wellcal.ece` has it.
+    """The expected calibration error, as :func:`wellcal.ece` has it.
 
-    Bins of equal mass need all predictions at once, so that counts and quantiles have none here.
+    Probabilities have bins of equal width. Bins of equal mass, those of counts and quantiles, are chosen by
+    the first predictions.
 
     Parameters
     ----------
@@ -56,10 +58,15 @@ class RunningECE(Accumulator):
     parts: tuple[_Sums, ...] = ()
     compared: str | None = None
     taken: str | None = None
+    chosen: ChosenBins | None = None
 
     def updated(self, y: Any, pred: Any, weights: NDArray | None) -> Self:
         refuse_weights(weights, "ECE", "bins and their bias are those of cases that count alike")
         predictions, questions, taken, compared = discrete_targets(y, pred, self.reduce)
+        rule = as_binning(None, self.n_bins, questions[0].default, len(predictions))
+        if isinstance(rule, EqualMassBins):
+            before = ChosenBins(rule) if self.chosen is None else self.chosen
+            return replace(self, n=self.n + len(predictions), chosen=before.updated(y, pred))
         parts = tuple(self._sums(question, len(predictions)) for question in questions)
         new = replace(self, n=len(predictions), parts=parts, compared=compared, taken=taken)
         return new if self.n == 0 else self.merged(new)
@@ -95,6 +102,8 @@ class RunningECE(Accumulator):
     def merged(self, other: Self) -> Self:
         if self.n == 0 or other.n == 0:
             return other if self.n == 0 else self
+        if self.chosen is not None and other.chosen is not None:
+            return replace(self, n=self.n + other.n, chosen=self.chosen.merged(other.chosen))
         if [part.predicted.shape for part in self.parts] != [part.predicted.shape for part in other.parts]:
             raise ValueError("ECE: the parts have other classes, or other bins")
         together = tuple(a.plus(b) for a, b in zip(self.parts, other.parts, strict=True))
@@ -102,6 +111,9 @@ class RunningECE(Accumulator):
 
     def result(self) -> Estimate:
         measure = as_discrepancy("total_variation")
+        if self.chosen is not None:
+            part = self.chosen.binned(measure, self.n)
+            return estimate_from_bins([mean_over_bins(part, False)], [part], "ECE", "plug-in", measure)
         rule = UniformBins() if self.n_bins is None else UniformBins(self.n_bins)
         parts: list[Binned] = []
         for sums in self.parts:

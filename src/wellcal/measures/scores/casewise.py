@@ -21,10 +21,10 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal.expectations.decompose import targets_are_indices
-from wellcal.measures.estimate import Estimate
+from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.measures.quantiles.checks import check_levels
 from wellcal.measures.scores._common import names_only
-from wellcal.predictions import Predictions
+from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.cases import per_case
 from wellcal.problem.weights import check_weights
@@ -33,6 +33,7 @@ PINBALL_LEVELS = tuple(round(0.05 * i, 2) for i in range(1, 20))
 """Levels 0.05, 0.10 .. 0.95: the paper's."""
 
 
+@about_cases
 def nll(y: object, pred: object, *, weights: object = None) -> Estimate:
     r"""Mean negative log-likelihood, :math:`-\frac1n \sum_i \log p_i(y_i)`.
 
@@ -66,6 +67,7 @@ def nll_of_cases(y: object, pred: object) -> Array:
     return -predictions.log_prob(targets)
 
 
+@about_cases
 def mse(y: object, pred: object, *, weights: object = None) -> Estimate:
     r"""Mean squared error of predicted means, :math:`\frac1n \sum_i \|y_i - \mathrm{E} P_i\|^2 / d`.
 
@@ -101,6 +103,7 @@ def squared_errors(y: object, pred: object) -> Array:
     return namespace(squares).mean(squares, axis=1) if squares.ndim == 2 else squares
 
 
+@about_cases
 def pinball_loss(
     y: object,
     pred: object,
@@ -119,7 +122,8 @@ def pinball_loss(
     pred
         Predictions of numbers with quantiles, as for :func:`nll`.
     levels
-        Levels strictly between 0 and 1; None takes 0.05, 0.10 .. 0.95.
+        Levels strictly between 0 and 1; None takes 0.05, 0.10 .. 0.95, and those of `Quantiles` where these
+        do not reach as far.
     weights
         How much each case counts, ``(n,)``: finite and not negative; None counts all alike.
 
@@ -145,13 +149,21 @@ def pinball_loss(
 def pinball_of_cases(y: object, pred: object, levels: Sequence[float] | Array | None = None) -> Array:
     """Pinball losses ``(n,)``, means over levels."""
     predictions, targets = _checked(y, pred, "quantile", "pinball_loss")
-    chosen = check_levels(PINBALL_LEVELS if levels is None else levels, open_interval=True)
+    chosen = check_levels(_usual_levels(predictions) if levels is None else levels, open_interval=True)
     shape = (len(chosen), len(predictions))
     grid = from_numpy(np.ascontiguousarray(np.broadcast_to(chosen[:, None], shape)), predictions.like)
     gap = widen(targets)[None, :] - widen(predictions.quantile(grid))
     xp = namespace(gap)
     losses = xp.where(gap > 0, grid * gap, (grid - 1.0) * gap)
     return xp.mean(losses, axis=0)
+
+
+def _usual_levels(predictions: Any) -> Sequence[float] | Array:
+    if not isinstance(predictions, Quantiles):
+        return PINBALL_LEVELS
+    known = predictions.levels
+    within = known[0] <= PINBALL_LEVELS[0] and known[-1] >= PINBALL_LEVELS[-1]
+    return PINBALL_LEVELS if within else known
 
 
 def log_prob_of_cases(targets: NDArray, predictions: Any) -> NDArray:

@@ -29,7 +29,7 @@ from wellcal._arrays.parameters import as_library
 from wellcal._arrays.special import quiet
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.expectations.lowering import lower
-from wellcal.measures.estimate import Estimate
+from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.measures.scores._common import names_only
 from wellcal.measures.scores.casewise import mean_score
 from wellcal.measures.scores.forms import merged_samples
@@ -42,6 +42,7 @@ from wellcal.predictions.cases import per_case
 _POINTS = 256  # atoms for families without another form
 
 
+@about_cases
 def energy_score(
     y: object, pred: object, *, power: float = 1.0, fair: bool | None = None, weights: object = None
 ) -> Estimate:

@@ -10,13 +10,14 @@ from wellcal._arrays.special import gather
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.plans import plan
 from wellcal.kernels import Delta
-from wellcal.measures.estimate import Estimate
+from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.measures.scores._common import are_counts
 from wellcal.measures.scores.casewise import mean_score
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.cases import per_case
 
 
+@about_cases
 def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights: object = None) -> Estimate:
     r"""Mean Brier score, the squared distance between probabilities and what happened.
 

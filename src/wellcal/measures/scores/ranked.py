@@ -9,7 +9,7 @@ import numpy as np
 from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import Array, from_numpy, is_traced, namespace, take_rows, to_numpy, widen
 from wellcal.expectations.decompose import targets_are_indices
-from wellcal.measures.estimate import Estimate
+from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.measures.scores import forms, numeric
 from wellcal.measures.scores._common import are_counts, names_only
 from wellcal.measures.scores.casewise import mean_score
@@ -21,6 +21,7 @@ from wellcal.predictions.batches import in_numpy
 from wellcal.predictions.cases import per_case
 
 
+@about_cases
 def crps(y: object, pred: object, *, fair: bool | None = None, weights: object = None) -> Estimate:
     r"""Mean continuous ranked probability score.
 

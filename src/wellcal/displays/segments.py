@@ -1,0 +1,179 @@
+"""Segments of cases, each by itself: how far off the model is there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.checks import described, whole_number
+from wellcal.displays._style import axes_or_new, style
+from wellcal.displays.axes import WIDE, Canvas
+from wellcal.displays.base import LEVEL, Display
+from wellcal.hypotests.result import TestResult
+from wellcal.measures.presentation import pvalue_phrase
+from wellcal.measures.wording import share_of, what_is_wrong
+from wellcal.measures.yardstick import yardstick_from
+
+QUESTION = "In which segments is the model wrong?"
+_MOST = 6
+_LARGEST = 3.0  # share of an error beyond which an axis does not go
+
+
+@dataclass(repr=False)
+class SegmentsDisplay(Display):
+    """How far off a model is in segments of the cases, one row each, the clearest first.
+
+    Parameters
+    ----------
+    rows
+        What each segment is, in words.
+    values, low, high
+        The size of the error there, and its interval.
+    rejected
+        Whether the model is called miscalibrated there.
+    measure
+        What `values` are, in words.
+    verdict
+        What the tests found, for the title.
+    level
+        Probability with which all intervals hold together.
+    n_segments
+        Number of segments that were tested.
+
+    Notes
+    -----
+    Sizes are those of the yardstick: the error in spreads (for classes in temperature, for counts in means)
+    that a model would have that is as far off, and KCE where there is none. They have no direction; the
+    verdict of a segment has. Intervals are wide enough to hold for all segments that were tested
+    (Bonferroni), as the p-values that decide what is filled are adjusted for all of them.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> mu, region = rng.normal(size=200), np.repeat(["north", "south"], 100)
+    >>> y = rng.normal(mu + (region == "north"), 1.0)
+    >>> found = wc.report(y, wc.Normal(mu, 1.0), segments={"region": region}, rng=0, n_resamples=199)
+    >>> display = SegmentsDisplay.from_result(found.best.segments)
+    >>> display.rows[0], display.rejected
+    ('for region = north, 100 cases (p = 0.01)', (True, False))
+    """
+
+    rows: tuple[str, ...]
+    values: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    rejected: tuple[bool, ...]
+    measure: str
+    verdict: str | None = None
+    level: float = LEVEL
+    n_segments: int = 0
+
+    @classmethod
+    def from_result(cls, result: Any, *, most: int = _MOST, ax: Any = None) -> SegmentsDisplay:
+        """Draw the segments of a report.
+
+        Parameters
+        ----------
+        result
+            ``segments`` of a model in a report.
+        most
+            Segments that are shown at most, those with the smallest p-values.
+        ax
+            Where to draw it.
+        """
+        segments: Sequence[Any] | None = getattr(result, "segments", None)
+        if not isinstance(segments, tuple) or not all(hasattr(one, "where") for one in segments):
+            raise TypeError(
+                f"result must be the segments of a model in a report, such as report.best.segments, found "
+                f"{described(result)}"
+            )
+        tested = [one for one in segments if one.test is not None and one.test.estimate.cases is not None]
+        if not tested:
+            raise ValueError(
+                "result has no segments whose cases are known: none were tested, or it was stored"
+            )
+        worst = sorted(tested, key=lambda one: (one.pvalue, -_size(one.test)))
+        shown = worst[: whole_number(most, "most", least=1)]
+        alone = 1.0 - (1.0 - LEVEL) / len(tested)
+        sizes, measure = _sizes([one.test for one in shown], alone)
+        return cls(
+            tuple(f"{one.where}, {one.n_samples:,} cases ({pvalue_phrase(one.pvalue)})" for one in shown),
+            tuple(size[0] for size in sizes),
+            tuple(size[1] for size in sizes),
+            tuple(size[2] for size in sizes),
+            tuple(bool(one.rejected) for one in shown),
+            measure,
+            result.verdict,
+            LEVEL,
+            len(tested),
+        ).plot(ax)
+
+    @property
+    def finding(self) -> str:
+        """In how many segments the model is shown to be wrong, in a sentence."""
+        return f"Of {len(self.rows)} segments that are shown, {sum(self.rejected)} do not follow predictions."
+
+    def plot(self, ax: Any = None) -> SegmentsDisplay:
+        """Draw one row for each segment."""
+        with style():
+            ax = axes_or_new(ax, (WIDE[0], 1.35 + 0.42 * len(self.rows)))
+            canvas = Canvas(ax)
+            values, low, high = (
+                np.asarray(part, dtype=np.float64) for part in (self.values, self.low, self.high)
+            )
+            ax.axvline(0.0, color=canvas.theme.ideal, linewidth=0.8, zorder=1.2)
+            finite = high[np.isfinite(high)]
+            largest = float(np.max(finite, initial=(1.0 if len(finite) == len(high) else 1.5) * values.max()))
+            reach = 1.08 * (largest or 1.0)
+            handle = canvas.rows(
+                list(self.rows), canvas.look.colour, values, low, np.minimum(high, reach), list(self.rejected)
+            )
+            ax.set_xlim(-0.02 * reach, reach)
+            places, open_ends = handle.get_ydata(), high > reach
+            ends = {"marker": ">", "linestyle": "none", "markersize": 5.0, "clip_on": False}
+            ax.plot(np.full(int(open_ends.sum()), reach), places[open_ends], color=canvas.look.colour, **ends)
+            ax.locator_params(axis="x", nbins=6)
+            if self.measure != "KCE":
+                ax.xaxis.set_major_formatter(_percent)
+            called = "calibration error (KCE)" if self.measure == "KCE" else self.measure
+            ax.set_xlabel(called, color=canvas.theme.ink)
+            canvas.add(None, handle)
+            canvas.head(self.verdict or self.finding)
+            beyond = "; arrow: or more" if open_ends.any() else ""
+            canvas.note(
+                f"{self.n_segments:,} segments were tested; {self.level:.0%} intervals that hold for all of "
+                f"them together{beyond}; filled: miscalibrated, p-values adjusted for all of them."
+            )
+        self._drawn(ax)
+        return self
+
+
+def _size(test: TestResult) -> float:
+    return test.effect_size or 0.0
+
+
+def _sizes(tests: Sequence[TestResult], level: float) -> tuple[list[tuple[float, float, float]], str]:
+    """Sizes of errors with their intervals, all in the same measure, and what it is called."""
+    roots: list[tuple[float, float, float]] = []
+    shares: list[tuple[float, float, float]] = []
+    measure = "KCE"
+    for test in tests:
+        interval, cases = test.estimate.confidence_interval(level), test.estimate.cases
+        low, high = (math.sqrt(max(end, 0.0)) for end in (interval.low, interval.high))
+        root = float(np.clip(math.sqrt(max(float(test.estimate), 0.0)), low, high))
+        roots.append((root, low, high))
+        found = None if cases is None else yardstick_from(cases, root, (low, high), level)
+        if found is not None:
+            ends = [min(share_of(ratio), _LARGEST) for ratio in (found.ratio, found.low, found.high)]
+            shares.append((ends[0], ends[1], math.inf if found.high_beyond else ends[2]))
+            measure = f"as far off as if {what_is_wrong(found.kind)} so wrong"
+    return (shares, measure) if len(shares) == len(tests) else (roots, "KCE")
+
+
+def _percent(share: float, _: object) -> str:
+    return f"{100.0 * share:.3g}%"

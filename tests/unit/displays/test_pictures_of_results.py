@@ -1,0 +1,193 @@
+"""Every result has a picture, or says why not; pictures of vectors, segments, tolerances and plans."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import wellcal as wc
+from wellcal import displays
+from wellcal.displays import (
+    CoordinatesDisplay,
+    PowerDisplay,
+    SegmentsDisplay,
+    ToleranceDisplay,
+    WitnessDisplay,
+)
+from wellcal.displays.naming import Box
+from wellcal.measures.presentation import Presentable
+from wellcal.reporting import ModelReport, Report
+from wellcal.reporting.pictures import IN_WORDS, pictures
+
+RNG = np.random.default_rng(0)
+N = 80
+MU = RNG.normal(size=N)
+Y = RNG.normal(MU, 1.0)
+PRED = wc.Normal(MU, 1.0)
+P = RNG.dirichlet(np.ones(3), N)
+LABELS = (P.cumsum(axis=1) < RNG.random((N, 1))).sum(axis=1)
+VECTORS = RNG.normal(size=(N, 2))
+
+
+def results(kind: type[Presentable]) -> set[type[Presentable]]:
+    found = {one for child in kind.__subclasses__() for one in results(child) | {child}}
+    return {one for one in found if one.__module__.startswith("wellcal.")}
+
+
+def test_every_result_has_pictures_or_says_why_not() -> None:
+    assert {Report, ModelReport} <= results(Presentable)
+    without = {kind for kind in results(Presentable) if pictures.find(kind) is None}
+    assert without == set(IN_WORDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("reliability", lambda: wc.ece(LABELS, P)),
+        ("reliability", lambda: wc.mce(LABELS, P)),
+        ("reliability", lambda: wc.smooth_ece(LABELS, P, reduce="confidence")),
+        ("reliability", lambda: wc.brier(LABELS, P)),
+        ("reliability", lambda: wc.mmce(LABELS, P)),
+        ("pit", lambda: wc.crps(Y, PRED)),
+        ("pit", lambda: wc.nll(y=Y, pred=PRED)),
+        ("pit", lambda: wc.mse(Y, PRED)),
+        ("pit", lambda: wc.ucme(Y, PRED, locations=3)),
+        ("histogram", lambda: wc.crps(Y, wc.Samples(RNG.normal(size=(N, 5))))),
+        ("coordinates", lambda: wc.energy_score(VECTORS, wc.DiagonalNormal(VECTORS, np.ones((N, 2))))),
+        ("tolerance", lambda: wc.equivalence_test(Y, PRED, tolerance=0.1)),
+        ("discrepancy", lambda: wc.local_discrepancy(Y, PRED)),
+        (
+            "power",
+            lambda: wc.PowerPlan(9, 8, 9, 0.8, 0.05, "all is wrong", "auto", 199, 20, 99, ((9, 20, 16),)),
+        ),
+    ],
+)
+def test_results_have_the_picture_that_tells_most(name: str, make: Any) -> None:
+    found = make()
+    assert next(iter(found.figures)) == name
+    assert type(found).from_json(found.to_json()).figures == {} or name in (
+        "tolerance",
+        "discrepancy",
+        "power",
+    )
+
+
+def test_what_an_estimate_remembers_is_what_it_was_made_from() -> None:
+    y, p = LABELS.copy(), P.copy()
+    found = wc.ece(y, p, reduce="classwise")
+    y[:], p[:] = 0, 1.0 / 3.0
+    display: Any = found.figures["reliability"].display
+    assert len(display.curves) == 3
+    assert display.curves[0].observed.mean() < 1.0
+    assert wc.crps(Y, PRED, weights=np.ones(N)).figures == {}
+
+
+# -- vectors -----------------------------------------------------------------------------------------
+
+
+def test_ranks_of_vectors_are_those_of_their_distributions() -> None:
+    """Among many draws a rank is a value of the distribution function, of chi-squared for distances."""
+    y = np.random.default_rng(1).normal(size=(400, 2))
+    display = CoordinatesDisplay.from_predictions(
+        y, wc.DiagonalNormal(np.zeros((400, 2)), np.ones((400, 2))), rng=0
+    )
+    assert display.values.shape == (400, 2)
+    assert np.abs(display.values - stats.norm.cdf(y)).max() < 0.25
+    far = stats.chi2.cdf((y**2).sum(axis=1), 2)
+    assert np.abs(display.together - far).max() < 0.3
+    assert np.abs(np.mean(display.together - far)) < 0.02
+    assert not display.outside().any()
+    assert display.finding == "All 3 curves stay in the band of calibrated models."
+
+
+def test_only_distances_show_a_wrong_correlation() -> None:
+    rng = np.random.default_rng(2)
+    y = rng.normal(size=(400, 2)) @ np.array([[1.0, 0.9], [0.0, np.sqrt(1 - 0.81)]])
+    pred = wc.DiagonalNormal(np.zeros((400, 2)), np.ones((400, 2)))
+    assert CoordinatesDisplay.from_predictions(y, pred, rng=0).outside().tolist() == [False, False, True]
+    draws = wc.Samples(rng.normal(size=(400, 30, 2)))
+    display = CoordinatesDisplay.from_predictions(y, draws, rng=0, name="draws")
+    assert display.outside().tolist() == [False, False, True]
+    assert display.n_draws == 30
+    with pytest.raises(TypeError, match="predictions of vectors, found Normal"):
+        CoordinatesDisplay.from_predictions(Y, PRED)
+
+
+def test_of_many_coordinates_the_farthest_are_drawn_and_models_share_axes() -> None:
+    y = np.random.default_rng(3).normal(size=(100, 9)) * np.r_[np.ones(8), 3.0]
+    pred = wc.DiagonalNormal(np.zeros((100, 9)), np.ones((100, 9)))
+    display = CoordinatesDisplay.from_predictions(y, pred, rng=0)
+    names = {text.get_text() for text in display.ax_.get_legend().get_texts()}
+    assert len(names) == 7
+    assert {"coordinate 9", "how far out"} <= names
+    one = display.plot(coordinates=False)
+    one.name = "a"
+    again = one.plot(one.ax_, coordinates=False)
+    assert len([line for line in again.ax_.lines if len(line.get_xdata()) == 101]) == 2
+
+
+# -- segments, tolerances, plans ---------------------------------------------------------------------
+
+
+def test_segments_in_rows() -> None:
+    region = np.repeat(["north", "south"], N // 2)
+    y = np.where(region == "north", Y + 1.2, Y)
+    report = wc.report(y, PRED, segments={"region": region}, rng=0, n_resamples=99)
+    assert list(report.best.segments.figures) == ["segments"]
+    assert "segments" in report.figures
+    display = SegmentsDisplay.from_result(report.best.segments)
+    assert display.rejected == (True, False)
+    assert display.rows[0].startswith("for region = north, 40 cases (p = ")
+    assert all(
+        0.0 <= low <= value <= high
+        for low, value, high in zip(display.low, display.values, display.high, strict=True)
+    )
+    size = report.best.segments.segments[0].test.yardstick
+    assert display.values[0] == pytest.approx(abs(size.ratio - 1.0), rel=0.02)
+    assert display.low[0] <= abs(size.low - 1.0), "wider than for one segment alone"
+    assert len(SegmentsDisplay.from_result(report.best.segments, most=1).rows) == 1
+    with pytest.raises(TypeError, match=r"report\.best\.segments"):
+        SegmentsDisplay.from_result(report)
+
+
+def test_tolerances_and_plans() -> None:
+    found = wc.equivalence_test(Y, PRED, tolerance=0.3)
+    display = ToleranceDisplay.from_result(found, name="honest")
+    assert (display.low, display.high, display.tolerance) == (found.low, found.high, 0.3)
+    assert display.finding.endswith("lies below the tolerance.")
+    plan = wc.PowerPlan(
+        20, 15, None, 0.8, 0.05, "all is wrong", "auto", 199, 60, 99, ((40, 20, 20), (10, 40, 0))
+    )
+    power = PowerDisplay.from_result(plan)
+    np.testing.assert_allclose(power.shares(), [0.0, 1.0])
+    low, high = power.limits()
+    np.testing.assert_allclose(low, [0.0, 0.025 ** (1 / 20)])
+    np.testing.assert_allclose(high, [1.0 - 0.025 ** (1 / 40), 1.0])
+    for display_of, wrong in (
+        (ToleranceDisplay, plan),
+        (PowerDisplay, found),
+        (displays.DiscrepancyDisplay, plan),
+    ):
+        with pytest.raises(TypeError, match="result must be what"):
+            display_of.from_result(wrong)
+
+
+# -- room --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", ["W" * 200, "a long description of a group " * 12], ids=["wide", "long"])
+def test_words_of_any_width_leave_the_axes_their_room(row: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # matplotlib warns of axes that collapse
+        display = WitnessDisplay((row, row), (3.0, -4.0), (0.01, 0.2), (30, 20)).plot()
+        display.figure_.draw_without_rendering()
+    boxes = [
+        Box(*text.get_window_extent().extents) for text in display.ax_.texts if text.get_fontsize() == 9.0
+    ]
+    width = display.figure_.get_size_inches()[0] * display.figure_.dpi
+    assert all(box.right <= width for box in boxes)
+    assert not boxes[0].meets(boxes[1])
