@@ -78,10 +78,11 @@ def _no_row(x: Any) -> bool:
 
 
 def _rank(x: Any) -> int:
-    """Number of dimensions, as far as the first entries of lists say it; -1 for what is none of these."""
+    """Number of dimensions, as far as the first entries of lists say it; -1 for what are no numbers."""
     if isinstance(x, (list, tuple)):
         entries = cast("list[Any]", x)
-        return 1 + _rank(entries[0]) if entries else 1
+        within = _rank(entries[0]) if entries else 0
+        return -1 if within == 0 and not all(_rank(entry) == 0 for entry in entries) else 1 + within
     shape = attribute(x, "shape")
     if isinstance(shape, tuple):
         return len(cast("tuple[Any, ...]", shape))
