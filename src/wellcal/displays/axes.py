@@ -78,7 +78,7 @@ class Canvas:
 
     def __init__(self, ax: Any) -> None:
         self.ax = ax
-        self.margin = 0.75  # inches beside the axes, which lines of text do not take
+        self.margin = 1.0  # inches beside the axes, which lines of text do not take
         self.theme: Theme = THEMES[theme_of(ax)]
         found = _shown.get(ax)
         if found is None or found.anchor not in ax.lines:  # new, or cleared since

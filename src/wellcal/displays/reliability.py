@@ -259,7 +259,8 @@ class ReliabilityDisplay(Display):
         if not bands:  # several events: what is outside of its band is filled
             handle.set_markerfacecolor(canvas.theme.paper)
             out = curve.outside
-            ax.plot(curve.predicted[out], curve.observed[out], **look.points, zorder=3.1, clip_on=False)
+            if out.any():  # a line without points would claim room at the corner of the figure
+                ax.plot(curve.predicted[out], curve.observed[out], **look.points, zorder=3.1, clip_on=False)
         (shown,) = ax.plot([], [], color=look.colour, linestyle=look.dash, marker=look.marker)
         name = (
             self.name

@@ -134,9 +134,11 @@ class SegmentsDisplay(Display):
                 list(self.rows), canvas.look.colour, values, low, np.minimum(high, reach), list(self.rejected)
             )
             ax.set_xlim(-0.02 * reach, reach)
-            places, open_ends = handle.get_ydata(), high > reach
-            ends = {"marker": ">", "linestyle": "none", "markersize": 5.0, "clip_on": False}
-            ax.plot(np.full(int(open_ends.sum()), reach), places[open_ends], color=canvas.look.colour, **ends)
+            open_ends = high > reach
+            if open_ends.any():
+                places = np.asarray(handle.get_ydata())[open_ends]
+                ends = {"marker": ">", "linestyle": "none", "markersize": 5.0, "clip_on": False}
+                ax.plot(np.full(len(places), reach), places, color=canvas.look.colour, **ends)
             ax.locator_params(axis="x", nbins=6)
             if self.measure != "KCE":
                 ax.xaxis.set_major_formatter(_percent)

@@ -18,6 +18,7 @@ from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.measures.deviations import Cases
 from wellcal.measures.estimate import Estimate
+from wellcal.predictions import Samples
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.cases import per_case
 from wellcal.problem.defaults import default_kernel
@@ -127,6 +128,8 @@ def skce(
     # The caller may change an array of NumPy before an interval is asked for.
     kept: Any = cast("Any", targets).copy() if isinstance(targets, np.ndarray) else targets
     shares = None if weights is None else check_weights(weights, problem.n, None)
+    if isinstance(predictions, Samples) and shares is None:  # of which a picture tells draws from a pool
+        found.with_given(kept, predictions)
     return found.with_cases(Cases(kept, predictions, kernel, expectations, shares))
 
 
@@ -165,6 +168,8 @@ def kce(
             positive, xp.sqrt(xp.where(positive, value, xp.ones_like(value))), xp.zeros_like(value)
         )
     found = Estimate(root, None, "KCE", "biased", square.n_samples, square.kernel, square.provenance)
+    if square.given is not None:
+        found.with_given(*square.given)
     return found if square.cases is None else found.with_cases(square.cases)
 
 

@@ -92,17 +92,20 @@ def kinds_for(predictions: Any) -> list[Kind]:
 
 
 class Shown(NamedTuple):
-    """One model in a picture."""
+    """One model in a picture; `dependent` are cases in clusters, for which a picture runs no test itself."""
 
     targets: NDArray
     predictions: Predictions
     test: TestResult | None
     name: str | None
+    dependent: bool = False
 
 
-def telling(targets: NDArray, predictions: Predictions, test: TestResult | None) -> Pictures:
+def telling(
+    targets: NDArray, predictions: Predictions, test: TestResult | None, *, dependent: bool = False
+) -> Pictures:
     """The picture that shows the error of a family best."""
-    shown = [Shown(targets, predictions, test, None)]
+    shown = [Shown(targets, predictions, test, None, dependent)]
     return {kind.name: _picture(kind, shown) for kind in kinds_for(predictions)[:1]}
 
 
@@ -118,10 +121,11 @@ def _drawn(kind: Kind, models: Sequence[Shown]) -> Any:
         targets, predictions = model.targets, model.predictions
         if rows is not None:
             targets, predictions = targets[rows], predictions[rows]
+        options = {"result": model.test, "name": model.name, "rng": _SEED, **kind.options}
+        if model.dependent and model.test is None:
+            options["test"] = False
         ax = None if display is None else display.ax_
-        display = kind.display.from_predictions(
-            targets, predictions, result=model.test, name=model.name, ax=ax, rng=_SEED, **kind.options
-        )
+        display = kind.display.from_predictions(targets, predictions, ax=ax, **options)
     return display
 
 
@@ -136,7 +140,7 @@ def _shown(model: ModelReport, named: bool) -> Shown | None:
 def _of_estimate(found: Estimate) -> Pictures:
     """The telling picture of the cases; that of a binned or smooth error with what it reduced classes to."""
     cases = found.cases
-    if cases is None and found.given is not None:
+    if found.given is not None:
         targets, given = check_inputs(*found.given)
         own = numpy_batch(given).with_index(None)
         y = users_form(own, np.asarray(to_numpy(stop_gradient(targets))))
@@ -150,7 +154,8 @@ def _of_estimate(found: Estimate) -> Pictures:
     if cases is None or cases.weights is not None or isinstance(cases.predictions, Samples):
         return {}
     some = cases.in_numpy()
-    return telling(users_form(some.predictions, some.targets), some.predictions, None)
+    y = users_form(some.predictions, some.targets)
+    return telling(y, some.predictions, None, dependent=cases.groups is not None)
 
 
 @pictures.register(TestResult)

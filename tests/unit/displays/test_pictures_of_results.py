@@ -57,6 +57,7 @@ def test_every_result_has_pictures_or_says_why_not() -> None:
         ("pit", lambda: wc.mse(Y, PRED)),
         ("pit", lambda: wc.ucme(Y, PRED, locations=3)),
         ("histogram", lambda: wc.crps(Y, wc.Samples(RNG.normal(size=(N, 5))))),
+        ("histogram", lambda: wc.kce(Y, wc.Samples(RNG.normal(size=(N, 5))))),
         ("coordinates", lambda: wc.energy_score(VECTORS, wc.DiagonalNormal(VECTORS, np.ones((N, 2))))),
         ("tolerance", lambda: wc.equivalence_test(Y, PRED, tolerance=0.1)),
         ("discrepancy", lambda: wc.local_discrepancy(Y, PRED)),
@@ -74,6 +75,15 @@ def test_results_have_the_picture_that_tells_most(name: str, make: Any) -> None:
         "discrepancy",
         "power",
     )
+
+
+@pytest.mark.usefixtures("titled")
+def test_pictures_of_clustered_cases_run_no_test_of_independent_ones() -> None:
+    groups = np.repeat(np.arange(40), 2)
+    found = wc.equivalence_test(Y + 1.0, PRED, tolerance=0.1, groups=groups)
+    assert found.figures["pit"].display.verdict is None
+    alone = wc.equivalence_test(Y + 1.0, PRED, tolerance=0.1)
+    assert alone.figures["pit"].display.verdict.startswith("Miscalibrated (p ")
 
 
 def test_what_an_estimate_remembers_is_what_it_was_made_from() -> None:

@@ -565,3 +565,19 @@ def test_methods_are_values() -> None:
     assert Exact(stop_after=5) == Exact(stop_after=5)
     assert {Pearson(), Pearson()} == {Pearson()}
     assert repr(Regularised(locations=3)) == "Regularised(locations=3)"
+
+
+def test_the_null_of_the_default_test_is_that_of_calibrated_models_alone() -> None:
+    """Targets far off change the p-value, not what the statistic would have been without them."""
+    mu = np.linspace(-1.0, 1.0, 60)
+    y, pred = np.random.default_rng(0).normal(mu, 1.0), wc.Normal(mu, np.ones(60))
+    right, wrong = (
+        wc.calibration_test(targets, pred, rng=1, n_resamples=199, keep_null=True) for targets in (y, y + 5.0)
+    )
+    assert right.null is not None
+    assert wrong.null is not None
+    assert len(right.null) == len(wrong.null) == 199
+    # The covariance of deviations at locations is that of all sets still, so that they differ a little.
+    levels = [0.1, 0.5, 0.9]
+    np.testing.assert_allclose(np.quantile(right.null, levels), np.quantile(wrong.null, levels), atol=0.05)
+    assert wrong.pvalue < 0.01 < right.pvalue
