@@ -12,7 +12,7 @@ from scipy import special, stats
 import wellcal as wc
 from wellcal.comparison import Comparison, compare, pooled_kernel
 from wellcal.comparison.differences import simultaneous_critical
-from wellcal.comparison.result import unsure
+from wellcal.comparison.result import some_only, unsure
 from wellcal.comparison.shares import SHARES
 from wellcal.comparison.sizes import difference_error, size_of
 from wellcal.displays import ComparisonDisplay
@@ -420,6 +420,23 @@ def test_better_scores_are_no_difference_in_calibration():
     wide = compare(Y, wc.Normal(MU, SIGMA), wc.Normal(np.zeros(N), np.sqrt(1.0 + SIGMA**2)), **FAST)
     assert "A is better in NLL" in repr(wide)
     assert "scores also count how much a model says" in repr(wide)
+
+
+def test_one_that_is_miscalibrated_and_one_that_may_not_be_is_said():
+    """What is significant for one and not for the other is no difference between them, and reads like one."""
+    one, other = compare(Y, HONEST, MODELS["far"], **FAST).tests
+    assert some_only(("a", "b"), (one, other), 0.95) == ", though only b is shown to be miscalibrated"
+    assert some_only(("a", "b"), (one, one), 0.95) == some_only(("a", "b"), (other, other), 0.95) == ""
+
+
+def test_ties_in_calibration_are_in_the_order_of_their_scores():
+    far = np.random.default_rng(2)
+    mu, one = far.normal(size=200), np.ones(200)
+    blunt, sharp = wc.Normal(0.0 * mu, np.sqrt(2.0) * one), wc.Normal(mu, one)
+    found = compare(far.normal(mu), {"blunt": blunt, "sharp": sharp}, rng=0, n_resamples=99)
+    assert not found.shown
+    assert found.ranking == ("sharp", "blunt")
+    assert "sharp is better than blunt in NLL and CRPS: scores also count how much" in repr(found)
 
 
 def test_dictionaries_that_are_refused():

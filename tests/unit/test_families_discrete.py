@@ -67,7 +67,9 @@ def test_whole_floats_and_booleans_are_class_numbers() -> None:
     assert pred.check_targets([3.0, 0.0, 2.0, 1.0, 1.0]).tolist() == INDEX.tolist()
     two = wp.Categorical(PROBS[:, :2] / PROBS[:, :2].sum(1, keepdims=True))
     assert two.check_targets([True, False, True, True, False]).tolist() == [1, 0, 1, 1, 0]
-    with pytest.raises(TypeError, match="give the labels to Categorical as classes="):
+    with pytest.raises(
+        TypeError, match=r"y has the names 'a', and the .* Categorical\(probs, classes=\('a', \.\.\.\)\)"
+    ):
         pred.check_targets(["a"] * 5)
 
 

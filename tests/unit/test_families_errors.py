@@ -57,8 +57,9 @@ def test_shapes_are_not_guessed(family: Any, given: Any, name: str) -> None:
         ValueError, match=rf"{name} must be 1-dimensional, found shape \(3, 1\); pass {name}\[:, 0\]"
     ):
         family(**arguments)
-    with pytest.raises(ValueError, match="must be 1-dimensional, found shape"):
-        family(**(arguments | {name: np.array(1.0)}))
+    if len(given) > 1:
+        with pytest.raises(ValueError, match="must be 1-dimensional, found shape"):
+            family(**(arguments | {name: np.array(1.0)}))
     with pytest.raises(TypeError, match="numeric"):
         family(**(arguments | {name: ["a", "b", "c"]}))
     with pytest.raises(TypeError, match="real"):
@@ -85,8 +86,6 @@ def test_a_number_stands_for_all_rows(family: Any, given: Any) -> None:
             assert value is None or np.array_equal(value, getattr(family(**good(given)), field))
         with pytest.raises(ValueError, match=f"{name} must be finite"):
             family(**(good(given) | {name: np.nan}))
-    with pytest.raises(TypeError, match="only numbers were given"):
-        family(**{name: value for name, (value, _) in given.items()})
 
 
 def test_dispersion_zero_is_poisson() -> None:
@@ -98,7 +97,7 @@ def test_dispersion_zero_is_poisson() -> None:
     ("build", "error", "message"),
     [
         # vectors
-        (lambda: wp.DiagonalNormal(ONES, ONES), ValueError, r"loc must be 2-dimensional"),
+        (lambda: wp.DiagonalNormal(ONES, ROWS), ValueError, r"loc must be 2-dimensional"),
         (
             lambda: wp.DiagonalNormal(ROWS, -ROWS),
             ValueError,
@@ -116,7 +115,7 @@ def test_dispersion_zero_is_poisson() -> None:
             r"cov must have shape \(3, 2, 2\) for loc of shape \(3, 2\), found \(2, 2, 2\)",
         ),
         (lambda: wp.MultivariateNormal(np.ones((0, 2)), np.ones((0, 2, 2))), ValueError, r"is empty"),
-        (lambda: wp.Dirichlet(ONES), ValueError, r"concentration must be 2-dimensional"),
+        (lambda: wp.Dirichlet(EYES), ValueError, r"concentration must be 2-dimensional"),
         (lambda: wp.Dirichlet(ONES[:, None]), ValueError, r"at least 2 columns"),
         (lambda: wp.Dirichlet(0.0 * ROWS), ValueError, r"concentration must be positive in row 0, column 0"),
         # power exponential
@@ -168,7 +167,11 @@ def test_dispersion_zero_is_poisson() -> None:
             r"support is not finite in row 1",
         ),
         # samples
-        (lambda: wp.Samples(ONES), ValueError, r"values must be 2-dimensional or 3-dimensional"),
+        (
+            lambda: wp.Samples(np.ones((2, 2, 2, 2)), axis=1),
+            ValueError,
+            r"values must be 2-dimensional or 3-dimensional",
+        ),
         (lambda: wp.Samples(np.ones((3, 0))), ValueError, r"values has no samples"),
         (lambda: wp.Samples(np.ones((0, 3))), ValueError, r"is empty"),
         (
@@ -203,7 +206,7 @@ def test_dispersion_zero_is_poisson() -> None:
             r"row 0 has 1 samples and row 1 has 2; pad the rows",
         ),
         # quantiles
-        (lambda: wp.Quantiles([0.1, 0.5], ONES), ValueError, r"values must be 2-dimensional"),
+        (lambda: wp.Quantiles([0.1, 0.5], EYES), ValueError, r"values must be 2-dimensional"),
         (lambda: wp.Quantiles([0.1, 0.5, 0.9], ROWS), ValueError, r"one column for each of the 3 levels"),
         (lambda: wp.Quantiles([0.5, 0.1], ROWS), ValueError, r"levels must be strictly increasing"),
         (lambda: wp.Quantiles([0.5, 0.5], ROWS), ValueError, r"levels must be strictly increasing"),

@@ -377,3 +377,43 @@ def test_a_default_index_is_no_licence_to_guess() -> None:
     assert float(wc.nll(pd.Series(Y)[order], pred)) == pytest.approx(expected, rel=1e-13)
     with pytest.raises(ValueError, match="same labels"):
         wc.nll(pd.Series(Y[:-1], index=chosen[:-1]), pred)
+
+
+# -- targets that are names ----------------------------------------------------------------------------
+
+FOUR = pd.Categorical(["low", "mid", "high", "top"] * 10, ["low", "mid", "high", "top"], ordered=True)
+THREE = np.full((40, 3), 1 / 3)
+ASKED = {
+    "two": (
+        ["no", "yes"] * 20,
+        wc.Bernoulli(np.full(40, 0.4)),
+        r"Bernoulli\(probs, classes=\('no', 'yes'\)\)",
+    ),
+    "an array": (["no", "yes"] * 20, np.full(40, 0.4), r"if probs are those of 'yes', and classes=\('yes'"),
+    "a column": (pd.Series(["no", "yes"] * 20), np.full(40, 0.4), r"classes=\('no', 'yes'\)"),
+    "three for two": (["a", "b", "c", "a"] * 10, np.full(40, 0.4), "'c': 3 for two classes; Categorical"),
+    "four grades for three": (
+        FOUR,
+        wc.Categorical(THREE),
+        "'low' < 'mid' < 'high' < 'top': 4 for 3 columns",
+    ),
+    "grades in a column": (
+        pd.Series(FOUR),
+        THREE,
+        "has the grades .*: 4 for 3 columns of probs; Categorical",
+    ),
+    "unused": (pd.Categorical(["low"] * 40, FOUR.categories), THREE, r"leave those out, y\.remove_unused"),
+    "no names": (
+        list("abca") * 10,
+        THREE,
+        r"which column .* Categorical\(probs, classes=\('a', 'b', 'c'\)\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_targets_that_are_names_ask_for_classes(what: str) -> None:
+    y, pred, message = ASKED[what]
+    for function in (wc.calibration_test, wc.brier, wc.report):
+        with pytest.raises(TypeError, match=message):
+            function(y, pred)

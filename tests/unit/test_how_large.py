@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -323,7 +325,7 @@ def test_verdicts() -> None:
     assert repr(sharp).splitlines()[0] == sharp.verdict
     honest = wc.equivalence_test(Y, HONEST, tolerance=1.0)
     assert honest.verdict.startswith("Calibrated within the tolerance: at 95% confidence KCE is below 0.")
-    assert honest.verdict.endswith("wrong at most.")
+    assert honest.verdict.endswith("KCE is below 0.182.")  # spreads could be ten times too large
     assert "may be as large as" in wc.equivalence_test(Y, HONEST, tolerance=0.01).verdict
     assert "No miscalibration beyond" in wc.calibration_test(Y, HONEST, tolerance=0.01).verdict
     back = wc.ToleranceResult.from_json(honest.to_json())
@@ -396,3 +398,50 @@ def test_an_error_is_called_slight_where_its_interval_is_short() -> None:
     for high, word in ((0.9, "slight"), (0.5, "slight, or more: the interval reaches further")):
         assert repr(wc.Yardstick("spreads", 0.97, 1.0, high)).endswith(f"size  {word}")
     assert repr(wc.Yardstick("spreads", 0.7, 0.9, 0.5)).endswith("size  strong")
+
+
+# -- the direction of a yardstick -----------------------------------------------------------------------
+
+
+def test_a_yardstick_has_a_direction_where_the_finding_has_it() -> None:
+    """Spreads that are too small here and too large there are not 20% too small."""
+    far = np.random.default_rng(0)
+    mu, one = far.normal(size=300), np.ones(300)
+    narrow = wc.calibration_test(far.normal(mu), wc.Normal(mu, 0.7 * one), rng=0)
+    assert "spreads are" in narrow.yardstick.sentence and "too small" in narrow.yardstick.sentence  # noqa: PT018
+    for y in (far.normal(mu, np.exp(0.5 * np.sign(mu))), far.normal(mu + 0.5)):
+        found = wc.calibration_test(y, wc.Normal(mu, one), rng=0)
+        assert not any(finding.kind == "spread" for finding in found.findings)
+        assert re.search(r"spreads are \d+% wrong \(\d+% to \d+%\)$", found.yardstick.sentence)
+        again = wc.TestResult.from_json(found.to_json())
+        assert again.yardstick.sentence == found.yardstick.sentence
+
+
+def test_upper_ends_hold_for_both_sides() -> None:
+    """Whichever side chance favours: the larger of both errors that have this KCE."""
+    mu = np.linspace(-1.0, 1.0, 500)
+    z = np.random.default_rng(3).normal(size=500)
+    z = (z - z.mean()) / z.std()
+    pred = wc.Normal(mu, np.ones(500))
+    found = [wc.kce(mu + factor * z, pred).yardstick for factor in (0.999, 1.001)]
+    assert (found[0].high - 1.0) * (found[1].high - 1.0) < 0.0  # chance favours either side
+    for size in found:
+        assert size.most == max(size.high, size.other[2])
+        assert size.most > 1.0
+    assert found[0].most == pytest.approx(found[1].most, rel=0.05)
+    open_side = replace(found[0], other_beyond=True)
+    assert open_side.most is None
+
+
+def test_over_dispersed_counts_are_measured_by_spreads() -> None:
+    far = np.random.default_rng(0)
+    rate = np.full(400, 5.0)
+    over = wc.calibration_test(far.negative_binomial(2, 2 / 7, size=400), wc.Poisson(rate), rng=0)
+    assert over.findings[0].kind == "dispersion"
+    assert over.yardstick.kind == "spreads"
+    # The variance is 3.5 times that of Poisson: spreads are 1 - 1 / sqrt(3.5) = 47% too small.
+    assert over.yardstick.ratio == pytest.approx(0.53, abs=0.08)
+    more = wc.calibration_test(far.poisson(1.3 * rate), wc.Poisson(rate), rng=0)
+    assert (more.yardstick.kind, more.yardstick.directed) == ("means", True)
+    fewer = wc.calibration_test(far.binomial(10, 0.5, size=400), wc.Poisson(rate), rng=0)
+    assert (fewer.yardstick.kind, fewer.yardstick.directed) == ("means", False)

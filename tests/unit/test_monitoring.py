@@ -751,3 +751,46 @@ def test_predictions_in_single_precision_and_objects():
         predictions_to_dict(items)
     with pytest.raises(ValueError, match="there is no family 'Nothing'"):
         predictions_from_dict({"family": "Nothing", "fields": {}})
+
+
+SINGLE = {
+    "Normal": (1.3, wc.Normal(0.3, 1.0)),
+    "StudentT": (1.3, wc.StudentT(4, 0.3, 1.0)),
+    "LogNormal": (1.3, wc.LogNormal(0.3, 1.0)),
+    "Gamma": (1.3, wc.Gamma(2.0, 1.0)),
+    "Beta": (0.3, wc.Beta(2.0, 1.0)),
+    "Laplace": (1.3, wc.Laplace(np.float64(0.3), 1)),
+    "PowerExponential": (1.3, wc.PowerExponential(0.3, 1.0, 2.0)),
+    "Poisson": (3, wc.Poisson(2.0)),
+    "NegativeBinomial": (3, wc.NegativeBinomial(2.0, 0.5)),
+    "Bernoulli": ("yes", wc.Bernoulli(0.3, classes=("no", "yes"))),
+    "Categorical": ("b", wc.Categorical([0.2, 0.8], classes=["a", "b"])),
+    "DiagonalNormal": ([0.1, 0.2], wc.DiagonalNormal([0.0, 1.0], 1.0)),
+    "MultivariateNormal": ([0.1, 0.2], wc.MultivariateNormal([0.0, 1.0], [[1.0, 0.5], [0.5, 1.0]])),
+    "Dirichlet": ([0.4, 0.6], wc.Dirichlet([1.0, 2.0])),
+    "Mixture": (1.3, wc.Mixture([wc.Normal(0.3, 1.0), wc.Normal(1.0, 2.0)], [0.5, 0.5])),
+    "Samples": (1.3, wc.Samples([0.3, 1.0, 2.0, 1.5])),
+    "Quantiles": (1.3, wc.Quantiles([0.1, 0.5, 0.9], [0.0, 1.0, 2.0])),
+}
+
+
+@pytest.mark.parametrize("family", SINGLE)
+def test_a_single_case_of_every_family_in_plain_numbers(family):
+    y, pred = SINGLE[family]
+    assert type(pred).__name__ == family
+    assert len(pred) == 1
+    single, batch = wc.Monitor(rng=0), wc.Monitor(rng=0)
+    for _ in range(2):
+        one, again = single.update(y, pred), batch.update([y], pred)
+        assert one.n_samples == again.n_samples
+        assert one.log_e_value == again.log_e_value
+
+
+def test_single_cases_are_those_of_a_batch():
+    """What is written in numbers is the row of a batch, in the library of the numbers."""
+    assert wc.Normal(torch.tensor(0.3), torch.tensor(1.0)).loc.shape == (1,)
+    np.testing.assert_array_equal(wc.MultivariateNormal([0.0, 1.0], np.eye(2)).cov, np.eye(2)[None])
+    with pytest.raises(ValueError, match="found 3 and 1: the parameters are those of a single case"):
+        wc.nll([1.0, 2.0, 3.0], wc.Normal(0.0, 1.0))
+    with pytest.raises(ValueError, match="probs must be 2-dimensional"):
+        wc.Categorical([0.4, 0.8, 0.1, 0.9])  # of class 1 in four cases

@@ -9,6 +9,7 @@ import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import wellcal as wc
 from wellcal.displays import NullDisplay, PITDisplay, to_svg
 from wellcal.reporting import rendering
 from wellcal.reporting.inline import inline_svg
+from wellcal.reporting.sections import SEE_ABOVE, SEE_FIRST, Album
 
 HOSTILE = """<script>alert(1)</script>" onclick='alert(2)' x=\""""
 MU = np.linspace(-1.0, 1.0, 12)
@@ -130,3 +132,25 @@ def test_a_statistic_far_away_leaves_its_null_to_be_seen(statistic: float):
     (told,) = [text.get_text() for text in display.ax_.texts if "this model" in text.get_text()]
     where = f", at {statistic:.3g}" if np.isfinite(statistic) else ""
     assert told == f"this model{where}: off this scale"
+
+
+@pytest.mark.parametrize(
+    ("first", "kind", "shown"),
+    [
+        ("reliability", "temperature", True),
+        ("reliability", "frequency", True),
+        ("reliability", "class", False),
+        ("reliability", "swapped", False),
+        ("pit", "spread", True),
+        ("pit", "quantile", True),
+        ("pit", "trend of the centre", False),
+        ("groups", "correlation", False),
+    ],
+)
+def test_pictures_are_pointed_to_where_they_show_a_finding(first: str, kind: str, shown: bool):
+    album: Any = object.__new__(Album)
+    album.first, album.hero = first, SimpleNamespace(anchor="picture-1")
+    links = album.shown(kind, [])
+    assert [link.text for link in links] == ([SEE_FIRST] if shown else [])
+    (link,) = album.shown(kind, [SimpleNamespace(anchor="picture-3")])
+    assert (link.href, link.text) == ("#picture-3", SEE_ABOVE)

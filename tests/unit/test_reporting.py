@@ -16,9 +16,11 @@ import pytest
 
 import wellcal as wc
 from wellcal.displays.axes import Canvas
+from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.reasons import WITNESS
 from wellcal.reporting import ModelReport, Report, ReportFigure
 from wellcal.reporting.data import family_in_words
+from wellcal.reporting.first_screen import where
 from wellcal.reporting.segmenting import segments_from
 
 PLAN = importlib.import_module("wellcal.reporting._report")
@@ -444,6 +446,15 @@ def test_texts_of_users_are_escaped(full: Report) -> None:
     assert name not in found._repr_html_()
     assert "&lt;script&gt;" in found._repr_html_()
     assert name in found.to_dict()["models"][0]["name"]
+
+
+def test_where_does_not_deny_what_a_finding_says() -> None:
+    """A trend says for which predictions it holds, also where no group stands out by itself."""
+    found = wc.report(Y, NARROW, **FAST).best
+    trend = Finding("a (1 to 2) where b", "trend of the spread", "a where b", 1.5, (1.0, 2.0), 0.95, 0.01)
+    shown = replace(found, test=replace(found.test, findings=(trend,)), worst_groups=(), witness=None)
+    assert shown.where == "a where b; no single group stands out beyond that"
+    assert (where(shown).main, where(shown).more) == ("It depends on the prediction", "A where b.")
 
 
 # -- clusters ---------------------------------------------------------------------------------------

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wellcal as wc
+from wellcal._arrays.frames import Table
 from wellcal.extend import family, parameter, positive
-from wellcal.predictions.guessing import role_from_text
+from wellcal.predictions.guessing import role_from_text, target_column
 from wellcal.predictions.roles import known_roles, resolve
 from wellcal.reading import as_cases
 
@@ -349,3 +350,16 @@ def test_families_with_the_parameters_of_another_are_not_guessed() -> None:
     frame = pd.DataFrame({"y": [0.3, 1.2], "mu": [0.0, 1.0], "sigma": [1.0, 2.0]})
     assert wc.guess_roles(frame).roles == {"normal": ("mu", "sigma")}
     assert isinstance(wc.as_predictions(frame, renamed=("mu", "sigma")), Renamed)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("region", "outcome", "mu", "sigma", "weight"), "with target='outcome', if it is that one$"),
+        (("y_true", "mu", "sigma"), "with target='y_true', if it is that one$"),
+        (("id", "mu", "sigma", "region"), "say which holds the targets with target=$"),
+    ],
+)
+def test_the_column_of_targets_is_asked_for_by_a_likely_name_or_none(names: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        target_column(Table(pd.DataFrame(np.ones((2, len(names))), columns=list(names))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -501,3 +502,26 @@ def test_bad_folds(folds: Any) -> None:
 def test_mmd_kernels_serve_too() -> None:
     kernel = ExpDistance(MaximumMeanDiscrepancy(Gaussian()), power=2.0) @ Gaussian()
     assert TemperatureScaling().fit(Y, SHARP, "skce", kernel=kernel).temperature_ > 1.5
+
+
+def test_recalibration_helps_where_the_gain_is_more_than_chance() -> None:
+    """NLL of 5.45 before and 5.449 after is no help: the paired difference says so."""
+    far = np.random.default_rng(0)
+    mu, one = far.normal(size=200), np.ones(200)
+    z = far.exponential(size=200)
+    skewed = mu + (z - z.mean()) / z.std()
+    none = cross_fit(skewed, wc.Normal(mu, one), rng=0, n_resamples=199)
+    assert none.before.rejected and none.after.rejected  # noqa: PT018
+    assert not none.helps
+    ends = none.gained.confidence_interval()
+    assert ends.low < 0.0 < ends.high
+    assert "is not enough: miscalibrated before" in none.verdict
+    assert "NLL does not change clearly" in none.verdict
+    gap = none.gained.first - none.gained.second
+    assert gap == pytest.approx(float(none.nll_before) - float(none.nll_after))
+    some = cross_fit(2.0 * skewed - mu, wc.Normal(mu, one), rng=0, n_resamples=199)
+    assert some.helps
+    assert re.search(
+        r"helps, and is not enough: .*NLL falls from [\d.]+ to [\d.]+, by [\d.]+ \(", some.verdict
+    )
+    assert "gained" in some.to_dict()

@@ -11,12 +11,16 @@ from scipy.special import expit, logit
 
 import wellcal as wc
 from wellcal._arrays.round_numbers import round_between
+from wellcal.hypotests.findings.splits import Summary as Split_summary
+from wellcal.hypotests.findings.splits import each_split
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Wasserstein
 from wellcal.problem.problem import prepare
+from wellcal.reporting.segmenting import segments_from
 from wellcal.witnesses import Witness, witness
-from wellcal.witnesses.regions import grids_of
+from wellcal.witnesses.regions import axis_of, grids_of
 from wellcal.witnesses.scan import MaxTest
-from wellcal.witnesses.summaries import Summary, segments_of
+from wellcal.witnesses.segments import segments_of
+from wellcal.witnesses.summaries import Summary
 from wellcal.witnesses.wording import how_often
 
 N = 40
@@ -360,7 +364,16 @@ LABELS = ["north"] * 25 + ["south"] * 15
             ["for region = north", "for region = south"],
         ),
         ({"night": np.arange(N) < 20}, ["where night", "where not night"]),
-        (np.repeat([3, 1], 20), ["in segment 3", "in segment 1"]),
+        (np.repeat([3, 1], 20), ["in segment 1", "in segment 3"]),
+        (
+            {"age": np.arange(N)},
+            [
+                "where age is below 10",
+                "where age is between 10 and 20",
+                "where age is between 20 and 30",
+                "where age is 30 or above",
+            ],
+        ),
         (torch.tensor([0] * 20 + [1] * 20), ["in segment 0", "in segment 1"]),
     ],
 )
@@ -403,9 +416,43 @@ def test_bad_segments(segments, message):
 
 def test_segments_that_are_numbers_with_many_values():
     with pytest.raises(ValueError, match="1001 different labels for 1001 cases; give at most 1000"):
-        segments_of(np.arange(1001), 1001)
+        segments_of([f"{k}" for k in range(1001)], 1001)
+    assert [int(cases.mask.sum()) for cases in segments_of(np.arange(1001), 1001)] == [250, 250, 250, 251]
     with pytest.raises(TypeError, match="found the one string"):
         segments_of("region", 3)
+
+
+def test_reports_make_the_same_segments():
+    given = {"age": np.linspace(18.0, 77.0, N), "region": LABELS, "visits": np.arange(N) % 3}
+    found, left_out = segments_from(given, N, lambda column, name: column)
+    assert left_out == []
+    of_witness = segments_of(given, N)
+    assert [segment.where for segment in found] == [cases.where for cases in of_witness]
+    for segment, cases in zip(found, of_witness, strict=True):
+        assert np.flatnonzero(cases.mask).tolist() == segment.rows.tolist()
+
+
+def test_cuts_on_grids_have_few_digits():
+    """Probabilities on a grid, and one less them, are the same numbers up to rounding."""
+    p = np.linspace(0.05, 0.95, 10_000)
+    both = np.concatenate([p, 1.0 - p[::-1], p + 1e-16])
+    axis = axis_of(Summary("the predicted probability", both), 31)
+    assert len(axis.ordered) == 10_000
+    assert np.bincount(axis.level).tolist() == [3] * 10_000
+    for end in axis.ends[1:-1]:
+        assert len(f"{axis.number(end):.15g}") <= 7
+        assert np.count_nonzero(both < axis.number(end)) == 3 * end
+
+
+def test_cuts_lie_on_no_case():
+    """Counts: "below 4" does not mean "4 or below"."""
+    values = np.repeat(np.arange(8.0), 10)
+    for split in each_split([Split_summary("predicted mean", values)]):
+        name = split.name.removeprefix("where the predicted mean is ")
+        if name.startswith("above"):
+            cut = float(name.removeprefix("above "))
+            assert cut not in values
+            np.testing.assert_array_equal(split.inside, values > cut)
 
 
 # -- multiplicity --------------------------------------------------------------------------------------
@@ -438,7 +485,7 @@ def test_sums_without_spread_show_nothing():
         (0.05, 0.1, "half as often as predicted"),
         (0.034, 0.1, "a third as often as predicted"),
         (0.07, 0.1, "0.7 times as often as predicted"),
-        (0.0, 0.1, "never"),
+        (0.0, 0.1, "not once"),
         (0.5, 0.01, "50 times too often"),
     ],
 )

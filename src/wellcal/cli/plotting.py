@@ -13,7 +13,6 @@ from wellcal.cli.building import Command
 from wellcal.cli.comparing import Names, names_of
 from wellcal.cli.inputs import column_of, described, read, segment_columns
 from wellcal.cli.options import ReadOptions, TestOptions
-from wellcal.cli.recalibrating import verdict
 from wellcal.cli.screen import end, show
 
 ENDINGS = (".svg", ".png", ".pdf")
@@ -162,7 +161,7 @@ def _recalibration(p: Picture) -> Any:
     from wellcal.scaling import cross_fit
 
     found = cross_fit(p.y, p.pred, **p.drawing)
-    p.say(verdict(found), found.after.rejected, found)
+    p.say(found.verdict, found.after.rejected, found)
     return RecalibrationDisplay.from_result(found, p.y, p.pred, rng=p.seed)
 
 

@@ -54,7 +54,7 @@ def run(
         wrote.append(("scaling", f"{scaling}: fitted to all cases, for new ones"))
     conclude(
         "recalibrate",
-        verdict(found),
+        found.verdict,
         text_rows([*rows(found), *wrote, ("columns", cases.taken[name])]),
         given=given,
         cases=cases,
@@ -67,23 +67,6 @@ def run(
 def _listed(columns: dict[str, Any]) -> str:
     names = list(columns)
     return ", ".join(names) if len(names) <= 4 else f"{names[0]} .. {names[-1]} ({len(names)} columns)"
-
-
-def verdict(found: Any) -> str:
-    """What recalibration does, in a sentence."""
-    before, after = found.before, found.after
-    gain = float(found.nll_before) - float(found.nll_after)
-    score = f"NLL {float(found.nll_before):.4g} before, {float(found.nll_after):.4g} after, on held-out cases"
-    if not before.rejected:
-        helps = "and recalibration gains nothing" if gain <= 0.0 else "and recalibration changes little"
-        return f"No miscalibration found ({before.pvalue_statement}), {helps}: {score}."
-    if after.rejected:
-        more = "helps, and does not mend all" if gain > 0.0 else "does not help"
-        return f"Recalibration {more}: still miscalibrated after it ({after.pvalue_statement}); {score}."
-    return (
-        f"Recalibration mends it: no miscalibration found after it ({after.pvalue_statement}), miscalibrated "
-        f"before ({before.pvalue_statement}); {score}."
-    )
 
 
 def rows(found: Any) -> list[tuple[str, str]]:

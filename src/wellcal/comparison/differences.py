@@ -124,6 +124,37 @@ class Difference(Presentable):
         return self.measure, f"{self.phrase}; {self.first:.4g} and {self.second:.4g}"
 
 
+def paired(name: str, first: NDArray, second: NDArray, level: float = 0.95) -> Difference:
+    """The difference of a score between two sets of predictions of the same cases, from ``(n,)`` of each."""
+    n, gaps = len(first), first - second
+    error = float(np.std(gaps, ddof=1)) / n**0.5
+    means = float(first.mean()), float(second.mean())
+    return Difference(name, *means, error, n - 1.0, t_quantile(n - 1.0, level), level)
+
+
+def change_in_words(found: Difference) -> str:
+    """A score before and after, and by how much it fell or rose if that is more than chance.
+
+    Examples
+    --------
+    >>> change_in_words(Difference("NLL", 1.5, 1.25, 0.05, 99.0, 2.0, 0.95))
+    'NLL falls from 1.5 to 1.25, by 0.25 (0.15 to 0.35)'
+    >>> change_in_words(Difference("NLL", 5.45, 5.449, 0.01, 99.0, 2.0, 0.95))
+    'NLL does not change clearly: 5.45 before, 5.449 after, a difference of 0.001 (-0.019 to 0.021)'
+    """
+    ends = found.confidence_interval()
+    moved = f"{found.first:.4g} to {found.second:.4g}"
+    if ends.low > 0.0:
+        return f"{found.measure} falls from {moved}, by {found.value:.2g} ({ends.low:.2g} to {ends.high:.2g})"
+    if ends.high < 0.0:
+        sizes = f"{-found.value:.2g} ({-ends.high:.2g} to {-ends.low:.2g})"
+        return f"{found.measure} rises from {moved}, by {sizes}"
+    return (
+        f"{found.measure} does not change clearly: {found.first:.4g} before, {found.second:.4g} after, a "
+        f"difference of {found.value:.2g} ({ends.low:.2g} to {ends.high:.2g})"
+    )
+
+
 def t_quantile(degrees: float, level: float) -> float:
     """Standard errors to either side that a t interval has."""
     return float(special.stdtrit(degrees, 0.5 + 0.5 * level))

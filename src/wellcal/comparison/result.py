@@ -113,7 +113,8 @@ class Comparison(Presentable):
             return f"{_neither(self.names)} is shown to be miscalibrated, nor any difference between them"
         if self.pvalue > 1.0 - self.level:
             return (
-                f"No difference in calibration is shown{_between(self.names)}{unsure(self.tests, self.level)}"
+                f"No difference in calibration is shown{_between(self.names)}"
+                f"{unsure(self.tests, self.level) or some_only(self.names, self.tests, self.level)}"
             )
         shown = decided(self.differences, 1.0 - self.level)
         if len({found.value < 0 for found in shown}) > 1:
@@ -187,9 +188,9 @@ class Comparison(Presentable):
             rows.append(("intervals", intervals_in_words(self.differences, self.level)))
         else:
             rows.append(("note", NO_INTERVALS))
-        scores = better_scores(self.names, self.differences)
+        scores = ahead(self.names, self.differences)
         if scores:
-            rows.append(("scores", scores))
+            rows.append(("scores", f"{'; '.join(scores)}{MORE_SAID}"))
         if self.kernel is not None:
             rows.append(("kernel", f"{self.kernel!r}"))
         if "weights" in self.provenance:
@@ -222,6 +223,15 @@ def unsure(tests: Sequence[TestResult], level: float) -> str:
     )
 
 
+def some_only(names: Sequence[str], tests: Sequence[TestResult], level: float) -> str:
+    """That some models are miscalibrated and others perhaps not, which is no difference between them."""
+    wrong = [name for name, test in zip(names, tests, strict=True) if test.pvalue <= 1.0 - level]
+    if not wrong or len(wrong) == len(names):
+        return ""
+    listed = " and ".join([", ".join(wrong[:-1]), wrong[-1]] if len(wrong) > 1 else wrong)
+    return f", though only {listed} {'is' if len(wrong) == 1 else 'are'} shown to be miscalibrated"
+
+
 def intervals_in_words(differences: Sequence[Difference], level: float, pairs: int = 1) -> str:
     """What intervals of differences hold for."""
     shares = shares_of(found.measure for found in differences)
@@ -235,18 +245,22 @@ def intervals_in_words(differences: Sequence[Difference], level: float, pairs: i
     return f"{told}; for {' and '.join(scores)} {'all pairs together' if pairs > 1 else 'each alone'}"
 
 
-def better_scores(names: Sequence[str], differences: Sequence[Difference]) -> str:
-    """Which of two models has the better scores, and that these are no measures of calibration alone."""
+MORE_SAID = ": scores also count how much a model says"
+
+
+def ahead(names: Sequence[str], differences: Sequence[Difference], other: bool = False) -> list[str]:
+    """Which of two models has the better scores, in phrases; with `other` also than whom."""
     shares = shares_of(found.measure for found in differences)
     said: list[str] = []
-    for name, sign in zip(names, (-1.0, 1.0), strict=True):
+    for name, rival, sign in zip(names, reversed(names), (-1.0, 1.0), strict=True):
         better = [
             found.measure
             for found in differences
             if found.measure not in shares and _beyond(sign, found.confidence_interval())
         ]
-        said += [f"{name} is better in {' and '.join(better)}"] if better else []
-    return f"{'; '.join(said)}: scores also count how much a model says" if said else ""
+        than = f" than {rival}" if other else ""
+        said += [f"{name} is better{than} in {' and '.join(better)}"] if better else []
+    return said
 
 
 def _beyond(sign: float, interval: Interval) -> bool:

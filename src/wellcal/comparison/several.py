@@ -13,8 +13,15 @@ from wellcal._arrays.checks import probability
 from wellcal._arrays.schema import Check, described, listed, number, text, whole
 from wellcal.comparison.differences import Difference, simultaneous_critical
 from wellcal.comparison.models import Models, gate
-from wellcal.comparison.result import NO_INTERVALS, intervals_in_words, side_by_side
-from wellcal.comparison.shares import clearest, compared_pvalue, differences_of, shares_of
+from wellcal.comparison.result import (
+    MORE_SAID,
+    NO_INTERVALS,
+    ahead,
+    intervals_in_words,
+    side_by_side,
+    some_only,
+)
+from wellcal.comparison.shares import SHARES, clearest, compared_pvalue, differences_of, shares_of
 from wellcal.hypotests.result import TestResult
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate, estimate_text
@@ -125,20 +132,35 @@ class Comparisons(Presentable):
         return clearest(found for pair in self.pairs for found in pair.differences).measure
 
     @property
+    def better_in_scores(self) -> list[str]:
+        """Which of two models has the better scores, in a sentence, for the pairs where one has."""
+        said = (ahead((pair.first, pair.second), pair.differences, other=True) for pair in self.pairs)
+        parts = [text for texts in said for text in texts]
+        return [f"{'; '.join(parts)}{MORE_SAID}"] if parts else []
+
+    @property
     def ranking(self) -> tuple[str, ...]:
-        """Models, best first: by how many others are shown to be worse, and better; then by SKCE."""
+        """Models, best first: by how many others are shown to be worse calibrated, and better.
+
+        Those that are tied by their score, which also counts how much a model says; by SKCE without one.
+        """
         wins = dict.fromkeys(self.names, 0)
         for pair in self.shown:
             wins[pair.better] += 1
             wins[pair.worse] -= 1
         values = {name: float(estimate) for name, estimate in zip(self.names, self.estimates, strict=True)}
+        for pair in self.pairs:
+            score = next((found for found in pair.differences if found.measure not in SHARES), None)
+            if score is not None:
+                values |= {pair.first: score.first, pair.second: score.second}
         return tuple(sorted(self.names, key=lambda name: (-wins[name], values[name])))
 
     @property
     def verdict(self) -> str:
         """The finding in words."""
         if not self.shown:
-            return f"No difference in calibration is shown between {_listed(self.names)}"
+            only = some_only(self.names, self.tests, self.level)
+            return f"No difference in calibration is shown between {_listed(self.names)}{only}"
         parts: list[str] = []
         for name in self.ranking:
             worse = [pair.worse for pair in self.shown if pair.better == name]
@@ -192,6 +214,7 @@ class Comparisons(Presentable):
             parts = [f"{found.measure} {found.phrase}" for found in pair.differences]
             text_of = f"{'; '.join(parts)}; p = {pvalue_text(pair.pvalue)}"
             rows.append((f"{pair.first} - {pair.second}", text_of))
+        rows += [("scores", text) for text in self.better_in_scores]
         if self.pairs:
             words = intervals_in_words(self.pairs[0].differences, self.level, len(self.pairs))
             many = "; p-values times the number of pairs" if len(self.pairs) > 1 else ""

@@ -26,6 +26,7 @@ from wellcal._arrays.schema import (
 from wellcal.hypotests.e_values import e_value_text
 from wellcal.hypotests.findings.finding import Finding, together
 from wellcal.hypotests.findings.reasons import ALPHA
+from wellcal.hypotests.findings.sizes import yardstick_with
 from wellcal.hypotests.sensitivity import SmallestError
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
@@ -155,8 +156,12 @@ class TestResult(Presentable):
 
     @property
     def yardstick(self) -> Yardstick | None:
-        """How far off the model is, as the size of a simple error: :attr:`wellcal.Estimate.yardstick`."""
-        return self.estimate.yardstick
+        """How far off the model is, as the size of a simple error: :attr:`wellcal.Estimate.yardstick`.
+
+        It has a direction where a finding says that the error has it in all cases: that spreads are too
+        small, say. Otherwise it is told as "wrong".
+        """
+        return yardstick_with(self.estimate, self.findings)
 
     @property
     def e_value(self) -> float:
@@ -184,7 +189,8 @@ class TestResult(Presentable):
     def smallest_error(self) -> SmallestError | None:
         """The smallest simple error that the test would have found with power 0.8, where it found none.
 
-        An approximation, for the omnibus test of independent cases only; :func:`wellcal.plan` simulates.
+        An approximation, for the omnibus test only, by what cases are worth where they come in clusters;
+        :func:`wellcal.plan` simulates.
         """
         found = self.provenance.get("smallest_error")
         return None if found is None else SmallestError(**found)
@@ -317,7 +323,9 @@ _SMALLEST_ERROR = Schema(
         "n_samples": whole(least=1),
         "power": number(least=0.0, most=1.0),
         "alpha": number(least=0.0, most=1.0),
+        "clusters": optional(whole(least=1)),
     },
+    {"clusters": None},
 )
 
 

@@ -4,6 +4,10 @@ An error in spreads, temperature or means moves the score of its size, the deriv
 by ``sqrt(n I) |log ratio|`` standard deviations, I the mean information of a case. The omnibus test looks for
 other errors too, and pays for it: its power for these errors is near that of the score test at a fifteenth
 of alpha, which simulations confirm (``python -m benchmarks --only smallest-errors``).
+
+Cases of one cluster say less than as many independent ones. How much less is seen in the scores of the
+observed targets: the variance of their sums over clusters, in units of what it were without clusters, is the
+design effect, and n cases are worth n over it.
 """
 
 from __future__ import annotations
@@ -51,11 +55,15 @@ class SmallestError:
         Its size, as a share of what is true.
     n_samples, power, alpha
         Number of cases, and power at that error rate.
+    clusters
+        Number of clusters of cases that depend on each other; None where all are independent.
 
     Examples
     --------
     >>> print(SmallestError("spreads", 0.12, 500))
     500 cases would have shown spreads that are 12% wrong or more (power .8)
+    >>> print(SmallestError("spreads", 0.2, 500, clusters=100))
+    500 cases in 100 clusters would have shown spreads that are 20% wrong or more (power about .8)
     """
 
     kind: str
@@ -63,13 +71,16 @@ class SmallestError:
     n_samples: int
     power: float = POWER
     alpha: float = ALPHA
+    clusters: int | None = None
 
     def __str__(self) -> str:
         what = f"a {self.kind} that is" if self.kind == "temperature" else f"{self.kind} that are"
         power = f"{self.power:.2g}".removeprefix("0")
+        cases, about = f"{self.n_samples:,} cases", ""
+        if self.clusters is not None:
+            cases, about = f"{cases} in {self.clusters:,} clusters", "about "
         return (
-            f"{self.n_samples:,} cases would have shown {what} {wrong_phrase(1.0 + self.share)} or more "
-            f"(power {power})"
+            f"{cases} would have shown {what} {wrong_phrase(1.0 + self.share)} or more (power {about}{power})"
         )
 
 
@@ -77,7 +88,8 @@ def smallest_error(cases: Cases, power: float = POWER, alpha: float = ALPHA) -> 
     """The smallest error that the omnibus test would have found in these predictions, whatever the targets.
 
     An approximation that takes some milliseconds; None for targets without such an error, and where even
-    predictions that are ten times too large would not be found.
+    predictions that are ten times too large would not be found. Targets say how alike cases of one cluster
+    are, where there are clusters.
 
     Examples
     --------
@@ -89,18 +101,48 @@ def smallest_error(cases: Cases, power: float = POWER, alpha: float = ALPHA) -> 
     """
     predictions = cases.predictions
     kind = kind_of_error(predictions)
-    if kind is None or cases.groups is not None:
+    if kind is None:
         return None
     few = cases.in_numpy().at_most(_CASES)
     moved = information(few.predictions, kind)
     if not moved > 0.0:
         return None
-    logarithm = needed(probability(power, "power"), probability(alpha, "alpha")) / (
-        moved * math.sqrt(len(cases))
-    )
+    worth, clusters = float(len(cases)), None
+    if cases.groups is not None:
+        clusters = len(np.unique(cases.groups))
+        worth /= design_effect(cases.in_numpy(), kind)
+    wanted = needed(probability(power, "power"), probability(alpha, "alpha"))
+    logarithm = wanted / (moved * math.sqrt(worth))
     # Of predictions that are too large by so much: those that are too small are found at a smaller share.
     ratio = math.exp(logarithm) if logarithm < math.log(10.0) else math.inf
-    return SmallestError(kind, share_of(ratio), len(cases), power, alpha) if math.isfinite(ratio) else None
+    if not math.isfinite(ratio):
+        return None
+    return SmallestError(kind, share_of(ratio), len(cases), power, alpha, clusters)
+
+
+def design_effect(cases: Cases, kind: str) -> float:
+    """How many times larger the variance of a sum of scores is for being summed over clusters, at least 1.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> z, clusters = np.repeat(np.random.default_rng(0).normal(size=200), 3), np.repeat(np.arange(200), 3)
+    >>> pred = wc.Normal(np.zeros(600), np.ones(600))
+    >>> round(design_effect(Cases(z, pred, wc.default_kernel(pred), groups=clusters), "spreads"), 9)
+    3.0
+    """
+    assert cases.groups is not None
+    targets = cases.targets[None]
+    score = _log_ratio(cases.predictions, kind, targets)
+    if score is None:
+        centre, spread = centre_and_spread(cases.predictions)
+        z = (targets - centre) / spread
+        score = (z if kind == SHIFT else z**2).reshape(1, len(cases), -1).sum(axis=2)
+        score = score - score.mean()
+    _, cluster = np.unique(cases.groups, return_inverse=True)
+    sums = np.bincount(cluster, weights=score[0])
+    alone = float(np.sum(score**2))
+    return max(1.0, float(np.sum(sums**2)) / alone) if alone > 0.0 else 1.0
 
 
 def needed(power: float, alpha: float) -> float:

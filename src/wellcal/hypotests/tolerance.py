@@ -110,8 +110,8 @@ class ToleranceResult(TestResult):
         if not self.rejected:
             return f"Not shown to be calibrated within the tolerance ({p}): {most}."
         yardstick, wrong = self.estimate.known_yardstick, ""
-        if yardstick is not None and not yardstick.high_beyond:
-            wrong = f", as if {what_is_wrong(yardstick.kind)} {wrong_phrase(yardstick.high)} at most"
+        if yardstick is not None and yardstick.most is not None:
+            wrong = f", as if {what_is_wrong(yardstick.kind)} {wrong_phrase(yardstick.most)} at most"
         return f"Calibrated within the tolerance: at 95% confidence KCE is below {_shown(self.high)}{wrong}."
 
     def _headline(self) -> str:
@@ -235,5 +235,5 @@ def run_tolerance_test(
         hypothesis=hypothesis,
         low=low,
         high=high,
-        tolerated=None if scale is None or delta > scale.largest else scale.ratio(delta),
+        tolerated=None if scale is None else scale.wrong(delta),
     )

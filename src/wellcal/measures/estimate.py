@@ -216,7 +216,17 @@ class Estimate(Presentable):
             self.__dict__["known_yardstick"] = self._find_yardstick(self.cases)
         return self.known_yardstick
 
-    def _find_yardstick(self, cases: Cases) -> Yardstick | None:
+    def yardstick_of(self, kind: str) -> Yardstick | None:
+        """The same by another kind of error, which is the yardstick from then on; None where it has none."""
+        known = self.known_yardstick
+        if (known is None or known.kind != kind) and self.cases is not None:
+            found = self._find_yardstick(self.cases, kind)
+            if found is not None:
+                self.__dict__["known_yardstick"] = found
+            return found
+        return known if known is not None and known.kind == kind else None
+
+    def _find_yardstick(self, cases: Cases, kind: str | None = None) -> Yardstick | None:
         from wellcal.measures.yardstick import yardstick_from
 
         interval = self.confidence_interval()
@@ -226,7 +236,7 @@ class Estimate(Presentable):
         else:
             root = math.sqrt(max(float(self), 0.0))
             ends = (math.sqrt(max(interval.low, 0.0)), math.sqrt(max(interval.high, 0.0)))
-        return yardstick_from(cases, root, ends, interval.level)
+        return yardstick_from(cases, root, ends, interval.level, kind)
 
     def _normal_interval(self, level: float) -> Interval:
         if self.standard_error is None:

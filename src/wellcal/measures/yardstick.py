@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import interpolate
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.schema import Check, flag, number, word
+from wellcal._arrays.schema import Check, flag, listed, number, optional, word
 from wellcal.kernels.base import Kernel
 from wellcal.measures.deviations import Cases
 from wellcal.measures.presentation import Presentable, Row
@@ -29,7 +29,10 @@ part is taken.
 LIKELIHOODS = 20_000
 """Cases whose likelihood says in which direction a small error is, where there are so many."""
 
-LOGARITHMS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.6, math.log(10.0))
+LARGEST = 10.0
+"""The largest ratio that is looked at, to either side."""
+
+LOGARITHMS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.6, math.log(LARGEST))
 """Logarithms of the ratios at which the calibration error is computed; between them it is interpolated."""
 
 SLIGHT, STRONG = 0.05, 0.2
@@ -44,7 +47,8 @@ class Yardstick(Presentable):
 
     A model that is perfect but for its spreads (for classes, its temperature; for counts and positive
     numbers, its means) has a KCE that grows with the size of that error. The yardstick is the size at which
-    it is the estimated one. It says how large an error is, not of what kind.
+    it is the estimated one. It says how large an error is, not of what kind: what is too small in some cases
+    and too large in others, or an error of another kind, is told without a direction.
 
     Attributes
     ----------
@@ -60,6 +64,13 @@ class Yardstick(Presentable):
         Whether the estimate is larger than that of any ratio between 0.1 and 10, so that `ratio` is a bound.
     high_beyond
         The same for the upper end of the interval, and `high`.
+    other
+        `ratio`, `low` and `high` of an error in the other direction that has the same KCE; None where there
+        is none.
+    other_beyond
+        Whether the upper end of the interval is larger than that of any error in the other direction.
+    directed
+        Whether the error itself has this direction. Otherwise that which is too small is told, as "wrong".
 
     Examples
     --------
@@ -79,36 +90,82 @@ class Yardstick(Presentable):
     level: float = 0.95
     beyond: bool = False
     high_beyond: bool = False
+    other: tuple[float, float, float] | None = None
+    other_beyond: bool = False
+    directed: bool = True
 
-    added: ClassVar[Mapping[str, Any]] = {"high_beyond": False}
+    added: ClassVar[Mapping[str, Any]] = {
+        "high_beyond": False,
+        "other": None,
+        "other_beyond": False,
+        "directed": True,
+    }
 
     @property
     def share(self) -> float:
         """Size of the error, as a share of what is true."""
-        return share_of(self.ratio)
+        return share_of(self._told.ratio)
+
+    @property
+    def most(self) -> float | None:
+        """How wrong it may be at the upper end of the interval; None where that is open.
+
+        To either side where the interval reaches zero: on which side an error is that may be none is a matter
+        of chance.
+        """
+        if self.low != 1.0 and not self.high_beyond:
+            return self.high
+        if self.high_beyond or self.other_beyond:
+            return None
+        ends = [self.high, *([] if self.other is None else [self.other[2]])]
+        return max(ends, key=share_of)
+
+    @property
+    def _told(self) -> Yardstick:
+        """What is told: without a direction always that which is too small, whichever side is likelier."""
+        return self if self.directed else replace(self.towards(-1), directed=False)
+
+    def towards(self, side: int | None) -> Yardstick:
+        """The same for an error of known direction, -1 for too small, or of none."""
+        if side is None:
+            return replace(self, directed=False)
+        if side * (self.high - 1.0) >= 0.0 or self.other is None:
+            return self
+        ratio, low, high = self.other
+        beyond = not LARGEST**-1 < ratio < LARGEST
+        own = self.ratio, self.low, self.high
+        return Yardstick(
+            self.kind, ratio, low, high, self.level, beyond, self.other_beyond, own, self.high_beyond
+        )
 
     @property
     def size(self) -> str:
         """In one word: "slight" below 5%, "moderate" up to 20%, "strong" above."""
-        if self.beyond:
+        if self._told.beyond:
             return "strong"
         return "slight" if self.share < SLIGHT else "moderate" if self.share <= STRONG else "strong"
 
     @property
     def slight(self) -> bool:
         """Whether the error is slight, and not strong at the upper end of its interval either."""
-        bounded = not self.high_beyond and share_of(self.high) <= STRONG
+        told = self._told
+        bounded = not told.high_beyond and share_of(told.high) <= STRONG
         return self.size == "slight" and bounded
 
     @property
     def sentence(self) -> str:
         """The yardstick in words: "as far off as a model whose spreads are 21% too small (12% to 33%)"."""
-        further = "further off than" if self.beyond else "as far off as"
-        model = f"{further} a model whose {error_phrase(self.kind, self.ratio)}"
-        if self.ratio != 1.0:
-            return f"{model} ({self._ends()})"
-        most = "or more" if self.high_beyond else "at most"
-        return model if self.high == 1.0 else f"{model}, or {wrong_phrase(self.high)} {most}"
+        told = self._told
+        model = f"{'further off than' if told.beyond else 'as far off as'} a model whose"
+        if told.ratio != 1.0:
+            wrong = f"{RATIOS[self.kind][0]} {wrong_phrase(told.ratio)}"
+            return (
+                f"{model} {error_phrase(self.kind, told.ratio) if self.directed else wrong} ({told._ends()})"
+            )
+        most, right = self.most, f"{model} {error_phrase(self.kind, 1.0)}"
+        if most is None:
+            return f"{right}, or {wrong_phrase(told.high)} or more"
+        return right if most == 1.0 else f"{right}, or {wrong_phrase(most)} at most"
 
     def _ends(self) -> str:
         ends = wrong_by(min(self.low, self.high), max(self.low, self.high), self.ratio)
@@ -128,6 +185,9 @@ class Yardstick(Presentable):
             "level": number(least=0.0, most=1.0),
             "beyond": flag,
             "high_beyond": flag,
+            "other": optional(listed(ratio, length=3)),
+            "other_beyond": flag,
+            "directed": flag,
         }
 
     def _headline(self) -> str:
@@ -150,22 +210,29 @@ class Scale:
         -1 where predictions are too small, 1 where they are too large.
     roots
         KCE at `LOGARITHMS`, zero first.
+    others
+        The same on the other side; None where there is no such error.
     """
 
     kind: str
     side: int
     roots: NDArray
+    others: NDArray | None = None
 
     def ratio(self, root: float) -> float:
         """Predicted over true where a model has this KCE, between 0.1 and 10."""
-        logs = np.concatenate([[0.0], LOGARITHMS])
-        increasing = np.concatenate([[True], np.diff(np.maximum.accumulate(self.roots)) > 0.0])
-        x, y = self.roots[increasing], logs[increasing]
-        if len(x) < 2 or root <= 0.0:
-            return 1.0
-        inside = min(root, float(x[-1]))
-        found: Any = interpolate.PchipInterpolator(x, y)(inside)
-        return math.exp(self.side * float(found))
+        return _inverted(self.roots, self.side, root)
+
+    def other_ratio(self, root: float) -> float | None:
+        """The same on the other side."""
+        return None if self.others is None else _inverted(self.others, -self.side, root)
+
+    def wrong(self, root: float) -> float | None:
+        """The ratio that is further from 1 of both sides; None where one of them does not reach this KCE."""
+        other = self.other_ratio(root)
+        if root > self.largest or (self.others is not None and root > float(self.others.max())):
+            return None
+        return max((self.ratio(root), *([] if other is None else [other])), key=share_of)
 
     @property
     def largest(self) -> float:
@@ -173,9 +240,25 @@ class Scale:
         return float(self.roots.max())
 
 
-def scale_of(cases: Cases) -> Scale | None:
-    """The scale for some cases; None for families and kernels that have none."""
-    kind = kind_of_error(cases.predictions)
+def _inverted(roots: NDArray, side: int, root: float) -> float:
+    logs = np.concatenate([[0.0], LOGARITHMS])
+    increasing = np.concatenate([[True], np.diff(np.maximum.accumulate(roots)) > 0.0])
+    x, y = roots[increasing], logs[increasing]
+    if len(x) < 2 or root <= 0.0:
+        return 1.0
+    inside = min(root, float(x[-1]))
+    found: Any = interpolate.PchipInterpolator(x, y)(inside)
+    return math.exp(side * float(found))
+
+
+def scale_of(cases: Cases, kind: str | None = None) -> Scale | None:
+    """The scale for some cases; None for families and kernels that have none.
+
+    `kind` is that of the error; None takes the one that the family is measured by. Counts can be too little
+    dispersed, which has no other side.
+    """
+    one_sided = kind is not None
+    kind = kind_of_error(cases.predictions) if kind is None else kind
     if kind is None or len(cases) < 2:
         return None
     few = cases.in_numpy().at_most(CASES)
@@ -184,14 +267,21 @@ def scale_of(cases: Cases) -> Scale | None:
         if not seen.closed:
             few = few.at_most(WITH_ATOMS)
             seen = OnAverage(few.predictions, few.kernel, few.expectations)
-        side = _side(seen, few.predictions, kind, few.targets)
-        if len(cases) > len(few):  # a few cases show no small error, nor its direction
+        side = -1 if one_sided else _side(seen, few.predictions, kind, few.targets)
+        if len(cases) > len(few) and not one_sided:  # a few cases show no small error, nor its direction
             side = _side_of_many(cases.in_numpy(), kind) or side
-        ratios = np.exp(side * np.array(LOGARITHMS))
-        roots = [seen.root(altered(few.predictions, kind, ratio)) for ratio in ratios]
+        own = _roots(seen, few.predictions, kind, side)
+        other = None if one_sided else _roots(seen, few.predictions, kind, -side)
     except (TypeError, ValueError):  # a kernel that does not factor, or nothing known to alter
         return None
-    return Scale(kind, side, np.array([0.0, *roots])) if np.isfinite(roots).all() else None
+    known = np.isfinite(own).all() and (other is None or np.isfinite(other).all())
+    return Scale(kind, side, own, other) if known else None
+
+
+def _roots(seen: OnAverage, predictions: Predictions, kind: str, side: int) -> NDArray:
+    """KCE of errors to one side, zero first."""
+    ratios = np.exp(side * np.array(LOGARITHMS))
+    return np.array([0.0, *(seen.root(altered(predictions, kind, ratio)) for ratio in ratios)])
 
 
 def _side(seen: OnAverage, predictions: Predictions, kind: str, targets: NDArray) -> int:
@@ -224,14 +314,23 @@ def _likelihood(cases: Cases, kind: str, ratio: float) -> float:
     return float(np.mean(log_prob_of_cases(found.index(cases.targets), found.true)))
 
 
-def yardstick_from(cases: Cases, root: float, ends: tuple[float, float], level: float) -> Yardstick | None:
+def yardstick_from(
+    cases: Cases, root: float, ends: tuple[float, float], level: float, kind: str | None = None
+) -> Yardstick | None:
     """The yardstick of an estimate of KCE and the ends of its interval.
 
     None where that error does not show: at any temperature a coin stays a coin, and what is certain certain.
     """
-    scale = scale_of(cases)
+    scale = scale_of(cases, kind)
     if scale is None or scale.largest <= _ROUNDING * ends[1]:
         return None
     low, high = (scale.ratio(end) for end in ends)
     beyond, high_beyond = (value > scale.largest for value in (root, ends[1]))
-    return Yardstick(scale.kind, scale.ratio(root), low, high, level, beyond, high_beyond)
+    other, other_beyond = None, False
+    if scale.others is not None:
+        at, near, far = (_inverted(scale.others, -scale.side, value) for value in (root, *ends))
+        other = at, near, far
+        other_beyond = ends[1] > float(scale.others.max())
+    return Yardstick(
+        scale.kind, scale.ratio(root), low, high, level, beyond, high_beyond, other, other_beyond
+    )

@@ -3,7 +3,8 @@
 Errors have a kind, which follows from the family, and an amount:
 
 ============  ==============================================================================================
-spreads       predicted spread over the true one: numbers and vectors that can be stretched about their centre
+spreads       predicted spread over the true one: numbers and vectors that can be stretched about their
+              centre, and counts that are too little dispersed (an amount below 1)
 temperature   predicted temperature over the true one: classes, Beta, Dirichlet, and families with a rule
 means         predicted mean over the true one: counts, and positive numbers
 shift         how far targets lie above their predictions, in predicted standard deviations
@@ -54,6 +55,9 @@ AFFINE: Rules[Affine] = Rules("an affine rule", exact=True)
 
 SCALED: Rules[Callable[[Any, float], Predictions]] = Rules("a rule for means", exact=True)
 """Functions ``rule(predictions, factor)``: predictions with means that many times larger."""
+
+DISPERSED: Rules[Callable[[Any, float], Predictions]] = Rules("a rule for dispersion", exact=True)
+"""Functions ``rule(predictions, factor)``: counts of the same mean whose variance is so many times larger."""
 
 _DRAWS = 64  # values of each case that stand for a family without a rule
 _VECTORS = 16  # the same of vectors
@@ -115,6 +119,9 @@ def altered(predictions: Predictions, kind: str, amount: float) -> Altered:
         return Altered(predictions, _scaled(predictions, 1.0 / amount), _same)
     if isinstance(predictions, Quantiles):
         return _of_bins(predictions, kind, amount)
+    dispersed = DISPERSED.find(type(predictions)) if kind == SPREADS else None
+    if dispersed is not None:
+        return Altered(predictions, dispersed(predictions, amount**-2), _same)
     centre, spread = centre_and_scale(predictions)
     factor, shift = (1.0, amount * spread) if kind == SHIFT else (1.0 / amount, np.zeros_like(spread))
     if _all(predictions, AFFINE):
@@ -246,6 +253,13 @@ def _poisson(pred: Poisson, factor: float) -> Predictions:
 @SCALED.register(NegativeBinomial)
 def _negative_binomial(pred: NegativeBinomial, factor: float) -> Predictions:
     return NegativeBinomial(factor * pred.mean(), pred.dispersion)
+
+
+@DISPERSED.register(Poisson)
+@DISPERSED.register(NegativeBinomial)
+def _dispersed(pred: Any, factor: float) -> Predictions:
+    mean, variance = (np.asarray(part, dtype=np.float64) for part in (pred.mean(), pred.variance()))
+    return NegativeBinomial(mean, (factor * variance - mean) / mean**2)
 
 
 @SCALED.register(Gamma)

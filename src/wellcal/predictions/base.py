@@ -321,7 +321,7 @@ class Predictions(Distributions):
                 namespace(y, self.like)  # raises: values that are not known yet cannot be moved
             y = to_numpy(plain_array(y, name))
         array = real_array(y, name, ndim=(1 + len(self.event_shape),), like=self.like)
-        check_same_length(array.shape[0], name, len(self), "predictions")
+        check_cases(int(array.shape[0]), name, self)
         if tuple(array.shape[1:]) != self.event_shape:
             raise ValueError(
                 f"{name} must have targets of shape {self.event_shape} as the predictions have, "
@@ -352,6 +352,16 @@ class Predictions(Distributions):
             what = "be a number or end" if k == 0 else "end"
             raise ValueError(f"{name} must {what} in shape {wanted}, found shape {tuple(array.shape)}")
         return array
+
+
+def check_cases(n: int, name: str, batch: Predictions) -> None:
+    """Reject targets that are not as many as predictions."""
+    if n != len(batch) == 1:
+        raise ValueError(
+            f"{name} and predictions must have the same length, found {n} and 1: the parameters are those of "
+            "a single case; give them a row for each case"
+        )
+    check_same_length(n, name, len(batch), "predictions")
 
 
 def nonempty(batch: Predictions) -> None:

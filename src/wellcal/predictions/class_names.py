@@ -11,6 +11,8 @@ from wellcal._arrays.checks import is_missing, label_array, plain_array, real_ar
 from wellcal._arrays.namespaces import Array, NDArray, attribute, to_numpy
 from wellcal._arrays.ownership import own_copy
 
+_SHOWN = 6  # names that an error lists
+
 
 def column_names(table: Any) -> Any:
     """Names of the columns of a data frame, which are those of the classes; None where it has none.
@@ -76,6 +78,48 @@ def names_of(classes: Any) -> Any:
     """`classes` as labels: those of a dtype of pandas are its categories."""
     known = hasattr(classes, "categories") and not hasattr(classes, "__len__")
     return classes.categories if known else classes
+
+
+def names_wanted(y: Any, name: str, count: int, family: str) -> str:
+    """What to do about targets that are names, for predictions of `count` classes without names; or nothing.
+
+    Examples
+    --------
+    >>> print(names_wanted(["a", "b", "c"], "y", 2, "Bernoulli"))
+    y has the names 'a', 'b', 'c': 3 for two classes; Categorical(probs, classes=...) has ...
+    >>> names_wanted([0.5, 1.0], "y", 2, "Bernoulli")
+    ''
+    """
+    try:
+        array = to_numpy(label_array(y, name))
+    except (TypeError, ValueError):
+        return ""
+    if array.dtype.kind not in "UTSO" or array.ndim != 1 or not all(isinstance(x, str) for x in array[:1]):
+        return ""
+    grades = ordered_categories(y)
+    categories = attribute(attribute(y, "dtype", y), "categories")
+    known = sorted({str(x) for x in array.tolist()}) if categories is None else [str(x) for x in categories]
+    between = ", " if grades is None else " < "
+    shown = between.join(map(repr, known[:_SHOWN])) + (f"{between}..." if len(known) > _SHOWN else "")
+    has = f"{name} has the {'names' if grades is None else 'grades'} {shown}"
+    if len(known) > count:
+        what = "two classes" if family == "Bernoulli" else f"{count} columns of probs"
+        remedy = "Categorical(probs, classes=...) has a column for each of them"
+        if len(set(array.tolist())) <= count:
+            remedy = f"not all of them occur: leave those out, {name}.remove_unused_categories()"
+        return f"{has}: {len(known)} for {what}; {remedy}"
+    if family == "Bernoulli" and len(known) == 2:
+        first, second = known
+        return (
+            f"{has}, and the predictions have none: give Bernoulli(probs, classes=({first!r}, {second!r})) "
+            f"if probs are those of {second!r}, and classes=({second!r}, {first!r}) if they are those of "
+            f"{first!r}"
+        )
+    listed = ", ".join(map(repr, known[:_SHOWN])) + (", ..." if len(known) != count else "")
+    return (
+        f"{has}, and the predictions have none: say which column of probs is which, as in "
+        f"{family}(probs, classes=({listed}))"
+    )
 
 
 def checked_labels(classes: Any, count: int, of_what: str = "columns of probs") -> NDArray:

@@ -9,10 +9,14 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import plain_array
+from wellcal._arrays.domains import simplex
 from wellcal._arrays.labels import Labels, common_labels
-from wellcal._arrays.namespaces import is_array
+from wellcal._arrays.namespaces import attribute, is_array, is_traced, to_numpy
 from wellcal._arrays.ownership import freeze, own_copy
+from wellcal._arrays.parameters import is_number
 from wellcal.predictions.fields import Parameter
+
+_WITHIN = 1e-3  # of one, where probabilities may be rounded: what is wrong with them is said later
 
 
 def keeping(post_init: Callable[..., None]) -> Callable[..., None]:
@@ -26,6 +30,7 @@ def keeping(post_init: Callable[..., None]) -> Callable[..., None]:
         if "case_index" in vars(self):  # called by the one of a derived class
             post_init(self)
             return
+        one_row(self)
         self.arrange(*how)
         take_parameters(self)
         post_init(self)
@@ -33,6 +38,55 @@ def keeping(post_init: Callable[..., None]) -> Callable[..., None]:
             freeze(getattr(self, name))
 
     return settled
+
+
+def one_row(batch: Any) -> None:
+    """Make a batch of one from the parameters of a single case: numbers, or one row of each vector.
+
+    That cannot be mistaken for several cases, whose parameters have one dimension more.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> wc.Normal(0.3, 1.0), wc.Categorical([0.2, 0.8])
+    (<Normal: 1 predictions>, <Categorical: 1 predictions>)
+    """
+    if batch.batch_fields:
+        return
+    rows: dict[str, Any] = {}
+    for name, spec in batch.parameter_fields.items():
+        x = getattr(batch, name)
+        if spec.computed or x is None:
+            continue
+        rank = _rank(x)
+        if rank == spec.ndim - 1 and not (spec.domain is simplex and _no_row(x)):
+            rows[name] = x
+        elif rank != 0:
+            return
+    for name, x in rows.items():
+        object.__setattr__(batch, name, x[None] if is_array(x) else [x])
+
+
+def _no_row(x: Any) -> bool:
+    """Whether these are no probabilities of classes, but something else that is in one dimension."""
+    if is_traced(x):
+        return False
+    try:
+        return abs(float(np.sum(to_numpy(plain_array(x, "probs")))) - 1.0) > _WITHIN
+    except (TypeError, ValueError):
+        return True
+
+
+def _rank(x: Any) -> int:
+    """Number of dimensions, as far as the first entries of lists say it; -1 for what are no numbers."""
+    if isinstance(x, (list, tuple)):
+        entries = cast("list[Any]", x)
+        within = _rank(entries[0]) if entries else 0
+        return -1 if within == 0 and not all(_rank(entry) == 0 for entry in entries) else 1 + within
+    shape = attribute(x, "shape")
+    if isinstance(shape, tuple):
+        return len(cast("tuple[Any, ...]", shape))
+    return 0 if is_number(x) else -1
 
 
 def take_parameters(batch: Any) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 from wellcal._arrays.checks import (
     check_ndim,
     check_rows,
-    check_same_length,
     label_array,
     one_of,
 )
@@ -24,7 +23,7 @@ from wellcal._arrays.special import (
     quiet,
     table_quantile,
 )
-from wellcal.predictions.base import Predictions
+from wellcal.predictions.base import Predictions, check_cases
 from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.class_names import (
     checked_labels,
@@ -33,6 +32,7 @@ from wellcal.predictions.class_names import (
     find_labels,
     find_traced,
     names_of,
+    names_wanted,
     order_of,
     ordered_categories,
 )
@@ -88,7 +88,13 @@ class Bernoulli(Predictions):
         """Targets as integers 0 and 1, ``(n,)``."""
         if self.classes is not None:
             return _positions(self, y, name)
-        return self.xp.astype(super().check_targets(y, name), integer_dtype(self.xp))
+        try:
+            found = super().check_targets(y, name)
+        except TypeError as error:
+            if asked := names_wanted(y, name, 2, "Bernoulli"):
+                raise TypeError(asked) from error
+            raise
+        return self.xp.astype(found, integer_dtype(self.xp))
 
     def class_probs(self) -> Array:
         """Probabilities of 0 and 1, ``(n, 2)``."""
@@ -329,7 +335,7 @@ def _positions(batch: Bernoulli | Categorical, y: object, name: str) -> Array:
     """Targets as indices of classes, ``(n,)``, or an error with the first that is no class."""
     targets = _as_given(batch, y, name)
     check_ndim(targets, name, (1 + len(batch.event_shape),))
-    check_same_length(targets.shape[0], name, len(batch), "predictions")
+    check_cases(int(targets.shape[0]), name, batch)
     index = _found(batch, targets, name)
     known = batch.labels()
     remedy = f"the classes are {', '.join(map(repr, known[:6].tolist()))}{', ...' if len(known) > 6 else ''}"
@@ -350,12 +356,15 @@ def _as_given(batch: Bernoulli | Categorical, y: Any, name: str) -> Array:
     """`y` as an array: of NumPy where labels are looked up, else of the predictions' library."""
     if is_traced(y):
         return y
+    given = y
     y = np.asarray(y) if isinstance(y, (str, bytes)) else label_array(batch.align(y, name), name)
     if _are_numbered(batch):
         if namespace(y) is namespace() and y.dtype.kind not in "biuf":
+            count = int(batch.class_probs().shape[1])
             raise TypeError(
-                f"{name} must be class numbers 0 .. {batch.class_probs().shape[1] - 1}, found dtype "
-                f"{y.dtype}; give the labels to Categorical as classes="
+                names_wanted(given, name, count, type(batch).__name__)
+                or f"{name} must be class numbers 0 .. {count - 1}, found dtype {y.dtype}; give the labels "
+                f"to {type(batch).__name__} as classes="
             )
         return as_library(y, batch.like)
     found = to_numpy(y)

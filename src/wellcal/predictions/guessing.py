@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,12 @@ from wellcal.predictions.roles import ColumnReading, Role, known_roles, resolve
 
 TARGETS = ("y", "target", "label", "actual")
 """Names that columns of targets usually have."""
+
+LIKELY = {
+    *("actual", "actuals", "answer", "class", "happened", "observation", "observed", "obs", "outcome"),
+    *("real", "realised", "realized", "response", "result", "target", "true", "truth", "y"),
+}
+"""Words in names of columns that are likely to hold targets, for the example of an error."""
 
 _MOST_READINGS = 20
 
@@ -125,10 +132,11 @@ def target_column(table: Table) -> str:
         raise ValueError(
             f"the targets may be {' or '.join(map(repr, found))}; say which, e.g. target={found[0]!r}"
         )
+    likely = next((name for name in table.names if LIKELY & set(re.split(r"[^a-z]+", name.lower()))), None)
     raise ValueError(
         f"no column is called {', '.join(TARGETS[:-1])} or {TARGETS[-1]}; the columns are "
-        f"{shown_names(table.names, 12)}; say which holds the targets, e.g. "
-        f"target={table.names[-1:] or ['y']}"
+        f"{shown_names(table.names, 12)}; say which holds the targets with target="
+        + ("" if likely is None else f"{likely!r}, if it is that one")
     )
 
 

@@ -296,6 +296,8 @@ def resolve(names: Sequence[str], keyword: str, value: object) -> ColumnReading:
         if isinstance(source, Selection) and spec.named == "classes":
             labels_from = None if {"classes", "support"} & set(options) else name
         sources[name] = source
+    if not any(isinstance(source, Selection) for source in sources.values()):
+        raise TypeError(f"{keyword}: only numbers were given; at least one parameter must be a column")
     return ColumnReading(role, sources, options, labels_from=labels_from)
 
 

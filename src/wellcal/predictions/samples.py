@@ -8,12 +8,12 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import check_ndim, check_same_length, described, one_of, real_array
+from wellcal._arrays.checks import check_ndim, described, one_of, real_array
 from wellcal._arrays.domains import simplex
 from wellcal._arrays.namespaces import Array, NDArray, is_array, namespace, to_numpy
 from wellcal._arrays.parameters import common_library_of
 from wellcal._arrays.special import draw_index, table_quantile
-from wellcal.predictions.base import Predictions, nonempty
+from wellcal.predictions.base import Predictions, check_cases, nonempty
 from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.draw_axes import draws_second, looks_transposed
 from wellcal.predictions.fields import family, parameter
@@ -111,7 +111,7 @@ class Samples(Predictions):
         if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
             raise TypeError(f"{name} must be one object for each prediction, found {type(y).__name__}")
         items: list[Any] = list(cast("Iterable[Any]", y))
-        check_same_length(len(items), name, len(self), "predictions")
+        check_cases(len(items), name, self)
         array = np.empty(len(items), dtype=object)
         for i, item in enumerate(items):
             array[i] = item

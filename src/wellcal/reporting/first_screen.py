@@ -71,6 +71,10 @@ def where(model: ModelReport) -> Tile:
     title, href, go = "Where", "#where", "Picture and examples"
     if not model.rejected:
         return Tile(title, "No group stands out", "What is largest by chance is no finding.", href, go)
+    if not model.worst_groups and model.placed is not None:
+        return Tile(
+            title, "It depends on the prediction", sentence(model.placed.short), "#findings", "Picture"
+        )
     if not model.worst_groups:
         return Tile(
             title, "No group stands out", "No group of cases is shown to be worse than the others.", href, go

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal.comparison.differences import Difference, t_quantile
+from wellcal.comparison.differences import paired
 from wellcal.comparison.models import NLL, scores_of_cases
 from wellcal.hypotests.findings.finding import LEVEL
 from wellcal.hypotests.result import TestResult
@@ -67,16 +67,8 @@ def mended(
     if not common:
         return f"{NOT_TRIED}: no proper score is finite for these cases."
     was, now = (mean_score(scores[common[0]], common[0]) for scores in (first, second))
-    differences = tuple(_difference(name, first[name], second[name]) for name in common)
+    differences = tuple(paired(name, first[name], second[name], LEVEL) for name in common)
     return Mended(_remedy(model.predictions, found.scaling.temperature_), was, now, differences, found)
-
-
-def _difference(name: str, first: NDArray, second: NDArray) -> Difference:
-    """A score before less after, case by case."""
-    n, gaps = len(first), first - second
-    error = float(np.std(gaps, ddof=1)) / n**0.5
-    means = float(first.mean()), float(second.mean())
-    return Difference(name, *means, error, n - 1.0, t_quantile(n - 1.0, LEVEL), LEVEL)
 
 
 def _between(temperature: float, bounds: tuple[float, float]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wellcal.comparison.differences import Difference
+from wellcal.comparison.differences import Difference, change_in_words
 from wellcal.hypotests.findings.finding import Finding, together
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.result import TestResult
@@ -251,15 +251,7 @@ class Mended(Presentable):
     @property
     def gain(self) -> str:
         """The score that is gained, in words."""
-        told, ends = self.differences[0], self.interval
-        moved = f"{told.first:.4g} to {told.second:.4g}"
-        if ends.low > 0.0:
-            sizes = f"{told.value:.2g} ({ends.low:.2g} to {ends.high:.2g})"
-            return f"{told.measure} falls from {moved}, by {sizes}"
-        if ends.high < 0.0:
-            sizes = f"{-told.value:.2g} ({-ends.high:.2g} to {-ends.low:.2g})"
-            return f"{told.measure} rises from {moved}, by {sizes}"
-        return f"{told.measure} does not change clearly ({moved})"
+        return change_in_words(self.differences[0])
 
     @property
     def verdict(self) -> str:

@@ -11,17 +11,21 @@ import numpy as np
 from wellcal.comparison import Comparisons
 from wellcal.hypotests.findings.finding import LEVEL, Finding, together
 from wellcal.hypotests.findings.reasons import ALPHA, WITNESS
+from wellcal.hypotests.findings.trends import CENTRE_TREND, SPREAD_TREND
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import Presentable, Row
 from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
-from wellcal.measures.wording import RATIOS, wrong_phrase
+from wellcal.measures.wording import RATIOS, error_phrase, wrong_phrase
 from wellcal.measures.yardstick import Yardstick
 from wellcal.reporting.data import ONLY, Data, ModelData
 from wellcal.reporting.pieces import Choices, Mended, Segments, WorstGroup
 from wellcal.witnesses import Witness
 
 UNNAMED, GROUP = "unnamed", "cases"
+
+PLACED = {CENTRE_TREND, SPREAD_TREND, "trend of the correlation", "group", "class slope"}
+"""Kinds of findings that say for which predictions they hold."""
 """Kinds of findings: no kind of error stands out, and one that a witness tells of a group of cases."""
 
 POINTER = f": {WITNESS}"
@@ -133,6 +137,11 @@ class ModelReport(Presentable):
         return size.sentence if doubtful else f"{size.size}: {size.sentence}"
 
     @property
+    def placed(self) -> Finding | None:
+        """The first finding that says where an error is, by how it depends on the prediction."""
+        return next((found for found in self.findings if found.kind in PLACED), None)
+
+    @property
     def where(self) -> str:
         """Where the error is, in words."""
         if not self.rejected:
@@ -140,6 +149,8 @@ class ModelReport(Presentable):
         if self.worst_groups:
             worst = self.worst_groups[0]
             return f"everywhere: {worst.statement}" if worst.kind == "all" else worst.statement
+        if self.placed is not None:
+            return f"{self.placed.short}; no single group stands out beyond that"
         return "no group of cases stands out" if self.witness is not None else "not known"
 
     def to_dict(self) -> dict[str, Any]:
@@ -299,6 +310,7 @@ class Report(Presentable):
             for pair in self.comparison.pairs:
                 told = "; ".join(f"{found.measure} {found.phrase}" for found in pair.differences)
                 rows.append((f"{pair.first} - {pair.second}", told))
+            rows += [("scores", text) for text in self.comparison.better_in_scores]
         rows.extend(("sampled", text) for text in self.sampled)
         tested = f"{self.choices.hypothesis}; error rate {self.choices.alpha:g}"
         if any(model.segments is not None for model in self.models):
@@ -311,10 +323,14 @@ class Report(Presentable):
 
 def _at_most(size: Yardstick) -> str:
     """What is known of an error that was not found."""
-    if size.high_beyond:
-        return "how far off it is cannot be said from so few cases"
-    what = RATIOS[size.kind][0]
-    return f"no further off than a model whose {what} {wrong_phrase(size.high)} (95% confidence)"
+    start, sure = "no further off than a model whose", "(95% confidence)"
+    unknown = "cannot be said from so few cases"
+    if size.most is not None:
+        return f"{start} {RATIOS[size.kind][0]} {wrong_phrase(size.most)} {sure}"
+    if size.high_beyond and (size.other_beyond or size.other is None):
+        return f"how far off it is {unknown}"
+    known = size.high if size.other is None or not size.high_beyond else size.other[2]
+    return f"{start} {error_phrase(size.kind, known)} {sure}; how far to the other side {unknown}"
 
 
 def in_one_word(size: Yardstick) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +40,7 @@ from wellcal.reporting.view import (
 SHOWS: Mapping[str, tuple[str, ...]] = {
     "trend of the centre": ("residuals",),
     "trend of the spread": ("residuals",),
+    "class": ("classes",),
     "class slope": ("classes",),
     "swapped": ("classes",),
     "confused": ("classes",),
@@ -50,10 +51,20 @@ SHOWS: Mapping[str, tuple[str, ...]] = {
     "dispersion": ("histogram", "coverage"),
     "zeros": ("histogram",),
 }
-"""Pictures that show a kind of finding, the best one first; the one beside the verdict shows all of them."""
+"""Pictures that show a kind of finding, the best one first."""
 
+_OF_NUMBERS = {"shift", "spread", "skew", "tails", "two peaks", "dispersion", "zeros", "levels", "surprise"}
+_OF_DRAWS = {"above", "range", "coverage", "quantile"}
 
-SEE_FIRST = "The first picture shows it"
+FIRST_SHOWS: Mapping[str, set[str]] = {
+    "pit": _OF_NUMBERS | _OF_DRAWS,
+    "histogram": _OF_NUMBERS | _OF_DRAWS,
+    # Of two classes, or of how often the likeliest of several is right: not of single classes.
+    "reliability": {"frequency", "slope", "group", "temperature", "confidence"},
+}
+"""Kinds of findings that the picture beside the verdict shows."""
+
+SEE_FIRST, SEE_ABOVE = "The first picture shows it", "The picture above shows it"
 
 
 def report_view(report: Report) -> dict[str, Any]:
@@ -96,6 +107,7 @@ class Album:
         # Groups that are largest by chance are no picture of a verdict that found nothing.
         aside = () if report.best.rejected else ("groups", "map")
         first = next((name for name in self.common if name not in aside), None)
+        self.first = first
         self.hero = None if first is None else self.take(self.common, first)
         if first is not None and len(report.models) == 1:
             del self.of_models[0][first]
@@ -109,10 +121,13 @@ class Album:
         found = picture_in(figure, f"picture-{self.count}")
         return replace(found, kind=f"{found.kind}: {of}") if of and len(self.of_models) > 1 else found
 
-    def first_of(self, figures: dict[str, ReportFigure], *names: str) -> Picture | None:
-        """The first of some names that was not shown before; the others stay."""
-        name = next((name for name in names if name in figures), None)
-        return None if name is None else self.take(figures, name)
+    def shown(self, kind: str, above: Sequence[Picture | None]) -> list[Link]:
+        """Where a kind of finding is seen: in a picture above, or in the one beside the verdict, if it is."""
+        of_kind = self.hero if kind in FIRST_SHOWS.get(self.first or "", set()) else None
+        for picture, text in [*((picture, SEE_ABOVE) for picture in above), (of_kind, SEE_FIRST)]:
+            if picture is not None:
+                return [Link(f"#{picture.anchor}", text)]
+        return []
 
     def all_of(self, figures: dict[str, ReportFigure], *names: str, of: str = "") -> list[Picture]:
         """Those of some names that were not shown before."""
@@ -141,6 +156,7 @@ def _models(report: Report, album: Album) -> Iterator[Part]:
 def _findings(report: Report, album: Album) -> Iterator[Part]:
     blocks: list[Block] = []
     for model, figures, heading in _by_model(report, album):
+        seen: dict[str, Picture | None] = {}
         findings = [finding for finding in model.findings if finding.kind != GROUP]  # which are told below
         if not findings:
             texts = (
@@ -150,8 +166,13 @@ def _findings(report: Report, album: Album) -> Iterator[Part]:
             )
             blocks.append(Texts(texts, heading=heading))
         for number, finding in enumerate(findings):
-            picture = album.first_of(figures, *SHOWS.get(finding.kind, ()))
-            links = [] if picture or album.hero is None else [Link(f"#{album.hero.anchor}", SEE_FIRST)]
+            names = SHOWS.get(finding.kind, ())
+            picture = None
+            if name := next((name for name in names if name in figures), ""):
+                picture = seen[name] = album.take(figures, name)
+            links = (
+                [] if picture else album.shown(finding.kind, [seen[name] for name in names if name in seen])
+            )
             above = "" if number else heading
             title, texts = sentence(finding.sentence), _sureness(finding)
             blocks.append(Beside(title, texts, picture, links=links, heading=above))

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import described, one_of, whole_number
-from wellcal._arrays.namespaces import NDArray, take_rows
+from wellcal._arrays.namespaces import Array, NDArray, take_rows
 from wellcal._arrays.seeds import as_generator
+from wellcal.comparison.differences import Difference, change_in_words, paired
 from wellcal.hypotests import TestResult, calibration_test
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import Presentable, Row, plain
-from wellcal.measures.scores.casewise import nll
+from wellcal.measures.scores.casewise import log_prob_of_cases, nll
 from wellcal.predictions import Predictions
 from wellcal.predictions.batches import concatenate
 from wellcal.problem.defaults import default_kernel
@@ -33,6 +34,9 @@ class CrossFitted(Presentable):
         See Notes for what the p-value of `after` is.
     nll_before, nll_after
         Mean negative log-likelihoods of the same predictions.
+    gained
+        Their difference, before less after, with an interval from paired cases: recalibration helps where
+        that is above zero. None where a likelihood is zero.
     fold_pvalues
         p-values of each fold by itself, recalibrated by the others.
     pvalue_bound
@@ -84,6 +88,12 @@ class CrossFitted(Presentable):
     predictions: Predictions
     folds: NDArray
     scaling: TemperatureScaling
+    gained: Difference | None = None
+
+    @property
+    def helps(self) -> bool:
+        """Whether recalibration lowers the NLL by more than chance."""
+        return self.gained is not None and self.gained.confidence_interval().low > 0.0
 
     @property
     def pvalue_bound(self) -> float:
@@ -95,15 +105,18 @@ class CrossFitted(Presentable):
         """What recalibration does, in one sentence."""
         before, after = self.before, self.after
         sure = f"({after.pvalue_statement}, approximate)"
+        score = "" if self.gained is None else f"; {change_in_words(self.gained)}"
         if before.pvalue <= ALPHA:
             found = f"miscalibrated before ({before.pvalue_statement})"
             if after.pvalue <= ALPHA:
-                return f"Recalibration on other cases is not enough: {found}, and after {sure}."
-            return f"Recalibration on other cases mends it: {found}, no miscalibration found after {sure}."
+                what = "helps, and is not enough" if self.helps else "is not enough"
+                return f"Recalibration on other cases {what}: {found}, and after {sure}{score}."
+            then = f"no miscalibration found after {sure}"
+            return f"Recalibration on other cases mends it: {found}, {then}{score}."
         found = f"no miscalibration found before ({before.pvalue_statement})"
         if after.pvalue <= ALPHA:
-            return f"Recalibration on other cases makes it worse: {found}, miscalibrated after {sure}."
-        return f"Recalibration on other cases has nothing to mend: {found}, nor after {sure}."
+            return f"Recalibration on other cases makes it worse: {found}, miscalibrated after {sure}{score}."
+        return f"Recalibration on other cases has nothing to mend: {found}, nor after {sure}{score}."
 
     def to_dict(self) -> dict[str, Any]:
         """All but predictions, as plain values, ready for JSON."""
@@ -113,6 +126,7 @@ class CrossFitted(Presentable):
             "after": self.after.to_dict(),
             "nll_before": plain(float(self.nll_before)),
             "nll_after": plain(float(self.nll_after)),
+            "gained": None if self.gained is None else self.gained.to_dict(),
             "fold_pvalues": self.fold_pvalues.tolist(),
             "pvalue_bound": self.pvalue_bound,
             "temperatures": self.temperatures.tolist(),
@@ -122,6 +136,10 @@ class CrossFitted(Presentable):
 
     def _headline(self) -> str:
         return self.verdict
+
+    def _score(self) -> str:
+        told = f"{float(self.nll_before):.4g} before, {float(self.nll_after):.4g} after"
+        return told if self.gained is None else f"{told}; lower by {self.gained.phrase}"
 
     def _rows(self) -> list[Row]:
         before, after = self.before, self.after
@@ -133,7 +151,7 @@ class CrossFitted(Presentable):
                 f"{self.scaling.family_}, cross-fitted in {folds} folds of {n:,} cases",
             ),
             ("SKCE", f"{float(before.estimate):.4g} before, {float(after.estimate):.4g} after"),
-            ("NLL", f"{float(self.nll_before):.4g} before, {float(self.nll_after):.4g} after"),
+            ("NLL", self._score()),
             ("before", f"{before.pvalue_statement} ({before.method})"),
             ("after", f"{after.pvalue_statement} (approximate: folds share fitting data)"),
             ("by folds", f"at most {self.pvalue_bound:.3g} after (twice the median of folds)"),
@@ -244,7 +262,18 @@ def cross_fit(
         predictions=after,
         folds=fold_of,
         scaling=fitted(np.arange(len(predictions))),
+        gained=_gained(targets, predictions, after),
     )
+
+
+def _gained(targets: Array, before: Predictions, after: Predictions) -> Difference | None:
+    """The negative log-likelihood before less after, case by case."""
+    if not before.supports("log_prob"):
+        return None
+    with np.errstate(all="ignore"):
+        checked = before.check_targets(targets)
+        first, second = (-np.asarray(log_prob_of_cases(checked, batch)) for batch in (before, after))
+    return paired("NLL", first, second) if np.isfinite([first, second]).all() else None
 
 
 def _tested(before: Any, n: int, kernel: Kernel | None) -> Kernel | None:

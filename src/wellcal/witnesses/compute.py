@@ -33,7 +33,7 @@ from wellcal.witnesses.directions import LEVELS, directions_of
 from wellcal.witnesses.grid import witness_locations
 from wellcal.witnesses.result import Group, Witness
 from wellcal.witnesses.scan import MaxTest, ScanTest, Told
-from wellcal.witnesses.summaries import segments_of
+from wellcal.witnesses.segments import segments_of
 
 _ROUNDING = 1e-12  # of a sum over cases, relative to the sum of what is subtracted
 
@@ -82,9 +82,9 @@ def witness(
         Kernel on pairs of prediction and target; None chooses one for the family, with scales from the
         predictions.
     segments
-        Groups of cases to be looked at: one label for each case (a list, an array, a column of a data
-        frame), or several such lists by name (a dictionary, a data frame). Labels must not be made from the
-        targets.
+        Groups of cases to be looked at: one label or number for each case (a list, an array, a column of a
+        data frame), or several such lists by name (a dictionary, a data frame). Numbers of which there are
+        more than ten are cut into four groups. Labels must not be made from the targets.
     weights
         How much each case counts, as in :func:`wellcal.skce`.
     alpha

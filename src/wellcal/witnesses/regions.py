@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.round_numbers import round_between
+from wellcal._arrays.round_numbers import SAME, cut_text, distinct, round_between
 from wellcal.witnesses.summaries import Cases, Summary
 
 LINE = 32
@@ -68,7 +68,7 @@ class Axis:
         A cut lies between two neighbouring values and is called by the shortest number between them: a
         change of unit changes what it is called, and not which cases it separates.
         """
-        low, high = (f"{self.number(end):.15g}" for end in (first, last))
+        low, high = (cut_text(self.number(end)) for end in (first, last))
         if first == 0:
             return f"{self.name} is below {high}"
         if last == len(self.ordered):
@@ -94,9 +94,12 @@ def axis_of(summary: Summary, cells: int) -> Axis | None:
     values = np.asarray(summary.values, dtype=np.float64)
     if not np.isfinite(values).all():
         return None
-    ordered, level, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ordered = distinct(values)
     if len(ordered) < 2:
         return None
+    # A value that differs from one of these by rounding only belongs to it.
+    level = np.searchsorted(ordered, values + SAME * np.abs(values), side="right") - 1
+    counts = np.bincount(level, minlength=len(ordered))
     upto = np.cumsum(counts)[:-1]  # cases below each gap
     wanted = np.arange(1, cells) * (len(values) / cells)
     after = np.clip(np.searchsorted(upto, wanted), 1, max(len(upto) - 1, 1))

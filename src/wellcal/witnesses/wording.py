@@ -22,7 +22,7 @@ def how_often(observed: float, expected: float) -> str:
     if expected <= 0.0:
         return "though it was never predicted"
     if observed <= 0.0:
-        return "never"
+        return "not once"
     ratio = observed / expected
     nearest = round(ratio)
     if nearest >= 3 and abs(ratio / nearest - 1.0) <= _NEAR:

@@ -183,7 +183,24 @@ def test_the_smallest_error_shrinks_with_the_number_of_cases() -> None:
     assert found[0].share > found[1].share
     assert np.log1p(found[1].share) == pytest.approx(needed(0.8, 0.05) / np.sqrt(2.0 * 80), rel=0.1)
     assert smallest_error(Cases(MU[:2], PRED[:1], kernel)) is None, "nothing could be found in one case"
-    assert smallest_error(Cases(MU, PRED, kernel, groups=np.arange(80))) is None
+    alone = smallest_error(Cases(MU, PRED, kernel, groups=np.arange(80)))
+    assert alone.share == found[1].share, "clusters of one case are independent cases"
+
+
+def test_the_smallest_error_grows_with_the_likeness_of_cases_in_clusters() -> None:
+    """Three copies of each case are worth a third of as many independent ones."""
+    z = np.random.default_rng(5).normal(size=100)
+    mu, clusters = np.linspace(-1.0, 1.0, 300), np.repeat(np.arange(100), 3)
+    pred = wc.Normal(mu, np.ones(300))
+    kernel = wc.default_kernel(pred)
+    copies = smallest_error(Cases(mu + np.repeat(z, 3), pred, kernel, groups=clusters))
+    single = smallest_error(Cases(mu + np.repeat(z, 3), pred, kernel))
+    assert np.log1p(copies.share) == pytest.approx(np.sqrt(3.0) * np.log1p(single.share))
+    result = wc.calibration_test(mu + np.repeat(z, 3), pred, groups=clusters, rng=0, n_resamples=99)
+    assert not result.rejected
+    assert "300 cases in 100 clusters would have shown spreads that are" in result.verdict
+    assert result.verdict.endswith("wrong or more (power about .8).")
+    assert wc.TestResult.from_json(result.to_json()).smallest_error == result.smallest_error
 
 
 def test_a_test_that_finds_nothing_says_what_it_would_have_found() -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.round_numbers import round_between
+from wellcal._arrays.round_numbers import cut_near, cut_text
 
 _LEAST = 10  # cases on either side
 _PLACES, _ROOM = (0.25, 0.5, 0.75), 0.04  # shares at which cases are split, and how far a round number may be
@@ -36,7 +36,9 @@ def each_split(summaries: list[Summary], fine: bool = False) -> Iterator[Split]:
     for summary in summaries:
         cuts = [_cut(summary.values, place) for place in _PLACES]
         for cut in sorted({cut for cut in cuts if cut is not None}):
-            yield from _kept(summary.values > cut, summary.name, f"above {cut:g}", f"below {cut:g}")
+            yield from _kept(
+                summary.values > cut, summary.name, f"above {cut_text(cut)}", f"below {cut_text(cut)}"
+            )
         yield from _between(summary, cuts[0], cuts[-1])
         if fine:
             low, middle, high = (_cut(summary.values, place) for place in _FINE_PLACES)
@@ -47,7 +49,7 @@ def each_split(summaries: list[Summary], fine: bool = False) -> Iterator[Split]:
 def _between(summary: Summary, low: float | None, high: float | None) -> Iterator[Split]:
     if low is not None and high is not None and low < high:
         inside = (summary.values > low) & (summary.values <= high)
-        between = f"between {low:g} and {high:g}"
+        between = f"between {cut_text(low)} and {cut_text(high)}"
         yield from _kept(inside, summary.name, between, f"not {between}")
 
 
@@ -59,7 +61,7 @@ def _kept(inside: NDArray, name: str, where: str, elsewhere: str) -> Iterator[Sp
 def _cut(values: NDArray, place: float) -> float | None:
     """A round number about a quantile; None where values do not differ there."""
     low, high = np.quantile(values, [place - _ROOM, place + _ROOM])
-    return round_between(float(low), float(high)) if low < high else None
+    return cut_near(values, float(low), float(high))
 
 
 class Side(NamedTuple):

@@ -1,0 +1,40 @@
+"""Findings and the yardstick beside them: one direction, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wellcal.hypotests.findings.finding import Finding
+from wellcal.measures.estimate import Estimate
+from wellcal.measures.yardstick import Yardstick
+from wellcal.predictions.alterations import MEANS, SPREADS, TEMPERATURE
+
+OF_ALL_CASES = {
+    SPREADS: {"spread": 1, "dispersion": -1},
+    TEMPERATURE: {"slope": 1, "temperature": -1},
+    MEANS: {"shift": 0},
+}
+"""Findings about all cases that give a kind of yardstick its direction.
+
+1 where a size below 1 means predictions that are too small, -1 where it means too large, and 0 where the
+likelihood of the targets says it.
+"""
+
+
+def yardstick_with(estimate: Estimate, findings: Sequence[Finding]) -> Yardstick | None:
+    """The yardstick of an estimate beside what was found: they say the same, or it has no direction.
+
+    Counts that are more dispersed than predicted are measured by spreads that are too small.
+    """
+    first = next((found for found in findings if found.kind in ("shift", "dispersion")), None)
+    of_counts = first is not None and first.kind == "dispersion" and (first.size or 0.0) > 1.0
+    size = (estimate.yardstick_of(SPREADS) if of_counts else None) or estimate.yardstick
+    if size is None:
+        return None
+    known = OF_ALL_CASES[size.kind]
+    for found in findings:
+        if found.kind in known and found.size is not None:
+            sign = known[found.kind]
+            own = 1 if size.high > 1.0 else -1
+            return size.towards(own if sign == 0 else sign if found.size > 1.0 else -sign)
+    return size.towards(None)
