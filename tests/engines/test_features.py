@@ -24,8 +24,8 @@ from wellcal.kernels import (
     TotalVariation,
     Wasserstein,
 )
-from wellcal.problem import in_features as feature_form
-from wellcal.problem.in_features import FeatureProblem, in_features
+from wellcal.problem import feature_form
+from wellcal.problem.feature_form import FeatureProblem, in_features
 from wellcal.problem.problem import Problem, prepare, some_cases
 from wellcal.problem.weights import check_weights, weighted_problem
 
@@ -175,7 +175,7 @@ def test_a_case_far_from_all_others_is_not_left_out() -> None:
 
 
 def test_cases_that_the_sample_missed_add_directions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wellcal.expectations.compression._SAMPLE", 16)
+    monkeypatch.setattr("wellcal.expectations.compression.SAMPLE", 16)
     rng = np.random.default_rng(5)
     x = rng.normal(size=(4000, 4)) @ rng.normal(size=(4, 60))
     x[1234] = 0.0

@@ -55,7 +55,7 @@ from wellcal.engines.reductions import RowAccumulator, Sums
 from wellcal.engines.scan import scan_listed_blocks, scan_tiles
 from wellcal.expectations.bilinear import Form, room_of
 from wellcal.kernels.parts import calls_user_function
-from wellcal.problem.in_features import in_features, known_features
+from wellcal.problem.feature_form import in_features, known_features
 from wellcal.problem.problem import Problem
 
 _TENSOR = 2  # times the cache: frameworks with a cost for each call want larger tiles

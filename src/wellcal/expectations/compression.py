@@ -21,7 +21,9 @@ _DROPPED = 1e-15  # share of the energy in components that are left out
 ALLOWED = 3e-14
 """Share of the energy of all cases that may be lost: sums of products change by less than 1e-12 of |h|."""
 
-_SAMPLE = 4096  # cases that components are computed from, where features are few
+SAMPLE = 4096
+"""Cases that components are computed from, where features are few."""
+
 _WORK = 2_000_000_000  # multiplications that finding components may take
 _FEWEST = 1024
 _CALLS = 1e6  # evaluations that could be made in the time that all calls take
@@ -57,7 +59,7 @@ def effort(source: FeatureSource) -> float:
 
 def _cases(source: FeatureSource) -> int:
     """How many cases components are computed from, at most."""
-    return min(_SAMPLE, max(_FEWEST, _WORK // source.size**2))
+    return min(SAMPLE, max(_FEWEST, _WORK // source.size**2))
 
 
 def compressed(source: FeatureSource, *, least: int = 8) -> Compressed:
