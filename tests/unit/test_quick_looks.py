@@ -10,6 +10,7 @@ import pytest
 import wellcal as wc
 from wellcal._arrays.chunks import limited
 from wellcal._arrays.domains import Domain, nonnegative, positive, real, simplex, spread, unit_interval
+from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
 from wellcal.measures.binned.binning import UniformBins, compact
 from wellcal.measures.binned.tables import class_table
 from wellcal.measures.scores.forms import atoms_crps, draws_crps
@@ -106,6 +107,25 @@ def test_cosine_sums(waves: int) -> None:
     expected = [float(w @ np.cos(np.pi * k * x)) for k in range(waves + 1)]
     with limited(cache=800):
         np.testing.assert_allclose(cosine_sums(w, x, waves), expected, atol=3e-13)
+
+
+@pytest.mark.parametrize("d", [2, 3, 7, 10, 17])
+def test_variances_that_are_alike_are_divided_by_once(d: int) -> None:
+    """Against products over coordinates, for tiles and for blocks."""
+    n, scale = 64, np.exp(RNG.normal(0.0, 0.5, 64))
+    loc, y = RNG.normal(size=(2, n, d))
+    kernel = Gaussian(1.3)
+    alike = wc.DiagonalNormal(loc, np.repeat(scale[:, None], d, axis=1))
+    alone = [wc.Normal(loc[:, c], scale) for c in range(d)]
+    for other, coordinates in ((alike, alone), (y, list(y.T))):
+        one_by_one = [wc.pairing(kernel, p, q) for p, q in zip(alone, coordinates, strict=True)]
+        np.testing.assert_allclose(wc.pairing(kernel, alike, other), np.prod(one_by_one, axis=0), rtol=1e-12)
+    whole = ExpDistance(Wasserstein()) @ kernel
+    jittered = wc.DiagonalNormal(loc, alike.scale * (1.0 + 1e-15 * RNG.integers(0, 2, (n, d))))
+    found, general = (
+        wc.skce(y, pred, kernel=whole, estimator="block", block_size=32).value for pred in (alike, jittered)
+    )
+    assert found == pytest.approx(general, rel=1e-11)
 
 
 # -- classes at another temperature ---------------------------------------------------------------

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import math
 
-from wellcal._arrays.namespaces import Array
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from wellcal._arrays.namespaces import Array, NDArray, is_numpy
 from wellcal._arrays.ops import Ops
 from wellcal.expectations.rules import positive_definite
 from wellcal.expectations.rules.elements import FullNormals, Laplaces, Normals, Points, rule
@@ -21,12 +24,17 @@ from wellcal.expectations.rules.exponentials import (
 )
 from wellcal.kernels.targets import Gaussian
 
+_MANY_OF_A_BATCH = 200  # pairs, beyond which one call for each batch is quicker than one for each coordinate
+_MANY = 2000  # pairs, beyond which a look at all variances costs nothing
+
 
 @rule(Gaussian, Normals, Normals)
 @rule(Gaussian, Normals, Points)
 @rule(Gaussian, Points, Points)
 def diagonal(ops: Ops, kernel: Gaussian, a: Normals | Points, b: Normals | Points) -> Array:
     """``prod_c s_c^(-1/2) exp(-sum_c (m_c - m'_c)^2 / (2 l^2 s_c))`` with s_c = 1 + (v_c + v'_c) / l^2."""
+    if is_numpy(ops.xp):
+        return _diagonal_in_place(kernel, a, b)
     square = kernel.lengthscale**2
     exponent: Array = None
     spread: Array = None
@@ -50,6 +58,116 @@ def diagonal(ops: Ops, kernel: Gaussian, a: Normals | Points, b: Normals | Point
             spread = None
     value = ops.exp(exponent)
     return value if spread is None else value / ops.sqrt(spread)
+
+
+def _diagonal_in_place(kernel: Gaussian, a: Normals | Points, b: Normals | Points) -> NDArray:
+    """The same in NumPy, with few arrays of all pairs, and the fewest passes over them."""
+    square = float(kernel.lengthscale) ** 2
+    left, right = _variances(a, square), _variances(b, square)
+    many = len(a.x) > 1 and a.x[0].size * b.x[0].size > _MANY
+    if many and _alike(left) and _alike(right):
+        return _spherical(square, a, b, left, right)
+    total = np.subtract(a.x[0], b.x[0])
+    total *= total
+    spread: NDArray | None = None
+    own: NDArray | None = None  # of each coordinate, for all pairs
+    if left is not None and right is not None:
+        spread = left[0] + (1.0 + right[0])
+        total /= spread
+        own = np.empty_like(total)
+    elif left is not None or right is not None:
+        spread = 1.0 + (right if left is None else left)[0]
+        total /= spread
+    difference = np.empty_like(total)
+    for c in range(1, len(a.x)):
+        np.subtract(a.x[c], b.x[c], out=difference)
+        difference *= difference
+        if own is not None and left is not None and right is not None:
+            np.add(left[c], 1.0 + right[c], out=own)
+            difference /= own
+            spread = own.copy() if spread is None else np.multiply(spread, own, out=spread)
+        elif left is not None or right is not None:
+            one = 1.0 + (right if left is None else left)[c]
+            difference /= one
+            spread = one if spread is None else spread * one
+        total += difference
+        if c % 16 == 15 and spread is not None:
+            # A product of many factors would overflow: fold it into the exponent.
+            total += square * np.log(spread)
+            spread = None
+    total *= -0.5 / square
+    np.exp(total, out=total)
+    if spread is not None:
+        total /= np.sqrt(spread)
+    return total
+
+
+def _variances(element: Normals | Points, square: float) -> list[NDArray] | None:
+    """Variances of the coordinates in units of the kernel; None for points."""
+    return [v / square for v in element.v] if isinstance(element, Normals) else None
+
+
+def _alike(variances: list[NDArray] | None) -> bool:
+    """Whether each case has the same variance in all coordinates."""
+    if variances is None:
+        return True
+    across = -1 if variances[0].shape[-1] == 1 else -2
+    return bool((np.concatenate(variances, axis=across) == variances[0]).all())
+
+
+def _spherical(
+    square: float,
+    a: Normals | Points,
+    b: Normals | Points,
+    left: list[NDArray] | None,
+    right: list[NDArray] | None,
+) -> NDArray:
+    """The same where the variances of a case are all alike: they are divided by once, after the sum."""
+    total = _squared_distances(a.x, b.x)
+    total *= -0.5 / square
+    if left is None and right is None:
+        return np.exp(total, out=total)
+    one_side = 1.0 + (right if left is None else left)[0]  # pyright: ignore[reportOptionalSubscript]
+    s = one_side if left is None or right is None else one_side + right[0]
+    total /= s
+    np.exp(total, out=total)
+    total *= _raised(1.0 / s, len(a.x))
+    return total
+
+
+def _raised(x: NDArray, d: int) -> NDArray:
+    """``x ** (d / 2)`` by squares and products, which are many times quicker than a power."""
+    result = np.sqrt(x) if d % 2 else None
+    rest = d // 2
+    while rest:
+        if rest % 2:
+            result = x if result is None else result * x
+        rest //= 2
+        x = x * x if rest else x
+    assert result is not None
+    return result
+
+
+def _squared_distances(x: tuple[NDArray, ...], y: tuple[NDArray, ...]) -> NDArray:
+    """Of vectors whose coordinates broadcast to all pairs: columns and rows, or batches of these."""
+    first, second = x[0].shape, y[0].shape
+    if first[-1] == second[-2] == 1:
+        if len(first) == 2:
+            return cdist(np.concatenate(x, axis=1), np.concatenate(y).T, "sqeuclidean")
+        if len(first) == 3 and first[0] == second[0] and first[1] * second[2] >= _MANY_OF_A_BATCH:
+            left, right = np.concatenate(x, axis=2), np.concatenate(y, axis=1).transpose(0, 2, 1)
+            distances = np.empty((first[0], first[1], second[2]))
+            for one, other, out in zip(left, np.ascontiguousarray(right), distances, strict=True):
+                cdist(one, other, "sqeuclidean", out=out)
+            return distances
+    total = np.subtract(x[0], y[0])
+    total *= total
+    difference = np.empty_like(total)
+    for one, other in zip(x[1:], y[1:], strict=True):
+        np.subtract(one, other, out=difference)
+        difference *= difference
+        total += difference
+    return total
 
 
 @rule(Gaussian, FullNormals, FullNormals)
