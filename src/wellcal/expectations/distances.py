@@ -75,6 +75,9 @@ class Context(NamedTuple):
     notes: Notes
 
 
+_SMALL = 4096  # pairs, up to which the fewest calls are the quickest
+
+
 @dataclass(frozen=True)
 class EmbeddingDistance:
     """Squared Euclidean distance (degree 2) or L1 distance (degree 1) of rows ``(n, D)``.
@@ -96,9 +99,10 @@ class EmbeddingDistance:
     def tile(self, ops: Ops, a: Array, b: Array) -> Array:
         """All pairs of rows."""
         if is_numpy(ops.xp):
-            if self.size > 4:
+            if self.size > 4 and a.dtype != np.float32:
                 return cdist(a, b, "sqeuclidean" if self.degree == 2.0 else "cityblock")
-            return self._in_place(a, b)
+            if a.shape[0] * b.shape[0] > _SMALL:
+                return self._in_place(a, b)
         return self._sum(ops, a[:, None, :], b[None, :, :])
 
     def batched(self, ops: Ops, a: Array, b: Array) -> Array:
