@@ -121,7 +121,7 @@ class Batch:
 
     def reduce(self, h: Array) -> tuple[Array, Array]:
         """Sums along the rows and along the columns of each block."""
-        return h @ _ones(h.shape[2], h.dtype.char), _ones(h.shape[1], h.dtype.char) @ h
+        return h @ _ones(h.shape[2]), _ones(h.shape[1]) @ h
 
 
 @dataclass(frozen=True, slots=True)
