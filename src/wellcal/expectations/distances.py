@@ -109,7 +109,7 @@ class EmbeddingDistance:
         """All pairs of rows within each batch."""
         if is_numpy(ops.xp) and self.size > 4:
             name = "sqeuclidean" if self.degree == 2.0 else "cityblock"
-            values = np.empty((*a.shape[:2], b.shape[1]))
+            values: Array = np.empty((*a.shape[:2], b.shape[1]))
             for x, y, out in zip(a, b, values, strict=True):
                 cdist(x, y, name, out=out)
             return values

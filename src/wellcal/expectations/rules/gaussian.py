@@ -8,7 +8,7 @@ distributions"); a point is a normal without variance.
 from __future__ import annotations
 
 import math
-from typing import cast
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -64,37 +64,34 @@ def diagonal(ops: Ops, kernel: Gaussian, a: Normals | Points, b: Normals | Point
 def _diagonal_in_place(kernel: Gaussian, a: Normals | Points, b: Normals | Points) -> NDArray:
     """The same in NumPy, to the last digit, with few arrays of all pairs."""
     square = float(kernel.lengthscale) ** 2
-    if len(a.x) > 1 and a.x[0].size * b.x[0].size > _MANY:
+    shape = np.broadcast_shapes(a.x[0].shape, b.x[0].shape)
+    if len(a.x) > 1 and math.prod(shape) > _MANY:
         left, right = _variances(a, square), _variances(b, square)
         if _alike(left) and _alike(right):
             return _spherical(square, a, b, left, right)
-    exponent: NDArray | None = None
-    difference: NDArray | None = None
-    own: NDArray | None = None
+    exponent, difference, own = np.empty(shape), np.empty(shape), np.empty(shape)
     spread: NDArray | None = None
     for c, (x, y) in enumerate(zip(a.x, b.x, strict=True)):
-        difference = np.subtract(x, y, out=difference)
-        term = np.multiply(difference, difference, out=difference)
+        term = np.subtract(x, y, out=difference if c else exponent)
+        term *= term
         if isinstance(a, Normals) and isinstance(b, Normals):
-            own = np.add(-2.0 * (a.v[c] + square), -2.0 * b.v[c], out=own)
+            np.add(-2.0 * (a.v[c] + square), -2.0 * b.v[c], out=own)
             term /= own
             np.add(1.0 + a.v[c] / square, b.v[c] / square, out=own)
-            spread = own.copy() if spread is None else np.multiply(spread, own, out=spread)
+            spread = own.copy() if spread is None else spread * own
         elif isinstance(a, Normals):
             term /= -2.0 * (a.v[c] + square)
             s = 1.0 + a.v[c] / square
             spread = s if spread is None else spread * s
         else:
             term /= -2.0 * square
-        if exponent is None:
-            exponent, difference = term, None
-        else:
+        if c:
             exponent += term
         if c % 16 == 15 and spread is not None:
             # A product of many factors would overflow: fold it into the exponent.
-            exponent = exponent - 0.5 * np.log(spread)
+            exponent -= 0.5 * np.log(spread)
             spread = None
-    value = np.exp(cast("NDArray", exponent), out=exponent)
+    value = np.exp(exponent, out=exponent)
     if spread is not None:
         value /= np.sqrt(spread)
     return value
@@ -123,10 +120,13 @@ def _spherical(
     """The same where the variances of a case are all alike: they are divided by once, after the sum."""
     total = _squared_distances(a.x, b.x)
     total *= -0.5 / square
-    if left is None and right is None:
+    s: NDArray | None = None
+    if left is not None:
+        s = 1.0 + left[0]
+    if right is not None:
+        s = 1.0 + right[0] if s is None else s + right[0]
+    if s is None:
         return np.exp(total, out=total)
-    one_side = 1.0 + (right if left is None else left)[0]  # pyright: ignore[reportOptionalSubscript]
-    s = one_side if left is None or right is None else one_side + right[0]
     total /= s
     np.exp(total, out=total)
     total *= _raised(1.0 / s, len(a.x))
@@ -154,7 +154,7 @@ def _squared_distances(x: tuple[NDArray, ...], y: tuple[NDArray, ...]) -> NDArra
             return cdist(np.concatenate(x, axis=1), np.concatenate(y).T, "sqeuclidean")
         if len(first) == 3 and first[0] == second[0] and first[1] * second[2] >= _MANY_OF_A_BATCH:
             left, right = np.concatenate(x, axis=2), np.concatenate(y, axis=1).transpose(0, 2, 1)
-            distances = np.empty((first[0], first[1], second[2]))
+            distances: Any = np.empty((first[0], first[1], second[2]))
             for one, other, out in zip(left, np.ascontiguousarray(right), distances, strict=True):
                 cdist(one, other, "sqeuclidean", out=out)
             return distances
