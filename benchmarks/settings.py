@@ -51,6 +51,14 @@ class Settings:
         Mean number of cases until a false alarm that is promised, and after which a stream ends.
     real_cases, real_resamples
         Most cases of a data set of real counts, and resamples.
+    paper_cases, paper_noise
+        Most cases of the paper's table of times, and by how much a short call may be off.
+    feature_cases
+        Number of cases for closed forms beside features.
+    plane_cases, line_cases
+        Numbers of normals, and of Bernoulli predictions, for sums without the square.
+    peer_share
+        Share of the full sizes of measures beside those of other libraries.
     """
 
     normals: tuple[int, ...] = (1_024, 10_000, 50_000)
@@ -87,10 +95,19 @@ class Settings:
     monitor_longest: int = 3_000
     real_cases: int = 100_000
     real_resamples: int = 199
+    paper_cases: int = 1_024
+    paper_noise: float = 0.05
+    feature_cases: int = 10_000
+    plane_cases: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
+    line_cases: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+    peer_share: float = 1.0
 
 
 FULL = Settings()
 QUICK = Settings(
+    feature_cases=2_000,
+    plane_cases=(1_000, 20_000),
+    line_cases=(1_000, 20_000),
     normals=(1_024, 4_000),
     classes=((2_000, 10),),
     memory=4_000,
@@ -123,4 +140,7 @@ QUICK = Settings(
     monitor_longest=200,
     real_cases=300,
     real_resamples=19,
+    paper_cases=64,
+    paper_noise=0.2,
+    peer_share=0.02,
 )

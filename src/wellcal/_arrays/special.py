@@ -251,6 +251,8 @@ def bounded_log_odds(p: NDArray) -> NDArray:
 def gather(table: Array, index: Array) -> Array:
     """``table[i, index[..., i]]`` for `table` (n, S) and `index` (..., n)."""
     xp = namespace(table)
+    if is_numpy(xp):
+        return table[np.arange(len(table)), index]
     wide = xp.broadcast_to(table, (*index.shape, table.shape[-1]))
     return xp.take_along_axis(wide, index[..., None], axis=-1)[..., 0]
 
@@ -321,6 +323,7 @@ def draw_index(probs: Array, rng: np.random.Generator, size: int) -> NDArray:
     return np.clip(found, 0, last)
 
 
+_TABLE = 4096  # entries, beyond which a look for equal ones is worth its time
 _FAR = 1e-17  # below, I_x(a, b) is its first term to rounding
 
 
@@ -346,7 +349,12 @@ def student_t_lower_quantile(df: NDArray, u: NDArray) -> NDArray:
     """Standard Student t quantile, accurate for tiny `u` and near the median; infinite beyond all numbers.
 
     In the terms of :func:`student_t_cdf`, x and 1 - x are found by inversion, each where it is the smaller.
+    Tables of few levels under one `df` are made of these levels.
     """
+    if np.size(u) > _TABLE and np.min(df) == np.max(df):
+        levels, place = np.unique(u, return_inverse=True)
+        if 2 * len(levels) < np.size(u):
+            return student_t_lower_quantile(np.min(df), levels)[place].reshape(np.shape(u))
     a = 0.5 * df
     side = np.minimum(u, 1.0 - u)
     log_x = (np.log(2.0 * side) + np.log(a) + special.betaln(a, 0.5)) / a

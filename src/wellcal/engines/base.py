@@ -84,6 +84,10 @@ class Engine(ABC):
         """Whether the engine can run this problem, with the reason where it cannot."""
         return Support(True)
 
+    def pays(self, problem: Problem) -> bool:
+        """Whether ``engine="auto"`` should take it for this problem, if it supports it."""
+        return True
+
     @abstractmethod
     def triangle(self, problem: Problem) -> Sums:
         """Sums over all pairs i < j."""
@@ -126,6 +130,15 @@ class Engine(ABC):
     def tile_shape(self, problem: Problem) -> tuple[int, int]:
         """Height and width of the tiles of :meth:`map_tiles`."""
         return tile_shape(problem.room, budget.cache)
+
+    def at_precision(self, precision: str) -> Engine:
+        """The engine with products in another precision: "float64", "mixed", or "auto" for its own choice."""
+        if precision == "mixed":
+            raise ValueError(
+                f"the engine {self.name!r} has no mixed precision; "
+                'take precision="float64", or engine="tiled"'
+            )
+        return self
 
     def describe(self, problem: Problem) -> dict[str, Any]:
         """How the problem is run, for the provenance of a result."""
