@@ -65,6 +65,15 @@ def limited(*, work: int | None = None, cache: int | None = None) -> Generator[B
         budget.work, budget.cache = before
 
 
+def keep_freed_memory() -> None:
+    """Let the C library keep freed arrays up to the size of temporary ones, not return each to the system.
+
+    Its threshold for doing so adapts to the largest block freed; without this, page faults take longer
+    than the arithmetic.
+    """
+    np.empty(budget.work)
+
+
 def check_size(entries: int, name: str, value: object) -> None:
     """Reject an option that asks for more memory than there may be, with how much that is.
 

@@ -385,6 +385,7 @@ def bisect_quantile(cdf: Callable[[NDArray], NDArray], u: NDArray, low: NDArray,
     return np.where(at_low, start, high)
 
 
+_TABLE = 4096  # entries, beyond which a look for equal ones is worth its time
 _FAR = 1e-17  # below, I_x(a, b) is its first term to rounding
 
 
@@ -410,7 +411,12 @@ def student_t_lower_quantile(df: NDArray, u: NDArray) -> NDArray:
     """Standard Student t quantile, accurate for tiny `u` and near the median; infinite beyond all numbers.
 
     In the terms of :func:`student_t_cdf`, x and 1 - x are found by inversion, each where it is the smaller.
+    Tables of few levels under one `df` are made of these levels.
     """
+    if np.size(u) > _TABLE and np.min(df) == np.max(df):
+        levels, place = np.unique(u, return_inverse=True)
+        if 2 * len(levels) < np.size(u):
+            return student_t_lower_quantile(np.min(df), levels)[place].reshape(np.shape(u))
     a = 0.5 * df
     side = np.minimum(u, 1.0 - u)
     log_x = (np.log(2.0 * side) + np.log(a) + special.betaln(a, 0.5)) / a

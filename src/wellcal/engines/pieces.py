@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from functools import lru_cache
+from typing import Protocol, cast
 
 import numpy as np
 
 from wellcal._arrays.chunks import Chunk, Span, pairs_above
-from wellcal._arrays.namespaces import Array, asarray, device_of, is_numpy, namespace
+from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, is_numpy, namespace
 from wellcal._arrays.rows import Rows, map_rows
 from wellcal.engines.reductions import Place
 from wellcal.problem.problem import Problem
@@ -66,8 +67,19 @@ class Tile:
 
     def reduce(self, h: Array) -> tuple[Array, Array]:
         """Sums along the rows and along the columns."""
+        if isinstance(h, np.ndarray):
+            values = cast("NDArray", h)
+            height, width, kind = *values.shape, values.dtype.char
+            return values @ _ones(width, kind), _ones(height, kind) @ values
         xp = namespace(h)
         return xp.sum(h, axis=1), xp.sum(h, axis=0)
+
+
+@lru_cache(maxsize=16)
+def _ones(count: int, kind: str) -> NDArray:
+    ones = np.ones(count, kind)
+    ones.flags.writeable = False
+    return ones
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,16 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from wellcal._arrays.checks import described, whole_number
-from wellcal._arrays.chunks import Chunk, Span, above_diagonal, budget, in_chunks, tile_shape, triangle_tiles
+from wellcal._arrays.chunks import (
+    Chunk,
+    Span,
+    above_diagonal,
+    budget,
+    in_chunks,
+    keep_freed_memory,
+    tile_shape,
+    triangle_tiles,
+)
 from wellcal._arrays.namespaces import (
     Array,
     concat_rows,
@@ -46,6 +55,7 @@ from wellcal.engines.reductions import RowAccumulator, Sums
 from wellcal.engines.scan import scan_listed_blocks, scan_tiles
 from wellcal.expectations.bilinear import Form, room_of
 from wellcal.kernels.parts import calls_user_function
+from wellcal.problem.feature_form import in_features, known_features
 from wellcal.problem.problem import Problem
 
 _TENSOR = 2  # times the cache: frameworks with a cost for each call want larger tiles
@@ -105,14 +115,18 @@ class Tiled(Engine):
         """Sums of h over all pairs i < j."""
         if self._takes_at_once(problem):
             return _at_once(problem)
-        return self._tiled(problem, problem.n, 1)
+        return self._tiled(_prepared(problem), problem.n, 1)
 
     def blocks(self, problem: Problem, block_size: int) -> Sums:
         """Sums of h over pairs i < j within consecutive complete blocks."""
         count = problem.n // block_size
         if count > 1 and _better_listed(problem, block_size):
             return self._listed(problem, block_size, count)
-        return self._tiled(problem, block_size, count)
+        return self._tiled(_prepared(problem, 0.5 * count * block_size**2), block_size, count)
+
+    def map_tiles(self, problem: Problem, work: Callable[[Chunk, Chunk, Array], Result]) -> Iterator[Result]:
+        """`work(i, j, h)` on tiles that cover all pairs i < j."""
+        return super().map_tiles(_prepared(problem), work)
 
     def rectangle(self, form: Form, ops: Ops, a: Rows, b: Rows) -> Array:
         """Values of a form between all rows of two batches, ``(len(a), len(b))``; in NumPy by threads."""
@@ -132,10 +146,12 @@ class Tiled(Engine):
         """Name, tile and threads."""
         if self._takes_at_once(problem):
             return {"engine": self.name, "tile": (problem.n, problem.n), "threads": 1}
-        out: dict[str, Any] = {"engine": self.name, "tile": self.tile_shape(problem)}
+        found = known_features(problem)
+        run = problem if found is None else found.problem
+        out: dict[str, Any] = {"engine": self.name, "tile": self.tile_shape(run)}
         if is_numpy(problem.xp):
             out["threads"] = self._thread_count(problem)
-        return out
+        return out if found is None else out | found.describe()
 
     # -- resources ---------------------------------------------------------------------------
 
@@ -242,7 +258,7 @@ class Tiled(Engine):
         if threads == 1 or len(first) < 2:
             yield from map(work, chain(first, rest))
             return
-        _keep_freed_memory()
+        keep_freed_memory()
         with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
             waiting: deque[Future[Result]] = deque()
             for item in chain(first, rest):
@@ -251,6 +267,12 @@ class Tiled(Engine):
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
+
+
+def _prepared(problem: Problem, pairs: float | None = None) -> Problem:
+    """The same problem in feature form, where that is quicker."""
+    found = in_features(problem, pairs)
+    return problem if found is None else found.problem
 
 
 def _at_once(problem: Problem) -> Sums:
@@ -291,18 +313,6 @@ def _better_listed(problem: Problem, block_size: int) -> bool:
         return False
     pairs = 0.5 * block_size * (block_size - 1)
     return _row_size(problem) + problem.width < 2 * problem.width + _TILE_COST / pairs
-
-
-# -- NumPy -----------------------------------------------------------------------------------
-
-
-def _keep_freed_memory() -> None:
-    """Let the C library keep freed tiles instead of returning each to the system.
-
-    Its threshold for doing so adapts to the largest block freed; without this, page faults take
-    longer than the arithmetic.
-    """
-    np.empty(budget.cache * 16)
 
 
 # -- other libraries -------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wellcal._arrays.namespaces import Array
@@ -39,10 +39,13 @@ class CountForm:
         The form between targets.
     size
         Number of nodes.
+    gram
+        Kernel matrix between the nodes, in NumPy.
     """
 
     points: ElementForm
     size: int
+    gram: Array | None = field(default=None, compare=False, repr=False)
 
     calls_user = False
 

@@ -165,7 +165,7 @@ class CountPlan:
         """Matrix products."""
         if isinstance(left, CountRows) or isinstance(right, CountRows):
             sides = [rows.targets if isinstance(rows, CountRows) else () for rows in (left, right)]
-            return CountForm(ElementForm.between(self.kernel, 1, *sides), self.size)
+            return CountForm(ElementForm.between(self.kernel, 1, *sides), self.size, self.gram())
         return FiniteForm(self.gram() if self.centres is None else None, self.size)
 
     def _by_nodes(self, measure: list[tuple[float, Side]]) -> WeightRows | CountRows:

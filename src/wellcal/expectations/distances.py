@@ -13,6 +13,7 @@ from scipy.spatial.distance import cdist
 
 from wellcal._arrays.namespaces import (
     Array,
+    NDArray,
     asarray,
     device_of,
     is_numpy,
@@ -74,6 +75,9 @@ class Context(NamedTuple):
     notes: Notes
 
 
+_SMALL = 4096  # pairs, up to which the fewest calls are the quickest
+
+
 @dataclass(frozen=True)
 class EmbeddingDistance:
     """Squared Euclidean distance (degree 2) or L1 distance (degree 1) of rows ``(n, D)``.
@@ -93,13 +97,31 @@ class EmbeddingDistance:
 
     def tile(self, ops: Ops, a: Array, b: Array) -> Array:
         """All pairs of rows."""
-        if is_numpy(ops.xp) and self.size > 4:
-            return cdist(a, b, "sqeuclidean" if self.degree == 2.0 else "cityblock")
+        if is_numpy(ops.xp):
+            if self.size > 4:
+                return cdist(a, b, "sqeuclidean" if self.degree == 2.0 else "cityblock")
+            if a.shape[0] * b.shape[0] > _SMALL:
+                return self._in_place(a, b)
         return self._sum(ops, a[:, None, :], b[None, :, :])
 
     def paired(self, ops: Ops, a: Array, b: Array) -> Array:
         """Matching rows."""
         return self._sum(ops, a, b)
+
+    def _in_place(self, a: NDArray, b: NDArray) -> NDArray:
+        """The same for few coordinates in NumPy, with one array beside the result."""
+        columns = np.ascontiguousarray(b.T)
+        total = self._raised(np.subtract(a[:, :1], columns[0]))
+        if self.size > 1:
+            other = np.empty_like(total)
+            for c in range(1, self.size):
+                total += self._raised(np.subtract(a[:, c : c + 1], columns[c], out=other))
+        return total
+
+    def _raised(self, difference: NDArray) -> NDArray:
+        if self.degree == 2.0:
+            return np.multiply(difference, difference, out=difference)
+        return np.abs(difference, out=difference)
 
     def _sum(self, ops: Ops, a: Array, b: Array) -> Array:
         total: Array = None

@@ -48,6 +48,7 @@ MAX_FEATURES = 4096
 _MAX_ENTRIES = 200_000_000  # of the array of all features: 1.6 GB
 _MANY_FEATURES = 65_536  # where the array of all features stays small
 _FEW_ENTRIES = 20_000_000
+_FEW_FEATURES = 192  # up to here an atom meets all of them in less time than it takes to find those near it
 _MANY_MEETINGS = 2**17  # of a row's atoms with features: below, tensors meet all of them at once
 
 
@@ -73,8 +74,11 @@ class FeatureGrid:
         xp = namespace(values)
         n, count = values.shape[0], values.shape[1]
         if len(self.centres) == 1:
-            meetings = count * len(self.centres[0])
-            if is_numpy(xp) and meetings > _REACH * (count + len(self.centres[0])):
+            features = len(self.centres[0])
+            meetings = count * features
+            if is_numpy(xp) and (features <= _FEW_FEATURES or meetings <= _REACH * (count + features)):
+                return self._of_all_pairs_on_a_line(values[:, :, 0], weights)
+            if is_numpy(xp):
                 return self._of_points_on_a_line(values[:, :, 0], weights)
             if meetings > _MANY_MEETINGS and can_add_at(xp):
                 return self._of_tensors_on_a_line(xp, values[:, :, 0], weights)
@@ -106,6 +110,25 @@ class FeatureGrid:
         """Positions of the centres next to scalars, which are relative to the origin."""
         found = np.searchsorted(self.centres[0], x - 0.5 * step_of(self.lengthscale))
         return np.minimum(found, len(self.centres[0]) - 1)
+
+    def _of_all_pairs_on_a_line(self, x: NDArray, weights: NDArray | None) -> NDArray:
+        """The same for scalars in NumPy and few features: each atom meets all of them, in one array."""
+        n, count = x.shape
+        centres = self.centres[0]
+        out = np.empty((n, len(centres)))
+        for rows in in_chunks(n, count * len(centres), within=budget.cache):
+            table = np.subtract((x[rows] - self.origin[0])[:, :, None], centres)
+            table *= table
+            table *= -1.0 / self.lengthscale**2
+            np.exp(table, out=table)
+            if count == 1 and weights is None:
+                out[rows] = table[:, 0]
+            elif weights is None:
+                np.mean(table, axis=1, out=out[rows])
+            else:
+                np.matmul(np.asarray(weights)[rows, None, :], table, out=out[rows, None, :])
+        out *= NORM
+        return out
 
     def _of_points_on_a_line(self, x: NDArray, weights: NDArray | None) -> NDArray:
         """The same for scalars in NumPy, each atom reaching only the features near it."""
@@ -159,6 +182,8 @@ class FeatureGrid:
     def of_normals(self, loc: Array, variance: Array) -> Array:
         """Expected features of normals with independent coordinates, ``(n, d)`` each."""
         xp = namespace(loc)
+        if is_numpy(xp) and len(self.centres) == 1:
+            return self._of_normals_on_a_line(loc, variance)
         product: Array = None
         for c, line in enumerate(self.centres):
             centres = asarray(line, xp=xp, device=device_of(loc), dtype=loc.dtype)
@@ -168,6 +193,18 @@ class FeatureGrid:
             factor = NORM * xp.exp(-squared / spread) / xp.sqrt(spread)
             product = factor if product is None else product[:, :, None] * factor[:, None, :]
         return xp.reshape(product, (loc.shape[0], -1))
+
+    def _of_normals_on_a_line(self, loc: NDArray, variance: NDArray) -> NDArray:
+        """The same for scalars in NumPy, in one array."""
+        out = np.empty((len(loc), len(self.centres[0])))
+        for rows in in_chunks(len(loc), out.shape[1], within=budget.cache):
+            spread = 1.0 + 2.0 * variance[rows] / self.lengthscale**2
+            own = np.subtract(loc[rows] - self.origin[0], self.centres[0], out=out[rows])
+            own *= own
+            own *= -1.0 / (self.lengthscale**2 * spread)
+            np.exp(own, out=own)
+            own *= NORM / np.sqrt(spread)
+        return out
 
 
 def mean_features(grid: FeatureGrid | LowRank, part: Components) -> Array:

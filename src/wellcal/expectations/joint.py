@@ -112,10 +112,8 @@ class JointForm:
         index = np.repeat(to_numpy(rows.positions), self.size)
         return self.predictions[index], flat_points(rows.atoms)
 
-    def self_correction(self, rows: AtomRows) -> Array | None:
-        """What leaving out pairs of a draw with itself adds to h_ii, or None without draws."""
-        if not self.draws:
-            return None
+    def self_correction(self, rows: AtomRows) -> Array:
+        """What leaving out pairs of a draw with itself adds to h_ii, for draws."""
         count = self.size - 1
         xp = namespace(rows.weights)
         if count < 2:

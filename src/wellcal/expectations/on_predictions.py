@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from wellcal import kernels
-from wellcal._arrays.namespaces import Array, asarray, device_of, namespace
+from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, is_numpy, namespace
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, slice_rows
 from wellcal.expectations.bilinear import Distance, Form, Prepared, cost_of, room_of
-from wellcal.expectations.distances import distance
+from wellcal.expectations.distances import EmbeddingDistance, distance
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.plans import Notes
@@ -21,6 +21,8 @@ from wellcal.kernels.base import Kernel, Radial, Scale
 from wellcal.kernels.metrics import Euclidean, ExpDistance
 from wellcal.kernels.targets import check_returned
 from wellcal.predictions import Predictions
+
+_FRESH = (EmbeddingDistance, MeanDiscrepancy)  # distances whose tiles nobody else has
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,14 @@ class ExpDistanceForm(_FunctionOfDistance):
         """The kernel at a distance."""
         rate = -(self.lengthscale**-self.power)
         exponent = self.power / self.inner.degree
+        if isinstance(self.inner, _FRESH) and is_numpy(ops.xp) and raised.ndim == 2:
+            own: NDArray = raised
+            if exponent == 0.5:
+                np.sqrt(own, out=own)
+            elif exponent != 1.0:
+                np.power(own, exponent, out=own)
+            own *= rate
+            return np.exp(own, out=own)
         return ops.exp((raised if exponent == 1.0 else ops.power(raised, exponent)) * rate)
 
 

@@ -182,7 +182,7 @@ def whole_diagonal(setup: Setup, what: str) -> NDArray:
     """
     diagonal = np.asarray(to_numpy(setup.problem.diagonal()))
     correction = setup.problem.self_correction
-    if correction is not None and np.isnan(to_numpy(correction)).any():
+    if correction is not None and np.isnan(to_numpy(correction())).any():
         raise ValueError(
             f"{what} needs h of a case with itself, so at least two draws for each prediction; "
             'take method="pearson" or "multiplier", or kind="atoms" if the one value is the prediction'

@@ -7,16 +7,27 @@ summed over the terms of the kernel. Engines see rows of arrays and two pure fun
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from wellcal._arrays.checks import described
-from wellcal._arrays.namespaces import Array, Namespace, NDArray, is_array, namespace, take_rows
+from wellcal._arrays.chunks import in_chunks, keep_freed_memory
+from wellcal._arrays.namespaces import (
+    Array,
+    Namespace,
+    NDArray,
+    concat_rows,
+    is_array,
+    namespace,
+    take_rows,
+)
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.rows import Rows, arrays_of, slice_rows
-from wellcal.expectations.bilinear import ElementForm, Form, cost_of, room_of
+from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, cost_of, room_of
 from wellcal.expectations.decompose import (
     Targets,
     components_of,
@@ -45,6 +56,9 @@ class TermRows(NamedTuple):
 
 ProblemRows: TypeAlias = tuple[TermRows, ...]
 """Rows of all terms of a kernel."""
+
+Correction: TypeAlias = Callable[[], Array]
+"""Gives a number for each case, ``(n,)``; few ask for it, and of S draws it takes S^2 evaluations a case."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +91,11 @@ class Term:
         """All pairs of rows."""
         value = self.on_targets.tile(ops, a.on_targets, b.on_targets)
         if self.on_predictions is not None:
-            value = value * self.on_predictions.tile(ops, a.on_predictions, b.on_predictions)
+            other = self.on_predictions.tile(ops, a.on_predictions, b.on_predictions)
+            if isinstance(value, np.ndarray) and isinstance(self.on_targets, FiniteForm):
+                value *= other  # a product of matrices, which nobody else has
+            else:
+                value = value * other
         return self._scaled(value)
 
     def paired(self, ops: Ops, a: TermRows, b: TermRows) -> Array:
@@ -112,7 +130,9 @@ class Problem:
     xp
         Array library.
     self_correction
-        What leaving out pairs of a draw with itself adds to h_ii, ``(n,)``, where there are draws.
+        Gives what leaving out pairs of a draw with itself adds to h_ii, ``(n,)``; None without draws.
+    kept
+        What was found out about the problem, such as its feature form, for the next one who asks.
 
     Examples
     --------
@@ -130,7 +150,8 @@ class Problem:
     kernel: Kernel
     notes: Notes
     xp: Namespace
-    self_correction: Array | None
+    self_correction: Correction | None
+    kept: dict[str, Any] = field(default_factory=lambda: {}, init=False, repr=False, compare=False)
 
     @property
     def ops(self) -> Ops:
@@ -176,7 +197,7 @@ class Problem:
     def diagonal(self) -> Array:
         """h_ii, ``(n,)``. For draws, pairs of a draw with itself are left out."""
         value = self.paired(self.rows, self.rows)
-        return value if self.self_correction is None else value + self.self_correction
+        return value if self.self_correction is None else value + self.self_correction()
 
 
 def _total(parts: list[Array]) -> Array:
@@ -223,16 +244,19 @@ def prepare_checked(
 ) -> Problem:
     """The same for targets as `check_targets` of the predictions returned them."""
     chosen = check_pair_kernel(kernel)
+    if len(predictions) >= _LARGE:
+        keep_freed_memory()
     targets = Targets(checked, predictions)
     notes = Notes()
     terms: list[Term] = []
     rows: list[TermRows] = []
-    correction: Array | None = None
+    corrections: list[Correction] = []
     for factor, part in expand(chosen):
         if isinstance(part, Joint):
             form, own_rows = JointForm.prepare(part, predictions, targets, expectations, notes)
             term, term_rows = Term(factor, None, form), TermRows(own_rows, None)
-            own = form.self_correction(own_rows)
+            if form.draws:
+                corrections.append(partial(_of_joint_draws, factor, form, own_rows))
         else:
             k_P, prediction_rows = prediction_kernel(
                 part.predictions, predictions, expectations=expectations, notes=notes
@@ -241,15 +265,16 @@ def prepare_checked(
             target_rows = scheme.rows([(1.0, predictions), (-1.0, targets)])
             term = Term(factor, k_P, scheme.form(target_rows, target_rows))
             term_rows = TermRows(target_rows, prediction_rows)
-            own = _draws_correction(part.targets, predictions)
-            if own is not None:
-                own = own * k_P.paired(predictions.ops, prediction_rows, prediction_rows)
+            if _has_draws(predictions):
+                corrections.append(partial(_of_draws, factor, part, predictions, k_P, prediction_rows))
         terms.append(term)
         rows.append(term_rows)
-        if own is not None:
-            correction = factor * own if correction is None else correction + factor * own
     library = _library(predictions)
+    correction = cache(partial(_summed, corrections)) if corrections else None
     return Problem(len(predictions), tuple(rows), tuple(terms), chosen, notes, library, correction)
+
+
+_LARGE = 1000  # cases, from which arrays are large enough to come straight from the system
 
 
 def outline(targets: Array, predictions: Predictions, kernel: Kernel) -> Problem:
@@ -279,20 +304,31 @@ def expand(kernel: Kernel) -> list[tuple[Scale, Tensor | Joint]]:
     raise TypeError(f"{kernel!r} cannot be used as a kernel on pairs")
 
 
-def _draws_correction(kernel: Kernel, predictions: Predictions) -> Array | None:
-    """What leaving out pairs of a draw with itself adds to <P_i, P_i>, or None without draws.
+def _has_draws(predictions: Predictions) -> bool:
+    parts = [component for component, _ in components_of(predictions)]
+    return any(isinstance(part, Samples) and part.kind == "draws" for part in parts)
+
+
+def _summed(corrections: list[Correction]) -> Array:
+    return _total([own() for own in corrections])
+
+
+def _of_joint_draws(factor: Scale, form: JointForm, rows: Rows) -> Array:
+    return factor * form.self_correction(rows)
+
+
+def _of_draws(factor: Scale, kernel: Tensor, predictions: Predictions, k_P: Form, rows: Rows) -> Array:
+    """What leaving out pairs of a draw with itself adds to one term of h_ii.
 
     For S draws the mean V over all pairs becomes the mean over distinct ones, (S^2 V - D) / (S (S - 1))
     with D the sum of k(x_s, x_s).
     """
-    total: Array | None = None
+    parts: list[Array] = []
     for component, weight in components_of(predictions):
-        if not isinstance(component, Samples) or component.kind != "draws":
-            continue
-        part = _component_correction(kernel, component)
-        part = part if weight is None else part * weight**2
-        total = part if total is None else total + part
-    return total
+        if isinstance(component, Samples) and component.kind == "draws":
+            part = _component_correction(kernel.targets, component)
+            parts.append(part if weight is None else part * weight**2)
+    return factor * _total(parts) * k_P.paired(predictions.ops, rows, rows)
 
 
 def _component_correction(kernel: Kernel, samples: Samples) -> Array:
@@ -301,6 +337,12 @@ def _component_correction(kernel: Kernel, samples: Samples) -> Array:
     library = namespace(samples.values)
     if count < 2:
         return library.full((n,), float("nan"))  # one draw says nothing about <P, P>
+    return concat_rows([_of_some_draws(kernel, samples[some]) for some in in_chunks(n, count**2)])
+
+
+def _of_some_draws(kernel: Kernel, samples: Samples) -> Array:
+    n, count = len(samples), samples.values.shape[1]
+    library = namespace(samples.values)
     atoms = elementary_components(samples)
     alone = atoms._replace(element=reshaped(atoms.element, (n * count, 1)), weights=1.0)
     ops, dimension = ops_for(library), dimension_of(samples)
@@ -320,5 +362,5 @@ def some_cases(problem: Problem, index: slice | NDArray) -> Problem:
         problem,
         n=n,
         rows=slice_rows(problem.rows, index),
-        self_correction=None if correction is None else take_rows(correction, index),
+        self_correction=None if correction is None else lambda: take_rows(correction(), index),
     )

@@ -121,7 +121,7 @@ def weighted_problem(problem: Problem, weights: Array) -> Problem:
         problem,
         rows=rows,
         terms=terms,
-        self_correction=None if correction is None else weights**2 * correction,
+        self_correction=None if correction is None else lambda: weights**2 * correction(),
     )
 
 

@@ -1,0 +1,266 @@
+"""Measures as features: the four terms of h cancel here, once, and what is left is a matrix product.
+
+With features psi of the kernel on targets, ``k(z, z') = <psi(z), psi(z')>``, a prediction and its target
+leave the difference ``phi_i = E psi(Z_i) - psi(y_i)``, and h_ij is ``k_P(P_i, P_j) <phi_i, phi_j>``. Numbers
+of size one are subtracted n times instead of n^2 times, so that float32 is enough for the products.
+
+A `FeatureSource` makes the features of some cases at a time; `compression.py` keeps the few directions in
+which they differ from zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from scipy import linalg
+
+from wellcal._arrays.chunks import Chunk
+from wellcal._arrays.namespaces import NDArray, namespace
+from wellcal._arrays.ops import ops_for
+from wellcal._arrays.rows import Rows, arrays_of, slice_rows
+from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, Measure, WeightRows, evaluate
+from wellcal.expectations.count_form import CountForm, CountRows
+from wellcal.expectations.decompose import Components
+from wellcal.expectations.gaussian_features import NORM, FeatureGrid, mean_features, step_of
+from wellcal.expectations.rules.elements import Laplaces, Normals, Points
+from wellcal.kernels.algebra import Scaled, Sum
+from wellcal.kernels.base import Kernel
+from wellcal.kernels.targets import Gaussian
+
+_REACH = 6.0  # widths of a feature of a normal beyond which nothing is left: exp(-6^2) = 2e-16
+_TAIL = 34.0  # scales of a Laplace distribution beyond which nothing is left: exp(-34) = 2e-15
+_MOST_FEATURES = 2048  # of a source; more are not worth a look at what they span
+_FURTHEST = 2.0**16  # cells: further away from the origin centres are not exact to 1e-12 of a length scale
+_MOST_COUNTS = 512  # different targets whose kernel matrix is decomposed
+
+
+@dataclass(frozen=True)
+class FeatureSource:
+    """Features of the measures of n cases, made for some of them at a time.
+
+    Attributes
+    ----------
+    n, size
+        Number of cases, and of features.
+    of
+        Features ``(len(cases), size)`` of a slice of cases, or of positions.
+    each
+        What the features of one case cost, in evaluations.
+    extremes
+        Gives cases that stand out in one of the arrays that describe them: they point where others do not.
+    """
+
+    n: int
+    size: int
+    of: Callable[[Chunk | NDArray], NDArray]
+    each: float
+    extremes: Callable[[], NDArray]
+
+
+def source_of(form: Form, rows: Rows) -> FeatureSource | None:
+    """Features of measures in NumPy whose bilinear form is given; None where it has no finite ones.
+
+    Examples
+    --------
+    >>> from wellcal.kernels import Gaussian
+    >>> at = Components(Points((np.array([[0.0], [0.5]]),)), 1.0)
+    >>> source = source_of(ElementForm.between(Gaussian(), 1, (at,), (at,)), (at,))
+    >>> features = source.of(slice(0, 2))
+    >>> bool(abs(features[0] @ features[1] - np.exp(-0.125)) < 1e-13)
+    True
+    """
+    if isinstance(form, ElementForm):
+        return _of_elements(form, rows)
+    if isinstance(form, FiniteForm):
+        return _of_weights(form, rows)
+    if isinstance(form, CountForm) and isinstance(rows, CountRows):
+        return _of_counts(form, rows)
+    return None
+
+
+def _extremes(rows: Rows) -> Callable[[], NDArray]:
+    """Cases with the largest or least entry in a column, to be looked for when they are needed."""
+
+    def find() -> NDArray:
+        found: list[NDArray] = []
+        for array in arrays_of(rows):
+            columns = np.asarray(array).reshape(array.shape[0], -1)
+            found += [columns.argmin(axis=0), columns.argmax(axis=0)]
+        return np.unique(np.concatenate(found))
+
+    return find
+
+
+# -- Gaussian kernels --------------------------------------------------------------------------
+
+
+def _of_elements(form: ElementForm, rows: Measure) -> FeatureSource | None:
+    """Features of points, normals and Laplace distributions under Gaussian kernels and their sums."""
+    kinds = {part.kind for part in rows}
+    summands = _gaussian_summands(form.kernel)
+    if summands is None or form.dimension > 2 or not kinds <= {Points, Normals, Laplaces}:
+        return None
+    if Laplaces in kinds and form.dimension > 1:
+        return None
+    grids: list[tuple[float, FeatureGrid]] = []
+    for factor, kernel in summands:
+        grid = _grid(float(cast("float", kernel.lengthscale)), rows, form.dimension)
+        if grid is None:
+            return None
+        grids.append((math.sqrt(factor), grid))
+    size = sum(grid.size for _, grid in grids)
+    if size > _MOST_FEATURES:
+        return None
+
+    def of(cases: Chunk | NDArray) -> NDArray:
+        some: Measure = slice_rows(rows, cases)
+        blocks: list[NDArray] = []
+        for root, grid in grids:
+            total = _mean(grid, some[0])
+            for part in some[1:]:
+                total += _mean(grid, part)
+            if root != 1.0:
+                total *= root
+            blocks.append(total)
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+
+    components = sum(part.size for part in rows)
+    dear = 8.0 if Laplaces in kinds else 2.0
+    return FeatureSource(len(rows[0].leaf), size, of, dear * components * size, _extremes(rows))
+
+
+def _gaussian_summands(kernel: Kernel, factor: float = 1.0) -> list[tuple[float, Gaussian]] | None:
+    """A kernel as a sum of Gaussian ones with fixed length scales; None where it is not."""
+    if isinstance(kernel, Sum):
+        parts = [_gaussian_summands(part, factor) for part in kernel.kernels]
+        return None if any(part is None for part in parts) else [s for part in parts for s in part or ()]
+    if isinstance(kernel, Scaled):
+        if not isinstance(kernel.factor, float):
+            return None
+        return _gaussian_summands(kernel.kernel, factor * kernel.factor)
+    if type(kernel) is Gaussian and isinstance(kernel.lengthscale, float):
+        return [(factor, kernel)]
+    return None
+
+
+def _mean(grid: FeatureGrid, part: Components) -> NDArray:
+    """Weighted sum of the expected features of components, ``(n, M)``."""
+    if part.kind is not Laplaces:
+        return np.asarray(mean_features(grid, part))
+    # A feature is itself a Gaussian kernel, between its centre and the target.
+    element: Any = part.element
+    ops = ops_for(namespace(part.leaf))
+    narrow = Gaussian(grid.lengthscale / math.sqrt(2.0))
+    centres = Points((grid.centres[0][None, :],))
+    weights = part.weight_array()
+    total = np.zeros((len(part.leaf), grid.size))
+    for k in range(part.size):
+        one = Laplaces((element.x[0][:, k : k + 1] - grid.origin[0],), element.scale[:, k : k + 1])
+        total += weights[:, k : k + 1] * evaluate(ops, narrow, one, centres, 1)
+    return NORM * total
+
+
+def _grid(lengthscale: float, rows: Measure, dimension: int) -> FeatureGrid | None:
+    """Features near everything that has mass along each coordinate; None for too many."""
+    step = step_of(lengthscale)
+    origin: list[float] = []
+    centres: list[NDArray] = []
+    for c in range(dimension):
+        middle = float(np.median(cast("Any", rows[0].element).x[c]))
+        cells = _cells(rows, c, middle, lengthscale)
+        if cells is None:
+            return None
+        origin.append(middle)
+        centres.append(cells * step)
+    return FeatureGrid(lengthscale, tuple(centres), tuple(origin))
+
+
+def _cells(rows: Measure, coordinate: int, origin: float, lengthscale: float) -> NDArray | None:
+    """Numbers of the features that components reach, in ascending order; None for too many."""
+    step = step_of(lengthscale)
+    first: list[NDArray] = []
+    last: list[NDArray] = []
+    for part in rows:
+        element: Any = part.element
+        x = np.asarray(element.x[coordinate]).reshape(-1) - origin
+        if isinstance(element, Normals):
+            spread = np.asarray(element.v[coordinate]).reshape(-1)
+            reach: Any = _REACH * np.sqrt(lengthscale**2 + 2.0 * spread)
+        elif isinstance(element, Laplaces):
+            reach = _REACH * lengthscale + _TAIL * np.asarray(element.scale).reshape(-1)
+        else:
+            reach = _REACH * lengthscale
+        first.append(np.floor((x - reach) / step))
+        last.append(np.ceil((x + reach) / step))
+    low, high = np.concatenate(first), np.concatenate(last)
+    if not max(-float(low.min()), float(high.max())) < _FURTHEST:
+        return None
+    order = np.argsort(low)
+    low, high = low[order], np.maximum.accumulate(high[order])
+    # A run of cells ends where all that began before it have ended.
+    ends = np.flatnonzero(np.append(low[1:] > high[:-1] + 1.0, True))
+    starts = np.append(0, ends[:-1] + 1)
+    if float(np.sum(high[ends] - low[starts] + 1.0)) > _MOST_FEATURES:
+        return None
+    runs = zip(low[starts], high[ends], strict=True)
+    pieces: list[NDArray] = [np.arange(a, b + 1.0) for a, b in runs]
+    return np.concatenate(pieces)
+
+
+# -- finite sets ---------------------------------------------------------------------------------
+
+
+def _of_weights(form: FiniteForm, rows: WeightRows) -> FeatureSource | None:
+    """Features of measures on a finite set: its kernel matrix is the product of a root with itself."""
+    if form.size > _MOST_FEATURES:
+        return None
+    weights = np.asarray(rows.weights)
+    if form.gram is None:
+        return FeatureSource(len(weights), form.size, lambda cases: weights[cases], 0.25, _extremes(weights))
+    root = _root(np.asarray(form.gram))
+
+    def of(cases: Chunk | NDArray) -> NDArray:
+        return weights[cases] @ root
+
+    return FeatureSource(
+        len(weights), root.shape[1], of, form.size * root.shape[1] / 16.0, _extremes(weights)
+    )
+
+
+def _of_counts(form: CountForm, rows: CountRows) -> FeatureSource | None:
+    """Features of predictions on nodes and of targets beside them, all as one finite set."""
+    size = form.size
+    (points,) = rows.targets if len(rows.targets) == 1 else (None,)
+    if form.gram is None or points is None or rows.left.shape[1] <= size:
+        return None
+    if not isinstance(points.weights, float) or points.size != 1:
+        return None
+    sign = points.weights
+    values, where, codes = np.unique(
+        np.asarray(points.leaf).reshape(-1), return_index=True, return_inverse=True
+    )
+    if len(values) > _MOST_COUNTS:
+        return None
+    mean = np.asarray(rows.right)[:, :size]
+    with_nodes = np.asarray(rows.right)[where, size:] / sign
+    some: Measure = slice_rows(rows.targets, where)
+    between = np.asarray(form.points.tile(ops_for(namespace(mean)), some, some)) / sign**2
+    root = _root(np.block([[np.asarray(form.gram), with_nodes.T], [with_nodes, between]]))
+    codes = codes.reshape(-1)
+
+    def of(cases: Chunk | NDArray) -> NDArray:
+        return mean[cases] @ root[:size] + sign * root[size:][codes[cases]]
+
+    cost = size * root.shape[1] / 16.0
+    return FeatureSource(len(mean), root.shape[1], of, cost, _extremes(mean))
+
+
+def _root(gram: NDArray) -> NDArray:
+    """A matrix ``(m, r)`` whose rows have the products of a kernel matrix, to rounding of its largest."""
+    values, vectors = linalg.eigh(0.5 * (gram + gram.T))
+    some = values > 1e-17 * values[-1]
+    return np.asarray(vectors[:, some] * np.sqrt(values[some]))

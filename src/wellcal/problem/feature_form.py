@@ -1,0 +1,183 @@
+"""A problem as differences of expected features, where its kernel on targets has finitely many.
+
+Tiles of such a problem are one matrix product times the kernel on predictions, for every family: a problem
+whose kernels on targets are `FiniteForm`s without a kernel matrix. Engines that visit many pairs ask for it;
+closed forms stay for few pairs, for kernels without finite features, and as what features are tested against.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from wellcal._arrays.chunks import Chunk
+from wellcal._arrays.namespaces import NDArray, is_numpy
+from wellcal._arrays.rows import Rows
+from wellcal._arrays.threads import one_blas_thread
+from wellcal.expectations.bilinear import FiniteForm, Form, WeightRows, cost_of
+from wellcal.expectations.compression import Compressed, compressed, effort
+from wellcal.expectations.differences import FeatureSource, source_of
+from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
+from wellcal.expectations.on_predictions import ExpDistanceForm
+from wellcal.problem.problem import Problem, Term, TermRows
+from wellcal.problem.weights import WeightedForm, WeightedRows
+
+FEWEST = 1000
+"""Cases from which features are looked for: below, finding them takes longer than all pairs do."""
+
+_FOR_THE_MEAN = 256  # cases
+_OF_A_CLOSED_FORM, _OF_A_PRODUCT = 0.75, 0.4  # shares of their time that features save, as a rule
+_TERMS = 16.0  # of a matrix product that take as long as one evaluation
+
+
+@dataclass(frozen=True)
+class FeatureProblem:
+    """A problem in feature form.
+
+    Attributes
+    ----------
+    problem
+        The same cases and the same h, by products of features.
+    size
+        Features of the term that has most.
+    lost
+        Largest share of the energy of features, the sum of their squares, that is left out.
+    """
+
+    problem: Problem
+    size: int
+    lost: float
+
+    def describe(self) -> dict[str, Any]:
+        """For the provenance of a result."""
+        return {"features": self.size, "lost_energy": self.lost}
+
+
+def in_features(problem: Problem, pairs: float | None = None) -> FeatureProblem | None:
+    """The problem in feature form; None where it has none, or where closed forms are quicker.
+
+    Parameters
+    ----------
+    problem
+        A problem in NumPy; others keep their closed forms.
+    pairs
+        How many pairs will be visited, None for all. The first answer is remembered with the problem.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> from wellcal.problem.problem import prepare
+    >>> rng = np.random.default_rng(0)
+    >>> loc = rng.normal(size=2000)
+    >>> problem = prepare(rng.normal(loc), wc.Normal(loc, np.ones(2000)))
+    >>> found = in_features(problem)
+    >>> found.size < 50, found.lost < 1e-13
+    (True, True)
+    >>> some = slice(0, 100)
+    >>> bool(np.abs(found.problem.values(some, some) - problem.values(some, some)).max() < 1e-12)
+    True
+    """
+    if not is_numpy(problem.xp):
+        return None
+    visited = 0.5 * problem.n**2 if pairs is None else pairs
+    if problem.n < FEWEST or visited < 0.5 * FEWEST**2:
+        return None
+    if "features" not in problem.kept:
+        with one_blas_thread():
+            problem.kept["features"] = _find(problem, visited)
+    return cast("FeatureProblem | None", problem.kept["features"])
+
+
+def known_features(problem: Problem) -> FeatureProblem | None:
+    """The feature form, if anybody has asked for it and there is one."""
+    return cast("FeatureProblem | None", problem.kept.get("features"))
+
+
+def _find(problem: Problem, pairs: float) -> FeatureProblem | None:
+    terms: list[Term] = []
+    rows: list[TermRows] = []
+    size, lost, changed = 0, 0.0, False
+    for term, own in zip(problem.terms, problem.rows, strict=True):
+        found = _on_targets(term.on_targets, own.on_targets, pairs)
+        nearer = _on_predictions(term.on_predictions, own.on_predictions, pairs)
+        if found is not None:
+            term, own = replace(term, on_targets=found[0]), own._replace(on_targets=found[1])
+            size, lost, changed = max(size, found[0].size), max(lost, found[2]), True
+        if nearer is not None:
+            term, own = replace(term, on_predictions=nearer[0]), own._replace(on_predictions=nearer[1])
+            lost, changed = max(lost, nearer[2]), True
+        terms.append(term)
+        rows.append(own)
+    if not changed:
+        return None
+    return FeatureProblem(replace(problem, terms=tuple(terms), rows=tuple(rows)), size, lost)
+
+
+def _on_targets(form: Form, rows: Rows, pairs: float) -> tuple[FiniteForm, WeightRows, float] | None:
+    """The pairing as a product of differences, where that is quicker for so many pairs."""
+    source = _source(form, rows)
+    if source is None or not _promises(source, form, pairs):
+        return None
+    found = compressed(source)
+    if not _shortens(found, form):
+        return None
+    return FiniteForm(None, found.values.shape[1]), WeightRows(found.values), found.lost
+
+
+def _promises(source: FeatureSource, form: Form, pairs: float) -> bool:
+    """Whether making features takes less time than they are likely to save."""
+    saved = _OF_A_PRODUCT if isinstance(form, FiniteForm) else _OF_A_CLOSED_FORM
+    return effort(source) < saved * _cost(form) * pairs
+
+
+def _shortens(found: Compressed, form: Form) -> bool:
+    """Whether the product takes less time than the form."""
+    return found.values.shape[1] / _TERMS < _cost(form)
+
+
+def _cost(form: Form) -> float:
+    if not isinstance(form, FiniteForm):
+        return cost_of(form)
+    return form.size / _TERMS
+
+
+def _source(form: Form, rows: Rows) -> FeatureSource | None:
+    if not isinstance(form, WeightedForm):
+        return source_of(form, rows)
+    weighted = cast("WeightedRows", rows)
+    inner = _source(form.inner, weighted.inner)
+    if inner is None:
+        return None
+    weights, plain = np.asarray(weighted.weights), inner
+
+    def of(cases: Chunk | NDArray) -> NDArray:
+        return weights[cases, None] * plain.of(cases)
+
+    return replace(plain, of=of)
+
+
+def _on_predictions(form: Form | None, rows: Rows, pairs: float) -> tuple[Form, Rows, float] | None:
+    """A kernel of the MMD between predictions by features, about their mean and in few coordinates."""
+    if not isinstance(form, ExpDistanceForm) or not isinstance(form.inner, MeanDiscrepancy):
+        return None
+    distance = form.inner
+    if distance.relative:
+        return None  # near predictions are looked at more closely than features allow
+    source = source_of(distance.form, cast("NormedRows", rows).inner)
+    if source is None or not _promises(source, distance.form, pairs):
+        return None
+    plain = source
+    some: NDArray = np.unique(np.linspace(0, source.n - 1, _FOR_THE_MEAN).astype(int))
+    centre = plain.of(some).mean(axis=0)
+
+    def about_the_mean(cases: Chunk | NDArray) -> NDArray:
+        return plain.of(cases) - centre
+
+    found = compressed(replace(plain, of=about_the_mean))
+    if not _shortens(found, distance.form):
+        return None
+    norms = np.einsum("nm,nm->n", found.values, found.values)
+    nearer = replace(distance, form=FiniteForm(None, found.values.shape[1]))
+    return replace(form, inner=nearer), NormedRows(norms, WeightRows(found.values)), found.lost
