@@ -69,7 +69,8 @@ def test_every_family(family):
     np.testing.assert_allclose(found.scores / N, found.contributions, rtol=1e-10, atol=1e-16)
     assert len(found.locations[0]) == len(found.locations[1]) == len(found.values)
     assert found.groups
-    assert found.pvalue == min(group.pvalue for group in found.groups)
+    # Of groups that say the same and are significant, another may be told than that of the smallest p-value.
+    assert found.pvalue <= min(group.pvalue for group in found.groups) <= max(found.pvalue, found.alpha)
     assert ((found.pvalues <= found.alpha) == (np.abs(found.values) > found.high * (1 + 1e-9))).all()
     for group in found.groups:
         assert group.statement.startswith(group.direction)

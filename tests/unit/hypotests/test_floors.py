@@ -174,8 +174,8 @@ def test_the_same_holds_wherever_a_test_is_run() -> None:
 
 
 def test_drawing_on_ends_where_it_tells_more() -> None:
-    """A p-value of some 1e-3 needs no more than a second stage."""
-    y = MU + np.random.default_rng(3).normal(size=N) + 0.45
+    """A p-value of some 5e-3 needs no more than a second stage."""
+    y = MU + np.random.default_rng(3).normal(size=N) + 0.42
     on = Omnibus(most_resamples=9999)
     found = [wc.calibration_test(y, PRED, method=on, rng=seed, n_resamples=99) for seed in range(6)]
     drawn = [result for result in found if result.provenance["n_resamples"] > 99]

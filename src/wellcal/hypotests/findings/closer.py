@@ -38,24 +38,21 @@ from wellcal.hypotests.findings.trends import CENTRE_TREND, SPREAD_TREND
 from wellcal.hypotests.findings.vectors import VectorClaims
 from wellcal.hypotests.parts.surprise import Surprise, surprise_of
 from wellcal.measures.normal_scores import standing_of
-from wellcal.problem.drawn_targets import draw_targets
+from wellcal.problem.target_streams import TargetStream
 
 RESAMPLES, MOST_DRAWS = 499, 5 * 10**6
 """Sets of targets that are drawn, and numbers in them, at most: but 99 sets at least."""
 
 _CLOSER = 199  # sets for a closer look
-_AT_A_TIME = 100
 _SEED = 20211  # findings depend on targets and predictions, not on how a test was drawn
+_STREAM = TargetStream((_SEED, 0))
 _BESIDE = 0.2 * ALPHA  # error rate of what is told beside other findings
 
 
 def drawn_sets(seen: Seen, most: int = RESAMPLES) -> Iterator[NDArray]:
     """Sets of targets drawn from the predictions."""
-    rng = np.random.default_rng(_SEED)
-    room = MOST_DRAWS // max(seen.targets.size, 1)
-    count, size = max(min(most, room), 99), max(min(_AT_A_TIME, room), 1)
-    for start in range(0, count, size):
-        yield draw_targets(seen.predictions, rng, min(size, count - start), seen.targets)
+    count = max(min(most, MOST_DRAWS // max(seen.targets.size, 1)), 99)
+    return _STREAM.sets(seen.predictions, seen.targets, count)
 
 
 class _Look(NamedTuple):
@@ -149,7 +146,7 @@ def _surprise(seen: Seen) -> Claims | None:
 
 def _of_vectors(seen: Seen, claims: VectorClaims) -> Iterable[_Look]:
     def draw(size: int) -> NDArray:
-        return draw_targets(seen.predictions, np.random.default_rng(_SEED), size, seen.targets)
+        return np.concatenate(list(_STREAM.sets(seen.predictions, seen.targets, size)))
 
     kind = "trend of the correlation"
     yield _Look(frozenset({kind}), frozenset({kind}), lambda: CorrelationTrends(claims, draw))

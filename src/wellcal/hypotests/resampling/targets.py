@@ -12,12 +12,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.chunks import rows_within
 from wellcal._arrays.namespaces import NDArray
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.setup import Setup
 from wellcal.predictions import Predictions
 from wellcal.problem.drawn_targets import draw_targets, unsampled_family, why_not_resampled
+from wellcal.problem.target_streams import TargetStream
 
 __all__ = [
     "check_resampled",
@@ -28,8 +28,6 @@ __all__ = [
     "users_form",
     "why_not_resampled",
 ]
-
-_MOST_SETS = 100  # drawn at a time
 
 
 # -- can they be drawn? ----------------------------------------------------------------------
@@ -54,7 +52,7 @@ def target_sets(setup: Setup) -> Iterator[NDArray]:
     Parameters
     ----------
     setup
-        The case, as `Method.run` gets it. All random numbers come from its generator.
+        The case, as `Method.run` gets it. Its generator gives the stream of random numbers.
 
     Returns
     -------
@@ -82,12 +80,12 @@ def _sets(setup: Setup) -> Iterator[NDArray]:
 
 def drawn_sets(setup: Setup, count: int) -> Iterator[NDArray]:
     """So many sets of targets drawn from the predictions, up to a hundred at a time."""
-    size = min(_MOST_SETS, rows_within(setup.targets.size))
     setup.progress("resamples", 0, count)
-    for start in range(0, count, size):
-        drawn = min(size, count - start)
-        yield draw_targets(setup.predictions, setup.rng, drawn, setup.targets)
-        setup.progress("resamples", start + drawn, count)
+    done = 0
+    for drawn in TargetStream.of(setup.rng).sets(setup.predictions, setup.targets, count):
+        yield drawn
+        done += len(drawn)
+        setup.progress("resamples", done, count)
 
 
 # -- a user's own statistic ------------------------------------------------------------------
