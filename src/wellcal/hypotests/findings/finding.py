@@ -46,7 +46,7 @@ class Finding(Presentable):
     >>> mu = rng.normal(size=400)
     >>> result = wc.calibration_test(rng.normal(mu, 1.0), wc.Normal(mu, np.full(400, 0.7)), rng=0)
     >>> str(result.findings[0])
-    'spreads are 30% too small (25% to 35%)'
+    'spreads are 31% too small (25% to 36%)'
     >>> result.findings[0].kind, round(result.findings[0].size, 2)
     ('spread', 0.7)
     """
