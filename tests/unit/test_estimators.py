@@ -448,7 +448,7 @@ REFUSED: dict[str, tuple[Function[[], Any], type[Exception], str]] = {
     "labels without classes": (
         lambda: wc.skce(list("abcabcabc"), PROBS),
         TypeError,
-        r"y must be class numbers 0 \.\. 2, found dtype <U1; give the labels to Categorical as classes=",
+        r"y has the names 'a', 'b', 'c', and the predictions have none: .* Categorical\(probs, classes=\('a'",
     ),
     "not binary": (
         lambda: wc.skce(np.where(np.arange(N) == 6, 2, LABELS > 0), PROBS[:, 0]),

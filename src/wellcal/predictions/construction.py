@@ -84,7 +84,8 @@ def _rank(x: Any) -> int:
     if isinstance(x, (list, tuple)):
         entries = cast("list[Any]", x)
         within = _rank(entries[0]) if entries else 0
-        return -1 if within == 0 and not all(_rank(entry) == 0 for entry in entries) else 1 + within
+        numbers = within > 0 or (within == 0 and all(_rank(entry) == 0 for entry in entries))
+        return 1 + within if numbers else -1
     shape = attribute(x, "shape")
     if isinstance(shape, tuple):
         return len(cast("tuple[Any, ...]", shape))
