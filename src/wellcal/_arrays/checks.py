@@ -19,6 +19,7 @@ from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     asarray,
+    at_hand,
     device_of,
     is_array,
     is_floating,
@@ -40,7 +41,8 @@ def real_array(x: object, name: str, *, ndim: tuple[int, ...] = (1,), like: Arra
     """
     array = _floating(x, name, like)
     check_ndim(array, name, ndim)
-    check_rows(name, array, finite(array), "is not finite", "drop or impute that row")
+    seen = at_hand(array)
+    check_rows(name, seen, finite(seen), "is not finite", "drop or impute that row")
     return array
 
 

@@ -184,7 +184,7 @@ class Tiled(Engine):
                 yield from (Tile(i, j) for i, j in triangle_tiles(start, start + block_size, height, width))
 
         def scan() -> Sums:
-            return scan_tiles(problem, block_size, count, min(max(height, width), block_size))
+            return scan_tiles(problem, block_size, count, min(height, width))
 
         return self._run(problem, tiles, (problem.n,), scan)
 
