@@ -127,6 +127,15 @@ class Engine(ABC):
         """Height and width of the tiles of :meth:`map_tiles`."""
         return tile_shape(problem.room, budget.cache)
 
+    def at_precision(self, precision: str) -> Engine:
+        """The engine with products in another precision: "float64", "mixed", or "auto" for its own choice."""
+        if precision == "mixed":
+            raise ValueError(
+                f"the engine {self.name!r} has no mixed precision; "
+                'take precision="float64", or engine="tiled"'
+            )
+        return self
+
     def describe(self, problem: Problem) -> dict[str, Any]:
         """How the problem is run, for the provenance of a result."""
         return {"engine": self.name}

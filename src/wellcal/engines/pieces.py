@@ -68,16 +68,16 @@ class Tile:
     def reduce(self, h: Array) -> tuple[Array, Array]:
         """Sums along the rows and along the columns."""
         if isinstance(h, np.ndarray):
-            values = cast("NDArray", h)
-            height, width, kind = *values.shape, values.dtype.char
-            return values @ _ones(width, kind), _ones(height, kind) @ values
+            # Sums in float32 would have a bias of their own where all pairs are alike.
+            values = cast("NDArray", h).astype(np.float64, copy=False)
+            return values @ _ones(values.shape[1]), _ones(values.shape[0]) @ values
         xp = namespace(h)
         return xp.sum(h, axis=1), xp.sum(h, axis=0)
 
 
 @lru_cache(maxsize=16)
-def _ones(count: int, kind: str) -> NDArray:
-    ones = np.ones(count, kind)
+def _ones(count: int) -> NDArray:
+    ones = np.ones(count)
     ones.flags.writeable = False
     return ones
 

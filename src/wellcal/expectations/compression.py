@@ -21,10 +21,10 @@ _DROPPED = 1e-15  # share of the energy in components that are left out
 ALLOWED = 3e-14
 """Share of the energy of all cases that may be lost: sums of products change by less than 1e-12 of |h|."""
 
-SAMPLE = 4096
+SAMPLE = 16_384
 """Cases that components are computed from, where features are few."""
 
-_WORK = 2_000_000_000  # multiplications that finding components may take
+_WORK = 1_000_000_000  # multiplications that finding components may take
 _FEWEST = 1024
 _CALLS = 1e6  # evaluations that could be made in the time that all calls take
 _ROUNDS = 4

@@ -98,7 +98,7 @@ class EmbeddingDistance:
     def tile(self, ops: Ops, a: Array, b: Array) -> Array:
         """All pairs of rows."""
         if is_numpy(ops.xp):
-            if self.size > 4:
+            if self.size > 4 and a.dtype != np.float32:
                 return cdist(a, b, "sqeuclidean" if self.degree == 2.0 else "cityblock")
             if a.shape[0] * b.shape[0] > _SMALL:
                 return self._in_place(a, b)

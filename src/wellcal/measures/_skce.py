@@ -13,6 +13,7 @@ from wellcal._arrays.namespaces import Array, float64, is_numpy, is_traced, name
 from wellcal._arrays.rows import first_array
 from wellcal._arrays.seeds import as_generator
 from wellcal.engines import Engine, choose_engine
+from wellcal.engines.mixed import PRECISIONS
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
@@ -40,6 +41,7 @@ def skce(
     weights: object = None,
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
+    precision: str = "auto",
 ) -> Estimate:
     """Squared kernel calibration error of predictions.
 
@@ -69,6 +71,11 @@ def skce(
         known; "closed": an error instead; or a :class:`wellcal.Lowering` that says how.
     engine
         Name of an engine, or an engine such as ``wellcal.engines.Tiled(threads=1)``.
+    precision
+        "float64"; "mixed": products in float32 after the four terms of h have cancelled, twice as fast, with
+        an error that is measured, reported, and never above a hundredth of the standard deviation of
+        the estimate for calibrated predictions; "auto": "mixed" for 20,000 cases or more, where
+        that error is below a thousandth. For NumPy, and for all pairs of cases: blocks are in float64.
 
     Returns
     -------
@@ -114,6 +121,8 @@ def skce(
         kernel = default_kernel(predictions, expectations=expectations)
     problem = prepare_checked(targets, predictions, kernel, expectations=expectations)
     runner = choose_engine(engine, problem)
+    if precision != "auto":
+        runner = runner.at_precision(one_of(precision, "precision", PRECISIONS))
     if estimator == "block":
         found = estimate_blocks(problem, runner, block_size, rng)
     elif weights is not None:
@@ -138,6 +147,7 @@ def kce(
     weights: object = None,
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
+    precision: str = "auto",
 ) -> Estimate:
     """Kernel calibration error: the root of the biased estimate of its square.
 
@@ -153,7 +163,14 @@ def kce(
     True
     """
     square = skce(
-        y, pred, kernel=kernel, estimator="biased", weights=weights, expectations=expectations, engine=engine
+        y,
+        pred,
+        kernel=kernel,
+        estimator="biased",
+        weights=weights,
+        expectations=expectations,
+        engine=engine,
+        precision=precision,
     )
     value = square.value
     if isinstance(value, float):
@@ -380,7 +397,7 @@ def _estimate(
     precision = "float64" if float64(xp) == xp.float64 else "float32, compensated sums"
 
     def provenance() -> dict[str, Any]:
-        return {**notes.as_dict(), **run, **(extra or {}), "precision": precision}
+        return {"precision": precision, **notes.as_dict(), **run, **(extra or {})}
 
     if is_numpy(xp):
         value = float(value)

@@ -1,0 +1,180 @@
+"""Products in float32, after the cancellation: how far off they are is measured, and their bias removed.
+
+Differences of features are rounded once to float32, and so are the rows that distances between predictions
+are taken of. Rounding errors of pairs do not line up, so that the sum over all pairs is nearly right; what
+lines up is a small bias, of sums that are accumulated in float32. Random tiles are evaluated in both
+precisions: the mean difference is added to every pair, and its standard error is reported as a share of
+the standard deviation that the sum has for calibrated predictions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.rows import Rows, map_rows
+from wellcal.engines.reductions import Sums
+from wellcal.expectations.bilinear import FiniteForm, Form
+from wellcal.expectations.distances import EmbeddingDistance
+from wellcal.expectations.mmd import MeanDiscrepancy
+from wellcal.expectations.on_predictions import ExpDistanceForm
+from wellcal.problem.feature_form import in_features
+from wellcal.problem.problem import Problem, Term, TermRows
+
+PRECISIONS = ("auto", "float64", "mixed")
+
+LARGEST_ERROR = 0.01
+"""Standard error of the bias, in standard deviations under calibration, that "mixed" may have."""
+
+AUTO_ERROR = 1e-3
+"""The same for "auto"."""
+
+AUTO_FROM = 20_000
+"""Cases from which "auto" tries float32: with fewer, float64 takes less than two seconds."""
+
+_DROPPED = 1e-11  # share of the energy of features that is left out: less than rounding them
+_SIDE = 128  # cases on either side of a random tile
+_TILES = 32
+_MOST_TILES = 512
+
+
+@dataclass(frozen=True)
+class MixedProblem:
+    """A problem in float32, and what float32 does to it.
+
+    Attributes
+    ----------
+    problem
+        The problem, its rows in float32.
+    bias
+        Mean of h in float64 minus h in float32.
+    error
+        Standard error of the sum over all pairs that is left, in standard deviations of that sum for
+        calibrated predictions.
+    """
+
+    problem: Problem
+    bias: float
+    error: float
+
+    def corrected(self, sums: Sums) -> Sums:
+        """Sums over all pairs with the bias removed."""
+        n = self.problem.n
+        return Sums(sums.total + self.bias * (0.5 * n * (n - 1)), sums.rows + self.bias * (n - 1))
+
+    def describe(self) -> dict[str, Any]:
+        """For the provenance of a result."""
+        return {
+            "precision": "mixed: products in float32",
+            "precision_bias": self.bias,
+            "precision_error": self.error,
+        }
+
+
+def mixed_form(problem: Problem, most: float) -> MixedProblem | None:
+    """The problem in float32; None where it has no feature form, or where the error would be above `most`.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> from wellcal.problem.problem import prepare
+    >>> rng = np.random.default_rng(0)
+    >>> loc = rng.normal(size=2000)
+    >>> found = mixed_form(prepare(rng.normal(loc), wc.Normal(loc, np.ones(2000))), 0.01)
+    >>> found.error < 1e-4
+    True
+    """
+    known = problem.kept.get("mixed")
+    if known is None:
+        found = in_features(problem)
+        exact = problem if found is None else found.problem
+        known = _measured(exact) if _has_features(exact) else _IMPOSSIBLE
+        problem.kept["mixed"] = known
+    if known is _IMPOSSIBLE or not cast("MixedProblem", known).error <= most:
+        return None
+    return cast("MixedProblem", known)
+
+
+_IMPOSSIBLE = object()
+
+
+def _has_features(problem: Problem) -> bool:
+    """Whether all four terms of h have cancelled before rows meet, and distances can be rounded."""
+    return all(
+        isinstance(term.on_targets, FiniteForm)
+        and term.on_targets.gram is None
+        and isinstance(term.factor, float)
+        and _can_be_rounded(term.on_predictions)
+        for term in problem.terms
+    )
+
+
+def _can_be_rounded(form: Form | None) -> bool:
+    if not isinstance(form, ExpDistanceForm) or not isinstance(form.lengthscale, float):
+        return False
+    inner = form.inner
+    if isinstance(inner, MeanDiscrepancy):
+        return not inner.relative and isinstance(inner.form, FiniteForm) and inner.form.gram is None
+    return isinstance(inner, EmbeddingDistance)
+
+
+def _measured(exact: Problem) -> MixedProblem:
+    rounded = _rounded(exact)
+    n = exact.n
+    side = min(_SIDE, n // 2)
+    rng = np.random.default_rng(0)
+    differences: list[float] = []
+    squares: list[float] = []
+    error, tiles = math.inf, _TILES
+    while not error <= AUTO_ERROR and len(differences) < min(tiles, _MOST_TILES):
+        while len(differences) < tiles:
+            some = rng.choice(n, 2 * side, replace=False) if n < 50 * side else _distinct(rng, n, 2 * side)
+            i, j = some[:side], some[side:]
+            with np.errstate(over="ignore", under="ignore"):
+                h = np.asarray(exact.values(i, j))
+                low = np.asarray(rounded.values(i, j), dtype=np.float64)
+            differences.append(float(np.mean(h - low)))
+            squares.append(float(np.mean(h * h)))
+        spread = float(np.std(differences, ddof=1)) / math.sqrt(len(differences))
+        size = math.sqrt(float(np.mean(squares)))
+        error = math.sqrt(0.5 * n * (n - 1)) * spread / size if size > 0.0 else math.inf
+        tiles *= 4
+    return MixedProblem(rounded, float(np.mean(differences)), error)
+
+
+def _distinct(rng: np.random.Generator, n: int, count: int) -> NDArray:
+    """So many different cases of very many, without a list of all."""
+    found: NDArray = np.unique(rng.integers(0, n, 2 * count))
+    return rng.permutation(found)[:count]
+
+
+def _rounded(problem: Problem) -> Problem:
+    terms: list[Term] = []
+    rows: list[TermRows] = []
+    for term, own in zip(problem.terms, problem.rows, strict=True):
+        form = cast("ExpDistanceForm", term.on_predictions)
+        predictions = own.on_predictions
+        if isinstance(form.inner, EmbeddingDistance):
+            # Distances do not depend on the origin, and what is small is rounded less.
+            predictions = predictions - np.median(predictions, axis=0)
+        some = _large(own.on_targets.weights)
+        targets = own.on_targets._replace(weights=own.on_targets.weights[:, some])
+        terms.append(replace(term, on_targets=FiniteForm(None, targets.weights.shape[1])))
+        rows.append(TermRows(_single(targets), _single(predictions)))
+    return replace(problem, terms=tuple(terms), rows=tuple(rows))
+
+
+def _large(weights: NDArray) -> NDArray:
+    """Coordinates that hold all but a negligible part of the sum of squares."""
+    squares = np.einsum("nm,nm->m", weights, weights)
+    order = np.argsort(squares)
+    kept = np.cumsum(squares[order]) > _DROPPED * squares.sum()
+    return np.sort(order[kept])
+
+
+def _single(rows: Rows) -> Rows:
+    return map_rows(lambda array: array.astype(np.float32), rows)
