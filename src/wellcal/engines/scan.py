@@ -173,11 +173,8 @@ def _run(problem: Problem, kind: _Kind, descriptions: NDArray, reach: int) -> Su
 
 def _padded(array: Array, length: int) -> Array:
     """Pieces may reach beyond the last case: what stands there is masked, but must be valid."""
-    missing = length - array.shape[0]
-    if isinstance(array, np.ndarray):
-        return np.concatenate([array, np.repeat(array[:1], missing, axis=0)])
-    _, jnp = _jax()
-    return jnp.concatenate([array, jnp.repeat(array[:1], missing, axis=0)])
+    xp: Namespace = np if isinstance(array, np.ndarray) else _jax()[1]
+    return xp.concatenate([array, xp.repeat(array[:1], length - array.shape[0], axis=0)])
 
 
 def _by_program(

@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, Namespace, is_array
-from wellcal._arrays.rows import NODE
+from wellcal._arrays.namespaces import Array, Namespace, NDArray, is_array
+from wellcal._arrays.rows import NODE, Rows
+from wellcal.expectations.bilinear import FiniteForm, WeightRows
+from wellcal.expectations.mmd import MeanDiscrepancy
+from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.expectations.rules.elements import CLOSED_FORMS
 from wellcal.kernels.parts import walk
 from wellcal.predictions import Predictions
-from wellcal.problem.problem import Problem
+from wellcal.problem.problem import Problem, Term, TermRows
 
 _PLAIN = (bool, int, float, str, bytes, type, types.NoneType)
+_FEATURES = 16  # their number is a multiple of this
 _NUMBER = "number"
 """What stands in a structure for a number or an array."""
 
@@ -69,7 +73,7 @@ def split(problem: Problem) -> tuple[Structure, list[Array]] | None:
     ...     return split(prepare(np.zeros(n), wc.Normal(np.zeros(n), np.ones(n)), kernel))
     >>> some, others = parts(3, 0.5), parts(4, 2.0)
     >>> some[0] == others[0], others[1]
-    (True, [2.0, 1.0])
+    (True, [1.0, 2.0, 1.0])
     """
     if not all(part.pure for part in walk(problem.kernel)):
         return None
@@ -80,6 +84,32 @@ def split(problem: Problem) -> tuple[Structure, list[Array]] | None:
     except _UnknownError:
         return None
     return Structure(terms, rows, CLOSED_FORMS.changes), numbers
+
+
+def evened(problem: Problem) -> Problem:
+    """A problem in feature form with a multiple of sixteen features, those that are added being zero.
+
+    How many there are depends on the numbers, and a program would be compiled for each of them.
+    """
+    terms: list[Term] = []
+    rows: list[TermRows] = []
+    for term, own in zip(problem.terms, problem.rows, strict=True):
+        on_targets, targets = _evened(term.on_targets, own.on_targets)
+        on_predictions, predictions = _evened(term.on_predictions, own.on_predictions)
+        terms.append(replace(term, on_targets=on_targets, on_predictions=on_predictions))
+        rows.append(TermRows(targets, predictions))
+    return replace(problem, terms=tuple(terms), rows=tuple(rows))
+
+
+def _evened(form: Any, rows: Rows) -> tuple[Any, Rows]:
+    if isinstance(form, ExpDistanceForm) and isinstance(form.inner, MeanDiscrepancy):
+        inner, own = _evened(form.inner.form, rows.inner)
+        return replace(form, inner=replace(form.inner, form=inner)), rows._replace(inner=own)
+    if not isinstance(form, FiniteForm) or form.gram is not None:
+        return form, rows
+    weights: NDArray = rows.weights
+    missing = -weights.shape[1] % _FEATURES
+    return FiniteForm(None, form.size + missing), WeightRows(np.pad(weights, ((0, 0), (0, missing))))
 
 
 def _outlined(value: Any, keep: Callable[[Array], None], *, scale: bool) -> Hashable:
@@ -96,7 +126,7 @@ def _outlined(value: Any, keep: Callable[[Array], None], *, scale: bool) -> Hash
         parts = tuple(_outlined(part, keep, scale=False) for part in value)
         return (value.__class__, parts)
     if isinstance(value, _PLAIN):
-        return (value.__class__, value)  # 1, 1.0 and True are equal, and differ
+        return (cast("Any", value).__class__, value)  # 1, 1.0 and True are equal, and differ
     if isinstance(value, types.FunctionType) and value.__closure__ is None:
         return (types.FunctionType, value)
     if is_dataclass(value) and not isinstance(value, (type, Predictions)):
@@ -108,7 +138,7 @@ def _outlined(value: Any, keep: Callable[[Array], None], *, scale: bool) -> Hash
 
 @lru_cache(maxsize=256)
 def _fields(cls: type) -> tuple[tuple[str, bool], ...]:
-    """Fields of a class, and whether each is a scale: one that may be an array, and is never asked for its value."""
+    """Fields of a class, and whether each is a scale: it may be an array, so that nobody looks at its value."""
     return tuple((field.name, field.type == "Scale") for field in fields(cls))
 
 
@@ -116,10 +146,10 @@ def _built(outline: Any, numbers: Iterator[Array]) -> Any:
     """The value whose structure is given, with these numbers in their places."""
     if outline is _NUMBER or outline == _NUMBER:
         return next(numbers)
-    cls, content = outline
+    cls, content = cast("tuple[Any, Any]", outline)
     if cls is types.FunctionType or issubclass(cls, _PLAIN):
         return content
-    if issubclass(cls, tuple):
+    if issubclass(cls, NODE):
         parts = [_built(part, numbers) for part in content]
         return cls(*parts) if hasattr(cls, "_fields") else tuple(parts)
     # Without its constructor, which looks at values: they were checked when the first of its kind was made.

@@ -54,6 +54,7 @@ from wellcal.engines.mixed import AUTO_ERROR, AUTO_FROM, LARGEST_ERROR, PRECISIO
 from wellcal.engines.pieces import Lag, Piece, Tile
 from wellcal.engines.reductions import RowAccumulator, Sums
 from wellcal.engines.scan import scan_listed_blocks, scan_tiles
+from wellcal.engines.structures import evened
 from wellcal.expectations.bilinear import Form, room_of
 from wellcal.kernels.parts import calls_user_function
 from wellcal.problem.feature_form import in_features, known_features
@@ -303,7 +304,9 @@ class Tiled(Engine):
 def _prepared(problem: Problem, pairs: float | None = None) -> Problem:
     """The same problem in feature form, where that is quicker."""
     found = in_features(problem, pairs)
-    return problem if found is None else found.problem
+    if found is None:
+        return problem
+    return evened(found.problem) if is_jax(problem.xp) else found.problem
 
 
 def _at_once(problem: Problem) -> Sums:

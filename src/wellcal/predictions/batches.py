@@ -50,7 +50,7 @@ def in_numpy(predictions: Predictions) -> Predictions:
     return batch if any(moved) else predictions
 
 
-def where_at_hand(predictions: Predictions, *others: Array) -> tuple[Predictions, ...]:
+def where_at_hand(predictions: Predictions, *others: Array) -> tuple[Any, ...]:
     """The same batch and arrays in NumPy and float64, where they are JAX's and all at hand; else as they are.
 
     Examples

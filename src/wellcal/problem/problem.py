@@ -125,8 +125,8 @@ class Problem:
     n
         Number of cases.
     rows
-        Arrays with the cases along the first axis, a part for each term. Those of a problem in JAX may wait in
-        NumPy until a program takes them.
+        Arrays with the cases along the first axis, a part for each term. Those of a problem in JAX may
+        wait in NumPy until a program takes them.
     terms
         How `tile` reads them.
     kernel, notes
