@@ -51,6 +51,10 @@ class Settings:
         Mean number of cases until a false alarm that is promised, and after which a stream ends.
     real_cases, real_resamples
         Most cases of a data set of real counts, and resamples.
+    paper_cases, paper_noise
+        Most cases of the paper's table of times, and by how much a short call may be off.
+    peer_share
+        Share of the full sizes of measures beside those of other libraries.
     """
 
     normals: tuple[int, ...] = (1_024, 10_000, 50_000)
@@ -87,6 +91,9 @@ class Settings:
     monitor_longest: int = 3_000
     real_cases: int = 100_000
     real_resamples: int = 199
+    paper_cases: int = 1_024
+    paper_noise: float = 0.05
+    peer_share: float = 1.0
 
 
 FULL = Settings()
@@ -123,4 +130,7 @@ QUICK = Settings(
     monitor_longest=200,
     real_cases=300,
     real_resamples=19,
+    paper_cases=64,
+    paper_noise=0.2,
+    peer_share=0.02,
 )

@@ -57,25 +57,42 @@ def matrix(problem: Problem) -> np.ndarray:
     return to_numpy(problem.tile(problem.rows, problem.rows))
 
 
-def test_both_ways_of_visiting_blocks_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cases of few numbers are listed in pairs; those of many numbers only in small blocks."""
-    listed: list[Any] = []
-    paired = Problem.paired
+def calls_of(monkeypatch: pytest.MonkeyPatch, *names: str) -> dict[str, int]:
+    """How often methods of a problem are called from now on."""
+    calls = dict.fromkeys(names, 0)
 
-    def noted(problem: Problem, *rows: Any) -> Any:
-        listed.append(rows)
-        return paired(problem, *rows)
+    def counted(name: str, method: Any) -> Any:
+        def call(problem: Problem, *rows: Any) -> Any:
+            calls[name] += 1
+            return method(problem, *rows)
 
-    monkeypatch.setattr(Problem, "paired", noted)
+        return call
 
-    def is_listed(problem: Problem, size: int) -> bool:
-        listed.clear()
+    for name in names:
+        monkeypatch.setattr(Problem, name, counted(name, getattr(Problem, name)))
+    return calls
+
+
+def test_all_ways_of_visiting_blocks_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs are listed; other blocks are evaluated many at a time, and in other libraries listed or tiled."""
+    calls = calls_of(monkeypatch, "paired", "batched", "tile")
+
+    def way(problem: Problem, size: int) -> str:
+        calls.update(dict.fromkeys(calls, 0))
         Tiled(threads=1).blocks(problem, size)
-        return bool(listed)
+        return next(name for name, count in calls.items() if count)
 
     sizes = SIZES[:-1]  # the last is one block of all cases
-    assert all(is_listed(few_numbers(), size) for size in sizes)
-    assert [is_listed(many_numbers(), size) for size in sizes] == [True, True, False, False, False]
+    assert [way(few_numbers(), size) for size in sizes] == ["paired", *["batched"] * 4]
+    assert [way(few_numbers(torch.as_tensor), size) for size in sizes] == ["paired"] * 5
+    assert [way(many_numbers(torch.as_tensor), size) for size in sizes] == ["paired"] * 2 + ["tile"] * 3
+
+
+def test_blocks_take_one_call_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = calls_of(monkeypatch, "paired", "batched", "tile")
+    for size in (3, 11, 32, 43):
+        Tiled(threads=1).blocks(few_numbers(), size)
+    assert calls == {"paired": 0, "batched": 4, "tile": 0}
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # benchmarks are not part of the installed package
 
-from benchmarks import competitors, peak, results, scalar_loop, skce_speed, studies, timing  # noqa: E402
+from benchmarks import competitors, peak, peers, results, scalar_loop, skce_speed, studies, timing  # noqa: E402
 from benchmarks.__main__ import STUDIES, main  # noqa: E402
 from benchmarks.cases import Case, ClassCase, NormalCase  # noqa: E402
 from benchmarks.results import Section  # noqa: E402
@@ -94,6 +94,34 @@ def test_turns_alternate_and_a_slow_competitor_runs_once():
     assert [len(t.wall) for t in found.values()] == [2, 2]
     once = timing.take_turns({"a": lambda: run("a")}, budget=0.0, rounds=5)
     assert len(once["a"].wall) == 1
+
+
+def test_an_absent_peer_is_named_and_a_slow_one_of_ours_fails():
+    def spin(turns: int) -> float:
+        return float(sum(range(turns)) * 0 + 1)
+
+    contest = peers.Contest(
+        "spinning",
+        lambda: spin(30_000),
+        (
+            peers.Peer("slower", ("math",), lambda _: lambda: spin(600_000)),
+            peers.Peer("faster", ("math",), lambda _: lambda: spin(10)),
+            peers.Peer("missing", ("no_such_library",), lambda _: lambda: 1.0),
+        ),
+    )
+    slower, faster, missing = peers.held(contest, QUICK)
+    assert slower.ratio is not None
+    assert slower.failure is None
+    assert faster.failure is not None
+    assert missing.ratio is None
+    assert "no_such_library" in missing.remark
+    assert "| absent |" in peers.shown([slower, faster, missing])
+
+
+def test_a_peer_that_finds_another_number_is_an_error():
+    contest = peers.Contest("one", lambda: 1.0, (peers.Peer("two", ("math",), lambda _: lambda: 2.0),))
+    with pytest.raises(AssertionError, match="wellcal finds 1 and two 2"):
+        peers.held(contest, QUICK)
 
 
 def test_failure_of_a_child_is_told():

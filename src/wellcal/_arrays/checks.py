@@ -33,14 +33,24 @@ LEAST, MOST = 1e-152, 1e151
 """Positive parameters lie between these, so that their squares are floating-point numbers."""
 
 
-def real_array(x: object, name: str, *, ndim: tuple[int, ...] = (1,), like: Array | None = None) -> Array:
+def real_array(
+    x: object,
+    name: str,
+    *,
+    ndim: tuple[int, ...] = (1,),
+    like: Array | None = None,
+    surely: Callable[[NDArray], bool] | None = None,
+) -> Array:
     """`x` as a floating array with finite values and an allowed number of dimensions.
 
     Integers and booleans become floats; the library and device are those of `x`, or of `like`. A
-    list has no precision of its own and takes that of `like`.
+    list has no precision of its own and takes that of `like`. What `surely` says is finite, of an array of
+    NumPy, is not looked at again.
     """
     array = _floating(x, name, like)
     check_ndim(array, name, ndim)
+    if surely is not None and type(array) is np.ndarray and surely(array):
+        return array
     seen = at_hand(array)
     check_rows(name, seen, finite(seen), "is not finite", "drop or impute that row")
     return array

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from wellcal._arrays.checks import LEAST, MOST, check_rows, probability_tolerance
-from wellcal._arrays.namespaces import Array, namespace
+from wellcal._arrays.namespaces import Array, NDArray, namespace
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,21 @@ class Domain:
     problem: str = ""
     remedy: str = "check the model's output"
     discrete: bool = False
+    ends: tuple[float, float] | None = None
+    """The finite ends of an interval that is all of the domain; what has ends is checked by two numbers."""
+
+    def surely(self, array: NDArray) -> bool:
+        """Whether a quick look says that all entries are finite and inside; False where it cannot say.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> unit_interval.surely(np.array([0.2, 1.0])), unit_interval.surely(np.array([0.2, np.nan]))
+        (True, False)
+        """
+        if self.ends is None or array.size == 0:
+            return False
+        return self.ends[0] <= float(array.min()) and float(array.max()) <= self.ends[1]  # NaN is neither
 
     def check(self, array: Array, name: str, remedy: str = "") -> None:
         """Reject an array with an entry outside, naming the first bad row."""
@@ -50,6 +67,14 @@ class Domain:
 
 class _Simplex(Domain):
     """Rows that are probability vectors: two conditions, each with its own remedy."""
+
+    def surely(self, array: NDArray) -> bool:
+        # A sum near one has no term that is infinite, or NaN. The product is the quickest sum of rows.
+        if array.size == 0 or not array.min() >= 0:
+            return False
+        with np.errstate(over="ignore"):
+            total = array @ np.ones(array.shape[-1], dtype=array.dtype)
+        return bool(np.abs(total - 1.0).max() <= 0.5 * probability_tolerance(array))
 
     def check(self, array: Array, name: str, remedy: str = "") -> None:
         nonnegative.check(array, name, remedy)
@@ -66,6 +91,13 @@ class _Simplex(Domain):
 
 class _Scale(Domain):
     """Numbers whose squares are floating-point numbers: two conditions, each with its own remedy."""
+
+    def surely(self, array: NDArray) -> bool:
+        if array.size == 0:
+            return False
+        # As numbers of Python: in single precision the least would be zero, and zero not less.
+        least, most = LEAST if self.name == "positive" else 0.0, min(MOST, float(np.finfo(array.dtype).max))
+        return least <= float(array.min()) and float(array.max()) <= most
 
     def check(self, array: Array, name: str, remedy: str = "") -> None:
         super().check(array, name, remedy)
@@ -98,7 +130,11 @@ spread = _Scale("nonnegative", lambda x: x >= 0, "must not be negative")
 """Scales that may be zero."""
 
 unit_interval = Domain(
-    "unit interval", lambda x: (x >= 0) & (x <= 1), "must lie in [0, 1]", "check its values and units"
+    "unit interval",
+    lambda x: (x >= 0) & (x <= 1),
+    "must lie in [0, 1]",
+    "check its values and units",
+    ends=(0.0, 1.0),
 )
 whole_numbers = Domain(
     "counts", _whole, "must be a non-negative whole number", "counts are 0, 1, 2, ...", discrete=True

@@ -83,6 +83,48 @@ def _ones(count: int) -> NDArray:
 
 
 @dataclass(frozen=True, slots=True)
+class Batch:
+    """The pairs of members `rows` and `columns` of some blocks, those i < j; sums are as those of `Lag`.
+
+    All blocks are evaluated at once: ``(blocks, rows, columns)``. In NumPy only.
+    """
+
+    blocks: Span
+    size: int
+    rows: Span
+    columns: Span
+
+    @property
+    def cases(self) -> tuple[Chunk, ...]:
+        """All cases of the blocks."""
+        return (slice(self.blocks.start * self.size, self.blocks.stop * self.size),)
+
+    def value(self, problem: Problem, *rows: Rows) -> Array:
+        """h, zero where not i < j."""
+
+        def members(some: Span) -> Rows:
+            def pick(value: Array) -> Array:
+                return value.reshape(-1, self.size, *value.shape[1:])[:, some.index]
+
+            return map_rows(pick, rows[0])
+
+        first = members(self.rows)
+        if self.rows.stop <= self.columns.start:
+            return problem.batched(first, members(self.columns))
+        h = problem.batched(first, first if self.rows == self.columns else members(self.columns))
+        return np.where(pairs_above(self.rows, self.columns), h, 0.0)
+
+    @property
+    def places(self) -> tuple[Place, Place]:
+        """Members of each block."""
+        return (self.blocks.index, self.rows.index), (self.blocks.index, self.columns.index)
+
+    def reduce(self, h: Array) -> tuple[Array, Array]:
+        """Sums along the rows and along the columns of each block."""
+        return h @ _ones(h.shape[2]), _ones(h.shape[1]) @ h
+
+
+@dataclass(frozen=True, slots=True)
 class Lag:
     """The pairs of some blocks that are `lag` cases apart; sums are ``(number of blocks, size)``.
 
@@ -109,6 +151,8 @@ class Lag:
         """In each block the cases from `first` on, as many as have a partner."""
 
         def pick(value: Array) -> Array:
+            if self.size - self.lag == 1:
+                return value[first :: self.size, ...]  # one of each block, as they stand
             xp = namespace(value)
             blocks = xp.reshape(value, (-1, self.size, *value.shape[1:]))
             return xp.reshape(blocks[:, first : first + self.size - self.lag, ...], (-1, *value.shape[1:]))

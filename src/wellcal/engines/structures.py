@@ -138,7 +138,7 @@ def _outlined(value: Any, keep: Callable[[Array], None], *, scale: bool) -> Hash
 
 @lru_cache(maxsize=256)
 def _fields(cls: type) -> tuple[tuple[str, bool], ...]:
-    """Fields of a class, and whether each is a scale: it may be an array, so that nobody looks at its value."""
+    """Fields of a class, and whether each is a scale: it may be an array, and nobody looks at its value."""
     return tuple((field.name, field.type == "Scale") for field in fields(cls))
 
 

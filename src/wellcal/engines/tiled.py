@@ -51,7 +51,7 @@ from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines.autograd import Pieces, sum_with_gradient
 from wellcal.engines.base import Engine, Support
 from wellcal.engines.mixed import AUTO_ERROR, AUTO_FROM, LARGEST_ERROR, PRECISIONS, MixedProblem, mixed_form
-from wellcal.engines.pieces import Lag, Piece, Tile
+from wellcal.engines.pieces import Batch, Lag, Piece, Tile
 from wellcal.engines.reductions import RowAccumulator, Sums
 from wellcal.engines.scan import scan_listed_blocks, scan_tiles
 from wellcal.engines.structures import evened
@@ -63,6 +63,8 @@ from wellcal.problem.problem import Problem
 _TENSOR = 2  # times the cache: frameworks with a cost for each call want larger tiles
 _DEVICE = 16  # times the cache: devices with thousands of cores want larger ones still
 _PAIRS_PER_ELEMENT = 8  # lists of pairs are longer than tiles are large: less is shared between them
+_BATCHES = 4  # times the cache for blocks at a time: calls cost more than memory
+_HALVED = 48  # cases of a block from which pairs i > j cost more than another call
 _LARGEST_LISTED = 512  # blocks beyond are tiled in any case
 _LARGEST_GATHERED = 64  # the same under compilation, where the list is part of the program
 _TILE_COST = 20_000  # of starting a tile, in evaluations
@@ -120,6 +122,10 @@ class Tiled(Engine):
         """It supports everything."""
         return _EVERYTHING
 
+    def pays(self, problem: Problem) -> bool:
+        """It does where no other engine is better."""
+        return True
+
     def triangle(self, problem: Problem) -> Sums:
         """Sums of h over all pairs i < j."""
         if self._takes_at_once(problem):
@@ -144,6 +150,8 @@ class Tiled(Engine):
     def blocks(self, problem: Problem, block_size: int) -> Sums:
         """Sums of h over pairs i < j within consecutive complete blocks."""
         count = problem.n // block_size
+        if count > 1 and _better_batched(problem, block_size):
+            return self._batched(_prepared(problem, 0.5 * count * block_size**2), block_size, count)
         if count > 1 and _better_listed(problem, block_size):
             return self._listed(problem, block_size, count)
         return self._tiled(_prepared(problem, 0.5 * count * block_size**2), block_size, count)
@@ -219,6 +227,21 @@ class Tiled(Engine):
             return scan_tiles(problem, block_size, count, min(height, width))
 
         return self._run(problem, tiles, (problem.n,), scan)
+
+    def _batched(self, problem: Problem, block_size: int, count: int) -> Sums:
+        """The same for many blocks at a time, in NumPy."""
+        step = max(1, _BATCHES * _elements(problem) // (problem.room * block_size**2))
+        half = block_size // 2 if block_size >= _HALVED else block_size
+        parts = [part for part in (Span(0, half), Span(half, block_size)) if part.stop > part.start]
+
+        def batches() -> Iterator[Batch]:
+            for start in range(0, count, step):
+                blocks = Span(start, min(start + step, count))
+                for k, rows in enumerate(parts):
+                    yield from (Batch(blocks, block_size, rows, columns) for columns in parts[k:])
+
+        total, sums = self._sum_numpy(problem, batches, (count, block_size))
+        return Sums(total, _all_cases(sums, problem.n))
 
     def _listed(self, problem: Problem, block_size: int, count: int) -> Sums:
         """The same by lists of pairs, for many blocks at a time."""
@@ -335,6 +358,12 @@ def _elements(problem: Problem) -> int:
 def _row_size(problem: Problem) -> int:
     """Numbers that describe one case."""
     return max(1, sum(math.prod(array.shape[1:]) for array in arrays_of(problem.rows)))
+
+
+def _better_batched(problem: Problem, block_size: int) -> bool:
+    """Whether blocks are evaluated many at a time: they are neither pairs nor large enough for tiles."""
+    fits = problem.room * block_size**2 <= _elements(problem)
+    return block_size > 2 and fits and is_numpy(problem.xp) and problem.in_batches
 
 
 def _better_listed(problem: Problem, block_size: int) -> bool:

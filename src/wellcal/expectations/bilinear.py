@@ -60,6 +60,15 @@ def room_of(form: Form) -> int:
     return int(getattr(form, "room", form.width))
 
 
+def in_batches(form: Form | None) -> bool:
+    """Whether a form has `batched(ops, a, b)`: all pairs of rows within each of r batches, ``(r, n, m)``.
+
+    Rows have the batches along the first axis then, ``(r, n, ...)`` and ``(r, m, ...)``. None has nothing
+    to do.
+    """
+    return form is None or bool(getattr(form, "in_batches", False))
+
+
 class Distance(Form, Protocol):
     """A prepared distance: a form whose values are ``d ** degree``."""
 
@@ -167,6 +176,11 @@ class ElementForm:
         """Whether the kernel does."""
         return not self.kernel.elementwise
 
+    @property
+    def in_batches(self) -> bool:
+        """Whether `batched` is more than a loop."""
+        return self.kernel.elementwise
+
     def tile(self, ops: Ops, a: Measure, b: Measure) -> Array:
         """All pairs of rows."""
         xp = ops.xp
@@ -208,6 +222,7 @@ class ElementForm:
             lambda v: xp.reshape(v, (v.shape[0], 1, -1)),
             self._batched_matrix,
             _contract_batched,
+            mirror=xp.matrix_transpose if a is b else None,
         )
 
     def _sum(
@@ -366,6 +381,7 @@ class FiniteForm:
     gram: Array | None
     size: int
     calls_user = False
+    in_batches = True
 
     @property
     def width(self) -> int:
@@ -387,6 +403,8 @@ class FiniteForm:
         """All pairs of rows."""
         left = a.weights if a.image is None else a.image
         return ops.xp.matmul(left, ops.xp.matrix_transpose(b.weights))
+
+    batched = tile
 
     def paired(self, ops: Ops, a: WeightRows, b: WeightRows) -> Array:
         """Matching rows."""

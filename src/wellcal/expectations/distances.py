@@ -89,6 +89,7 @@ class EmbeddingDistance:
     size: int
     degree: float = 2.0
     calls_user = False
+    in_batches = True
 
     @property
     def width(self) -> int:
@@ -103,6 +104,16 @@ class EmbeddingDistance:
             if a.shape[0] * b.shape[0] > _SMALL:
                 return self._in_place(a, b)
         return self._sum(ops, a[:, None, :], b[None, :, :])
+
+    def batched(self, ops: Ops, a: Array, b: Array) -> Array:
+        """All pairs of rows within each batch."""
+        if is_numpy(ops.xp) and self.size > 4:
+            name = "sqeuclidean" if self.degree == 2.0 else "cityblock"
+            values: Array = np.empty((*a.shape[:2], b.shape[1]))
+            for x, y, out in zip(a, b, values, strict=True):
+                cdist(x, y, name, out=out)
+            return values
+        return self._sum(ops, a[:, :, None, :], b[:, None, :, :])
 
     def paired(self, ops: Ops, a: Array, b: Array) -> Array:
         """Matching rows."""

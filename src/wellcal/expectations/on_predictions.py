@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from wellcal import kernels
 from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, is_numpy, namespace
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, slice_rows
-from wellcal.expectations.bilinear import Distance, Form, Prepared, cost_of, room_of
+from wellcal.expectations.bilinear import Distance, Form, Prepared, cost_of, in_batches, room_of
 from wellcal.expectations.distances import EmbeddingDistance, distance
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.mmd import MeanDiscrepancy
@@ -55,6 +56,16 @@ class _FunctionOfDistance:
         """All pairs of rows."""
         return self.value(ops, self.inner.tile(ops, a, b))
 
+    @property
+    def in_batches(self) -> bool:
+        """Whether the distance comes in batches."""
+        return in_batches(self.inner)
+
+    def batched(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        """All pairs of rows within each batch."""
+        distance: Any = self.inner
+        return self.value(ops, distance.batched(ops, a, b))
+
     def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
         """Matching rows."""
         return self.value(ops, self.inner.paired(ops, a, b))
@@ -75,7 +86,7 @@ class ExpDistanceForm(_FunctionOfDistance):
         """The kernel at a distance."""
         rate = -(self.lengthscale**-self.power)
         exponent = self.power / self.inner.degree
-        if isinstance(self.inner, _FRESH) and is_numpy(ops.xp) and raised.ndim == 2:
+        if isinstance(self.inner, _FRESH) and is_numpy(ops.xp) and raised.ndim > 1:
             own: NDArray = raised
             if exponent == 0.5:
                 np.sqrt(own, out=own)

@@ -25,6 +25,7 @@ from wellcal.hypotests.tolerance import WITHIN, run_tolerance_test
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import BlockSize
 from wellcal.measures.deviations import Cases
+from wellcal.measures.estimate import Estimate
 
 _ERROR_RATES = (0.05, 0.01)  # that a p-value should be able to reach
 
@@ -276,7 +277,6 @@ def _check_enough(method: Method, setup: Setup) -> None:
 def _result(
     method: Method, setup: Setup, outcome: Outcome, reasons: dict[str, Any], keep_null: bool
 ) -> TestResult:
-    estimate = setup.estimate if outcome.estimate is None else outcome.estimate
     evidence = EvidenceLater(setup.targets, setup.given, setup.groups)
     missed = isinstance(method, Omnibus) and outcome.pvalue > max(_ERROR_RATES)
     known = {**reasons, **outcome.provenance, **setup.problem.notes.as_dict()}
@@ -285,8 +285,9 @@ def _result(
         pvalue=float(outcome.pvalue),
         method=method.name,
         statistic_label=outcome.label,
-        estimate=estimate,
-        effect_size=setup.effect_size(estimate),
+        # Where the test needed none, an estimate takes longer than the test: it is made when it is asked for.
+        estimate=EstimateLater(setup) if outcome.estimate is None else outcome.estimate,
+        effect_size=EffectSizeLater(setup, outcome.estimate),
         n_samples=setup.n_samples,
         kernel=setup.kernel,
         guarantees=setup.kernel.guarantees(setup.predictions),
@@ -297,6 +298,29 @@ def _result(
         findings=outcome.findings,
     )
     return result.with_given(setup.targets, setup.given)
+
+
+@dataclass(frozen=True, eq=False)
+class EstimateLater:
+    """The estimate beside a test, made when it is called."""
+
+    setup: Setup
+
+    def __call__(self) -> Estimate:
+        """The estimate."""
+        return self.setup.estimate
+
+
+@dataclass(frozen=True, eq=False)
+class EffectSizeLater:
+    """The effect size of an estimate, or of that beside a test, made when it is called."""
+
+    setup: Setup
+    estimate: Estimate | None
+
+    def __call__(self) -> float | None:
+        """The effect size."""
+        return self.setup.effect_size(self.setup.estimate if self.estimate is None else self.estimate)
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,6 +43,13 @@ from wellcal.measures.presentation import (
 from wellcal.measures.yardstick import Yardstick
 from wellcal.predictions import Predictions
 
+
+def _no_estimate() -> Estimate:
+    raise AttributeError("this result has no estimate")
+
+
+_NO_ESTIMATE: WhenAsked[Estimate] = WhenAsked(_no_estimate)
+_NO_EFFECT_SIZE: WhenAsked[float | None] = WhenAsked(None)
 _NO_FINDINGS: WhenAsked[tuple[Finding, ...]] = WhenAsked(())
 _NO_PROVENANCE: WhenAsked[dict[str, Any]] = WhenAsked(partial(dict[str, Any]))
 _NO_E_VALUE: WhenAsked[float] = WhenAsked(math.nan)
@@ -114,9 +121,9 @@ class TestResult(Presentable):
     pvalue: float
     method: str
     statistic_label: str
-    estimate: Estimate
-    effect_size: float | None
-    n_samples: int
+    estimate: WhenAsked[Estimate] = _NO_ESTIMATE
+    effect_size: WhenAsked[float | None] = _NO_EFFECT_SIZE
+    n_samples: int = 0
     kernel: Kernel | None = None
     guarantees: Guarantees | None = None
     null: NDArray | None = None
@@ -127,6 +134,10 @@ class TestResult(Presentable):
 
     not_read: ClassVar[tuple[str, ...]] = ("at_floor", "e_value")
     added: ClassVar[Mapping[str, Any]] = {"pvalue_floor": None, "log_e_value": math.nan, "findings": ()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to other processes: numbers, and not what they are made of."""
+        return {**super().__getstate__(), "estimate": self.estimate, "effect_size": self.effect_size}
 
     def with_given(self, targets: NDArray, predictions: Predictions) -> Self:
         """The same result, which remembers the targets and predictions that it is about, for pictures."""

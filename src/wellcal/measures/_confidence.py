@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import one_of
-from wellcal._arrays.namespaces import Array, from_numpy, namespace, stop_gradient
+from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.namespaces import Array, NDArray, is_numpy, namespace, stop_gradient
+from wellcal._arrays.special import gather
 from wellcal.predictions import Bernoulli, Categorical, Mixture
 from wellcal.predictions.base import check_inputs
 
@@ -65,11 +67,31 @@ def reduced_to_confidence(index: Array, predictions: Any) -> tuple[Array, Bernou
         )
     probabilities = predictions.class_probs()
     xp = namespace(probabilities)
-    top = xp.argmax(stop_gradient(probabilities), axis=1)
-    positions = np.arange(int(probabilities.shape[1]))
-    chosen = top[:, None] == from_numpy(positions, top)[None, :]
-    largest = xp.sum(xp.where(chosen, probabilities, xp.zeros_like(probabilities)), axis=1)
+    if is_numpy(xp):
+        right, largest = _top_class(probabilities, index)
+        correct = right.astype(index.dtype)
+    else:
+        top = xp.argmax(stop_gradient(probabilities), axis=1)
+        largest = gather(probabilities, top)
+        correct = xp.astype(xp.astype(top, index.dtype) == index, index.dtype)
     # Probabilities that sum to one up to rounding may leave one of them just above it.
     largest = xp.where(largest > 1.0, xp.ones_like(largest), largest)
-    correct = xp.astype(xp.astype(top, index.dtype) == index, index.dtype)
     return correct, Bernoulli(largest).with_index(predictions.case_index)
+
+
+def _top_class(probs: NDArray, index: NDArray) -> tuple[NDArray, NDArray]:
+    """Whether the first of the most probable classes is that of `index`, and its probability, ``(n,)``.
+
+    Classes are compared by columns, many cases at a time; only ties need a look at the order of classes.
+    """
+    n, classes = probs.shape
+    right, largest = np.empty(n, dtype=bool), np.empty(n, dtype=probs.dtype)
+    for rows in in_chunks(n, classes, within=budget.cache // 2):
+        columns = np.ascontiguousarray(probs[rows].T)
+        most = columns.max(axis=0)
+        found = columns[index[rows], np.arange(len(most))] == most
+        tied = (columns == most).sum(axis=0) > 1
+        if tied.any():
+            found[tied] = columns[:, tied].argmax(axis=0) == index[rows][tied]
+        right[rows], largest[rows] = found, most
+    return right, largest

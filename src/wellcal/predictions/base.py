@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import fields
 from typing import Any, ClassVar, Self, cast
 
@@ -34,7 +35,7 @@ from wellcal._arrays.ownership import freeze, read_only
 from wellcal._arrays.parameters import as_library
 from wellcal.predictions import pytrees
 from wellcal.predictions.capabilities import CAPABILITIES, Distributions, at_all_levels
-from wellcal.predictions.construction import keeping
+from wellcal.predictions.construction import keeping, lent
 from wellcal.predictions.fields import Parameter, checked_parameters, declared_in
 from wellcal.predictions.selection import checked_index, is_mask, outside_of_batch
 
@@ -382,7 +383,9 @@ def _redefines(derived: type, base: type, name: str) -> bool:
 # -- the door of every measure and test ----------------------------------------------------------
 
 
-def check_inputs(y: object, pred: object, name: str = "pred") -> tuple[Array, Predictions]:
+def check_inputs(
+    y: object, pred: object, name: str = "pred", *, keep: bool = True
+) -> tuple[Array, Predictions]:
     """Targets in the form that computations use, and the predictions they belong to.
 
     Parameters
@@ -393,6 +396,9 @@ def check_inputs(y: object, pred: object, name: str = "pred") -> tuple[Array, Pr
         Predictions, or anything that :func:`wellcal.as_predictions` understands.
     name
         What errors call the predictions.
+    keep
+        Whether the predictions outlive the call. Those that do not look at plain arrays of NumPy as they
+        are, without a copy.
 
     Returns
     -------
@@ -417,7 +423,8 @@ def check_inputs(y: object, pred: object, name: str = "pred") -> tuple[Array, Pr
             # It needs all families, which are made here.
             from wellcal.predictions.adapters import converted_argument
 
-            predictions = converted_argument(pred, name)
+            with nullcontext() if keep or not _plain_arrays(pred) else lent():
+                predictions = converted_argument(pred, name)
         if type(y) is not np.ndarray and (made := predictions.ordered_like(y)) is not None:
             predictions = made
         return predictions.check_targets(predictions.align(y)), predictions
@@ -427,6 +434,12 @@ def check_inputs(y: object, pred: object, name: str = "pred") -> tuple[Array, Pr
         if not (hint := likely_mistake(y, pred, name)):
             raise
         raise type(error)(f"{error}; {hint}") from error
+
+
+def _plain_arrays(pred: object) -> bool:
+    """Whether predictions are given as arrays of NumPy and nothing else: no user's code makes them."""
+    parts = cast("tuple[object, ...]", pred) if type(pred) is tuple else (pred,)
+    return all(type(part) is np.ndarray for part in parts)
 
 
 def check_truth_first(y: object, name: str = "pred") -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any, cast
 
@@ -11,7 +13,7 @@ import numpy as np
 from wellcal._arrays.checks import plain_array
 from wellcal._arrays.labels import Labels, common_labels
 from wellcal._arrays.namespaces import is_array
-from wellcal._arrays.ownership import freeze, own_copy
+from wellcal._arrays.ownership import freeze, own_copy, read_only
 from wellcal.predictions.fields import Parameter
 
 
@@ -48,8 +50,25 @@ def take_parameters(batch: Any) -> None:
             given[name] = x
     labels, given = (None, given) if plain else _in_one_order(batch, given)
     object.__setattr__(batch, "case_index", labels)
+    own = read_only if _lent.get() else own_copy
     for name, x in given.items():
-        object.__setattr__(batch, name, x if name in batch.batch_fields else own_copy(x))
+        object.__setattr__(batch, name, x if name in batch.batch_fields else own(x))
+
+
+_lent: ContextVar[bool] = ContextVar("lent", default=False)
+
+
+@contextmanager
+def lent() -> Generator[None]:
+    """Within it batches look at the arrays of NumPy that they are given, and take no copies.
+
+    For predictions that are gone when a call ends: what nobody keeps, nobody can change behind its back.
+    """
+    token = _lent.set(True)
+    try:
+        yield
+    finally:
+        _lent.reset(token)
 
 
 def _in_one_order(batch: Any, given: dict[str, Any]) -> tuple[Labels | None, dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -99,6 +99,10 @@ class Bernoulli(Predictions):
         """Targets as integers 0 and 1, ``(n,)``."""
         if self.classes is not None:
             return _positions(self, y, name)
+        if type(y) is np.ndarray and type(self.probs) is np.ndarray and self.case_index is None:
+            given = cast("NDArray", y)
+            if given.shape == self.probs.shape and _are_numbers_below(given, 2):
+                return given.astype(np.int64)
         return self.xp.astype(super().check_targets(y, name), integer_dtype(self.xp))
 
     def class_probs(self) -> Array:
@@ -357,6 +361,13 @@ def _are_numbered(batch: Bernoulli | Categorical) -> bool:
     return batch.classes is None and getattr(batch, "support", None) is None
 
 
+def _are_numbers_below(values: NDArray, count: int) -> bool:
+    """Whether a quick look says that all are whole numbers from 0 on, below `count`."""
+    if values.dtype.kind == "b":
+        return count > 1
+    return values.dtype.kind in "iu" and values.size > 0 and bool(values.min() >= 0 and values.max() < count)
+
+
 def _as_given(batch: Bernoulli | Categorical, y: Any, name: str) -> Array:
     """`y` as an array: of NumPy where labels are looked up, else of the predictions' library."""
     if is_traced(y):
@@ -394,7 +405,10 @@ def _numbered(xp: Namespace, batch: Bernoulli | Categorical, values: Array, dtyp
     """The same for classes 0, 1, and so on."""
     if xp.isdtype(values.dtype, "bool"):
         return xp.astype(values, dtype)
-    ok = (values >= 0) & (values < len(batch.labels()))
+    count = len(batch.labels())
+    if type(values) is np.ndarray and _are_numbers_below(values, count):
+        return values.astype(dtype)
+    ok = (values >= 0) & (values < count)
     if xp.isdtype(values.dtype, "real floating"):
         ok = ok & (xp.floor(values) == values)
     return xp.astype(xp.where(ok, values, -xp.ones_like(values)), dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field
+from functools import partial
 from typing import Any, Literal, TypeVar, cast, dataclass_transform
 
 from wellcal._arrays.checks import check_same_length, check_same_shape, real_array
@@ -36,13 +37,14 @@ class Parameter:
         shape = attribute(x, "shape")
         return isinstance(shape, tuple) and len(cast("tuple[Any, ...]", shape)) >= self.ndim
 
-    def check(self, array: Array, name: str) -> None:
-        """Reject vectors that are too short, and values outside of the domain."""
+    def check(self, array: Array, name: str, *, values: bool = True) -> None:
+        """Reject vectors that are too short, and `values` outside of the domain."""
         if array.ndim > 1 and array.shape[1] < self.columns:
             wanted = "has no columns" if self.columns == 1 else f"must have at least {self.columns} columns"
             remedy = f"; {self.if_fewer}" if self.if_fewer else ""
             raise ValueError(f"{name} {wanted}, found shape {tuple(array.shape)}{remedy}")
-        self.domain.check(array, name, self.remedy)
+        if values:
+            self.domain.check(array, name, self.remedy)
 
 
 def parameter(
@@ -187,8 +189,18 @@ def checked_parameters(
     """
     called = {name: specs[name].called or name for name in given}
     like = common_library_of(**{called[name]: x for name, x in given.items()}) if like is None else like
+    inside: list[Array] = []  # a quick look has seen that all is well: no second one is needed
+
+    def surely(domain: Domain, array: Array) -> bool:
+        sure = domain.surely(array)
+        if sure:
+            inside.append(array)
+        return sure
+
     arrays = {
-        name: real_array(x, called[name], ndim=(specs[name].ndim,), like=like)
+        name: real_array(
+            x, called[name], ndim=(specs[name].ndim,), like=like, surely=partial(surely, specs[name].domain)
+        )
         for name, x in given.items()
         if not is_number(x) or len(given) == 1
     }
@@ -209,7 +221,8 @@ def checked_parameters(
             arrays[name] = _repeated(x, called[name], specs[name].ndim, model, arrays[first])
     found = dict(zip(given, same_dtype([arrays[name] for name in given]), strict=True))
     for name, array in found.items():
-        specs[name].check(at_hand(array), called[name])
+        known = any(array is seen for seen in inside)
+        specs[name].check(at_hand(array), called[name], values=not known)
     return found
 
 

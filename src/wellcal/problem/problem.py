@@ -28,7 +28,7 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.rows import Rows, arrays_of, slice_rows
-from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, cost_of, room_of
+from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, cost_of, in_batches, room_of
 from wellcal.expectations.decompose import (
     Targets,
     components_of,
@@ -99,6 +99,20 @@ class Term:
                 value *= other  # a product of matrices, which nobody else has
             else:
                 value = value * other
+        return self._scaled(value)
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether both forms come in batches."""
+        return in_batches(self.on_targets) and in_batches(self.on_predictions)
+
+    def batched(self, ops: Ops, a: TermRows, b: TermRows) -> Array:
+        """All pairs of rows within each batch."""
+        on_targets: Any = self.on_targets
+        value = on_targets.batched(ops, a.on_targets, b.on_targets)
+        if self.on_predictions is not None:
+            on_predictions: Any = self.on_predictions
+            value = value * on_predictions.batched(ops, a.on_predictions, b.on_predictions)
         return self._scaled(value)
 
     def paired(self, ops: Ops, a: TermRows, b: TermRows) -> Array:
@@ -181,6 +195,16 @@ class Problem:
         """h for all pairs of rows, ``(len(a), len(b))``."""
         ops = self.ops
         return _total([t.tile(ops, x, y) for t, x, y in zip(self.terms, a, b, strict=True)])
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether there is :meth:`batched`."""
+        return all(term.in_batches for term in self.terms)
+
+    def batched(self, a: ProblemRows, b: ProblemRows) -> Array:
+        """h for all pairs within each of r batches: ``(r, n, ...)`` and ``(r, m, ...)`` to ``(r, n, m)``."""
+        ops = self.ops
+        return _total([t.batched(ops, x, y) for t, x, y in zip(self.terms, a, b, strict=True)])
 
     def paired(self, a: ProblemRows, b: ProblemRows) -> Array:
         """h for matching rows, ``(len(a),)``."""

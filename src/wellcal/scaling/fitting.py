@@ -22,13 +22,15 @@ from wellcal.kernels.algebra import Tensor
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.targets import Joint
 from wellcal.measures._skce import estimate_blocks, estimate_unbiased, skce
-from wellcal.predictions import Predictions
+from wellcal.predictions import Bernoulli, Categorical, Predictions
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.problem import Problem, Term, TermRows, expand, prepare_checked
+from wellcal.scaling.class_likelihood import ClassLikelihood
 from wellcal.scaling.temperature import apply_temperature
 
 Objective = Callable[[float], float]
 
+_REMEDY = 'drop that row or take objective="skce"'
 _STEP = 0.5  # in log T: curves bend over about a unit
 _TOLERANCE, _COARSE_TOLERANCE = 1e-9, 1e-4  # in log T; the second is far below the sampling error
 
@@ -60,8 +62,11 @@ def fit_likelihood(y: Any, predictions: Any, bounds: tuple[float, float]) -> Fit
     """Least mean negative log-likelihood, for predictions in NumPy.
 
     It is convex in 1/T for every family that is scaled as a whole, since log of the normalising constant
-    is: there is one minimum. For mixtures there may be several, and the grid is there for them.
+    is: there is one minimum. For mixtures there may be several, and the grid is there for them. For classes,
+    of which there may be many, derivatives find it in a few steps.
     """
+    if type(predictions) in (Bernoulli, Categorical):
+        return _fit_classes(y, predictions, bounds)
     _check_likelihood(y, predictions)
 
     @quiet
@@ -73,14 +78,26 @@ def fit_likelihood(y: Any, predictions: Any, bounds: tuple[float, float]) -> Fit
 
 
 @quiet
+def _fit_classes(y: Any, predictions: Any, bounds: tuple[float, float]) -> Fitted:
+    """The same for classes, by Newton's method; the likelihood of a class is never infinite."""
+    index, probs = predictions.check_targets(y), predictions.class_probs()
+    _check_possible(np.log(probs[np.arange(len(index)), index]))
+    likelihood = ClassLikelihood(probs, index)
+    temperature, at_bound = likelihood.best(bounds)
+    return _never_worse(temperature, at_bound, lambda T: likelihood(1.0 / T)[0], None)
+
+
+def _check_possible(now: NDArray) -> None:
+    check_rows("log density of y", now, np.isfinite(now), "is not finite", _REMEDY)
+
+
+@quiet
 def _check_likelihood(y: Any, predictions: Any) -> None:
     """Reject targets whose likelihood is zero or infinite at one temperature or another."""
-    remedy = 'drop that row or take objective="skce"'
-    now = predictions.log_prob(y)
-    check_rows("log density of y", now, np.isfinite(now), "is not finite", remedy)
+    _check_possible(predictions.log_prob(y))
     # A target on the boundary of a Beta or Dirichlet distribution has a finite density at a = 1 only.
     later = apply_temperature(predictions, 2.0).log_prob(y)
-    check_rows("log density of y at temperature 2", later, later < math.inf, "is infinite", remedy)
+    check_rows("log density of y at temperature 2", later, later < math.inf, "is infinite", _REMEDY)
 
 
 def fit_calibration(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -88,8 +89,24 @@ def run(method: Any, n: int, **options: Any) -> Any:
 
 def asked(method: Any, n: int) -> int:
     engine = Counting()
-    run(method, n, engine=engine, kernel=KERNEL)
+    float(run(method, n, engine=engine, kernel=KERNEL).estimate)
     return engine.pairs + engine.elsewhere
+
+
+@pytest.mark.parametrize("method", [MeanEmbedding(reference="chi2"), Regularised()], ids=lambda m: m.name)
+def test_an_estimate_beside_the_test_waits_until_it_is_asked_for(method: Method) -> None:
+    engine = Counting()
+    result, other = (run(method, 300, engine=engine, kernel=KERNEL) for _ in range(2))
+    assert engine.pairs == 0
+    travelled = pickle.loads(pickle.dumps(result))
+    visited = engine.pairs
+    assert visited > 0, "what travels is the number, and not what it is made of"
+    assert travelled.estimate == result.estimate
+    assert travelled.effect_size == result.effect_size
+    assert engine.pairs == visited
+    y, pred = case(300)
+    assert float(other.estimate) == float(wc.skce(y, pred, kernel=KERNEL))
+    assert result == other
 
 
 @pytest.mark.parametrize("method", LINEAR.values(), ids=LINEAR)

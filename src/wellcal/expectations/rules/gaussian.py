@@ -8,8 +8,12 @@ distributions"); a point is a normal without variance.
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from wellcal._arrays.namespaces import Array
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from wellcal._arrays.namespaces import Array, NDArray, is_numpy
 from wellcal._arrays.ops import Ops
 from wellcal.expectations.rules import positive_definite
 from wellcal.expectations.rules.elements import FullNormals, Laplaces, Normals, Points, rule
@@ -21,12 +25,17 @@ from wellcal.expectations.rules.exponentials import (
 )
 from wellcal.kernels.targets import Gaussian
 
+_MANY_OF_A_BATCH = 200  # pairs, beyond which one call for each batch is quicker than one for each coordinate
+_MANY = 2000  # pairs, beyond which a look at all variances costs nothing
+
 
 @rule(Gaussian, Normals, Normals)
 @rule(Gaussian, Normals, Points)
 @rule(Gaussian, Points, Points)
 def diagonal(ops: Ops, kernel: Gaussian, a: Normals | Points, b: Normals | Points) -> Array:
     """``prod_c s_c^(-1/2) exp(-sum_c (m_c - m'_c)^2 / (2 l^2 s_c))`` with s_c = 1 + (v_c + v'_c) / l^2."""
+    if is_numpy(ops.xp):
+        return _diagonal_in_place(kernel, a, b)
     square = kernel.lengthscale**2
     exponent: Array = None
     spread: Array = None
@@ -50,6 +59,113 @@ def diagonal(ops: Ops, kernel: Gaussian, a: Normals | Points, b: Normals | Point
             spread = None
     value = ops.exp(exponent)
     return value if spread is None else value / ops.sqrt(spread)
+
+
+def _diagonal_in_place(kernel: Gaussian, a: Normals | Points, b: Normals | Points) -> NDArray:
+    """The same in NumPy, to the last digit, with few arrays of all pairs."""
+    square = float(kernel.lengthscale) ** 2
+    shape = np.broadcast_shapes(a.x[0].shape, b.x[0].shape)
+    if len(a.x) > 1 and math.prod(shape) > _MANY:
+        left, right = _variances(a, square), _variances(b, square)
+        if _alike(left) and _alike(right):
+            return _spherical(square, a, b, left, right)
+    exponent, difference, own = np.empty(shape), np.empty(shape), np.empty(shape)
+    spread: NDArray | None = None
+    for c, (x, y) in enumerate(zip(a.x, b.x, strict=True)):
+        term = np.subtract(x, y, out=difference if c else exponent)
+        term *= term
+        if isinstance(a, Normals) and isinstance(b, Normals):
+            np.add(-2.0 * (a.v[c] + square), -2.0 * b.v[c], out=own)
+            term /= own
+            np.add(1.0 + a.v[c] / square, b.v[c] / square, out=own)
+            spread = own.copy() if spread is None else spread * own
+        elif isinstance(a, Normals):
+            term /= -2.0 * (a.v[c] + square)
+            s = 1.0 + a.v[c] / square
+            spread = s if spread is None else spread * s
+        else:
+            term /= -2.0 * square
+        if c:
+            exponent += term
+        if c % 16 == 15 and spread is not None:
+            # A product of many factors would overflow: fold it into the exponent.
+            exponent -= 0.5 * np.log(spread)
+            spread = None
+    value = np.exp(exponent, out=exponent)
+    if spread is not None:
+        value /= np.sqrt(spread)
+    return value
+
+
+def _variances(element: Normals | Points, square: float) -> list[NDArray] | None:
+    """Variances of the coordinates in units of the kernel; None for points."""
+    return [v / square for v in element.v] if isinstance(element, Normals) else None
+
+
+def _alike(variances: list[NDArray] | None) -> bool:
+    """Whether each case has the same variance in all coordinates."""
+    if variances is None:
+        return True
+    across = -1 if variances[0].shape[-1] == 1 else -2
+    return bool((np.concatenate(variances, axis=across) == variances[0]).all())
+
+
+def _spherical(
+    square: float,
+    a: Normals | Points,
+    b: Normals | Points,
+    left: list[NDArray] | None,
+    right: list[NDArray] | None,
+) -> NDArray:
+    """The same where the variances of a case are all alike: they are divided by once, after the sum."""
+    total = _squared_distances(a.x, b.x)
+    total *= -0.5 / square
+    s: NDArray | None = None
+    if left is not None:
+        s = 1.0 + left[0]
+    if right is not None:
+        s = 1.0 + right[0] if s is None else s + right[0]
+    if s is None:
+        return np.exp(total, out=total)
+    total /= s
+    np.exp(total, out=total)
+    total *= _raised(1.0 / s, len(a.x))
+    return total
+
+
+def _raised(x: NDArray, d: int) -> NDArray:
+    """``x ** (d / 2)`` by squares and products, which are many times quicker than a power."""
+    result = np.sqrt(x) if d % 2 else None
+    rest = d // 2
+    while rest:
+        if rest % 2:
+            result = x if result is None else result * x
+        rest //= 2
+        x = x * x if rest else x
+    assert result is not None
+    return result
+
+
+def _squared_distances(x: tuple[NDArray, ...], y: tuple[NDArray, ...]) -> NDArray:
+    """Of vectors whose coordinates broadcast to all pairs: columns and rows, or batches of these."""
+    first, second = x[0].shape, y[0].shape
+    if first[-1] == second[-2] == 1:
+        if len(first) == 2:
+            return cdist(np.concatenate(x, axis=1), np.concatenate(y).T, "sqeuclidean")
+        if len(first) == 3 and first[0] == second[0] and first[1] * second[2] >= _MANY_OF_A_BATCH:
+            left, right = np.concatenate(x, axis=2), np.concatenate(y, axis=1).transpose(0, 2, 1)
+            distances: Any = np.empty((first[0], first[1], second[2]))
+            for one, other, out in zip(left, np.ascontiguousarray(right), distances, strict=True):
+                cdist(one, other, "sqeuclidean", out=out)
+            return distances
+    total = np.subtract(x[0], y[0])
+    total *= total
+    difference = np.empty_like(total)
+    for one, other in zip(x[1:], y[1:], strict=True):
+        np.subtract(one, other, out=difference)
+        difference *= difference
+        total += difference
+    return total
 
 
 @rule(Gaussian, FullNormals, FullNormals)

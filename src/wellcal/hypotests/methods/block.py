@@ -177,6 +177,9 @@ class _Squared(Problem):
     def tile(self, a: Rows, b: Rows) -> Array:
         return super().tile(a, b) ** 2
 
+    def batched(self, a: Rows, b: Rows) -> Array:
+        return super().batched(a, b) ** 2
+
     def paired(self, a: Rows, b: Rows) -> Array:
         return super().paired(a, b) ** 2
 

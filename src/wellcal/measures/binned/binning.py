@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from wellcal._arrays.checks import check_ndim, check_same_length, described, one_of, plain_array, whole_number
+from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -27,6 +28,8 @@ from wellcal._arrays.special import integer_dtype
 
 MOST_BINS = 10**7
 """Bins of a rule, at most."""
+
+_DIVIDED = 4096  # bins that a division finds to within one, in single precision too
 
 
 class Binning:
@@ -98,11 +101,29 @@ class UniformBins(Binning):
 
     def cells(self, features: NDArray) -> NDArray:
         """Number of the bin of each row."""
-        codes = np.searchsorted(self.edges(features), features, side="right")
+        codes = self._codes(features)
         columns = codes.shape[1]
+        if columns == 1:
+            return codes[:, 0]
         if self.n_bins**columns < 2**62:  # all cells of the grid have numbers
             return codes @ (self.n_bins ** np.arange(columns, dtype=np.int64))
         return np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
+
+    def _codes(self, features: NDArray) -> NDArray:
+        """Number of the bin of each entry: of many by division, and then by a look at the edges beside it."""
+        edges = self.edges(features)
+        divided = 1 < self.n_bins <= _DIVIDED and features.size > 100 * self.n_bins
+        if not divided or not (features.min() >= 0.0 and features.max() <= 2.0):
+            return np.searchsorted(edges, features, side="right")
+        codes = np.empty(features.shape, dtype=np.intp)
+        upper, lower = np.append(edges, np.inf), np.insert(edges, 0, -np.inf)
+        for rows in in_chunks(len(features), features.shape[1], within=budget.cache // 8):
+            part = features[rows]
+            found = np.minimum((part * self.n_bins).astype(np.intp), self.n_bins - 1)
+            found += part >= upper[found]  # a product is rounded, and an edge too
+            found -= part < lower[found]
+            codes[rows] = found
+        return codes
 
     def traced_cells(self, features: Array) -> tuple[Array, int]:
         """The same inside ``jax.jit``, for one probability."""
@@ -261,7 +282,26 @@ def numbered_bins(binning: Binning | NDArray, features: Array) -> NDArray:
         cells = binning.cells(to_numpy(plain))
     else:
         cells = binning
-    return np.unique(cells, return_inverse=True)[1].reshape(-1)
+    return compact(cells)[1]
+
+
+def compact(cells: NDArray) -> tuple[NDArray, NDArray]:
+    """The numbers that occur, in order, and for each of `cells` its place among them.
+
+    Examples
+    --------
+    >>> compact(np.array([7, 3, 7]))
+    (array([3, 7]), array([1, 0, 1]))
+    """
+    low, high = int(cells.min()), int(cells.max())
+    if high - low > 4 * len(cells) + 1000 or high >= 2**62:
+        used, places = np.unique(cells, return_inverse=True)
+        return used, places.reshape(-1)
+    shifted = cells.astype(np.intp, copy=False)
+    shifted = shifted if low == 0 else shifted - low
+    seen = np.bincount(shifted) > 0
+    used = np.flatnonzero(seen) + low
+    return used, shifted if seen.all() else (np.cumsum(seen) - 1)[shifted]
 
 
 def to_numpy_dtype(like: Array) -> Any:

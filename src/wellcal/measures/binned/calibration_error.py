@@ -23,7 +23,7 @@ from wellcal.measures.binned.binning import (
 from wellcal.measures.binned.discrepancies import Discrepancy, DistanceOption, as_discrepancy
 from wellcal.measures.binned.tables import BinTable, class_table, count_tables
 from wellcal.measures.estimate import Estimate
-from wellcal.predictions import Poisson, Quantiles
+from wellcal.predictions import Bernoulli, Poisson, Quantiles
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.cases import per_case
 
@@ -229,7 +229,7 @@ def discrete_targets(
 ) -> tuple[Any, list[DiscreteTarget], str | None, str | None]:
     """What is compared with frequencies: predictions after a reduction, its parts, and which it was."""
     check_reduction(reduce, NO_REDUCTION)
-    targets, predictions = check_inputs(y, pred)
+    targets, predictions = check_inputs(y, pred, keep=False)
     reduce, compared = _reduction(predictions, reduce)
     if reduce == "confidence":
         targets, predictions = reduced_to_confidence(targets, predictions)
@@ -245,12 +245,17 @@ _COMPARED = {
 
 def _reduction(predictions: Any, reduce: str | None) -> tuple[str | None, str | None]:
     """The reduction that is taken, None for all probabilities at once, and in words what it compares."""
-    classes = int(predictions.class_probs().shape[1]) if targets_are_indices(predictions) else 0
+    classes = _class_count(predictions) if targets_are_indices(predictions) else 0
     if reduce is None and classes > 2:
         reduce = "confidence"
     taken = None if reduce == NO_REDUCTION else reduce
     said = classes > 2 or (classes == 2 and taken is not None)
     return taken, _COMPARED[taken].format(classes) if said else None
+
+
+def _class_count(predictions: Any) -> int:
+    """Number of classes, without a table of probabilities where there is none."""
+    return 2 if isinstance(predictions, Bernoulli) else int(predictions.class_probs().shape[1])
 
 
 @dataclass(frozen=True)

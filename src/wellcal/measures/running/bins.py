@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal.measures.binned.binning import UniformBins, as_binning
+from wellcal.measures.binned.binning import UniformBins, as_binning, compact
 from wellcal.measures.binned.calibration_error import (
     Binned,
     DiscreteTarget,
@@ -76,8 +76,8 @@ class RunningECE(Accumulator):
     def _sums(self, question: DiscreteTarget, n: int) -> _Sums:
         rule = self._rule(question, n)
         cells = rule.cells(np.asarray(to_numpy(question.features)))
-        used, bins = np.unique(cells, return_inverse=True)
-        table = class_table(question.probs, question.targets, bins.reshape(-1), len(used), squares=False)
+        used, bins = compact(cells)
+        table = class_table(question.probs, question.targets, bins, len(used), squares=False)
         sizes, predicted, observed = (
             np.asarray(to_numpy(part), dtype=np.float64)
             for part in (table.sizes, table.predicted, table.observed)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -183,7 +184,7 @@ def log_prob_of_cases(targets: NDArray, predictions: Any) -> NDArray:
 
 def _checked(y: object, pred: object, method: str, score: str) -> tuple[Predictions, Array]:
     """Predictions that have a method, and targets as users give them: labels are not yet positions."""
-    targets, predictions = check_inputs(y, pred)
+    targets, predictions = check_inputs(y, pred, keep=False)
     if predictions.event_shape != () and method == "quantile":
         raise TypeError(
             f"{score} needs predictions of numbers, found vectors of length {predictions.event_shape[0]}; "
@@ -224,6 +225,13 @@ def _weighted_mean(scores: Array, name: str, provenance: dict[str, Any] | None, 
     return Estimate(found, error, name, "weighted mean", n, provenance={**known, "weights": "given"})
 
 
+def _standard_deviation(scores: NDArray) -> float:
+    """Of scores some at a time, so that differences from the mean stay in the cache."""
+    mean = scores.mean()
+    gaps = (scores[rows] - mean for rows in in_chunks(len(scores), within=budget.cache // 8))
+    return math.sqrt(sum(float(gap @ gap) for gap in gaps) / (len(scores) - 1.0))
+
+
 def mean_score(
     scores: Array, name: str, provenance: dict[str, Any] | None = None, *, weights: object = None
 ) -> Estimate:
@@ -238,6 +246,6 @@ def mean_score(
         error = xp.std(stop_gradient(scores), correction=1) / math.sqrt(n)
     elif n > 1:
         with np.errstate(invalid="ignore"):  # an infinite score has no standard error
-            error = float(np.std(to_numpy(stop_gradient(scores)), ddof=1)) / math.sqrt(n)
+            error = _standard_deviation(to_numpy(stop_gradient(scores))) / math.sqrt(n)
     found = float(value) if is_numpy(xp) else value
     return Estimate(found, error, name, "mean", n, provenance={} if provenance is None else provenance)

@@ -7,19 +7,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, cast
+from functools import wraps
+from typing import Any, TypeVar, cast
 
-from wellcal._arrays.namespaces import Array, namespace, widen
+import numpy as np
+
+from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_numpy, namespace, widen
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal.expectations.decompose import components_of
-from wellcal.measures.scores.rules import CRPS_RULES, MIXTURE_CRPS_RULES
+from wellcal.measures.scores.rules import CRPS_RULES, MIXTURE_CRPS_RULES, CrpsRule
 from wellcal.predictions import Laplace, LogNormal, Mixture, Normal, Samples
 
 _ROOT_2_OVER_PI = math.sqrt(2.0 / math.pi)
 _ROOT_1_OVER_PI = math.sqrt(1.0 / math.pi)
 
 
+Rule = TypeVar("Rule", bound=CrpsRule)
+
+
+def in_cache(rule: Rule) -> Rule:
+    """Decorator of a rule in closed form: many cases in NumPy are taken some at a time.
+
+    Arrays that are made on the way then stay in the cache, which halves the time of a million cases.
+    """
+
+    @wraps(rule)
+    def by_chunks(predictions: Any, y: Array) -> Array:
+        n, step = len(predictions), budget.cache // 8
+        if n <= step or not is_numpy(predictions.xp):
+            return rule(predictions, y)
+        parts = in_chunks(n, within=step)
+        return np.concatenate([rule(predictions[rows], y[rows]) for rows in parts])
+
+    return cast("Rule", by_chunks)
+
+
 @CRPS_RULES.register(Normal)
+@in_cache
 def normal_crps(predictions: Normal, y: Array) -> Array:
     """Normal distributions; a scale of zero is a point."""
     loc, scale = widen(predictions.loc), widen(predictions.scale)
@@ -29,6 +54,8 @@ def normal_crps(predictions: Normal, y: Array) -> Array:
 
 def normal_absolute_mean(ops: Ops, mean: Array, scale: Array) -> Array:
     """E|N(mean, scale^2)|, for scales >= 0."""
+    if is_numpy(ops.xp) and np.min(scale, initial=1.0) > 0.0:
+        return _random_absolute_mean(ops, mean, scale)
     certain = scale == 0
     safe = ops.where(certain, ops.one(scale), scale)
     z = mean / safe
@@ -36,7 +63,24 @@ def normal_absolute_mean(ops: Ops, mean: Array, scale: Array) -> Array:
     return ops.where(certain, ops.abs(mean), spread)
 
 
+def _random_absolute_mean(ops: Ops, mean: NDArray, scale: NDArray) -> NDArray:
+    """The same for positive scales in NumPy, with as few arrays as possible."""
+    z = mean / scale
+    total = ops.ndtr(z)
+    total *= 2.0
+    total -= 1.0
+    total *= mean
+    z *= z
+    z *= -0.5
+    np.exp(z, out=z)
+    z *= _ROOT_2_OVER_PI
+    z *= scale
+    total += z
+    return total
+
+
 @CRPS_RULES.register(Laplace)
+@in_cache
 def laplace_crps(predictions: Laplace, y: Array) -> Array:
     """Laplace distributions."""
     loc, scale = widen(predictions.loc), widen(predictions.scale)
@@ -46,6 +90,7 @@ def laplace_crps(predictions: Laplace, y: Array) -> Array:
 
 
 @CRPS_RULES.register(LogNormal)
+@in_cache
 def log_normal_crps(predictions: LogNormal, y: Array) -> Array:
     """Log-normal distributions (Baran, Lerch, 2015)."""
     mu, sigma, y = widen(predictions.mu), widen(predictions.sigma), widen(y)
@@ -90,6 +135,29 @@ def atoms_crps(values: Array, weights: Array, y: Array, *, fair: bool) -> Array:
     spread = xp.sum(mass * (below[:, -1:] - mass) * (ordered[:, 1:] - ordered[:, :-1]), axis=1)
     size = int(values.shape[1])
     return to_target - (size / (size - 1.0) if fair else 1.0) * spread
+
+
+def draws_crps(values: Array, y: Array, *, fair: bool) -> Array:
+    """The same for values ``(n, S)`` that count alike: they are sorted, and nothing else is.
+
+    Half of the mean distance between two of them is ``sum_j j (S - j) (x_(j+1) - x_(j)) / S^2``.
+    """
+    values, y = widen(values), widen(y)
+    xp, size = namespace(values), int(values.shape[1])
+    below = np.arange(1.0, size)
+    shares = below * (size - below) / (size * (size - 1.0) if fair else size**2)
+    if is_numpy(xp):
+        scores = np.empty(len(values))
+        mean = np.full(size, 1.0 / size)
+        for rows in in_chunks(len(values), size, within=budget.cache // 4):
+            ordered = np.sort(values[rows], axis=1)
+            spread = np.diff(ordered, axis=1) @ shares
+            ordered -= y[rows, None]
+            scores[rows] = np.abs(ordered, out=ordered) @ mean - spread
+        return scores
+    ordered = xp.sort(values, axis=1)
+    spread = xp.sum(from_numpy(shares, values) * (ordered[:, 1:] - ordered[:, :-1]), axis=1)
+    return xp.mean(xp.abs(values - y[:, None]), axis=1) - spread
 
 
 @MIXTURE_CRPS_RULES.register(Samples)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from wellcal._arrays.checks import flag
-from wellcal._arrays.namespaces import Array, namespace, widen
+from wellcal._arrays.namespaces import Array, NDArray, is_numpy, namespace, widen
 from wellcal._arrays.special import gather
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.plans import plan
@@ -13,6 +15,7 @@ from wellcal.kernels import Delta
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.scores._common import are_counts
 from wellcal.measures.scores.casewise import mean_score
+from wellcal.predictions import Bernoulli
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.cases import per_case
 
@@ -53,13 +56,18 @@ def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights
     0.24
     """
     scale_by_half = flag(scale_by_half, "scale_by_half", or_none=True)
-    targets, predictions = check_inputs(y, pred)
+    targets, predictions = check_inputs(y, pred, keep=False)
     scores = brier_of_cases(targets, predictions, scale_by_half)
     return mean_score(scores, "Brier score", weights=per_case(weights, "weights", y, pred))
 
 
 def brier_of_cases(targets: Array, predictions: Any, scale_by_half: bool | None = None) -> Array:
     """Scores ``(n,)`` for checked targets."""
+    if type(predictions) is Bernoulli:
+        p = widen(predictions.probs)
+        xp = namespace(p)
+        squares = _squared(p - targets) if is_numpy(xp) else (p - xp.astype(targets, p.dtype)) ** 2
+        return 2.0 * squares if scale_by_half is False else squares
     if targets_are_indices(predictions):
         probs = widen(predictions.class_probs())
         xp = namespace(probs)
@@ -80,3 +88,8 @@ def brier_of_cases(targets: Array, predictions: Any, scale_by_half: bool | None 
             "wc.crps is the score for numbers"
         )
     return 0.5 * scores if half else scores
+
+
+def _squared(gaps: NDArray) -> NDArray:
+    """Squares in the place of what is squared."""
+    return np.square(gaps, out=gaps)

@@ -61,7 +61,7 @@ def crps(y: object, pred: object, *, fair: bool | None = None, weights: object =
     0.233695
     """
     fair = flag(fair, "fair", or_none=True)
-    targets, predictions = check_inputs(y, pred)
+    targets, predictions = check_inputs(y, pred, keep=False)
     if fair is not None and not isinstance(predictions, Samples):
         raise ValueError(f"fair is for Samples, found {type(predictions).__name__}")
     scores, provenance = crps_of_cases(targets, predictions, fair)
@@ -134,6 +134,8 @@ def _sample_scores(predictions: Samples, targets: Array, fair: bool | None) -> A
             'the fair score needs at least two draws for each prediction; take fair=False, or kind="atoms" '
             "if the one value is the prediction"
         )
+    if predictions.weights is None:
+        return forms.draws_crps(predictions.values, targets, fair=fair)
     return forms.atoms_crps(predictions.values, predictions.atom_weights(), targets, fair=fair)
 
 
