@@ -173,7 +173,7 @@ def _run(problem: Problem, kind: _Kind, descriptions: NDArray, reach: int) -> Su
 
 def _padded(array: Array, length: int) -> Array:
     """Pieces may reach beyond the last case: what stands there is masked, but must be valid."""
-    xp: Namespace = np if isinstance(array, np.ndarray) else _jax()[1]
+    xp: Namespace = np if type(array) is np.ndarray else _jax()[1]
     return xp.concatenate([array, xp.repeat(array[:1], length - array.shape[0], axis=0)])
 
 
