@@ -57,6 +57,12 @@ def classes(n: int) -> tuple[np.ndarray, Any]:
     return rng.integers(0, 4, n), wc.Categorical(rng.dirichlet(np.ones(4), n))
 
 
+def vectors(n: int) -> tuple[np.ndarray, Any]:
+    rng = np.random.default_rng(n)
+    loc, scale = rng.normal(size=(n, 3)), rng.uniform(0.5, 1.5, (n, 3))
+    return rng.normal(loc, scale), wc.DiagonalNormal(loc, scale)
+
+
 def mixtures(n: int) -> tuple[np.ndarray, Any]:
     y, pred = normals(n)
     other = wc.Normal(pred.loc + 1.0, 0.5 * pred.scale)
@@ -88,6 +94,7 @@ def assert_agrees(y: np.ndarray, pred: Any, **options: Any) -> None:
         (normals, (1000, 1001, 1010)),
         (normals, (300, 301, 310)),
         (classes, (300, 301)),
+        (vectors, (1000, 1003)),
         (mixtures, (1000, 1003)),
     ],
 )
