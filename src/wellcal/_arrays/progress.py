@@ -68,7 +68,7 @@ class Progress:
         if callable(self.shown):
             if done >= total or now - self._last > self.interval:
                 self._last = now
-                cast("Listener", self.shown)(what, done, total)
+                self.shown(what, done, total)
             return
         stream = sys.stderr if self.stream is None else self.stream
         # Without a console there is no standard error, and what replaces it need not know terminals.

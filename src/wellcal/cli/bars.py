@@ -40,13 +40,11 @@ class Bar:
         if done >= total:
             self.close()
         elif done > 0 and self.clock() - self._started > PATIENCE:
-            if self._drawn is None:
-                self._open(what, total)
             seconds = (self.clock() - self._started) * (total - done) / done
-            left = f"{seconds:.0f} s left"
-            self._drawn.update(self._task, completed=done, total=total, left=left, refresh=True)
+            drawn = self._drawn or self._opened(what, total)
+            drawn.update(self._task, completed=done, total=total, left=f"{seconds:.0f} s left", refresh=True)
 
-    def _open(self, what: str, total: float) -> None:
+    def _opened(self, what: str, total: float) -> Any:
         from rich.console import Console
         from rich.progress import BarColumn, TaskProgressColumn, TextColumn
         from rich.progress import Progress as Drawn
@@ -57,6 +55,7 @@ class Bar:
         self._drawn = Drawn(*columns, console=console, transient=True, auto_refresh=False)
         self._task = self._drawn.add_task(what, total=total, left="")
         self._drawn.start()
+        return self._drawn
 
     def close(self) -> None:
         """Take the bar away."""
