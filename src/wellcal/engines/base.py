@@ -84,6 +84,10 @@ class Engine(ABC):
         """Whether the engine can run this problem, with the reason where it cannot."""
         return Support(True)
 
+    def pays(self, problem: Problem) -> bool:
+        """Whether ``engine="auto"`` should take it for this problem, if it supports it."""
+        return True
+
     @abstractmethod
     def triangle(self, problem: Problem) -> Sums:
         """Sums over all pairs i < j."""

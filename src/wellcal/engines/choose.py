@@ -14,12 +14,15 @@ Registered = TypeVar("Registered", bound=Engine)
 class _Entry(NamedTuple):
     engine: Engine
     priority: float
+    fewest: int
 
 
 _ENGINES: dict[str, _Entry] = {}
 
 
-def register_engine(engine: Registered, *, priority: float = 0.0, replace: bool = False) -> Registered:
+def register_engine(
+    engine: Registered, *, priority: float = 0.0, fewest: int = 0, replace: bool = False
+) -> Registered:
     """Make an engine known by its name, and to ``engine="auto"``.
 
     Parameters
@@ -27,9 +30,11 @@ def register_engine(engine: Registered, *, priority: float = 0.0, replace: bool 
     engine
         The engine. Its `name` must be new, unless `replace` says otherwise.
     priority
-        "auto" takes the engine of the highest priority among those that support the problem, and of
+        "auto" takes the engine of the highest priority among those that support the problem and pay, and of
         equal ones the one that was registered first; `Tiled` has 0 and supports everything. An engine with
         a negative priority is taken only by name.
+    fewest
+        Cases from which "auto" considers it.
     replace
         Whether an engine of that name is replaced.
 
@@ -47,7 +52,7 @@ def register_engine(engine: Registered, *, priority: float = 0.0, replace: bool 
     """
     if engine.name == "auto" or (engine.name in _ENGINES and not replace):
         raise ValueError(f"there is an engine {engine.name!r} already; take another name, or replace=True")
-    _ENGINES[engine.name] = _Entry(engine, priority)
+    _ENGINES[engine.name] = _Entry(engine, priority, fewest)
     return engine
 
 
@@ -68,7 +73,7 @@ def choose_engine(engine: str | Engine, problem: Problem | None = None) -> Engin
     >>> from wellcal.problem.problem import prepare
     >>> problem = prepare(np.zeros(2), wc.Normal(np.zeros(2), np.ones(2)))
     >>> choose_engine("auto", problem)
-    Tiled(tile=None, threads=None)
+    Tiled(tile=None, threads=None, precision='auto')
     """
     if isinstance(engine, Engine):
         return _checked(engine, problem)
@@ -77,7 +82,14 @@ def choose_engine(engine: str | Engine, problem: Problem | None = None) -> Engin
     if engine != "auto":
         return _checked(_ENGINES[one_of(engine, "engine", ("auto", *_ENGINES))].engine, problem)
     ordered = sorted((e for e in _ENGINES.values() if e.priority >= 0), key=lambda e: -e.priority)
-    return next(e.engine for e in ordered if problem is None or e.engine.supports(problem).possible)
+    return next(e.engine for e in ordered if _is_for(e, problem))
+
+
+def _is_for(entry: _Entry, problem: Problem | None) -> bool:
+    engine = entry.engine
+    if problem is None:
+        return entry.fewest == 0
+    return problem.n >= entry.fewest and engine.pays(problem) and engine.supports(problem).possible
 
 
 def _checked(engine: Engine, problem: Problem | None) -> Engine:

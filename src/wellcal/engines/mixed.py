@@ -161,14 +161,14 @@ def _rounded(problem: Problem) -> Problem:
         if isinstance(form.inner, EmbeddingDistance):
             # Distances do not depend on the origin, and what is small is rounded less.
             predictions = predictions - np.median(predictions, axis=0)
-        some = _large(own.on_targets.weights)
+        some = large_coordinates(own.on_targets.weights)
         targets = own.on_targets._replace(weights=own.on_targets.weights[:, some])
         terms.append(replace(term, on_targets=FiniteForm(None, targets.weights.shape[1])))
         rows.append(TermRows(_single(targets), _single(predictions)))
     return replace(problem, terms=tuple(terms), rows=tuple(rows))
 
 
-def _large(weights: NDArray) -> NDArray:
+def large_coordinates(weights: NDArray) -> NDArray:
     """Coordinates that hold all but a negligible part of the sum of squares."""
     squares = np.einsum("nm,nm->m", weights, weights)
     order = np.argsort(squares)

@@ -125,11 +125,12 @@ def _projected(source: FeatureSource, basis: NDArray) -> tuple[NDArray, NDArray,
     energy = 0.0
     for cases in in_chunks(source.n, source.size, within=4 * budget.cache):
         features = source.of(cases)
-        energy += float(np.vdot(features, features))
         np.matmul(features, basis, out=out[cases])
-        features = features - out[cases] @ basis.T
-        left[cases] = np.einsum("nm,nm->n", features, features)
-    return out, left, energy
+        # Directions are orthonormal: what a case loses is what its coordinates lack.
+        squares = np.einsum("nm,nm->n", features, features)
+        left[cases] = squares - np.einsum("nm,nm->n", out[cases], out[cases])
+        energy += float(squares.sum())
+    return out, np.maximum(left, 0.0), energy
 
 
 def _widened(source: FeatureSource, basis: NDArray, left: NDArray, energy: float) -> NDArray:

@@ -35,6 +35,7 @@ _REACH = 6.0  # widths of a feature of a normal beyond which nothing is left: ex
 _TAIL = 34.0  # scales of a Laplace distribution beyond which nothing is left: exp(-34) = 2e-15
 _MOST_FEATURES = 2048  # of a source; more are not worth a look at what they span
 _FURTHEST = 2.0**16  # cells: further away from the origin centres are not exact to 1e-12 of a length scale
+_OUTERMOST, _NARROW = 256, 8  # cases at either end of a column, of arrays with few columns
 _MOST_COUNTS = 512  # different targets whose kernel matrix is decomposed
 
 
@@ -82,6 +83,13 @@ def source_of(form: Form, rows: Rows) -> FeatureSource | None:
     return None
 
 
+def may_have_features(form: Form) -> bool:
+    """Whether `source_of` may find features, as far as the form tells without its rows."""
+    if isinstance(form, ElementForm):
+        return form.dimension <= 2 and _gaussian_summands(form.kernel) is not None
+    return isinstance(form, (FiniteForm, CountForm))
+
+
 def _extremes(rows: Rows) -> Callable[[], NDArray]:
     """Cases with the largest or least entry in a column, to be looked for when they are needed."""
 
@@ -89,7 +97,13 @@ def _extremes(rows: Rows) -> Callable[[], NDArray]:
         found: list[NDArray] = []
         for array in arrays_of(rows):
             columns = np.asarray(array).reshape(array.shape[0], -1)
-            found += [columns.argmin(axis=0), columns.argmax(axis=0)]
+            n, count = columns.shape
+            if count > _NARROW or n <= 2 * _OUTERMOST:
+                found += [columns.argmin(axis=0), columns.argmax(axis=0)]
+                continue
+            for c in range(count):
+                order = np.argpartition(columns[:, c], (_OUTERMOST, n - _OUTERMOST))
+                found += [order[:_OUTERMOST], order[-_OUTERMOST:]]
         return np.unique(np.concatenate(found))
 
     return find

@@ -1,0 +1,331 @@
+"""Sums over all pairs without the square: for predictions that a line or a plane can hold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, cast
+
+import numpy as np
+
+from wellcal._arrays.checks import positive_number
+from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.namespaces import NDArray, is_numpy
+from wellcal._arrays.threads import one_blas_thread
+from wellcal.engines.base import Support
+from wellcal.engines.mixed import large_coordinates
+from wellcal.engines.multipoles import Kind, Tree, plane_sums
+from wellcal.engines.reductions import Sums
+from wellcal.engines.running_sums import MOST_RUNS, line_sums, runs_on_a_line
+from wellcal.engines.tiled import Tiled
+from wellcal.expectations.bilinear import FiniteForm, Form, WeightRows
+from wellcal.expectations.differences import may_have_features
+from wellcal.expectations.distances import EmbeddingDistance
+from wellcal.expectations.on_predictions import ExpDistanceForm
+from wellcal.problem.feature_form import in_features
+from wellcal.problem.problem import Problem, Term, TermRows
+from wellcal.problem.weights import WeightedForm
+
+FEWEST_ON_A_LINE = 2000
+"""Cases from which "auto" takes running sums, which are exact to rounding."""
+
+FEWEST_IN_A_PLANE = 20_000
+"""Cases from which "auto" takes multipoles: below, tiles in float64 take less than two seconds."""
+
+_CONTROLS = 128  # rows that are compared with exact ones
+_ORDERS = (6, 8, 10, 13)  # nodes along a side of a box, few first
+_FAR = 44.0  # of the exponent: exp(-44) is 1e-19
+_LOOKED_AT = 4096  # cases among which equal predictions are looked for
+
+
+@dataclass(frozen=True)
+class Linear(Tiled):
+    """Engine whose sums over all pairs take a time that grows with n, not with its square.
+
+    Where the kernel on predictions is ``exp(-(d / lengthscale) ** power)`` of a distance between points on a
+    line or in a plane (probabilities of one event, rates, location and scale under the 2-Wasserstein
+    distance), and the kernel on targets has finitely many features, the sum over all pairs is a kernel sum
+    with one right-hand side for each feature. On a line it is made by running sums, exact to rounding; in
+    a plane by multipoles, whose row sums are compared with exact ones: where they differ by more than
+    `tolerance`, more nodes are taken, and tiles in the end. Everything but :meth:`triangle` is done by tiles.
+
+    Parameters
+    ----------
+    tile, threads, precision
+        Those of :class:`Tiled`. Multipoles are in float32 unless the precision is "float64".
+    tolerance
+        Error of the sum that is allowed, in standard deviations that it has for calibrated predictions.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(10_000)
+    >>> y = rng.random(10_000) < p
+    >>> found = wc.skce(y, wc.Bernoulli(p), engine="linear")
+    >>> found.provenance["engine"], found.provenance["sums"]
+    ('linear', 'running sums on a line')
+    >>> abs(found.value - wc.skce(y, wc.Bernoulli(p), engine="tiled").value) < 1e-15
+    True
+    """
+
+    tolerance: float = field(default=1e-3, kw_only=True)
+    name: ClassVar[str] = "linear"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive_number(self.tolerance, "tolerance")
+
+    def supports(self, problem: Problem) -> Support:
+        """Whether predictions are points on a line or in a plane, and targets have features."""
+        if not is_numpy(problem.xp):
+            return Support(False, "it is for NumPy")
+        if not problem.terms:
+            return Support(False, "it has no pairs to visit")
+        for term in problem.terms:
+            if _place_of(term) is None:
+                return Support(
+                    False,
+                    "it needs predictions that are points on a line or in a plane, under ExpDistance of a "
+                    "Euclidean distance between them",
+                )
+            if not _has_features(term.on_targets):
+                return Support(False, "it needs a kernel on targets with finitely many features")
+        return Support(True)
+
+    def pays(self, problem: Problem) -> bool:
+        """Whether there are so many cases that it is worth its set-up."""
+        if problem.n < FEWEST_ON_A_LINE or not is_numpy(problem.xp):
+            return False
+        on_a_line = all(_place_of(term) == "line" for term in problem.terms)
+        return problem.n >= (FEWEST_ON_A_LINE if on_a_line else FEWEST_IN_A_PLANE)
+
+    def triangle(self, problem: Problem) -> Sums:
+        """Sums of h over all pairs i < j."""
+        with one_blas_thread():
+            found = self._without_the_square(problem)
+        if found is None:
+            problem.kept["linear"] = {}
+            return super().triangle(problem)
+        problem.kept["linear"] = found.said
+        return found.sums
+
+    def describe(self, problem: Problem) -> dict[str, Any]:
+        """How sums were made, and how far their control rows were off."""
+        run = super().describe(problem)
+        said = problem.kept.get("linear")
+        if not said:
+            return {**run, "engine": Tiled.name}
+        return {k: v for k, v in run.items() if k not in ("tile", "threads")} | said
+
+    def _without_the_square(self, problem: Problem) -> _Found | None:
+        places = {_place_of(term) for term in problem.terms}
+        if problem.n < 4 or None in places:
+            return None
+        found = in_features(problem)
+        exact = problem if found is None else found.problem
+        if not all(isinstance(t.on_targets, FiniteForm) and t.on_targets.gram is None for t in exact.terms):
+            return None
+        return _on_a_line(exact) if places == {"line"} else self._in_a_plane(exact)
+
+    def _in_a_plane(self, exact: Problem) -> _Found | None:
+        """Multipoles of rising order, until control rows agree."""
+        kind = np.float64 if self.precision == "float64" else np.float32
+        controls = _Controls.of(exact)
+        trees = [
+            _Planar.of(term, rows, exact=kind is np.float64)
+            for term, rows in zip(exact.terms, exact.rows, strict=True)
+        ]
+        for order in _orders(exact.n, kind is np.float64):
+            rows = np.zeros(exact.n)
+            for tree in trees:
+                rows += tree.row_sums(order, kind)
+            error = controls.error(rows)
+            if error <= self.tolerance:
+                said = {
+                    "engine": self.name,
+                    "sums": f"multipoles of order {order}",
+                    "precision": "float64" if kind is np.float64 else "mixed: products in float32",
+                    "control_rows": len(controls.cases),
+                    "control_error": error,
+                }
+                return _Found(Sums(0.5 * math.fsum(rows), rows), said)
+        return None
+
+
+class _Found(NamedTuple):
+    sums: Sums
+    said: dict[str, Any]
+
+
+def _orders(n: int, exact: bool) -> tuple[int, ...]:
+    """Orders to try: errors of rows add up, and many cases need smaller ones."""
+    first = 2 if exact else 0 if n < 100_000 else 1 if n < 3_000_000 else 2
+    return _ORDERS[first:]
+
+
+def _has_features(form: Form) -> bool:
+    return _has_features(form.inner) if isinstance(form, WeightedForm) else may_have_features(form)
+
+
+def _place_of(term: Term) -> str | None:
+    """Whether predictions are points on a line with a kernel that decays exponentially, or in a plane."""
+    form = term.on_predictions
+    if not isinstance(form, ExpDistanceForm) or not isinstance(form.inner, EmbeddingDistance):
+        return None
+    if not isinstance(form.lengthscale, float) or not isinstance(term.factor, float):
+        return None
+    if form.inner.size == 1:
+        return "line" if form.power == 1.0 else "plane"
+    return "plane" if form.inner.size == 2 and form.inner.degree == 2.0 else None
+
+
+# -- a line ------------------------------------------------------------------------------------------
+
+
+def _on_a_line(exact: Problem) -> _Found | None:
+    total, rows = 0.0, np.zeros(exact.n)
+    for term, own in zip(exact.terms, exact.rows, strict=True):
+        rate = 1.0 / cast("ExpDistanceForm", term.on_predictions).lengthscale
+        x = np.asarray(own.on_predictions)[:, 0]
+        if runs_on_a_line(x, rate) > MOST_RUNS:
+            return None
+        part, of_rows = line_sums(x, _thin(cast("WeightRows", own.on_targets).weights), rate)
+        total += cast("float", term.factor) * part
+        rows += cast("float", term.factor) * of_rows
+    return _Found(Sums(total, rows), {"engine": Linear.name, "sums": "running sums on a line"})
+
+
+def _thin(weights: NDArray) -> NDArray:
+    """A few columns with the same products: probabilities of two classes are one number."""
+    if weights.shape[1] > 8:
+        return weights
+    products = weights.T @ weights
+    values, vectors = np.linalg.eigh(products)
+    some = values > 1e-15 * values[-1]
+    return weights if some.all() else weights @ vectors[:, some]
+
+
+# -- a plane -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Planar:
+    """One term: different points, the features at each, and which of them the cases are."""
+
+    tree: Tree
+    features: NDArray
+    at: NDArray | None
+    merged: NDArray
+    rate: float
+    power: float
+    factor: float
+
+    @classmethod
+    def of(cls, term: Term, rows: TermRows, *, exact: bool) -> _Planar:
+        form = cast("ExpDistanceForm", term.on_predictions)
+        points = np.asarray(rows.on_predictions)
+        if points.shape[1] == 1:
+            points = np.concatenate([points, np.zeros_like(points)], axis=1)
+        weights = cast("WeightRows", rows.on_targets).weights
+        features = weights if exact else _in_float32(weights)
+        length = cast("float", form.lengthscale)
+        different, at = _without_ties(points)
+        merged = features if at is None else _merged(features, at, len(different))
+        reach = length * _FAR ** (1.0 / form.power)
+        tree = Tree.of(different, reach)
+        rate = -(length**-form.power)
+        return cls(tree, features, at, merged, rate, form.power, cast("float", term.factor))
+
+    def kernel(self, squared: NDArray) -> NDArray:
+        """Of squared distances, in their place."""
+        if self.power == 1.0:
+            np.sqrt(squared, out=squared)
+        elif self.power != 2.0:
+            np.power(squared, 0.5 * self.power, out=squared)
+        squared *= self.rate
+        return np.exp(squared, out=squared)
+
+    def row_sums(self, order: int, kind: Kind) -> NDArray:
+        """Sums of the term over all other cases."""
+        with np.errstate(under="ignore"):
+            found = plane_sums(self.tree, self.merged, self.kernel, order, kind)
+        out = np.empty(len(self.features))
+        for cases in in_chunks(len(out), 3 * self.features.shape[1]):
+            own = self.features[cases].astype(np.float64)
+            sums = found[cases] if self.at is None else found[self.at[cases]]
+            out[cases] = np.einsum("nm,nm->n", own, sums - own)
+        out *= self.factor
+        return out
+
+
+def _in_float32(weights: NDArray) -> NDArray:
+    """The coordinates that count."""
+    some = large_coordinates(weights)
+    out = np.empty((len(weights), len(some)), dtype=np.float32)
+    for cases in in_chunks(len(weights), len(some)):
+        out[cases] = weights[cases][:, some]
+    return out
+
+
+def _without_ties(points: NDArray) -> tuple[NDArray, NDArray | None]:
+    """Different points, and which of them each case is; None where there are hardly any ties."""
+    n = len(points)
+    some = points[np.random.default_rng(0).integers(0, n, min(n, _LOOKED_AT))]
+    drawn = np.unique(some.view(np.complex128).reshape(-1))
+    if n > _LOOKED_AT and len(drawn) > 0.9 * len(some):
+        return points, None
+    values, at = np.unique(np.ascontiguousarray(points).view(np.complex128).reshape(-1), return_inverse=True)
+    if len(values) == n:
+        return points, None
+    return np.stack([values.real, values.imag], axis=1), at
+
+
+def _merged(features: NDArray, at: NDArray, count: int) -> NDArray:
+    """Sums of the features of cases with equal predictions."""
+    columns = [np.bincount(at, features[:, c], count) for c in range(features.shape[1])]
+    return np.stack(columns, axis=1).astype(features.dtype)
+
+
+@dataclass(frozen=True)
+class _Controls:
+    """Some cases, their exact sums, and the standard deviation of the sum over all pairs.
+
+    Attributes
+    ----------
+    cases, rows
+        Positions, and sums over all other cases.
+    spread
+        Standard deviation of the total under calibration.
+    """
+
+    n: int
+    cases: NDArray
+    rows: NDArray
+    spread: float
+
+    @classmethod
+    def of(cls, exact: Problem) -> _Controls:
+        n = exact.n
+        cases = np.sort(np.random.default_rng(0).choice(n, min(n, _CONTROLS), replace=False))
+        sums, squares = np.zeros(len(cases)), np.zeros(len(cases))
+        for some in in_chunks(n, len(cases), within=budget.cache):
+            with np.errstate(over="ignore", under="ignore"):
+                h = np.asarray(exact.values(cases, some))
+            inside = np.flatnonzero((cases >= some.start) & (cases < some.stop))
+            h[inside, cases[inside] - some.start] = 0.0
+            sums += h.sum(axis=1)
+            squares += np.einsum("ij,ij->i", h, h)
+        spread = math.sqrt(0.5 * n * float(squares.mean()))
+        return cls(n, cases, sums, spread)
+
+    def error(self, rows: NDArray) -> float:
+        """How far the sum over all pairs is likely to be off, in its standard deviations.
+
+        The mean difference of the control rows, and its standard error.
+        """
+        off = rows[self.cases] - self.rows
+        size = len(off)
+        mean = float(off.mean())
+        spread = float(off.std(ddof=1)) / math.sqrt(size) if size < self.n else 0.0
+        return 0.5 * self.n * math.hypot(mean, spread) / max(self.spread, 1e-300)
