@@ -19,6 +19,7 @@ from benchmarks import (
     count_speed,
     estimator_studies,
     false_findings,
+    feature_speed,
     hard_settings,
     interval_studies,
     linear_speed,
@@ -45,6 +46,8 @@ from benchmarks.settings import FULL, QUICK, Settings
 BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "normals": skce_speed.normals,
     "classes": skce_speed.classes,
+    "features": feature_speed.features,
+    "no-square": feature_speed.no_square,
     "memory": memory_limits.memory,
     "streamed": streamed_files.streamed,
     "peers": peers.peers,

@@ -36,12 +36,14 @@ class Competitor:
 
 
 def _wellcal(case: Case, engine: Any) -> Run:
+    options: Any = {"engine": engine, "precision": "float64"}
+
     def run() -> float:
         if isinstance(case, NormalCase):
             mu, sigma, y = case.arrays
-            return wc.skce(y, wc.Normal(mu, sigma), kernel=case.kernel, engine=engine).value
+            return wc.skce(y, wc.Normal(mu, sigma), kernel=case.kernel, **options).value
         probabilities, labels = case.arrays
-        return wc.skce(labels, wc.Categorical(probabilities), engine=engine).value
+        return wc.skce(labels, wc.Categorical(probabilities), **options).value
 
     return run
 
@@ -178,7 +180,7 @@ def _keops_classes(case: ClassCase, vi: Any, vj: Any) -> Run:
 
 OURS = "wellcal"
 COMPETITORS: tuple[Competitor, ...] = (
-    Competitor(OURS, str(core_count()), lambda case: _wellcal(case, "auto")),
+    Competitor(OURS, str(core_count()), lambda case: _wellcal(case, "tiled")),
     Competitor("wellcal, one thread", "1", lambda case: _wellcal(case, Tiled(threads=1))),
     Competitor("C loop, -O2", "1", _c),
     Competitor("NumPy, full matrix", f"1, BLAS {core_count()}", _numpy),

@@ -53,6 +53,10 @@ class Settings:
         Most cases of a data set of real counts, and resamples.
     paper_cases, paper_noise
         Most cases of the paper's table of times, and by how much a short call may be off.
+    feature_cases
+        Number of cases for closed forms beside features.
+    plane_cases, line_cases
+        Numbers of normals, and of Bernoulli predictions, for sums without the square.
     peer_share
         Share of the full sizes of measures beside those of other libraries.
     """
@@ -93,11 +97,17 @@ class Settings:
     real_resamples: int = 199
     paper_cases: int = 1_024
     paper_noise: float = 0.05
+    feature_cases: int = 10_000
+    plane_cases: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
+    line_cases: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
     peer_share: float = 1.0
 
 
 FULL = Settings()
 QUICK = Settings(
+    feature_cases=2_000,
+    plane_cases=(1_000, 20_000),
+    line_cases=(1_000, 20_000),
     normals=(1_024, 4_000),
     classes=((2_000, 10),),
     memory=4_000,

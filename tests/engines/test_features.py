@@ -90,6 +90,12 @@ def _weighted() -> Problem:
     return weighted_problem(_normals(), check_weights(np.random.default_rng(1).random(N), N, None))
 
 
+def _vectors() -> Problem:
+    rng, _, _ = _cases()
+    loc, scale = rng.normal(size=(N, 18)), 0.6 * np.exp(0.3 * rng.normal(size=(N, 18)))
+    return prepare(rng.normal(loc, scale), wc.DiagonalNormal(loc, scale))
+
+
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "normals": _normals,
     "far from the origin": lambda: _normals(shift=1e6),
@@ -163,6 +169,17 @@ def test_what_four_terms_lose_differences_keep() -> None:
 
     for i, j in ((0, 1), (2, 3), (5, 40), (17, 90)):
         assert abs(mp.mpf(float(products[i, j])) / h(i, j) - 1) < 1e-8
+
+
+def test_exponents_of_vectors_are_products() -> None:
+    problem = _vectors()
+    found = _found(problem)
+    h, product = _matrix(problem), _matrix(found.problem)
+    assert not np.array_equal(h, product)
+    assert abs(np.triu(product - h, 1).sum()) <= RELATIVE * np.abs(np.triu(h, 1)).sum()
+    assert np.abs(product - h).max() <= 1e-13
+    assert np.abs(found.problem.diagonal() - np.diag(h)).max() <= 1e-13
+    assert found.describe() == {}
 
 
 def test_a_case_far_from_all_others_is_not_left_out() -> None:

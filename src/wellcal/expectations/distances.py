@@ -99,8 +99,9 @@ class EmbeddingDistance:
     def tile(self, ops: Ops, a: Array, b: Array) -> Array:
         """All pairs of rows."""
         if is_numpy(ops.xp):
-            if self.size > 4 and a.dtype != np.float32:
-                return cdist(a, b, "sqeuclidean" if self.degree == 2.0 else "cityblock")
+            if self.size > 4:
+                found = cdist(a, b, "sqeuclidean" if self.degree == 2.0 else "cityblock")
+                return found.astype(a.dtype, copy=False)
             if a.shape[0] * b.shape[0] > _SMALL:
                 return self._in_place(a, b)
         return self._sum(ops, a[:, None, :], b[None, :, :])

@@ -7,6 +7,8 @@ closed forms stay for few pairs, for kernels without finite features, and as wha
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -16,11 +18,12 @@ from wellcal._arrays.chunks import Chunk
 from wellcal._arrays.namespaces import NDArray, is_numpy
 from wellcal._arrays.rows import Rows
 from wellcal._arrays.threads import one_blas_thread
-from wellcal.expectations.bilinear import FiniteForm, Form, WeightRows, cost_of
+from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, WeightRows, cost_of
 from wellcal.expectations.compression import Compressed, compressed, effort
 from wellcal.expectations.differences import FeatureSource, source_of
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
 from wellcal.expectations.on_predictions import ExpDistanceForm
+from wellcal.expectations.separable import by_products
 from wellcal.problem.problem import Problem, Term, TermRows
 from wellcal.problem.weights import WeightedForm, WeightedRows
 
@@ -41,7 +44,7 @@ class FeatureProblem:
     problem
         The same cases and the same h, by products of features.
     size
-        Features of the term that has most.
+        Features of the term that has most; zero where only exponents are products.
     lost
         Largest share of the energy of features, the sum of their squares, that is left out.
     """
@@ -52,7 +55,36 @@ class FeatureProblem:
 
     def describe(self) -> dict[str, Any]:
         """For the provenance of a result."""
-        return {"features": self.size, "lost_energy": self.lost}
+        return {"features": self.size, "lost_energy": self.lost} if self.size else {}
+
+
+@contextmanager
+def closed_forms() -> Generator[None]:
+    """Without features within a ``with`` block, for all threads: for comparisons.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> from wellcal.problem.problem import prepare
+    >>> y, pred = np.linspace(-1.0, 1.0, 2000), wc.Normal(np.zeros(2000), np.ones(2000))
+    >>> with closed_forms():
+    ...     in_features(prepare(y, pred)) is None
+    True
+    """
+    before = _allowed.features
+    _allowed.features = False
+    try:
+        yield
+    finally:
+        _allowed.features = before
+
+
+@dataclass
+class _Allowed:
+    features: bool = True
+
+
+_allowed = _Allowed()
 
 
 def in_features(problem: Problem, pairs: float | None = None) -> FeatureProblem | None:
@@ -79,7 +111,7 @@ def in_features(problem: Problem, pairs: float | None = None) -> FeatureProblem 
     >>> bool(np.abs(found.problem.values(some, some) - problem.values(some, some)).max() < 1e-12)
     True
     """
-    if not is_numpy(problem.xp):
+    if not is_numpy(problem.xp) or not _allowed.features:
         return None
     visited = 0.5 * problem.n**2 if pairs is None else pairs
     if problem.n < FEWEST or visited < 0.5 * FEWEST**2:
@@ -105,6 +137,11 @@ def _find(problem: Problem, pairs: float) -> FeatureProblem | None:
         if found is not None:
             term, own = replace(term, on_targets=found[0]), own._replace(on_targets=found[1])
             size, lost, changed = max(size, found[0].size), max(lost, found[2]), True
+        elif isinstance(term.on_targets, ElementForm):
+            products = by_products(term.on_targets, own.on_targets)
+            if products is not None:
+                term, own = replace(term, on_targets=products[0]), own._replace(on_targets=products[1])
+                changed = True
         if nearer is not None:
             term, own = replace(term, on_predictions=nearer[0]), own._replace(on_predictions=nearer[1])
             lost, changed = max(lost, nearer[2]), True
