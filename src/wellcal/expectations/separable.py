@@ -115,7 +115,7 @@ class SeparableForm:
         return exponent
 
 
-def separable(form: ElementForm, measure: Measure) -> tuple[SeparableForm, SeparableRows] | None:
+def by_products(form: ElementForm, measure: Measure) -> tuple[SeparableForm, SeparableRows] | None:
     """One normal and one point for each case in NumPy, by products in the exponent; None for others."""
     kernel = form.kernel
     if type(kernel) is not Gaussian or not isinstance(kernel.lengthscale, float):

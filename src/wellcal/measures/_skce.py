@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, cast
 
 import numpy as np
@@ -19,6 +20,7 @@ from wellcal._arrays.namespaces import (
     stop_gradient,
     to_numpy,
 )
+from wellcal._arrays.progress import Listener, as_progress, following
 from wellcal._arrays.rows import first_array
 from wellcal._arrays.seeds import as_generator
 from wellcal.engines import Engine, choose_engine
@@ -51,6 +53,7 @@ def skce(
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
     precision: str = "auto",
+    progress: bool | Listener | None = None,
 ) -> Estimate:
     """Squared kernel calibration error of predictions.
 
@@ -85,6 +88,10 @@ def skce(
         an error that is measured, reported, and never above a hundredth of the standard deviation of
         the estimate for calibrated predictions; "auto": "mixed" for 20,000 cases or more, where
         that error is below a thousandth. For NumPy, and for all pairs of cases: blocks are in float64.
+    progress
+        Whether to show how far a run of more than two seconds is; None does where standard error is a
+        terminal. A function is called as ``progress(what, done, total)``, and ends the run by raising an
+        error. For NumPy.
 
     Returns
     -------
@@ -125,6 +132,7 @@ def skce(
     True
     """
     _check_options(estimator, block_size, rng, weights)
+    told = None if progress is None else as_progress(progress)
     targets, predictions = check_inputs(y, pred)
     if kernel is None:
         kernel = default_kernel(predictions, expectations=expectations)
@@ -132,14 +140,15 @@ def skce(
     runner = choose_engine(engine, problem)
     if precision != "auto":
         runner = runner.at_precision(one_of(precision, "precision", PRECISIONS))
-    if estimator == "block":
-        found = estimate_blocks(problem, runner, block_size, rng)
-    elif weights is not None:
-        weights = per_case(weights, "weights", y, pred)
-        found = estimate_weighted(problem, runner, weights, estimator)
-    else:
-        _check_enough(problem.n, 2 if estimator == "unbiased" else 1, estimator)
-        found = _biased(problem, runner) if estimator == "biased" else estimate_unbiased(problem, runner)
+    with nullcontext() if told is None else following(told):
+        if estimator == "block":
+            found = estimate_blocks(problem, runner, block_size, rng)
+        elif weights is not None:
+            weights = per_case(weights, "weights", y, pred)
+            found = estimate_weighted(problem, runner, weights, estimator)
+        else:
+            _check_enough(problem.n, 2 if estimator == "unbiased" else 1, estimator)
+            found = _biased(problem, runner) if estimator == "biased" else estimate_unbiased(problem, runner)
     if is_traced(found.value):
         return found
     # The caller may change an array of NumPy before an interval is asked for.
@@ -157,6 +166,7 @@ def kce(
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
     precision: str = "auto",
+    progress: bool | Listener | None = None,
 ) -> Estimate:
     """Kernel calibration error: the root of the biased estimate of its square.
 
@@ -180,6 +190,7 @@ def kce(
         expectations=expectations,
         engine=engine,
         precision=precision,
+        progress=progress,
     )
     value = square.value
     if isinstance(value, float):

@@ -23,7 +23,7 @@ from wellcal.expectations.compression import Compressed, compressed, effort
 from wellcal.expectations.differences import FeatureSource, source_of
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
 from wellcal.expectations.on_predictions import ExpDistanceForm
-from wellcal.expectations.separable import separable
+from wellcal.expectations.separable import by_products
 from wellcal.problem.problem import Problem, Term, TermRows
 from wellcal.problem.weights import WeightedForm, WeightedRows
 
@@ -138,7 +138,7 @@ def _find(problem: Problem, pairs: float) -> FeatureProblem | None:
             term, own = replace(term, on_targets=found[0]), own._replace(on_targets=found[1])
             size, lost, changed = max(size, found[0].size), max(lost, found[2]), True
         elif isinstance(term.on_targets, ElementForm) and is_numpy(problem.xp):
-            products = separable(term.on_targets, own.on_targets)
+            products = by_products(term.on_targets, own.on_targets)
             if products is not None:
                 term, own = replace(term, on_targets=products[0]), own._replace(on_targets=products[1])
                 changed = True
