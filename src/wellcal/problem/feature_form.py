@@ -97,7 +97,7 @@ def in_features(problem: Problem, pairs: float | None = None) -> FeatureProblem 
     Parameters
     ----------
     problem
-        A problem in NumPy; others keep their closed forms.
+        A problem whose rows are NumPy's; others keep their closed forms.
     pairs
         How many pairs will be visited, None for all. The first answer is remembered with the problem.
 
@@ -115,7 +115,7 @@ def in_features(problem: Problem, pairs: float | None = None) -> FeatureProblem 
     >>> bool(np.abs(found.problem.values(some, some) - problem.values(some, some)).max() < 1e-12)
     True
     """
-    if not is_numpy(problem.xp) or not _allowed.features:
+    if not _allowed.features or not all(isinstance(array, np.ndarray) for array in problem.arrays):
         return None
     visited = 0.5 * problem.n**2 if pairs is None else pairs
     if problem.n < FEWEST or visited < 0.5 * FEWEST**2:
@@ -141,7 +141,7 @@ def _find(problem: Problem, pairs: float) -> FeatureProblem | None:
         if found is not None:
             term, own = replace(term, on_targets=found[0]), own._replace(on_targets=found[1])
             size, lost, changed = max(size, found[0].size), max(lost, found[2]), True
-        elif isinstance(term.on_targets, ElementForm):
+        elif isinstance(term.on_targets, ElementForm) and is_numpy(problem.xp):
             products = by_products(term.on_targets, own.on_targets)
             if products is not None:
                 term, own = replace(term, on_targets=products[0]), own._replace(on_targets=products[1])
