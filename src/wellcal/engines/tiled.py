@@ -55,6 +55,7 @@ from wellcal.engines.mixed import AUTO_ERROR, AUTO_FROM, LARGEST_ERROR, PRECISIO
 from wellcal.engines.pieces import Batch, Lag, Piece, Tile
 from wellcal.engines.reductions import RowAccumulator, Sums
 from wellcal.engines.scan import scan_listed_blocks, scan_tiles
+from wellcal.engines.structures import evened
 from wellcal.expectations.bilinear import Form, room_of
 from wellcal.kernels.parts import calls_user_function
 from wellcal.problem.feature_form import in_features, known_features
@@ -225,7 +226,7 @@ class Tiled(Engine):
                 yield from (Tile(i, j) for i, j in triangle_tiles(start, start + block_size, height, width))
 
         def scan() -> Sums:
-            return scan_tiles(problem, block_size, count, min(max(height, width), block_size))
+            return scan_tiles(problem, block_size, count, min(height, width))
 
         return self._run(problem, tiles, (problem.n,), _pairs(block_size, count), scan)
 
@@ -347,7 +348,9 @@ class Tiled(Engine):
 def _prepared(problem: Problem, pairs: float | None = None) -> Problem:
     """The same problem in feature form, where that is quicker."""
     found = in_features(problem, pairs)
-    return problem if found is None else found.problem
+    if found is None:
+        return problem
+    return evened(found.problem) if is_jax(problem.xp) else found.problem
 
 
 def _at_once(problem: Problem) -> Sums:

@@ -10,7 +10,16 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import call_given, one_of, whole_number
-from wellcal._arrays.namespaces import Array, float64, is_numpy, is_traced, namespace, stop_gradient, to_numpy
+from wellcal._arrays.namespaces import (
+    Array,
+    float64,
+    is_jax,
+    is_numpy,
+    is_traced,
+    namespace,
+    stop_gradient,
+    to_numpy,
+)
 from wellcal._arrays.progress import Listener, as_progress, following
 from wellcal._arrays.rows import first_array
 from wellcal._arrays.seeds import as_generator
@@ -298,7 +307,9 @@ def estimate_weighted(problem: Problem, engine: Engine, weights: object, estimat
     """Weighted estimate of a prepared problem, unbiased or biased."""
     fewest = 2 if estimator == "unbiased" else 1
     _check_enough(problem.n, fewest, estimator)
-    w = check_weights(weights, problem.n, first_array(problem.rows), at_least=fewest)
+    # Rows of JAX may wait in NumPy, which cannot take what is traced.
+    like = weights if is_traced(weights) and is_jax(problem.xp) else first_array(problem.rows)
+    w = check_weights(weights, problem.n, like, at_least=fewest)
     weighted = weighted_problem(problem, w)
     if estimator == "unbiased":
         return estimate_from_weighted_sums(weighted, engine, engine.triangle(weighted), w)
