@@ -38,9 +38,10 @@ MEASURES = [
             "estimator": one_of("unbiased", "biased", "block"),
             "block_size": one_of(None, 2, "sqrt"),
             "rng": one_of(None),
+            "progress": one_of(False),
         },
     ),
-    Subject("kce", wc.kce, CASES, {**KERNEL, **WEIGHTS, **EXPECTATIONS, **ENGINE}),
+    Subject("kce", wc.kce, CASES, {**KERNEL, **WEIGHTS, **EXPECTATIONS, **ENGINE, "progress": one_of(False)}),
     Subject(
         "ucme", wc.ucme, {**CASES, "locations": of("locations")}, {**KERNEL, **RNG, **EXPECTATIONS, **ENGINE}
     ),

@@ -19,6 +19,7 @@ from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     asarray,
+    at_hand,
     device_of,
     is_array,
     is_floating,
@@ -50,7 +51,8 @@ def real_array(
     check_ndim(array, name, ndim)
     if surely is not None and type(array) is np.ndarray and surely(array):
         return array
-    check_rows(name, array, finite(array), "is not finite", "drop or impute that row")
+    seen = at_hand(array)
+    check_rows(name, seen, finite(seen), "is not finite", "drop or impute that row")
     return array
 
 

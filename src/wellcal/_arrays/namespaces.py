@@ -129,6 +129,38 @@ def is_traced(*arrays: object) -> bool:
     return jax is not None and any(isinstance(a, jax.core.Tracer) for a in arrays)
 
 
+def is_at_hand(x: Array) -> bool:
+    """Whether `x` is an array of JAX whose values NumPy can read where they lie.
+
+    What is done once for each case is done there: in JAX every operation is compiled anew for each
+    number of cases.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> is_at_hand(jnp.zeros(2)), is_at_hand(np.zeros(2))
+    (True, False)
+    """
+    if isinstance(x, np.ndarray) or not compat.is_jax_array(x) or is_traced(x):
+        return False
+    given: Array = x
+    # NumPy lacks the numbers of 16 bits that machine learning uses.
+    if given.dtype.name not in ("float64", "float32", "int64", "int32", "bool"):
+        return False
+    devices = given.devices()
+    return len(devices) == 1 and {device.platform for device in devices} == {"cpu"}
+
+
+def at_hand(x: Array) -> Array:
+    """`x`, or its values in NumPy where they are at hand: for checks."""
+    return np.asarray(x) if is_at_hand(x) else x
+
+
+def from_hand(x: NDArray, like: Array) -> Array:
+    """A new array of NumPy, made from what was `at_hand` of `like`, in the library of `like`."""
+    return sys.modules["jax"].device_put(x) if is_at_hand(like) else from_numpy(x, like)
+
+
 def stop_gradient(x: Array) -> Array:
     """`x` as a constant: no derivative flows back through the result."""
     if compat.is_torch_array(x):

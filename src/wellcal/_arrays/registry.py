@@ -32,6 +32,8 @@ class Rules(Generic[Rule]):
     found
         The rule, or None, for each key that was asked for: ``found[Normal,]`` costs no more than a look
         into a dictionary.
+    changes
+        How often the rules have changed.
 
     Notes
     -----
@@ -61,6 +63,7 @@ class Rules(Generic[Rule]):
         self.serves = serves
         self._rules: dict[Key, Rule] = {}
         self.found: dict[Key, Rule | None] = _Remembered(self._search)
+        self.changes = 0
 
     def register(self, *key: type, replace: bool = False) -> Callable[[Rule], Rule]:
         """Decorator that registers a rule for these classes."""
@@ -75,7 +78,7 @@ class Rules(Generic[Rule]):
                     f"there is {self.what} of {names} already; replace it with register(..., replace=True)"
                 )
             self._rules[key] = rule
-            self.found.clear()
+            self._forget()
             return rule
 
         return decorate
@@ -105,7 +108,11 @@ class Rules(Generic[Rule]):
             yield
         finally:
             self._rules = before
-            self.found.clear()
+            self._forget()
+
+    def _forget(self) -> None:
+        self.found.clear()
+        self.changes += 1
 
 
 class _Remembered(dict[Key, Rule | None], Generic[Rule]):

@@ -35,7 +35,7 @@ def run(
 ) -> None:
     """Compute measures part by part."""
     import wellcal as wc
-    from wellcal.hypotests.progress import Progress
+    from wellcal._arrays.progress import reporter
     from wellcal.measures.running.blocks import BLOCK
     from wellcal.reading.sizes import file_size
 
@@ -45,7 +45,7 @@ def run(
         paired: Paired | None = Paired(asked=True)
     else:
         paired = Paired() if given.weights is not None and names is None else None
-    size, progress, taken, dropped = file_size(given.file, given.format), Progress(), "", 0
+    size, progress, taken, dropped = file_size(given.file, given.format), reporter(), "", 0
     few = math.isqrt(size.rows) if size is not None and size.rows is not None else BLOCK
     block = max(min(BLOCK, few), 2) if block_size is None else block_size
     running = wc.RunningMeasures(names or None, block_size=block, rng=options.seed)

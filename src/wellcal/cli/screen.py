@@ -16,6 +16,8 @@ import typer
 import wellcal
 from wellcal._arrays.commands import CANNOT, sentence
 from wellcal._arrays.files import write_whole
+from wellcal._arrays.progress import following
+from wellcal.cli.bars import on_terminal
 
 BAD_INPUT = CANNOT
 REJECTED = 1
@@ -42,7 +44,7 @@ def say_error(command: str, message: str) -> None:
 def ending_well(command: str) -> Generator[None]:
     """End with status 2 and a paragraph where something was wrong with what was given; warnings are notes."""
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), following(on_terminal()):
             warnings.simplefilter("default", UserWarning)
             warnings.showwarning = _note
             yield

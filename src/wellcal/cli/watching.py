@@ -33,7 +33,7 @@ def run(
 ) -> None:
     """Take in the cases of a file, in the order of time."""
     import wellcal as wc
-    from wellcal.hypotests.progress import Progress
+    from wellcal._arrays.progress import reporter
     from wellcal.reading.sizes import file_size
 
     kept = state is not None and Path(state).exists()
@@ -45,7 +45,7 @@ def run(
     if restart:
         monitor.restart()
     before = monitor.n_samples
-    size, progress, first = file_size(given.file, given.format), Progress(), None
+    size, progress, first = file_size(given.file, given.format), reporter(), None
     for part in batches(given):
         first = part if first is None else first
         step = 4096

@@ -36,6 +36,20 @@ class Piece(Protocol):
         """Sums of h over partners, for the cases of either side."""
         ...
 
+    @property
+    def pairs(self) -> int:
+        """How many there are."""
+        ...
+
+
+def _pairs_between(rows: Span, columns: Span) -> int:
+    """Pairs i < j of a rectangle."""
+    before = max(0, min(rows.stop, columns.start) - rows.start)  # cases that all columns come after
+    first, last = max(rows.start, columns.start), min(rows.stop, columns.stop)
+    inside = max(0, last - first)  # of the others, each has one column less than the one before
+    width = columns.stop - columns.start
+    return before * width + inside * (columns.stop - 1 - first) - inside * (inside - 1) // 2
+
 
 @dataclass(frozen=True, slots=True)
 class Tile:
@@ -59,6 +73,11 @@ class Tile:
         if is_numpy(xp):
             return np.where(above, h, 0.0)
         return xp.where(asarray(above, xp=xp, device=device_of(h)), h, xp.zeros_like(h))
+
+    @property
+    def pairs(self) -> int:
+        """Those i < j."""
+        return _pairs_between(self.rows, self.columns)
 
     @property
     def places(self) -> tuple[Place, Place]:
@@ -115,6 +134,11 @@ class Batch:
         return np.where(pairs_above(self.rows, self.columns), h, 0.0)
 
     @property
+    def pairs(self) -> int:
+        """Those of all blocks."""
+        return (self.blocks.stop - self.blocks.start) * _pairs_between(self.rows, self.columns)
+
+    @property
     def places(self) -> tuple[Place, Place]:
         """Members of each block."""
         return (self.blocks.index, self.rows.index), (self.blocks.index, self.columns.index)
@@ -158,6 +182,11 @@ class Lag:
             return xp.reshape(blocks[:, first : first + self.size - self.lag, ...], (-1, *value.shape[1:]))
 
         return map_rows(pick, rows)
+
+    @property
+    def pairs(self) -> int:
+        """Those of all blocks."""
+        return (self.blocks.stop - self.blocks.start) * (self.size - self.lag)
 
     @property
     def places(self) -> tuple[Place, Place]:

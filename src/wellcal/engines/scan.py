@@ -1,73 +1,132 @@
-"""Tiles and blocks in JAX: one compiled loop over pieces of equal shape, whatever the number of cases.
+"""Tiles and blocks in JAX: compiled loops over pieces of equal shape, whatever the number of cases.
 
-Sums are compensated, so that single precision loses little. Each piece is recomputed in the backward
-pass, so that its memory does not grow with the number of pairs.
+Rows are padded to one of a few lengths, and what a program is compiled for is the structure of the problem:
+nearby numbers of cases and other length scales find the program that there is. Where values are known, the
+loop takes as many steps as there are pieces. Under a transformation of the user's, ``jit`` or ``grad``, it is
+one that JAX can differentiate; each piece is recomputed in the backward pass, so that its memory does not
+grow with the number of pairs.
+
+Sums are compensated, so that single precision loses little.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from wellcal._arrays.chunks import triangle_tiles
-from wellcal._arrays.namespaces import Array, Namespace, NDArray, float64
+from wellcal._arrays.namespaces import Array, Namespace, NDArray, float64, is_traced, to_numpy
 from wellcal._arrays.rows import Rows, arrays_of, map_rows, with_arrays
 from wellcal.engines.reductions import Sums
+from wellcal.engines.structures import Structure, split
 from wellcal.problem.problem import Problem
 
 Evaluated: TypeAlias = tuple[Array, list[tuple[Array, Array]]]
 """The total of a piece, and its row sums with where each begins."""
 
-Evaluation: TypeAlias = Callable[[Rows, Array], Evaluated]
-"""From rows and the description of a piece to its sums."""
-
 Carry: TypeAlias = tuple[Array, Array, Array]
 """What the loop takes along: the total, what was lost in rounding it, and row sums."""
 
+_SMALLEST = 64  # cases of a tile: smaller ones are not worth a step of the loop
+_PARTS = 4  # lengths between a power of two and the next
 
-def scan_tiles(problem: Problem, block_size: int, count: int, size: int) -> Sums:
-    """Sums over the triangles of `count` consecutive blocks, by square tiles of `size` cases."""
-    jax, jnp = _jax()
 
+def scan_tiles(problem: Problem, block_size: int, count: int, largest: int) -> Sums:
+    """Sums over the triangles of `count` consecutive blocks, by square tiles of at most `largest` cases."""
+    size = min(largest, max(_SMALLEST, _power_of_two(block_size) // _PARTS))
     # First row, first column, and the end of the block.
-    starts = [
-        (i.start, j.start, (b + 1) * block_size)
-        for b in range(count)
-        for i, j in triangle_tiles(b * block_size, (b + 1) * block_size, size, size)
-    ]
-
-    def tile(rows: Rows, start: Array) -> Evaluated:
-        i, j, stop = start[0], start[1], start[2]
-        h = problem.tile(_part(rows, i, size), _part(rows, j, size))
-        left, right = i + jnp.arange(size)[:, None], j + jnp.arange(size)[None, :]
-        h = jnp.where((left < right) & (right < stop), h, 0.0)
-        along = jnp.sum(h, axis=1)
-        return jnp.sum(along), [(i, along), (j, jnp.sum(jax.lax.stop_gradient(h), axis=0))]
-
-    return _scan(problem, tile, np.array(starts, dtype=np.int32).reshape(-1, 3), problem.n + size)
+    i, j = (size * index for index in np.triu_indices(-(-block_size // size)))
+    inner = np.stack([i, j, np.full_like(i, block_size)], axis=1)
+    starts = inner[None, :, :] + block_size * np.arange(count)[:, None, None]
+    return _run(problem, _Tiles(size), starts.reshape(-1, 3), size)
 
 
 def scan_listed_blocks(problem: Problem, block_size: int, count: int, at_once: int) -> Sums:
     """The same by lists of pairs, whole blocks at a time, about `at_once` pairs."""
-    jax, jnp = _jax()
+    pairs = block_size * (block_size - 1) // 2
+    blocks = _power_of_two(min(count, max(1, at_once // pairs)))
+    # First block, and how many there are.
+    first = np.arange(0, count, blocks)
+    descriptions = np.stack([first, np.full_like(first, count)], axis=1)
+    return _run(problem, _Listed(block_size, blocks), descriptions, blocks * block_size)
 
-    inner_i, inner_j = np.triu_indices(block_size, 1)
-    blocks = min(count, max(1, at_once // len(inner_i)))
-    cases = blocks * block_size
 
-    def some_blocks(rows: Rows, first: Array) -> Evaluated:
-        part = _part(rows, first * block_size, cases)
-        h = problem.paired(_members(part, block_size, inner_i), _members(part, block_size, inner_j))
-        h = jnp.reshape(h, (blocks, -1))
-        complete = first + jnp.arange(blocks) < count
+def _power_of_two(count: int) -> int:
+    """The largest that is not larger."""
+    return 1 << (max(1, count).bit_length() - 1)
+
+
+def _length(n: int) -> int:
+    """One of few lengths: n, or up to a quarter more.
+
+    Examples
+    --------
+    >>> [_length(n) for n in (1000, 1001, 1024, 1025)]
+    [1024, 1024, 1024, 1280]
+    """
+    step = max(1, _power_of_two(n) // _PARTS)
+    return -(-n // step) * step
+
+
+# -- pieces ------------------------------------------------------------------------------------
+
+
+class _Kind(Protocol):
+    """A kind of pieces, a value that can be hashed."""
+
+    def evaluate(self, problem: Problem, rows: Rows, description: Array) -> Evaluated:
+        """Sums of a piece."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Tiles:
+    """Square tiles; described by first row, first column, and the end of their block."""
+
+    size: int
+
+    def evaluate(self, problem: Problem, rows: Rows, description: Array) -> Evaluated:
+        jax, jnp = _jax()
+        i, j, stop = description[0], description[1], description[2]
+        h = problem.tile(_part(rows, i, self.size), _part(rows, j, self.size))
+        left, right = i + jnp.arange(self.size)[:, None], j + jnp.arange(self.size)[None, :]
+        h = jnp.where((left < right) & (right < stop), h, 0.0)
+        along = jnp.sum(h, axis=1)
+        return jnp.sum(along), [(i, along), (j, jnp.sum(jax.lax.stop_gradient(h), axis=0))]
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """All pairs of several blocks, as lists; described by the first block, and how many there are in all."""
+
+    block_size: int
+    blocks: int
+
+    def evaluate(self, problem: Problem, rows: Rows, description: Array) -> Evaluated:
+        jax, jnp = _jax()
+        first, count = description[0], description[1]
+        inner_i, inner_j = np.triu_indices(self.block_size, 1)
+        part = _part(rows, first * self.block_size, self.blocks * self.block_size)
+        h = problem.paired(self._members(part, inner_i), self._members(part, inner_j))
+        h = jnp.reshape(h, (self.blocks, -1))
+        complete = first + jnp.arange(self.blocks) < count
         h = jnp.where(complete[:, None], h, 0.0)
         fixed = jax.lax.stop_gradient(h)
-        sums = jnp.zeros((blocks, block_size), h.dtype).at[:, inner_i].add(fixed).at[:, inner_j].add(fixed)
-        return jnp.sum(jnp.sum(h, axis=1)), [(first * block_size, jnp.reshape(sums, (-1,)))]
+        zeros = jnp.zeros((self.blocks, self.block_size), h.dtype)
+        sums = zeros.at[:, inner_i].add(fixed).at[:, inner_j].add(fixed)
+        return jnp.sum(jnp.sum(h, axis=1)), [(first * self.block_size, jnp.reshape(sums, (-1,)))]
 
-    return _scan(problem, some_blocks, np.arange(0, count, blocks, dtype=np.int32), problem.n + cases)
+    def _members(self, rows: Rows, inner: NDArray) -> Rows:
+        """The same members of each block, one after another."""
+
+        def pick(value: Array) -> Array:
+            shape = value.shape[1:]
+            return value.reshape(-1, self.block_size, *shape)[:, inner].reshape(-1, *shape)
+
+        return map_rows(pick, rows)
 
 
 def _jax() -> tuple[Any, Namespace]:
@@ -83,44 +142,132 @@ def _part(rows: Rows, start: Array, size: int) -> Rows:
     return map_rows(lambda value: jax.lax.dynamic_slice_in_dim(value, start, size, axis=0), rows)
 
 
-def _members(rows: Rows, block_size: int, inner: NDArray) -> Rows:
-    """The same members of each of some blocks, one after another."""
+# -- programs ----------------------------------------------------------------------------------
 
-    def pick(value: Array) -> Array:
-        shape = value.shape[1:]
-        return value.reshape(-1, block_size, *shape)[:, inner].reshape(-1, *shape)
-
-    return map_rows(pick, rows)
+Evaluation: TypeAlias = Callable[[list[Array], list[Array], Array], Evaluated]
+"""From numbers, arrays of rows and the description of a piece to its sums."""
 
 
-def _scan(problem: Problem, evaluation: Evaluation, descriptions: NDArray, length: int) -> Sums:
+@dataclass(frozen=True)
+class _Program:
+    """What is compiled, apart from numbers: a value by which JAX finds it again."""
+
+    structure: Structure
+    kind: _Kind
+    xp: Namespace
+
+    def evaluate(self, numbers: list[Array], arrays: list[Array], description: Array) -> Evaluated:
+        """Sums of a piece."""
+        problem = self.structure.problem(numbers, arrays, self.xp)
+        return self.kind.evaluate(problem, problem.rows, description)
+
+
+def _run(problem: Problem, kind: _Kind, descriptions: NDArray, reach: int) -> Sums:
+    """Sums over the pieces that are described, each of which reads `reach` cases in a row."""
+    length = _length(problem.n + reach)
+    arrays = [_padded(array, length) for array in arrays_of(problem.rows)]
+    pieces = descriptions.astype(np.int32)
+    total, sums = _by_program(problem, kind, arrays, pieces) or _once(problem, kind, arrays, pieces)
+    return Sums(total, sums[: problem.n] if is_traced(sums) else to_numpy(sums)[: problem.n])
+
+
+def _padded(array: Array, length: int) -> Array:
+    """Pieces may reach beyond the last case: what stands there is masked, but must be valid."""
+    xp: Namespace = np if type(array) is np.ndarray else _jax()[1]
+    return xp.concatenate([array, xp.repeat(array[:1], length - array.shape[0], axis=0)])
+
+
+def _by_program(
+    problem: Problem, kind: _Kind, arrays: list[Array], pieces: NDArray
+) -> tuple[Array, Array] | None:
+    """The total and row sums by a program that is compiled once; None where none can be."""
+    jax, _ = _jax()
+    found = split(problem)
+    if found is None:
+        return None
+    structure, numbers = found
+    program = _Program(structure, kind, problem.xp)
+    try:
+        if is_traced(*arrays, *numbers):
+            return _scanned()(program, numbers, arrays, pieces)
+        steps = len(pieces)
+        room = np.zeros((_length(steps) - steps, pieces.shape[1]), np.int32)
+        return _looped()(program, numbers, arrays, np.concatenate([pieces, room]), steps)
+    except jax.errors.JAXTypeError:
+        return None  # a closed form of a user's own looks at the value of a length scale
+
+
+def _once(problem: Problem, kind: _Kind, arrays: list[Array], pieces: NDArray) -> tuple[Array, Array]:
+    """The same by a program for these numbers alone."""
+
+    def evaluate(_: list[Array], given: list[Array], description: Array) -> Evaluated:
+        return kind.evaluate(problem, with_arrays(problem.rows, given), description)
+
+    return _scan(evaluate, [], arrays, pieces)
+
+
+@cache
+def _looped() -> Any:
+    """A compiled loop of any number of steps."""
+    jax, _ = _jax()
+
+    def run(
+        program: _Program, numbers: list[Array], arrays: list[Array], pieces: Array, steps: Array
+    ) -> tuple[Array, Array]:
+        def step(k: Array, carry: Carry) -> Carry:
+            return _added(carry, program.evaluate(numbers, arrays, pieces[k]))
+
+        return _finished(jax.lax.fori_loop(0, steps, step, _start(arrays)))
+
+    return jax.jit(run, static_argnums=0)
+
+
+@cache
+def _scanned() -> Any:
+    """A compiled loop with derivatives, one step for each piece."""
+    jax, _ = _jax()
+
+    def run(
+        program: _Program, numbers: list[Array], arrays: list[Array], pieces: Array
+    ) -> tuple[Array, Array]:
+        return _scan(program.evaluate, numbers, arrays, pieces)
+
+    return jax.jit(run, static_argnums=0)
+
+
+def _scan(
+    evaluate: Evaluation, numbers: list[Array], arrays: list[Array], pieces: Array
+) -> tuple[Array, Array]:
     jax, jnp = _jax()
-
-    def padded(value: Array) -> Array:
-        # Pieces may reach beyond the last case; what stands there is masked, but must be valid.
-        return jnp.concatenate([value, jnp.repeat(value[:1], length - problem.n, axis=0)])
-
-    arrays = [padded(array) for array in arrays_of(problem.rows)]
-
-    def evaluate(given: list[Array], description: Array) -> Evaluated:
-        return evaluation(with_arrays(problem.rows, given), description)
-
-    recomputed: Callable[[list[Array], Array], Evaluated] = jax.checkpoint(evaluate)
+    recomputed: Evaluation = jax.checkpoint(evaluate)
 
     def step(carry: Carry, description: Array) -> tuple[Carry, None]:
-        total, compensation, sums = carry
-        value, parts = recomputed(arrays, description)
-        new = total + value
-        lost = jnp.where(jnp.abs(total) >= jnp.abs(value), (total - new) + value, (value - new) + total)
-        for start, part in parts:
-            before = jax.lax.dynamic_slice_in_dim(sums, start, part.shape[0])
-            after = before + jax.lax.stop_gradient(part)
-            sums = jax.lax.dynamic_update_slice_in_dim(sums, after, start, axis=0)
-        return (new, compensation + jax.lax.stop_gradient(lost), sums), None
+        return _added(carry, recomputed(numbers, arrays, description)), None
 
-    dtype = float64(problem.xp)
+    return _finished(jax.lax.scan(step, _start(arrays), jnp.asarray(pieces))[0])
+
+
+def _start(arrays: list[Array]) -> Carry:
+    _, jnp = _jax()
+    dtype = float64(jnp)
     zero = jnp.zeros((), dtype)
-    (total, compensation, sums), _ = jax.lax.scan(
-        step, (zero, zero, jnp.zeros(length, dtype)), jnp.asarray(descriptions)
-    )
-    return Sums(total + compensation, sums[: problem.n])
+    return zero, zero, jnp.zeros(arrays[0].shape[0], dtype)
+
+
+def _added(carry: Carry, evaluated: Evaluated) -> Carry:
+    """The carry after one more piece."""
+    jax, jnp = _jax()
+    total, compensation, sums = carry
+    value, parts = evaluated
+    new = total + value
+    lost = jnp.where(jnp.abs(total) >= jnp.abs(value), (total - new) + value, (value - new) + total)
+    for start, part in parts:
+        before = jax.lax.dynamic_slice_in_dim(sums, start, part.shape[0])
+        after = before + jax.lax.stop_gradient(part)
+        sums = jax.lax.dynamic_update_slice_in_dim(sums, after, start, axis=0)
+    return new, compensation + jax.lax.stop_gradient(lost), sums
+
+
+def _finished(carry: Carry) -> tuple[Array, Array]:
+    total, compensation, sums = carry
+    return total + compensation, sums

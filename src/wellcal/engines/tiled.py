@@ -46,6 +46,7 @@ from wellcal._arrays.namespaces import (
     to_numpy,
 )
 from wellcal._arrays.ops import Ops
+from wellcal._arrays.progress import reporter
 from wellcal._arrays.rows import Rows, arrays_of, first_array, slice_rows
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines.autograd import Pieces, sum_with_gradient
@@ -54,6 +55,7 @@ from wellcal.engines.mixed import AUTO_ERROR, AUTO_FROM, LARGEST_ERROR, PRECISIO
 from wellcal.engines.pieces import Batch, Lag, Piece, Tile
 from wellcal.engines.reductions import RowAccumulator, Sums
 from wellcal.engines.scan import scan_listed_blocks, scan_tiles
+from wellcal.engines.structures import evened
 from wellcal.expectations.bilinear import Form, room_of
 from wellcal.kernels.parts import calls_user_function
 from wellcal.problem.feature_form import in_features, known_features
@@ -66,6 +68,7 @@ _BATCHES = 4  # times the cache for blocks at a time: calls cost more than memor
 _HALVED = 48  # cases of a block from which pairs i > j cost more than another call
 _LARGEST_LISTED = 512  # blocks beyond are tiled in any case
 _LARGEST_GATHERED = 64  # the same under compilation, where the list is part of the program
+_STEPS = "pairs of cases"  # what progress is told of
 _TILE_COST = 20_000  # of starting a tile, in evaluations
 _EVERYTHING = Support(True)
 
@@ -223,9 +226,9 @@ class Tiled(Engine):
                 yield from (Tile(i, j) for i, j in triangle_tiles(start, start + block_size, height, width))
 
         def scan() -> Sums:
-            return scan_tiles(problem, block_size, count, min(max(height, width), block_size))
+            return scan_tiles(problem, block_size, count, min(height, width))
 
-        return self._run(problem, tiles, (problem.n,), scan)
+        return self._run(problem, tiles, (problem.n,), _pairs(block_size, count), scan)
 
     def _batched(self, problem: Problem, block_size: int, count: int) -> Sums:
         """The same for many blocks at a time, in NumPy."""
@@ -239,7 +242,7 @@ class Tiled(Engine):
                 for k, rows in enumerate(parts):
                     yield from (Batch(blocks, block_size, rows, columns) for columns in parts[k:])
 
-        total, sums = self._sum_numpy(problem, batches, (count, block_size))
+        total, sums = self._sum_numpy(problem, batches, (count, block_size), _pairs(block_size, count))
         return Sums(total, _all_cases(sums, problem.n))
 
     def _listed(self, problem: Problem, block_size: int, count: int) -> Sums:
@@ -255,16 +258,21 @@ class Tiled(Engine):
         def scan() -> Sums:
             return scan_listed_blocks(problem, block_size, count, pairs)
 
-        return self._run(problem, lags, (count, block_size), scan)
+        return self._run(problem, lags, (count, block_size), _pairs(block_size, count), scan)
 
     def _run(
-        self, problem: Problem, pieces: Pieces, shape: tuple[int, ...], scan: Callable[[], Sums]
+        self,
+        problem: Problem,
+        pieces: Pieces,
+        shape: tuple[int, ...],
+        pairs: int,
+        scan: Callable[[], Sums],
     ) -> Sums:
         """Sums over `pieces`, with row sums of `shape`; in JAX by `scan`, a loop over the same pairs."""
         if is_numpy(problem.xp):
-            total, rows = self._sum_numpy(problem, pieces, shape)
+            total, rows = self._sum_numpy(problem, pieces, shape, pairs)
         elif is_jax(problem.xp):
-            return self._run_jax(problem, pieces, shape, scan)
+            return self._run_jax(problem, pieces, shape, pairs, scan)
         elif is_torch(problem.xp):
             total, rows = sum_with_gradient(problem, pieces, shape, _sum_tensor)
         else:
@@ -272,7 +280,12 @@ class Tiled(Engine):
         return Sums(total, _all_cases(to_numpy(rows), problem.n))
 
     def _run_jax(
-        self, problem: Problem, pieces: Pieces, shape: tuple[int, ...], scan: Callable[[], Sums]
+        self,
+        problem: Problem,
+        pieces: Pieces,
+        shape: tuple[int, ...],
+        pairs: int,
+        scan: Callable[[], Sums],
     ) -> Sums:
         if is_traced(*arrays_of(problem.rows)) or not calls_user_function(problem.kernel):
             return scan()
@@ -280,21 +293,26 @@ class Tiled(Engine):
             return scan()
         except sys.modules["jax"].errors.JAXTypeError:
             # The user's function looks at values, which a compiled loop has none of.
-            total, rows = self._sum_numpy(problem, pieces, shape)
+            total, rows = self._sum_numpy(problem, pieces, shape, pairs)
             return Sums(problem.xp.asarray(total, dtype=float64(problem.xp)), _all_cases(rows, problem.n))
 
     # -- NumPy -------------------------------------------------------------------------------
 
-    def _sum_numpy(self, problem: Problem, pieces: Pieces, shape: tuple[int, ...]) -> tuple[float, Array]:
+    def _sum_numpy(
+        self, problem: Problem, pieces: Pieces, shape: tuple[int, ...], pairs: int
+    ) -> tuple[float, Array]:
         def work(piece: Piece) -> tuple[Piece, tuple[Array, Array]]:
             # Far pairs overflow in an exponent and underflow in its exponential: both mean zero.
             with np.errstate(over="ignore", under="ignore"):
                 h = piece.value(problem, *(slice_rows(problem.rows, cases) for cases in piece.cases))
                 return piece, piece.reduce(to_numpy(h))
 
-        sums = RowAccumulator(shape)
+        sums, told, done = RowAccumulator(shape), reporter(), 0
+        told(_STEPS, 0, pairs)
         for piece, reduced in self.map_items(problem, work, pieces()):
             sums.add(*piece.places, *reduced)
+            done += piece.pairs
+            told(_STEPS, done, pairs)
         result = sums.result()
         return result.total, result.rows
 
@@ -315,18 +333,24 @@ class Tiled(Engine):
         keep_freed_memory()
         with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
             waiting: deque[Future[Result]] = deque()
-            for item in chain(first, rest):
-                waiting.append(pool.submit(work, item))
-                if len(waiting) > 8 * threads:
+            try:
+                for item in chain(first, rest):
+                    waiting.append(pool.submit(work, item))
+                    if len(waiting) > 8 * threads:
+                        yield waiting.popleft().result()
+                while waiting:
                     yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+            finally:  # whoever breaks it off waits for what is being done, and not for the rest
+                for future in waiting:
+                    future.cancel()
 
 
 def _prepared(problem: Problem, pairs: float | None = None) -> Problem:
     """The same problem in feature form, where that is quicker."""
     found = in_features(problem, pairs)
-    return problem if found is None else found.problem
+    if found is None:
+        return problem
+    return evened(found.problem) if is_jax(problem.xp) else found.problem
 
 
 def _at_once(problem: Problem) -> Sums:
@@ -336,6 +360,10 @@ def _at_once(problem: Problem) -> Sums:
     pairs = np.where(above_diagonal(problem.n, problem.n), h, 0.0)
     right = pairs.sum(axis=1)
     return Sums(float(right.sum()), right + pairs.sum(axis=0))
+
+
+def _pairs(block_size: int, count: int) -> int:
+    return count * block_size * (block_size - 1) // 2
 
 
 # -- choices ---------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import numpy as np
 from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import described, flag, one_of
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.progress import Listener, Progress, as_progress, reported
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.automatic import choose
@@ -18,7 +19,6 @@ from wellcal.hypotests.e_values import EvidenceLater
 from wellcal.hypotests.method import AUTO, METHODS, Method, Outcome
 from wellcal.hypotests.methods import Omnibus
 from wellcal.hypotests.methods.exact import Statistic
-from wellcal.hypotests.progress import Progress
 from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.sensitivity import smallest_error
 from wellcal.hypotests.setup import Setup, check_resamples, make_setup
@@ -31,6 +31,7 @@ from wellcal.measures.estimate import Estimate
 _ERROR_RATES = (0.05, 0.01)  # that a p-value should be able to reach
 
 
+@reported
 def calibration_test(
     y: object,
     pred: object,
@@ -47,7 +48,7 @@ def calibration_test(
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
     keep_null: bool = False,
-    progress: bool | Progress | None = None,
+    progress: bool | Listener | Progress | None = None,
 ) -> TestResult:
     """Test the hypothesis that a model is calibrated.
 
@@ -112,7 +113,8 @@ def calibration_test(
     keep_null
         Whether the result holds the values of the statistic under calibration.
     progress
-        Whether to show progress; None does where standard error is a terminal. A
+        Whether to show how far a long run is; None does where standard error is a terminal. A function is
+        called as ``progress(what, done, total)``, and ends the run by raising an error. A
         `wellcal.hypotests.progress.Progress` also says where and how often.
 
     Returns
@@ -166,7 +168,7 @@ def calibration_test(
         expectations=expectations,
         engine=engine,
         pool=chosen is None or chosen.exchanges_draws,
-        progress=progress if isinstance(progress, Progress) else Progress(progress),
+        progress=as_progress(progress),
     )
     reasons: dict[str, Any] = {}
     if chosen is None:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, cast
 
 import numpy as np
 
 from wellcal._arrays.checks import call_given, one_of, whole_number
-from wellcal._arrays.namespaces import Array, float64, is_numpy, is_traced, namespace, stop_gradient, to_numpy
+from wellcal._arrays.namespaces import (
+    Array,
+    float64,
+    is_jax,
+    is_numpy,
+    is_traced,
+    namespace,
+    stop_gradient,
+    to_numpy,
+)
+from wellcal._arrays.progress import Listener, as_progress, following
 from wellcal._arrays.rows import first_array
 from wellcal._arrays.seeds import as_generator
 from wellcal.engines import Engine, choose_engine
@@ -43,6 +54,7 @@ def skce(
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
     precision: str = "auto",
+    progress: bool | Listener | None = None,
 ) -> Estimate:
     """Squared kernel calibration error of predictions.
 
@@ -77,6 +89,10 @@ def skce(
         an error that is measured, reported, and never above a hundredth of the standard deviation of
         the estimate for calibrated predictions; "auto": "mixed" for 20,000 cases or more, where
         that error is below a thousandth. For NumPy, and for all pairs of cases: blocks are in float64.
+    progress
+        Whether to show how far a run of more than two seconds is; None does where standard error is a
+        terminal. A function is called as ``progress(what, done, total)``, and ends the run by raising an
+        error. For NumPy.
 
     Returns
     -------
@@ -117,6 +133,7 @@ def skce(
     True
     """
     _check_options(estimator, block_size, rng, weights)
+    told = None if progress is None else as_progress(progress)
     targets, predictions = check_inputs(y, pred)
     if kernel is None:
         kernel = default_kernel(predictions, expectations=expectations)
@@ -124,14 +141,15 @@ def skce(
     runner = choose_engine(engine, problem)
     if precision != "auto":
         runner = runner.at_precision(one_of(precision, "precision", PRECISIONS))
-    if estimator == "block":
-        found = estimate_blocks(problem, runner, block_size, rng)
-    elif weights is not None:
-        weights = per_case(weights, "weights", y, pred)
-        found = estimate_weighted(problem, runner, weights, estimator)
-    else:
-        _check_enough(problem.n, 2 if estimator == "unbiased" else 1, estimator)
-        found = _biased(problem, runner) if estimator == "biased" else estimate_unbiased(problem, runner)
+    with nullcontext() if told is None else following(told):
+        if estimator == "block":
+            found = estimate_blocks(problem, runner, block_size, rng)
+        elif weights is not None:
+            weights = per_case(weights, "weights", y, pred)
+            found = estimate_weighted(problem, runner, weights, estimator)
+        else:
+            _check_enough(problem.n, 2 if estimator == "unbiased" else 1, estimator)
+            found = _biased(problem, runner) if estimator == "biased" else estimate_unbiased(problem, runner)
     if is_traced(found.value):
         return found
     # The caller may change an array of NumPy before an interval is asked for.
@@ -151,6 +169,7 @@ def kce(
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
     precision: str = "auto",
+    progress: bool | Listener | None = None,
 ) -> Estimate:
     """Kernel calibration error: the root of the biased estimate of its square.
 
@@ -174,6 +193,7 @@ def kce(
         expectations=expectations,
         engine=engine,
         precision=precision,
+        progress=progress,
     )
     value = square.value
     if isinstance(value, float):
@@ -292,7 +312,9 @@ def estimate_weighted(problem: Problem, engine: Engine, weights: object, estimat
     """Weighted estimate of a prepared problem, unbiased or biased."""
     fewest = 2 if estimator == "unbiased" else 1
     _check_enough(problem.n, fewest, estimator)
-    w = check_weights(weights, problem.n, first_array(problem.rows), at_least=fewest)
+    # Rows of JAX may wait in NumPy, which cannot take what is traced.
+    like = weights if is_traced(weights) and is_jax(problem.xp) else first_array(problem.rows)
+    w = check_weights(weights, problem.n, like, at_least=fewest)
     weighted = weighted_problem(problem, w)
     if estimator == "unbiased":
         return estimate_from_weighted_sums(weighted, engine, engine.triangle(weighted), w)

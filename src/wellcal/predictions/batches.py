@@ -16,6 +16,7 @@ from wellcal._arrays.namespaces import (
     asarray,
     concat_rows,
     device_of,
+    is_at_hand,
     namespace,
     to_numpy,
 )
@@ -47,6 +48,29 @@ def in_numpy(predictions: Predictions) -> Predictions:
 
     batch = predictions.map_arrays(converted)
     return batch if any(moved) else predictions
+
+
+def where_at_hand(predictions: Predictions, *others: Array) -> tuple[Any, ...]:
+    """The same batch and arrays in NumPy and float64, where they are JAX's and all at hand; else as they are.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from wellcal.predictions import Normal
+    >>> batch, y = where_at_hand(Normal(jnp.zeros(2), jnp.ones(2)), jnp.ones(2))
+    >>> type(batch.loc).__name__, type(y).__name__
+    ('ndarray', 'ndarray')
+    """
+    arrays: list[Array] = list(others)
+    predictions.map_arrays(lambda array: arrays.append(array) or array)
+    if not all(map(is_at_hand, arrays)):
+        return (predictions, *others)
+    return (in_numpy(predictions), *map(_doubled, others))
+
+
+def _doubled(array: Array) -> NDArray:
+    values = to_numpy(array)
+    return values.astype(np.float64) if values.dtype.kind == "f" else values
 
 
 def wherever(predictions: Predictions) -> Callable[[Array], Predictions]:

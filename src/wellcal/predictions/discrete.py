@@ -13,7 +13,18 @@ from wellcal._arrays.checks import (
     one_of,
 )
 from wellcal._arrays.domains import Domain, simplex, unit_interval
-from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_traced, namespace, to_numpy
+from wellcal._arrays.namespaces import (
+    Array,
+    Namespace,
+    NDArray,
+    at_hand,
+    from_hand,
+    from_numpy,
+    is_at_hand,
+    is_traced,
+    namespace,
+    to_numpy,
+)
 from wellcal._arrays.parameters import as_library
 from wellcal._arrays.special import (
     draw_index,
@@ -348,7 +359,7 @@ def _positions(batch: Bernoulli | Categorical, y: object, name: str) -> Array:
             f", from classes= or the columns of a data frame: give {name} as these, or probabilities as an "
             f"array (probs.to_numpy()) for the classes 0 .. {len(known) - 1}"
         )
-    check_rows(name, targets, index >= 0, "is not among the classes", remedy)
+    check_rows(name, targets, at_hand(index) >= 0, "is not among the classes", remedy)
     return index
 
 
@@ -389,17 +400,24 @@ def _found(batch: Bernoulli | Categorical, targets: Array, name: str) -> Array:
     xp = batch.xp
     dtype = integer_dtype(xp)
     if _are_numbered(batch):
-        values = targets
-        if xp.isdtype(values.dtype, "bool"):
-            return xp.astype(values, dtype)
-        if type(values) is np.ndarray and _are_numbers_below(values, int(batch.class_probs().shape[1])):
-            return values.astype(dtype)
-        ok = (values >= 0) & (values < batch.class_probs().shape[1])
-        if xp.isdtype(values.dtype, "real floating"):
-            ok = ok & (xp.floor(values) == values)
-        return xp.astype(xp.where(ok, values, -xp.ones_like(values)), dtype)
+        if is_at_hand(targets):
+            return from_hand(_numbered(namespace(), batch, at_hand(targets), np.int64), targets)
+        return _numbered(xp, batch, targets, dtype)
     labels = batch.labels()
     if is_traced(targets):
         numbers = labels.astype(np.float64) if labels.dtype.kind in "biuf" else None
         return xp.astype(find_traced(xp, targets, numbers, name), dtype)
     return from_numpy(find_labels(labels, targets), batch.like)
+
+
+def _numbered(xp: Namespace, batch: Bernoulli | Categorical, values: Array, dtype: Any) -> Array:
+    """The same for classes 0, 1, and so on."""
+    if xp.isdtype(values.dtype, "bool"):
+        return xp.astype(values, dtype)
+    count = len(batch.labels())
+    if type(values) is np.ndarray and _are_numbers_below(values, count):
+        return values.astype(dtype)
+    ok = (values >= 0) & (values < count)
+    if xp.isdtype(values.dtype, "real floating"):
+        ok = ok & (xp.floor(values) == values)
+    return xp.astype(xp.where(ok, values, -xp.ones_like(values)), dtype)

@@ -11,7 +11,16 @@ from wellcal._arrays.checks import one_of, real_array
 from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.domains import simplex
 from wellcal._arrays.inversion import bisect_quantile
-from wellcal._arrays.namespaces import Array, NDArray, is_array, is_numpy, namespace, stop_gradient, to_numpy
+from wellcal._arrays.namespaces import (
+    Array,
+    NDArray,
+    at_hand,
+    is_array,
+    is_numpy,
+    namespace,
+    stop_gradient,
+    to_numpy,
+)
 from wellcal._arrays.parameters import same_library
 from wellcal._arrays.special import draw_index, log_or_minus_infinity, on_numpy, quiet
 from wellcal.predictions.base import Predictions, nonempty
@@ -278,7 +287,8 @@ def _full_weights(weights: Any, components: tuple[Any, ...]) -> Array:
             f"weights must have shape ({count},) or ({n}, {count}) for {count} components of {n} "
             f"predictions, found {tuple(given.shape)}"
         )
-    simplex.check(given if given.ndim == 2 else given[None, :], "weights")
+    seen = at_hand(given)
+    simplex.check(seen if seen.ndim == 2 else seen[None, :], "weights")
     return xp.broadcast_to(given, (n, count))
 
 

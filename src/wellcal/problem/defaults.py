@@ -55,6 +55,7 @@ from wellcal.predictions import (
     Quantiles,
 )
 from wellcal.predictions.adapters import converted_argument
+from wellcal.predictions.batches import where_at_hand
 
 SUBSAMPLE = 2000
 """Predictions from which scales are taken: all of them up to this number."""
@@ -97,7 +98,9 @@ def default_kernel(pred: object, *, expectations: str | Lowering = "auto") -> Ke
 
 def subsample(predictions: Predictions) -> Predictions:
     """At most `SUBSAMPLE` of the predictions, without gradients, always the same ones."""
-    fixed = predictions if is_numpy(predictions.xp) else predictions.map_arrays(stop_gradient)
+    (fixed,) = (predictions,) if is_numpy(predictions.xp) else where_at_hand(predictions)
+    if not is_numpy(fixed.xp):
+        fixed = fixed.map_arrays(stop_gradient)
     n = len(fixed)
     if n <= SUBSAMPLE:
         return fixed

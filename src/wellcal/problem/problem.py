@@ -22,6 +22,7 @@ from wellcal._arrays.namespaces import (
     NDArray,
     concat_rows,
     is_array,
+    is_jax,
     namespace,
     take_rows,
 )
@@ -41,9 +42,11 @@ from wellcal.expectations.on_predictions import prediction_kernel
 from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.algebra import Scaled, Sum, Tensor
 from wellcal.kernels.base import Kernel, Scale
+from wellcal.kernels.parts import is_constant
 from wellcal.kernels.targets import Joint
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import check_inputs
+from wellcal.predictions.batches import where_at_hand
 from wellcal.problem.defaults import default_kernel
 
 
@@ -136,7 +139,8 @@ class Problem:
     n
         Number of cases.
     rows
-        Arrays with the cases along the first axis, a part for each term.
+        Arrays with the cases along the first axis, a part for each term. Those of a problem in JAX may
+        wait in NumPy until a program takes them.
     terms
         How `tile` reads them.
     kernel, notes
@@ -270,6 +274,9 @@ def prepare_checked(
     chosen = check_pair_kernel(kernel)
     if len(predictions) >= _LARGE:
         keep_freed_memory()
+    library = _library(predictions)
+    if is_jax(library) and is_constant(chosen):
+        predictions, checked = where_at_hand(predictions, checked)
     targets = Targets(checked, predictions)
     notes = Notes()
     terms: list[Term] = []
@@ -293,7 +300,6 @@ def prepare_checked(
                 corrections.append(partial(_of_draws, factor, part, predictions, k_P, prediction_rows))
         terms.append(term)
         rows.append(term_rows)
-    library = _library(predictions)
     correction = cache(partial(_summed, corrections)) if corrections else None
     return Problem(len(predictions), tuple(rows), tuple(terms), chosen, notes, library, correction)
 

@@ -112,8 +112,9 @@ class WeightedForm:
 
 def weighted_problem(problem: Problem, weights: Array) -> Problem:
     """The problem with ``w_i w_j h_ij`` in the place of h_ij, for every engine."""
-    if problem.xp is not namespace(weights):
-        weights = asarray(weights, xp=problem.xp, device=device_of(first_array(problem.rows)))
+    like = first_array(problem.rows)
+    if namespace(like) is not namespace(weights) and not is_traced(weights):
+        weights = asarray(weights, xp=namespace(like), device=device_of(like))
     terms = tuple(Term(t.factor, t.on_predictions, WeightedForm(t.on_targets)) for t in problem.terms)
     rows = tuple(TermRows(WeightedRows(weights, r.on_targets), r.on_predictions) for r in problem.rows)
     correction = problem.self_correction

@@ -11,11 +11,11 @@ from wellcal._arrays.checks import probability, whole_number
 from wellcal._arrays.deprecation import renamed_arguments
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array
 from wellcal._arrays.ownership import own_copy
+from wellcal._arrays.progress import Listener, as_progress, reported
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines import Engine
 from wellcal.expectations.decompose import is_objects
 from wellcal.expectations.lowering import Lowering
-from wellcal.hypotests.progress import Progress
 from wellcal.hypotests.resampling.targets import check_resampled, target_sets, users_form
 from wellcal.hypotests.setup import MOST_RESAMPLES, Setup, check_resamples, make_setup
 from wellcal.kernels.base import Kernel
@@ -39,6 +39,7 @@ _ROUNDING = 1e-12  # of a sum over cases, relative to the sum of what is subtrac
 
 
 @renamed_arguments(at="locations", level="alpha")
+@reported
 def witness(
     y: object,
     pred: object,
@@ -55,7 +56,7 @@ def witness(
     n_resamples: int = 999,
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
-    progress: bool | None = None,
+    progress: bool | Listener | None = None,
 ) -> Witness:
     r"""Find where, and in which direction, predictions are miscalibrated.
 
@@ -101,7 +102,8 @@ def witness(
     expectations, engine
         As in :func:`wellcal.skce`.
     progress
-        Whether to show progress; None does where standard error is a terminal.
+        Whether to show how far a long run is; None does where standard error is a terminal. A function is
+        called as ``progress(what, done, total)``, and ends the run by raising an error.
 
     Returns
     -------
@@ -162,7 +164,7 @@ def witness(
         expectations=expectations,
         engine=engine,
         pool=True,
-        progress=Progress(progress),
+        progress=as_progress(progress),
     )
     if setup.n_samples < 2:
         raise ValueError(f"a witness needs at least 2 cases, found {setup.n_samples}; collect more")

@@ -26,6 +26,7 @@ from wellcal.expectations.rules.exponentials import (
 from wellcal.kernels.targets import Gaussian
 
 _MANY_OF_A_BATCH = 200  # pairs, beyond which one call for each batch is quicker than one for each coordinate
+_SEVERAL = 4  # coordinates from which the same look saves more calls than it takes
 _MANY = 2000  # pairs, beyond which a look at all variances costs nothing
 
 
@@ -64,29 +65,19 @@ def diagonal(ops: Ops, kernel: Gaussian, a: Normals | Points, b: Normals | Point
 def _diagonal_in_place(kernel: Gaussian, a: Normals | Points, b: Normals | Points) -> NDArray:
     """The same in NumPy, to the last digit, with few arrays of all pairs."""
     square = float(kernel.lengthscale) ** 2
-    shape = np.broadcast_shapes(a.x[0].shape, b.x[0].shape)
-    if len(a.x) > 1 and math.prod(shape) > _MANY:
+    exponent = a.x[0] - b.x[0]
+    if len(a.x) >= _SEVERAL or (len(a.x) > 1 and exponent.size > _MANY):
         left, right = _variances(a, square), _variances(b, square)
         if _alike(left) and _alike(right):
             return _spherical(square, a, b, left, right)
-    exponent, difference, own = np.empty(shape), np.empty(shape), np.empty(shape)
-    spread: NDArray | None = None
-    for c, (x, y) in enumerate(zip(a.x, b.x, strict=True)):
-        term = np.subtract(x, y, out=difference if c else exponent)
-        term *= term
-        if isinstance(a, Normals) and isinstance(b, Normals):
-            np.add(-2.0 * (a.v[c] + square), -2.0 * b.v[c], out=own)
-            term /= own
-            np.add(1.0 + a.v[c] / square, b.v[c] / square, out=own)
-            spread = own.copy() if spread is None else spread * own
-        elif isinstance(a, Normals):
-            term /= -2.0 * (a.v[c] + square)
-            s = 1.0 + a.v[c] / square
+    spread = _divided(exponent, square, a, b, 0)
+    difference = np.empty_like(exponent) if len(a.x) > 1 else exponent
+    for c in range(1, len(a.x)):
+        np.subtract(a.x[c], b.x[c], out=difference)
+        s = _divided(difference, square, a, b, c)
+        exponent += difference
+        if s is not None:
             spread = s if spread is None else spread * s
-        else:
-            term /= -2.0 * square
-        if c:
-            exponent += term
         if c % 16 == 15 and spread is not None:
             # A product of many factors would overflow: fold it into the exponent.
             exponent -= 0.5 * np.log(spread)
@@ -95,6 +86,23 @@ def _diagonal_in_place(kernel: Gaussian, a: Normals | Points, b: Normals | Point
     if spread is not None:
         value /= np.sqrt(spread)
     return value
+
+
+def _divided(
+    difference: NDArray, square: float, a: Normals | Points, b: Normals | Points, c: int
+) -> NDArray | None:
+    """Make of differences in a coordinate terms of the exponent, in place; s_c, or None for points."""
+    difference *= difference
+    if not isinstance(a, Normals):
+        difference /= -2.0 * square
+        return None
+    own = -2.0 * (a.v[c] + square)
+    s = 1.0 + a.v[c] / square
+    if isinstance(b, Normals):
+        own = own + -2.0 * b.v[c]
+        s = s + b.v[c] / square
+    difference /= own
+    return s
 
 
 def _variances(element: Normals | Points, square: float) -> list[NDArray] | None:

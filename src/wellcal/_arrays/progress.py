@@ -1,0 +1,164 @@
+"""How far a long run is: a line on a terminal, a user's function, or nothing.
+
+Loops that may take long report to whoever :func:`reporter` names: what the call that they serve was given as
+`progress`, or else a line of their own, which is silent for two seconds and where there is no terminal. A
+loop within a loop is silent: the outer one knows how long all of it takes.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, TextIO, TypeVar, cast
+
+from wellcal._arrays.checks import described, flag
+
+Listener = Callable[[str, float, float], object]
+"""A user's function of what is done, how much of it, and of how much."""
+
+
+@dataclass
+class Progress:
+    """Writes how far a run is, and how long the rest will take.
+
+    Parameters
+    ----------
+    shown
+        None shows it where standard error is a terminal. A function is called as ``shown(what, done, total)``
+        instead, five times a second at most and at the end; what it raises ends the run. Its `close`, if it
+        has one, is called when the run is over.
+    stream
+        Where to write; None takes standard error.
+    patience
+        Seconds of silence before the first line.
+    interval
+        Seconds between two lines.
+    clock
+        The time in seconds.
+    """
+
+    shown: bool | Listener | None = None
+    stream: TextIO | None = None
+    patience: float = 2.0
+    interval: float = 0.2
+    clock: Callable[[], float] = time.monotonic
+    _started: float = field(init=False, repr=False)
+    _last: float = field(default=0.0, init=False, repr=False)
+    _width: int = field(default=0, init=False, repr=False)
+    _open: str | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not callable(self.shown):
+            self.shown = flag(self.shown, "progress", or_none=True)
+        self._started = self.clock()
+
+    def __call__(self, what: str, done: float, total: float) -> None:
+        """Say that `done` of `total` steps of `what` are done; nothing is said of steps within others."""
+        if self._open not in (None, what):
+            return
+        self._open = None if done >= total else what
+        now = self.clock()
+        if done <= 0:
+            self._started = now
+        if callable(self.shown):
+            if done >= total or now - self._last > self.interval:
+                self._last = now
+                self.shown(what, done, total)
+            return
+        stream = sys.stderr if self.stream is None else self.stream
+        # Without a console there is no standard error, and what replaces it need not know terminals.
+        shown = bool(getattr(stream, "isatty", lambda: False)()) if self.shown is None else self.shown
+        if not shown:
+            return
+        elapsed = now - self._started
+        if done >= total:
+            self._erase(stream)
+        elif elapsed > self.patience and now - self._last > self.interval and done > 0:
+            left = elapsed * (total - done) / done
+            text = f"{what}: {done / total:4.0%}, {left:.0f} s left"
+            stream.write("\r" + text.ljust(self._width))
+            stream.flush()
+            self._last, self._width = now, len(text)
+
+    def _erase(self, stream: TextIO) -> None:
+        if self._width:
+            stream.write("\r" + " " * self._width + "\r")
+            stream.flush()
+            self._width = 0
+
+    def end(self) -> None:
+        """Forget what was going on, and take its line away: the run is over, or was broken off."""
+        self._open = None
+        if callable(close := getattr(self.shown, "close", None)):
+            close()
+        self._erase(sys.stderr if self.stream is None else self.stream)
+
+
+def as_progress(progress: object) -> Progress:
+    """What a user gave as `progress`: True, False, a function, a `Progress`, or None.
+
+    Examples
+    --------
+    >>> as_progress("yes")
+    Traceback (most recent call last):
+    TypeError: progress must be True, False, None or a function of what, done and total, found 'yes'
+    """
+    if isinstance(progress, Progress):
+        return progress
+    if progress is None or isinstance(progress, bool) or callable(progress):
+        return Progress(cast("bool | Listener | None", progress))
+    raise TypeError(
+        "progress must be True, False, None or a function of what, done and total, found "
+        f"{described(progress)}"
+    )
+
+
+_current: ContextVar[Progress | None] = ContextVar("progress", default=None)
+
+
+@contextmanager
+def following(progress: Progress | None) -> Generator[Progress]:
+    """Within it all loops report to `progress`; None leaves it to whoever was told before.
+
+    Examples
+    --------
+    >>> told = []
+    >>> with following(as_progress(lambda *steps: told.append(steps))):
+    ...     reporter()("pairs", 3, 3)
+    >>> told
+    [('pairs', 3, 3)]
+    """
+    outer = _current.get()
+    known = progress if progress is not None else outer if outer is not None else Progress()
+    token = _current.set(known)
+    try:
+        yield known
+    finally:
+        _current.reset(token)
+        if known is not outer:
+            known.end()
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def reported(function: Function) -> Function:
+    """Decorator of a function with a keyword `progress`, which it gets as a `Progress`."""
+
+    @wraps(function)
+    def call(*arguments: Any, progress: object = None, **options: Any) -> Any:
+        with following(None if progress is None else as_progress(progress)) as known:
+            return function(*arguments, progress=known, **options)
+
+    return cast("Function", call)
+
+
+def reporter() -> Progress:
+    """Whom a loop reports to."""
+    known = _current.get()
+    return Progress() if known is None else known

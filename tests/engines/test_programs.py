@@ -1,0 +1,234 @@
+"""Programs of JAX: compiled once for what problems have in common, whatever their numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import wellcal as wc
+from wellcal.expectations.rules.elements import CLOSED_FORMS
+from wellcal.extend import Normals, Points, closed_form
+from wellcal.kernels import ExpDistance, Gaussian, Radial, Wasserstein
+
+from .examples import jax_x64, mean_size
+
+KERNEL = ExpDistance(Wasserstein(), 0.8) @ Gaussian(0.9)
+_COMPILED = "/jax/core/compile/backend_compile_duration"
+
+
+@contextmanager
+def compilations() -> Generator[list[str]]:
+    """Everything that JAX compiles within the block, operations outside of programs included."""
+    found: list[str] = []
+
+    def listen(event: str, duration: float, **_: Any) -> None:
+        if event == _COMPILED:
+            found.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield found
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+
+
+@pytest.fixture(autouse=True)
+def double_precision() -> Generator[None]:
+    with jax_x64():
+        yield
+
+
+def normals(n: int) -> tuple[np.ndarray, Any]:
+    rng = np.random.default_rng(n)
+    loc, scale = rng.normal(size=n), rng.uniform(0.5, 1.5, n)
+    return rng.normal(loc, scale), wc.Normal(loc, scale)
+
+
+def classes(n: int) -> tuple[np.ndarray, Any]:
+    rng = np.random.default_rng(n)
+    return rng.integers(0, 4, n), wc.Categorical(rng.dirichlet(np.ones(4), n))
+
+
+def vectors(n: int) -> tuple[np.ndarray, Any]:
+    rng = np.random.default_rng(n)
+    loc, scale = rng.normal(size=(n, 3)), rng.uniform(0.5, 1.5, (n, 3))
+    return rng.normal(loc, scale), wc.DiagonalNormal(loc, scale)
+
+
+def mixtures(n: int) -> tuple[np.ndarray, Any]:
+    y, pred = normals(n)
+    other = wc.Normal(pred.loc + 1.0, 0.5 * pred.scale)
+    weights = np.random.default_rng(1).dirichlet(np.ones(2), n)
+    return y, wc.Mixture([pred, other], weights)
+
+
+def in_jax(y: np.ndarray, pred: Any) -> tuple[Any, Any]:
+    """The same arrays in JAX, where they are put without being compiled for."""
+    return jax.device_put(y), pred.map_arrays(jax.device_put)
+
+
+def assert_agrees(y: np.ndarray, pred: Any, **options: Any) -> None:
+    found, expected = wc.skce(*in_jax(y, pred), **options), wc.skce(y, pred, **options)
+    few = slice(0, 200)
+    size = mean_size(y[few], pred[few], kernel=expected.kernel)
+    assert isinstance(found.value, jax.Array)
+    assert abs(float(found) - float(expected)) <= 1e-12 * size
+    if expected.standard_error is not None:
+        assert found.standard_error == pytest.approx(expected.standard_error, rel=1e-9)
+
+
+# -- how often ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "sizes"),
+    [
+        (normals, (1000, 1001, 1010)),
+        (normals, (300, 301, 310)),
+        (classes, (300, 301)),
+        (vectors, (1000, 1003)),
+        (mixtures, (1000, 1003)),
+    ],
+)
+def test_nearby_numbers_of_cases_share_a_program(
+    make: Callable[[int], tuple[np.ndarray, Any]], sizes: tuple[int, ...]
+) -> None:
+    """Checks, default kernels, preparation and standard errors compile nothing either."""
+    assert_agrees(*make(sizes[0]))
+    for n in sizes[1:]:
+        given = in_jax(*make(n))
+        with compilations() as found:
+            wc.skce(*given)
+        assert found == []
+        assert_agrees(*make(n))
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "block"])
+def test_other_numbers_of_a_kernel_compile_nothing(estimator: str) -> None:
+    y, pred = normals(150)
+    options: dict[str, Any] = {"estimator": estimator}
+    assert_agrees(y, pred, kernel=3.0 * KERNEL, **options)
+    given, other = in_jax(y, pred), 2.0 * (ExpDistance(Wasserstein(), 0.1) @ Gaussian(3.3))
+    with compilations() as found:
+        wc.skce(*given, kernel=other, **options)
+    assert found == []
+    assert_agrees(y, pred, kernel=other, **options)
+
+
+def test_another_kernel_is_another_program() -> None:
+    y, pred = normals(150)
+    for kernel in (KERNEL, ExpDistance(Wasserstein(), 0.8, power=2) @ Gaussian(0.9), KERNEL + 2.0 * KERNEL):
+        assert_agrees(y, pred, kernel=kernel)
+
+
+def test_gradients_outside_of_jit_share_a_program() -> None:
+    def gradient(n: int, scale: float) -> Any:
+        y, pred = in_jax(*normals(n))
+        kernel = ExpDistance(Wasserstein(), scale) @ Gaussian()
+        return jax.grad(lambda m: wc.skce(y, wc.Normal(m, pred.scale), kernel=kernel).value)(pred.loc)
+
+    gradient(150, 0.5)
+    with compilations() as found:
+        second = gradient(150, 2.0)
+    assert found == []
+    assert not np.allclose(second, gradient(150, 0.5))
+
+
+# -- what is computed -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [2, 3, 63, 64, 65, 127, 128, 129, 257])
+def test_padding_adds_nothing(n: int) -> None:
+    assert_agrees(*normals(n), kernel=KERNEL)
+
+
+@pytest.mark.parametrize("block_size", [2, 7, 70])
+def test_padding_adds_nothing_to_blocks(block_size: int) -> None:
+    assert_agrees(*normals(151), kernel=KERNEL, estimator="block", block_size=block_size)
+
+
+def test_weights_are_traced_where_predictions_are_known() -> None:
+    y, pred = normals(40)
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, 40)
+    known_y, known = in_jax(y, pred)
+    found = jax.jit(lambda w: wc.skce(known_y, known, kernel=KERNEL, weights=w).value)(
+        jax.device_put(weights)
+    )
+    assert float(found) == pytest.approx(float(wc.skce(y, pred, kernel=KERNEL, weights=weights)), rel=1e-10)
+    assert_agrees(y, pred, kernel=KERNEL, weights=weights)
+
+
+def test_single_precision_loses_nothing_before_terms_cancel() -> None:
+    """What is prepared for each case is prepared in double precision, and rounded then."""
+    y, pred = normals(1000)
+    exact = wc.skce(y, pred, kernel=KERNEL)
+    jax.config.update("jax_enable_x64", False)
+    found = wc.skce(*in_jax(y, pred), kernel=KERNEL)
+    assert found.value.dtype == jnp.float32
+    assert abs(float(found) - float(exact)) <= 1e-4 * exact.standard_error
+
+
+# -- what is not remembered -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bell(Radial):
+    """A kernel with a closed form that looks at the value of its scale."""
+
+    lengthscale: "Scale" = 1.0  # noqa: F821, UP037  # as classes of the package write it
+    pure: ClassVar[bool] = True
+
+    def radial(self, ops: Any, squared: Any) -> Any:
+        return ops.exp(-squared / math.pow(self.lengthscale, 2))
+
+
+def bell_of_normals(ops: Any, kernel: Bell, a: Any, b: Any) -> Any:
+    square = math.pow(kernel.lengthscale, 2)
+    variance = a.v[0] + (b.v[0] if isinstance(b, Normals) else 0.0)
+    spread = square + 2.0 * variance
+    return ops.exp(-((a.x[0] - b.x[0]) ** 2) / spread) * (square / spread) ** 0.5
+
+
+def test_a_closed_form_may_look_at_the_value_of_a_scale() -> None:
+    with CLOSED_FORMS.restored():
+        for other in (Normals, Points):
+            closed_form(Bell, Normals, other, scalar=True)(bell_of_normals)
+        for scale in (0.5, 2.0):
+            assert_agrees(*normals(30), kernel=ExpDistance(Wasserstein()) @ Bell(scale))
+
+
+def test_a_closed_form_that_was_replaced_is_not_remembered() -> None:
+    kernel = ExpDistance(Wasserstein()) @ Gaussian(0.7)
+    assert_agrees(*normals(30), kernel=kernel)
+    before = float(wc.skce(*in_jax(*normals(30)), kernel=kernel))
+    with CLOSED_FORMS.restored():
+        closed_form(Gaussian, Points, Points, replace=True)(lambda ops, k, a, b: 0.0 * (a.x[0] - b.x[0]))
+        assert float(wc.skce(*in_jax(*normals(30)), kernel=kernel)) != pytest.approx(before)
+        assert_agrees(*normals(30), kernel=kernel)
+    assert float(wc.skce(*in_jax(*normals(30)), kernel=kernel)) == before
+
+
+class Hidden(Radial):
+    """A kernel with a number that no field shows."""
+
+    factor = 1.0
+
+    def radial(self, ops: Any, squared: Any) -> Any:
+        return ops.exp(-self.factor * squared)
+
+
+def test_a_kernel_that_may_hold_more_than_its_fields_is_compiled_anew() -> None:
+    y, _ = normals(20)
+    pred = wc.Samples(np.random.default_rng(0).normal(size=(20, 3)))
+    kernel = Hidden()
+    for factor in (1.0, 3.0):
+        kernel.factor = factor
+        assert_agrees(y, pred, kernel=ExpDistance(Wasserstein()) @ kernel)

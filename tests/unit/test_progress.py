@@ -1,0 +1,142 @@
+"""Long runs say how far they are, whoever started them, and can be broken off."""
+
+from __future__ import annotations
+
+import io
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import wellcal as wc
+from wellcal._arrays.chunks import Span, limited, triangle_tiles
+from wellcal._arrays.progress import Progress, following, reporter
+from wellcal.cli.bars import Bar
+from wellcal.engines import Tiled
+from wellcal.engines.pieces import Batch, Lag, Tile
+
+RNG = np.random.default_rng(3)
+MU = RNG.normal(size=300)
+Y, PRED = RNG.normal(MU), wc.Normal(MU, np.ones(300))
+
+
+class Recorder:
+    """Notes all steps that it is told of."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[str, float, float]] = []
+
+    def __call__(self, what: str, done: float, total: float) -> None:
+        self.steps.append((what, done, total))
+
+
+def impatient(told: Any) -> Progress:
+    return Progress(told, interval=-1.0)
+
+
+@pytest.mark.parametrize(("size", "height", "width"), [(37, 8, 5), (40, 64, 64), (17, 3, 40)])
+def test_pieces_know_their_pairs(size: int, height: int, width: int) -> None:
+    tiles = [Tile(i, j) for i, j in triangle_tiles(3, 3 + size, height, width)]
+    assert sum(tile.pairs for tile in tiles) == size * (size - 1) // 2
+    blocks = Span(2, 6)
+    assert sum(Lag(blocks, size, lag).pairs for lag in range(1, size)) == 4 * size * (size - 1) // 2
+    parts = (Span(0, size // 2), Span(size // 2, size))
+    batches = [Batch(blocks, size, a, b) for a, b in ((parts[0],) * 2, parts, (parts[1],) * 2)]
+    assert sum(batch.pairs for batch in batches) == 4 * size * (size - 1) // 2
+
+
+@pytest.mark.parametrize("options", [{}, {"estimator": "block", "block_size": 30}, {"estimator": "biased"}])
+def test_estimates_tell_how_far_they_are(options: dict[str, Any]) -> None:
+    told = Recorder()
+    with limited(cache=2000):
+        wc.skce(Y, PRED, engine=Tiled(threads=2), progress=impatient(told), **options)
+    assert {what for what, _, _ in told.steps} == {"pairs of cases"}
+    done = [done for _, done, _ in told.steps]
+    assert done == sorted(done)
+    assert len(done) > 5
+    assert done[-1] == told.steps[-1][2]
+
+
+def test_steps_within_steps_are_silent() -> None:
+    told = Recorder()
+    with following(impatient(told)) as line:
+        line("resamples", 0, 2)
+        reporter()("pairs of cases", 1, 3)
+        line("resamples", 2, 2)
+        reporter()("pairs of cases", 3, 3)
+    assert told.steps == [("resamples", 0, 2), ("resamples", 2, 2), ("pairs of cases", 3, 3)]
+
+
+def test_whoever_is_told_first_hears_of_all() -> None:
+    told = Recorder()
+    with following(impatient(told)), limited(cache=2000):
+        wc.skce(Y, PRED)
+        assert told.steps
+        before = len(told.steps)
+        wc.skce(Y, PRED, progress=False)
+        assert len(told.steps) == before
+    wc.skce(Y, PRED, engine=Tiled(tile=(64, 64)))
+    assert len(told.steps) == before
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_run_that_is_broken_off_leaves_nothing_behind(threads: int, error: type[BaseException]) -> None:
+    engine = Tiled(tile=(16, 16), threads=threads)
+    before = threading.active_count()
+
+    def stop(what: str, done: float, total: float) -> None:
+        if done > total / 3:
+            raise error
+
+    with pytest.raises(error):
+        wc.skce(Y, PRED, engine=engine, progress=impatient(stop))
+    assert threading.active_count() == before
+    with pytest.raises(error):
+        wc.calibration_test(Y, PRED, method="exact", n_resamples=99, engine=engine, progress=impatient(stop))
+    assert threading.active_count() == before
+    told = Recorder()
+    again = wc.skce(Y, PRED, engine=engine, progress=impatient(told))
+    assert told.steps
+    assert again.value == wc.skce(Y, PRED, engine=engine).value
+
+
+def test_a_line_that_was_broken_off_is_taken_away(capsys: pytest.CaptureFixture[str]) -> None:
+    line = Progress(True, patience=-1.0, interval=-1.0)
+
+    def broken_off() -> None:
+        with following(line):
+            line("pairs of cases", 1, 4)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        broken_off()
+    written = capsys.readouterr().err
+    assert "25%" in written
+    assert written.endswith("\r")
+
+
+def test_what_is_no_progress_is_refused() -> None:
+    for call in (wc.skce, wc.calibration_test):
+        with pytest.raises(TypeError, match="progress must be True, False, None or a function"):
+            call(Y, PRED, progress="yes")
+
+
+def test_the_bar_of_commands() -> None:
+    """After two seconds, with what is left, and gone at the end or where the run is broken off."""
+    now = [0.0]
+    console = Console(file=io.StringIO(), force_terminal=True, width=100)
+    bar = Bar(console, clock=lambda: now[0])
+    line = impatient(bar)
+    with following(line):
+        line("pairs of cases", 0, 100)
+        line("pairs of cases", 10, 100)
+        assert console.file.getvalue() == ""
+        now[0] = 10.0
+        line("pairs of cases", 20, 100)
+        shown = console.file.getvalue()
+        assert "20%" in shown
+        assert "40 s left" in shown
+    assert "\x1b[2K" in console.file.getvalue().removeprefix(shown), "the line is taken away"
