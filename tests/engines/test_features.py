@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
 import torch
+from scipy.spatial.distance import cdist
 
 import wellcal as wc
+from wellcal._arrays.compiled import l1_distances
 from wellcal.engines import Tiled
 from wellcal.expectations.compression import ALLOWED, compressed
 from wellcal.expectations.differences import FeatureSource
@@ -229,6 +232,34 @@ def test_where_there_are_no_features_closed_forms_stay() -> None:
     assert in_features(labels, MANY) is None
     exact = ExpDistance(MaximumMeanDiscrepancy(Gaussian()), 1e-3, power=2.0)
     assert in_features(prepare(y, wc.Normal(loc, scale), exact @ Laplacian()), MANY) is None
+
+
+@pytest.mark.parametrize("classes", [7, 90])
+def test_compiled_distances_are_those_of_scipy(classes: int) -> None:
+    pytest.importorskip("numba")
+    a, b = (np.random.default_rng(k).dirichlet(np.ones(classes), size=40 + k) for k in (0, 3))
+    exact = cdist(a, b, "cityblock")
+    assert np.abs(l1_distances(a, b) - exact).max() < 1e-14
+    single = l1_distances(a.astype(np.float32), b.astype(np.float32))
+    assert single.dtype == np.float32
+    assert np.abs(single - exact).max() < 1e-5
+
+
+def test_many_classes_use_them_where_they_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    pred = wc.Categorical(rng.dirichlet(np.ones(7), size=N))
+    kernel = ExpDistance(TotalVariation(), 0.5) @ Delta()
+
+    def classes() -> Problem:
+        return prepare(rng.integers(0, 7, N), pred, kernel)
+
+    problem = classes()
+    assert in_features(problem, 1e6) is None  # few pairs: compiling takes longer
+    found = _found(classes())
+    assert found.describe() == {}
+    assert np.abs(_matrix(found.problem) - _matrix(replace(found.problem, terms=problem.terms))).max() < 1e-14
+    monkeypatch.setattr(feature_form, "can_compile", lambda: False)
+    assert in_features(classes(), MANY) is None
 
 
 def test_results_say_how_many_features_and_what_was_lost() -> None:

@@ -15,12 +15,14 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.chunks import Chunk
+from wellcal._arrays.compiled import can_compile
 from wellcal._arrays.namespaces import NDArray, is_numpy
 from wellcal._arrays.rows import Rows
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, WeightRows, cost_of
 from wellcal.expectations.compression import Compressed, compressed, effort
 from wellcal.expectations.differences import FeatureSource, source_of
+from wellcal.expectations.distances import EmbeddingDistance
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.expectations.separable import by_products
@@ -30,6 +32,8 @@ from wellcal.problem.weights import WeightedForm, WeightedRows
 FEWEST = 1000
 """Cases from which features are looked for: below, finding them takes longer than all pairs do."""
 
+_IN_NUMPY = 4  # coordinates whose differences NumPy adds up as quickly
+_WORTH_COMPILING = 3e9  # differences: SciPy takes a second and more, as long as loading numba and compiling
 _FOR_THE_MEAN = 256  # cases
 _OF_A_CLOSED_FORM, _OF_A_PRODUCT = 0.75, 0.4  # shares of their time that features save, as a rule
 _TERMS = 16.0  # of a matrix product that take as long as one evaluation
@@ -197,9 +201,16 @@ def _source(form: Form, rows: Rows) -> FeatureSource | None:
 
 def _on_predictions(form: Form | None, rows: Rows, pairs: float) -> tuple[Form, Rows, float] | None:
     """A kernel of the MMD between predictions by features, about their mean and in few coordinates."""
-    if not isinstance(form, ExpDistanceForm) or not isinstance(form.inner, MeanDiscrepancy):
+    if not isinstance(form, ExpDistanceForm):
         return None
     distance = form.inner
+    if isinstance(distance, EmbeddingDistance):
+        if distance.degree != 1.0 or distance.size <= _IN_NUMPY or distance.size * pairs < _WORTH_COMPILING:
+            return None
+        quicker = replace(form, inner=replace(distance, compiled=True))
+        return (quicker, rows, 0.0) if can_compile() else None
+    if not isinstance(distance, MeanDiscrepancy):
+        return None
     if distance.relative:
         return None  # near predictions are looked at more closely than features allow
     source = source_of(distance.form, cast("NormedRows", rows).inner)

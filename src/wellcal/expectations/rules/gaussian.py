@@ -26,6 +26,7 @@ from wellcal.expectations.rules.exponentials import (
 from wellcal.kernels.targets import Gaussian
 
 _MANY_OF_A_BATCH = 200  # pairs, beyond which one call for each batch is quicker than one for each coordinate
+_SEVERAL = 4  # coordinates from which the same look saves more calls than it takes
 _MANY = 2000  # pairs, beyond which a look at all variances costs nothing
 
 
@@ -65,7 +66,7 @@ def _diagonal_in_place(kernel: Gaussian, a: Normals | Points, b: Normals | Point
     """The same in NumPy, to the last digit, with few arrays of all pairs."""
     square = float(kernel.lengthscale) ** 2
     exponent = a.x[0] - b.x[0]
-    if len(a.x) > 1 and exponent.size > _MANY:
+    if len(a.x) >= _SEVERAL or (len(a.x) > 1 and exponent.size > _MANY):
         left, right = _variances(a, square), _variances(b, square)
         if _alike(left) and _alike(right):
             return _spherical(square, a, b, left, right)
