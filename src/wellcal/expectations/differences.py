@@ -31,8 +31,9 @@ from wellcal.kernels.algebra import Scaled, Sum
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.targets import Gaussian
 
-_REACH = 6.0  # widths of a feature of a normal beyond which nothing is left: exp(-6^2) = 2e-16
-_TAIL = 34.0  # scales of a Laplace distribution beyond which nothing is left: exp(-34) = 2e-15
+# Where there is no feature two measures are both small: of their product nothing is left.
+_REACH = 4.3  # widths of an expected feature of a normal: exp(-4.3^2)^2 = 1e-16
+_TAIL = 17.5  # scales of a Laplace distribution: exp(-17.5)^2 = 6e-16
 _MOST_FEATURES = 2048  # of a source; more are not worth a look at what they span
 _FURTHEST = 2.0**16  # cells: further away from the origin centres are not exact to 1e-12 of a length scale
 _OUTERMOST, _NARROW = 256, 8  # cases at either end of a column, of arrays with few columns
