@@ -112,6 +112,14 @@ def test_nearby_numbers_of_cases_share_a_program(
         assert_agrees(*make(n))
 
 
+def test_neither_does_the_biased_estimate_compile_again() -> None:
+    assert_agrees(*normals(150), kernel=KERNEL, estimator="biased")
+    given = in_jax(*normals(153))
+    with compilations() as found:
+        wc.skce(*given, kernel=KERNEL, estimator="biased")
+    assert found == []
+
+
 @pytest.mark.parametrize("estimator", ["unbiased", "block"])
 def test_other_numbers_of_a_kernel_compile_nothing(estimator: str) -> None:
     y, pred = normals(150)
