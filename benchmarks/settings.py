@@ -57,6 +57,8 @@ class Settings:
         Number of cases for closed forms beside features.
     plane_cases, line_cases
         Numbers of normals, and of Bernoulli predictions, for sums without the square.
+    jax_cases
+        Numbers of cases for JAX beside PyTorch.
     peer_share
         Share of the full sizes of measures beside those of other libraries.
     """
@@ -97,6 +99,7 @@ class Settings:
     real_resamples: int = 199
     paper_cases: int = 1_024
     paper_noise: float = 0.05
+    jax_cases: tuple[int, ...] = (256, 1_000, 4_000)
     feature_cases: int = 10_000
     plane_cases: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
     line_cases: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
@@ -105,6 +108,7 @@ class Settings:
 
 FULL = Settings()
 QUICK = Settings(
+    jax_cases=(256,),
     feature_cases=2_000,
     plane_cases=(1_000, 20_000),
     line_cases=(1_000, 20_000),

@@ -38,7 +38,7 @@ AUTO_FROM = 20_000
 
 _DROPPED = 1e-11  # share of the energy of features that is left out: less than rounding them
 _SIDE = 128  # cases on either side of a random tile
-_TILES = 32
+_TILES = 16
 _MOST_TILES = 512
 
 

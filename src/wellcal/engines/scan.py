@@ -31,7 +31,8 @@ Carry: TypeAlias = tuple[Array, Array, Array]
 """What the loop takes along: the total, what was lost in rounding it, and row sums."""
 
 _SMALLEST = 64  # cases of a tile: smaller ones are not worth a step of the loop
-_PARTS = 4  # lengths between a power of two and the next
+_PARTS = 4  # tiles that a power of two of cases is cut into; and long lengths between it and the next
+_LONG = 65_536  # cases, from which their memory counts
 
 
 def scan_tiles(problem: Problem, block_size: int, count: int, largest: int) -> Sums:
@@ -60,14 +61,15 @@ def _power_of_two(count: int) -> int:
 
 
 def _length(n: int) -> int:
-    """One of few lengths: n, or up to a quarter more.
+    """One of few lengths: a power of two, and above 65,536 at most a quarter more than n.
 
     Examples
     --------
-    >>> [_length(n) for n in (1000, 1001, 1024, 1025)]
-    [1024, 1024, 1024, 1280]
+    >>> [_length(n) for n in (1000, 1001, 1025, 70_000)]
+    [1024, 1024, 2048, 81920]
     """
-    step = max(1, _power_of_two(n) // _PARTS)
+    power = _power_of_two(n)
+    step = power if n <= _LONG else power // _PARTS
     return -(-n // step) * step
 
 

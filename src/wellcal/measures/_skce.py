@@ -298,12 +298,13 @@ def _biased(problem: Problem, engine: Engine) -> Estimate:
 def _biased_sum(problem: Problem, engine: Engine) -> Array:
     """Sum of h over all pairs, those of a case with itself included."""
     diagonal = problem.diagonal()
-    if not is_traced(diagonal) and bool(problem.xp.any(problem.xp.isnan(diagonal))):
+    xp = namespace(diagonal)
+    if not is_traced(diagonal) and bool(xp.any(xp.isnan(diagonal))):
         raise ValueError(
             "the biased estimator needs at least two draws for each prediction; "
             'take estimator="unbiased", or kind="atoms" if the one value is the prediction'
         )
-    trace = problem.xp.sum(diagonal)
+    trace = xp.sum(diagonal)
     sums = engine.triangle(problem) if problem.n > 1 else Sums(0.0 * trace, None)
     return 2.0 * sums.total + trace
 

@@ -224,7 +224,10 @@ class Problem:
 
     def diagonal(self) -> Array:
         """h_ii, ``(n,)``. For draws, pairs of a draw with itself are left out."""
-        value = self.paired(self.rows, self.rows)
+        own = self
+        if all(isinstance(array, np.ndarray) for array in self.arrays):
+            own = replace(self, xp=namespace())  # n values are had where the rows are
+        value = own.paired(self.rows, self.rows)
         return value if self.self_correction is None else value + self.self_correction()
 
 
