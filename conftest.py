@@ -6,6 +6,8 @@ import gc
 import importlib.metadata
 import importlib.util
 import os
+import sys
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -37,6 +39,14 @@ LONGEST = {"test_blocks.py", "test_memory.py", "test_run.py", "test_torch_proces
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests first, so that at the end no worker waits for one of them."""
     items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+@pytest.fixture(autouse=True)
+def _no_figure_is_left() -> Iterator[None]:
+    """What a test or an example has drawn is closed after it."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def pytest_collection_finish() -> None:

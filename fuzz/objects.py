@@ -29,6 +29,13 @@ FAMILIES = [
 ]
 
 
+_TILES = {
+    "tile": one_of(None, (16, 16)),
+    "threads": one_of(None, 1),
+    "precision": one_of("auto", "float64", "mixed"),
+}
+"""What engines that go by tiles are told."""
+
 METHODS = [
     Subject(
         "Predictions.log_prob", lambda s, y: s.log_prob(y), {"s": of("pred"), "y": of("y")}, {}, NUMBERS[:2]
@@ -125,7 +132,8 @@ VALUES = [
     Subject(
         "MedianVarianceBins", wc.MedianVarianceBins, {}, {"min_size": one_of(3), "max_bins": one_of(None, 4)}
     ),
-    Subject("Tiled", engines.Tiled, {}, {"tile": one_of(None, (16, 16)), "threads": one_of(None, 1)}),
+    Subject("Tiled", engines.Tiled, {}, _TILES),
+    Subject("Linear", engines.Linear, {}, {**_TILES, "tolerance": one_of(1e-3)}),
     Subject("choose_engine", engines.choose_engine, {"engine": one_of("auto", "tiled")}),
     Subject(
         "Block",

@@ -16,6 +16,7 @@ from wellcal.hypotests.setup import make_setup
 from wellcal.kernels import ExpDistance, Gaussian, TotalVariation, Wasserstein
 from wellcal.problem.at_locations import deviations
 from wellcal.problem.locations import as_locations
+from wellcal.problem.target_streams import TargetStream
 
 from ..statistical.designs import check_uniform
 
@@ -175,8 +176,8 @@ def test_statistics_of_sets() -> None:
 def test_the_exact_test_is_made_of_sums_of_deviations() -> None:
     setup = make_setup(Y, PRED, KERNEL, rng=0, n_resamples=19)
     found = MeanEmbedding(AT).run(setup)
-    again = np.random.default_rng(0)
-    sets = np.concatenate([Y[None], PRED.draw(again, 19)])
+    (drawn,) = TargetStream.of(np.random.default_rng(0)).sets(PRED, Y, 19)
+    sets = np.concatenate([Y[None], drawn])
     where = as_locations(AT, PRED, None)
     sums = np.array([np.asarray(deviations(KERNEL, PRED, y, where)).sum(axis=0) for y in sets])
     z = (sums - sums.mean(axis=0)) / sums.std(axis=0)

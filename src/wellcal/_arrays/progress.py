@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TextIO, TypeVar, cast
 
-from wellcal._arrays.checks import described, flag
-
 Listener = Callable[[str, float, float], object]
 """A user's function of what is done, how much of it, and of how much."""
 
@@ -54,6 +52,8 @@ class Progress:
 
     def __post_init__(self) -> None:
         if not callable(self.shown):
+            from wellcal._arrays.checks import flag  # NumPy, which the help of a command does not wait for
+
             self.shown = flag(self.shown, "progress", or_none=True)
         self._started = self.clock()
 
@@ -112,6 +112,8 @@ def as_progress(progress: object) -> Progress:
         return progress
     if progress is None or isinstance(progress, bool) or callable(progress):
         return Progress(cast("bool | Listener | None", progress))
+    from wellcal._arrays.checks import described
+
     raise TypeError(
         "progress must be True, False, None or a function of what, done and total, found "
         f"{described(progress)}"

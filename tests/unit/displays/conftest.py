@@ -1,22 +1,13 @@
-"""Figures are closed after each test, and none is run for their titles unless that is what is looked at."""
+"""No test is run for the titles of figures, unless that is what is looked at."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import matplotlib as mpl
 import pytest
-from matplotlib import pyplot
 
 from wellcal.displays import base
 
 mpl.use("agg")
-
-
-@pytest.fixture(autouse=True)
-def _close_figures() -> Iterator[None]:
-    yield
-    pyplot.close("all")
 
 
 @pytest.fixture(autouse=True)

@@ -108,8 +108,8 @@ def test_equal_spreads_are_shown_against_the_mean(monkeypatch: pytest.MonkeyPatc
 
 
 def test_null_and_statistic():
-    found = wc.calibration_test(Y, NARROW, method="exact", n_resamples=99, keep_null=True, rng=0)
-    display = NullDisplay.from_result(found, name="narrow")
+    found = wc.calibration_test(Y, PRED, method="exact", n_resamples=99, keep_null=True, rng=0)
+    display = NullDisplay.from_result(found, name="right")
     assert display.null is not None and np.array_equal(display.null, found.null)  # noqa: PT018
     assert any(np.array_equal(line.get_xdata(), [found.statistic] * 2) for line in display.ax_.lines)
     assert texts(display).startswith(found.verdict.split(",")[0].split(")")[0])
