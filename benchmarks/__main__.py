@@ -71,6 +71,8 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
 
 STUDIES = (
     "estimators",
+    "intervals",
+    "tolerances",
     "type1",
     "power",
     "paper-tests",
