@@ -80,6 +80,8 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
 
 STUDIES = (
     "estimators",
+    "intervals",
+    "tolerances",
     "type1",
     "power",
     "paper-tests",
