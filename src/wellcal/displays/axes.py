@@ -28,8 +28,8 @@ _NAMES = 9.0  # size of names of models
 _OUT = 5.0  # of a legend from the axes that it stands above, in points
 _PAD = 6.0  # of a title from what is below it
 
-NAME = "wellcal-name"
-"""What names of models that stand at their curves are called."""
+NAME = "_name of a model"
+"""Label of names of models that stand at their curves."""
 
 
 @dataclass
@@ -162,7 +162,7 @@ class Canvas:
                     fontsize=_NAMES,
                     color=self.theme.ink,
                     zorder=3.5,
-                    gid=NAME,
+                    label=NAME,
                 )
             )
             if self.shown.handles[index].get_marker() in (None, "None", "none", ""):  # whose name is it?

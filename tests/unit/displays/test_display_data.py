@@ -24,7 +24,7 @@ from wellcal.displays.axes import NAME, Canvas, in_title
 def names_on(ax: Any) -> list[str]:
     """Names of models, at their curves or in the legend."""
     texts = ax.texts if ax.get_legend() is None else ax.get_legend().get_texts()
-    return [text.get_text() for text in texts if ax.get_legend() or text.get_gid() == NAME]
+    return [text.get_text() for text in texts if ax.get_legend() or text.get_label() == NAME]
 
 
 def binary(n: int, seed: int = 0) -> tuple[Any, Any]:

@@ -100,12 +100,12 @@ def crowded(curves: Any, names: Any) -> Any:
 def test_names_stand_at_the_ends_of_curves_where_there_is_room() -> None:
     ax = crowded([np.full(9, 0.2), np.full(9, 0.5), np.full(9, 0.8)], "abc")
     assert ax.get_legend() is None
-    names = [text for text in ax.texts if text.get_gid() == NAME]
+    names = [text for text in ax.texts if text.get_label() == NAME]
     assert [text.get_text() for text in names] == ["a", "b", "c"]
     assert [round(text.xy[0], 3) for text in names] == [0.8] * 3
     # Room for two of three is no room: one legend for all.
     ax = crowded([np.full(9, 0.5), np.full(9, 0.51), np.full(9, 0.8)], "abc")
-    assert not [text for text in ax.texts if text.get_gid() == NAME]
+    assert not [text for text in ax.texts if text.get_label() == NAME]
     assert len(ax.get_legend().get_texts()) == 3
 
 
@@ -128,7 +128,7 @@ def test_names_hide_no_curve_and_no_words(name: str) -> None:
     boxes = [text.get_window_extent() for text in ax.texts if text.get_text().strip()]
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
     if ax.get_legend() is None:
-        named = [text.get_window_extent() for text in ax.texts if text.get_gid() == NAME]
+        named = [text.get_window_extent() for text in ax.texts if text.get_label() == NAME]
         assert len(named) == 2
         for curve in Canvas(ax).shown.curves:
             drawn = ax.transData.transform(curve)
