@@ -12,7 +12,7 @@ from benchmarks import environment
 from benchmarks.data_sets import CALIBRATED, DISCRETE, SAMPLES, calibrated, synthetic
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
-from benchmarks.studies import ALPHA, Rate, no_further_resamples, rates, rejection_rates
+from benchmarks.studies import ALPHA, Rate, rates, rejection_rates
 from reproduction.published import DATA_SETS, decision_errors
 from wellcal.engines import Tiled
 from wellcal.hypotests import Bootstrap, monte_carlo_pvalue
@@ -29,8 +29,7 @@ NULL_RESAMPLES = 99  # as exact as more of them
 def pvalue(y: Any, pred: Any, *, rng: np.random.Generator, method: Any, **options: Any) -> float:
     """p-value of one test."""
     options.setdefault("n_resamples", RESAMPLES)
-    with no_further_resamples():
-        return wc.calibration_test(y, pred, method=method, rng=rng, engine=ONE_THREAD, **options).pvalue
+    return wc.calibration_test(y, pred, method=method, rng=rng, engine=ONE_THREAD, **options).pvalue
 
 
 def _exact_tests(n_resamples: int) -> dict[str, Any]:

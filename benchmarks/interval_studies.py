@@ -159,8 +159,8 @@ LEAST_POWER, MOST_POWER = 0.7, 0.95
 
 
 def _sharp(y: Any, pred: Any, rng: np.random.Generator) -> bool:
-    """Whether `auto` rejects; further resamples, which only make small p-values smaller, are left out."""
-    method = Omnibus(most_resamples=0)
+    """Whether the test rejects that looks at all pairs, as `auto` does for few cases."""
+    method = Omnibus()
     options: dict[str, Any] = {"n_resamples": SMALLEST_RESAMPLES, "rng": rng, "engine": ONE_THREAD}
     return wc.calibration_test(y, pred, method=method, **options).pvalue <= ALPHA
 

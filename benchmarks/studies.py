@@ -8,20 +8,17 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from scipy import stats
 
 from benchmarks.bank.store import slug
 from wellcal._arrays.files import write_whole
-from wellcal.hypotests.resampling import more_resamples
 
 ALPHA = 0.05
 _EXPECTED = "with n_resamples|p = .* is the smallest|n SKCE_u is carried"  # warnings
@@ -121,11 +118,6 @@ def rejection_rates(
 ) -> dict[str, Rate]:
     """The same for tests that give one p-value each, with a generator of its own for each test."""
     return rates(key, draw, n, partial(_each, tests=tests), repetitions)
-
-
-def no_further_resamples() -> AbstractContextManager[object]:
-    """Tests that draw what they were asked for only: what is rejected at alpha needs no smaller p-value."""
-    return patch.object(more_resamples, "MOST_DRAWS", 0)
 
 
 def generators(key: Iterable[Any], r: int) -> tuple[np.random.Generator, np.random.Generator]:

@@ -13,7 +13,7 @@ from benchmarks import environment
 from benchmarks.data_sets import CALIBRATED, SAMPLES, calibrated
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
-from benchmarks.studies import ALPHA, no_further_resamples, rates
+from benchmarks.studies import ALPHA, rates
 from wellcal.comparison import compare
 from wellcal.comparison.models import prepare_models
 from wellcal.comparison.several import compare_several
@@ -60,8 +60,7 @@ def _models(kind: str, n: int, rng: np.random.Generator) -> Any:
 
 
 def _compared(y: Any, models: Any, *, rng: np.random.Generator) -> dict[str, float]:
-    with no_further_resamples():
-        found = compare(y, *models, rng=rng, n_resamples=RESAMPLES, engine=ONE_THREAD)
+    found = compare(y, *models, rng=rng, n_resamples=RESAMPLES, engine=ONE_THREAD)
     error = np.hypot(float(found.a.standard_error), float(found.b.standard_error))
     return {
         "compare": found.pvalue,
@@ -123,8 +122,7 @@ def _true_nll(k: int) -> float:
 
 def _missed(y: Any, models: Any, *, rng: np.random.Generator) -> dict[str, float]:
     """0 where an interval of any pair misses the true difference, 1 where none does."""
-    with no_further_resamples():
-        found = prepare_models(y, models, None, 0.95, None, rng, dict(OPTIONS))
+    found = prepare_models(y, models, None, 0.95, None, rng, dict(OPTIONS))
     table_of = compare_several(found)
     truth = {"centre and spread": _true_size, "NLL": _true_nll}
     out: dict[str, float] = {}

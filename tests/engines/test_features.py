@@ -236,7 +236,6 @@ def test_where_there_are_no_features_closed_forms_stay() -> None:
 
 @pytest.mark.parametrize("classes", [7, 90])
 def test_compiled_distances_are_those_of_scipy(classes: int) -> None:
-    pytest.importorskip("numba")
     a, b = (np.random.default_rng(k).dirichlet(np.ones(classes), size=40 + k) for k in (0, 3))
     exact = cdist(a, b, "cityblock")
     assert np.abs(l1_distances(a, b) - exact).max() < 1e-14

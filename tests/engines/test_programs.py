@@ -89,6 +89,14 @@ def assert_agrees(y: np.ndarray, pred: Any, **options: Any) -> None:
 # -- how often ------------------------------------------------------------------------------------------
 
 
+def test_what_is_compiled_is_heard_of() -> None:
+    """Without this, lists would be empty under a JAX that names its events otherwise."""
+    given = jax.device_put(np.zeros(3))
+    with compilations() as found:
+        jax.jit(lambda x: 2.0 * x + 1.0)(given)
+    assert found
+
+
 @pytest.mark.parametrize(
     ("make", "sizes"),
     [

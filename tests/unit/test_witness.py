@@ -447,13 +447,15 @@ def test_cuts_on_grids_have_few_digits():
 
 def test_cuts_lie_on_no_case():
     """Counts: "below 4" does not mean "4 or below"."""
-    values = np.arange(100.0)
+    values, cuts = np.arange(100.0), 0
     for split in each_split([Split_summary("predicted mean", values)]):
         name = split.name.removeprefix("where the predicted mean is ")
         if name.startswith("above"):
             cut = float(name.removeprefix("above "))
             assert cut not in values
             np.testing.assert_array_equal(split.inside, values > cut)
+            cuts += 1
+    assert cuts == 3
 
 
 # -- multiplicity --------------------------------------------------------------------------------------

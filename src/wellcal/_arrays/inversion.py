@@ -9,7 +9,7 @@ from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
 
-_HALVED = 8  # every so manieth step halves the bracket, whatever else is known
+_HALVED = 8  # one step in so many halves the bracket, whatever else is known
 _INTERPOLATED = 20  # steps that interpolate, at most
 _MARGIN = 1e-15  # probes stay so far from the ends, in units of x, or of what moves the function by as much
 _MOST = 148  # steps

@@ -66,14 +66,3 @@ def conclude(
     }
     show(command, verdict, lines, to=options.json, content=content, bad=rejected if bad is None else bad)
     end(rejected, options.fail_on_reject)
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names with commas, and an "and" before the last.
-
-    Examples
-    --------
-    >>> listed(["a"]), listed(["a", "b", "c"])
-    ('a', 'a, b and c')
-    """
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

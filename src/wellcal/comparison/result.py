@@ -206,6 +206,17 @@ def _between(names: Sequence[str]) -> str:
     return "" if tuple(names) == NAMES else f" between {names[0]} and {names[1]}"
 
 
+def names_in_words(names: Sequence[str], last: str = " and ") -> str:
+    """Names with commas, and `last` before the last one.
+
+    Examples
+    --------
+    >>> names_in_words(["a"]), names_in_words(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + last + names[-1]
+
+
 NO_INTERVALS = (
     "differences in calibration without an interval: both models may be calibrated, and such a difference is "
     "then no more than noise"
@@ -228,8 +239,8 @@ def some_only(names: Sequence[str], tests: Sequence[TestResult], level: float) -
     wrong = [name for name, test in zip(names, tests, strict=True) if test.pvalue <= 1.0 - level]
     if not wrong or len(wrong) == len(names):
         return ""
-    listed = " and ".join([", ".join(wrong[:-1]), wrong[-1]] if len(wrong) > 1 else wrong)
-    return f", though only {listed} {'is' if len(wrong) == 1 else 'are'} shown to be miscalibrated"
+    are = "is" if len(wrong) == 1 else "are"
+    return f", though only {names_in_words(wrong)} {are} shown to be miscalibrated"
 
 
 def intervals_in_words(differences: Sequence[Difference], level: float, pairs: int = 1) -> str:
@@ -238,8 +249,8 @@ def intervals_in_words(differences: Sequence[Difference], level: float, pairs: i
     scores = [found.measure for found in differences if found.measure not in shares]
     what = list(shares) if len(shares) > 1 else []
     what += ["all pairs"] if pairs > 1 else []
-    listed = ", ".join(what[:-1]) + ", and " * (len(what) > 1) + what[-1] if what else ""
-    told = f"{level:.0%}{f', for {listed} together' if what else ''}"
+    together = f", for {names_in_words(what, ', and ')} together" if what else ""
+    told = f"{level:.0%}{together}"
     if not scores:
         return told
     return f"{told}; for {' and '.join(scores)} {'all pairs together' if pairs > 1 else 'each alone'}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, ClassVar
@@ -18,6 +18,7 @@ from wellcal.comparison.result import (
     NO_INTERVALS,
     ahead,
     intervals_in_words,
+    names_in_words,
     side_by_side,
     some_only,
 )
@@ -160,15 +161,15 @@ class Comparisons(Presentable):
         """The finding in words."""
         if not self.shown:
             only = some_only(self.names, self.tests, self.level)
-            return f"No difference in calibration is shown between {_listed(self.names)}{only}"
+            return f"No difference in calibration is shown between {names_in_words(self.names)}{only}"
         parts: list[str] = []
         for name in self.ranking:
             worse = [pair.worse for pair in self.shown if pair.better == name]
             if worse:
-                parts.append(f"{name} is better calibrated than {_listed(worse)}")
+                parts.append(f"{name} is better calibrated than {names_in_words(worse)}")
         ties = [pair for pair in self.pairs if pair not in self.shown]
         if 0 < len(ties) <= _MOST_TIES:
-            said = _listed([f"{pair.first} and {pair.second}" for pair in ties], ", or ")
+            said = names_in_words([f"{pair.first} and {pair.second}" for pair in ties], ", or ")
             parts.append(f"no difference is shown between {said}")
         return "; ".join(parts)
 
@@ -257,7 +258,3 @@ def compare_several(models: Models) -> Comparisons:
         kernel=models.kernel,
         provenance={"adjusted": "Bonferroni", "intervals": "for all pairs together"},
     )
-
-
-def _listed(names: Sequence[str], last: str = " and ") -> str:
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + last + names[-1]

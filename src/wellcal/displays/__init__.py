@@ -7,7 +7,7 @@ ax
     matplotlib's axes; None makes a new figure. Give the axes of one model to the next, and both are told
     apart by colour, dash and marker. Names stand at the curves where there is room, and else in one legend.
 name
-    Name of the model, at its curve or in the small print.
+    Name of the model: at its curve or in the legend where there are several, else in the small print.
 test, result
     The title says in one line what was found. ``result=`` takes the result of a test that has been run,
     ``test=True`` runs :func:`wellcal.calibration_test` at the error rate of all verdicts, 0.05, and so does

@@ -14,6 +14,7 @@ from wellcal.displays.axes import in_title
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.quantiles import pit
+from wellcal.measures.quantiles.bands import calibration_band
 from wellcal.predictions import Samples
 from wellcal.predictions.base import Predictions, check_inputs
 from wellcal.predictions.fingerprints import fingerprint
@@ -30,6 +31,7 @@ DRAWN_NUMBERS = 50_000
 TIE = 1e-12
 """By which a curve may lie beyond its band before it counts as outside: rounding."""
 
+_PRECISE = 50_000  # cases up to which a band takes the same probability at every share
 _REMEMBERED = 64
 _VERDICTS: dict[str, str | None] = {}
 
@@ -76,7 +78,7 @@ def verdict_of(y: object, pred: object, test: Any, result: Any, rng: Any) -> str
     if flag(test, "test", or_none=True) and result is not None:
         raise ValueError("give either test=True or result, which is that of a test that has been run")
     if result is not None:
-        return test_result(result).verdict
+        return checked_result(result).verdict
     if test is not None and not test:
         return None
     targets, predictions = check_inputs(y, pred)
@@ -117,7 +119,7 @@ def _tested(y: object, pred: object, rng: Any, test: bool | None) -> str | None:
         return None  # too few cases, say: the figure is still worth drawing
 
 
-def test_result(result: Any) -> TestResult:
+def checked_result(result: Any) -> TestResult:
     """`result`, or an error where it is not that of a test."""
     if not isinstance(result, TestResult):
         raise TypeError(
@@ -170,6 +172,21 @@ def floor_of(draws: NDArray, level: float) -> NDArray:
     return ordered[int(np.sort(rank)[left]) - 1]
 
 
+def band_below(shares: NDArray, n: int, level: float) -> tuple[NDArray, NDArray]:
+    """Bounds ``(T,)`` of how many of n calibrated cases lie below each of the shares, all at once.
+
+    Examples
+    --------
+    >>> low, high = band_below(np.array([0.1, 0.5]), 100, 0.95)
+    >>> np.round(high - low, 2)  # narrower where chance is smaller
+    array([0.13, 0.22])
+    >>> low, high = band_below(np.array([0.1, 0.5]), 60_000, 0.95)
+    >>> np.round(high - low, 3)
+    array([0.011, 0.011])
+    """
+    return calibration_band(shares, n, level, "equal_precision" if n <= _PRECISE else "kolmogorov")
+
+
 def bins_outside(outside: NDArray, what: str) -> str:
     """How many of the bins of a figure lie outside of their bands, in a sentence.
 
@@ -184,6 +201,27 @@ def bins_outside(outside: NDArray, what: str) -> str:
     if not count:
         return f"All {outside.size} {what} lie in the band of calibrated models."
     return f"{count} of {outside.size} {what} lie outside of the band of calibrated models."
+
+
+def rows_off(found: int, shown: int, what: str) -> str:
+    """How many of the rows of a figure do not follow their predictions, in a sentence.
+
+    Examples
+    --------
+    >>> rows_off(0, 2, "group")
+    'No group of cases is further from its predictions than chance allows.'
+    >>> rows_off(1, 2, "segment")
+    'Of 2 segments that are shown, 1 segment does not follow its predictions.'
+    >>> rows_off(1, 1, "group"), rows_off(2, 2, "group")[:31]
+    ('The group that is shown does not follow its predictions.', 'All 2 groups that are shown do ')
+    """
+    if not found:
+        return f"No {what} of cases is further from its predictions than chance allows."
+    if found == shown:
+        which = f"The {what} that is shown does" if found == 1 else f"All {found} {what}s that are shown do"
+        return f"{which} not follow {'its' if found == 1 else 'their'} predictions."
+    some = f"1 {what} does not follow its" if found == 1 else f"{found} {what}s do not follow their"
+    return f"Of {shown} {what}s that are shown, {some} predictions."
 
 
 def curve_outside(outside: NDArray) -> str:

@@ -7,15 +7,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import flag
+from wellcal._arrays.checks import flag, probability
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import SQUARE, Canvas
-from wellcal.displays.base import LEVEL, TIE, Display, verdict_of
-from wellcal.displays.uniformity import PLACES, PRECISE, difference_axis
-from wellcal.measures.quantiles.bands import calibration_band
+from wellcal.displays.base import LEVEL, TIE, Display, band_below, verdict_of
+from wellcal.displays.uniformity import PLACES, difference_axis
 from wellcal.predictions import Samples
 from wellcal.predictions.base import check_inputs
 
@@ -123,9 +122,8 @@ class CoordinatesDisplay(Display):
         columns = np.sort(np.column_stack([self.values, self.together]), axis=0)
         n = len(columns)
         found = np.stack([np.searchsorted(column, shares, side="right") / n for column in columns.T])
-        alone = 1.0 - (1.0 - self.level) / len(found)
-        kind = "equal_precision" if n <= PRECISE else "kolmogorov"
-        low, high = calibration_band(shares, n, alone, kind)
+        alone = 1.0 - (1.0 - probability(self.level, "level")) / len(found)
+        low, high = band_below(shares, n, alone)
         return shares, found - shares, low - shares, high - shares
 
     def outside(self) -> NDArray:
@@ -202,9 +200,10 @@ def _ranks(targets: NDArray, predictions: Any, rng: np.random.Generator) -> tupl
     values, together = np.empty((n, d)), np.empty(n)
     for rows in in_chunks(n, (count + 1) * d):
         some = predictions[rows]
-        drawn = some.values if own else np.moveaxis(to_numpy(stop_gradient(some.sample(rng, count))), 0, 1)
-        drawn = np.asarray(to_numpy(stop_gradient(drawn)), dtype=np.float64).reshape(-1, count, d)
-        pool = np.concatenate([targets[rows, None, :], drawn], axis=1)
+        given = some.values if own else some.sample(rng, count)
+        drawn = np.asarray(to_numpy(stop_gradient(given)), dtype=np.float64)
+        drawn = drawn if own else np.moveaxis(drawn, 0, 1)
+        pool = np.concatenate([targets[rows, None, :], drawn.reshape(-1, count, d)], axis=1)
         values[rows] = _rank_of_first(pool, rng)
         together[rows] = _rank_of_first(_distances(pool)[:, :, None], rng)[:, 0]
     return values, together, count

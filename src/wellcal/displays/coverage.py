@@ -12,17 +12,15 @@ from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._style import axes_or_new, style
-from wellcal.displays.axes import SQUARE, Canvas
-from wellcal.displays.base import LEVEL, Display, shares_below, verdict_of
+from wellcal.displays.axes import SQUARE, Canvas, percent
+from wellcal.displays.base import LEVEL, Display, band_below, shares_below, verdict_of
 from wellcal.measures.quantiles import IntervalCoverage
-from wellcal.measures.quantiles.bands import calibration_band
 from wellcal.measures.quantiles.checks import check_levels
 from wellcal.predictions import Quantiles
 from wellcal.predictions.base import check_inputs
 
 QUESTION = "Do the model's intervals hold as many outcomes as they promise?"
 _TOLD = 0.9  # level that is told in words
-_PRECISE = 50_000  # cases up to which the band takes the same probability at every level
 
 
 @dataclass(repr=False)
@@ -107,8 +105,7 @@ class CoverageDisplay(Display):
         off = np.sort(np.abs(2.0 * values - 1.0))
         n = len(off)
         coverage = np.searchsorted(off, chosen + 1e-12, side="right") / n
-        kind = "equal_precision" if n <= _PRECISE else "kolmogorov"
-        low, high = calibration_band(chosen, n, level, kind)
+        low, high = band_below(chosen, n, level)
         verdict = verdict_of(y, pred, test, result, rng)
         return cls(chosen, coverage, low, high, name, verdict, level, n).plot(ax)
 
@@ -125,11 +122,9 @@ class CoverageDisplay(Display):
         """How many outcomes the intervals hold that promise about 90%, in a sentence."""
         levels, coverage, low, high = map(to_numpy, (self.levels, self.coverage, self.low, self.high))
         k = int(np.argmin(np.abs(levels - _TOLD)))
-        held = (
-            f"Intervals that promise {_percent(levels[k], 0)} held {_percent(coverage[k], 0)} of the outcomes"
-        )
+        held = f"Intervals that promise {percent(levels[k])} held {percent(coverage[k])} of the outcomes"
         if self.level is None:
-            return f"{held} (at 95% confidence {_percent(low[k], 0)} to {_percent(high[k], 0)})."
+            return f"{held} (at 95% confidence {percent(low[k])} to {percent(high[k])})."
         inside = low[k] <= coverage[k] <= high[k]
         return f"{held}, {'in' if inside else 'outside of'} the band of calibrated models."
 
@@ -163,7 +158,7 @@ class CoverageDisplay(Display):
             ticks = np.linspace(0.0, 1.0, 6)
             ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), xticks=ticks, yticks=ticks, aspect="equal")
             for axis in (ax.xaxis, ax.yaxis):
-                axis.set_major_formatter(_percent)
+                axis.set_major_formatter(percent)
             ax.set_xlabel("outcomes that the interval promised to hold", color=canvas.theme.ink)
             ax.set_ylabel("outcomes that it held", color=canvas.theme.ink)
             canvas.title()
@@ -173,10 +168,6 @@ class CoverageDisplay(Display):
             canvas.name_models()
         self._drawn(ax)
         return self
-
-
-def _percent(share: float, _: object) -> str:
-    return f"{100.0 * share:.3g}%"
 
 
 def _usual(predictions: Any) -> NDArray:

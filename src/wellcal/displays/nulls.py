@@ -9,8 +9,8 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.displays._style import axes_or_new, style
-from wellcal.displays.axes import WIDE, Canvas
-from wellcal.displays.base import Display, test_result
+from wellcal.displays.axes import WIDE, Canvas, percent
+from wellcal.displays.base import Display, checked_result
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.method import METHODS
 from wellcal.hypotests.resampling.targets import users_form
@@ -99,7 +99,7 @@ class NullDisplay(Display):
 
         A result that was made without ``keep_null=True`` is tested again, if it remembers its cases.
         """
-        found = test_result(result)
+        found = checked_result(result)
         kept = with_null(found)
         null = np.asarray(kept.null, dtype=np.float64)
         return cls(null, kept.statistic, found.statistic_label, found.verdict, name).plot(ax)
@@ -178,7 +178,7 @@ class NullDisplay(Display):
             words = WORDS.get(self.statistic_label)
             ax.set_xlabel(f"{words}  (far: to the right)" if words else self.statistic_label, color=theme.ink)
             ax.set_ylabel("share of calibrated models", color=theme.ink)
-            ax.yaxis.set_major_formatter(_percent)
+            ax.yaxis.set_major_formatter(percent)
             canvas.title()
             named = f"{self.name}: " if self.name else ""
             beyond = len(self.null) - len(inside)
@@ -231,7 +231,3 @@ def with_null(found: TestResult) -> TestResult:
             f"{remedy}"
         )
     return again
-
-
-def _percent(share: float, _: object) -> str:
-    return f"{100.0 * share:.3g}%"

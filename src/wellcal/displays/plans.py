@@ -11,7 +11,7 @@ from scipy import special
 from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import NDArray
 from wellcal.displays._style import axes_or_new, style
-from wellcal.displays.axes import WIDE, Canvas
+from wellcal.displays.axes import WIDE, Canvas, percent
 from wellcal.displays.base import LEVEL, Display
 from wellcal.hypotests._plan import PowerPlan
 
@@ -104,7 +104,7 @@ class PowerDisplay(Display):
             ax.errorbar(self.cases, shares, ends, fmt="none", ecolor=look.colour, elinewidth=1.0, zorder=2.4)
             (handle,) = ax.plot(self.cases, shares, **look.points, zorder=3)
             ax.set_ylim(0.0, 1.02)
-            ax.yaxis.set_major_formatter(_percent)
+            ax.yaxis.set_major_formatter(percent)
             _few_ticks(ax, self.cases)
             ax.annotate(
                 f"wanted: {self.power:.0%}",
@@ -147,7 +147,3 @@ def _few_ticks(ax: Any, cases: NDArray) -> None:
 
 def _count(number: float, _: object) -> str:
     return f"{number:,.0f}"
-
-
-def _percent(share: float, _: object) -> str:
-    return f"{100.0 * share:.0f}%"

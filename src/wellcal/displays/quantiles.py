@@ -33,7 +33,7 @@ class QuantileCalibrationDisplay(Display):
     low, high
         Where the whole curve of a calibrated model lies with probability `level`, or None for no band.
     verdict
-        What a test said of the model, for the title; None asks the question that the figure answers.
+        What a test said of the model, for the title; with None the title says what is seen.
     level
         Share of calibrated models whose whole curve lies in the band.
 

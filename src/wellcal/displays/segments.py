@@ -11,8 +11,8 @@ import numpy as np
 
 from wellcal._arrays.checks import described, whole_number
 from wellcal.displays._style import axes_or_new, style
-from wellcal.displays.axes import WIDE, Canvas
-from wellcal.displays.base import LEVEL, Display
+from wellcal.displays.axes import WIDE, Canvas, percent
+from wellcal.displays.base import LEVEL, Display, rows_off
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.presentation import pvalue_phrase
 from wellcal.measures.wording import share_of, what_is_wrong
@@ -116,7 +116,7 @@ class SegmentsDisplay(Display):
     @property
     def finding(self) -> str:
         """In how many segments the model is shown to be wrong, in a sentence."""
-        return f"Of {len(self.rows)} segments that are shown, {sum(self.rejected)} do not follow predictions."
+        return rows_off(sum(self.rejected), len(self.rows), "segment")
 
     def plot(self, ax: Any = None) -> SegmentsDisplay:
         """Draw one row for each segment."""
@@ -141,7 +141,7 @@ class SegmentsDisplay(Display):
                 ax.plot(np.full(len(places), reach), places, color=canvas.look.colour, **ends)
             ax.locator_params(axis="x", nbins=6)
             if self.measure != "KCE":
-                ax.xaxis.set_major_formatter(_percent)
+                ax.xaxis.set_major_formatter(percent)
             called = "calibration error (KCE)" if self.measure == "KCE" else self.measure
             ax.set_xlabel(called, color=canvas.theme.ink)
             canvas.add(None, handle)
@@ -175,7 +175,3 @@ def _sizes(tests: Sequence[TestResult], level: float) -> tuple[list[tuple[float,
             shares.append((ends[0], ends[1], math.inf if found.high_beyond else ends[2]))
             measure = f"as far off as if {what_is_wrong(found.kind)} so wrong"
     return (shares, measure) if len(shares) == len(tests) else (roots, "KCE")
-
-
-def _percent(share: float, _: object) -> str:
-    return f"{100.0 * share:.3g}%"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.checks import one_of, probability, whole_number
+from wellcal._arrays.checks import one_of, whole_number
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._style import axes_or_new, style
@@ -16,13 +16,13 @@ from wellcal.displays.base import (
     LEVEL,
     TIE,
     Display,
+    band_below,
     bins_outside,
     curve_outside,
     floor_of,
     shares_below,
     verdict_of,
 )
-from wellcal.measures.quantiles.bands import calibration_band
 from wellcal.predictions import Samples
 from wellcal.predictions.base import check_inputs
 
@@ -31,7 +31,6 @@ QUESTION = "Do outcomes fall everywhere in their predictions as often as promise
 _SPREAD = {"prediction": "probability integral transform", "draws": "ranks among draws"}
 PLACES = 100  # of the distribution function
 _RESAMPLES = 1999
-PRECISE = 50_000  # cases up to which the band takes the same probability at every place
 
 
 @dataclass(repr=False)
@@ -149,8 +148,7 @@ class PITDisplay(Display):
         n = len(self.values)
         shares = np.linspace(0.0, 1.0, PLACES + 1)
         found = np.searchsorted(np.sort(self.values), shares, side="right") / n
-        kind = "equal_precision" if n <= PRECISE else "kolmogorov"
-        low, high = calibration_band(shares, n, probability(self.level, "level"), kind)
+        low, high = band_below(shares, n, self.level)
         return shares, found - shares, low - shares, high - shares
 
     # -- drawing -------------------------------------------------------------------------------

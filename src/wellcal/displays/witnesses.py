@@ -10,7 +10,7 @@ import numpy as np
 from wellcal._arrays.checks import described, whole_number
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import WIDE, Canvas
-from wellcal.displays.base import Display
+from wellcal.displays.base import Display, rows_off
 from wellcal.witnesses import Witness
 
 QUESTION = "Where is the model wrong?"
@@ -72,14 +72,7 @@ class WitnessDisplay(Display):
     @property
     def finding(self) -> str:
         """How many groups do not follow their predictions, in a sentence."""
-        found = sum(pvalue <= self.alpha for pvalue in self.pvalues)
-        if not found:
-            return "No group of cases is further from its predictions than chance allows."
-        if found == len(self.rows):
-            which = "The group that is shown does" if found == 1 else f"All {found} groups that are shown do"
-            return f"{which} not follow {'its' if found == 1 else 'their'} predictions."
-        groups = "1 group does not follow its" if found == 1 else f"{found} groups do not follow their"
-        return f"Of {len(self.rows)} groups that are shown, {groups} predictions."
+        return rows_off(sum(pvalue <= self.alpha for pvalue in self.pvalues), len(self.rows), "group")
 
     def plot(self, ax: Any = None) -> WitnessDisplay:
         """Draw one row for each group."""

@@ -18,11 +18,11 @@ from wellcal.engines.multipoles import Kind, Tree, plane_sums
 from wellcal.engines.reductions import Sums
 from wellcal.engines.running_sums import MOST_RUNS, line_sums, runs_on_a_line
 from wellcal.engines.tiled import Tiled
-from wellcal.expectations.bilinear import FiniteForm, Form, WeightRows
+from wellcal.expectations.bilinear import Form, WeightRows
 from wellcal.expectations.differences import may_have_features
 from wellcal.expectations.distances import EmbeddingDistance
 from wellcal.expectations.on_predictions import ExpDistanceForm
-from wellcal.problem.feature_form import in_features
+from wellcal.problem.feature_form import in_products
 from wellcal.problem.problem import Problem, Term, TermRows
 from wellcal.problem.weights import WeightedForm
 
@@ -54,7 +54,9 @@ class Linear(Tiled):
     tile, threads, precision
         Those of :class:`Tiled`. Multipoles are in float32 unless the precision is "float64".
     tolerance
-        Error of the sum that is allowed, in standard deviations that it has for calibrated predictions.
+        Error of the sum that is allowed (`control_error` in the provenance). Its unit is the root mean square
+        of h times the square root of the number of pairs: for calibrated predictions the standard deviation
+        of the sum; for others it may be several times larger or smaller.
 
     Examples
     --------
@@ -122,9 +124,8 @@ class Linear(Tiled):
         places = {_place_of(term) for term in problem.terms}
         if problem.n < 4 or None in places:
             return None
-        found = in_features(problem)
-        exact = problem if found is None else found.problem
-        if not all(isinstance(t.on_targets, FiniteForm) and t.on_targets.gram is None for t in exact.terms):
+        exact = in_products(problem)
+        if exact is None:
             return None
         return _on_a_line(exact) if places == {"line"} else self._in_a_plane(exact)
 
@@ -289,20 +290,20 @@ def _merged(features: NDArray, at: NDArray, count: int) -> NDArray:
 
 @dataclass(frozen=True)
 class _Controls:
-    """Some cases, their exact sums, and the standard deviation of the sum over all pairs.
+    """Some cases, their exact sums, and what errors of the sum over all pairs are measured in.
 
     Attributes
     ----------
     cases, rows
         Positions, and sums over all other cases.
-    spread
-        Standard deviation of the total under calibration.
+    unit
+        Root mean square of h times the square root of the number of pairs.
     """
 
     n: int
     cases: NDArray
     rows: NDArray
-    spread: float
+    unit: float
 
     @classmethod
     def of(cls, exact: Problem) -> _Controls:
@@ -316,11 +317,11 @@ class _Controls:
             h[inside, cases[inside] - some.start] = 0.0
             sums += h.sum(axis=1)
             squares += np.einsum("ij,ij->i", h, h)
-        spread = math.sqrt(0.5 * n * float(squares.mean()))
-        return cls(n, cases, sums, spread)
+        unit = math.sqrt(0.5 * n * float(squares.mean()))
+        return cls(n, cases, sums, unit)
 
     def error(self, rows: NDArray) -> float:
-        """How far the sum over all pairs is likely to be off, in its standard deviations.
+        """How far the sum over all pairs is likely to be off, in its unit.
 
         The mean difference of the control rows, and its standard error.
         """
@@ -328,4 +329,4 @@ class _Controls:
         size = len(off)
         mean = float(off.mean())
         spread = float(off.std(ddof=1)) / math.sqrt(size) if size < self.n else 0.0
-        return 0.5 * self.n * math.hypot(mean, spread) / max(self.spread, 1e-300)
+        return 0.5 * self.n * math.hypot(mean, spread) / max(self.unit, 1e-300)

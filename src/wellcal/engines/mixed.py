@@ -3,8 +3,11 @@
 Differences of features are rounded once to float32, and so are the rows that distances between predictions
 are taken of. Rounding errors of pairs do not line up, so that the sum over all pairs is nearly right; what
 lines up is a small bias, of sums that are accumulated in float32. Random tiles are evaluated in both
-precisions: the mean difference is added to every pair, and its standard error is reported as a share of
-the standard deviation that the sum has for calibrated predictions.
+precisions: the mean difference is added to every pair, and its standard error is reported. Its unit is the
+root mean square of h times the square root of the number of pairs. Where predictions are calibrated, h has
+mean zero and pairs are uncorrelated, so that this is the standard deviation of the sum. Where they are not,
+h is larger (predictions that are too sure) or smaller (predictions that are not sure enough), and so is the
+unit: the standard deviation that the sum would have for calibrated targets is not looked for.
 """
 
 from __future__ import annotations
@@ -22,13 +25,13 @@ from wellcal.expectations.bilinear import FiniteForm, Form
 from wellcal.expectations.distances import EmbeddingDistance
 from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.on_predictions import ExpDistanceForm
-from wellcal.problem.feature_form import in_features
+from wellcal.problem.feature_form import in_products
 from wellcal.problem.problem import Problem, Term, TermRows
 
 PRECISIONS = ("auto", "float64", "mixed")
 
 LARGEST_ERROR = 0.01
-"""Standard error of the bias, in standard deviations under calibration, that "mixed" may have."""
+"""Standard error of the bias, in the unit above, that "mixed" may have."""
 
 AUTO_ERROR = 1e-3
 """The same for "auto"."""
@@ -38,8 +41,7 @@ AUTO_FROM = 20_000
 
 _DROPPED = 1e-11  # share of the energy of features that is left out: less than rounding them
 _SIDE = 128  # cases on either side of a random tile
-_TILES = 16
-_MOST_TILES = 512
+_TILES = (16, 64, 256, 1024)  # looked at in all, until they tell
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ class MixedProblem:
     bias
         Mean of h in float64 minus h in float32.
     error
-        Standard error of the sum over all pairs that is left, in standard deviations of that sum for
-        calibrated predictions.
+        Standard error of the sum over all pairs that is left, in units of the root mean square of h times
+        the square root of the number of pairs.
     """
 
     problem: Problem
@@ -90,9 +92,8 @@ def mixed_form(problem: Problem, most: float) -> MixedProblem | None:
     """
     known = problem.kept.get("mixed")
     if known is None:
-        found = in_features(problem)
-        exact = problem if found is None else found.problem
-        known = _measured(exact) if _has_features(exact) else _IMPOSSIBLE
+        exact = in_products(problem)
+        known = _IMPOSSIBLE if exact is None or not _can_be_rounded(exact) else _measured(exact)
         problem.kept["mixed"] = known
     if known is _IMPOSSIBLE or not cast("MixedProblem", known).error <= most:
         return None
@@ -102,18 +103,14 @@ def mixed_form(problem: Problem, most: float) -> MixedProblem | None:
 _IMPOSSIBLE = object()
 
 
-def _has_features(problem: Problem) -> bool:
-    """Whether all four terms of h have cancelled before rows meet, and distances can be rounded."""
+def _can_be_rounded(problem: Problem) -> bool:
     return all(
-        isinstance(term.on_targets, FiniteForm)
-        and term.on_targets.gram is None
-        and isinstance(term.factor, float)
-        and _can_be_rounded(term.on_predictions)
-        for term in problem.terms
+        isinstance(term.factor, float) and _has_plain_rows(term.on_predictions) for term in problem.terms
     )
 
 
-def _can_be_rounded(form: Form | None) -> bool:
+def _has_plain_rows(form: Form | None) -> bool:
+    """Whether distances between predictions are taken of their coordinates."""
     if not isinstance(form, ExpDistanceForm) or not isinstance(form.lengthscale, float):
         return False
     inner = form.inner
@@ -129,8 +126,8 @@ def _measured(exact: Problem) -> MixedProblem:
     rng = np.random.default_rng(0)
     differences: list[float] = []
     squares: list[float] = []
-    error, tiles = math.inf, _TILES
-    while not error <= AUTO_ERROR and len(differences) < min(tiles, _MOST_TILES):
+    error = math.inf
+    for tiles in _TILES:
         while len(differences) < tiles:
             some = rng.choice(n, 2 * side, replace=False) if n < 50 * side else _distinct(rng, n, 2 * side)
             i, j = some[:side], some[side:]
@@ -142,7 +139,8 @@ def _measured(exact: Problem) -> MixedProblem:
         spread = float(np.std(differences, ddof=1)) / math.sqrt(len(differences))
         size = math.sqrt(float(np.mean(squares)))
         error = math.sqrt(0.5 * n * (n - 1)) * spread / size if size > 0.0 else math.inf
-        tiles *= 4
+        if error <= AUTO_ERROR:
+            break
     return MixedProblem(rounded, float(np.mean(differences)), error)
 
 

@@ -90,8 +90,9 @@ class Tiled(Engine):
     precision
         "float64"; "mixed": products in float32 once the four terms of h have cancelled, where the kernel on
         targets has features, with the bias measured and removed; or "auto", which takes "mixed" for
-        20,000 cases or more if the error that is left is below a thousandth of the standard deviation that
-        the estimate has for calibrated predictions. NumPy only; elsewhere it is the precision of the arrays.
+        20,000 cases or more if the error that is left (`precision_error` in the provenance, in the unit that
+        :func:`wellcal.skce` explains) is below 0.001. NumPy only; elsewhere it is the precision of the
+        arrays.
 
     Examples
     --------

@@ -29,6 +29,7 @@ _FEWEST = 1024
 _CALLS = 1e6  # evaluations that could be made in the time that all calls take
 _ROUNDS = 4
 _ADDED = 256  # cases that add directions, in each round
+_FEW = 8  # features that stay as they are
 _ENOUGH = 0.8  # of the features: a rotation that keeps more is not worth its time
 
 
@@ -39,14 +40,11 @@ class Compressed(NamedTuple):
     ----------
     values
         ``(n, r)``.
-    size
-        Number of features before.
     lost
         Share of the energy, the sum of squares, that is not in them.
     """
 
     values: NDArray
-    size: int
     lost: float
 
 
@@ -62,15 +60,8 @@ def _cases(source: FeatureSource) -> int:
     return min(SAMPLE, max(_FEWEST, _WORK // source.size**2))
 
 
-def compressed(source: FeatureSource, *, least: int = 8) -> Compressed:
+def compressed(source: FeatureSource) -> Compressed:
     """The features of all cases, in as few coordinates as hold them to rounding.
-
-    Parameters
-    ----------
-    source
-        Makes the features.
-    least
-        Where there are no more features than this, they stay as they are.
 
     Examples
     --------
@@ -81,17 +72,17 @@ def compressed(source: FeatureSource, *, least: int = 8) -> Compressed:
     >>> bool(np.abs(found.values @ found.values.T - x @ x.T).max() < 1e-12)
     True
     """
-    if source.size > least:
+    if source.size > _FEW:
         basis = _basis(source)
         for _ in range(_ROUNDS):
             if basis.shape[1] > _ENOUGH * source.size:
                 break
             values, left, energy = _projected(source, basis)
             if float(left.sum()) <= ALLOWED * energy:
-                return Compressed(values, source.size, float(left.sum()) / max(energy, 1e-300))
+                return Compressed(values, float(left.sum()) / max(energy, 1e-300))
             basis = _widened(source, basis, left, energy)
     parts = [source.of(cases) for cases in in_chunks(source.n, source.size)]
-    return Compressed(parts[0] if len(parts) == 1 else np.concatenate(parts), source.size, 0.0)
+    return Compressed(parts[0] if len(parts) == 1 else np.concatenate(parts), 0.0)
 
 
 def _basis(source: FeatureSource) -> NDArray:

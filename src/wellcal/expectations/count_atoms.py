@@ -21,7 +21,7 @@ from wellcal.expectations.atoms import Atoms
 from wellcal.predictions import Predictions
 from wellcal.predictions.batches import in_numpy
 
-_COUNT_TAIL = 5e-14  # mass left out at each end
+COUNT_TAIL = 5e-14  # mass left out at each end
 _MAX_GRID = 4096
 _LATTICE = 1024  # atoms of a count, at most; under tracing their number must not depend on the counts
 _TRACED_LATTICE = 128
@@ -34,7 +34,7 @@ def by_lattice(predictions: Predictions) -> Atoms:
     traced = is_traced(like)
     place: Any = {"xp": xp, "device": device_of(like), "dtype": like.dtype}
     batch = predictions if traced else in_numpy(predictions)
-    low, high = (batch.quantile(level) for level in (_COUNT_TAIL, 1.0 - _COUNT_TAIL))
+    low, high = (batch.quantile(level) for level in (COUNT_TAIL, 1.0 - COUNT_TAIL))
     low, high = (stop_gradient(asarray(bound, **place)) for bound in (low, high))
     span = high - low + 2.0
     size = _TRACED_LATTICE if traced else int(min(_LATTICE, to_numpy(span).max()))
@@ -78,8 +78,8 @@ def count_grid(predictions: list[Predictions], targets: list[Array]) -> NDArray 
     low, high = np.inf, 0.0
     for p in predictions:
         batch = in_numpy(p)
-        low = min(low, float(batch.quantile(_COUNT_TAIL).min()))
-        high = max(high, float(batch.quantile(1.0 - _COUNT_TAIL).max()) + 1.0)
+        low = min(low, float(batch.quantile(COUNT_TAIL).min()))
+        high = max(high, float(batch.quantile(1.0 - COUNT_TAIL).max()) + 1.0)
     if not np.isfinite(high) or high - low >= _MAX_GRID:
         return None
     grid = np.arange(max(low, 0.0), high + 1.0)

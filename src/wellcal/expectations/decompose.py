@@ -322,6 +322,11 @@ def targets_are_indices(predictions: Predictions) -> bool:
     return isinstance(predictions, (Bernoulli, Categorical))
 
 
+def are_counts(predictions: Predictions) -> bool:
+    """Whether all components are families of counts."""
+    return all(part.target_kind == "counts" for part, _ in components_of(predictions))
+
+
 def target_components(side: Targets) -> Components:
     """Observed targets as one atom each."""
     family: Any = components_of(side.predictions)[0][0]

@@ -76,6 +76,9 @@ class Context(NamedTuple):
     notes: Notes
 
 
+IN_NUMPY = 4
+"""Coordinates up to which NumPy adds up differences as quickly as SciPy."""
+
 _SMALL = 4096  # pairs, up to which the fewest calls are the quickest
 
 
@@ -110,7 +113,7 @@ class EmbeddingDistance:
         if is_numpy(ops.xp):
             if self.compiled:
                 return l1_distances(a, b)
-            if self.size > 4:
+            if self.size > IN_NUMPY:
                 found = cdist(a, b, "sqeuclidean" if self.degree == 2.0 else "cityblock")
                 return found.astype(a.dtype, copy=False)
             if a.shape[0] * b.shape[0] > _SMALL:
@@ -119,7 +122,7 @@ class EmbeddingDistance:
 
     def batched(self, ops: Ops, a: Array, b: Array) -> Array:
         """All pairs of rows within each batch."""
-        if is_numpy(ops.xp) and self.size > 4:
+        if is_numpy(ops.xp) and self.size > IN_NUMPY:
             name = "sqeuclidean" if self.degree == 2.0 else "cityblock"
             values: Array = np.empty((*a.shape[:2], b.shape[1]))
             for x, y, out in zip(a, b, values, strict=True):
@@ -129,7 +132,7 @@ class EmbeddingDistance:
 
     def paired(self, ops: Ops, a: Array, b: Array) -> Array:
         """Matching rows."""
-        if is_numpy(ops.xp) and self.size > 4:
+        if is_numpy(ops.xp) and self.size > IN_NUMPY:
             difference = a - b
             if self.degree == 2.0:
                 return np.einsum("nc,nc->n", difference, difference)

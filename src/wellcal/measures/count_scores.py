@@ -10,7 +10,6 @@ import numpy as np
 
 from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy, namespace
-from wellcal.expectations.decompose import components_of
 from wellcal.predictions import Predictions
 from wellcal.predictions.batches import wherever
 
@@ -28,11 +27,6 @@ _TABLES = 4
 
 Scores = Callable[[Any, Array], Array]
 """Scores ``(..., m)`` of targets under m predictions."""
-
-
-def are_counts(predictions: Any) -> bool:
-    """Whether targets are counts, and all parts of a prediction predict such."""
-    return all(part.target_kind == "counts" for part, _ in components_of(predictions))
 
 
 class CountScores:

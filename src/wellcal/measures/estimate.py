@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Self, TypeVar, cast
 
-import numpy as np
 from scipy import special
 
 from wellcal._arrays.checks import probability
 from wellcal._arrays.namespaces import Array, is_array, is_traced, on_first_jax_array, shown, to_numpy
+from wellcal._arrays.ownership import own_copy
 from wellcal._arrays.schema import Check, Schema, described, listed, number, optional, text, whole, word
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import KERNEL, Presentable, Row
@@ -108,6 +108,12 @@ class Estimate(Presentable):
     known_yardstick
         The yardstick, once it was asked for.
 
+    Notes
+    -----
+    For its pictures an estimate holds on to a copy of the targets and predictions that it is about, up to
+    100,000 cases; whoever keeps many estimates and draws none keeps ``float(estimate)`` instead. Neither what
+    is stored nor what travels to other processes has that copy.
+
     Examples
     --------
     >>> estimate = Estimate(0.25, 0.05, "SKCE", "unbiased", 100)
@@ -132,7 +138,10 @@ class Estimate(Presentable):
     added: ClassVar[Mapping[str, Any]] = {"intervals": (), "known_yardstick": None}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "provenance": self.provenance}
+        """What travels to other processes: numbers, and the cases that intervals need, but no pictures."""
+        state = {**super().__getstate__(), "provenance": self.provenance}
+        state.pop("_given", None)
+        return state
 
     def __float__(self) -> float:
         return _float(self.value)
@@ -324,9 +333,12 @@ _KEPT = 100_000  # cases of which a picture is drawn at most
 
 
 def _kept(given: Any) -> Any:
-    """What was given, as it was: arrays, columns and lists may be changed later."""
-    kinds: tuple[Any, ...] = (np.ndarray, list)
-    return given.copy() if isinstance(given, kinds) or hasattr(given, "iloc") else given
+    """What was given, as it was: arrays, columns and lists, also in tuples, may be changed later."""
+    if isinstance(given, tuple):
+        return tuple(map(_kept, cast("tuple[Any, ...]", given)))
+    if isinstance(given, list) or hasattr(given, "iloc"):
+        return cast("Any", given).copy()
+    return own_copy(given) if is_array(given) else given
 
 
 _INTERVAL = Schema(

@@ -18,8 +18,8 @@ from wellcal._arrays.namespaces import Array, NDArray, from_numpy, namespace, to
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.registry import Rules
 from wellcal._arrays.special import integer_dtype, look_up
-from wellcal.expectations.decompose import targets_are_indices
-from wellcal.measures.count_scores import CountScores, are_counts
+from wellcal.expectations.decompose import are_counts, targets_are_indices
+from wellcal.measures.count_scores import CountScores
 from wellcal.measures.quantiles._pit import distribution_at
 from wellcal.predictions import DiagonalNormal, MultivariateNormal, Normal, Predictions, Quantiles, Samples
 from wellcal.predictions.base import keeps_distribution

@@ -111,8 +111,8 @@ class Presentable(ByValue):
         estimates, comparisons, witnesses, monitors, plans and reports have some, and so have their segments
         and what is mended; a finding, a group, an example, a yardstick and a list of choices are words, whose
         pictures are those of the result that they are a part of. There are none for results that were
-        stored and do not know their cases any more, for estimates with weights, for predictions of objects,
-        and for scores of more than 100,000 cases.
+        stored and do not know their cases any more, for scores from another process, for estimates with
+        weights, for predictions of objects, and for scores of more than 100,000 cases.
         """
         # From above: rooms that draw know results, and results no rooms that draw.
         return importlib.import_module("wellcal.reporting").pictures_of(self)

@@ -10,10 +10,11 @@ from scipy import fft
 from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import NDArray
 
-_CELLS = (
-    16  # cells for each wave: within one, the phase of the fastest wave moves by at most pi / 32 either way
-)
-_TERMS = 10  # of Taylor's series: what is left out is at most (pi / 32)^10 / 10! = 3e-17
+_CELLS = 16
+"""Cells for each wave: within one, the phase of the fastest wave moves by at most pi / 32 either way."""
+
+_TERMS = 10
+"""Terms of Taylor's series: what is left out is at most (pi / 32)^10 / 10! = 3e-17."""
 
 
 def cosine_sums(weights: NDArray, points: NDArray, waves: int) -> NDArray:

@@ -22,7 +22,7 @@ from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, WeightRows, cost_of
 from wellcal.expectations.compression import Compressed, compressed, effort
 from wellcal.expectations.differences import FeatureSource, source_of
-from wellcal.expectations.distances import EmbeddingDistance
+from wellcal.expectations.distances import IN_NUMPY, EmbeddingDistance
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.expectations.separable import by_products
@@ -32,7 +32,6 @@ from wellcal.problem.weights import WeightedForm, WeightedRows
 FEWEST = 1000
 """Cases from which features are looked for: below, finding them takes longer than all pairs do."""
 
-_IN_NUMPY = 4  # coordinates whose differences NumPy adds up as quickly
 _WORTH_COMPILING = 3e9  # differences: SciPy takes a second and more, as long as loading numba and compiling
 _FOR_THE_MEAN = 256  # cases
 _OF_A_CLOSED_FORM, _OF_A_PRODUCT = 0.75, 0.4  # shares of their time that features save, as a rule
@@ -126,6 +125,14 @@ def in_features(problem: Problem, pairs: float | None = None) -> FeatureProblem 
     return cast("FeatureProblem | None", problem.kept["features"])
 
 
+def in_products(problem: Problem) -> Problem | None:
+    """The problem, if all four terms of h cancel before rows meet: targets meet as products of features."""
+    found = in_features(problem)
+    exact = problem if found is None else found.problem
+    forms = [term.on_targets for term in exact.terms]
+    return exact if all(isinstance(form, FiniteForm) and form.gram is None for form in forms) else None
+
+
 def known_features(problem: Problem) -> FeatureProblem | None:
     """The feature form, if anybody has asked for it and there is one."""
     return cast("FeatureProblem | None", problem.kept.get("features"))
@@ -205,7 +212,7 @@ def _on_predictions(form: Form | None, rows: Rows, pairs: float) -> tuple[Form, 
         return None
     distance = form.inner
     if isinstance(distance, EmbeddingDistance):
-        if distance.degree != 1.0 or distance.size <= _IN_NUMPY or distance.size * pairs < _WORTH_COMPILING:
+        if distance.degree != 1.0 or distance.size <= IN_NUMPY or distance.size * pairs < _WORTH_COMPILING:
             return None
         quicker = replace(form, inner=replace(distance, compiled=True))
         return (quicker, rows, 0.0) if can_compile() else None

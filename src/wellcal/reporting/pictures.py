@@ -42,7 +42,6 @@ from wellcal.displays import (
 from wellcal.displays.base import TESTED
 from wellcal.hypotests import PowerPlan
 from wellcal.hypotests.findings.finding import Finding
-from wellcal.hypotests.method import METHODS
 from wellcal.hypotests.resampling.targets import users_form
 from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.tolerance import ToleranceResult
@@ -142,7 +141,7 @@ def _of_quantiles(found: QuantileCalibration) -> Pictures:
     return {"quantiles": ReportFigure("Calibration of quantiles", quantiles.QUESTION, draw)}
 
 
-_DRAWING = frozenset({"exact", "omnibus"} & set(METHODS))  # tests of which a null is drawn again
+_DRAWING = frozenset({"exact", "omnibus"})  # tests of which a null is drawn again
 
 
 def null_of(found: TestResult, name: str | None = None) -> Pictures:

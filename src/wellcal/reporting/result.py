@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from wellcal.comparison import Comparisons
+from wellcal.hypotests.findings.class_slopes import CLASS_SLOPE
 from wellcal.hypotests.findings.finding import LEVEL, Finding, together
 from wellcal.hypotests.findings.reasons import ALPHA, WITNESS
 from wellcal.hypotests.findings.trends import CENTRE_TREND, SPREAD_TREND
@@ -23,10 +24,10 @@ from wellcal.reporting.pieces import Choices, Mended, Segments, WorstGroup
 from wellcal.witnesses import Witness
 
 UNNAMED, GROUP = "unnamed", "cases"
-
-PLACED = {CENTRE_TREND, SPREAD_TREND, "trend of the correlation", "group", "class slope"}
-"""Kinds of findings that say for which predictions they hold."""
 """Kinds of findings: no kind of error stands out, and one that a witness tells of a group of cases."""
+
+PLACED = {CENTRE_TREND, SPREAD_TREND, "trend of the correlation", "group", CLASS_SLOPE}
+"""Kinds of findings that say for which predictions they hold."""
 
 POINTER = f": {WITNESS}"
 """What a test says where it names no kind of error; a report has looked there already."""

@@ -56,8 +56,8 @@ def segments_from(given: Any, n: int, in_order: Callable[[Any, str], Any]) -> tu
     columns = groups_by_column(given, n, in_order)
     if len(columns) > MOST_VARIABLES:
         raise ValueError(f"segments has {len(columns)} variables; a report tests {MOST_VARIABLES} at most")
-    for name, column in columns:
-        variable, groups = name or "segment", column
+    for name, groups in columns:
+        variable = name or "segment"
         most = max(PARTS, min(MOST_GROUPS, MOST_SEGMENTS // len(columns)))
         if len(groups) > most:
             largest = sorted(range(len(groups)), key=lambda k: -len(groups[k].rows))[:most]
@@ -91,8 +91,8 @@ def by_segment(
             continue
         results.append(calibration_test(some.targets, some.predictions, groups=some.clusters, **options))
         notes.append(note)
-    count = sum(result is not None for result in results)
     tested = [result for result in results if result is not None]
+    count = len(tested)
     advise_of_few_resamples(tested, count, ALPHA, f"an error in one of {count} segments")
     adjusted = iter(holm([result.pvalue for result in tested]))
     return Segments(

@@ -47,7 +47,9 @@ def segments_of(
                 f"{argument} has {len(groups)} different labels for {n} cases; give at most {_MOST_SEGMENTS}"
             )
         for where, rows in groups:
-            found.append(Cases(where, np.isin(np.arange(n), rows), "segment"))
+            inside = np.zeros(n, dtype=bool)
+            inside[rows] = True
+            found.append(Cases(where, inside, "segment"))
     return found
 
 

@@ -150,12 +150,14 @@ def test_the_isotonic_curve_is_that_of_a_model_alone() -> None:
     assert not [line for line in wanted.ax_.lines if line.get_alpha() == 0.6]
 
 
-@pytest.mark.parametrize("n", [130, 440, 3000])
-def test_bands_of_residuals_are_apart(n: int) -> None:
+@pytest.mark.parametrize(("n", "bins"), [(130, 3), (440, 7), (3000, 10)])
+def test_bands_of_residuals_are_apart(n: int, bins: int) -> None:
+    """In as many bins as that allows: more cases, more bins."""
     rng = np.random.default_rng(0)
     sd = rng.uniform(0.5, 2.0, n)
     display = displays.ResidualDisplay.from_predictions(rng.normal(0.0, sd), wc.Normal(np.zeros(n), sd))
     _, _, low, high = display.lines()
+    assert low.shape == (3, bins)
     assert np.all(high[0] < low[1])
     assert np.all(high[1] < low[2])
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
 import wellcal as wc
@@ -31,6 +33,10 @@ PRED = wc.Normal(MU, 1.0)
 P = RNG.dirichlet(np.ones(3), N)
 LABELS = (P.cumsum(axis=1) < RNG.random((N, 1))).sum(axis=1)
 VECTORS = RNG.normal(size=(N, 2))
+
+
+WITHOUT_CASES = {"tolerance", "discrepancy", "power"}
+"""Pictures that need no more than what a result says."""
 
 
 def results(kind: type[Presentable]) -> set[type[Presentable]]:
@@ -70,11 +76,8 @@ def test_every_result_has_pictures_or_says_why_not() -> None:
 def test_results_have_the_picture_that_tells_most(name: str, make: Any) -> None:
     found = make()
     assert next(iter(found.figures)) == name
-    assert type(found).from_json(found.to_json()).figures == {} or name in (
-        "tolerance",
-        "discrepancy",
-        "power",
-    )
+    stored = type(found).from_json(found.to_json()).figures
+    assert list(stored) == [name] * (name in WITHOUT_CASES), "a stored result does not know its cases"
 
 
 @pytest.mark.usefixtures("titled")
@@ -96,6 +99,27 @@ def test_what_an_estimate_remembers_is_what_it_was_made_from() -> None:
     assert wc.crps(Y, PRED, weights=np.ones(N)).figures == {}
 
 
+@pytest.mark.parametrize("library", [np.array, torch.tensor, list], ids=["NumPy", "PyTorch", "lists"])
+def test_what_was_given_may_be_changed_later(library: Any) -> None:
+    y, mu, sigma = (library(array.tolist()) for array in (Y, MU, np.ones(N)))
+    found = wc.crps(y, (mu, sigma))
+    y[0] = mu[0] = sigma[0] = 9.0
+    targets, (means, spreads) = found.given
+    assert (float(targets[0]), float(means[0]), float(spreads[0])) == pytest.approx((Y[0], MU[0], 1.0))
+
+
+def test_what_an_estimate_remembers_stays_where_it_is() -> None:
+    """What is stored, and what travels to other processes, are numbers."""
+    p = np.linspace(0.01, 0.99, 2000)
+    for found in (wc.ece(p > 0.5, p), wc.brier(p > 0.5, p), wc.crps(Y, wc.Samples(MU[:, None] + [0.0, 1.0]))):
+        assert found.given is not None
+        assert len(found.to_json()) < 2000
+        sent = pickle.dumps(found)
+        assert len(sent) < 2000
+        assert pickle.loads(sent) == found
+        assert pickle.loads(sent).figures == {}
+
+
 # -- vectors -----------------------------------------------------------------------------------------
 
 
@@ -114,6 +138,21 @@ def test_ranks_of_vectors_are_those_of_their_distributions() -> None:
     assert display.finding == "All 3 curves stay in the band of calibrated models."
 
 
+def test_distances_are_in_units_of_the_covariance() -> None:
+    """Plain distances would call an outcome across the correlation near that lies far out, and vice versa."""
+    rng, n = np.random.default_rng(4), 200
+    covariance = np.array([[1.0, 0.95], [0.95, 1.0]])
+    y = rng.multivariate_normal(np.zeros(2), covariance, n)
+    pred = wc.MultivariateNormal(np.zeros((n, 2)), np.broadcast_to(covariance, (n, 2, 2)))
+    display = CoordinatesDisplay.from_predictions(y, pred, rng=0)
+    far = stats.chi2.cdf(np.sum(y * np.linalg.solve(covariance, y.T).T, axis=1), 2)
+    assert np.abs(display.together - far).mean() < 0.08
+    few = wc.Samples(rng.multivariate_normal(np.zeros(2), covariance, (n, 3)))
+    alone = CoordinatesDisplay.from_predictions(y, few, rng=0)
+    assert alone.n_draws == 3, "too few for a covariance"
+    assert not alone.outside().any()
+
+
 def test_only_distances_show_a_wrong_correlation() -> None:
     rng = np.random.default_rng(2)
     y = rng.normal(size=(400, 2)) @ np.array([[1.0, 0.9], [0.0, np.sqrt(1 - 0.81)]])
@@ -125,6 +164,8 @@ def test_only_distances_show_a_wrong_correlation() -> None:
     assert display.n_draws == 30
     with pytest.raises(TypeError, match="predictions of vectors, found Normal"):
         CoordinatesDisplay.from_predictions(Y, PRED)
+    with pytest.raises(ValueError, match="level"):
+        CoordinatesDisplay.from_predictions(y, pred, level=-1.0)
 
 
 def test_of_many_coordinates_the_farthest_are_drawn_and_models_share_axes() -> None:
@@ -151,6 +192,7 @@ def test_segments_in_rows() -> None:
     assert "segments" in report.figures
     display = SegmentsDisplay.from_result(report.best.segments)
     assert display.rejected == (True, False)
+    assert display.finding.endswith("1 segment does not follow its predictions.")
     assert display.rows[0].startswith("for region = north, 40 cases (p = ")
     assert all(
         0.0 <= low <= value <= high

@@ -63,7 +63,7 @@ def diagonal(ops: Ops, kernel: Gaussian, a: Normals | Points, b: Normals | Point
 
 
 def _diagonal_in_place(kernel: Gaussian, a: Normals | Points, b: Normals | Points) -> NDArray:
-    """The same in NumPy, to the last digit, with few arrays of all pairs."""
+    """The same in NumPy, with few arrays of all pairs."""
     square = float(kernel.lengthscale) ** 2
     exponent = a.x[0] - b.x[0]
     if len(a.x) >= _SEVERAL or (len(a.x) > 1 and exponent.size > _MANY):

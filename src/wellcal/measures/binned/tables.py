@@ -24,9 +24,9 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.rows import add_at, can_add_at
 from wellcal._arrays.special import integer_dtype
+from wellcal.expectations.count_atoms import COUNT_TAIL
 from wellcal.predictions.batches import in_numpy
 
-_COUNT_TAIL = 5e-14  # mass of a count that is left out at each end
 _WIDEST = 2_000_000  # counts that a bin may span
 _FEW_CLASSES, _FEW_BINS = 32, 4096  # where adding up one class after another is quickest
 
@@ -102,8 +102,8 @@ def count_tables(
     if is_traced(predictions.like, targets):
         raise TypeError("the counts that a bin spans cannot be found inside jax.jit; call this outside")
     plain: Any = in_numpy(predictions)
-    low = plain.quantile(_COUNT_TAIL)
-    high = plain.quantile(1.0 - _COUNT_TAIL) + 1.0
+    low = plain.quantile(COUNT_TAIL)
+    high = plain.quantile(1.0 - COUNT_TAIL) + 1.0
     observed = to_numpy(targets)
     tables: list[BinTable] = []
     for number in range(count):

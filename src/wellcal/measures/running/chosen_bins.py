@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal.measures.binned.binning import Binning, CutBins, EqualMassBins, numbered_bins
+from wellcal.expectations.count_atoms import COUNT_TAIL
+from wellcal.measures.binned.binning import Binning, CutBins, EqualMassBins, compact
 from wellcal.measures.binned.calibration_error import Binned, DiscreteTarget, discrete_targets
 from wellcal.measures.binned.discrepancies import Discrepancy
 from wellcal.measures.binned.tables import BinTable
@@ -21,8 +22,6 @@ CHOOSING = 20_000
 
 MOST_COUNTS = 1_000
 """Different counts that a prediction may spread over on average, for all are gone through."""
-
-_TAIL = 5e-14
 
 
 @dataclass(frozen=True)
@@ -60,10 +59,10 @@ class _Stream:
     def plus(self, y: Any, pred: Any) -> _Stream:
         """With some cases more."""
         (question,) = discrete_targets(y, pred, None)[1]
-        cells = self.rule.cells(_features(question))
+        used, places = compact(self.rule.cells(_features(question)))
         bins = dict(self.bins)
-        for number, found in zip(np.unique(cells), _bins(question, cells), strict=True):
-            bins[int(number)] = bins[int(number)].plus(found) if int(number) in bins else found
+        for number, found in zip(used.tolist(), _bins(question, places), strict=True):
+            bins[number] = bins[number].plus(found) if number in bins else found
         return replace(self, bins=bins)
 
 
@@ -137,10 +136,10 @@ def _features(question: DiscreteTarget) -> NDArray:
     return np.asarray(to_numpy(question.features))
 
 
-def _bins(question: DiscreteTarget, cells: NDArray) -> list[_Bin]:
-    """Sums in all bins that have cases, in their order."""
+def _bins(question: DiscreteTarget, places: NDArray) -> list[_Bin]:
+    """Sums in all bins that have cases, in their order, from the place of each case among them."""
     found: list[_Bin] = []
-    for table in question.tables(numbered_bins(cells, question.features), False):
+    for table in question.tables(places, False):
         for size, predicted, observed in zip(table.sizes, table.predicted, table.observed, strict=True):
             targets = np.arange(len(predicted), dtype=np.float64) if table.targets is None else table.targets
             found.append(
@@ -162,7 +161,8 @@ def _refuse_many_counts(pred: Any) -> None:
         return
     some = pred[: min(len(pred), 1000)]
     low, high = (
-        np.asarray(to_numpy(some.quantile(level)), dtype=np.float64) for level in (_TAIL, 1.0 - _TAIL)
+        np.asarray(to_numpy(some.quantile(level)), dtype=np.float64)
+        for level in (COUNT_TAIL, 1.0 - COUNT_TAIL)
     )
     width = float(np.mean(high - low))
     if not width <= MOST_COUNTS:

@@ -6,11 +6,6 @@ from wellcal.expectations.decompose import components_of
 from wellcal.predictions import Categorical, Predictions
 
 
-def are_counts(predictions: Predictions) -> bool:
-    """Whether all components are families of counts."""
-    return all(part.target_kind == "counts" for part, _ in components_of(predictions))
-
-
 def names_only(predictions: Predictions) -> bool:
     """Whether a component predicts classes that no numbers were given for."""
     parts = [part for part, _ in components_of(predictions)]

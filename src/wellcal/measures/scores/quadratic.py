@@ -9,11 +9,10 @@ import numpy as np
 from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy, namespace, widen
 from wellcal._arrays.special import gather
-from wellcal.expectations.decompose import targets_are_indices
+from wellcal.expectations.decompose import are_counts, targets_are_indices
 from wellcal.expectations.plans import plan
 from wellcal.kernels import Delta
 from wellcal.measures.estimate import Estimate, about_cases
-from wellcal.measures.scores._common import are_counts
 from wellcal.measures.scores.casewise import mean_score
 from wellcal.predictions import Bernoulli
 from wellcal.predictions.base import check_inputs

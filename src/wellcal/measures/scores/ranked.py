@@ -8,10 +8,10 @@ import numpy as np
 
 from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import Array, from_numpy, is_traced, namespace, take_rows, to_numpy, widen
-from wellcal.expectations.decompose import targets_are_indices
+from wellcal.expectations.decompose import are_counts, targets_are_indices
 from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.measures.scores import forms, numeric
-from wellcal.measures.scores._common import are_counts, names_only
+from wellcal.measures.scores._common import names_only
 from wellcal.measures.scores.casewise import mean_score
 from wellcal.measures.scores.row_functions import by_rows
 from wellcal.measures.scores.rules import CRPS_RULES, MIXTURE_CRPS_RULES, CrpsRule, shared_rule
