@@ -82,6 +82,7 @@ STUDIES = (
     "estimators",
     "intervals",
     "tolerances",
+    "smallest-errors",
     "type1",
     "power",
     "paper-tests",
