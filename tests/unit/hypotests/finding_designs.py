@@ -119,6 +119,13 @@ def _extreme(rng: Any) -> tuple[Any, Any]:
     return y.astype(int), wc.Bernoulli(special.expit(logit))
 
 
+@design("far too extreme", "slope", size=0.3)
+def _far_too_extreme(rng: Any) -> tuple[Any, Any]:
+    logit = rng.normal(0.0, 5.0, N)
+    y = rng.uniform(size=N) < special.expit(0.3 * logit)
+    return y.astype(int), wc.Bernoulli(special.expit(logit))
+
+
 @design("more often", "frequency")
 def _more_often(rng: Any) -> tuple[Any, Any]:
     logit = rng.normal(-1.0, 1.0, N)

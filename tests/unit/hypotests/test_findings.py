@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import optimize, special
 
 import wellcal as wc
 from wellcal.hypotests import Omnibus, TestResult
 from wellcal.hypotests.findings import families
+from wellcal.hypotests.findings.binary import fitted_line
 from wellcal.hypotests.findings.claims import jackknife
 from wellcal.hypotests.findings.families import claims_of, findings_in, findings_of
 from wellcal.hypotests.findings.finding import Finding
@@ -95,6 +96,35 @@ def test_some_sentences() -> None:
     }
     for name, pattern in patterns.items():
         assert re.fullmatch(pattern, some[name]), some[name]
+
+
+@pytest.mark.parametrize("slope", [0.05, 0.2, 0.35, 1.0, 3.0])
+def test_slopes_are_fitted_however_extreme_predictions_are(slope: float) -> None:
+    """The likelihood has one maximum, which a search without derivatives finds too."""
+    rng = np.random.default_rng(8)
+    logit = rng.normal(0.5, 2.0 / slope, 150)
+    y = (rng.uniform(size=150) < special.expit(slope * logit - 0.3)).astype(float)
+
+    def loss(line: Any) -> float:
+        odds = line[0] + line[1] / slope * logit
+        return float(np.sum(np.logaddexp(0.0, odds) - y * odds))
+
+    best = optimize.minimize(loss, [0.0, 1.0], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
+    assert fitted_line(y, logit) == pytest.approx([best.x[0], best.x[1] / slope], rel=1e-5)
+    separated = fitted_line((logit > 0.0).astype(float), logit)
+    assert np.isnan(separated).all()
+
+
+def test_groups_that_follow_from_a_slope_are_not_told() -> None:
+    rng = np.random.default_rng(4)
+    logit = rng.normal(0.0, 3.0, 1500)
+    y = (rng.uniform(size=1500) < special.expit(0.5 * logit)).astype(int)
+    found = result(y, wc.Bernoulli(special.expit(logit)))
+    assert found.provenance["pvalues"]["curve"] <= 0.01  # a part that asks for a closer look at groups
+    assert [finding.kind for finding in found.findings] == ["slope"]
+    bent = special.expit(0.5 * logit + np.where(np.abs(logit) < 1.0, 1.0, 0.0))
+    y = (rng.uniform(size=1500) < bent).astype(int)
+    assert "group" in {finding.kind for finding in result(y, wc.Bernoulli(special.expit(logit))).findings}
 
 
 def test_two_sides_are_told_where_both_are_off() -> None:

@@ -16,10 +16,12 @@ from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.measures.wording import percent, plain_number, share_span, span
 
 FREQUENCY, SLOPE, GROUP = "frequency", "slope", "group "
+GROUPED = "group"
+"""Kind of a finding about a group."""
 
 _GROUPS = 5
 _MOST_GROUPS = 2  # that are told
-_STEPS = 25  # of Newton's method
+_STEPS, _HALVINGS = 25, 30  # of Newton's method, and of one of its steps
 _SURE = 1e-4  # as near to zero or one as is told
 
 
@@ -86,7 +88,21 @@ class BinaryClaims(Claims):
         some = self.probability[self.members[place]]
         where = f"where it was predicted {_range(float(some.min()), float(some.max()))}"
         own = found._replace(cases=len(some))
-        return occurs(self.outcome, "group", own, float(some.mean()), where, "on average")
+        return occurs(self.outcome, GROUPED, own, float(some.mean()), where, "on average")
+
+    def lie_on_a_line(self, targets: NDArray, alpha: float) -> bool:
+        """Whether groups occur as often as the line says that fits log odds to outcomes.
+
+        They are then off because slope or frequency is, and no more. Holm's smallest p-value decides.
+        """
+        intercept, slope = fitted_line(targets.astype(np.float64), self.logit)
+        if np.isnan(slope):
+            return False
+        line = special.expit(intercept + slope * self.logit)
+        off = [float(np.sum(targets[group] - line[group])) for group in self.members]
+        spread = [float(np.sum(line[group] * (1.0 - line[group]))) ** 0.5 for group in self.members]
+        furthest = max(abs(value) / max(error, 1e-300) for value, error in zip(off, spread, strict=True))
+        return 2.0 * float(special.ndtr(-furthest)) * len(off) > alpha
 
 
 class FineGroups(BinaryClaims):
@@ -159,16 +175,30 @@ def fitted_slope(y: NDArray, logit: NDArray) -> float:
 
 
 def fitted_line(y: NDArray, logit: NDArray) -> NDArray:
-    """Intercept and slope of it ``(2,)``."""
+    """Intercept and slope of it ``(2,)``, by Newton's method from zero.
+
+    Steps that lower the likelihood are halved: full ones from slope 1 overshoot where predictions are far
+    too extreme, and never come back.
+    """
     design = np.stack([np.ones_like(logit), logit], axis=1)
-    beta = np.array([0.0, 1.0])
+    beta = np.zeros(2)
+    reached = _log_likelihood(y, design @ beta)
     for _ in range(_STEPS):
         p = special.expit(design @ beta)
         information = (design * (p * (1.0 - p))[:, None]).T @ design
         if not np.linalg.cond(information) < 1e12:
             break
         step = np.linalg.solve(information, design.T @ (y - p))
-        beta = beta + np.clip(step, -2.0, 2.0)
         if np.abs(step).max() < 1e-8:
-            return beta
+            return beta + step
+        for _ in range(_HALVINGS):
+            found = _log_likelihood(y, design @ (beta + step))
+            if found >= reached - 1e-12 * abs(reached):
+                break
+            step = 0.5 * step
+        beta, reached = beta + step, max(found, reached)  # pyright: ignore[reportPossiblyUnboundVariable]
     return np.full(2, np.nan)
+
+
+def _log_likelihood(y: NDArray, odds: NDArray) -> float:
+    return float(np.sum(y * odds - np.logaddexp(0.0, odds)))

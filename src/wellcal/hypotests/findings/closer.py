@@ -11,7 +11,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.decompose import targets_are_indices
-from wellcal.hypotests.findings.binary import BinaryClaims, FineGroups
+from wellcal.hypotests.findings.binary import GROUPED, SLOPE, BinaryClaims, FineGroups
 from wellcal.hypotests.findings.claims import Claims, certain, evidence, likely, significant
 from wellcal.hypotests.findings.class_slopes import ClassSlopes, class_slope
 from wellcal.hypotests.findings.classes import (
@@ -90,7 +90,18 @@ def closer_look(
         made = look.make()
         if made is not None and made.names:
             out += _told(seen, made, ALPHA if not out else _BESIDE, perhaps)
+    if isinstance(claims, BinaryClaims):
+        out = _without_groups_on_a_line(seen, claims, out)
     return sorted(_without_consequences(out), key=_pvalue)
+
+
+def _without_groups_on_a_line(seen: Seen, claims: BinaryClaims, found: list[Finding]) -> list[Finding]:
+    """Without single groups of probabilities where slope and frequency, which are told, explain them."""
+    if not {finding.kind for finding in found} >= {SLOPE, GROUPED}:
+        return found
+    fine = FineGroups(claims.probability, claims.outcome)
+    explained = fine.lie_on_a_line(seen.targets, _BESIDE)
+    return [finding for finding in found if not explained or finding.kind != GROUPED]
 
 
 def _without_consequences(found: list[Finding]) -> list[Finding]:
@@ -113,7 +124,7 @@ def _looks(seen: Seen, claims: Claims) -> Iterable[_Look]:
         yield from _of_vectors(seen, claims)
     elif isinstance(claims, BinaryClaims):
         fine = partial(FineGroups, claims.probability, claims.outcome)
-        yield _Look(frozenset({"curve"}), frozenset({"group"}), fine)
+        yield _Look(frozenset({"curve"}), frozenset({GROUPED}), fine)
         yield _Look(frozenset({"groups", "SKCE", "locations"}), None, fine)
         yield _Look(frozenset({"surprise"}), None, lambda: _surprise(seen))
     elif not isinstance(claims, QuantileClaims):  # whose levels are told
