@@ -130,10 +130,9 @@ def test_page(reader: tuple[Page, list[str]], name: str) -> None:
     "harm",
     [
         """block.textContent = "x".repeat(400); block.style.overflowX = "hidden";""",
-        """document.querySelector("h1").textContent = "x".repeat(400);
-           document.querySelector("h1").style.overflowWrap = "normal";""",
-        """document.querySelector("article p").innerHTML = "<b style='text-wrap: nowrap'>" + "x ".repeat(99);""",
-        """document.querySelector("article p").innerHTML = "<img style='max-width: none; width: 4000px'>";""",
+        """heading.textContent = "x".repeat(400); heading.style.overflowWrap = "normal";""",
+        """text.innerHTML = "<b style='text-wrap: nowrap'>" + "x ".repeat(400);""",
+        """text.innerHTML = "<img style='max-width: none; width: 4000px'>";""",
     ],
     ids=["block", "heading", "text", "picture"],
 )
@@ -142,7 +141,9 @@ def test_the_look_finds_what_is_cut_off(reader: tuple[Page, list[str]], harm: st
     page, _ = reader
     page.goto((SITE / "quickstart.html").as_uri())
     assert page.evaluate(CUT_OFF) == []
-    page.evaluate(f"""() => {{ const block = document.querySelector("article pre"); {harm} }}""")
+    places = """const [block, heading, text] = ["pre", "h1", "p"]
+        .map((e) => document.querySelector(`article ${e}`));"""
+    page.evaluate(f"() => {{ {places} {harm} }}")
     assert page.evaluate(CUT_OFF)
 
 
