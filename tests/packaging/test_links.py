@@ -1,4 +1,4 @@
-"""Addresses of other sites are well formed, each in one spelling. `make linkcheck` asks the sites themselves."""
+"""Addresses of other sites are well formed, each in one spelling. `make linkcheck` asks the sites."""
 
 from __future__ import annotations
 
