@@ -115,6 +115,16 @@ def test_no_page_is_cut_off_on_a_phone(browser: Browser) -> None:
     assert len(paths) > 300
 
 
+def test_the_reference_shows_no_addresses_of_functions() -> None:
+    """Nor `<lambda>`: what Python shows of a default value that is a function."""
+    pages = sorted((SITE / "api" / "generated").glob("*.html"))
+    assert len(pages) > 100
+    shown = ("&lt;function", "&lt;lambda", " at 0x")
+    assert not [
+        page.name for page in pages if any(text in page.read_text(encoding="utf-8") for text in shown)
+    ]
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_page(reader: tuple[Page, list[str]], name: str) -> None:
     page, noticed = reader
