@@ -29,6 +29,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "pictures",
+    "reference",
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5", "sg_execution_times.rst"]
 templates_path = ["_templates"]

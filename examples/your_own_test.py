@@ -44,7 +44,7 @@ class NeymanSmooth(Method):
         )
 
     def statistic(self, predictions: Any, targets: np.ndarray) -> np.ndarray:
-        """``sum_k (sum_i p_k(u_i))^2 / n`` of sets ``(r, n)``, p_k orthonormal on [0, 1]."""
+        """``sum_k (sum_i p_k(u_i))^2 / n`` of sets ``(r, n)``; p_k are orthonormal."""
         u = predictions.cdf(targets)
         total = np.zeros(len(u))
         for k in range(1, self.order + 1):

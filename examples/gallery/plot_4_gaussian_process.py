@@ -4,7 +4,7 @@ A Gaussian process
 
 What households spend on food, by income: Engel's data of 1857, which come with
 statsmodels. A Gaussian process with one noise level for all is wrong about most
-households, and right on average.
+households, and nearly right on average.
 """
 
 # %%
@@ -37,7 +37,8 @@ pred = wc.Normal(*gaussian_process(x_train, y_train, x_test))
 # %%
 # The verdict
 # -----------
-# Intervals hold what they promise, or nearly so, if all households are counted:
+# If all households are counted, intervals of 80% and more hold what they promise, and
+# those of 50% a little more:
 wc.interval_coverage(y, pred)
 
 # %%

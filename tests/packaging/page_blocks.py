@@ -3,8 +3,9 @@
 The blocks of a page are run one after the other in the same names, each page in a process of its own. On
 pages that Sphinx builds, ``testsetup`` blocks, which readers do not see, make what the code on the page is
 about. What a block prints, and the value of its last line, must be the ``text`` block that follows it, if
-there is one; blanks do not matter there, and an ellipsis stands for anything. ``picture`` blocks must leave
-a figure (`docs/_ext/pictures.py` shows it).
+there is one; blanks do not matter there, and an ellipsis stands for anything. What follows a piece of an
+example must be what that example prints. ``picture`` blocks must leave a figure, which
+`docs/_ext/pictures.py` shows.
 
 What ends in ``.py``, with options behind it where it takes any, is run as it is, and must print something.
 """
@@ -104,7 +105,7 @@ def run_page(page: Path) -> int:
     names: dict[str, Any] = {"__name__": "__main__"}
     if built:
         names |= {name: __import__(module) for name, module in BUILT.items()}
-    count, printed = 0, ""
+    count, printed, example = 0, "", None
     for block in blocks(page.read_text(encoding="utf-8")):
         where = f"{page}, line {block.line}"
         if block.language == "{doctest}":
@@ -120,9 +121,12 @@ def run_page(page: Path) -> int:
             printed = shown_by(block.code, names, where)
             if block.language == "{picture}" and not figures():
                 raise AssertionError(f"{where}: this block leaves no figure")
-        elif block.language == "text" and block.follows and printed and not _matches(block.code, printed):
-            raise AssertionError(f"{where}: this is what is printed\n{printed}")
+        elif block.language == "text" and block.follows:
+            printed = output_of(page.parent / example, []) if example else printed
+            if printed and not _matches(block.code, printed):
+                raise AssertionError(f"{where}: this is what is printed\n{printed}")
         count += block.language in RUN
+        example = block.rest if block.language == "{literalinclude}" else None
         if block.language != "python":
             printed = ""
     return count
@@ -141,13 +145,18 @@ def _matches(shown: str, printed: str) -> bool:
     return doctest.OutputChecker().check_output(shown, printed, FLAGS)
 
 
-def run_example(path: Path, options: list[str]) -> int:
-    """Run a program; how many lines it printed. Raises where it fails, or prints none."""
+def output_of(path: Path, options: list[str]) -> str:
+    """What a program prints."""
     sys.argv[:] = [str(path), *options]
     sys.path[0] = str(path.parent)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         runpy.run_path(str(path), run_name="__main__")
-    lines = printed.getvalue().splitlines()
+    return printed.getvalue()
+
+
+def run_example(path: Path, options: list[str]) -> int:
+    """Run a program; how many lines it printed. Raises where it fails, or prints none."""
+    lines = output_of(path, options).splitlines()
     if not any(map(str.strip, lines)):
         raise AssertionError(f"{path} printed nothing")
     return len(lines)

@@ -98,6 +98,7 @@ def test_a_block_that_fails_is_noticed(tmp_path: Path) -> None:
         "names": "```{doctest}\n>>> nothing\n```\n",
         "example": "```{doctest}\n>>> 1 + 1\n3\n```\n",
         "picture": "```{picture}\n:alt: nothing\nx = 1\n```\n",
+        "included": "```{literalinclude} talks.py\n```\n\n```text\nnothing\n```\n",
     }
     for name, text in pages.items():
         (tmp_path / f"{name}.md").write_text(text)

@@ -6,6 +6,7 @@ import doctest
 import importlib
 import inspect
 import re
+import runpy
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -85,6 +86,16 @@ def test_links_of_pages_outside_the_site_lead_somewhere() -> None:
             if target and "://" not in target and not (page.parent / target).exists():
                 broken.append(f"{page.name}: {address}")
     assert not broken
+
+
+def test_what_the_reference_leaves_out_exists() -> None:
+    """A name that is left out of it and nowhere to be found hides something else one day."""
+    import wellcal as wc
+
+    left_out = runpy.run_path(str(ROOT / "docs" / "_ext" / "reference.py"))
+    assert not [name for name in left_out["OF_FAMILIES"] if not hasattr(wc.Predictions, name)]
+    results = (wc.Estimate, wc.TestResult, wc.Report)
+    assert not [name for name in left_out["OF_RESULTS"] if not any(hasattr(kind, name) for kind in results)]
 
 
 # -- examples -----------------------------------------------------------------------------------------

@@ -212,14 +212,18 @@ def rows_off(found: int, shown: int, what: str) -> str:
     'No group of cases is further from its predictions than chance allows.'
     >>> rows_off(1, 2, "segment")
     'Of 2 segments that are shown, 1 segment does not follow its predictions.'
-    >>> rows_off(1, 1, "group"), rows_off(2, 2, "group")[:31]
-    ('The group that is shown does not follow its predictions.', 'All 2 groups that are shown do ')
+    >>> rows_off(1, 1, "group")
+    'The group that is shown does not follow its predictions.'
+    >>> rows_off(3, 3, "group")
+    'None of the 3 groups that are shown follows its predictions.'
     """
     if not found:
         return f"No {what} of cases is further from its predictions than chance allows."
     if found == shown:
-        which = f"The {what} that is shown does" if found == 1 else f"All {found} {what}s that are shown do"
-        return f"{which} not follow {'its' if found == 1 else 'their'} predictions."
+        if found == 1:
+            return f"The {what} that is shown does not follow its predictions."
+        none = "Neither" if found == 2 else "None"
+        return f"{none} of the {found} {what}s that are shown follows its predictions."
     some = f"1 {what} does not follow its" if found == 1 else f"{found} {what}s do not follow their"
     return f"Of {shown} {what}s that are shown, {some} predictions."
 
