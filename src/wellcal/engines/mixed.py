@@ -3,11 +3,8 @@
 Differences of features are rounded once to float32, and so are the rows that distances between predictions
 are taken of. Rounding errors of pairs do not line up, so that the sum over all pairs is nearly right; what
 lines up is a small bias, of sums that are accumulated in float32. Random tiles are evaluated in both
-precisions: the mean difference is added to every pair, and its standard error is reported. Its unit is the
-root mean square of h times the square root of the number of pairs. Where predictions are calibrated, h has
-mean zero and pairs are uncorrelated, so that this is the standard deviation of the sum. Where they are not,
-h is larger (predictions that are too sure) or smaller (predictions that are not sure enough), and so is the
-unit: the standard deviation that the sum would have for calibrated targets is not looked for.
+precisions: the mean difference is added to every pair, and its standard error is reported, in standard
+deviations of the sum that calibrated predictions would have.
 """
 
 from __future__ import annotations
@@ -26,6 +23,7 @@ from wellcal.expectations.distances import EmbeddingDistance
 from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.problem.feature_form import compiled_distance, in_products
+from wellcal.problem.null_deviation import NullDeviation, null_deviation
 from wellcal.problem.problem import Problem, Term, TermRows
 
 PRECISIONS = ("auto", "float64", "mixed")
@@ -56,13 +54,15 @@ class MixedProblem:
     bias
         Mean of h in float64 minus h in float32.
     error
-        Standard error of the sum over all pairs that is left, in units of the root mean square of h times
-        the square root of the number of pairs.
+        Standard error of the sum over all pairs that is left, in units of `unit`.
+    unit
+        Standard deviation of the sum for calibrated predictions.
     """
 
     problem: Problem
     bias: float
     error: float
+    unit: NullDeviation
 
     def corrected(self, sums: Sums) -> Sums:
         """Sums over all pairs with the bias removed."""
@@ -75,6 +75,7 @@ class MixedProblem:
             "precision": "mixed: products in float32",
             "precision_bias": self.bias,
             "precision_error": self.error,
+            **self.unit.describe(),
         }
 
 
@@ -126,7 +127,7 @@ def _measured(exact: Problem) -> MixedProblem:
     side = min(_SIDE, n // 2)
     rng = np.random.default_rng(0)
     differences: list[float] = []
-    squares: list[float] = []
+    unit = null_deviation(exact)
     error = math.inf
     for tiles in _TILES:
         while len(differences) < tiles:
@@ -136,13 +137,11 @@ def _measured(exact: Problem) -> MixedProblem:
                 h = np.asarray(exact.values(i, j))
                 low = np.asarray(rounded.values(i, j), dtype=np.float64)
             differences.append(float(np.mean(h - low)))
-            squares.append(float(np.mean(h * h)))
         spread = float(np.std(differences, ddof=1)) / math.sqrt(len(differences))
-        size = math.sqrt(float(np.mean(squares)))
-        error = math.sqrt(0.5 * n * (n - 1)) * spread / size if size > 0.0 else math.inf
+        error = 0.5 * n * (n - 1) * spread / unit.value if unit.value > 0.0 else math.inf
         if error <= AUTO_ERROR:
             break
-    return MixedProblem(rounded, float(np.mean(differences)), error)
+    return MixedProblem(rounded, float(np.mean(differences)), error, unit)
 
 
 def _distinct(rng: np.random.Generator, n: int, count: int) -> NDArray:
