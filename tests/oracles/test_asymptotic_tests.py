@@ -316,6 +316,17 @@ def test_sets_of_cases_find_pairs_and_triples_within_their_error() -> None:
     assert 0.6 < math.sqrt(np.mean(errors**2)) / triples.std() < 1.6
 
 
+def test_sets_of_equal_cases_find_all_of_it() -> None:
+    n = 90
+    case = np.full(n, 0.7), wc.Normal(np.zeros(n), np.ones(n))
+    setup = make_setup(*case, rng=0, engine=Tiled(threads=1))
+    h = float(matrix(setup)[0, 1])
+    found = sampled_trace(setup, size=9, most=5)
+    assert found.squares == pytest.approx(n * (n - 1) * h**2, rel=1e-12)
+    assert found.triples == pytest.approx(n * (n - 1) * (n - 2) * h**3, rel=1e-12)
+    assert found.error == pytest.approx(0.0, abs=1e-12 * abs(found.triples))
+
+
 def test_errors_of_sampled_cumulants_are_those_of_what_follows_from_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
