@@ -93,7 +93,7 @@ def test_errors_are_told_in_it_whatever_the_targets_are() -> None:
     unit = null_deviation(far).value
     # The mean difference of 128 rows and its standard error: four of them are all there is.
     assert abs(found.total - exact.total) <= 4.0 * said["control_error"] * unit
-    assert said["control_error_observed"] < said["control_error"] / 1.1
+    assert said["control_error_observed"] < said["control_error"] / 1.5
     rows = np.sqrt(0.5 * 3000 * np.var(exact.rows))
     ratio = said["control_error"] / said["control_error_observed"]
     assert ratio == pytest.approx(rows / unit, rel=0.3)

@@ -349,7 +349,7 @@ class _Controls:
             "control_error": error / max(self.unit.value, 1e-300),
             **self.unit.describe(),
         }
-        # Rows of few controls spread by chance: a tenth says nothing.
-        if self.deviation > 1.1 * self.unit.value:
+        # Rows of few controls spread by chance, and so do pairs of few drawn targets.
+        if self.deviation > 1.5 * self.unit.value:
             out["control_error_observed"] = error / self.deviation
         return out
