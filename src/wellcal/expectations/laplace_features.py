@@ -10,6 +10,7 @@ they differ.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -122,10 +123,10 @@ class _Table:
         smallest = 2.0**exponent
         # No further than there is a centre, nor than the tail is above rounding.
         furthest = max(float(cells[-1]) - float(x.min()) / step, float(x.max()) / step - float(cells[0]))
-        sides = np.ceil(min((width + _TAIL * 2.0 * smallest) / step, furthest)) + 1.0
+        sides = math.ceil(min((width + _TAIL * 2.0 * smallest) / step, furthest)) + 1
         if not sides <= _FURTHEST:
             return None
-        offsets: NDArray = np.arange(-sides, sides + 1.0)
+        offsets: NDArray = np.arange(-sides, sides + 1)
         places, scales = (np.cos(np.pi * (np.arange(k) + 0.5) / k) for k in (_IN_PLACE, _IN_SCALE))
         away = (0.5 * places[:, None, None] - offsets) * step
         values = closed(away, smallest * 2.0 ** (0.5 * (1.0 + scales))[None, :, None])
