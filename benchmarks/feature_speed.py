@@ -80,6 +80,7 @@ FAMILIES: dict[str, Callable[[int, np.random.Generator], Data]] = {
     "counts, negative binomial": _counts,
     "normals in 10 dimensions": _vectors,
     "10 classes": _classes(10),
+    "1,000 classes": _classes(1000),
 }
 
 

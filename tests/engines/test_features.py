@@ -13,7 +13,7 @@ import torch
 from scipy.spatial.distance import cdist
 
 import wellcal as wc
-from wellcal._arrays.compiled import l1_distances
+from wellcal._arrays.compiled import l1_distances, same_digits
 from wellcal.engines import Tiled
 from wellcal.expectations.compression import ALLOWED, compressed
 from wellcal.expectations.differences import FeatureSource
@@ -234,11 +234,15 @@ def test_where_there_are_no_features_closed_forms_stay() -> None:
     assert in_features(prepare(y, wc.Normal(loc, scale), exact @ Laplacian()), MANY) is None
 
 
-@pytest.mark.parametrize("classes", [7, 90])
+@pytest.mark.parametrize("classes", [5, 7, 8, 90, 129])
 def test_compiled_distances_are_those_of_scipy(classes: int) -> None:
-    a, b = (np.random.default_rng(k).dirichlet(np.ones(classes), size=40 + k) for k in (0, 3))
+    a, b = (np.random.default_rng(k).dirichlet(np.ones(classes), size=40 + k) for k in (1, 3))
     exact = cdist(a, b, "cityblock")
     assert np.abs(l1_distances(a, b) - exact).max() < 1e-14
+    assert same_digits(classes) == (classes < 128)
+    assert not same_digits(classes) or np.array_equal(l1_distances(a, b), exact)
+    a.flags.writeable = False
+    assert np.array_equal(l1_distances(a[::-1], b), l1_distances(a, b)[::-1])
     single = l1_distances(a.astype(np.float32), b.astype(np.float32))
     assert single.dtype == np.float32
     assert np.abs(single - exact).max() < 1e-5
@@ -253,7 +257,10 @@ def test_many_classes_use_them_where_they_can(monkeypatch: pytest.MonkeyPatch) -
         return prepare(rng.integers(0, 7, N), pred, kernel)
 
     problem = classes()
+    monkeypatch.setattr(feature_form, "is_compiled", lambda: False)
     assert in_features(problem, 1e6) is None  # few pairs: compiling takes longer
+    monkeypatch.setattr(feature_form, "is_compiled", lambda: True)
+    assert in_features(classes(), 1e6) is not None  # and nothing, where that was done before
     found = _found(classes())
     assert found.describe() == {}
     assert np.abs(_matrix(found.problem) - _matrix(replace(found.problem, terms=problem.terms))).max() < 1e-14

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,11 @@ from scipy import stats
 import wellcal as wc
 from wellcal.engines import Tiled
 from wellcal.hypotests.draws import draw_chi_square_sum, draw_counts, draw_signs
-from wellcal.hypotests.methods import Bootstrap, GammaMoments, Multiplier, Pearson, Spectrum
+from wellcal.hypotests.methods import Bootstrap, GammaMoments, Multiplier, Pearson, Spectrum, pearson
 from wellcal.hypotests.methods.block import Block
 from wellcal.hypotests.methods.distribution_free import DistributionFree
 from wellcal.hypotests.setup import Setup, make_setup
-from wellcal.hypotests.traces import exact_trace, hutchinson_trace
+from wellcal.hypotests.traces import exact_trace, hutchinson_trace, sampled_trace
 from wellcal.kernels import paper_kernel
 from wellcal.problem.problem import prepare_checked
 
@@ -297,6 +298,58 @@ def test_hutchinson_with_more_vectors_than_cases_is_exact(n: int) -> None:
     trace = hutchinson_trace(setup, 64)
     assert trace.triples == pytest.approx(exact.triples, rel=1e-9)
     assert trace.error == pytest.approx(0.0, abs=1e-9 * abs(exact.triples))
+
+
+def test_sets_of_cases_find_pairs_and_triples_within_their_error() -> None:
+    """Over many seeds: no bias, and standard errors that tell the spread."""
+    setup = make_setup(*normal_case(1000, shift=0.0), rng=0, engine=Tiled(threads=1))
+    exact = exact_trace(setup)
+    seeds = [np.random.default_rng(seed) for seed in range(60)]
+    found = [sampled_trace(replace(setup, rng=rng), size=20, most=12) for rng in seeds]
+    assert all(float(f.sums.total) == pytest.approx(float(exact.sums.total), rel=1e-9) for f in found)
+    squares = np.array([f.squares / exact.squares - 1.0 for f in found])
+    triples = np.array([f.triples / exact.triples - 1.0 for f in found])
+    for deviations in (squares, triples):
+        assert deviations.std() > 1e-3  # a case in which something is left to chance
+        check_mean("sampled traces", deviations, 0.0, find=0.9 * deviations.std())
+    errors = np.array([(f.error or 0.0) / exact.triples for f in found])
+    assert 0.6 < math.sqrt(np.mean(errors**2)) / triples.std() < 1.6
+
+
+def test_sets_of_equal_cases_find_all_of_it() -> None:
+    n = 90
+    case = np.full(n, 0.7), wc.Normal(np.zeros(n), np.ones(n))
+    setup = make_setup(*case, rng=0, engine=Tiled(threads=1))
+    h = float(matrix(setup)[0, 1])
+    found = sampled_trace(setup, size=9, most=5)
+    assert found.squares == pytest.approx(n * (n - 1) * h**2, rel=1e-12)
+    assert found.triples == pytest.approx(n * (n - 1) * (n - 2) * h**3, rel=1e-12)
+    assert found.error == pytest.approx(0.0, abs=1e-12 * abs(found.triples))
+
+
+def test_errors_of_sampled_cumulants_are_those_of_what_follows_from_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pearson, "SET", 20)
+    monkeypatch.setattr(pearson, "MOST_SETS", 16)
+    setup = make_setup(*normal_case(1000, shift=0.08), rng=0, engine=Tiled(threads=1))
+    seeds = [np.random.default_rng(seed) for seed in range(40)]
+    found = [Pearson("sampled").run(replace(setup, rng=rng)) for rng in seeds]
+    wanted = Pearson("exact").run(setup)
+    assert 1e-3 < wanted.pvalue < 0.9
+    said = [one.provenance for one in found]
+    for values, name, true in (
+        ([one.pvalue for one in found], "pvalue_standard_error", wanted.pvalue),
+        ([one["skewness"] for one in said], "skewness_standard_error", wanted.provenance["skewness"]),
+        (
+            [one["standard_deviation"] for one in said],
+            "standard_deviation_standard_error",
+            wanted.provenance["standard_deviation"],
+        ),
+    ):
+        told = math.sqrt(np.mean([one[name] ** 2 for one in said]))
+        spread = math.sqrt(np.mean((np.array(values) - true) ** 2))
+        assert 0.5 < told / spread < 2.0, name
 
 
 def test_gamma_matches_two_moments(case: tuple[Any, Any]) -> None:

@@ -220,6 +220,7 @@ CHECKS: dict[str, Line] = {
     "moments of sums of chi-squares": Line(6),
     "spectrum by simulation": Line(1),
     "random traces": Line(1),
+    "sampled traces": Line(2),
     "Hotelling's statistic": Line(1),
     "widened locations": Line(2),
     "sampling of scipy's families": Line(10),

@@ -22,7 +22,8 @@ from wellcal.expectations.bilinear import Form, WeightRows
 from wellcal.expectations.differences import may_have_features
 from wellcal.expectations.distances import EmbeddingDistance
 from wellcal.expectations.on_predictions import ExpDistanceForm
-from wellcal.problem.feature_form import in_products
+from wellcal.problem.feature_form import in_products, known_features
+from wellcal.problem.null_deviation import NullDeviation, null_deviation
 from wellcal.problem.problem import Problem, Term, TermRows
 from wellcal.problem.weights import WeightedForm
 
@@ -54,9 +55,9 @@ class Linear(Tiled):
     tile, threads, precision
         Those of :class:`Tiled`. Multipoles are in float32 unless the precision is "float64".
     tolerance
-        Error of the sum that is allowed (`control_error` in the provenance). Its unit is the root mean square
-        of h times the square root of the number of pairs: for calibrated predictions the standard deviation
-        of the sum; for others it may be several times larger or smaller.
+        Error of the sum that is allowed, in standard deviations of the sum. The provenance has it in those
+        that calibrated predictions would have (`control_error`); where these are not, so that their
+        own sum varies more, also in its own (`control_error_observed`), and that one counts.
 
     Examples
     --------
@@ -96,11 +97,13 @@ class Linear(Tiled):
         return Support(True)
 
     def pays(self, problem: Problem) -> bool:
-        """Whether there are so many cases that it is worth its set-up."""
-        if problem.n < FEWEST_ON_A_LINE or not is_numpy(problem.xp):
+        """Whether there are so many cases that it is worth its set-up.
+
+        On a line, where it is registered with the fewest cases that it is considered for, there are.
+        """
+        if not is_numpy(problem.xp):
             return False
-        on_a_line = all(_place_of(term) == "line" for term in problem.terms)
-        return problem.n >= (FEWEST_ON_A_LINE if on_a_line else FEWEST_IN_A_PLANE)
+        return problem.n >= FEWEST_IN_A_PLANE or all(_place_of(term) == "line" for term in problem.terms)
 
     def triangle(self, problem: Problem) -> Sums:
         """Sums of h over all pairs i < j."""
@@ -114,11 +117,11 @@ class Linear(Tiled):
 
     def describe(self, problem: Problem) -> dict[str, Any]:
         """How sums were made, and how far their control rows were off."""
-        run = super().describe(problem)
         said = problem.kept.get("linear")
         if not said:
-            return {**run, "engine": Tiled.name}
-        return {k: v for k, v in run.items() if k not in ("tile", "threads")} | said
+            return {**super().describe(problem), "engine": Tiled.name}
+        features = known_features(problem)
+        return ({} if features is None else features.describe()) | said
 
     def _without_the_square(self, problem: Problem) -> _Found | None:
         places = {_place_of(term) for term in problem.terms}
@@ -142,13 +145,12 @@ class Linear(Tiled):
             for tree in trees:
                 rows += tree.row_sums(order, kind)
             error = controls.error(rows)
-            if error <= self.tolerance:
+            if error <= self.tolerance * controls.deviation:
                 said = {
                     "engine": self.name,
                     "sums": f"multipoles of order {order}",
                     "precision": "float64" if kind is np.float64 else "mixed: products in float32",
-                    "control_rows": len(controls.cases),
-                    "control_error": error,
+                    **controls.describe(error),
                 }
                 return _Found(Sums(0.5 * math.fsum(rows), rows), said)
         return None
@@ -294,34 +296,43 @@ class _Controls:
 
     Attributes
     ----------
+    n
+        How many cases there are in all.
     cases, rows
         Positions, and sums over all other cases.
     unit
-        Root mean square of h times the square root of the number of pairs.
+        Standard deviation of the sum for calibrated predictions.
     """
 
     n: int
     cases: NDArray
     rows: NDArray
-    unit: float
+    unit: NullDeviation
 
     @classmethod
     def of(cls, exact: Problem) -> _Controls:
         n = exact.n
         cases = np.sort(np.random.default_rng(0).choice(n, min(n, _CONTROLS), replace=False))
-        sums, squares = np.zeros(len(cases)), np.zeros(len(cases))
+        sums = np.zeros(len(cases))
         for some in in_chunks(n, len(cases), within=budget.cache):
             with np.errstate(over="ignore", under="ignore"):
                 h = np.asarray(exact.values(cases, some))
             inside = np.flatnonzero((cases >= some.start) & (cases < some.stop))
             h[inside, cases[inside] - some.start] = 0.0
             sums += h.sum(axis=1)
-            squares += np.einsum("ij,ij->i", h, h)
-        unit = math.sqrt(0.5 * n * float(squares.mean()))
-        return cls(n, cases, sums, unit)
+        return cls(n, cases, sums, null_deviation(exact))
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the sum, from the spread of its rows where that is more than the null's.
+
+        With v the variance of rows, that of the sum is n v / 2 for calibrated predictions; for others it goes
+        towards n v.
+        """
+        return max(self.unit.value, math.sqrt(0.5 * self.n * float(np.var(self.rows))))
 
     def error(self, rows: NDArray) -> float:
-        """How far the sum over all pairs is likely to be off, in its unit.
+        """How far the sum over all pairs is likely to be off.
 
         The mean difference of the control rows, and its standard error.
         """
@@ -329,4 +340,16 @@ class _Controls:
         size = len(off)
         mean = float(off.mean())
         spread = float(off.std(ddof=1)) / math.sqrt(size) if size < self.n else 0.0
-        return 0.5 * self.n * math.hypot(mean, spread) / max(self.unit, 1e-300)
+        return 0.5 * self.n * math.hypot(mean, spread)
+
+    def describe(self, error: float) -> dict[str, Any]:
+        """For the provenance of a result."""
+        out: dict[str, Any] = {
+            "control_rows": len(self.cases),
+            "control_error": error / max(self.unit.value, 1e-300),
+            **self.unit.describe(),
+        }
+        # Rows of few controls spread by chance, and so do pairs of few drawn targets.
+        if self.deviation > 1.5 * self.unit.value:
+            out["control_error_observed"] = error / self.deviation
+        return out

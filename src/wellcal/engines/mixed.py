@@ -3,11 +3,8 @@
 Differences of features are rounded once to float32, and so are the rows that distances between predictions
 are taken of. Rounding errors of pairs do not line up, so that the sum over all pairs is nearly right; what
 lines up is a small bias, of sums that are accumulated in float32. Random tiles are evaluated in both
-precisions: the mean difference is added to every pair, and its standard error is reported. Its unit is the
-root mean square of h times the square root of the number of pairs. Where predictions are calibrated, h has
-mean zero and pairs are uncorrelated, so that this is the standard deviation of the sum. Where they are not,
-h is larger (predictions that are too sure) or smaller (predictions that are not sure enough), and so is the
-unit: the standard deviation that the sum would have for calibrated targets is not looked for.
+precisions: the mean difference is added to every pair, and its standard error is reported, in standard
+deviations of the sum that calibrated predictions would have.
 """
 
 from __future__ import annotations
@@ -25,7 +22,8 @@ from wellcal.expectations.bilinear import FiniteForm, Form
 from wellcal.expectations.distances import EmbeddingDistance
 from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.on_predictions import ExpDistanceForm
-from wellcal.problem.feature_form import in_products
+from wellcal.problem.feature_form import compiled_distance, in_products
+from wellcal.problem.null_deviation import NullDeviation, null_deviation
 from wellcal.problem.problem import Problem, Term, TermRows
 
 PRECISIONS = ("auto", "float64", "mixed")
@@ -39,6 +37,7 @@ AUTO_ERROR = 1e-3
 AUTO_FROM = 20_000
 """Cases from which "auto" tries float32: with fewer, float64 takes less than two seconds."""
 
+_WORTH_COMPILING = 4e8  # differences of class probabilities: whoever asks for float32 is in a hurry
 _DROPPED = 1e-11  # share of the energy of features that is left out: less than rounding them
 _SIDE = 128  # cases on either side of a random tile
 _TILES = (16, 64, 256, 1024)  # looked at in all, until they tell
@@ -55,13 +54,15 @@ class MixedProblem:
     bias
         Mean of h in float64 minus h in float32.
     error
-        Standard error of the sum over all pairs that is left, in units of the root mean square of h times
-        the square root of the number of pairs.
+        Standard error of the sum over all pairs that is left, in units of `unit`.
+    unit
+        Standard deviation of the sum for calibrated predictions.
     """
 
     problem: Problem
     bias: float
     error: float
+    unit: NullDeviation
 
     def corrected(self, sums: Sums) -> Sums:
         """Sums over all pairs with the bias removed."""
@@ -74,6 +75,7 @@ class MixedProblem:
             "precision": "mixed: products in float32",
             "precision_bias": self.bias,
             "precision_error": self.error,
+            **self.unit.describe(),
         }
 
 
@@ -125,7 +127,7 @@ def _measured(exact: Problem) -> MixedProblem:
     side = min(_SIDE, n // 2)
     rng = np.random.default_rng(0)
     differences: list[float] = []
-    squares: list[float] = []
+    unit = null_deviation(exact)
     error = math.inf
     for tiles in _TILES:
         while len(differences) < tiles:
@@ -135,13 +137,11 @@ def _measured(exact: Problem) -> MixedProblem:
                 h = np.asarray(exact.values(i, j))
                 low = np.asarray(rounded.values(i, j), dtype=np.float64)
             differences.append(float(np.mean(h - low)))
-            squares.append(float(np.mean(h * h)))
         spread = float(np.std(differences, ddof=1)) / math.sqrt(len(differences))
-        size = math.sqrt(float(np.mean(squares)))
-        error = math.sqrt(0.5 * n * (n - 1)) * spread / size if size > 0.0 else math.inf
+        error = 0.5 * n * (n - 1) * spread / unit.value if unit.value > 0.0 else math.inf
         if error <= AUTO_ERROR:
             break
-    return MixedProblem(rounded, float(np.mean(differences)), error)
+    return MixedProblem(rounded, float(np.mean(differences)), error, unit)
 
 
 def _distinct(rng: np.random.Generator, n: int, count: int) -> NDArray:
@@ -159,9 +159,13 @@ def _rounded(problem: Problem) -> Problem:
         if isinstance(form.inner, EmbeddingDistance):
             # Distances do not depend on the origin, and what is small is rounded less.
             predictions = predictions - np.median(predictions, axis=0)
+            # By the number of cases alone: loops that happen to be there would change digits in float32.
+            quicker = compiled_distance(form.inner, 0.5 * problem.n**2, worth=_WORTH_COMPILING)
+            form = replace(form, inner=quicker or replace(form.inner, compiled=False))
         some = large_coordinates(own.on_targets.weights)
         targets = own.on_targets._replace(weights=own.on_targets.weights[:, some])
-        terms.append(replace(term, on_targets=FiniteForm(None, targets.weights.shape[1])))
+        on_targets = FiniteForm(None, targets.weights.shape[1])
+        terms.append(replace(term, on_predictions=form, on_targets=on_targets))
         rows.append(TermRows(_single(targets), _single(predictions)))
     return replace(problem, terms=tuple(terms), rows=tuple(rows))
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
@@ -26,6 +27,7 @@ from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, Measure
 from wellcal.expectations.count_form import CountForm, CountRows
 from wellcal.expectations.decompose import Components
 from wellcal.expectations.gaussian_features import NORM, FeatureGrid, mean_features, step_of
+from wellcal.expectations.laplace_features import LaplaceFeatures
 from wellcal.expectations.rules.elements import Laplaces, Normals, Points
 from wellcal.kernels.algebra import Scaled, Sum
 from wellcal.kernels.base import Kernel
@@ -34,6 +36,7 @@ from wellcal.kernels.targets import Gaussian
 # Where there is no feature two measures are both small: of their product nothing is left.
 _REACH = 4.3  # widths of an expected feature of a normal: exp(-4.3^2)^2 = 1e-16
 _TAIL = 17.5  # scales of a Laplace distribution: exp(-17.5)^2 = 6e-16
+_WIDTH = 6.1  # length scales: exp(-6.1^2) is rounding
 _MOST_FEATURES = 2048  # of a source; more are not worth a look at what they span
 _FURTHEST = 2.0**16  # cells: further away from the origin centres are not exact to 1e-12 of a length scale
 _OUTERMOST, _NARROW = 256, 8  # cases at either end of a column, of arrays with few columns
@@ -131,13 +134,16 @@ def _of_elements(form: ElementForm, rows: Measure) -> FeatureSource | None:
     if size > _MOST_FEATURES:
         return None
 
+    # Found when they are asked for, and once for all cases.
+    known = [[cache(partial(_laplace_features, grid, part)) for part in rows] for _, grid in grids]
+
     def of(cases: Chunk | NDArray) -> NDArray:
         some: Measure = slice_rows(rows, cases)
         blocks: list[NDArray] = []
-        for root, grid in grids:
-            total = _mean(grid, some[0])
-            for part in some[1:]:
-                total += _mean(grid, part)
+        for (root, grid), own in zip(grids, known, strict=True):
+            total = _mean(grid, some[0], own[0])
+            for part, laplace in zip(some[1:], own[1:], strict=True):
+                total += _mean(grid, part, laplace)
             if root != 1.0:
                 total *= root
             blocks.append(total)
@@ -162,21 +168,33 @@ def _gaussian_summands(kernel: Kernel, factor: float = 1.0) -> list[tuple[float,
     return None
 
 
-def _mean(grid: FeatureGrid, part: Components) -> NDArray:
+def _mean(grid: FeatureGrid, part: Components, laplace: Callable[[], LaplaceFeatures]) -> NDArray:
     """Weighted sum of the expected features of components, ``(n, M)``."""
     if part.kind is not Laplaces:
         return np.asarray(mean_features(grid, part))
-    # A feature is itself a Gaussian kernel, between its centre and the target.
     element: Any = part.element
-    ops = ops_for(namespace(part.leaf))
-    narrow = Gaussian(grid.lengthscale / math.sqrt(2.0))
-    centres = Points((grid.centres[0][None, :],))
     weights = part.weight_array()
     total = np.zeros((len(part.leaf), grid.size))
     for k in range(part.size):
-        one = Laplaces((element.x[0][:, k : k + 1] - grid.origin[0],), element.scale[:, k : k + 1])
-        total += weights[:, k : k + 1] * evaluate(ops, narrow, one, centres, 1)
+        x, scale = np.asarray(element.x[0])[:, k] - grid.origin[0], np.asarray(element.scale)[:, k]
+        total += weights[:, k : k + 1] * laplace().at(x, scale)
     return NORM * total
+
+
+def _laplace_features(grid: FeatureGrid, part: Components) -> LaplaceFeatures:
+    """What is known of the expected features of all Laplace distributions of a batch."""
+    element: Any = part.element
+    ops, step = ops_for(namespace(part.leaf)), step_of(grid.lengthscale)
+    # A feature is itself a Gaussian kernel, between its centre and the target.
+    narrow = Gaussian(grid.lengthscale / math.sqrt(2.0))
+    origin = Points((np.zeros((1, 1)),))
+
+    def closed(away: NDArray, scale: NDArray) -> NDArray:
+        return np.asarray(evaluate(ops, narrow, Laplaces((away,), scale), origin, 1))
+
+    x, scale = (np.asarray(values).reshape(-1) for values in (element.x[0], element.scale))
+    cells = np.rint(grid.centres[0] / step)
+    return LaplaceFeatures.of(x - grid.origin[0], scale, cells, step, _WIDTH * grid.lengthscale, closed)
 
 
 def _grid(lengthscale: float, rows: Measure, dimension: int) -> FeatureGrid | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from wellcal._arrays.compiled import l1_distances
+from wellcal._arrays.compiled import l1_distances, same_digits
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -107,6 +107,11 @@ class EmbeddingDistance:
     def width(self) -> int:
         """About a quarter of a kernel evaluation for each coordinate."""
         return max(1, self.size // 4)
+
+    @property
+    def room(self) -> int:
+        """A long loop fills one number; tiles of few coordinates are the same with and without it."""
+        return 1 if self.compiled and not same_digits(self.size) else self.width
 
     def tile(self, ops: Ops, a: Array, b: Array) -> Array:
         """All pairs of rows."""

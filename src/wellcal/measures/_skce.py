@@ -87,10 +87,10 @@ def skce(
     precision
         "float64"; "mixed": products in float32 after the four terms of h have cancelled, twice as fast, with
         an error that is measured, reported (`precision_error` in the provenance) and never above 0.01;
-        "auto": "mixed" for 20,000 cases or more, where that error is below 0.001. Its unit is the root mean
-        square of h over the square root of the number of pairs: for calibrated predictions the standard
-        deviation of the estimate; for others h, and the unit with it, may be several times larger or
-        smaller. For NumPy, and for all pairs of cases: blocks are in float64.
+        "auto": "mixed" for 20,000 cases or more, where that error is below 0.001. Its unit is the standard
+        deviation that the estimate would have if the predictions were calibrated, from targets that are drawn
+        from them; where they cannot be drawn, `error_unit` says what stands in for it. For NumPy, and for all
+        pairs of cases: blocks are in float64.
     progress
         Whether to show how far a run of more than two seconds is; None does where standard error is a
         terminal. A function is called as ``progress(what, done, total)``, and ends the run by raising an

@@ -23,6 +23,7 @@ from wellcal._arrays.namespaces import (
     concat_rows,
     is_array,
     is_jax,
+    is_numpy,
     namespace,
     take_rows,
 )
@@ -48,6 +49,7 @@ from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import where_at_hand
 from wellcal.problem.defaults import default_kernel
+from wellcal.problem.drawn_targets import draw_targets, unsampled_family
 
 
 class TermRows(NamedTuple):
@@ -62,6 +64,10 @@ ProblemRows: TypeAlias = tuple[TermRows, ...]
 
 Correction: TypeAlias = Callable[[], Array]
 """Gives a number for each case, ``(n,)``; few ask for it, and of S draws it takes S^2 evaluations a case."""
+
+
+Redrawn: TypeAlias = "Callable[[NDArray], Problem | None]"
+"""Gives the problem of some of the cases, by their positions, with other targets; None where it cannot."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +155,8 @@ class Problem:
         Array library.
     self_correction
         Gives what leaving out pairs of a draw with itself adds to h_ii, ``(n,)``; None without draws.
+    redrawn
+        Gives the problem of some of the cases with targets drawn from their predictions.
     kept
         What was found out about the problem, such as its feature form, for the next one who asks.
 
@@ -169,6 +177,7 @@ class Problem:
     notes: Notes
     xp: Namespace
     self_correction: Correction | None
+    redrawn: Redrawn | None = None
     kept: dict[str, Any] = field(default_factory=lambda: {}, init=False, repr=False, compare=False)
 
     @property
@@ -304,7 +313,19 @@ def prepare_checked(
         terms.append(term)
         rows.append(term_rows)
     correction = cache(partial(_summed, corrections)) if corrections else None
-    return Problem(len(predictions), tuple(rows), tuple(terms), chosen, notes, library, correction)
+    redrawn = partial(_redrawn, checked, predictions, chosen, expectations) if is_numpy(library) else None
+    return Problem(len(predictions), tuple(rows), tuple(terms), chosen, notes, library, correction, redrawn)
+
+
+def _redrawn(
+    checked: Array, predictions: Predictions, kernel: Kernel, expectations: str | Lowering, some: NDArray
+) -> Problem | None:
+    """Some of the cases with targets drawn from their predictions, always the same."""
+    if unsampled_family(predictions) is not None:
+        return None
+    own = predictions[some]
+    targets = draw_targets(own, np.random.default_rng(0), 1, checked[some])[0]
+    return prepare_checked(targets, own, kernel, expectations=expectations)
 
 
 _LARGE = 1000  # cases, from which arrays are large enough to come straight from the system
@@ -389,11 +410,16 @@ def _of_some_draws(kernel: Kernel, samples: Samples) -> Array:
 
 def some_cases(problem: Problem, index: slice | NDArray) -> Problem:
     """The problem of some of the cases, or of all in another order: a slice, or integer positions."""
-    correction = problem.self_correction
+    correction, redrawn = problem.self_correction, problem.redrawn
     n = len(range(problem.n)[index]) if isinstance(index, slice) else len(index)
     return replace(
         problem,
         n=n,
         rows=slice_rows(problem.rows, index),
         self_correction=None if correction is None else lambda: take_rows(correction(), index),
+        redrawn=None if redrawn is None else partial(_of_these, redrawn, np.arange(problem.n)[index]),
     )
+
+
+def _of_these(redrawn: Redrawn, index: NDArray, some: NDArray) -> Problem | None:
+    return redrawn(index[some])

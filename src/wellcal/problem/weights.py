@@ -14,6 +14,7 @@ from typing import NamedTuple
 from wellcal._arrays.checks import check_rows, check_same_length, plain_array, real_array
 from wellcal._arrays.namespaces import (
     Array,
+    NDArray,
     asarray,
     device_of,
     is_array,
@@ -117,12 +118,18 @@ def weighted_problem(problem: Problem, weights: Array) -> Problem:
         weights = asarray(weights, xp=namespace(like), device=device_of(like))
     terms = tuple(Term(t.factor, t.on_predictions, WeightedForm(t.on_targets)) for t in problem.terms)
     rows = tuple(TermRows(WeightedRows(weights, r.on_targets), r.on_predictions) for r in problem.rows)
-    correction = problem.self_correction
+    correction, redrawn = problem.self_correction, problem.redrawn
+
+    def weighted(some: NDArray) -> Problem | None:
+        found = None if redrawn is None else redrawn(some)
+        return None if found is None else weighted_problem(found, weights[some])
+
     return replace(
         problem,
         rows=rows,
         terms=terms,
         self_correction=None if correction is None else lambda: weights**2 * correction(),
+        redrawn=weighted,
     )
 
 

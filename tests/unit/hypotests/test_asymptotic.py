@@ -225,6 +225,28 @@ def test_auto_takes_random_vectors_for_many_cases() -> None:
     assert outcome.pvalue == pytest.approx(Pearson("exact").run(shifted()).pvalue, rel=1e-3)
 
 
+def test_cumulants_of_very_many_cases_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(9)
+    p = rng.random(2500)
+    y, pred = rng.random(2500) < p, wc.Bernoulli(p)
+    exact = wc.calibration_test(y, pred, method=Pearson("exact"))
+    monkeypatch.setattr("wellcal.hypotests.methods.pearson._EXACT_UP_TO", 1000)
+    assert wc.calibration_test(y, pred, method="pearson", rng=0).provenance["traces"] == "hutchinson"
+    monkeypatch.setattr("wellcal.hypotests.methods.pearson._SAMPLED_FROM", 2500)
+    monkeypatch.setattr("wellcal.hypotests.methods.pearson.SET", 250)
+    found = wc.calibration_test(y, pred, method="pearson", rng=0)
+    assert found.provenance["traces"] == "sampled"
+    assert found.provenance["sets_of_cases"] == 10
+    assert "probes" not in found.provenance
+    assert found.estimate.provenance["engine"] == "linear"
+    assert found.statistic == pytest.approx(exact.statistic, rel=1e-9)
+    assert abs(found.pvalue - exact.pvalue) < 5 * found.provenance["pvalue_standard_error"]
+    tiles = wc.calibration_test(y, pred, method="pearson", engine="tiled", rng=0)
+    assert tiles.provenance["traces"] == "hutchinson"
+    with pytest.raises(ValueError, match="8 sets of 250 cases, 2,000 in all, found 40"):
+        Pearson("sampled").run(shifted(40))
+
+
 def test_error_of_random_vectors_is_reported() -> None:
     exact = Pearson().run(shifted(300)).provenance["skewness"]
     found = Pearson("hutchinson", probes=16).run(shifted(300)).provenance

@@ -1,0 +1,166 @@
+"""Expected features of many Laplace distributions: polynomials in place, and in the logarithm of the scale.
+
+A feature is a Gaussian function about its centre, and centres are evenly spaced. So the expected features of
+a Laplace distribution, counted from the centre next to its location, are a smooth function of two numbers:
+where it lies between centres, and its scale. For scales within a factor of two that is a polynomial to
+rounding, and the features of thousands of cases are one matrix product, where the closed form takes two error
+functions for each of them. Some cases are compared with the closed form, and all of it is left to that where
+they differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from wellcal._arrays.chunks import in_chunks
+from wellcal._arrays.namespaces import NDArray
+
+ClosedForm: TypeAlias = Callable[[NDArray, NDArray], NDArray]
+"""Expected value of a feature at distances from locations, for scales: two arrays that broadcast."""
+
+FEWEST = 2000
+"""Cases with scales within a factor of two, from which a polynomial is worth finding."""
+
+_IN_PLACE, _IN_SCALE = 13, 17  # coefficients
+_ERROR = 1e-14  # of a feature, whose largest value is one
+_LOOKED_AT = 64  # cases
+_TAIL = 37.0  # scales: exp(-37) is rounding
+_FURTHEST = 1024  # centres to either side
+_SMALLEST = 1e-300  # scales
+
+
+@dataclass(frozen=True)
+class LaplaceFeatures:
+    """Expected features of Laplace distributions on a line.
+
+    Attributes
+    ----------
+    cells, step
+        Numbers ``(M,)`` of the features, ascending, and the distance of neighbours: centres are products.
+    closed
+        The closed form.
+    tables
+        Polynomials for the scales that many have, by the logarithm of the least of them.
+
+    Examples
+    --------
+    >>> x, scale, cells = np.zeros(1), np.ones(1), np.array([0.0, 2.0])
+    >>> found = LaplaceFeatures.of(x, scale, cells, 0.5, 6.0, lambda z, s: np.exp(-np.abs(z) / s))
+    >>> found.at(x, scale)
+    array([[1.        , 0.36787944]])
+    """
+
+    cells: NDArray
+    step: float
+    closed: ClosedForm
+    tables: dict[int, _Table]
+
+    @classmethod
+    def of(
+        cls, x: NDArray, scale: NDArray, cells: NDArray, step: float, width: float, closed: ClosedForm
+    ) -> LaplaceFeatures:
+        """For distributions such as these, with locations and scales ``(n,)``.
+
+        `width` is that of a feature: further away than that it is zero to rounding.
+        """
+        octaves = _octaves(scale)
+        tables: dict[int, _Table] = {}
+        for octave, count in zip(*np.unique(octaves, return_counts=True), strict=True):
+            if count < FEWEST:
+                continue
+            some = np.flatnonzero(octaves == octave)
+            table = _Table.of(float(octave), x[some], cells, step, width, closed)
+            if table is not None and table.agrees(x[some], scale[some], closed):
+                tables[int(octave)] = table
+        return cls(cells, step, closed, tables)
+
+    def at(self, x: NDArray, scale: NDArray) -> NDArray:
+        """Features ``(n, M)`` of some of them."""
+        out = np.empty((len(x), len(self.cells)))
+        octaves = _octaves(scale)
+        for octave in np.unique(octaves):
+            some = np.flatnonzero(octaves == octave)
+            table = self.tables.get(int(octave))
+            for part in in_chunks(len(some), 8 * len(self.cells)):
+                own = some[part]
+                out[own] = (
+                    self.closed(x[own, None] - self.cells * self.step, scale[own, None])
+                    if table is None
+                    else table.at(x[own], scale[own], self.cells)
+                )
+        return out
+
+
+def _octaves(scale: NDArray) -> NDArray:
+    return np.floor(np.log2(np.maximum(scale, _SMALLEST))).astype(int)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Features about the nearest centre, for scales from `smallest` to twice that.
+
+    Attributes
+    ----------
+    smallest, step
+        The least scale, and the distance of centres.
+    coefficients
+        ``(_IN_PLACE * _IN_SCALE, 2 K + 1)`` of Chebyshev polynomials, for K centres to either side.
+    """
+
+    smallest: float
+    step: float
+    coefficients: NDArray
+
+    @classmethod
+    def of(
+        cls, exponent: float, x: NDArray, cells: NDArray, step: float, width: float, closed: ClosedForm
+    ) -> _Table | None:
+        smallest = 2.0**exponent
+        # No further than there is a centre, nor than the tail is above rounding.
+        furthest = max(float(cells[-1]) - float(x.min()) / step, float(x.max()) / step - float(cells[0]))
+        sides = math.ceil(min((width + _TAIL * 2.0 * smallest) / step, furthest)) + 1
+        if not sides <= _FURTHEST:
+            return None
+        offsets: NDArray = np.arange(-sides, sides + 1)
+        places, scales = (np.cos(np.pi * (np.arange(k) + 0.5) / k) for k in (_IN_PLACE, _IN_SCALE))
+        away = (0.5 * places[:, None, None] - offsets) * step
+        values = closed(away, smallest * 2.0 ** (0.5 * (1.0 + scales))[None, :, None])
+        to_place, to_scale = (np.linalg.inv(_polynomials(at, len(at))) for at in (places, scales))
+        found = np.einsum("ai,bj,ijk->abk", to_place, to_scale, values, optimize=True)
+        return cls(smallest, step, found.reshape(_IN_PLACE * _IN_SCALE, -1))
+
+    def at(self, x: NDArray, scale: NDArray, cells: NDArray) -> NDArray:
+        """Features ``(n, M)`` of some cases."""
+        values, nearest = self._about_the_nearest(x, scale)
+        sides = self.coefficients.shape[1] // 2
+        position = cells - nearest[:, None]
+        inside = np.abs(position) <= sides
+        place = np.where(inside, position + sides, 0.0).astype(np.intp)
+        return np.where(inside, np.take_along_axis(values, place, axis=1), 0.0)
+
+    def agrees(self, x: NDArray, scale: NDArray, closed: ClosedForm) -> bool:
+        """Whether some cases have the features of the closed form, from the least to the largest scale."""
+        spread = np.argsort(scale)[np.linspace(0, len(x) - 1, _LOOKED_AT).astype(int)]
+        values, nearest = self._about_the_nearest(x[spread], scale[spread])
+        sides = self.coefficients.shape[1] // 2
+        away = x[spread, None] - (nearest[:, None] + np.arange(-sides, sides + 1)) * self.step
+        return float(np.max(np.abs(values - closed(away, scale[spread, None])))) <= _ERROR
+
+    def _about_the_nearest(self, x: NDArray, scale: NDArray) -> tuple[NDArray, NDArray]:
+        nearest = np.rint(x / self.step)
+        place = _polynomials(2.0 * (x / self.step - nearest), _IN_PLACE)
+        of_scale = _polynomials(2.0 * np.log2(scale / self.smallest) - 1.0, _IN_SCALE)
+        return (place[:, :, None] * of_scale[:, None, :]).reshape(len(x), -1) @ self.coefficients, nearest
+
+
+def _polynomials(t: NDArray, count: int) -> NDArray:
+    """Chebyshev polynomials ``(n, count)`` at numbers ``(n,)`` between -1 and 1."""
+    rises = [np.ones_like(t), t]
+    for _ in range(2, count):
+        rises.append(2.0 * t * rises[-1] - rises[-2])
+    return np.stack(rises[:count], axis=-1)
