@@ -10,7 +10,7 @@ import numpy as np
 
 from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import described, flag, one_of
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.namespaces import NDArray, handed_over
 from wellcal._arrays.progress import Listener, Progress, as_progress, reported
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
@@ -31,6 +31,7 @@ from wellcal.measures.estimate import Estimate
 _ERROR_RATES = (0.05, 0.01)  # that a p-value should be able to reach
 
 
+@handed_over
 @reported
 def calibration_test(
     y: object,
