@@ -17,7 +17,7 @@ from wellcal._arrays.namespaces import (
     refuse_elsewhere,
 )
 
-_IN_PARTITIONS = "wellcal.dask.from_arrays(wc.Normal, loc, scale), or of another family, makes predictions of it"
+_IN_PARTITIONS = "wellcal.dask.from_arrays(wc.Normal, loc, scale), or another family, makes predictions of it"
 
 
 def is_number(x: object) -> bool:

@@ -1,7 +1,7 @@
 """Cases beyond one machine, or beyond its memory: Dask arrays, data frames, and folders of Parquet files.
 
-The functions of wellcal take what Dask has, and compute where the partitions are. This room is loaded when such
-an object is met; it needs the extra ``dask``.
+The functions of wellcal take what Dask has, and compute where the partitions are. This room is loaded when
+such an object is met; it needs the extra ``dask``.
 """
 
 from __future__ import annotations

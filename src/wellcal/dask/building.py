@@ -12,7 +12,7 @@ import numpy as np
 from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import taker_of
 from wellcal.dask.partitioned import Cases, Partitioned, Task, cases_of, on
-from wellcal.predictions import Predictions
+from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters.registry import converted
 from wellcal.predictions.base import check_truth_first
 from wellcal.predictions.roles import from_columns, only_role
@@ -75,8 +75,8 @@ def as_partitioned(pred: object, X: object = None, **roles: Any) -> Partitioned:
             "(dask.array.from_array) to wellcal.dask.from_arrays, or compute() y"
         )
     raise TypeError(
-        f"pred is {described(pred)}, which is not understood in partitions; give an array of probabilities, a "
-        'tuple (mu, sigma) of arrays, wc.as_predictions(frame, normal=("mu", "sigma")), '
+        f"pred is {described(pred)}, which is not understood in partitions; give an array of probabilities, "
+        'a tuple (mu, sigma) of arrays, wc.as_predictions(frame, normal=("mu", "sigma")), '
         "wellcal.dask.from_arrays(family, ...), or wellcal.dask.read_parquet(folder, ...)"
     )
 
@@ -89,8 +89,8 @@ def from_arrays(family: Callable[..., Predictions], *parameters: Any, **options:
     family
         A family, such as ``wc.StudentT``.
     parameters
-        Its parameters, in the order of the constructor: arrays in the same partitions along the first axis,
-        or numbers, which stand for all cases.
+        Its parameters, in the order of the constructor: arrays whose first axis is that of the cases, in the
+        same partitions; numbers, which stand for all cases; or lists, such as the levels of quantiles.
     options
         Other arguments of the constructor, such as ``classes=["cat", "dog"]``.
 
@@ -100,11 +100,13 @@ def from_arrays(family: Callable[..., Predictions], *parameters: Any, **options:
     >>> from_arrays(wc.StudentT, 4.0, da.zeros(6, chunks=3), da.ones(6, chunks=3))
     <Partitioned: 2 partitions, 6 cases>
     """
-    return _of_arrays(_family(family, options), parameters)
+    # Partitions may have as many cases as draws, and a batch cannot tell which axis is which.
+    known = {"axis": 1, **options} if family is Samples else options
+    return _of_arrays(_Family(family, known), parameters)
 
 
 @dataclass(frozen=True)
-class _family:
+class _Family:
     family: Callable[..., Predictions]
     options: Mapping[str, Any]
 
@@ -133,7 +135,7 @@ def _refuse_arrays_in_memory(values: tuple[Any, ...]) -> None:
         if not is_array(value) and getattr(value, "ndim", 0) > 0:
             raise TypeError(
                 "some parameters are in partitions and others are arrays in memory; give all as arrays of "
-                "Dask's (dask.array.from_array), or as numbers"
+                "Dask's (dask.array.from_array); what all cases share is a number or a list"
             )
 
 
@@ -153,11 +155,11 @@ def _of_frame(frame: object, roles: Mapping[str, Any]) -> Partitioned:
 
 
 def _of_columns(frame: Any, roles: Mapping[str, Any]) -> Unmade:
-    return Unmade(made_of_columns(roles), (frame,), len(frame))
+    return Unmade(MadeOfColumns(roles), (frame,), len(frame))
 
 
 @dataclass(frozen=True)
-class made_of_columns:
+class MadeOfColumns:
     """Makes predictions of columns of a data frame."""
 
     roles: Mapping[str, Any]
@@ -235,16 +237,20 @@ def column_parts(x: Any, sizes: tuple[int, ...] | None, count: int, name: str) -
     return _checked_count(found, count, name)
 
 
-def array_parts(x: Any, sizes: tuple[int, ...] | None, count: int | None, name: str = "pred") -> Sequence[Task]:
+def array_parts(
+    x: Any, sizes: tuple[int, ...] | None, count: int | None, name: str = "pred"
+) -> Sequence[Task]:
     """Partitions of an array along its first axis, in the sizes of others where these are known."""
     own = _sizes(x)
     if x.ndim == 0:
         raise ValueError(f"{name} must have a row for each case, found an array without axes")
     if x.ndim > 1 and any(len(chunks) > 1 for chunks in x.chunks[1:]):
-        x = x.rechunk({axis: -1 for axis in range(1, x.ndim)})
+        x = x.rechunk(dict.fromkeys(range(1, x.ndim), -1))
     if sizes is not None and own is not None and own != sizes:
         if sum(own) != sum(sizes):
-            raise ValueError(f"{name} and predictions must have the same length, found {sum(own)} and {sum(sizes)}")
+            raise ValueError(
+                f"{name} and predictions must have the same length, found {sum(own)} and {sum(sizes)}"
+            )
         x = x.rechunk({0: sizes})
     found = x.to_delayed(optimize_graph=True).reshape(-1).tolist()
     return found if count is None else _checked_count(found, count, name)
@@ -253,8 +259,8 @@ def array_parts(x: Any, sizes: tuple[int, ...] | None, count: int | None, name: 
 def _checked_count(parts: Sequence[Task], count: int, name: str) -> Sequence[Task]:
     if len(parts) != count:
         raise ValueError(
-            f"{name} is in {len(parts)} partitions and pred in {count}, of which the sizes are not known; take "
-            "columns of one data frame, or compute_chunk_sizes() of both arrays"
+            f"{name} is in {len(parts)} partitions and pred in {count}, of which the sizes are not known; "
+            "take columns of one data frame, or compute_chunk_sizes() of both arrays"
         )
     return list(parts)
 
@@ -263,4 +269,3 @@ def _sizes(x: Any) -> tuple[int, ...] | None:
     """Rows of each partition of an array; None where Dask does not know them."""
     chunks = x.chunks[0] if x.ndim else ()
     return None if any(np.isnan(size) for size in chunks) else tuple(int(size) for size in chunks)
-

@@ -24,7 +24,7 @@ HOMES = {
 """Where in this room functions of the package are."""
 
 
-def __wellcal_function__(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def __wellcal_function__(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:  # noqa: N807
     """A public function of the package, called with something in partitions."""
     module, _, function = HOMES[name].partition(".")
     found = getattr(importlib.import_module(f"wellcal.dask.{module}"), function)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wellcal.dask.building import as_partitioned
-from wellcal.dask.partitioned import Cases, Partitioned, batch_of, computed, joined, on
+from wellcal.dask.partitioned import Cases, Partitioned, Task, batch_of, computed, joined, on
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Predictions
 from wellcal.predictions.batches import in_numpy
@@ -28,7 +28,8 @@ def kernel_of(cases: Cases, kernel: Kernel | None, expectations: Any = "auto") -
 def _sampled(pred: Partitioned) -> Predictions:
     """The predictions that scales are taken from."""
     sizes = pred.sizes or computed([on(_size, part) for part in pred.parts])
-    chosen, found, start = defaults.sampled_rows(sum(sizes)), [], 0
+    chosen, start = defaults.sampled_rows(sum(sizes)), 0
+    found: list[Task] = []
     for part, size in zip(pred.parts, sizes, strict=True):
         own = chosen[(chosen >= start) & (chosen < start + size)] - start
         start += size

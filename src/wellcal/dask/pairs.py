@@ -15,11 +15,22 @@ import numpy as np
 from wellcal._arrays.checks import one_of
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.progress import as_progress, following
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
 from wellcal.dask.kernels import kernel_of
-from wellcal.dask.partitioned import Block, Cases, Task, added, computed, computed_sum, joined_blocks, on, summed
+from wellcal.dask.partitioned import (
+    Block,
+    Cases,
+    Task,
+    added,
+    computed,
+    computed_sum,
+    joined_blocks,
+    on,
+    summed,
+)
 from wellcal.engines.tiled import Tiled
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import ESTIMATORS, resolve_block_size
@@ -97,7 +108,8 @@ def _all_pairs(cases: Cases, kernel: Kernel, estimator: str, expectations: Any) 
     shared = {"kernel": kernel, "expectations": expectations}
     within = [on(within_sums, block, trace=estimator == "biased", **shared) for block in blocks]
     pairs = {
-        (a, b): on(between_sums, blocks[a], blocks[b], **shared) for a, b in combinations(range(len(blocks)), 2)
+        (a, b): on(between_sums, blocks[a], blocks[b], **shared)
+        for a, b in combinations(range(len(blocks)), 2)
     }
     totals = [*(task[0] for task in within), *(task[0] for task in pairs.values())]
     rows: list[Task] = []
@@ -105,13 +117,13 @@ def _all_pairs(cases: Cases, kernel: Kernel, estimator: str, expectations: Any) 
         others = [pairs[k, b][1] for b in range(k + 1, len(blocks))]
         others += [pairs[a, k][2] for a in range(k)]
         rows.append(on(_moments_of_rows, n, own[1], *others))
-    total, moments, trace = computed(
-        [summed(totals), summed(rows), summed([task[2] for task in within])]
-    )
+    traces = [task[2] for task in within]
+    total, moments, trace, notes = computed([summed(totals), summed(rows), summed(traces), within[0][3]])
     if not math.isfinite(total) or math.isnan(trace):
         raise ValueError(f"h is not finite for some pairs of cases under the kernel {kernel!r}")
     provenance = {
         "precision": "float64",
+        **notes,
         "engine": "dask",
         "partitions": len(blocks),
         "pairs_of_partitions": len(blocks) * (len(blocks) + 1) // 2,
@@ -125,8 +137,8 @@ def _all_pairs(cases: Cases, kernel: Kernel, estimator: str, expectations: Any) 
 
 def within_sums(
     block: Block, *, kernel: Kernel, expectations: Any, trace: bool
-) -> tuple[float, NDArray, float]:
-    """Sum of h over pairs of cases of one partition, row sums, and the trace where it is wanted."""
+) -> tuple[float, NDArray, float, dict[str, Any]]:
+    """Sum of h over pairs of cases of one partition, row sums, the trace where it is wanted, and notes."""
     problem = prepare_checked(block.targets, block.predictions, kernel, expectations=expectations)
     own = 0.0
     if trace:
@@ -138,14 +150,13 @@ def within_sums(
             )
         own = float(diagonal.sum())
     if problem.n < 2:
-        return 0.0, np.zeros(problem.n), own
-    sums = Tiled(threads=1, precision="float64").triangle(problem)
-    return float(sums.total), np.asarray(sums.rows), own
+        return 0.0, np.zeros(problem.n), own, problem.notes.as_dict()
+    with following(as_progress(False)):  # Dask shows how far it is
+        sums = Tiled(threads=1, precision="float64").triangle(problem)
+    return float(sums.total), np.asarray(sums.rows), own, problem.notes.as_dict()
 
 
-def between_sums(
-    a: Block, b: Block, *, kernel: Kernel, expectations: Any
-) -> tuple[float, NDArray, NDArray]:
+def between_sums(a: Block, b: Block, *, kernel: Kernel, expectations: Any) -> tuple[float, NDArray, NDArray]:
     """Sum of h over pairs of cases of two partitions, and sums for the cases of each."""
     both = joined_blocks([a._replace(weights=None), b._replace(weights=None)])
     problem = prepare_checked(both.targets, both.predictions, kernel, expectations=expectations)
@@ -187,4 +198,5 @@ def _blocks(cases: Cases, kernel: Kernel, size: int, expectations: Any) -> Estim
 
 
 def _block_sums(block: Block, empty: RunningBlocks) -> RunningBlocks:
-    return empty.updated(block.given, block.predictions, None)
+    with following(as_progress(False)):
+        return empty.updated(block.given, block.predictions, None)

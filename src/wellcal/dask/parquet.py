@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal.dask.building import Parts, Unmade, made_of_columns
+from wellcal.dask.building import MadeOfColumns, Parts, Unmade
 from wellcal.dask.partitioned import Partitioned
 from wellcal.predictions.roles import only_role
 
@@ -44,7 +45,7 @@ class RowGroups:
             return np.asarray(table.column(self.column).to_numpy(zero_copy_only=False))
         table = file.read_row_groups(list(self.groups))
         assert self.roles is not None
-        return Unmade(made_of_columns(self.roles), (table,), int(table.num_rows))
+        return Unmade(MadeOfColumns(self.roles), (table,), int(table.num_rows))
 
 
 def read_parquet(
@@ -63,14 +64,15 @@ def read_parquet(
     Parameters
     ----------
     path
-        A folder, with the files of all folders in it, in the order of their names; a file; or a list of files.
-        Workers must find them under the same names.
+        A folder, with the files of all folders in it, in the order of their names; a file; or a list of
+        files. Workers must find them under the same names.
     y
         The column of the targets.
     rows
         Rows of a partition, about: row groups are joined until there are so many.
     roles
-        Which columns predictions are made of, as in :func:`wellcal.as_predictions`: ``normal=("mu", "sigma")``.
+        Which columns predictions are made of, as in :func:`wellcal.as_predictions`:
+        ``normal=("mu", "sigma")``.
 
     Returns
     -------
@@ -142,6 +144,4 @@ def _partitions(file: Path, y: str, rows: int) -> list[tuple[tuple[int, ...], in
 
 
 def _parquet() -> Any:
-    import pyarrow.parquet
-
-    return cast("Any", pyarrow).parquet
+    return importlib.import_module("pyarrow.parquet")

@@ -16,7 +16,7 @@ import dask
 import numpy as np
 
 from wellcal._arrays.checks import whole_number
-from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.namespaces import NDArray, attribute, to_numpy
 from wellcal._arrays.seeds import as_generator
 from wellcal.predictions import Predictions
 from wellcal.predictions.base import check_inputs
@@ -143,9 +143,7 @@ class Cases:
         places = np.asarray(index)
         part = np.searchsorted(self.starts, places, side="right") - 1
         own = [places[part == k] - start for k, start in enumerate(self.starts[:-1].tolist())]
-        tasks = [
-            on(_rows, block, some) for block, some in zip(self.blocks, own, strict=True) if len(some)
-        ]
+        tasks = [on(_rows, block, some) for block, some in zip(self.blocks, own, strict=True) if len(some)]
         found = joined_blocks(computed(tasks))
         # Blocks come one partition after the other; a stable order brings each row back to its place.
         return found.rows(np.argsort(np.argsort(part, kind="stable"), kind="stable"))
@@ -185,9 +183,7 @@ class Cases:
 def cases_of(y: Sequence[Task], pred: Partitioned, weights: Sequence[Task] | None = None) -> Cases:
     """Cases from targets in the partitions of predictions."""
     w = [None] * len(y) if weights is None else weights
-    blocks = [
-        on(_block, k, *parts) for k, parts in enumerate(zip(y, pred.parts, w, strict=True))
-    ]
+    blocks = [on(_block, k, *parts) for k, parts in enumerate(zip(y, pred.parts, w, strict=True))]
     return Cases(tuple(blocks))
 
 
@@ -230,7 +226,8 @@ def sample_cases(
 
 def loaded(value: Any) -> Any:
     """A partition in memory: of a file it is a description, so that nothing but what is needed is kept."""
-    return value.load() if hasattr(type(value), "load") else value
+    load = getattr(value, "load", None)
+    return value if load is None else load()
 
 
 def _block(number: int, y: Any, pred: Any, weights: Any) -> Block | None:
@@ -307,7 +304,7 @@ def on(function: Callable[..., Any], *values: Any, **shared: Any) -> Task:
 
 
 def computed(tasks: Sequence[Task]) -> list[Any]:
-    """Values of Dask's, in one go, by the scheduler that is set: a cluster, threads, or one after the other."""
+    """Values of Dask's, in one go, by the scheduler that is set: a cluster, threads, or one by one."""
     return list(cast("Any", dask).compute(*tasks))
 
 
@@ -337,12 +334,12 @@ def added(*values: Any) -> Any:
     known = [value for value in values if value is not None]
     if not known:
         return None
-    total = known[0]
+    total: Any = known[0]
     for value in known[1:]:
-        if hasattr(total, "merged"):
+        if attribute(total, "merged") is not None:
             total = total.merged(value)
         elif isinstance(total, tuple):
-            total = tuple(added(*pair) for pair in zip(cast("Any", total), value, strict=True))
+            total = tuple(added(*pair) for pair in zip(cast("tuple[Any, ...]", total), value, strict=True))
         else:
             total = total + value
     return total

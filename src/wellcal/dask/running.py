@@ -53,11 +53,11 @@ def ece(
     return _measured(y, pred, RunningECE(n_bins, reduce))
 
 
-def interval_coverage(
-    y: object, pred: object, *, levels: Sequence[float] | None = None
-) -> IntervalCoverage:
+def interval_coverage(y: object, pred: object, *, levels: Sequence[float] | None = None) -> IntervalCoverage:
     """As :func:`wellcal.interval_coverage`."""
-    return cast("IntervalCoverage", _measured(y, pred, RunningCoverage(None if levels is None else tuple(levels))))
+    return cast(
+        "IntervalCoverage", _measured(y, pred, RunningCoverage(None if levels is None else tuple(levels)))
+    )
 
 
 def _measured(y: object, pred: object, empty: Accumulator, weights: object = None) -> Estimate:

@@ -1,0 +1,395 @@
+"""The default test of cases in partitions: the exact one that is linear in the number of cases.
+
+Targets are drawn where the predictions are. What is drawn for a case depends on the seed, the number of the
+set and the place of the case among all, so that neither the number of partitions nor that of workers changes
+a p-value. What travels are sums over cases, one for each set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from wellcal._arrays.checks import flag
+from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.seeds import as_generator
+from wellcal.dask.building import as_cases
+from wellcal.dask.functions import IN_MEMORY, refuse
+from wellcal.dask.kernels import kernel_of
+from wellcal.dask.partitioned import Block, Cases, added, computed_sum, on
+from wellcal.dask.parts import PartsOfAll, parts_of
+from wellcal.hypotests import _calibration_test as core
+from wellcal.hypotests.findings.families import findings_of
+from wellcal.hypotests.method import Method, Outcome
+from wellcal.hypotests.methods import Omnibus, Regularised
+from wellcal.hypotests.parts.part import Evaluated
+from wellcal.hypotests.resampling.components import (
+    LOCATIONS,
+    missing_tail_sets,
+    regularised_statistic,
+    smallest_outcome,
+)
+from wellcal.hypotests.resampling.low_rank import ANCHORS, LowRank, anchors_of, root, skce_of, weights_at
+from wellcal.hypotests.resampling.more_resamples import drawn_on
+from wellcal.hypotests.resampling.resampled import check_terms
+from wellcal.hypotests.resampling.targets import check_resampled
+from wellcal.hypotests.result import TestResult
+from wellcal.hypotests.setup import DEFAULT_RESAMPLES, check_resamples, make_setup
+from wellcal.kernels.base import Kernel
+from wellcal.predictions import Predictions, Samples
+from wellcal.problem.at_locations import location_kernel
+from wellcal.problem.drawn_targets import pool_draws, stretch
+from wellcal.problem.locations import Locations, as_locations, drawn_rows, locations_at
+from wellcal.problem.target_streams import BLOCK, TargetStream, sets_at_a_time
+
+SAMPLE = 10_000
+"""Cases that the estimate beside a test, its findings and its e-value are made of."""
+
+AT_A_TIME = 8 * BLOCK
+"""Cases whose kernels at locations are in memory at a time: some 250 MB."""
+
+MOST_KEPT = 4_000_000
+"""Sums of features, of all sets, that one task returns at most."""
+
+_SAMPLE_SEED = 0
+_SUPPORTED = 'method="auto", "regularised", or wellcal.hypotests.Omnibus(pairs=False)'
+
+
+def calibration_test(
+    y: object,
+    pred: object,
+    *,
+    kernel: Any = None,
+    method: Any = "auto",
+    rng: Any = None,
+    n_resamples: int | None = None,
+    block_size: Any = None,
+    locations: Any = None,
+    statistic: Any = None,
+    groups: object = None,
+    tolerance: float | None = None,
+    expectations: Any = "auto",
+    engine: Any = "auto",
+    keep_null: bool = False,
+    progress: Any = None,
+) -> TestResult:
+    """As :func:`wellcal.calibration_test`, for methods that are linear in the number of cases.
+
+    Cases of one block of random numbers, 16,384 of them, are taken into memory, where all methods are.
+    """
+    refuse("calibration_test", {"groups": groups, "tolerance": tolerance, "progress": progress}, IN_MEMORY)
+    cases = as_cases(y, pred)
+    if cases.n <= BLOCK:
+        block = cases.gathered()
+        return core.calibration_test(
+            block.given,
+            block.predictions,
+            kernel=kernel,
+            method=method,
+            rng=rng,
+            n_resamples=n_resamples,
+            block_size=block_size,
+            locations=locations,
+            statistic=statistic,
+            expectations=expectations,
+            engine=engine,
+            keep_null=keep_null,
+        )
+    one, several = core.split_kernels(kernel)
+    options = {"block_size": block_size, "locations": locations, "statistic": statistic, "kernels": several}
+    given = {name: value for name, value in options.items() if value is not None}
+    chosen = _supported(core.resolve(method, given), cases.n, locations)
+    run = _Run.begun(cases, one, chosen, as_generator(rng), n_resamples, expectations)
+    return core.result_of(*run.outcome(), flag(keep_null, "keep_null"), n_samples=cases.n)
+
+
+def _supported(method: Method | None, n: int, locations: Any) -> Omnibus | Regularised:
+    """The method, or an error that says which there are."""
+    if method is None:
+        found = Omnibus(pairs=False)
+        return found if locations is None else replace(found, locations=locations)
+    if isinstance(method, Regularised) or (isinstance(method, Omnibus) and not method.pairs):
+        return method
+    raise ValueError(
+        f"method={method.name!r} is not supported for {n:,} cases in partitions; "
+        f"take {_SUPPORTED}, or {IN_MEMORY}"
+    )
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What is looked at in each partition: small, and the same for all of them.
+
+    Attributes
+    ----------
+    kernel
+        Between cases and locations.
+    expectations
+        How expectations without a closed form are computed.
+    locations
+        Where deviations are taken.
+    anchors, roots
+        Predictions and targets that stand for all in the kernel of low rank, and what makes features of k_P;
+        None without the SKCE.
+    make
+        Makes the parts of a partition; None without parts.
+    n
+        Number of all cases.
+    """
+
+    kernel: Kernel
+    expectations: Any
+    locations: Locations
+    anchors: Locations | None
+    roots: list[NDArray] | None
+    make: Any
+    n: int
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One test."""
+
+    cases: Cases
+    sample: Block
+    kernel: Kernel
+    method: Omnibus | Regularised
+    rng: np.random.Generator
+    n_resamples: int
+    insisted: bool
+    expectations: Any
+
+    @classmethod
+    def begun(
+        cls,
+        cases: Cases,
+        kernel: Kernel | None,
+        method: Omnibus | Regularised,
+        rng: np.random.Generator,
+        n_resamples: int | None,
+        expectations: Any,
+    ) -> _Run:
+        """With cases cut where blocks of random numbers begin, and draws pooled with their targets."""
+        sample = cases.sample(SAMPLE, _SAMPLE_SEED)
+        family = sample.predictions
+        if isinstance(family, Samples) and family.holds_objects:
+            raise TypeError(f"targets that are objects are not supported in partitions; {IN_MEMORY}")
+        check_resampled(family)
+        parts = cases.aligned(BLOCK)
+        pooled = isinstance(family, Samples) and family.kind == "draws"
+        if pooled:
+            sizes = parts.sizes
+            parts = Cases(tuple(parts.map(_pooled)))
+            parts.__dict__["sizes"] = sizes
+        chosen = kernel_of(parts, kernel, expectations)
+        check_terms([chosen])
+        count = check_resamples(DEFAULT_RESAMPLES if n_resamples is None else n_resamples)
+        return cls(parts, sample, chosen, method, rng, count, n_resamples is not None, expectations)
+
+    def outcome(self) -> tuple[Method, Any, Outcome, dict[str, Any]]:
+        """The method, the setup of the sample, what was found, and why this method."""
+        setup = make_setup(
+            self.sample.given,
+            self.sample.predictions,
+            self.kernel,
+            rng=_SAMPLE_SEED,
+            n_resamples=self.n_resamples,
+            expectations=self.expectations,
+            pool=True,
+        )
+        some = setup.predictions
+        omnibus = isinstance(self.method, Omnibus)
+        parts = parts_of(self.cases, some) if omnibus else None
+        looked = self._looked(some, parts, setup.pooled)
+        found = self._evaluated(looked, parts, some)
+        if parts is not None:
+            found = replace(found, findings=findings_of(setup, found.pvalue, found.provenance))
+        sampled = (
+            f"{len(some):,} of {self.cases.n:,} cases, at random: estimate, effect size, findings, e-value"
+        )
+        partitions = {"sample": sampled, "partitions": len(self.cases.blocks)}
+        found.provenance.update(partitions)
+        reason = "exact, and linear in the number of cases, of which there are too many for all pairs"
+        return self.method, setup, found, {"chosen": f"{self.method.name}: {reason}"}
+
+    def _looked(self, some: Predictions, parts: PartsOfAll | None, pooled: int | None) -> Looked:
+        """In the order in which a test of cases in memory takes its random numbers."""
+        given = self.method.locations
+        number = LOCATIONS if given is None else given
+        if isinstance(number, (int, np.integer)) and not isinstance(number, bool):
+            where = self._drawn(int(cast("int", number)))
+        else:
+            where = as_locations(number, some, self.rng)
+        kernel = self.kernel if pooled is None else stretch(pooled) * self.kernel
+        if parts is None:
+            return Looked(kernel, self.expectations, where, None, None, None, self.cases.n)
+        anchors = self._drawn(anchors_of(some))
+        few = min(ANCHORS, len(anchors))
+        at = location_kernel(kernel, anchors.predictions[:few], anchors, expectations=self.expectations)
+        roots = [root(weights) for weights in weights_at(at, few)]
+        return Looked(kernel, self.expectations, where, anchors, roots, parts.make, self.cases.n)
+
+    def _drawn(self, count: int) -> Locations:
+        if count < 1:
+            raise ValueError(f"locations must be at least one, found {count}")
+        rows = drawn_rows(self.cases.n, count, self.rng)
+        return locations_at(self.cases.rows(rows).predictions, self.rng)
+
+    def _evaluated(self, looked: Looked, parts: PartsOfAll | None, some: Predictions) -> Outcome:
+        own = [None] * len(self.cases.blocks) if parts is None else parts.own
+        sums = _Sums(self.cases, own, looked, self._sets_of_a_round(looked, some))
+        of_parts, of_locations, values = sums.all(TargetStream.of(self.rng), self.n_resamples)
+        weight = 1.0 if parts is None else parts.parts.weights["locations"]
+        at = Evaluated("locations", weight, regularised_statistic(of_locations))
+        if parts is None:
+            found = smallest_outcome(self.n_resamples, [at])
+            found.provenance["locations"] = len(looked.locations)
+            return found
+        assert isinstance(self.method, Omnibus)
+        numbers = self.cases.n * max(1, int(np.prod(some.event_shape)))
+        more = missing_tail_sets(self.method.tail_sets, numbers, self.n_resamples)
+        tails = sums.of_parts(TargetStream.of(self.rng), more) if more else of_parts[:0]
+        statistics = parts.parts.statistics
+        skce = Evaluated("SKCE", parts.parts.weights["SKCE"], values)
+        every = [*statistics(np.concatenate([of_parts, tails])), at, skce]
+        found = smallest_outcome(self.n_resamples, every, null_alone=True)
+
+        def draw(count: int) -> list[NDArray]:
+            return [sums.of_parts(TargetStream.of(self.rng), count)]
+
+        most = self.method.drawn_on(numbers, self.insisted)
+        return drawn_on(found, self.n_resamples, most, of_parts[:1], draw, statistics)
+
+    def _sets_of_a_round(self, looked: Looked, some: Predictions) -> int:
+        """Sets whose sums of features one task returns."""
+        if looked.anchors is None:
+            return self.n_resamples
+        classes = getattr(some, "n_classes", 0) or 0
+        features = max(len(looked.anchors), int(classes)) * ANCHORS * len(looked.roots or [0])
+        at_a_time = sets_at_a_time(self.cases.n * max(1, int(np.prod(some.event_shape))))
+        return max(1, MOST_KEPT // features // at_a_time) * at_a_time
+
+
+def _pooled(block: Block) -> Block:
+    assert isinstance(block.predictions, Samples)
+    return block._replace(predictions=pool_draws(block.targets, block.predictions))
+
+
+# -- sums over cases ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Sums over all cases for sets of targets.
+
+    Attributes
+    ----------
+    cases, own
+        Partitions, and what parts need of each.
+    looked
+        What is looked at.
+    at_a_time
+        Sets that are gone through in one round over the partitions.
+    """
+
+    cases: Cases
+    own: Sequence[Any]
+    looked: Looked
+    at_a_time: int
+
+    def all(self, stream: TargetStream, count: int) -> tuple[NDArray, NDArray, NDArray]:
+        """Of parts ``(R + 1, K)``, at locations ``(R + 1, J)``, and n SKCE_u ``(R + 1,)``; observed first."""
+        found: list[tuple[NDArray, NDArray, NDArray]] = []
+        for first in range(0, count, self.at_a_time):
+            sets = min(self.at_a_time, count - first)
+            of_parts, at, features = self._total(stream, sets, first=first, observed=first == 0)
+            found.append((of_parts, at, skce_of(features, self.cases.n) if features else np.zeros(0)))
+        of_parts, at, values = (np.concatenate(rows) for rows in zip(*found, strict=True))
+        return of_parts, at, values
+
+    def of_parts(self, stream: TargetStream, count: int) -> NDArray:
+        """Of parts alone, ``(count, K)``, for drawn sets."""
+        return self._total(stream, count, parts_alone=True)[0]
+
+    def _total(self, stream: TargetStream, count: int, **options: Any) -> Any:
+        starts = self.cases.starts[:-1].tolist()
+        shared = on(_same, self.looked)  # sent once, not with every task
+        tasks = [
+            on(sums_of, block, own, start, shared, stream, count, **options)
+            for block, own, start in zip(self.cases.blocks, self.own, starts, strict=True)
+        ]
+        return computed_sum(tasks)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def sums_of(
+    block: Block,
+    own: NDArray | None,
+    start: int,
+    looked: Looked,
+    stream: TargetStream,
+    count: int,
+    *,
+    first: int = 0,
+    observed: bool = False,
+    parts_alone: bool = False,
+) -> Any:
+    """Sums over the cases of a partition, some of them at a time, for sets of targets."""
+    total: Any = None
+    for low in range(0, len(block.targets), AT_A_TIME):
+        some = slice(low, low + AT_A_TIME)
+        rows = _Rows(block.rows(some), None if own is None else own[some], looked, parts_alone)
+        sets = stream.sets(
+            rows.block.predictions,
+            rows.block.targets,
+            count,
+            start=start + low,
+            total=looked.n,
+            first=first,
+        )
+        found = rows.sums(sets, observed)
+        total = found if total is None else added(total, found)
+    return total
+
+
+class _Rows:
+    """Some cases, prepared for any number of sets of targets."""
+
+    def __init__(self, block: Block, own: NDArray | None, looked: Looked, parts_alone: bool) -> None:
+        self.block = block
+        predictions = block.predictions
+        self.parts = None if looked.make is None else looked.make(predictions, own)
+        self.at = self.features = None
+        if not parts_alone:
+            options = {"expectations": looked.expectations}
+            self.at = location_kernel(looked.kernel, predictions, looked.locations, **options)
+            if looked.anchors is not None and looked.roots is not None:
+                at = location_kernel(looked.kernel, predictions, looked.anchors, **options)
+                self.features = LowRank.of(at, looked.roots)
+
+    def sums(self, sets: Any, observed: bool) -> Any:
+        """Sums of parts, at locations, and of features by term; the observed set first where it is wanted."""
+        found: list[Any] = []
+        for drawn in sets:
+            targets = drawn
+            if observed and not found:
+                targets = np.concatenate([self.block.targets[None], drawn])
+            found.append(
+                (
+                    np.zeros((len(targets), 0)) if self.parts is None else self.parts.sums(targets),
+                    np.zeros((len(targets), 0)) if self.at is None else self.at.sums(targets),
+                    () if self.features is None else self.features.sums(targets),
+                )
+            )
+        of_parts, at, features = zip(*found, strict=True)
+        by_term = tuple(
+            (np.concatenate([sums for sums, _ in term], axis=1), np.concatenate([own for _, own in term]))
+            for term in zip(*features, strict=True)
+        )
+        return np.concatenate(of_parts), np.concatenate(at), by_term
