@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from tests.dask.examples import cut, example, in_memory, partitioned
 
 import wellcal as wc
 import wellcal.dask
-from tests.dask.examples import cut, example, in_memory, partitioned
 from wellcal.engines import Tiled
 
 EXACT = Tiled(threads=1, precision="float64")
