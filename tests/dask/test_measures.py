@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import dask
@@ -15,6 +16,7 @@ from tests.dask.examples import cut, example, in_memory, partitioned
 
 import wellcal as wc
 import wellcal.dask
+from wellcal.dask.parquet import RowGroups
 from wellcal.engines import Tiled
 
 EXACT = Tiled(threads=1, precision="float64")
@@ -169,6 +171,28 @@ def test_a_folder_of_files(tmp_path: Any) -> None:
     (tmp_path / "c.parquet").write_bytes(b"PAR1 not really")
     with pytest.raises(ValueError, match=r"c\.parquet is not a Parquet file"):
         wellcal.dask.read_parquet(tmp_path, y="y", normal=("mu", "sigma"))
+
+
+def test_files_are_read_by_each_task_and_not_kept(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    y, _, (mu, sigma) = example("normal", 80)
+    pd.DataFrame({"y": y, "mu": mu, "sigma": sigma}).to_parquet(tmp_path / "a.parquet", row_group_size=20)
+    targets, pred = wellcal.dask.read_parquet(tmp_path, y="y", rows=20, normal=("mu", "sigma"))
+    alive: list[int] = []
+    most: list[int] = []
+    load = RowGroups.load
+
+    def counted(self: Any) -> Any:
+        found = load(self)
+        if isinstance(found, np.ndarray):
+            alive.append(1)
+            most.append(len(alive))
+            weakref.finalize(found, alive.pop)
+        return found
+
+    monkeypatch.setattr(RowGroups, "load", counted)
+    wc.skce(targets, pred, kernel=wc.default_kernel(wc.Normal(mu, sigma)))
+    assert len(most) == 4 + 2 * 6, "one for each partition, two for each pair"
+    assert max(most) <= 4, "targets of a pair, and those of the pair before that are not yet collected"
 
 
 def test_a_sample_does_not_depend_on_partitions() -> None:

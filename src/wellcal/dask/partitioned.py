@@ -16,7 +16,7 @@ import dask
 import numpy as np
 
 from wellcal._arrays.checks import whole_number
-from wellcal._arrays.namespaces import NDArray, attribute, to_numpy
+from wellcal._arrays.namespaces import NDArray, attribute, taker_of, to_numpy
 from wellcal._arrays.seeds import as_generator
 from wellcal.predictions import Predictions
 from wellcal.predictions.base import check_inputs
@@ -55,6 +55,27 @@ class Block(NamedTuple):
         """Some of the cases."""
         weights = None if self.weights is None else self.weights[index]
         return Block(self.given[index], self.targets[index], self.predictions[index], weights)
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Cases of a partition that every task reads for itself: nobody keeps them between tasks.
+
+    Attributes
+    ----------
+    number
+        Of the partition.
+    y, pred
+        Descriptions of targets and predictions, with a method `load`.
+    """
+
+    number: int
+    y: Any
+    pred: Any
+
+    def load(self) -> Block | None:
+        """The cases, in memory."""
+        return _block(self.number, self.y, self.pred, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +128,7 @@ class Cases:
     Attributes
     ----------
     blocks
-        Each a `Block` once it is computed, or None where a partition is empty.
+        Each a `Block` once it is computed, or None where a partition is empty; or `Unread`.
     """
 
     blocks: tuple[Task, ...]
@@ -154,7 +175,7 @@ class Cases:
 
     def gathered(self) -> Block:
         """All cases, in memory."""
-        return joined_blocks([block for block in computed(list(self.blocks)) if block is not None])
+        return joined_blocks([block for block in computed(self.map(itself)) if block is not None])
 
     def aligned(self, multiple: int) -> Self:
         """The same cases in the same order, cut so that each partition begins with a multiple of a number.
@@ -183,8 +204,21 @@ class Cases:
 def cases_of(y: Sequence[Task], pred: Partitioned, weights: Sequence[Task] | None = None) -> Cases:
     """Cases from targets in the partitions of predictions."""
     w = [None] * len(y) if weights is None else weights
-    blocks = [on(_block, k, *parts) for k, parts in enumerate(zip(y, pred.parts, w, strict=True))]
-    return Cases(tuple(blocks))
+    every = enumerate(zip(y, pred.parts, w, strict=True))
+    found = Cases(
+        tuple(
+            Unread(k, *parts[:2]) if weights is None and _described(*parts[:2]) else on(_block, k, *parts)
+            for k, parts in every
+        )
+    )
+    if pred.sizes is not None and sum(pred.sizes):
+        found.__dict__["sizes"] = pred.sizes
+    return found
+
+
+def _described(*parts: Any) -> bool:
+    """Whether partitions are descriptions of what is to be read."""
+    return all(attribute(part, "load") is not None and taker_of(part) is None for part in parts)
 
 
 def sample_cases(
@@ -260,6 +294,11 @@ def batch_of(part: Any) -> Predictions | None:
     return found.batch() if isinstance(found, Unmade) else found
 
 
+def itself(value: Any) -> Any:
+    """What a task is given."""
+    return value
+
+
 def _size(block: Block | None) -> int:
     return 0 if block is None else len(block.targets)
 
@@ -300,7 +339,12 @@ def joined_blocks(blocks: Sequence[Block]) -> Block:
 
 def on(function: Callable[..., Any], *values: Any, **shared: Any) -> Task:
     """A function of values that may be Dask's, as a value of Dask's."""
-    return cast("Any", dask).delayed(function, pure=False)(*values, **shared)
+    return cast("Any", dask).delayed(_called, pure=False)(function, *values, **shared)
+
+
+def _called(function: Callable[..., Any], *values: Any, **shared: Any) -> Any:
+    """What is unread is read where it is needed, and forgotten."""
+    return function(*(value.load() if isinstance(value, Unread) else value for value in values), **shared)
 
 
 def computed(tasks: Sequence[Task]) -> list[Any]:

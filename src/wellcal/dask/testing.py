@@ -19,7 +19,7 @@ from wellcal._arrays.seeds import as_generator
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
 from wellcal.dask.kernels import kernel_of
-from wellcal.dask.partitioned import Block, Cases, added, computed_sum, on
+from wellcal.dask.partitioned import Block, Cases, added, computed_sum, itself, on
 from wellcal.dask.parts import PartsOfAll, parts_of
 from wellcal.hypotests import _calibration_test as core
 from wellcal.hypotests.findings.families import findings_of
@@ -316,16 +316,12 @@ class _Sums:
 
     def _total(self, stream: TargetStream, count: int, **options: Any) -> Any:
         starts = self.cases.starts[:-1].tolist()
-        shared = on(_same, self.looked)  # sent once, not with every task
+        shared = on(itself, self.looked)  # sent once, not with every task
         tasks = [
             on(sums_of, block, own, start, shared, stream, count, **options)
             for block, own, start in zip(self.cases.blocks, self.own, starts, strict=True)
         ]
         return computed_sum(tasks)
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def sums_of(
