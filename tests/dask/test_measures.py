@@ -237,6 +237,7 @@ LABELS = cut((Y > 0).astype(int), 25)
         (lambda: wc.calibration_test(IN_PARTS, PRED, groups=LABELS), ValueError, "groups is not supported"),
         (lambda: wc.as_predictions(PRED, normal=("a", "b")), TypeError, "roles are for data frames"),
         (lambda: wc.as_predictions(IN_PARTS, normal=("a", "b")), TypeError, "roles are for data frames"),
+        (lambda: wc.witness(IN_PARTS, PRED), TypeError, r"single cases.*sample_cases"),
         (lambda: wellcal.dask.sample_cases(IN_PARTS, PRED, 0), ValueError, "count"),
     ],
 )

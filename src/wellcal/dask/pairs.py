@@ -39,8 +39,8 @@ from wellcal.measures.running.blocks import RunningBlocks
 from wellcal.problem.feature_form import in_features
 from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked
 
-MOST_PAIRS = 1e16
-"""Pairs of cases that are visited without a word of refusal: a hundred machines take an hour or so."""
+MOST_PAIRS = 1e15
+"""Pairs of cases that are visited at most, those of 45 million cases: a hundred machines take two hours."""
 
 
 class Moments(NamedTuple):

@@ -87,7 +87,7 @@ def read_parquet(
     ...     frame.to_parquet(folder + "/part-0.parquet")
     ...     y, pred = wellcal.dask.read_parquet(folder, y="y", normal=("mu", "sigma"))
     ...     print(pred, wc.mse(y, pred))
-    <Partitioned: 1 partition, 3 cases> MSE = 0.0433333 +- 0.0240...  (mean, 3 cases)
+    <Partitioned: 1 partition, 3 cases> MSE = 0.0433333 +- 0.02603  (mean, 3 cases)
     """
     only_role(roles)
     if rows < 1:

@@ -339,10 +339,10 @@ def joined_blocks(blocks: Sequence[Block]) -> Block:
 
 def on(function: Callable[..., Any], *values: Any, **shared: Any) -> Task:
     """A function of values that may be Dask's, as a value of Dask's."""
-    return cast("Any", dask).delayed(_called, pure=False)(function, *values, **shared)
+    return cast("Any", dask).delayed(called, pure=False)(function, *values, **shared)
 
 
-def _called(function: Callable[..., Any], *values: Any, **shared: Any) -> Any:
+def called(function: Callable[..., Any], *values: Any, **shared: Any) -> Any:
     """What is unread is read where it is needed, and forgotten."""
     return function(*(value.load() if isinstance(value, Unread) else value for value in values), **shared)
 
