@@ -27,6 +27,7 @@ ROOMS = (
     "extend",
     "torch",
     "jax",
+    "dask",
 )
 
 
