@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from tests.dask.examples import example, in_memory, partitioned
 
 import wellcal as wc
-from wellcal.hypotests import Omnibus
+from wellcal.hypotests import Block, Omnibus
 from wellcal.kernels import ExpDistance, Gaussian, Laplacian, Wasserstein
 
 N = 34_000
@@ -119,3 +119,19 @@ def test_the_seed_matters() -> None:
     values = {wc.calibration_test(*found, rng=seed, n_resamples=39).statistic for seed in (0, 1)}
     assert len(values) == 2
     assert np.all(np.isfinite(list(values)))
+
+
+@pytest.mark.parametrize("family", ["normal", "draws"])
+def test_means_of_blocks(family: str) -> None:
+    found = example(family, 17_000)
+    for method in ("block", Block(30, quantiles="t")):
+        expected = wc.calibration_test(*in_memory(found), method=method)
+        result = wc.calibration_test(*partitioned(found, 9000), method=method)
+        assert_allclose([result.statistic, result.pvalue], [expected.statistic, expected.pvalue], rtol=1e-8)
+        assert_allclose(float(result.estimate), float(expected.estimate), rtol=1e-8)
+        assert result.kernel == expected.kernel
+        assert result.provenance["blocks"] == expected.provenance["blocks"]
+    with pytest.raises(ValueError, match="not supported for 17,000 cases"):
+        wc.calibration_test(*partitioned(found, 9000), method=Block(shuffle=True))
+    with pytest.raises(ValueError, match="take smaller ones"):
+        wc.calibration_test(*partitioned(found, 9000), method="block", block_size=17_000)

@@ -21,8 +21,8 @@ from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
 from wellcal.dask.kernels import kernel_of
 from wellcal.dask.partitioned import (
-    Block,
     Cases,
+    Partition,
     Task,
     added,
     computed,
@@ -91,7 +91,7 @@ def skce(
         raise ValueError(f"the {estimator} estimator needs at least 2 cases, found {n}")
     chosen = check_pair_kernel(kernel_of(cases, kernel, expectations))
     if estimator == "block":
-        return _blocks(cases, chosen, resolve_block_size(block_size, n), expectations)
+        return block_estimate(cases, chosen, resolve_block_size(block_size, n), expectations)
     if 0.5 * n * n > MOST_PAIRS:
         raise ValueError(
             f"{n:,} cases have {0.5 * n * n:.0e} pairs, more than {MOST_PAIRS:.0e}; take "
@@ -136,7 +136,7 @@ def _all_pairs(cases: Cases, kernel: Kernel, estimator: str, expectations: Any) 
 
 
 def within_sums(
-    block: Block, *, kernel: Kernel, expectations: Any, trace: bool
+    block: Partition, *, kernel: Kernel, expectations: Any, trace: bool
 ) -> tuple[float, NDArray, float, dict[str, Any]]:
     """Sum of h over pairs of cases of one partition, row sums, the trace where it is wanted, and notes."""
     problem = prepare_checked(block.targets, block.predictions, kernel, expectations=expectations)
@@ -156,7 +156,9 @@ def within_sums(
     return float(sums.total), np.asarray(sums.rows), own, problem.notes.as_dict()
 
 
-def between_sums(a: Block, b: Block, *, kernel: Kernel, expectations: Any) -> tuple[float, NDArray, NDArray]:
+def between_sums(
+    a: Partition, b: Partition, *, kernel: Kernel, expectations: Any
+) -> tuple[float, NDArray, NDArray]:
     """Sum of h over pairs of cases of two partitions, and sums for the cases of each."""
     both = joined_blocks([a._replace(weights=None), b._replace(weights=None)])
     problem = prepare_checked(both.targets, both.predictions, kernel, expectations=expectations)
@@ -190,13 +192,14 @@ def _moments_of_rows(n: int, *rows: NDArray) -> Moments:
 # -- blocks ------------------------------------------------------------------------------------
 
 
-def _blocks(cases: Cases, kernel: Kernel, size: int, expectations: Any) -> Estimate:
+def block_estimate(cases: Cases, kernel: Kernel, size: int, expectations: Any) -> Estimate:
+    """The mean over blocks of neighbouring cases."""
     if expectations != "auto":
         refuse('skce(estimator="block")', {"expectations": expectations}, IN_MEMORY)
     found = computed_sum(cases.aligned(size).map(_block_sums, empty=RunningBlocks(kernel, size)))
     return found.result()
 
 
-def _block_sums(block: Block, empty: RunningBlocks) -> RunningBlocks:
+def _block_sums(block: Partition, empty: RunningBlocks) -> RunningBlocks:
     with following(as_progress(False)):
         return empty.updated(block.given, block.predictions, None)

@@ -31,7 +31,7 @@ FAN_IN = 8
 NOTHING = np.empty(0, dtype=np.intp)
 
 
-class Block(NamedTuple):
+class Partition(NamedTuple):
     """The cases of one partition, in memory and in NumPy.
 
     Attributes
@@ -51,10 +51,10 @@ class Block(NamedTuple):
     predictions: Predictions
     weights: NDArray | None = None
 
-    def rows(self, index: slice | NDArray) -> Block:
+    def rows(self, index: slice | NDArray) -> Partition:
         """Some of the cases."""
         weights = None if self.weights is None else self.weights[index]
-        return Block(self.given[index], self.targets[index], self.predictions[index], weights)
+        return Partition(self.given[index], self.targets[index], self.predictions[index], weights)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Unread:
     y: Any
     pred: Any
 
-    def load(self) -> Block | None:
+    def load(self) -> Partition | None:
         """The cases, in memory."""
         return _block(self.number, self.y, self.pred, None)
 
@@ -128,7 +128,7 @@ class Cases:
     Attributes
     ----------
     blocks
-        Each a `Block` once it is computed, or None where a partition is empty; or `Unread`.
+        Each a `Partition` once it is computed, or None where a partition is empty; or `Unread`.
     """
 
     blocks: tuple[Task, ...]
@@ -159,7 +159,7 @@ class Cases:
         """The sum of what a function finds in each partition: numbers, arrays, or tuples of these."""
         return computed_sum(self.map(function, *by_part, **shared))
 
-    def rows(self, index: NDArray) -> Block:
+    def rows(self, index: NDArray) -> Partition:
         """Cases at some places, in their order."""
         places = np.asarray(index)
         part = np.searchsorted(self.starts, places, side="right") - 1
@@ -169,11 +169,11 @@ class Cases:
         # Blocks come one partition after the other; a stable order brings each row back to its place.
         return found.rows(np.argsort(np.argsort(part, kind="stable"), kind="stable"))
 
-    def sample(self, count: int, rng: int | np.random.Generator | None) -> Block:
+    def sample(self, count: int, rng: int | np.random.Generator | None) -> Partition:
         """Some cases at random, in the order of all; all of them where there are no more."""
         return self.rows(np.sort(as_generator(rng).choice(self.n, min(count, self.n), replace=False)))
 
-    def gathered(self) -> Block:
+    def gathered(self) -> Partition:
         """All cases, in memory."""
         return joined_blocks([block for block in computed(self.map(itself)) if block is not None])
 
@@ -264,7 +264,7 @@ def loaded(value: Any) -> Any:
     return value if load is None else load()
 
 
-def _block(number: int, y: Any, pred: Any, weights: Any) -> Block | None:
+def _block(number: int, y: Any, pred: Any, weights: Any) -> Partition | None:
     """A partition as cases, checked."""
     from wellcal.dask.building import Unmade
 
@@ -281,7 +281,7 @@ def _block(number: int, y: Any, pred: Any, weights: Any) -> Block | None:
         w = None if weights is None else np.asarray(to_numpy(loaded(weights)), dtype=np.float64)
         if w is not None and w.shape != (len(predictions),):
             raise ValueError(f"weights must have one number for each case, found shape {w.shape}")
-        return Block(given, np.asarray(to_numpy(checked)), in_numpy(predictions), w)
+        return Partition(given, np.asarray(to_numpy(checked)), in_numpy(predictions), w)
     except (TypeError, ValueError) as error:
         raise type(error)(f"partition {number}: {error}") from error
 
@@ -299,15 +299,15 @@ def itself(value: Any) -> Any:
     return value
 
 
-def _size(block: Block | None) -> int:
+def _size(block: Partition | None) -> int:
     return 0 if block is None else len(block.targets)
 
 
-def _rows(block: Block, index: slice | NDArray) -> Block:
+def _rows(block: Partition, index: slice | NDArray) -> Partition:
     return block.rows(index)
 
 
-def _joined(*blocks: Block) -> Block:
+def _joined(*blocks: Partition) -> Partition:
     return joined_blocks(blocks)
 
 
@@ -319,14 +319,14 @@ def joined(batches: Sequence[Predictions]) -> Predictions:
     return batches[0] if len(batches) == 1 else concatenate(batches, names, "partitions")
 
 
-def joined_blocks(blocks: Sequence[Block]) -> Block:
+def joined_blocks(blocks: Sequence[Partition]) -> Partition:
     """Blocks as one."""
     if len(blocks) == 1:
         return blocks[0]
     weights = None
     if blocks[0].weights is not None:
         weights = np.concatenate([cast("NDArray", block.weights) for block in blocks])
-    return Block(
+    return Partition(
         np.concatenate([block.given for block in blocks]),
         np.concatenate([block.targets for block in blocks]),
         joined([block.predictions for block in blocks]),

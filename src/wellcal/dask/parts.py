@@ -11,7 +11,7 @@ import numpy as np
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.special import bounded_probability
 from wellcal.dask.functions import IN_MEMORY
-from wellcal.dask.partitioned import Block, Cases, Task, computed_sum, on
+from wellcal.dask.partitioned import Cases, Partition, Task, computed_sum, on
 from wellcal.dask.ranks import levels_of
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.parts import binary, contrasts
@@ -74,7 +74,7 @@ def _of_numbers(cases: Cases, sample: Predictions) -> PartsOfAll:
     return PartsOfAll(parts_beside(sample, outline), make, levels)
 
 
-def _summaries(block: Block) -> NDArray:
+def _summaries(block: Partition) -> NDArray:
     """What is ranked of a partition, ``(n, k)``."""
     predictions = block.predictions
     if not isinstance(predictions, Quantiles) and np.any(centre_and_scale(predictions)[1] <= 0.0):
@@ -120,11 +120,11 @@ def _of_two_classes(cases: Cases, sample: Predictions) -> PartsOfAll:
     return PartsOfAll(outline, _BesideSmooth(columns), levels)
 
 
-def _bounded(block: Block) -> NDArray:
+def _bounded(block: Partition) -> NDArray:
     return bounded_probability(_probabilities(block.predictions)[:, 1])[:, None]
 
 
-def _beside(block: Block, levels: NDArray) -> tuple[NDArray, NDArray]:
+def _beside(block: Partition, levels: NDArray) -> tuple[NDArray, NDArray]:
     return _probabilities(block.predictions)[:, 1], levels[:, 0]
 
 
@@ -150,11 +150,11 @@ def _of_classes(cases: Cases, sample: Predictions) -> PartsOfAll:
     return PartsOfAll(outline, _BesideCentre(centre), [None] * len(cases.blocks))
 
 
-def _slope_sums(block: Block) -> tuple[NDArray, NDArray]:
+def _slope_sums(block: Partition) -> tuple[NDArray, NDArray]:
     return slope_sums(_probabilities(block.predictions))
 
 
-def _class_totals(block: Block, centre: NDArray) -> tuple[Any, ...]:
+def _class_totals(block: Partition, centre: NDArray) -> tuple[Any, ...]:
     return tuple(ClassParts(_probabilities(block.predictions), centre).totals)
 
 

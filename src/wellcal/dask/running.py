@@ -8,7 +8,7 @@ from typing import Any, cast
 from wellcal._arrays.checks import one_of
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
-from wellcal.dask.partitioned import Block, computed_sum
+from wellcal.dask.partitioned import Partition, computed_sum
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.quantiles import IntervalCoverage
 from wellcal.measures.running.accumulator import Accumulator
@@ -68,7 +68,7 @@ def _measured(y: object, pred: object, empty: Accumulator, weights: object = Non
     return found.result()
 
 
-def _updated(block: Block | None, empty: Accumulator) -> Accumulator | None:
+def _updated(block: Partition | None, empty: Accumulator) -> Accumulator | None:
     """The sums of one partition."""
     if block is None:
         return None

@@ -7,8 +7,10 @@ a p-value. What travels are sums over cases, one for each set.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -19,12 +21,13 @@ from wellcal._arrays.seeds import as_generator
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
 from wellcal.dask.kernels import kernel_of
-from wellcal.dask.partitioned import Block, Cases, added, computed_sum, itself, on
+from wellcal.dask.pairs import block_estimate
+from wellcal.dask.partitioned import Cases, Partition, added, computed_sum, itself, on
 from wellcal.dask.parts import PartsOfAll, parts_of
 from wellcal.hypotests import _calibration_test as core
 from wellcal.hypotests.findings.families import findings_of
 from wellcal.hypotests.method import Method, Outcome
-from wellcal.hypotests.methods import Omnibus, Regularised
+from wellcal.hypotests.methods import Block, Omnibus, Regularised
 from wellcal.hypotests.parts.part import Evaluated
 from wellcal.hypotests.resampling.components import (
     LOCATIONS,
@@ -37,11 +40,12 @@ from wellcal.hypotests.resampling.more_resamples import drawn_on
 from wellcal.hypotests.resampling.resampled import check_terms
 from wellcal.hypotests.resampling.targets import check_resampled
 from wellcal.hypotests.result import TestResult
-from wellcal.hypotests.setup import DEFAULT_RESAMPLES, check_resamples, make_setup
+from wellcal.hypotests.setup import DEFAULT_RESAMPLES, Setup, check_resamples, make_setup
 from wellcal.kernels.base import Kernel
+from wellcal.measures._skce import resolve_block_size
 from wellcal.predictions import Predictions, Samples
 from wellcal.problem.at_locations import location_kernel
-from wellcal.problem.drawn_targets import pool_draws, stretch
+from wellcal.problem.drawn_targets import pool_draws, stretch, why_not_resampled
 from wellcal.problem.locations import Locations, as_locations, drawn_rows, locations_at
 from wellcal.problem.target_streams import BLOCK, TargetStream, sets_at_a_time
 
@@ -55,7 +59,7 @@ MOST_KEPT = 4_000_000
 """Sums of features, of all sets, that one task returns at most."""
 
 _SAMPLE_SEED = 0
-_SUPPORTED = 'method="auto", "regularised", or wellcal.hypotests.Omnibus(pairs=False)'
+_SUPPORTED = 'method="auto", "regularised", "block", or wellcal.hypotests.Omnibus(pairs=False)'
 
 
 def calibration_test(
@@ -101,21 +105,36 @@ def calibration_test(
     one, several = core.split_kernels(kernel)
     options = {"block_size": block_size, "locations": locations, "statistic": statistic, "kernels": several}
     given = {name: value for name, value in options.items() if value is not None}
-    chosen = _supported(core.resolve(method, given), cases.n, locations)
-    run = _Run.begun(cases, one, chosen, as_generator(rng), n_resamples, expectations)
-    return core.result_of(*run.outcome(), flag(keep_null, "keep_null"), n_samples=cases.n)
+    begun = _Begun.of(cases, one, expectations)
+    chosen, reason = _supported(core.resolve(method, given), begun, locations)
+    if isinstance(chosen, Block):
+        outcome = _by_blocks(begun, chosen)
+    else:
+        count = check_resamples(DEFAULT_RESAMPLES if n_resamples is None else n_resamples)
+        outcome = _Run(begun, chosen, as_generator(rng), count, n_resamples is not None).outcome()
+    partitions = {"sample": begun.sampled, "partitions": len(cases.blocks)}
+    found = replace(outcome, provenance={**outcome.provenance, **partitions})
+    setup = replace(begun.setup, n_resamples=found.provenance.get("n_resamples", 1))
+    return core.result_of(chosen, setup, found, reason, flag(keep_null, "keep_null"), n_samples=cases.n)
 
 
-def _supported(method: Method | None, n: int, locations: Any) -> Omnibus | Regularised:
-    """The method, or an error that says which there are."""
+def _supported(
+    method: Method | None, begun: _Begun, locations: Any
+) -> tuple[Omnibus | Regularised | Block, dict[str, Any]]:
+    """The method, and why it is taken; or an error that says which there are."""
+    n, obstacle = begun.cases.n, why_not_resampled(begun.setup.predictions)
+    if method is None and obstacle is not None and locations is None:
+        return Block(), {"chosen": f"block: {obstacle}"}
     if method is None:
         found = Omnibus(pairs=False)
-        return found if locations is None else replace(found, locations=locations)
+        reason = "omnibus: exact, and linear in the number of cases, which are too many for all pairs"
+        return found if locations is None else replace(found, locations=locations), {"chosen": reason}
     if isinstance(method, Regularised) or (isinstance(method, Omnibus) and not method.pairs):
-        return method
+        return method, {}
+    if isinstance(method, Block) and method == Block(method.block_size, quantiles=method.quantiles):
+        return method, {}
     raise ValueError(
-        f"method={method.name!r} is not supported for {n:,} cases in partitions; "
-        f"take {_SUPPORTED}, or {IN_MEMORY}"
+        f"method={method!r} is not supported for {n:,} cases in partitions; take {_SUPPORTED}, or {IN_MEMORY}"
     )
 
 
@@ -150,70 +169,86 @@ class Looked:
 
 
 @dataclass(frozen=True)
-class _Run:
-    """One test."""
+class _Begun:
+    """What all methods begin with.
+
+    Attributes
+    ----------
+    cases
+        With draws pooled with their targets, where predictions are draws.
+    setup
+        That of a sample of the cases, as they were given.
+    kernel, expectations
+        The kernel of all cases, and how its expectations are computed.
+    """
 
     cases: Cases
-    sample: Block
+    setup: Setup
     kernel: Kernel
-    method: Omnibus | Regularised
-    rng: np.random.Generator
-    n_resamples: int
-    insisted: bool
     expectations: Any
 
     @classmethod
-    def begun(
-        cls,
-        cases: Cases,
-        kernel: Kernel | None,
-        method: Omnibus | Regularised,
-        rng: np.random.Generator,
-        n_resamples: int | None,
-        expectations: Any,
-    ) -> _Run:
-        """With cases cut where blocks of random numbers begin, and draws pooled with their targets."""
+    def of(cls, cases: Cases, kernel: Kernel | None, expectations: Any) -> _Begun:
+        """Take a sample, and the kernel that was given, or the default of all predictions."""
         sample = cases.sample(SAMPLE, _SAMPLE_SEED)
         family = sample.predictions
         if isinstance(family, Samples) and family.holds_objects:
             raise TypeError(f"targets that are objects are not supported in partitions; {IN_MEMORY}")
-        check_resampled(family)
-        parts = cases.aligned(BLOCK)
-        pooled = isinstance(family, Samples) and family.kind == "draws"
-        if pooled:
-            sizes = parts.sizes
-            parts = Cases(tuple(parts.map(_pooled)))
-            parts.__dict__["sizes"] = sizes
-        chosen = kernel_of(parts, kernel, expectations)
-        check_terms([chosen])
-        count = check_resamples(DEFAULT_RESAMPLES if n_resamples is None else n_resamples)
-        return cls(parts, sample, chosen, method, rng, count, n_resamples is not None, expectations)
+        sizes = cases.sizes
+        if isinstance(family, Samples) and family.kind == "draws":
+            cases = Cases(tuple(cases.map(_pooled)))
+            cases.__dict__["sizes"] = sizes
+        chosen = kernel_of(cases, kernel, expectations)
+        options: dict[str, Any] = {"rng": _SAMPLE_SEED, "expectations": expectations, "pool": True}
+        setup = make_setup(sample.given, family, chosen, **options)
+        return cls(cases, setup, chosen, expectations)
 
-    def outcome(self) -> tuple[Method, Any, Outcome, dict[str, Any]]:
-        """The method, the setup of the sample, what was found, and why this method."""
-        setup = make_setup(
-            self.sample.given,
-            self.sample.predictions,
-            self.kernel,
-            rng=_SAMPLE_SEED,
-            n_resamples=self.n_resamples,
-            expectations=self.expectations,
-            pool=True,
-        )
+    @property
+    def sampled(self) -> str:
+        """What is made of the sample, in words."""
+        number = f"{self.setup.n_samples:,} of {self.cases.n:,} cases, at random"
+        return f"{number}: effect size, findings, e-value, and the estimate unless the test has one"
+
+
+def _by_blocks(begun: _Begun, method: Block) -> Outcome:
+    """The test with means of blocks, which draws no targets."""
+    n, setup = begun.cases.n, begun.setup
+    size = resolve_block_size(method.block_size, n)
+    if n // size < 2:
+        raise ValueError(f"one block of {size:,} of {n:,} cases has no standard deviation; take smaller ones")
+    # The problem of the sample has the kernel that h is made of: that of draws is stretched.
+    found = block_estimate(begun.cases, setup.problem.kernel, size, begun.expectations)
+    error = float(found.standard_error or 0.0)
+    estimate = replace(found, kernel=begun.kernel)
+    return method.in_units(estimate, error * math.sqrt(n // size), n // size, "blocks")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One test that draws targets."""
+
+    begun: _Begun
+    method: Omnibus | Regularised
+    rng: np.random.Generator
+    n_resamples: int
+    insisted: bool
+
+    @cached_property
+    def cases(self) -> Cases:
+        """Cases, cut where blocks of random numbers begin."""
+        return self.begun.cases.aligned(BLOCK)
+
+    def outcome(self) -> Outcome:
+        """What was found."""
+        setup = self.begun.setup
         some = setup.predictions
-        omnibus = isinstance(self.method, Omnibus)
-        parts = parts_of(self.cases, some) if omnibus else None
-        looked = self._looked(some, parts, setup.pooled)
-        found = self._evaluated(looked, parts, some)
-        if parts is not None:
-            found = replace(found, findings=findings_of(setup, found.pvalue, found.provenance))
-        sampled = (
-            f"{len(some):,} of {self.cases.n:,} cases, at random: estimate, effect size, findings, e-value"
-        )
-        partitions = {"sample": sampled, "partitions": len(self.cases.blocks)}
-        found.provenance.update(partitions)
-        reason = "exact, and linear in the number of cases, of which there are too many for all pairs"
-        return self.method, setup, found, {"chosen": f"{self.method.name}: {reason}"}
+        check_resampled(some)
+        check_terms([self.begun.kernel])
+        parts = parts_of(self.cases, some) if isinstance(self.method, Omnibus) else None
+        found = self._evaluated(self._looked(some, parts, setup.pooled), parts, some)
+        if parts is None:
+            return found
+        return replace(found, findings=findings_of(setup, found.pvalue, found.provenance))
 
     def _looked(self, some: Predictions, parts: PartsOfAll | None, pooled: int | None) -> Looked:
         """In the order in which a test of cases in memory takes its random numbers."""
@@ -223,14 +258,14 @@ class _Run:
             where = self._drawn(int(cast("int", number)))
         else:
             where = as_locations(number, some, self.rng)
-        kernel = self.kernel if pooled is None else stretch(pooled) * self.kernel
+        kernel = self.begun.kernel if pooled is None else stretch(pooled) * self.begun.kernel
         if parts is None:
-            return Looked(kernel, self.expectations, where, None, None, None, self.cases.n)
+            return Looked(kernel, self.begun.expectations, where, None, None, None, self.cases.n)
         anchors = self._drawn(anchors_of(some))
         few = min(ANCHORS, len(anchors))
-        at = location_kernel(kernel, anchors.predictions[:few], anchors, expectations=self.expectations)
+        at = location_kernel(kernel, anchors.predictions[:few], anchors, expectations=self.begun.expectations)
         roots = [root(weights) for weights in weights_at(at, few)]
-        return Looked(kernel, self.expectations, where, anchors, roots, parts.make, self.cases.n)
+        return Looked(kernel, self.begun.expectations, where, anchors, roots, parts.make, self.cases.n)
 
     def _drawn(self, count: int) -> Locations:
         if count < 1:
@@ -273,7 +308,7 @@ class _Run:
         return max(1, MOST_KEPT // features // at_a_time) * at_a_time
 
 
-def _pooled(block: Block) -> Block:
+def _pooled(block: Partition) -> Partition:
     assert isinstance(block.predictions, Samples)
     return block._replace(predictions=pool_draws(block.targets, block.predictions))
 
@@ -325,7 +360,7 @@ class _Sums:
 
 
 def sums_of(
-    block: Block,
+    block: Partition,
     own: NDArray | None,
     start: int,
     looked: Looked,
@@ -357,7 +392,7 @@ def sums_of(
 class _Rows:
     """Some cases, prepared for any number of sets of targets."""
 
-    def __init__(self, block: Block, own: NDArray | None, looked: Looked, parts_alone: bool) -> None:
+    def __init__(self, block: Partition, own: NDArray | None, looked: Looked, parts_alone: bool) -> None:
         self.block = block
         predictions = block.predictions
         self.parts = None if looked.make is None else looked.make(predictions, own)
