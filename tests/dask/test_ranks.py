@@ -26,7 +26,7 @@ def same(value: Any) -> Any:
     return value
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.lists(st.lists(st.integers(-4, 4), min_size=1, max_size=9), min_size=1, max_size=5),
     st.integers(1, 12),
@@ -93,7 +93,7 @@ def test_predictions_without_spread_are_refused() -> None:
         parts_of(cases, wc.Normal(mu[:9], sigma[:9]))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=6), st.integers(1, 40))
 def test_aligned_cases_are_the_same_cases(sizes: list[int], multiple: int) -> None:
     n = sum(sizes)
