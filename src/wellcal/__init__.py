@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wellcal import conformance, displays, engines, extend, hypotests, kernels, reading, scaling
+    from wellcal import dask as dask
     from wellcal import jax as jax
     from wellcal import torch as torch
     from wellcal.comparison import Comparison, Comparisons, compare
@@ -144,6 +145,7 @@ _HOMES = {
 _HOME = {name: f"wellcal.{room}" for room, names in _HOMES.items() for name in names}
 _SUBPACKAGES = (
     "conformance",
+    "dask",
     "displays",
     "engines",
     "extend",
@@ -155,7 +157,7 @@ _SUBPACKAGES = (
     "torch",
 )
 
-# Not in it: torch and jax, which `from wellcal import *` must not need.
+# Not in it: torch, jax and dask, which `from wellcal import *` must not need.
 __all__ = [
     "Bernoulli",
     "Beta",

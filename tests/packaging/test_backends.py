@@ -11,6 +11,8 @@ import pytest
     "name",
     [
         "array_api_strict",
+        "dask",
+        "distributed",
         "jax",
         "matplotlib",
         "mpmath",

@@ -17,6 +17,7 @@ import pytest
 
 import wellcal
 import wellcal.conformance
+import wellcal.dask
 import wellcal.displays
 import wellcal.hypotests
 import wellcal.jax
@@ -31,6 +32,7 @@ PROJECT = SETTINGS["project"]
 PUBLIC_MODULES = (
     wellcal,
     wellcal.conformance,
+    wellcal.dask,
     wellcal.displays,
     wellcal.hypotests,
     wellcal.kernels,

@@ -28,6 +28,7 @@ ROOMS = (
     "extend",
     "torch",
     "jax",
+    "dask",
 )
 
 

@@ -6,9 +6,11 @@ that follows the Python array API standard are served; none of them but NumPy is
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, cast
+from functools import wraps
+from typing import Any, TypeAlias, TypeVar, cast
 
 import array_api_compat as compat
 import array_api_extra as xpx
@@ -22,6 +24,14 @@ NDArray: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[Any]]
 
 Namespace: TypeAlias = Any
 """An array API namespace, as returned by :func:`namespace`."""
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+TAKERS = {"__dask_graph__": "wellcal.dask"}
+"""Rooms for what is not in memory, by the mark that a library puts on its classes (Dask's own protocol).
+
+A room is loaded when such an object is met, and has a function `__wellcal_function__`.
+"""
 
 _ABSENT = object()
 _numpy_namespace: Namespace = compat.array_namespace(np.empty(0))
@@ -287,3 +297,61 @@ def take_rows(x: Array, index: Any) -> Array:
 def shown(x: Any) -> str:
     """A number for a representation; traced values have none."""
     return "traced" if is_traced(x) else f"{float(to_numpy(x)) if is_array(x) else float(x):.4g}"
+
+
+# -- what is not in memory ---------------------------------------------------------------------
+
+
+def taker_of(*given: object) -> Callable[..., Any] | None:
+    """Who computes with these objects in the place of this package's functions; None where nobody does.
+
+    An object takes over by a method ``__wellcal_function__(name, arguments, options)`` of its class, which
+    is told the name of the public function and what that was called with. Tuples are looked into.
+
+    Examples
+    --------
+    >>> class Elsewhere:
+    ...     def __wellcal_function__(self, name, arguments, options):
+    ...         return f"{name} of {len(arguments)} arguments"
+    >>> taker_of(np.zeros(2), Elsewhere())("skce", (1, 2), {})
+    'skce of 2 arguments'
+    >>> taker_of(np.zeros(2), ([1.0], 2.0)) is None
+    True
+    """
+    for one in given:
+        kind = type(one)
+        if kind is np.ndarray:
+            continue
+        if kind is tuple:
+            found = taker_of(*cast("tuple[object, ...]", one))
+            if found is not None:
+                return found
+        elif has(kind, "__wellcal_function__"):
+            return cast("Any", one).__wellcal_function__
+        else:
+            for mark, room in TAKERS.items():
+                if has(kind, mark):
+                    return importlib.import_module(room).__wellcal_function__
+    return None
+
+
+def handed_over(function: Function) -> Function:
+    """Decorator of a public function: objects that take over are asked in its place (:func:`taker_of`)."""
+
+    @wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        taker = taker_of(*arguments, *options.values())
+        if taker is None:
+            return function(*arguments, **options)
+        return taker(function.__name__, arguments, options)
+
+    return cast("Function", call)
+
+
+def refuse_elsewhere(given: object, name: str, remedy: str = "") -> None:
+    """Refuse an object that is not in memory where nobody takes over."""
+    if taker_of(given) is not None:
+        advice = remedy or (
+            "this needs cases in memory: sample some (sample_cases of wellcal.dask), or compute() what fits"
+        )
+        raise TypeError(f"{name} is in partitions, found {type(given).__name__}; {advice}")

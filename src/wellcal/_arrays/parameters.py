@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import real_number
-from wellcal._arrays.namespaces import Array, asarray, device_of, is_array, is_floating, namespace
+from wellcal._arrays.namespaces import (
+    Array,
+    asarray,
+    device_of,
+    is_array,
+    is_floating,
+    namespace,
+    refuse_elsewhere,
+)
+
+_IN_PARTITIONS = "wellcal.dask.from_arrays(wc.Normal, loc, scale), or another family, makes predictions of it"
 
 
 def is_number(x: object) -> bool:
@@ -49,6 +59,9 @@ def common_library(*given: object) -> Array | None:
 
 def common_library_of(**named: object) -> Array | None:
     """The same for arguments by name, which an error mentions where two of them are of foreign libraries."""
+    for name, x in named.items():
+        if not isinstance(x, np.ndarray):
+            refuse_elsewhere(x, name, _IN_PARTITIONS)
     same_library(**{name: x for name, x in named.items() if not isinstance(x, np.ndarray)})
     return common_library(*named.values())
 

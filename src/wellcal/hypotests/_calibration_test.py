@@ -10,7 +10,7 @@ import numpy as np
 
 from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import described, flag, one_of
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.namespaces import NDArray, handed_over
 from wellcal._arrays.progress import Listener, Progress, as_progress, reported
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
@@ -31,6 +31,7 @@ from wellcal.measures.estimate import Estimate
 _ERROR_RATES = (0.05, 0.01)  # that a p-value should be able to reach
 
 
+@handed_over
 @reported
 def calibration_test(
     y: object,
@@ -150,13 +151,13 @@ def calibration_test(
     """
     count = None if n_resamples is None else check_resamples(n_resamples)
     keep_null = flag(keep_null, "keep_null")
-    one, several = _split_kernels(kernel)
+    one, several = split_kernels(kernel)
     options = {"block_size": block_size, "locations": locations, "statistic": statistic, "kernels": several}
     given = {name: value for name, value in options.items() if value is not None}
     if tolerance is not None:
         _check_no_options(method, given)
         return run_tolerance_test(y, pred, WITHIN, tolerance, one, groups, expectations, engine)
-    chosen = _resolve(method, given)
+    chosen = resolve(method, given)
     _check_groups(chosen, groups)
     setup = make_setup(
         y,
@@ -181,13 +182,13 @@ def calibration_test(
     setup = replace(setup, linear=chosen.linear)
     _check_enough(chosen, setup)
     _warn_of_few_resamples(chosen, setup)
-    return _result(chosen, setup, chosen.run(setup), reasons, keep_null)
+    return result_of(chosen, setup, chosen.run(setup), reasons, keep_null)
 
 
 # -- the method and its options --------------------------------------------------------------
 
 
-def _resolve(method: object, options: dict[str, Any]) -> Method | None:
+def resolve(method: object, options: dict[str, Any]) -> Method | None:
     """The method with its options, or None for "auto"."""
     if isinstance(method, str):
         name = one_of(method, "method", [AUTO, *sorted(METHODS)])
@@ -231,7 +232,7 @@ def _without_meaning(option: str, method: str) -> str:
     return f"{option} has no meaning for method={method!r}; methods that take it: {takers}"
 
 
-def _split_kernels(kernel: object) -> tuple[Kernel | None, tuple[Kernel, ...] | None]:
+def split_kernels(kernel: object) -> tuple[Kernel | None, tuple[Kernel, ...] | None]:
     """The kernel that estimate and effect size are reported with, and all of a list."""
     if not isinstance(kernel, (list, tuple)):
         return cast("Kernel | None", kernel), None
@@ -278,11 +279,21 @@ def _check_enough(method: Method, setup: Setup) -> None:
 # -- the result ------------------------------------------------------------------------------
 
 
-def _result(
-    method: Method, setup: Setup, outcome: Outcome, reasons: dict[str, Any], keep_null: bool
+def result_of(
+    method: Method,
+    setup: Setup,
+    outcome: Outcome,
+    reasons: dict[str, Any],
+    keep_null: bool,
+    n_samples: int | None = None,
 ) -> TestResult:
+    """What a method found, as a result.
+
+    Where the setup has only some of the `n_samples` cases that were tested, the estimate, the effect size and
+    the e-value are made of these.
+    """
     evidence = EvidenceLater(setup.targets, setup.given, setup.groups)
-    missed = isinstance(method, Omnibus) and outcome.pvalue > max(_ERROR_RATES)
+    missed = n_samples is None and isinstance(method, Omnibus) and outcome.pvalue > max(_ERROR_RATES)
     known = {**reasons, **outcome.provenance, **setup.problem.notes.as_dict()}
     result = TestResult(
         statistic=float(outcome.statistic),
@@ -292,7 +303,7 @@ def _result(
         # Where the test needed none, an estimate takes longer than the test: it is made when it is asked for.
         estimate=EstimateLater(setup) if outcome.estimate is None else outcome.estimate,
         effect_size=EffectSizeLater(setup, outcome.estimate),
-        n_samples=setup.n_samples,
+        n_samples=setup.n_samples if n_samples is None else n_samples,
         kernel=setup.kernel,
         guarantees=setup.kernel.guarantees(setup.predictions),
         null=_kept_null(outcome) if keep_null else None,

@@ -13,6 +13,7 @@ from wellcal._arrays.checks import call_given, one_of, whole_number
 from wellcal._arrays.namespaces import (
     Array,
     float64,
+    handed_over,
     is_jax,
     is_numpy,
     is_traced,
@@ -42,6 +43,7 @@ ESTIMATORS = ("unbiased", "biased", "block")
 BlockSize = int | str | Callable[[int], int] | None
 
 
+@handed_over
 def skce(
     y: object,
     pred: object,

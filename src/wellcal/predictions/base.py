@@ -27,6 +27,7 @@ from wellcal._arrays.namespaces import (
     is_array,
     is_traced,
     namespace,
+    refuse_elsewhere,
     take_rows,
     to_numpy,
 )
@@ -459,3 +460,5 @@ def check_truth_first(y: object, name: str = "pred") -> None:
             f"y must be observed targets, found predictions; did you swap y and {name}? the order is (y, "
             f"{name}), truth first"
         )
+    if type(y) is not np.ndarray:
+        refuse_elsewhere(y, "y")

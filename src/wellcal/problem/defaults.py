@@ -15,6 +15,8 @@ from wellcal._arrays.checks import LEAST, MOST
 from wellcal._arrays.chunks import budget, pairs_above, tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import (
     Array,
+    NDArray,
+    handed_over,
     is_numpy,
     is_traced,
     namespace,
@@ -63,6 +65,7 @@ SUBSAMPLE = 2000
 _SEED = 0
 
 
+@handed_over
 def default_kernel(pred: object, *, expectations: str | Lowering = "auto") -> Kernel:
     """A sensible kernel for a batch of predictions.
 
@@ -102,9 +105,20 @@ def subsample(predictions: Predictions) -> Predictions:
     if not is_numpy(fixed.xp):
         fixed = fixed.map_arrays(stop_gradient)
     n = len(fixed)
+    return fixed if n <= SUBSAMPLE else fixed[sampled_rows(n)]
+
+
+def sampled_rows(n: int) -> NDArray:
+    """Which of n predictions scales are taken from: all, or `SUBSAMPLE` of them, always the same.
+
+    Examples
+    --------
+    >>> sampled_rows(3), len(sampled_rows(10**9))
+    (array([0, 1, 2]), 2000)
+    """
     if n <= SUBSAMPLE:
-        return fixed
-    return fixed[np.sort(np.random.default_rng(_SEED).choice(n, SUBSAMPLE, replace=False))]
+        return np.arange(n)
+    return np.sort(np.random.default_rng(_SEED).choice(n, SUBSAMPLE, replace=False))
 
 
 def _target_kernel(predictions: Predictions) -> Kernel:

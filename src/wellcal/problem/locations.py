@@ -107,11 +107,24 @@ def draw_locations(
             "locations=(predictions, targets)"
         )
     generator = as_generator(rng)
-    n = len(predictions)
-    index = generator.choice(n, count, replace=count > n)
-    chosen = predictions[index]
+    index = drawn_rows(len(predictions), count, generator)
+    return locations_at(predictions[index], generator, (predictions, index))
+
+
+def drawn_rows(n: int, count: int, rng: np.random.Generator) -> NDArray:
+    """Which of n predictions locations are at, ``(count,)``."""
+    return rng.choice(n, count, replace=count > n)
+
+
+def locations_at(
+    chosen: Predictions, generator: np.random.Generator, origin: tuple[Predictions, NDArray] | None = None
+) -> Locations:
+    """Locations at predictions that were chosen, with targets that are drawn as in :func:`draw_locations`.
+
+    `origin` is the batch that they come from, with their positions in it, where that is at hand.
+    """
     if isinstance(chosen, Samples) and chosen.holds_objects:
-        return Locations(chosen, chosen.draw(generator, 1)[0], (predictions, index))
+        return Locations(chosen, chosen.draw(generator, 1)[0], origin)
     chosen = chosen.map_arrays(stop_gradient)
     like, xp = chosen.like, chosen.xp
     plain = in_numpy(chosen)
@@ -123,7 +136,7 @@ def draw_locations(
         found = (
             _draw_in_bin(plain, generator) if isinstance(plain, Quantiles) else _draw_wide(plain, generator)
         )
-    drawn = (predictions, index) if is_numpy(xp) else None
+    drawn = origin if is_numpy(xp) else None
     return Locations(chosen, asarray(found, xp=xp, device=device_of(like), dtype=dtype), drawn)
 
 

@@ -27,6 +27,11 @@ MOST_NUMBERS = 2_000_000
 """Numbers that are drawn at a time, of all cases and coordinates, unless one set has more."""
 
 
+def sets_at_a_time(numbers: int) -> int:
+    """Sets that are drawn together, where one has so many numbers."""
+    return min(MOST_SETS, max(1, MOST_NUMBERS // max(numbers, 1)))
+
+
 @dataclass(frozen=True)
 class TargetStream:
     """Random targets that belong to the places of cases.
@@ -66,6 +71,7 @@ class TargetStream:
         *,
         start: int = 0,
         total: int | None = None,
+        first: int = 0,
     ) -> Iterator[NDArray]:
         """So many sets of targets, some at a time.
 
@@ -78,6 +84,8 @@ class TargetStream:
         start, total
             The first case among all, a multiple of the length of blocks, and the number of all cases: for a
             part of them.
+        first
+            Sets that come before, and are left to others: a multiple of how many come at a time.
 
         Yields
         ------
@@ -87,11 +95,12 @@ class TargetStream:
         n = len(predictions)
         if start % self.block:
             raise ValueError(f"start must be a multiple of {self.block:,}, found {start:,}")
-        numbers = max(1, like.size // max(n, 1)) * (n if total is None else total)
-        size = min(MOST_SETS, max(1, MOST_NUMBERS // max(numbers, 1)))
+        size = sets_at_a_time(max(1, like.size // max(n, 1)) * (n if total is None else total))
+        if first % size:
+            raise ValueError(f"first must be a multiple of {size}, found {first}")
         blocks = [(predictions, like)] if n <= self.block else list(self._blocks(predictions, like))
-        for batch, first in enumerate(range(0, count, size)):
-            sets = min(size, count - first)
+        for batch, before in enumerate(range(0, count, size), first // size):
+            sets = min(size, count - before)
             drawn = [
                 draw_targets(cases, self._generator(batch, start // self.block + k), sets, form)
                 for k, (cases, form) in enumerate(blocks)

@@ -9,7 +9,7 @@ import numpy as np
 
 from wellcal._arrays.checks import probability, whole_number
 from wellcal._arrays.deprecation import renamed_arguments
-from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array
+from wellcal._arrays.namespaces import Array, NDArray, from_numpy, handed_over, is_array
 from wellcal._arrays.ownership import own_copy
 from wellcal._arrays.progress import Listener, as_progress, reported
 from wellcal._arrays.threads import one_blas_thread
@@ -38,6 +38,7 @@ from wellcal.witnesses.segments import segments_of
 _ROUNDING = 1e-12  # of a sum over cases, relative to the sum of what is subtracted
 
 
+@handed_over
 @renamed_arguments(at="locations", level="alpha")
 @reported
 def witness(

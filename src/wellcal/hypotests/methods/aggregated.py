@@ -55,4 +55,6 @@ class Aggregated(Method):
         statistics = ResampledSKCE(setup, kernels)
         values = np.concatenate([statistics(targets) for targets in target_sets(setup)])
         parts = zip(kernels, values.T, strict=True)
-        return smallest_outcome(setup, [Evaluated(repr(kernel), 1.0, column) for kernel, column in parts])
+        return smallest_outcome(
+            setup.n_resamples, [Evaluated(repr(kernel), 1.0, column) for kernel, column in parts]
+        )

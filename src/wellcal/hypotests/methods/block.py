@@ -141,7 +141,7 @@ class Block(Method):
         self, setup: Setup, problem: Problem, estimate: Estimate, values: NDArray, size: int
     ) -> Outcome:
         count = len(values)
-        provenance: dict[str, Any] = _choices(estimate)
+        provenance: dict[str, Any] = {}
         variance = self.variance
         spread = float(np.std(values, ddof=1)) if variance == "blocks" else 0.0
         if variance == "blocks" and spread <= tie_width(values):
@@ -150,24 +150,34 @@ class Block(Method):
             pairs = 0.5 * size * (size - 1.0)
             squares = float(setup.engine.blocks(_squared(problem), size).total)
             spread = math.sqrt(squares / (count * pairs)) / math.sqrt(pairs)
+        found = self.in_units(estimate, spread, count, variance)
+        return replace(found, provenance={**provenance, **found.provenance})
+
+    def in_units(self, estimate: Estimate, spread: float, count: int, variance: str) -> Outcome:
+        """The p-value of an estimate over blocks, from the standard deviation of a block and their number.
+
+        `variance` says what that was found from.
+        """
         z = math.sqrt(count) * float(estimate) / spread if spread > 0.0 else 0.0
         student = self.quantiles == "t" and variance == "blocks"
-        provenance |= {"variance": variance, "quantiles": "t" if student else "normal"}
+        known: dict[str, Any] = choices(estimate)
+        known |= {"variance": variance, "quantiles": "t" if student else "normal"}
         if spread == 0.0:
-            return Outcome(0.0, 1.0, "z", estimate, None, {**provenance, "note": "h is 0 for all pairs"})
+            return Outcome(0.0, 1.0, "z", estimate, None, {**known, "note": "h is 0 for all pairs"})
         pvalue = student_tail(z, count - 1) if student else normal_tail(z)
-        return Outcome(z, pvalue, "t" if student else "z", estimate, None, provenance)
+        return Outcome(z, pvalue, "t" if student else "z", estimate, None, known)
 
 
 def _weighted_chi_square(setup: Setup, estimate: Estimate, size: int, count: int) -> Outcome:
     eigenvalues = eigenvalues_of(setup, 'null="weighted_chi2"')[0]
     null = draw_chi_square_sum(setup.rng, eigenvalues, count, setup.n_resamples)
     statistic = size * float(estimate)
-    provenance = {**_choices(estimate), "null": "weighted chi-square", "n_resamples": setup.n_resamples}
+    provenance = {**choices(estimate), "null": "weighted chi-square", "n_resamples": setup.n_resamples}
     return Outcome(statistic, monte_carlo_pvalue(statistic, null), "B SKCE_B", estimate, null, provenance)
 
 
-def _choices(estimate: Estimate) -> dict[str, Any]:
+def choices(estimate: Estimate) -> dict[str, Any]:
+    """What an estimate says of its blocks."""
     return {key: estimate.provenance[key] for key in ("block_size", "blocks", "dropped", "shuffled")}
 
 

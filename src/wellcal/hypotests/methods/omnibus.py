@@ -114,12 +114,15 @@ class Omnibus(Method):
         """Resamples at most: more than were asked for where sums over cases can be drawn on."""
         if setup.groups is not None or parts_of(setup.predictions) is None:
             return setup.n_resamples
-        return max(setup.n_resamples, self._drawn_on(setup))
+        return max(setup.n_resamples, self.drawn_on(setup.targets.size, setup.insisted))
 
-    def _drawn_on(self, setup: Setup) -> int:
-        """Resamples up to which sums over cases are drawn on: what somebody asked for is what is drawn."""
-        unasked = 0 if setup.insisted else MOST_RESAMPLES
-        return most_drawn(setup, unasked if self.most_resamples is None else self.most_resamples)
+    def drawn_on(self, numbers: int, insisted: bool) -> int:
+        """Resamples up to which sums over cases are drawn on: what somebody asked for is what is drawn.
+
+        One set of targets has so many `numbers`.
+        """
+        unasked = 0 if insisted else MOST_RESAMPLES
+        return most_drawn(numbers, unasked if self.most_resamples is None else self.most_resamples)
 
     def run(self, setup: Setup) -> Outcome:
         """The p-value of the smallest weighted p-value."""
@@ -127,9 +130,10 @@ class Omnibus(Method):
         parts = parts_of(setup.predictions)
         if setup.groups is not None:
             return self._clustered(setup, parts, setup.groups)
-        found = smallest_outcome(setup, self.evaluate(setup, parts), null_alone=True)
+        found = smallest_outcome(setup.n_resamples, self.evaluate(setup, parts), null_alone=True)
         if parts is not None:
-            found = with_more_resamples(setup, part_component(parts), found, self._drawn_on(setup))
+            most = self.drawn_on(setup.targets.size, setup.insisted)
+            found = with_more_resamples(setup, part_component(parts), found, most)
         return replace(found, findings=findings_of(setup, found.pvalue, found.provenance))
 
     def _clustered(self, setup: Setup, parts: Parts | None, groups: NDArray) -> Outcome:
@@ -148,7 +152,7 @@ class Omnibus(Method):
             skce, sums = signed_skce(setup, signs, groups, weights["SKCE"])
             found.append(skce)
             estimate = between_clusters(setup, sums, groups, sizes)
-        outcome = smallest_outcome(setup, found, null_alone=True)
+        outcome = smallest_outcome(setup.n_resamples, found, null_alone=True)
         clusters = {
             "clusters": len(sizes),
             "largest_cluster": int(sizes.max()),

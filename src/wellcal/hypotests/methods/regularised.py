@@ -51,6 +51,8 @@ class Regularised(Method):
         check_resampled(setup.predictions)
         check_terms([setup.kernel])
         locations = choose_locations(setup, self.locations)
-        found = smallest_outcome(setup, evaluate_components(setup, [location_component(setup, locations)]))
+        found = smallest_outcome(
+            setup.n_resamples, evaluate_components(setup, [location_component(setup, locations)])
+        )
         found.provenance["locations"] = len(locations)
         return found

@@ -8,7 +8,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, namespace
 from wellcal._arrays.special import bounded_log_odds, bounded_probability, middle_ranks
-from wellcal.hypotests.parts.contrasts import add_orthogonal
+from wellcal.hypotests.parts.contrasts import add_orthogonal, weighted_products
 from wellcal.hypotests.parts.part import Evaluated, Parts, length, standardised
 from wellcal.hypotests.parts.polynomials import legendre
 
@@ -26,24 +26,45 @@ WEIGHTS = {
 GROUPS = 10
 
 
+LEAST_SHARE = 1e-6
+"""Share of a column that is something new."""
+
+
+def smooth_columns(probability: NDArray, levels: NDArray | None = None) -> tuple[NDArray, NDArray, NDArray]:
+    """Columns ``(n, 4)`` that residuals may follow: ones, log odds, curves; their weights; and levels.
+
+    Levels ``(n,)`` are ranks of the bounded probabilities, between 0 and 1; None takes those among the cases
+    themselves.
+    """
+    p = bounded_probability(probability)
+    ranks = middle_ranks(p) if levels is None else levels
+    raw = [np.ones_like(p), bounded_log_odds(p), *list(legendre(ranks, 3))[1:]]
+    return np.stack(raw, axis=1), np.sqrt(p * (1.0 - p)) ** 2, ranks
+
+
 class BinaryParts(Parts):
     """Residuals times columns that follow the predicted probability."""
 
     weights = WEIGHTS
 
-    def __init__(self, probability: NDArray) -> None:
-        """`probability` of the second class, ``(n,)``."""
-        p = bounded_probability(probability)
-        logit, spread = bounded_log_odds(p), np.sqrt(p * (1.0 - p))
-        ranks = middle_ranks(p)
-        bends = list(legendre(ranks, 3))[1:]
-        # Orthogonal for the variances of the residuals: intercept, slope and curves do not see each other.
-        smooth: list[NDArray] = []
-        add_orthogonal(smooth, [np.ones_like(p), logit, *bends], spread**2, 1e-6)
-        self.smooth = np.stack(smooth, axis=1)
+    def __init__(
+        self, probability: NDArray, levels: NDArray | None = None, smooth: NDArray | None = None
+    ) -> None:
+        """From the `probability` of the second class, ``(n,)``.
+
+        Levels of the probabilities, as :func:`smooth_columns` takes them, and orthogonal columns ``(n, k)``
+        are given where the cases are only some of all.
+        """
+        raw, weights, ranks = smooth_columns(probability, levels)
+        if smooth is None:
+            # Orthogonal for the variances of residuals: intercept, slope and curves do not see each other.
+            found: list[NDArray] = []
+            add_orthogonal(found, list(raw.T), weighted_products(weights), LEAST_SHARE)
+            smooth = np.stack(found, axis=1)
+        self.smooth, logit = smooth, raw[:, 1:2]
         group = np.minimum((ranks * GROUPS).astype(int), GROUPS - 1)
         groups = (group[:, None] == np.arange(GROUPS)).astype(np.float64)
-        self.columns = np.concatenate([self.smooth, groups, logit[:, None]], axis=1)
+        self.columns = np.concatenate([self.smooth, groups, logit], axis=1)
         self.probability = probability
         self.expected = probability @ self.columns
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg, special
@@ -25,23 +26,59 @@ WEIGHTS = {
 _MOST_CLASSES = 256  # whose covariance matrix is inverted
 
 
+class ClassTotals(NamedTuple):
+    """Sums over cases that statistics of classes are in units of; those of parts of the cases add up.
+
+    Attributes
+    ----------
+    expected, variances
+        Of the counts of each class, ``(C,)``.
+    slope_variances
+        Of the sums of slopes, ``(C,)``.
+    products
+        Of probabilities, ``(C, C)``; None for many classes.
+    """
+
+    expected: NDArray
+    variances: NDArray
+    slope_variances: NDArray
+    products: NDArray | None
+
+    @classmethod
+    def of(cls, p: NDArray, slope: NDArray) -> ClassTotals:
+        """Of probabilities ``(n, C)`` and log odds about their centre."""
+        spread = p * (1.0 - p)
+        products = p.T @ p if p.shape[1] <= _MOST_CLASSES else None
+        return cls(p.sum(axis=0), spread.sum(axis=0), (spread * slope**2).sum(axis=0), products)
+
+
+def slope_sums(p: NDArray) -> tuple[NDArray, NDArray]:
+    """Sums ``(C,)`` of variances of classes, and of log odds weighted by these: they add up."""
+    spread = p * (1.0 - p)
+    return spread.sum(axis=0), (spread * bounded_log_odds(p)).sum(axis=0)
+
+
 class ClassParts(Parts):
     """Counts of classes, total log probability, and residuals of each class against its own logit."""
 
     weights = WEIGHTS
 
-    def __init__(self, probabilities: NDArray) -> None:
+    def __init__(
+        self, probabilities: NDArray, centre: NDArray | None = None, totals: ClassTotals | None = None
+    ) -> None:
+        """From probabilities ``(n, C)``; and from the `totals` of all cases, where these are only some.
+
+        So is `centre`, the log odds of each class that slopes are taken about.
+        """
         self.probabilities = p = probabilities
         with np.errstate(divide="ignore"):
             self.surprisal = -np.log(p)
-        spread = p * (1.0 - p)
-        logit = bounded_log_odds(p)
-        total = spread.sum(axis=0)
-        known = np.maximum(total, 1e-300)
-        self.slope = logit - (spread * logit).sum(axis=0) / known
-        self.expected, self.variances = p.sum(axis=0), total
+        if centre is None:
+            total, weighted = slope_sums(p)
+            centre = weighted / np.maximum(total, 1e-300)
+        self.slope = bounded_log_odds(p) - centre
         self.expected_slopes = (p * self.slope).sum(axis=0)
-        self.slope_variances = (spread * self.slope**2).sum(axis=0)
+        self.totals = ClassTotals.of(p, self.slope) if totals is None else totals
         self.first_cells: NDArray = p.shape[1] * np.arange(len(p))  # of each case, in tables (n, C)
 
     def sums(self, targets: Array) -> Array:
@@ -81,13 +118,14 @@ class ClassParts(Parts):
         counts, slopes = sums[:, 1 : 1 + count], sums[:, 1 + count :]
         yield self.part("surprise", two_sided(sums[:, 0]))
         yield self.part("one class", self._deviances(counts).max(axis=1))
-        yield self.part("classes", self._together(counts - self.expected))
-        some = _known(self.slope_variances)
-        yield self.part("slopes", length(slopes[:, some] / np.sqrt(self.slope_variances[some])))
+        yield self.part("classes", self._together(counts - self.totals.expected))
+        variances = self.totals.slope_variances
+        some = _known(variances)
+        yield self.part("slopes", length(slopes[:, some] / np.sqrt(variances[some])))
 
     def _deviances(self, counts: NDArray) -> NDArray:
         """Likelihood ratios of the counts of single classes: counts that are too low are bounded."""
-        expected, variances = self.expected, self.variances
+        expected, variances = self.totals.expected, self.totals.variances
         some = _known(variances)
         if not some.any():
             return np.zeros((len(counts), 1))
@@ -98,10 +136,10 @@ class ClassParts(Parts):
 
     def _together(self, residuals: NDArray) -> NDArray:
         """Squared length of the residuals in units of their covariance."""
-        p = self.probabilities
-        if p.shape[1] > _MOST_CLASSES:
+        products = self.totals.products
+        if products is None:
             return length(standardised(residuals))
-        values, vectors = linalg.eigh(np.diag(self.expected) - p.T @ p)
+        values, vectors = linalg.eigh(np.diag(self.totals.expected) - products)
         keep = _known(values)
         return length(residuals @ vectors[:, keep] / np.sqrt(values[keep]))
 

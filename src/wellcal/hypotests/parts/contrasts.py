@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,7 +11,8 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.special import middle_ranks
 from wellcal.hypotests.parts.polynomials import legendre
 
-_LEAST = 1e-3  # share of a column of ranks that is something new
+LEAST_SHARE = 1e-3
+"""Share of a column of ranks that is something new."""
 
 
 class Contrasts(NamedTuple):
@@ -44,40 +46,49 @@ def contrasts_of(centre: NDArray, spread: NDArray) -> Contrasts:
     ((5, 4), [1], [2, 3])
     """
     centres = np.reshape(centre, (len(centre), -1))
-    lines = [*(_scaled_ranks(column) for column in centres.T), _scaled_ranks(spread)]
-    curves = list(legendre(middle_ranks(centres[:, 0]), 3))[1:] if centres.shape[1] == 1 else []
+    lines, curves = lines_and_curves([middle_ranks(column) for column in (*centres.T, spread)])
     kept: list[NDArray] = [np.ones(len(centres))]
-    trend, bend = (add_orthogonal(kept, columns, 1.0 / len(centres), _LEAST) for columns in (lines, curves))
+    inner = weighted_products(1.0 / len(centres))
+    trend, bend = (add_orthogonal(kept, columns, inner, LEAST_SHARE) for columns in (lines, curves))
     return Contrasts(np.stack(kept, axis=1), trend, bend)
 
 
-def add_orthogonal(
-    kept: list[NDArray], columns: list[NDArray], weights: NDArray | float, least: float
-) -> list[int]:
+def lines_and_curves(levels: list[NDArray]) -> tuple[list[NDArray], list[NDArray]]:
+    """What errors may follow, up or down and curved: from levels of each centre, then of the spread."""
+    curves = list(legendre(levels[0], 3))[1:] if len(levels) == 2 else []
+    return [level - 0.5 for level in levels], curves
+
+
+Inner = Callable[[NDArray, NDArray], Any]
+"""A product of two columns."""
+
+
+def weighted_products(weights: NDArray | float) -> Inner:
+    """Weighted sums over cases of products of columns ``(n,)``, by weights ``(n,)`` or a number."""
+    return lambda a, b: np.sum(a * b * weights)
+
+
+def add_orthogonal(kept: list[NDArray], columns: list[NDArray], inner: Inner, least: float) -> list[int]:
     """Append what is new in columns, and say where.
 
     Parameters
     ----------
     kept
-        Columns whose squares have the weighted sum 1, and whose products 0: more are added.
+        Columns whose product with themselves is 1, and with each other 0: more are added.
     columns
-        Columns ``(n,)``.
-    weights
-        Of cases in sums, ``(n,)`` or a number.
+        Columns ``(n,)``; or coefficients of columns, whose products are known.
+    inner
+        Products of two columns.
     least
         Share of a column that must be left once others are taken out of it.
     """
     first = len(kept)
     for column in columns:
-        rest, size = column, np.sqrt(np.sum(column**2 * weights))
+        rest, size = column, np.sqrt(inner(column, column))
         for _ in range(2):  # once more, for rounding
             for known in kept:
-                rest = rest - np.sum(rest * known * weights) * known
-        left = np.sqrt(np.sum(rest**2 * weights))
+                rest = rest - inner(rest, known) * known
+        left = np.sqrt(np.maximum(inner(rest, rest), 0.0))
         if left > least * size and left > 0.0:
             kept.append(rest / left)
     return list(range(first, len(kept)))
-
-
-def _scaled_ranks(values: NDArray) -> NDArray:
-    return middle_ranks(values) - 0.5

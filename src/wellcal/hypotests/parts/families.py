@@ -9,7 +9,7 @@ from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.hypotests.parts.binary import BinaryParts
 from wellcal.hypotests.parts.centres import centre_and_spread
 from wellcal.hypotests.parts.classes import ClassParts
-from wellcal.hypotests.parts.contrasts import contrasts_of
+from wellcal.hypotests.parts.contrasts import Contrasts, contrasts_of
 from wellcal.hypotests.parts.part import Parts
 from wellcal.hypotests.parts.scalars import CONTINUOUS, COUNTS, ScalarParts
 from wellcal.hypotests.parts.surprise import surprise_of
@@ -27,16 +27,27 @@ def parts_of(predictions: Predictions) -> Parts | None:
     if targets_are_indices(predictions):
         probabilities = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
         return BinaryParts(probabilities[:, 1]) if probabilities.shape[1] == 2 else ClassParts(probabilities)
+    return parts_beside(predictions, contrasts_of(*ranked_summaries(predictions)))
+
+
+def ranked_summaries(predictions: Predictions) -> tuple[NDArray, NDArray]:
+    """Centres ``(n,)`` or ``(n, k)`` and spreads ``(n,)``, whose ranks make contrasts."""
+    centre, spread = summaries(predictions)
+    if predictions.event_shape == ():
+        return centre, spread
+    return centre[:, :_MOST_CENTRES], np.sqrt(np.mean(spread**2, axis=1))
+
+
+def parts_beside(predictions: Predictions, columns: Contrasts) -> Parts:
+    """Parts of numbers and vectors, with what their errors may go with."""
     centre, spread = summaries(predictions)
     standing = standing_of(predictions)
     if predictions.event_shape == ():
         weights = COUNTS if are_counts(predictions) else CONTINUOUS
         scores = _by_spread(centre, spread) if standing is None else standing
         normal = standing is not None and predictions.continuous and not isinstance(predictions, Quantiles)
-        return ScalarParts(scores, contrasts_of(centre, spread), weights, normal=normal)
+        return ScalarParts(scores, columns, weights, normal=normal)
     dimension = int(np.prod(predictions.event_shape))
-    total = np.sqrt(np.mean(spread**2, axis=1))
-    columns = contrasts_of(centre[:, :_MOST_CENTRES], total)
     residuals = residuals_of(predictions)
     if residuals is None or np.any(to_numpy(predictions.variance()) == 0.0):
         return VectorParts(_by_spread(centre, spread), columns, dimension, surprise_of(predictions))

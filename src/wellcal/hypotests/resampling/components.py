@@ -72,7 +72,7 @@ def evaluate_components(
     for targets in target_sets(setup):
         for memory, component in zip(kept, components, strict=True):
             memory.append(component.remember(targets))
-    more = min(tail_sets, MOST_TAIL_DRAWS // setup.targets.size) - setup.n_resamples
+    more = missing_tail_sets(tail_sets, setup.targets.size, setup.n_resamples)
     if more > 0 and any(component.cheap for component in components):
         for targets in drawn_sets(setup, more):
             for memory, component in zip(kept, components, strict=True):
@@ -83,6 +83,11 @@ def evaluate_components(
         for memory, component in zip(kept, components, strict=True)
         for part in component.statistics(np.concatenate(memory))
     ]
+
+
+def missing_tail_sets(tail_sets: int, numbers: int, n_resamples: int) -> int:
+    """Sets that tails want besides those of the test, where one set has so many numbers."""
+    return max(min(tail_sets, MOST_TAIL_DRAWS // numbers) - n_resamples, 0)
 
 
 def smallest_ranks(parts: Sequence[Evaluated]) -> Ranks:
@@ -117,18 +122,19 @@ def observed_rank(parts: Sequence[Evaluated]) -> tuple[float, float]:
     return float(found.pvalues[0]), found.floor
 
 
-def smallest_outcome(setup: Setup, parts: Sequence[Evaluated], *, null_alone: bool = False) -> Outcome:
+def smallest_outcome(count: int, parts: Sequence[Evaluated], *, null_alone: bool = False) -> Outcome:
     """The smallest p-value of several statistics, and its own exact p-value.
 
-    What is reported of each part is its rank. With `null_alone` the values under calibration are those of
-    drawn sets among themselves, as they would be for a calibrated model: an observed set far off changes the
-    tails that all others are compared with, and the p-value, which is exact either way, is none of theirs.
+    `count` sets were drawn for all of them. What is reported of each part is its rank. With `null_alone` the
+    values under calibration are those of drawn sets among themselves, as they would be for a calibrated
+    model: an observed set far off changes the tails that all others are compared with, and the p-value, which
+    is exact either way, is none of theirs.
     """
-    evidence = _evidence(parts)[: setup.n_resamples + 1]
+    evidence = _evidence(parts)[: count + 1]
     together = ranked(evidence)
     alone = {part.name: ranked(part.values) for part in parts}
     provenance: dict[str, Any] = {
-        "n_resamples": setup.n_resamples,
+        "n_resamples": count,
         "pvalues": {name: float(found.pvalues[0]) for name, found in alone.items()},
         "pvalue_floors": {name: found.floor for name, found in alone.items()},
         "weights": {part.name: part.weight for part in parts},
@@ -137,7 +143,7 @@ def smallest_outcome(setup: Setup, parts: Sequence[Evaluated], *, null_alone: bo
         statistic=float(evidence[0]),
         pvalue=float(together.pvalues[0]),
         label="-log10 of the smallest weighted p-value",
-        null=partial(_null_alone, parts, setup.n_resamples) if null_alone else evidence[1:],
+        null=partial(_null_alone, parts, count) if null_alone else evidence[1:],
         provenance=provenance,
         floor=together.floor,
     )

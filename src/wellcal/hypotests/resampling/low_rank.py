@@ -11,9 +11,10 @@ is in a few dozen features.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg, sparse
@@ -25,7 +26,7 @@ from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.setup import Setup
 from wellcal.kernels.targets import Delta
 from wellcal.predictions import Predictions
-from wellcal.problem.at_locations import TensorTerm
+from wellcal.problem.at_locations import LocationKernel, TensorTerm
 from wellcal.problem.locations import Locations, draw_locations
 
 ANCHORS = 24
@@ -37,6 +38,21 @@ MOST_ANCHORS = 96
 _EACH_COORDINATE = 6  # targets for each coordinate
 
 _LEAST_EIGENVALUE = 1e-6  # relative to the largest: what lies below is rounding, or of no weight
+
+
+class FeatureSums(NamedTuple):
+    """Sums over cases for r sets of targets; those of parts of the cases add up.
+
+    Attributes
+    ----------
+    of_features
+        Sums of products of features of predictions and targets, ``(M, r, D)``.
+    own
+        What cases add with themselves, ``(r,)``.
+    """
+
+    of_features: NDArray
+    own: NDArray
 
 
 @dataclass(frozen=True)
@@ -61,14 +77,19 @@ class _SomeTargets:
     to_features: NDArray
     mean: NDArray
 
+    @property
+    def entries(self) -> float:
+        """Numbers of one set beyond its targets: few."""
+        return 0.0
+
     @classmethod
     def of(cls, term: TensorTerm, of_predictions: NDArray) -> _SomeTargets:
         """With the targets of the term's locations."""
-        to_features = _root(term.at_points())
+        to_features = root(term.at_points())
         return cls(term, of_predictions, _lengths(of_predictions), to_features, term.mean @ to_features)
 
-    def values(self, targets: NDArray) -> NDArray:
-        """Sums over pairs i != j, ``(r,)``."""
+    def sums(self, targets: NDArray) -> FeatureSums:
+        """Sums over cases for sets of targets ``(r, n, ...)``."""
         r, n = targets.shape[:2]
         count, features = self.to_features.shape
         sums = np.zeros((features, r, self.of_predictions.shape[1]))
@@ -82,7 +103,7 @@ class _SomeTargets:
                 off -= self.mean[cases].T[:, None, :]
                 sums[:, sets] += off @ self.of_predictions[cases]
                 own[sets] += np.einsum("mrn,mrn->rn", off, off) @ self.lengths[cases]
-        return np.einsum("mrd,mrd->r", sums, sums) - own
+        return FeatureSums(sums, own)
 
 
 @dataclass(frozen=True)
@@ -95,29 +116,32 @@ class _AllClasses:
     probabilities: NDArray
     of_predictions: NDArray
     lengths: NDArray
+    expected: NDArray
+    squares: NDArray
+
+    @property
+    def entries(self) -> float:
+        """Numbers of one set: those of all cases, or of all classes."""
+        return max(len(self.probabilities), self.expected.size)
 
     @classmethod
     def of(cls, probabilities: NDArray, of_predictions: NDArray) -> _AllClasses:
-        return cls(probabilities, of_predictions, _lengths(of_predictions))
+        p = probabilities
+        expected, squares = p.T @ of_predictions, np.sum(p**2, axis=1)
+        return cls(p, of_predictions, _lengths(of_predictions), expected, squares)
 
-    def values(self, targets: NDArray) -> NDArray:
-        """Sums over pairs i != j, ``(r,)``."""
-        p = self.probabilities
-        n, classes = p.shape
-        expected, squares, rows = p.T @ self.of_predictions, np.sum(p**2, axis=1), np.arange(n)
-        out = np.empty(len(targets))
-        for sets in in_chunks(len(targets), max(n, expected.size), within=budget.cache):
-            labels = targets[sets]
-            count = len(labels)
-            cells = labels + classes * np.arange(count)[:, None]
-            columns = np.broadcast_to(rows, labels.shape)
-            found = sparse.csr_array(
-                (np.ones(labels.size), (cells.ravel(), columns.ravel())), shape=(count * classes, n)
-            )
-            sums = (found @ self.of_predictions).reshape(count, *expected.shape) - expected
-            own = (1.0 - 2.0 * p[rows, labels] + squares) @ self.lengths
-            out[sets] = np.einsum("rcd,rcd->r", sums, sums) - own
-        return out
+    def sums(self, targets: NDArray) -> FeatureSums:
+        """Sums over cases for sets of targets ``(r, n)``."""
+        p, rows = self.probabilities, np.arange(len(self.probabilities))
+        (n, classes), count = p.shape, len(targets)
+        cells = targets + classes * np.arange(count)[:, None]
+        columns = np.broadcast_to(rows, targets.shape)
+        found = sparse.csr_array(
+            (np.ones(targets.size), (cells.ravel(), columns.ravel())), shape=(count * classes, n)
+        )
+        sums = (found @ self.of_predictions).reshape(count, *self.expected.shape) - self.expected
+        own = (1.0 - 2.0 * p[rows, targets] + self.squares) @ self.lengths
+        return FeatureSums(np.swapaxes(sums, 0, 1), own)
 
 
 def low_rank_skce(setup: Setup, locations: Locations | None = None) -> Callable[[NDArray], NDArray]:
@@ -136,8 +160,49 @@ def low_rank_skce(setup: Setup, locations: Locations | None = None) -> Callable[
     at = setup.at(locations)
     assert at.locations.drawn is not None
     positions = at.locations.drawn[1][:few]
-    terms = [_features(term, positions) for term in at.terms if isinstance(term, TensorTerm)]
-    return lambda targets: np.sum([term.values(targets) for term in terms], axis=0) / (setup.n_samples - 1)
+    features = LowRank.of(at, [root(weights[positions]) for weights in weights_at(at, len(positions))])
+
+    def statistic(targets: NDArray) -> NDArray:
+        sets = in_chunks(len(targets), features.entries, within=budget.cache)
+        return np.concatenate([skce_of(features.sums(targets[some]), setup.n_samples) for some in sets])
+
+    return statistic
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """Features of a kernel of low rank, of the cases of a batch: sums of these over any cases add up."""
+
+    terms: tuple[_SomeTargets | _AllClasses, ...]
+
+    @classmethod
+    def of(cls, at: LocationKernel, roots: Sequence[NDArray]) -> LowRank:
+        """From a kernel at locations, and for each term what makes features of k_P at the first of them."""
+        some = zip(_tensor_terms(at), weights_at(at, len(roots[0])), roots, strict=True)
+        return cls(tuple(_features(term, weights @ own) for term, weights, own in some))
+
+    @property
+    def entries(self) -> float:
+        """Numbers that the sums of one set of targets take at most."""
+        return max(term.entries for term in self.terms)
+
+    def sums(self, targets: NDArray) -> tuple[FeatureSums, ...]:
+        """Sums over cases for sets of targets, by term."""
+        return tuple(term.sums(targets) for term in self.terms)
+
+
+def skce_of(sums: Sequence[FeatureSums], n: int) -> NDArray:
+    """n SKCE_u ``(r,)`` from sums over all n cases."""
+    return np.sum([np.einsum("mrd,mrd->r", of, of) - own for of, own in sums], axis=0) / (n - 1)
+
+
+def weights_at(at: LocationKernel, count: int) -> list[NDArray]:
+    """k_P between cases and the first of the locations, ``(n, count)``, by term."""
+    return [term.weights[:, :count] for term in _tensor_terms(at)]
+
+
+def _tensor_terms(at: LocationKernel) -> list[TensorTerm]:
+    return [term for term in at.terms if isinstance(term, TensorTerm)]
 
 
 def anchors_of(predictions: Predictions) -> int:
@@ -153,10 +218,8 @@ def anchors_of(predictions: Predictions) -> int:
     return min(max(ANCHORS, _EACH_COORDINATE * dimension), MOST_ANCHORS)
 
 
-def _features(term: TensorTerm, positions: NDArray) -> _SomeTargets | _AllClasses:
-    """Features for predictions at `positions` of the batch, those of the first locations."""
-    weights = term.weights[:, : len(positions)]
-    of_predictions = weights @ _root(weights[positions])
+def _features(term: TensorTerm, of_predictions: NDArray) -> _SomeTargets | _AllClasses:
+    """Features of targets beside those of predictions."""
     if isinstance(term.kernel, Delta) and targets_are_indices(term.predictions):
         probabilities = np.asarray(term.predictions.class_probs(), dtype=np.float64)
         return _AllClasses.of(probabilities, of_predictions)
@@ -168,7 +231,7 @@ def _lengths(features: NDArray) -> NDArray:
     return np.sum(features**2, axis=1)
 
 
-def _root(matrix: NDArray) -> NDArray:
+def root(matrix: NDArray) -> NDArray:
     """R with ``R R' = matrix^-1`` on the span of its larger eigenvectors."""
     values, vectors = linalg.eigh(0.5 * (matrix + matrix.T))
     some = values > _LEAST_EIGENVALUE * max(float(values[-1]), 1e-300)

@@ -13,11 +13,14 @@ contained in {p_k <= a}: whatever a is, its probability is a at most.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
 
+from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.method import Outcome
+from wellcal.hypotests.parts.part import Evaluated
 from wellcal.hypotests.resampling.components import Component, observed_rank
 from wellcal.hypotests.resampling.targets import drawn_sets
 from wellcal.hypotests.setup import Setup
@@ -30,9 +33,12 @@ MOST_DRAWS = 6 * 10**6
 _FACTOR = 10
 
 
-def most_drawn(setup: Setup, most: int) -> int:
-    """Resamples at most, of the `most` that are allowed: so many that drawing them is quick."""
-    return min(most, MOST_DRAWS // max(setup.targets.size, 1))
+def most_drawn(numbers: int, most: int) -> int:
+    """Resamples at most, of the `most` that are allowed: so many that drawing them is quick.
+
+    `numbers` are those of one set.
+    """
+    return min(most, MOST_DRAWS // max(numbers, 1))
 
 
 def with_more_resamples(setup: Setup, component: Component, found: Outcome, most: int) -> Outcome:
@@ -49,15 +55,45 @@ def with_more_resamples(setup: Setup, component: Component, found: Outcome, most
     most
         Resamples at most.
     """
-    pvalue, floor, count = found.pvalue, found.floor or 0.0, setup.n_resamples
-    memory = [component.remember(setup.targets[None])]
+
+    def draw(count: int) -> list[NDArray]:
+        return [component.remember(targets) for targets in drawn_sets(setup, count)]
+
+    observed = component.remember(setup.targets[None])
+    return drawn_on(found, setup.n_resamples, most, observed, draw, component.statistics)
+
+
+def drawn_on(
+    found: Outcome,
+    first: int,
+    most: int,
+    observed: NDArray,
+    draw: Callable[[int], list[NDArray]],
+    statistics: Callable[[NDArray], Iterable[Evaluated]],
+) -> Outcome:
+    """The same for sums that are remembered of the observed set, ``(1, K)``, and drawn so many at a time.
+
+    Parameters
+    ----------
+    found, most
+        As in :func:`with_more_resamples`.
+    first
+        Resamples that all components have seen.
+    observed
+        What is remembered of the observed targets.
+    draw
+        Remembers so many drawn sets.
+    statistics
+        Makes statistics of what is remembered.
+    """
+    pvalue, floor, count = found.pvalue, found.floor or 0.0, first
+    memory = [observed]
     while at_floor(pvalue, floor) and 2 * count <= most:
         count = min(_FACTOR * (count + 1) - 1, most)
-        missing = count + 1 - sum(map(len, memory))
-        memory += [component.remember(targets) for targets in drawn_sets(setup, missing)]
-        rank, lowest = observed_rank(list(component.statistics(np.concatenate(memory))))
+        memory += draw(count + 1 - sum(map(len, memory)))
+        rank, lowest = observed_rank(list(statistics(np.concatenate(memory))))
         pvalue, floor = min(rank, floor), lowest
     more: dict[str, int] = {}
-    if count > setup.n_resamples:
-        more = {"n_resamples": count, "resamples_of_all_parts": setup.n_resamples}
+    if count > first:
+        more = {"n_resamples": count, "resamples_of_all_parts": first}
     return replace(found, pvalue=pvalue, floor=floor, provenance={**found.provenance, **more})

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import one_of
-from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_traced, namespace, to_numpy, widen
+from wellcal._arrays.namespaces import (
+    Array,
+    NDArray,
+    handed_over,
+    is_numpy,
+    is_traced,
+    namespace,
+    to_numpy,
+    widen,
+)
 from wellcal._arrays.parameters import as_library
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.measures._confidence import NO_REDUCTION, check_reduction, reduced_to_confidence
@@ -30,6 +39,7 @@ from wellcal.predictions.cases import per_case
 ESTIMATORS = ("plug-in", "debiased")
 
 
+@handed_over
 @about_cases
 def ece(
     y: object,

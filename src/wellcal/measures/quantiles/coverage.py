@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.namespaces import Array, NDArray, from_numpy, take_rows, to_numpy, widen
+from wellcal._arrays.namespaces import Array, NDArray, from_numpy, handed_over, take_rows, to_numpy, widen
 from wellcal._arrays.schema import Check, numbers, whole
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.kernels.base import Kernel
@@ -93,6 +93,7 @@ class IntervalCoverage(Estimate):
         return {**super().checks(kernel), "n_samples": whole(least=1), **dict.fromkeys(curves, numbers())}
 
 
+@handed_over
 def interval_coverage(
     y: object, pred: object, *, levels: Sequence[float] | Array | None = None
 ) -> IntervalCoverage:

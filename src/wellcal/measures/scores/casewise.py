@@ -13,6 +13,7 @@ from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     from_numpy,
+    handed_over,
     is_numpy,
     is_traced,
     namespace,
@@ -34,6 +35,7 @@ PINBALL_LEVELS = tuple(round(0.05 * i, 2) for i in range(1, 20))
 """Levels 0.05, 0.10 .. 0.95: the paper's."""
 
 
+@handed_over
 @about_cases
 def nll(y: object, pred: object, *, weights: object = None) -> Estimate:
     r"""Mean negative log-likelihood, :math:`-\frac1n \sum_i \log p_i(y_i)`.
@@ -68,6 +70,7 @@ def nll_of_cases(y: object, pred: object) -> Array:
     return -predictions.log_prob(targets)
 
 
+@handed_over
 @about_cases
 def mse(y: object, pred: object, *, weights: object = None) -> Estimate:
     r"""Mean squared error of predicted means, :math:`\frac1n \sum_i \|y_i - \mathrm{E} P_i\|^2 / d`.
@@ -104,6 +107,7 @@ def squared_errors(y: object, pred: object) -> Array:
     return namespace(squares).mean(squares, axis=1) if squares.ndim == 2 else squares
 
 
+@handed_over
 @about_cases
 def pinball_loss(
     y: object,

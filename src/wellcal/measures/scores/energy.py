@@ -17,6 +17,7 @@ from wellcal._arrays.namespaces import (
     NDArray,
     concat_rows,
     from_numpy,
+    handed_over,
     is_traced,
     namespace,
     stop_gradient,
@@ -42,6 +43,7 @@ from wellcal.predictions.cases import per_case
 _POINTS = 256  # atoms for families without another form
 
 
+@handed_over
 @about_cases
 def energy_score(
     y: object, pred: object, *, power: float = 1.0, fair: bool | None = None, weights: object = None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import flag
-from wellcal._arrays.namespaces import Array, NDArray, is_numpy, namespace, widen
+from wellcal._arrays.namespaces import Array, NDArray, handed_over, is_numpy, namespace, widen
 from wellcal._arrays.special import gather
 from wellcal.expectations.decompose import are_counts, targets_are_indices
 from wellcal.expectations.plans import plan
@@ -19,6 +19,7 @@ from wellcal.predictions.base import check_inputs
 from wellcal.predictions.cases import per_case
 
 
+@handed_over
 @about_cases
 def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights: object = None) -> Estimate:
     r"""Mean Brier score, the squared distance between probabilities and what happened.

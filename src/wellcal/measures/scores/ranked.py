@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import flag
-from wellcal._arrays.namespaces import Array, from_numpy, is_traced, namespace, take_rows, to_numpy, widen
+from wellcal._arrays.namespaces import (
+    Array,
+    from_numpy,
+    handed_over,
+    is_traced,
+    namespace,
+    take_rows,
+    to_numpy,
+    widen,
+)
 from wellcal.expectations.decompose import are_counts, targets_are_indices
 from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.measures.scores import forms, numeric
@@ -21,6 +30,7 @@ from wellcal.predictions.batches import in_numpy
 from wellcal.predictions.cases import per_case
 
 
+@handed_over
 @about_cases
 def crps(y: object, pred: object, *, fair: bool | None = None, weights: object = None) -> Estimate:
     r"""Mean continuous ranked probability score.

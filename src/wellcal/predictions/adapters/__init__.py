@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from wellcal._arrays.namespaces import handed_over
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters._arrays import from_pair, from_probabilities, is_table
 from wellcal.predictions.adapters._lists import from_list, is_list_of_objects
@@ -27,6 +28,7 @@ ADAPTERS.register(is_list_of_objects, kind="a list of single distributions of on
 )
 
 
+@handed_over
 def as_predictions(obj: object, X: Any = None, /, **roles: Any) -> Predictions:
     """Turn what a model returned into a batch of predictions.
 

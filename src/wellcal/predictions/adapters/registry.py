@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
+from wellcal._arrays.namespaces import refuse_elsewhere
 from wellcal.predictions.base import Predictions
 
 Converter = Callable[[Any], object]
@@ -112,6 +113,7 @@ def converted(obj: object) -> Predictions:
     """An object as predictions, by the adapter that recognises it."""
     if is_predictions(obj):
         return cast("Predictions", obj)
+    refuse_elsewhere(obj, "what predictions are to be made of")
     adapter = ADAPTERS.find(obj)
     if adapter is None:
         raise TypeError(

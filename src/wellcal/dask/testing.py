@@ -1,0 +1,280 @@
+"""The default test of cases in partitions: the exact one that is linear in the number of cases.
+
+Targets are drawn where the predictions are. What is drawn for a case depends on the seed, the number of the
+set and the place of the case among all, so that neither the number of partitions nor that of workers changes
+a p-value. What travels are sums over cases, one for each set.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from wellcal._arrays.checks import flag
+from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.seeds import as_generator
+from wellcal.dask.building import as_cases
+from wellcal.dask.functions import IN_MEMORY, refuse
+from wellcal.dask.kernels import kernel_of
+from wellcal.dask.pairs import block_estimate
+from wellcal.dask.partitioned import Cases, Partition
+from wellcal.dask.parts import PartsOfAll, parts_of
+from wellcal.dask.sums import Looked, SumsOfAll
+from wellcal.hypotests import _calibration_test as core
+from wellcal.hypotests.findings.families import findings_of
+from wellcal.hypotests.method import Method, Outcome
+from wellcal.hypotests.methods import Block, Omnibus, Regularised
+from wellcal.hypotests.parts.part import Evaluated
+from wellcal.hypotests.resampling.components import (
+    LOCATIONS,
+    missing_tail_sets,
+    regularised_statistic,
+    smallest_outcome,
+)
+from wellcal.hypotests.resampling.low_rank import ANCHORS, anchors_of, root, weights_at
+from wellcal.hypotests.resampling.more_resamples import drawn_on
+from wellcal.hypotests.resampling.resampled import check_terms
+from wellcal.hypotests.resampling.targets import check_resampled
+from wellcal.hypotests.result import TestResult
+from wellcal.hypotests.setup import DEFAULT_RESAMPLES, Setup, check_resamples, make_setup
+from wellcal.kernels.base import Kernel
+from wellcal.measures._skce import resolve_block_size
+from wellcal.predictions import Predictions, Samples
+from wellcal.problem.at_locations import location_kernel
+from wellcal.problem.drawn_targets import pool_draws, stretch, why_not_resampled
+from wellcal.problem.locations import Locations, as_locations, drawn_rows, locations_at
+from wellcal.problem.target_streams import BLOCK, TargetStream, sets_at_a_time
+
+SAMPLE = 10_000
+"""Cases that the estimate beside a test, its findings and its e-value are made of."""
+
+MOST_KEPT = 4_000_000
+"""Sums of features, of all sets, that one task returns at most."""
+
+_SAMPLE_SEED = 0
+_SUPPORTED = 'method="auto", "regularised", "block", or wellcal.hypotests.Omnibus(pairs=False)'
+
+
+def calibration_test(
+    y: object,
+    pred: object,
+    *,
+    kernel: Any = None,
+    method: Any = "auto",
+    rng: Any = None,
+    n_resamples: int | None = None,
+    block_size: Any = None,
+    locations: Any = None,
+    statistic: Any = None,
+    groups: object = None,
+    tolerance: float | None = None,
+    expectations: Any = "auto",
+    engine: Any = "auto",
+    keep_null: bool = False,
+    progress: Any = None,
+) -> TestResult:
+    """As :func:`wellcal.calibration_test`, for methods that are linear in the number of cases.
+
+    Cases of one block of random numbers, 16,384 of them, are taken into memory, where all methods are.
+    """
+    refuse("calibration_test", {"groups": groups, "tolerance": tolerance, "progress": progress}, IN_MEMORY)
+    cases = as_cases(y, pred)
+    if cases.n <= BLOCK:
+        block = cases.gathered()
+        return core.calibration_test(
+            block.given,
+            block.predictions,
+            kernel=kernel,
+            method=method,
+            rng=rng,
+            n_resamples=n_resamples,
+            block_size=block_size,
+            locations=locations,
+            statistic=statistic,
+            expectations=expectations,
+            engine=engine,
+            keep_null=keep_null,
+        )
+    one, several = core.split_kernels(kernel)
+    options = {"block_size": block_size, "locations": locations, "statistic": statistic, "kernels": several}
+    given = {name: value for name, value in options.items() if value is not None}
+    begun = _Begun.of(cases, one, expectations)
+    chosen, reason = _supported(core.resolve(method, given), begun, locations)
+    if isinstance(chosen, Block):
+        outcome = _by_blocks(begun, chosen)
+    else:
+        count = check_resamples(DEFAULT_RESAMPLES if n_resamples is None else n_resamples)
+        outcome = _Run(begun, chosen, as_generator(rng), count, n_resamples is not None).outcome()
+    partitions = {"sample": begun.sampled, "partitions": len(cases.blocks)}
+    found = replace(outcome, provenance={**outcome.provenance, **partitions})
+    setup = replace(begun.setup, n_resamples=found.provenance.get("n_resamples", 1))
+    return core.result_of(chosen, setup, found, reason, flag(keep_null, "keep_null"), n_samples=cases.n)
+
+
+def _supported(
+    method: Method | None, begun: _Begun, locations: Any
+) -> tuple[Omnibus | Regularised | Block, dict[str, Any]]:
+    """The method, and why it is taken; or an error that says which there are."""
+    n, obstacle = begun.cases.n, why_not_resampled(begun.setup.predictions)
+    if method is None and obstacle is not None and locations is None:
+        return Block(), {"chosen": f"block: {obstacle}"}
+    if method is None:
+        found = Omnibus(pairs=False)
+        reason = "omnibus: exact, and linear in the number of cases, which are too many for all pairs"
+        return found if locations is None else replace(found, locations=locations), {"chosen": reason}
+    if isinstance(method, Regularised) or (isinstance(method, Omnibus) and not method.pairs):
+        return method, {}
+    if isinstance(method, Block) and method == Block(method.block_size, quantiles=method.quantiles):
+        return method, {}
+    raise ValueError(
+        f"method={method!r} is not supported for {n:,} cases in partitions; take {_SUPPORTED}, or {IN_MEMORY}"
+    )
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """What all methods begin with.
+
+    Attributes
+    ----------
+    cases
+        With draws pooled with their targets, where predictions are draws.
+    setup
+        That of a sample of the cases, as they were given.
+    kernel, expectations
+        The kernel of all cases, and how its expectations are computed.
+    """
+
+    cases: Cases
+    setup: Setup
+    kernel: Kernel
+    expectations: Any
+
+    @classmethod
+    def of(cls, cases: Cases, kernel: Kernel | None, expectations: Any) -> _Begun:
+        """Take a sample, and the kernel that was given, or the default of all predictions."""
+        sample = cases.sample(SAMPLE, _SAMPLE_SEED)
+        family = sample.predictions
+        if isinstance(family, Samples) and family.holds_objects:
+            raise TypeError(f"targets that are objects are not supported in partitions; {IN_MEMORY}")
+        sizes = cases.sizes
+        if isinstance(family, Samples) and family.kind == "draws":
+            cases = Cases(tuple(cases.map(_pooled)))
+            cases.__dict__["sizes"] = sizes
+        chosen = kernel_of(cases, kernel, expectations)
+        options: dict[str, Any] = {"rng": _SAMPLE_SEED, "expectations": expectations, "pool": True}
+        setup = make_setup(sample.given, family, chosen, **options)
+        return cls(cases, setup, chosen, expectations)
+
+    @property
+    def sampled(self) -> str:
+        """What is made of the sample, in words."""
+        number = f"{self.setup.n_samples:,} of {self.cases.n:,} cases, at random"
+        return f"{number}: effect size, findings, e-value, and the estimate unless the test has one"
+
+
+def _by_blocks(begun: _Begun, method: Block) -> Outcome:
+    """The test with means of blocks, which draws no targets."""
+    n, setup = begun.cases.n, begun.setup
+    size = resolve_block_size(method.block_size, n)
+    if n // size < 2:
+        raise ValueError(f"one block of {size:,} of {n:,} cases has no standard deviation; take smaller ones")
+    # The problem of the sample has the kernel that h is made of: that of draws is stretched.
+    found = block_estimate(begun.cases, setup.problem.kernel, size, begun.expectations)
+    error = float(found.standard_error or 0.0)
+    estimate = replace(found, kernel=begun.kernel)
+    return method.in_units(estimate, error * math.sqrt(n // size), n // size, "blocks")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One test that draws targets."""
+
+    begun: _Begun
+    method: Omnibus | Regularised
+    rng: np.random.Generator
+    n_resamples: int
+    insisted: bool
+
+    @cached_property
+    def cases(self) -> Cases:
+        """Cases, cut where blocks of random numbers begin."""
+        return self.begun.cases.aligned(BLOCK)
+
+    def outcome(self) -> Outcome:
+        """What was found."""
+        setup = self.begun.setup
+        some = setup.predictions
+        check_resampled(some)
+        check_terms([self.begun.kernel])
+        parts = parts_of(self.cases, some) if isinstance(self.method, Omnibus) else None
+        found = self._evaluated(self._looked(some, parts, setup.pooled), parts, some)
+        if parts is None:
+            return found
+        return replace(found, findings=findings_of(setup, found.pvalue, found.provenance))
+
+    def _looked(self, some: Predictions, parts: PartsOfAll | None, pooled: int | None) -> Looked:
+        """In the order in which a test of cases in memory takes its random numbers."""
+        given = self.method.locations
+        number = LOCATIONS if given is None else given
+        if isinstance(number, (int, np.integer)) and not isinstance(number, bool):
+            where = self._drawn(int(cast("int", number)))
+        else:
+            where = as_locations(number, some, self.rng)
+        kernel = self.begun.kernel if pooled is None else stretch(pooled) * self.begun.kernel
+        if parts is None:
+            return Looked(kernel, self.begun.expectations, where, None, None, None, self.cases.n)
+        anchors = self._drawn(anchors_of(some))
+        few = min(ANCHORS, len(anchors))
+        at = location_kernel(kernel, anchors.predictions[:few], anchors, expectations=self.begun.expectations)
+        roots = [root(weights) for weights in weights_at(at, few)]
+        return Looked(kernel, self.begun.expectations, where, anchors, roots, parts.make, self.cases.n)
+
+    def _drawn(self, count: int) -> Locations:
+        if count < 1:
+            raise ValueError(f"locations must be at least one, found {count}")
+        rows = drawn_rows(self.cases.n, count, self.rng)
+        return locations_at(self.cases.rows(rows).predictions, self.rng)
+
+    def _evaluated(self, looked: Looked, parts: PartsOfAll | None, some: Predictions) -> Outcome:
+        own = [None] * len(self.cases.blocks) if parts is None else parts.own
+        sums = SumsOfAll(self.cases, own, looked, self._sets_of_a_round(looked, some))
+        of_parts, of_locations, values = sums.all(TargetStream.of(self.rng), self.n_resamples)
+        weight = 1.0 if parts is None else parts.parts.weights["locations"]
+        at = Evaluated("locations", weight, regularised_statistic(of_locations))
+        if parts is None:
+            found = smallest_outcome(self.n_resamples, [at])
+            found.provenance["locations"] = len(looked.locations)
+            return found
+        assert isinstance(self.method, Omnibus)
+        numbers = self.cases.n * max(1, int(np.prod(some.event_shape)))
+        more = missing_tail_sets(self.method.tail_sets, numbers, self.n_resamples)
+        tails = sums.of_parts(TargetStream.of(self.rng), more) if more else of_parts[:0]
+        statistics = parts.parts.statistics
+        skce = Evaluated("SKCE", parts.parts.weights["SKCE"], values)
+        every = [*statistics(np.concatenate([of_parts, tails])), at, skce]
+        found = smallest_outcome(self.n_resamples, every, null_alone=True)
+
+        def draw(count: int) -> list[NDArray]:
+            return [sums.of_parts(TargetStream.of(self.rng), count)]
+
+        most = self.method.drawn_on(numbers, self.insisted)
+        return drawn_on(found, self.n_resamples, most, of_parts[:1], draw, statistics)
+
+    def _sets_of_a_round(self, looked: Looked, some: Predictions) -> int:
+        """Sets whose sums of features one task returns."""
+        if looked.anchors is None:
+            return self.n_resamples
+        classes = getattr(some, "n_classes", 0) or 0
+        features = max(len(looked.anchors), int(classes)) * ANCHORS * len(looked.roots or [0])
+        at_a_time = sets_at_a_time(self.cases.n * max(1, int(np.prod(some.event_shape))))
+        return max(1, MOST_KEPT // features // at_a_time) * at_a_time
+
+
+def _pooled(block: Partition) -> Partition:
+    assert isinstance(block.predictions, Samples)
+    return block._replace(predictions=pool_draws(block.targets, block.predictions))

@@ -1,0 +1,63 @@
+"""Two workers give the numbers of one process, and one that is lost loses nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import pytest
+from distributed import Client, LocalCluster
+from numpy.testing import assert_allclose
+from tests.dask.examples import example, in_memory, partitioned
+
+import wellcal as wc
+from wellcal.engines import Tiled
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(**options) as cluster, Client(cluster) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def _on_the_cluster(client: Client) -> Iterator[None]:
+    with dask.config.set(scheduler=client):
+        yield
+
+
+@pytest.mark.filterwarnings("ignore:with n_resamples:UserWarning")
+def test_two_workers_give_the_numbers_of_one_process(client: Client) -> None:
+    found = example("normal", 20_000)
+    assert len(client.scheduler_info()["workers"]) == 2
+    expected = wc.calibration_test(*in_memory(found), rng=1, n_resamples=9)
+    result = wc.calibration_test(*partitioned(found, 7000), rng=1, n_resamples=9)
+    assert result.pvalue == expected.pvalue
+    assert result.provenance["pvalues"] == expected.provenance["pvalues"]
+    assert_allclose(result.statistic, expected.statistic, rtol=1e-10)
+    assert_allclose(float(wc.nll(*partitioned(found, 7000))), float(wc.nll(*in_memory(found))), rtol=1e-12)
+
+
+def test_a_worker_that_is_lost_loses_nothing(tmp_path: Path) -> None:
+    """The first task that makes a partition kills its worker, in the middle of the computation."""
+    found = example("normal", 2000)
+    marker, expected = str(tmp_path / "killed"), wc.skce(*in_memory(found), engine=Tiled(threads=1))
+
+    def deadly(values: Any) -> Any:
+        if len(values) == 500 and not os.path.exists(marker):
+            open(marker, "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return values
+
+    y, _, (mu, sigma) = found
+    parts = [da.from_array(a, chunks=500) for a in (y, mu, sigma)]
+    estimate = wc.skce(da.map_blocks(deadly, parts[0], dtype=float), (parts[1], parts[2]))
+    assert os.path.exists(marker), "a worker must have been killed"
+    assert_allclose(float(estimate), float(expected), rtol=1e-10)
+    assert_allclose(estimate.standard_error, expected.standard_error, rtol=1e-10)

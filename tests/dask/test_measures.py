@@ -1,0 +1,258 @@
+"""Scores, ECE, coverage and SKCE in partitions are those of the same cases in memory."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from tests.dask.examples import cut, example, in_memory, partitioned
+
+import wellcal as wc
+import wellcal.dask
+from wellcal.dask.parquet import RowGroups
+from wellcal.engines import Tiled
+
+EXACT = Tiled(threads=1, precision="float64")
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    assert_allclose(float(found), float(expected), rtol=1e-10, atol=1e-16)
+    assert (found.standard_error is None) == (expected.standard_error is None)
+    if expected.standard_error is not None:
+        assert_allclose(found.standard_error, expected.standard_error, rtol=1e-10)
+    assert (found.name, found.estimator, found.n_samples) == (
+        expected.name,
+        expected.estimator,
+        expected.n_samples,
+    )
+    assert found.kernel == expected.kernel
+
+
+@pytest.mark.parametrize(
+    ("measure", "family"),
+    [
+        (wc.nll, "normal"),
+        (wc.crps, "normal"),
+        (wc.mse, "vectors"),
+        (wc.energy_score, "draws"),
+        (wc.pinball_loss, "normal"),
+        (wc.brier, "categorical"),
+        (wc.ece, "bernoulli"),
+        (wc.ece, "categorical"),
+        (wc.interval_coverage, "normal"),
+        (wc.nll, "poisson"),
+    ],
+)
+def test_a_measure_adds_up(measure: Any, family: str) -> None:
+    found = example(family, 700)
+    for size in (700, 300, (1, 600, 99)):
+        assert_same(measure(*partitioned(found, size)), measure(*in_memory(found)))
+
+
+def test_weights_and_options_of_measures() -> None:
+    found = example("normal", 500)
+    w = np.random.default_rng(1).uniform(size=500)
+    y, pred = partitioned(found, 200)
+    assert_same(wc.nll(y, pred, weights=cut(w, 170)), wc.nll(*in_memory(found), weights=w))
+    classes = example("categorical", 500)
+    in_bins = {"n_bins": 7, "reduce": "classwise"}
+    assert_same(wc.ece(*partitioned(classes, 200), **in_bins), wc.ece(*in_memory(classes), **in_bins))
+    levels = [0.3, 0.6]
+    covered = wc.interval_coverage(y, pred, levels=levels)
+    expected = wc.interval_coverage(*in_memory(found), levels=levels)
+    assert_allclose(covered.coverage, expected.coverage, rtol=1e-12)
+    assert_allclose(covered.widths, expected.widths, rtol=1e-12)
+
+
+@pytest.mark.parametrize("family", ["normal", "categorical", "poisson", "draws"])
+def test_skce_over_pairs_of_partitions(family: str) -> None:
+    found = example(family, 1800)
+    for estimator in ("unbiased", "biased"):
+        expected = wc.skce(*in_memory(found), estimator=estimator, engine=EXACT)
+        for size in (700, (5, 1200, 595)):
+            assert_same(wc.skce(*partitioned(found, size), estimator=estimator), expected)
+
+
+def test_skce_over_blocks_that_cross_partitions() -> None:
+    found = example("normal", 1000)
+    kernel = wc.default_kernel(in_memory(found)[1])
+    for options in ({"block_size": 7}, {"block_size": None}, {"block_size": 7, "kernel": kernel}):
+        expected = wc.skce(*in_memory(found), estimator="block", **options)
+        for size in (300, (1, 2, 997)):
+            estimate = wc.skce(*partitioned(found, size), estimator="block", **options)
+            assert_same(estimate, expected)
+            assert estimate.provenance["dropped"] == expected.provenance["dropped"]
+
+
+def test_kce_is_the_root_of_the_biased_estimate() -> None:
+    found = example("bernoulli", 300)
+    assert_allclose(float(wc.kce(*partitioned(found, 110))), float(wc.kce(*in_memory(found))), rtol=1e-10)
+
+
+def test_the_default_kernel_is_that_of_all_predictions() -> None:
+    """2,000 of 5,000 predictions give the scales: the same ones, however they are cut."""
+    found = example("normal", 5000)
+    expected = wc.default_kernel(in_memory(found)[1])
+    assert wc.default_kernel(in_memory(found)[1][:2000]) != expected, "the example must tell them apart"
+    for size in (5000, 1700):
+        assert wc.default_kernel(partitioned(found, size)[1]) == expected
+
+
+def test_data_frames_arrays_and_tuples() -> None:
+    y, _, (mu, sigma) = example("normal", 400)
+    frame = pd.DataFrame({"y": y, "mu": mu, "sigma": sigma})
+    expected = wc.nll(y, (mu, sigma))
+    parts = dd.from_pandas(frame, npartitions=3)
+    pred = wc.as_predictions(parts, normal=("mu", "sigma"))
+    assert_same(wc.nll(parts["y"], pred), expected)
+    assert_same(wc.nll(cut(y, 150), (cut(mu, 100), cut(sigma, 130))), expected)
+    assert_same(wc.nll(cut(y, 150), (cut(mu, 100), 1.5)), wc.nll(y, (mu, 1.5)))
+    probs = np.column_stack([0.3 + 0.1 * np.tanh(mu), 0.7 - 0.1 * np.tanh(mu)])
+    labels = (y > 0).astype(int)
+    two_axes = da.from_array(probs, chunks=(90, 1))
+    assert_same(wc.brier(cut(labels, 90), two_axes), wc.brier(labels, probs))
+    assert len(wc.as_predictions(two_axes).compute()) == 400
+    named = pd.DataFrame({"p_no": probs[:, 0], "p_yes": probs[:, 1], "y": np.where(labels, "yes", "no")})
+    by_name = dd.from_pandas(named, npartitions=3)
+    made = wc.as_predictions(by_name, probs="p_*")
+    assert_same(wc.ece(by_name["y"], made), wc.ece(named["y"], wc.as_predictions(named, probs="p_*")))
+
+
+def test_empty_partitions_have_no_say() -> None:
+    y, _, (mu, sigma) = example("normal", 400)
+    frame = pd.DataFrame({"y": y, "mu": np.sort(mu), "sigma": sigma})
+    parts = dd.from_pandas(frame, npartitions=4)
+    some = parts[parts["mu"] > 0.5]
+    kept = frame[frame["mu"] > 0.5]
+    pred = wc.as_predictions(some, normal=("mu", "sigma"))
+    expected = wc.Normal(kept["mu"], kept["sigma"])
+    assert_same(wc.crps(some["y"], pred), wc.crps(kept["y"], expected))
+    assert_same(wc.skce(some["y"], pred), wc.skce(kept["y"].to_numpy(), in_numpy(expected), engine=EXACT))
+    none = parts[parts["mu"] > 99.0]
+    with pytest.raises(ValueError, match="none of its partitions has a case"):
+        wc.nll(none["y"], wc.as_predictions(none, normal=("mu", "sigma")))
+
+
+def in_numpy(pred: Any) -> Any:
+    return wc.Normal(np.asarray(pred.loc), np.asarray(pred.scale))
+
+
+def test_threads_give_the_same_numbers() -> None:
+    found = example("normal", 1500)
+    alone = wc.skce(*partitioned(found, 400))
+    with dask.config.set(scheduler="threads", num_workers=2):
+        together = wc.skce(*partitioned(found, 400))
+    assert (alone.value, alone.standard_error) == (together.value, together.standard_error)
+
+
+def test_a_folder_of_files(tmp_path: Any) -> None:
+    found = example("normal", 900)
+    y, _, (mu, sigma) = found
+    frame = pd.DataFrame({"y": y, "mu": mu, "sigma": sigma, "other": "text"})
+    for name, rows in (("b", slice(500, 900)), ("a", slice(0, 500))):
+        frame[rows].to_parquet(tmp_path / f"{name}.parquet", row_group_size=150)
+    targets, pred = wellcal.dask.read_parquet(tmp_path, y="y", rows=300, normal=("mu", "sigma"))
+    assert pred.sizes == (300, 200, 300, 100)
+    assert_same(wc.skce(targets, pred), wc.skce(*in_memory(found), engine=EXACT))
+    assert_same(wc.interval_coverage(targets, pred), wc.interval_coverage(*in_memory(found)))
+    with pytest.raises(ValueError, match="no column 'z' for y; it has 'y', 'mu'"):
+        wellcal.dask.read_parquet(tmp_path, y="z", normal=("mu", "sigma"))
+    empty = tmp_path.parent / "empty"
+    empty.mkdir()
+    with pytest.raises(FileNotFoundError, match=r"end in \.parquet"):
+        wellcal.dask.read_parquet(empty, y="y", normal=("mu", "sigma"))
+    (tmp_path / "c.parquet").write_bytes(b"PAR1 not really")
+    with pytest.raises(ValueError, match=r"c\.parquet is not a Parquet file"):
+        wellcal.dask.read_parquet(tmp_path, y="y", normal=("mu", "sigma"))
+
+
+def test_files_are_read_by_each_task_and_not_kept(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    y, _, (mu, sigma) = example("normal", 80)
+    pd.DataFrame({"y": y, "mu": mu, "sigma": sigma}).to_parquet(tmp_path / "a.parquet", row_group_size=20)
+    targets, pred = wellcal.dask.read_parquet(tmp_path, y="y", rows=20, normal=("mu", "sigma"))
+    alive: list[int] = []
+    most: list[int] = []
+    load = RowGroups.load
+
+    def counted(self: Any) -> Any:
+        found = load(self)
+        if isinstance(found, np.ndarray):
+            alive.append(1)
+            most.append(len(alive))
+            weakref.finalize(found, alive.pop)
+        return found
+
+    monkeypatch.setattr(RowGroups, "load", counted)
+    wc.skce(targets, pred, kernel=wc.default_kernel(wc.Normal(mu, sigma)))
+    assert len(most) == 4 + 2 * 6, "one for each partition, two for each pair"
+    assert max(most) <= 4, "targets of a pair, and those of the pair before that are not yet collected"
+
+
+def test_a_sample_does_not_depend_on_partitions() -> None:
+    found = example("normal", 600)
+    samples = [wellcal.dask.sample_cases(*partitioned(found, size), 50, rng=3) for size in (600, 170)]
+    (y, pred), (again, also) = samples
+    np.testing.assert_array_equal(y, again)
+    np.testing.assert_array_equal(pred.loc, also.loc)
+    rows = np.searchsorted(np.sort(found[0]), y)
+    assert len(set(rows.tolist())) == 50
+    np.testing.assert_array_equal(found[2][0][np.argsort(found[0])[rows]], pred.loc)
+
+
+# -- what is refused -----------------------------------------------------------------------------
+
+Y, _, (MU, SIGMA) = example("normal", 60)
+IN_PARTS, PRED = partitioned(example("normal", 60), 25)
+LABELS = cut((Y > 0).astype(int), 25)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: wc.Normal(cut(MU, 20), 1.0), TypeError, r"loc is in partitions.*from_arrays"),
+        (lambda: wc.skce(IN_PARTS, wc.Normal(MU, SIGMA)), TypeError, "pred is in memory and y is in part"),
+        (lambda: wc.skce(Y, PRED), TypeError, "y is in memory and pred is in partitions"),
+        (lambda: wc.skce(PRED, IN_PARTS), TypeError, "did you swap y and pred"),
+        (lambda: wc.report(IN_PARTS, PRED), TypeError, r"needs cases in memory.*sample_cases"),
+        (lambda: wc.compare(IN_PARTS, PRED, PRED), TypeError, "needs cases in memory"),
+        (lambda: wc.ucme(IN_PARTS, PRED, locations=3), TypeError, "needs cases in memory"),
+        (lambda: wc.pit(IN_PARTS, PRED), TypeError, "needs cases in memory"),
+        (lambda: wc.RunningMeasures().update(IN_PARTS, PRED), TypeError, "needs cases in memory"),
+        (lambda: wc.nll(IN_PARTS, (cut(MU, 20), -1.0)), ValueError, r"partition \d: scale must not be neg"),
+        (lambda: wc.nll(cut(Y[:50], 25), PRED), ValueError, "same length, found 50 and 60"),
+        (lambda: wc.skce(IN_PARTS, PRED, weights=IN_PARTS), ValueError, "weights is not supported"),
+        (lambda: wc.skce(IN_PARTS, PRED, engine="linear"), ValueError, "engine is not supported"),
+        (lambda: wc.skce(IN_PARTS, PRED, precision="mixed"), ValueError, "precision"),
+        (lambda: wc.skce(IN_PARTS, PRED, estimator="block", rng=0), ValueError, "shuffle the rows"),
+        (lambda: wc.skce(IN_PARTS, PRED, blocksize=4), TypeError, "blocksize"),
+        (lambda: wc.ece(LABELS, cut(SIGMA / 3, 25), binning="equal_mass"), ValueError, "binning is not supp"),
+        (lambda: wc.crps(IN_PARTS, PRED, fair=True), ValueError, "fair is not supported"),
+        (lambda: wc.calibration_test(IN_PARTS, PRED, groups=LABELS), ValueError, "groups is not supported"),
+        (lambda: wc.as_predictions(PRED, normal=("a", "b")), TypeError, "roles are for data frames"),
+        (lambda: wc.as_predictions(IN_PARTS, normal=("a", "b")), TypeError, "roles are for data frames"),
+        (lambda: wc.witness(IN_PARTS, PRED), TypeError, r"single cases.*sample_cases"),
+        (lambda: wellcal.dask.sample_cases(IN_PARTS, PRED, 0), ValueError, "count"),
+    ],
+)
+def test_refused_with_a_remedy(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_counts_have_no_bins_in_partitions() -> None:
+    with pytest.raises(TypeError, match=r"equal mass.*not supported for cases in partitions"):
+        wc.ece(*partitioned(example("poisson", 60), 25))
+
+
+def test_unknown_sizes_must_be_as_many() -> None:
+    frame = pd.DataFrame({"y": Y, "mu": MU, "sigma": SIGMA})
+    parts = dd.from_pandas(frame, npartitions=3)
+    with pytest.raises(ValueError, match="y is in 2 partitions and pred in 3"):
+        wc.nll(dd.from_pandas(frame, npartitions=2)["y"], wc.as_predictions(parts, normal=("mu", "sigma")))

@@ -1,0 +1,143 @@
+"""The test of cases in partitions has the p-value of the same cases in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from tests.dask.examples import example, in_memory, partitioned
+
+import wellcal as wc
+from wellcal.hypotests import Block, Omnibus
+from wellcal.kernels import ExpDistance, Gaussian, Laplacian, Wasserstein
+
+N = 34_000
+"""Three blocks of random numbers, of 16,384 cases each: the last one is not full."""
+
+pytestmark = pytest.mark.filterwarnings("ignore:with n_resamples:UserWarning")
+
+
+def assert_same_test(found: Any, expected: Any) -> None:
+    assert found.pvalue == expected.pvalue
+    assert found.pvalue_floor == expected.pvalue_floor
+    assert_allclose(found.statistic, expected.statistic, rtol=1e-9)
+    assert found.kernel == expected.kernel
+    assert (found.method, found.n_samples) == (expected.method, expected.n_samples)
+    for key in ("pvalues", "pvalue_floors", "n_resamples"):
+        assert found.provenance[key] == expected.provenance[key]
+
+
+@pytest.mark.parametrize("family", ["normal", "bernoulli", "categorical", "draws"])
+def test_partitions_change_no_pvalue(family: str) -> None:
+    found = example(family, N)
+    options: dict[str, Any] = {"rng": 1, "n_resamples": 19 if family == "normal" else 9}
+    expected = wc.calibration_test(*in_memory(found), **options)
+    sizes = (12_000, (20_000, 1, 13_999)) if family == "normal" else (12_000,)
+    for size in sizes:
+        assert_same_test(wc.calibration_test(*partitioned(found, size), **options), expected)
+
+
+def test_the_null_is_the_same_too() -> None:
+    found = example("bernoulli", 17_000)
+    options: dict[str, Any] = {"rng": 2, "n_resamples": 39, "keep_null": True}
+    expected = wc.calibration_test(*in_memory(found), **options)
+    result = wc.calibration_test(*partitioned(found, 9000), **options)
+    assert_same_test(result, expected)
+    assert_allclose(result.null, expected.null, rtol=1e-9)
+
+
+def test_kernels_of_several_terms_locations_and_another_method() -> None:
+    found = example("normal", 17_000)
+    kernel = ExpDistance(Wasserstein()) @ Gaussian() + 0.5 * ExpDistance(Wasserstein()) @ Laplacian(2.0)
+    options: dict[str, Any] = {"rng": 0, "n_resamples": 9, "kernel": kernel}
+    at = (wc.Normal([0.0, 1.0], 1.0), [0.5, 2.0])
+    for more in ({}, {"method": "regularised", "locations": 5}, {"method": "regularised", "locations": at}):
+        expected = wc.calibration_test(*in_memory(found), **options, **more)
+        assert_same_test(wc.calibration_test(*partitioned(found, 9000), **options, **more), expected)
+
+
+def test_clear_cases_draw_on_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wellcal.dask.testing.SAMPLE", 1000)
+    y, family, (mu, sigma) = example("normal", 17_000)
+    found = (mu + 2.0 * (y - mu), family, (mu, sigma))
+    method = Omnibus(pairs=False, most_resamples=200)
+    options: dict[str, Any] = {"rng": 0, "n_resamples": 19, "method": method}
+    expected = wc.calibration_test(*in_memory(found), **options)
+    result = wc.calibration_test(*partitioned(found, 9000), **options)
+    assert expected.provenance["n_resamples"] == 199, "the example must draw on"
+    assert_same_test(result, expected)
+    assert any("spread" in str(finding) for finding in result.findings)
+    assert "1,000 of 17,000 cases" in result.provenance["sample"]
+    assert result.estimate.n_samples == 1000
+    assert float(result.estimate) > 0.0
+
+
+def test_sums_of_many_classes_come_in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = example("categorical", 17_000)
+    options: dict[str, Any] = {"rng": 3, "n_resamples": 150}
+    cheap = {"method": Omnibus(pairs=False, locations=2)}
+    expected = wc.calibration_test(*in_memory(found), **options, **cheap)
+    monkeypatch.setattr("wellcal.dask.testing.MOST_KEPT", 1)
+    assert_same_test(wc.calibration_test(*partitioned(found, 9000), **options, **cheap), expected)
+
+
+def test_ranks_in_several_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = example("normal", 17_000)
+    options: dict[str, Any] = {
+        "rng": 0,
+        "n_resamples": 9,
+        "method": Omnibus(pairs=False, locations=2, tail_sets=0),
+    }
+    expected = wc.calibration_test(*partitioned(found, 9000), **options)
+    monkeypatch.setattr("wellcal.dask.ranks.BUCKET", 4000)
+    assert_same_test(wc.calibration_test(*partitioned(found, 5000), **options), expected)
+
+
+def test_few_cases_are_taken_into_memory() -> None:
+    found = example("normal", 300)
+    for method in ("auto", "pearson", "block"):
+        expected = wc.calibration_test(*in_memory(found), rng=1, n_resamples=99, method=method)
+        result = wc.calibration_test(*partitioned(found, 120), rng=1, n_resamples=99, method=method)
+        assert (result.pvalue, result.statistic) == (expected.pvalue, expected.statistic)
+        assert result.provenance == expected.provenance
+
+
+def test_methods_over_all_pairs_are_refused_for_many_cases() -> None:
+    y, pred = partitioned(example("normal", 17_000), 9000)
+    for method in ("pearson", "omnibus", "exact"):
+        with pytest.raises(ValueError, match=r'not supported for 17,000 cases.*take method="auto"'):
+            wc.calibration_test(y, pred, method=method)
+
+
+def test_threads_change_no_pvalue() -> None:
+    found = example("bernoulli", 40_000)
+    options: dict[str, Any] = {"rng": 5, "n_resamples": 5}
+    expected = wc.calibration_test(*partitioned(found, 20_000), **options)
+    with dask.config.set(scheduler="threads", num_workers=2):
+        assert_same_test(wc.calibration_test(*partitioned(found, 13_000), **options), expected)
+
+
+def test_the_seed_matters() -> None:
+    found = partitioned(example("bernoulli", 17_000), 9000)
+    values = {wc.calibration_test(*found, rng=seed, n_resamples=9).statistic for seed in (0, 1)}
+    assert len(values) == 2
+    assert np.all(np.isfinite(list(values)))
+
+
+@pytest.mark.parametrize("family", ["normal", "draws"])
+def test_means_of_blocks(family: str) -> None:
+    found = example(family, 17_000)
+    for method in ("block", Block(30, quantiles="t")):
+        expected = wc.calibration_test(*in_memory(found), method=method)
+        result = wc.calibration_test(*partitioned(found, 9000), method=method)
+        assert_allclose([result.statistic, result.pvalue], [expected.statistic, expected.pvalue], rtol=1e-8)
+        assert_allclose(float(result.estimate), float(expected.estimate), rtol=1e-8)
+        assert result.kernel == expected.kernel
+        assert result.provenance["blocks"] == expected.provenance["blocks"]
+    with pytest.raises(ValueError, match="not supported for 17,000 cases"):
+        wc.calibration_test(*partitioned(found, 9000), method=Block(shuffle=True))
+    with pytest.raises(ValueError, match="take smaller ones"):
+        wc.calibration_test(*partitioned(found, 9000), method="block", block_size=17_000)
