@@ -136,12 +136,25 @@ def _measured(exact: Problem) -> MixedProblem:
                 low = np.asarray(rounded.values(i, j), dtype=np.float64)
             differences.append(float(np.mean(h - low)))
             squares.append(float(np.mean(h * h)))
-        spread = float(np.std(differences, ddof=1)) / math.sqrt(len(differences))
-        size = math.sqrt(float(np.mean(squares)))
-        error = math.sqrt(0.5 * n * (n - 1)) * spread / size if size > 0.0 else math.inf
+        error = standard_error(np.array(differences), np.array(squares), n)
         if error <= AUTO_ERROR:
             break
     return MixedProblem(rounded, float(np.mean(differences)), error)
+
+
+def standard_error(differences: NDArray, squares: NDArray, n: int) -> float:
+    """That of the sum over all pairs of n cases without its bias, in the unit above.
+
+    Parameters
+    ----------
+    differences, squares
+        Means over the pairs of random tiles: of h in float64 minus h as it is rounded, and of h squared.
+    n
+        Number of cases.
+    """
+    spread = float(np.std(differences, ddof=1)) / math.sqrt(len(differences))
+    size = math.sqrt(float(np.mean(squares)))
+    return math.sqrt(0.5 * n * (n - 1)) * spread / size if size > 0.0 else math.inf
 
 
 def _distinct(rng: np.random.Generator, n: int, count: int) -> NDArray:
@@ -168,7 +181,11 @@ def _rounded(problem: Problem) -> Problem:
 
 def large_coordinates(weights: NDArray) -> NDArray:
     """Coordinates that hold all but a negligible part of the sum of squares."""
-    squares = np.einsum("nm,nm->m", weights, weights)
+    return largest_sums(np.einsum("nm,nm->m", weights, weights))
+
+
+def largest_sums(squares: NDArray) -> NDArray:
+    """The same from the sums of squares of all coordinates."""
     order = np.argsort(squares)
     kept = np.cumsum(squares[order]) > _DROPPED * squares.sum()
     return np.sort(order[kept])

@@ -19,9 +19,18 @@ import numpy as np
 from scipy import linalg
 
 from wellcal._arrays.chunks import Chunk
-from wellcal._arrays.namespaces import NDArray, namespace
+from wellcal._arrays.namespaces import (
+    Array,
+    NDArray,
+    concat_rows,
+    from_numpy,
+    namespace,
+    stop_gradient,
+    take_rows,
+    to_numpy,
+)
 from wellcal._arrays.ops import ops_for
-from wellcal._arrays.rows import Rows, arrays_of, slice_rows
+from wellcal._arrays.rows import Rows, arrays_of, map_rows, slice_rows
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, Measure, WeightRows, evaluate
 from wellcal.expectations.count_form import CountForm, CountRows
 from wellcal.expectations.decompose import Components
@@ -49,7 +58,7 @@ class FeatureSource:
     n, size
         Number of cases, and of features.
     of
-        Features ``(len(cases), size)`` of a slice of cases, or of positions.
+        Features ``(len(cases), size)`` of a slice of cases, or of positions in NumPy.
     each
         What the features of one case cost, in evaluations.
     extremes
@@ -58,13 +67,15 @@ class FeatureSource:
 
     n: int
     size: int
-    of: Callable[[Chunk | NDArray], NDArray]
+    of: Callable[[Chunk | NDArray], Array]
     each: float
     extremes: Callable[[], NDArray]
 
 
 def source_of(form: Form, rows: Rows) -> FeatureSource | None:
-    """Features of measures in NumPy whose bilinear form is given; None where it has no finite ones.
+    """Features of measures whose bilinear form is given; None where it has no finite ones.
+
+    Rows are arrays of NumPy, or tensors, whose features are tensors on the same device.
 
     Examples
     --------
@@ -79,7 +90,7 @@ def source_of(form: Form, rows: Rows) -> FeatureSource | None:
         return _of_elements(form, rows)
     if isinstance(form, FiniteForm):
         return _of_weights(form, rows)
-    if isinstance(form, CountForm) and isinstance(rows, CountRows):
+    if isinstance(form, CountForm) and isinstance(rows, CountRows) and isinstance(rows.left, np.ndarray):
         return _of_counts(form, rows)
     return None
 
@@ -97,6 +108,9 @@ def _extremes(rows: Rows) -> Callable[[], NDArray]:
     def find() -> NDArray:
         found: list[NDArray] = []
         for array in arrays_of(rows):
+            if not isinstance(array, np.ndarray):
+                found.append(_outermost(array))
+                continue
             columns = np.asarray(array).reshape(array.shape[0], -1)
             n, count = columns.shape
             if count > _NARROW or n <= 2 * _OUTERMOST:
@@ -108,6 +122,16 @@ def _extremes(rows: Rows) -> Callable[[], NDArray]:
         return np.unique(np.concatenate(found))
 
     return find
+
+
+def _outermost(array: Array) -> NDArray:
+    """The same for a tensor, on its device."""
+    columns = array.detach().reshape(array.shape[0], -1)
+    n, count = columns.shape
+    if count > _NARROW or n <= 2 * _OUTERMOST:
+        return to_numpy(namespace(array).concat([columns.argmin(dim=0), columns.argmax(dim=0)]))
+    ends = [columns.topk(_OUTERMOST, dim=0, largest=largest).indices for largest in (True, False)]
+    return to_numpy(namespace(array).concat(ends)).reshape(-1)
 
 
 # -- Gaussian kernels --------------------------------------------------------------------------
@@ -131,9 +155,9 @@ def _of_elements(form: ElementForm, rows: Measure) -> FeatureSource | None:
     if size > _MOST_FEATURES:
         return None
 
-    def of(cases: Chunk | NDArray) -> NDArray:
+    def of(cases: Chunk | NDArray) -> Array:
         some: Measure = slice_rows(rows, cases)
-        blocks: list[NDArray] = []
+        blocks: list[Array] = []
         for root, grid in grids:
             total = _mean(grid, some[0])
             for part in some[1:]:
@@ -141,7 +165,7 @@ def _of_elements(form: ElementForm, rows: Measure) -> FeatureSource | None:
             if root != 1.0:
                 total *= root
             blocks.append(total)
-        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+        return blocks[0] if len(blocks) == 1 else namespace(*blocks).concat(blocks, axis=1)
 
     components = sum(part.size for part in rows)
     dear = 8.0 if Laplaces in kinds else 2.0
@@ -162,20 +186,20 @@ def _gaussian_summands(kernel: Kernel, factor: float = 1.0) -> list[tuple[float,
     return None
 
 
-def _mean(grid: FeatureGrid, part: Components) -> NDArray:
+def _mean(grid: FeatureGrid, part: Components) -> Array:
     """Weighted sum of the expected features of components, ``(n, M)``."""
     if part.kind is not Laplaces:
-        return np.asarray(mean_features(grid, part))
+        return mean_features(grid, part)
     # A feature is itself a Gaussian kernel, between its centre and the target.
     element: Any = part.element
     ops = ops_for(namespace(part.leaf))
     narrow = Gaussian(grid.lengthscale / math.sqrt(2.0))
-    centres = Points((grid.centres[0][None, :],))
+    centres = Points((from_numpy(grid.centres[0][None, :], part.leaf),))
     weights = part.weight_array()
-    total = np.zeros((len(part.leaf), grid.size))
+    total: Array = 0.0
     for k in range(part.size):
         one = Laplaces((element.x[0][:, k : k + 1] - grid.origin[0],), element.scale[:, k : k + 1])
-        total += weights[:, k : k + 1] * evaluate(ops, narrow, one, centres, 1)
+        total = total + weights[:, k : k + 1] * evaluate(ops, narrow, one, centres, 1)
     return NORM * total
 
 
@@ -185,7 +209,7 @@ def _grid(lengthscale: float, rows: Measure, dimension: int) -> FeatureGrid | No
     origin: list[float] = []
     centres: list[NDArray] = []
     for c in range(dimension):
-        middle = float(np.median(cast("Any", rows[0].element).x[c]))
+        middle = _median(cast("Any", rows[0].element).x[c])
         cells = _cells(rows, c, middle, lengthscale)
         if cells is None:
             return None
@@ -194,36 +218,44 @@ def _grid(lengthscale: float, rows: Measure, dimension: int) -> FeatureGrid | No
     return FeatureGrid(lengthscale, tuple(centres), tuple(origin))
 
 
+def _median(x: Array) -> float:
+    # What is between the two values in the middle is of no importance here.
+    return float(np.median(x)) if isinstance(x, np.ndarray) else float(x.detach().median())
+
+
 def _cells(rows: Measure, coordinate: int, origin: float, lengthscale: float) -> NDArray | None:
     """Numbers of the features that components reach, in ascending order; None for too many."""
     step = step_of(lengthscale)
-    first: list[NDArray] = []
-    last: list[NDArray] = []
+    xp = namespace(rows[0].leaf)
+    first: list[Array] = []
+    last: list[Array] = []
     for part in rows:
-        element: Any = part.element
-        x = np.asarray(element.x[coordinate]).reshape(-1) - origin
+        element: Any = map_rows(stop_gradient, part.element)
+        x = xp.reshape(element.x[coordinate], (-1,)) - origin
         if isinstance(element, Normals):
-            spread = np.asarray(element.v[coordinate]).reshape(-1)
-            reach: Any = _REACH * np.sqrt(lengthscale**2 + 2.0 * spread)
+            reach: Any = _REACH * xp.sqrt(lengthscale**2 + 2.0 * xp.reshape(element.v[coordinate], (-1,)))
         elif isinstance(element, Laplaces):
-            reach = _REACH * lengthscale + _TAIL * np.asarray(element.scale).reshape(-1)
+            reach = _REACH * lengthscale + _TAIL * xp.reshape(element.scale, (-1,))
         else:
             reach = _REACH * lengthscale
-        first.append(np.floor((x - reach) / step))
-        last.append(np.ceil((x + reach) / step))
-    low, high = np.concatenate(first), np.concatenate(last)
-    if not max(-float(low.min()), float(high.max())) < _FURTHEST:
+        first.append(xp.floor((x - reach) / step))
+        last.append(xp.ceil((x + reach) / step))
+    low, high = concat_rows(first), concat_rows(last)
+    ends = to_numpy(xp.stack([xp.min(low), xp.max(high)]))
+    if not max(-float(ends[0]), float(ends[1])) < _FURTHEST:
         return None
-    order = np.argsort(low)
-    low, high = low[order], np.maximum.accumulate(high[order])
-    # A run of cells ends where all that began before it have ended.
-    ends = np.flatnonzero(np.append(low[1:] > high[:-1] + 1.0, True))
-    starts = np.append(0, ends[:-1] + 1)
-    if float(np.sum(high[ends] - low[starts] + 1.0)) > _MOST_FEATURES:
-        return None
-    runs = zip(low[starts], high[ends], strict=True)
-    pieces: list[NDArray] = [np.arange(a, b + 1.0) for a, b in runs]
-    return np.concatenate(pieces)
+    least, count = int(ends[0]), int(ends[1] - ends[0]) + 2
+    # How many have begun by a cell, and have not ended before it.
+    begun, ended = (_counted(cells - least, count) for cells in (low, high + 1.0))
+    reached = np.flatnonzero(np.cumsum(begun - ended))
+    return None if len(reached) > _MOST_FEATURES else reached + float(least)
+
+
+def _counted(numbers: Array, count: int) -> NDArray:
+    """How often each of ``0 .. count - 1`` is there."""
+    if isinstance(numbers, np.ndarray):
+        return np.bincount(numbers.astype(np.int64), minlength=count)
+    return to_numpy(numbers.long().bincount(minlength=count))
 
 
 # -- finite sets ---------------------------------------------------------------------------------
@@ -233,13 +265,14 @@ def _of_weights(form: FiniteForm, rows: WeightRows) -> FeatureSource | None:
     """Features of measures on a finite set: its kernel matrix is the product of a root with itself."""
     if form.size > _MOST_FEATURES:
         return None
-    weights = np.asarray(rows.weights)
+    weights: Array = rows.weights
     if form.gram is None:
-        return FeatureSource(len(weights), form.size, lambda cases: weights[cases], 0.25, _extremes(weights))
-    root = _root(np.asarray(form.gram))
+        n = int(weights.shape[0])
+        return FeatureSource(n, form.size, lambda some: take_rows(weights, some), 0.25, _extremes(weights))
+    root = from_numpy(_root(to_numpy(form.gram)), weights)
 
-    def of(cases: Chunk | NDArray) -> NDArray:
-        return weights[cases] @ root
+    def of(cases: Chunk | NDArray) -> Array:
+        return take_rows(weights, cases) @ root
 
     return FeatureSource(
         len(weights), root.shape[1], of, form.size * root.shape[1] / 16.0, _extremes(weights)
