@@ -1,8 +1,8 @@
 """The engine for tensors on graphics cards: features first, and tiles that are never written to memory.
 
-Of a problem in products (`feature_form.py`) nothing but sums leaves the processor, in kernels of Triton where it
-is installed, and in tiles of PyTorch, as large as memory allows, where it is not. Other problems take the tiles of
-`Tiled`.
+Of a problem in products (`feature_form.py`) nothing but sums leaves the processor, in kernels of Triton where
+it is installed, and in tiles of PyTorch, as large as memory allows, where it is not. Other problems take the
+tiles of `Tiled`.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class _Run(NamedTuple):
 class Fused(Tiled):
     """Engine for PyTorch that keeps tiles of pairs in registers, chosen for tensors on a graphics card.
 
-    It takes problems whose kernel on targets has finitely many features, and whose kernel on predictions is an
-    :class:`~wellcal.kernels.ExpDistance` of points: normals, classes, counts, mixtures, ensembles and
-    others. What else there is, it does as `Tiled` does.
+    It takes problems whose kernel on targets has finitely many features, and whose kernel on predictions is
+    an :class:`~wellcal.kernels.ExpDistance` of points: normals, classes, mixtures, ensembles and others.
+    What else there is, it does as `Tiled` does.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class Fused(Tiled):
             problem.kept.setdefault("constant", replace(problem, rows=map_rows(stop_gradient, problem.rows)))
             constant: Problem = problem.kept["constant"]
             run = self._run_of(constant)
-            problem.kept |= constant.kept
+            problem.kept.update(constant.kept)
             return run
         with torch.no_grad():
             exact = in_products(problem, tensors=True)

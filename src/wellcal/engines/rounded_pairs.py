@@ -1,7 +1,7 @@
-"""Sums over pairs of tensors, in float64 or after rounding, by Triton or by PyTorch, on one device or several.
+"""Sums over pairs of tensors, in float64 or after rounding, by Triton or PyTorch, on one device or several.
 
-Rounded sums have a small bias, which random tiles in both precisions tell, as in `mixed.py`. Tiles are those of
-the very kernels that the sums come from: whatever lines up in these is seen.
+Rounded sums have a small bias, which random tiles in both precisions tell, as in `mixed.py`. Tiles are those
+of the very kernels that the sums come from: whatever lines up in these is seen.
 """
 
 from __future__ import annotations
@@ -66,9 +66,7 @@ def sums_of(
                 layout = triton_pairs.laid_out(own, double)
                 parts.append(triton_pairs.pair_sums(layout, rows=rows, part=part))
             else:
-                parts.append(
-                    tensor_pairs.pair_sums(own if double else _single(own), rows=rows, part=part)
-                )
+                parts.append(tensor_pairs.pair_sums(own if double else _single(own), rows=rows, part=part))
     total = sum(own.to(home) for own, _ in parts)
     return total, sum(own.to(home) for _, own in parts if own is not None) if rows else None
 
@@ -93,15 +91,24 @@ def _index(positions: NDArray, like: Array) -> Array:
     return sys.modules["torch"].as_tensor(positions, device=like.device)
 
 
-def correction_of(exact: Sequence[PairTerm], rounded: Sequence[PairTerm], *, triton: bool) -> Correction:
-    """Bias and error of rounded sums, from random tiles of the terms as they are and as they are shortened."""
+def correction_of(
+    exact: Sequence[PairTerm],
+    rounded: Sequence[PairTerm],
+    *,
+    triton: bool,
+    tiles: Sequence[int] | None = None,
+) -> Correction:
+    """Bias and error of rounded sums, from random tiles of the terms as they are and as they are shortened.
+
+    So many `tiles` are looked at, and more until they tell.
+    """
     n = exact[0].n
     side = max(triton_pairs.block_of(term, double=False) for term in rounded)
     differences: NDArray = np.empty(0)
     squares: NDArray = np.empty(0)
     found = Correction(0.0, np.inf)
-    for tiles in _TILES:
-        some = _random_tiles(exact[0].features, tiles - len(differences), side, seed=len(differences))
+    for count in _TILES if tiles is None else tiles:
+        some = _random_tiles(exact[0].features, count - len(differences), side, seed=len(differences))
         truth, second = tensor_pairs.couple_sums(exact, some)
         low = sum(_rounded_couples(term, some, triton=triton) for term in rounded)
         differences = np.concatenate([differences, to_numpy(truth - low)])

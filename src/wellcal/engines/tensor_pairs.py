@@ -95,7 +95,7 @@ def pair_products(term: PairTerm, vectors: Array) -> Array:
 
 
 def couple_sums(terms: Sequence[PairTerm], some: Array) -> tuple[Array, Array]:
-    """Means of h and of its square over the pairs of each tile of cases ``(tiles, 2, side)``: ``(tiles,)``."""
+    """Means of h and of its square over the pairs of each tile ``(tiles, 2, side)`` of cases: ``(tiles,)``."""
     torch = sys.modules["torch"]
     means: list[Array] = []
     squares: list[Array] = []

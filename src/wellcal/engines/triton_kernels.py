@@ -33,9 +33,7 @@ def _raised(difference, DEGREE: tl.constexpr):
 
 
 @triton.jit
-def _distances(
-    x, n, i, j, first, second, D, DEGREE: tl.constexpr, FEW: tl.constexpr, BLOCK: tl.constexpr
-):
+def _distances(x, n, i, j, first, second, D, DEGREE: tl.constexpr, FEW: tl.constexpr, BLOCK: tl.constexpr):
     """``sum_c |x_ic - x_jc|^degree``: of one or two coordinates (FEW), `first` and `second`, or in fours."""
     if FEW > 0:
         total = _raised(first[:, None] - tl.load(x + j)[None, :], DEGREE)
@@ -123,9 +121,14 @@ def row_sums(
     start, stop, step = strip.to(tl.int64), blocks.to(tl.int64), strips
     if PAIRS == 0:
         start = block + 1 + strip
-    if PAIRS == 2:
+    elif PAIRS == 1:
+        stop = stop - 1
+    else:
         start, stop = 2 * block + 1, 2 * block + 2
-    for other in range(start, stop, step):
+    for number in range(start, stop, step):
+        other = number
+        if PAIRS == 1:
+            other = tl.where(number < block, number, number + 1)  # all but its own
         j = other * BLOCK + place
         near = _kernel(_distances(x, n, i, j, first, second, D, DEGREE, FEW, BLOCK), exponent, ROOT)
         h = near * _products(high, low, n, i, j, a, b, M, SPLIT, ONE, BLOCK, BK)
@@ -133,19 +136,14 @@ def row_sums(
     if PAIRS == 2:
         tl.store(out + block * BLOCK + place, sums)
     else:
-        # The block of columns that holds the rows themselves: of the triangle its upper part, of the
-        # square, where it was among the others, all but pairs of a case with itself.
-        if PAIRS == 0:
-            mine = strip == 0
-        else:
-            mine = block % strips == strip
-        if mine:
+        # The block of columns that holds the rows themselves.
+        if strip == 0:
             near = _kernel(_distances(x, n, i, i, first, second, D, DEGREE, FEW, BLOCK), exponent, ROOT)
             h = near * _products(high, low, n, i, i, a, b, M, SPLIT, ONE, BLOCK, BK)
             if PAIRS == 0:
                 h = tl.where(place[:, None] < place[None, :], h, 0.0)
             else:
-                h = tl.where(place[:, None] == place[None, :], -h, 0.0)
+                h = tl.where(place[:, None] == place[None, :], 0.0, h)
             sums += tl.sum(h, axis=1).to(tl.float64)
         tl.store(out + strip * n + i, sums)
 
@@ -156,7 +154,7 @@ def products(
     DEGREE: tl.constexpr, FEW: tl.constexpr, ROOT: tl.constexpr,
     SPLIT: tl.constexpr, ONE: tl.constexpr, BLOCK: tl.constexpr, BK: tl.constexpr, BR: tl.constexpr,
 ):  # fmt: skip
-    """``sum_{j != i} h_ij v_jr`` of vectors ``(n, R)``, as ``out (n, R)`` in float64: BR of them (program 1)."""
+    """``sum_{j != i} h_ij v_jr`` of vectors ``(n, R)``, BR of them (program 1): ``out (n, R)`` in float64."""
     block, of = tl.program_id(0).to(tl.int64), tl.program_id(1)
     n = n.to(tl.int64)
     place, columns = tl.arange(0, BLOCK), of * BR + tl.arange(0, BR)
@@ -168,8 +166,8 @@ def products(
     if SPLIT and ONE:
         a, b = _half(high, i, 0, M, BK), _half(low, i, 0, M, BK)
     sums = tl.zeros((BLOCK, BR), dtype=tl.float64)
-    for other in range(0, blocks):
-        j = other.to(tl.int64) * BLOCK + place
+    for other in range(blocks):
+        j = (block * 0 + other) * BLOCK + place  # of 64 bits, as the number of the block
         near = _kernel(_distances(x, n, i, j, first, second, D, DEGREE, FEW, BLOCK), exponent, ROOT)
         h = near * _products(high, low, n, i, j, a, b, M, SPLIT, ONE, BLOCK, BK)
         h = tl.where(i[:, None] == j[None, :], 0.0, h)

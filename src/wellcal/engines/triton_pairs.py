@@ -101,9 +101,7 @@ def laid_out(term: PairTerm, double: bool, block: int | None = None) -> Layout:
     high = wide.half()
     low = (wide - high).half()
     options |= {"ONE": one, "BK": min(chunk, _CHUNK)}
-    return Layout(
-        term.n, padded, points, high, low, term.factor / scale**2, term.exponent, size, options
-    )
+    return Layout(term.n, padded, points, high, low, term.factor / scale**2, term.exponent, size, options)
 
 
 def _multiple(count: int, of: int) -> int:
