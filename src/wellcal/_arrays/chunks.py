@@ -34,7 +34,7 @@ class Budget:
         Of an array that is read several times, or combined with another: 1 MiB stays in a core's cache,
         and less would make threads wait for the interpreter's lock.
     device
-        Of a temporary array on an accelerator, where each call costs as much as millions of entries: 256 MB
+        Of a temporary array on an accelerator, where each call costs as much as millions of entries: 64 MB
         of float64.
     most
         Of an array that a user's options ask for and that cannot be cut: 8 GiB of float64.
@@ -42,7 +42,7 @@ class Budget:
 
     work: int = 2_000_000
     cache: int = 131_072
-    device: int = 2**25
+    device: int = 2**23
     most: int = 2**30
 
 

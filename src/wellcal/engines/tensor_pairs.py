@@ -95,7 +95,7 @@ def pair_products(term: PairTerm, vectors: Array) -> Array:
 
 
 def couple_sums(terms: Sequence[PairTerm], some: Array) -> tuple[Array, Array]:
-    """Means of h and of its square over the pairs of each tile ``(tiles, 2, side)`` of cases: ``(tiles,)``."""
+    """Means of h and of its square over the pairs of tiles of cases ``(tiles, 2, side)``: ``(tiles,)``."""
     torch = sys.modules["torch"]
     means: list[Array] = []
     squares: list[Array] = []
@@ -104,7 +104,7 @@ def couple_sums(terms: Sequence[PairTerm], some: Array) -> tuple[Array, Array]:
     step = max(1, entries_for(some, 4 * budget.cache) // (side * most))
     for start in range(0, count, step):
         own = some[start : start + step]
-        h = sum(tile(term.of(own[:, 0]), term.of(own[:, 1])) for term in terms)
+        h: Array = sum(tile(term.of(own[:, 0]), term.of(own[:, 1])) for term in terms)
         means.append(h.mean(dim=(1, 2), dtype=torch.float64))
         squares.append(h.square_().mean(dim=(1, 2), dtype=torch.float64))
     return torch.cat(means), torch.cat(squares)

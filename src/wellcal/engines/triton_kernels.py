@@ -13,7 +13,7 @@ Sums of tiles are added up in float64. Each program owns some rows, and no two o
 results do not depend on the order in which programs run.
 """
 # Triton has no types, and its language only looks like Python.
-# pyright: basic
+# pyright: basic, reportGeneralTypeIssues=false, reportArgumentType=false
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from wellcal._arrays.namespaces import (
     NDArray,
     concat_rows,
     from_numpy,
+    is_numpy,
     namespace,
     stop_gradient,
     take_rows,
@@ -108,7 +109,7 @@ def _extremes(rows: Rows) -> Callable[[], NDArray]:
     def find() -> NDArray:
         found: list[NDArray] = []
         for array in arrays_of(rows):
-            if not isinstance(array, np.ndarray):
+            if not is_numpy(namespace(array)):
                 found.append(_outermost(array))
                 continue
             columns = np.asarray(array).reshape(array.shape[0], -1)
@@ -220,7 +221,7 @@ def _grid(lengthscale: float, rows: Measure, dimension: int) -> FeatureGrid | No
 
 def _median(x: Array) -> float:
     # What is between the two values in the middle is of no importance here.
-    return float(np.median(x)) if isinstance(x, np.ndarray) else float(x.detach().median())
+    return float(np.median(x)) if is_numpy(namespace(x)) else float(x.detach().median())
 
 
 def _cells(rows: Measure, coordinate: int, origin: float, lengthscale: float) -> NDArray | None:
@@ -253,7 +254,7 @@ def _cells(rows: Measure, coordinate: int, origin: float, lengthscale: float) ->
 
 def _counted(numbers: Array, count: int) -> NDArray:
     """How often each of ``0 .. count - 1`` is there."""
-    if isinstance(numbers, np.ndarray):
+    if is_numpy(namespace(numbers)):
         return np.bincount(numbers.astype(np.int64), minlength=count)
     return to_numpy(numbers.long().bincount(minlength=count))
 

@@ -259,7 +259,7 @@ def _on_predictions(form: Form | None, rows: Rows, pairs: float) -> tuple[Form, 
     if isinstance(distance, EmbeddingDistance):
         if distance.degree != 1.0 or distance.size <= IN_NUMPY or distance.size * pairs < _WORTH_COMPILING:
             return None
-        if not isinstance(rows, np.ndarray):
+        if not is_numpy(namespace(rows)):
             return None
         quicker = replace(form, inner=replace(distance, compiled=True))
         return (quicker, rows, 0.0) if can_compile() else None

@@ -18,8 +18,9 @@ from itertools import product
 import numpy as np
 from scipy import linalg, sparse
 
-from wellcal._arrays.chunks import budget, in_chunks
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.chunks import budget, entries_for, in_chunks
+from wellcal._arrays.namespaces import Array, NDArray, concat_rows, device_of, is_numpy, namespace
+from wellcal._arrays.placing import placed
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.setup import Setup
@@ -67,8 +68,10 @@ class _SomeTargets:
         to_features = _root(term.at_points())
         return cls(term, of_predictions, _lengths(of_predictions), to_features, term.mean @ to_features)
 
-    def values(self, targets: NDArray) -> NDArray:
+    def values(self, targets: Array) -> Array:
         """Sums over pairs i != j, ``(r,)``."""
+        if not is_numpy(namespace(targets)):
+            return self._of_tensors(targets)
         r, n = targets.shape[:2]
         count, features = self.to_features.shape
         sums = np.zeros((features, r, self.of_predictions.shape[1]))
@@ -83,6 +86,26 @@ class _SomeTargets:
                 sums[:, sets] += off @ self.of_predictions[cases]
                 own[sets] += np.einsum("mrn,mrn->rn", off, off) @ self.lengths[cases]
         return np.einsum("mrd,mrd->r", sums, sums) - own
+
+    def _of_tensors(self, targets: Array) -> Array:
+        """The same on a device, for as many sets at a time as there is room for."""
+        xp, n = namespace(targets), int(targets.shape[1])
+        count, features = self.to_features.shape
+        of_predictions, lengths, to_features, mean = (
+            placed(array, targets)
+            for array in (self.of_predictions, self.lengths, self.to_features, self.mean)
+        )
+        found: list[Array] = []
+        for sets in in_chunks(targets.shape[0], 2 * n * count, within=entries_for(targets)):
+            column = self.term.columns(targets[sets], slice(0, n))
+            values = xp.stack([column(j) for j in range(count)])
+            off = xp.reshape(to_features.T @ xp.reshape(values, (count, -1)), (features, -1, n))
+            off -= mean.T[:, None, :]
+            sums = off @ of_predictions
+            off *= off
+            own = xp.sum(off, axis=0) @ lengths
+            found.append(xp.sum(sums * sums, axis=(0, 2)) - own)
+        return concat_rows(found)
 
 
 @dataclass(frozen=True)
@@ -100,8 +123,10 @@ class _AllClasses:
     def of(cls, probabilities: NDArray, of_predictions: NDArray) -> _AllClasses:
         return cls(probabilities, of_predictions, _lengths(of_predictions))
 
-    def values(self, targets: NDArray) -> NDArray:
+    def values(self, targets: Array) -> Array:
         """Sums over pairs i != j, ``(r,)``."""
+        if not is_numpy(namespace(targets)):
+            return self._of_tensors(targets)
         p = self.probabilities
         n, classes = p.shape
         expected, squares, rows = p.T @ self.of_predictions, np.sum(p**2, axis=1), np.arange(n)
@@ -119,8 +144,28 @@ class _AllClasses:
             out[sets] = np.einsum("rcd,rcd->r", sums, sums) - own
         return out
 
+    def _of_tensors(self, targets: Array) -> Array:
+        """The same on a device: one class after the other, whose cases are ones of a matrix."""
+        xp = namespace(targets)
+        p, of_predictions, lengths = (
+            placed(array, targets) for array in (self.probabilities, self.of_predictions, self.lengths)
+        )
+        n, classes = p.shape
+        expected, squares = p.T @ of_predictions, xp.sum(p * p, axis=1)
+        rows = xp.arange(n, device=device_of(targets))
+        found: list[Array] = []
+        for sets in in_chunks(targets.shape[0], 2 * n, within=entries_for(targets)):
+            labels = targets[sets]
+            own = (1.0 - 2.0 * p[rows, labels] + squares) @ lengths
+            total: Array = 0.0
+            for c in range(classes):
+                sums = xp.astype(labels == c, p.dtype) @ of_predictions - expected[c]
+                total = total + xp.sum(sums * sums, axis=1)
+            found.append(total - own)
+        return concat_rows(found)
 
-def low_rank_skce(setup: Setup, locations: Locations | None = None) -> Callable[[NDArray], NDArray]:
+
+def low_rank_skce(setup: Setup, locations: Locations | None = None) -> Callable[[Array], Array]:
     """n SKCE_u for sets of targets ``(r, n, ...)``, nearly.
 
     Parameters
@@ -137,7 +182,7 @@ def low_rank_skce(setup: Setup, locations: Locations | None = None) -> Callable[
     assert at.locations.drawn is not None
     positions = at.locations.drawn[1][:few]
     terms = [_features(term, positions) for term in at.terms if isinstance(term, TensorTerm)]
-    return lambda targets: np.sum([term.values(targets) for term in terms], axis=0) / (setup.n_samples - 1)
+    return lambda targets: sum(term.values(targets) for term in terms) / (setup.n_samples - 1)
 
 
 def anchors_of(predictions: Predictions) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 
 from wellcal.hypotests.method import Outcome
 from wellcal.hypotests.resampling.components import Component, observed_rank
-from wellcal.hypotests.resampling.targets import drawn_sets
+from wellcal.hypotests.resampling.targets import placed_draws
 from wellcal.hypotests.setup import Setup
 from wellcal.measures.presentation import at_floor
 
@@ -50,11 +50,11 @@ def with_more_resamples(setup: Setup, component: Component, found: Outcome, most
         Resamples at most.
     """
     pvalue, floor, count = found.pvalue, found.floor or 0.0, setup.n_resamples
-    memory = [component.remember(setup.targets[None])]
+    memory = [component.of(setup.targets[None])]
     while at_floor(pvalue, floor) and 2 * count <= most:
         count = min(_FACTOR * (count + 1) - 1, most)
         missing = count + 1 - sum(map(len, memory))
-        memory += [component.remember(targets) for targets in drawn_sets(setup, missing)]
+        memory += [component.of(targets) for targets in placed_draws(setup, missing)]
         rank, lowest = observed_rank(list(component.statistics(np.concatenate(memory))))
         pvalue, floor = min(rank, floor), lowest
     more: dict[str, int] = {}
