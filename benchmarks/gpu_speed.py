@@ -1,11 +1,10 @@
 """Tensors on a graphics card: sums over all pairs, training and tests, each beside what it should take.
 
-``python -m benchmarks.gpu_speed --profile`` shows in which functions the time of each row goes.
+`profile` shows in which functions the time of each row goes.
 """
 
 from __future__ import annotations
 
-import argparse
 import cProfile
 import pstats
 import sys
@@ -20,7 +19,7 @@ import wellcal as wc
 from benchmarks import environment
 from benchmarks.competitors import UnavailableError
 from benchmarks.results import Section, table
-from benchmarks.settings import FULL, Settings
+from benchmarks.settings import Settings
 from wellcal.engines.pair_terms import pair_terms
 from wellcal.engines.tensor_pairs import couple_sums
 from wellcal.problem.feature_form import in_products
@@ -230,28 +229,19 @@ def _shown(seconds: float) -> str:
     return f"{1e3 * seconds:.3g} ms" if seconds < 1.0 else f"{seconds:.3g} s"
 
 
-def _profile() -> None:
+def profile(*titles: str) -> None:
+    """Print where the time of rows goes whose titles begin with one of those given."""
     torch = _torch()
     for row in ROWS:
-        if row.repeats == 1 and row.expected > 30.0:
+        if not row.title.startswith(titles):
             continue
         run = row.make(torch)
         run()
         torch.cuda.synchronize()
-        profile = cProfile.Profile()
-        profile.enable()
+        found = cProfile.Profile()
+        found.enable()
         run()
         torch.cuda.synchronize()
-        profile.disable()
-        print(f"## {row.title}")
-        pstats.Stats(profile).strip_dirs().sort_stats("tottime").print_stats(14)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--profile", action="store_true")
-    if parser.parse_args().profile:
-        _profile()
-    else:
-        section = in_cuda(FULL)
-        print(section.body, *section.failures, sep="\n")
+        found.disable()
+        print(f"## {row.title}", flush=True)
+        pstats.Stats(found).strip_dirs().sort_stats("tottime").print_stats(16)

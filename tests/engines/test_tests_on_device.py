@@ -23,6 +23,7 @@ from wellcal.hypotests.resampling.components import (
 )
 from wellcal.hypotests.resampling.targets import placed_sets, target_sets
 from wellcal.hypotests.setup import Setup, make_setup
+from wellcal.problem import defaults
 from wellcal.problem.tensor_draws import sets_on_device
 
 N = 300
@@ -128,6 +129,17 @@ def test_few_cases_and_other_targets_stay_in_numpy(monkeypatch: pytest.MonkeyPat
     assert few.place is None
     monkeypatch.setattr(setups, "is_on_accelerator", lambda x: True)
     assert make_setup(torch.zeros(5), wc.Normal(torch.zeros(5), torch.ones(5))).place is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_default_kernels_of_tensors_on_a_device(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, pred = _case(name)
+    expected = wc.default_kernel(pred)
+    monkeypatch.setattr(defaults, "is_on_accelerator", lambda x: True)
+    for entries in (None, 1000):
+        with limited(device=entries):
+            found = wc.default_kernel(pred.map_arrays(lambda a: torch.tensor(np.array(a))))
+        assert found.predictions.lengthscale == pytest.approx(expected.predictions.lengthscale, rel=1e-9)
 
 
 @pytest.mark.gpu

@@ -13,17 +13,15 @@ from itertools import combinations_with_replacement, islice
 from wellcal._arrays.chunks import Chunk, budget, entries_for
 from wellcal._arrays.namespaces import Array
 from wellcal.engines.pair_terms import PairTerm
+from wellcal.expectations.distances import tensor_distances
 
 _FEW = 4  # coordinates up to which differences are taken one by one
 
 
 def distances(a: Array, b: Array, degree: int) -> Array:
     """``sum_c |a_ic - b_jc|^degree`` of all pairs, ``(..., n, D)`` and ``(..., m, D)`` to ``(..., n, m)``."""
-    torch = sys.modules["torch"]
-    if a.shape[-1] > _FEW and not (a.requires_grad or b.requires_grad):
-        if degree == 1:
-            return torch.cdist(a, b, p=1.0)
-        return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square_()
+    if a.shape[-1] > _FEW:
+        return tensor_distances(a, b, degree)
     total: Array = None
     for c in range(a.shape[-1]):
         difference = a[..., :, None, c] - b[..., None, :, c]

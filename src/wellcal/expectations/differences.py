@@ -47,6 +47,7 @@ _TAIL = 17.5  # scales of a Laplace distribution: exp(-17.5)^2 = 6e-16
 _MOST_FEATURES = 2048  # of a source; more are not worth a look at what they span
 _FURTHEST = 2.0**16  # cells: further away from the origin centres are not exact to 1e-12 of a length scale
 _OUTERMOST, _NARROW = 256, 8  # cases at either end of a column, of arrays with few columns
+_FEW_CELLS = 128  # of tensors, along a coordinate, that need not be looked at one by one
 _MOST_COUNTS = 512  # different targets whose kernel matrix is decomposed
 
 
@@ -207,6 +208,14 @@ def _mean(grid: FeatureGrid, part: Components) -> Array:
 def _grid(lengthscale: float, rows: Measure, dimension: int) -> FeatureGrid | None:
     """Features near everything that has mass along each coordinate; None for too many."""
     step = step_of(lengthscale)
+    if not is_numpy(namespace(rows[0].leaf)):
+        ends = to_numpy(_extents(lengthscale, rows, dimension))
+        if bool(np.all(ends[:, 1] - ends[:, 0] < _FEW_CELLS * step)):
+            # Where all of it is near there are no gaps worth a look.
+            middles = 0.5 * (ends[:, 0] + ends[:, 1])
+            sides = np.ceil((ends[:, 1] - middles) / step) + 1.0
+            lines: list[NDArray] = [np.arange(-k, k + 1.0) * step for k in sides]
+            return FeatureGrid(lengthscale, tuple(lines), tuple(map(float, middles)))
     origin: list[float] = []
     centres: list[NDArray] = []
     for c in range(dimension):
@@ -217,6 +226,36 @@ def _grid(lengthscale: float, rows: Measure, dimension: int) -> FeatureGrid | No
         origin.append(middle)
         centres.append(cells * step)
     return FeatureGrid(lengthscale, tuple(centres), tuple(origin))
+
+
+def _extents(lengthscale: float, rows: Measure, dimension: int) -> Array:
+    """Where components reach from and to along each coordinate, ``(d, 2)``, as a tensor."""
+    xp = namespace(rows[0].leaf)
+    ends: list[Array] = []
+    for c in range(dimension):
+        low: list[Array] = []
+        high: list[Array] = []
+        for part in rows:
+            element: Any = map_rows(stop_gradient, part.element)
+            reach = _reach(lengthscale, element, c)
+            if isinstance(reach, float):
+                low.append(xp.min(element.x[c]) - reach)
+                high.append(xp.max(element.x[c]) + reach)
+            else:
+                low.append(xp.min(element.x[c] - reach))
+                high.append(xp.max(element.x[c] + reach))
+        ends += [xp.min(xp.stack(low)), xp.max(xp.stack(high))]
+    return xp.reshape(xp.stack(ends), (dimension, 2))
+
+
+def _reach(lengthscale: float, element: Any, coordinate: int) -> Any:
+    """How far expected features reach from the centre of each component, in the shape of its arrays."""
+    if isinstance(element, Normals):
+        v = element.v[coordinate]
+        return _REACH * namespace(v).sqrt(lengthscale**2 + 2.0 * v)
+    if isinstance(element, Laplaces):
+        return _REACH * lengthscale + _TAIL * element.scale
+    return _REACH * lengthscale
 
 
 def _median(x: Array) -> float:
@@ -232,15 +271,9 @@ def _cells(rows: Measure, coordinate: int, origin: float, lengthscale: float) ->
     last: list[Array] = []
     for part in rows:
         element: Any = map_rows(stop_gradient, part.element)
-        x = xp.reshape(element.x[coordinate], (-1,)) - origin
-        if isinstance(element, Normals):
-            reach: Any = _REACH * xp.sqrt(lengthscale**2 + 2.0 * xp.reshape(element.v[coordinate], (-1,)))
-        elif isinstance(element, Laplaces):
-            reach = _REACH * lengthscale + _TAIL * xp.reshape(element.scale, (-1,))
-        else:
-            reach = _REACH * lengthscale
-        first.append(xp.floor((x - reach) / step))
-        last.append(xp.ceil((x + reach) / step))
+        x, reach = element.x[coordinate] - origin, _reach(lengthscale, element, coordinate)
+        first.append(xp.reshape(xp.floor((x - reach) / step), (-1,)))
+        last.append(xp.reshape(xp.ceil((x + reach) / step), (-1,)))
     low, high = concat_rows(first), concat_rows(last)
     ends = to_numpy(xp.stack([xp.min(low), xp.max(high)]))
     if not max(-float(ends[0]), float(ends[1])) < _FURTHEST:
