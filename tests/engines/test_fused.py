@@ -349,8 +349,9 @@ from wellcal.engines import triton_kernels
 for name, split in (("row_sums", True), ("products", True), ("row_sums", False)):
     kernel, wide = getattr(triton_kernels, name), "fp32" if split else "fp64"
     given = dict(x=f"*{wide}", high="*fp16" if split else "*fp64", out="*fp64", vectors=f"*{wide}")
-    given |= dict(low=given["high"], exponent=wide)
-    fixed = dict(PAIRS=0, DEGREE=2, FEW=2, ROOT=2, SPLIT=split, ONE=split, BLOCK=64, BK=32, BR=16)
+    given |= dict(low=given["high"])
+    fixed = dict(PAIRS=0, DEGREE=2, FEW=2, ROOT=2, EXPONENT=1.0)
+    fixed |= dict(SPLIT=split, ONE=split, BLOCK=64, BK=32, BR=16)
     names = kernel.arg_names
     fixed = {k: v for k, v in fixed.items() if k in names} | ({} if split else dict(BLOCK=16))
     signature = {k: "constexpr" if k in fixed else given.get(k, "i32") for k in names}

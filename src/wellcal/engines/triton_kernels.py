@@ -49,13 +49,13 @@ def _distances(x, n, i, j, first, second, D, DEGREE: tl.constexpr, FEW: tl.const
 
 
 @triton.jit
-def _kernel(total, exponent, ROOT: tl.constexpr):
+def _kernel(total, EXPONENT: tl.constexpr, ROOT: tl.constexpr):
     """The kernel at a distance: ROOT 1 for exponent 1, 2 for 1/2, 0 for others."""
     if ROOT == 2:
         total = tl.sqrt(total)
     elif ROOT == 0:
         # The logarithm of zero is -inf, and two to that power is zero.
-        total = tl.exp2(exponent * tl.log2(total))
+        total = tl.exp2(EXPONENT * tl.log2(total))
     return tl.exp2(-total)
 
 
@@ -96,8 +96,8 @@ def _products(
 
 @triton.jit(do_not_specialize=["blocks", "strips", "offset", "stride"])
 def row_sums(
-    x, high, low, out, n, D, M, blocks, strips, offset, stride, exponent,
-    PAIRS: tl.constexpr, DEGREE: tl.constexpr, FEW: tl.constexpr, ROOT: tl.constexpr,
+    x, high, low, out, n, D, M, blocks, strips, offset, stride,
+    PAIRS: tl.constexpr, DEGREE: tl.constexpr, FEW: tl.constexpr, ROOT: tl.constexpr, EXPONENT: tl.constexpr,
     SPLIT: tl.constexpr, ONE: tl.constexpr, BLOCK: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """Sums of rows over some of the blocks of columns, ``out (strips, n)``, in float64.
@@ -130,7 +130,7 @@ def row_sums(
         if PAIRS == 1:
             other = tl.where(number < block, number, number + 1)  # all but its own
         j = other * BLOCK + place
-        near = _kernel(_distances(x, n, i, j, first, second, D, DEGREE, FEW, BLOCK), exponent, ROOT)
+        near = _kernel(_distances(x, n, i, j, first, second, D, DEGREE, FEW, BLOCK), EXPONENT, ROOT)
         h = near * _products(high, low, n, i, j, a, b, M, SPLIT, ONE, BLOCK, BK)
         sums += tl.sum(h, axis=1).to(tl.float64)
     if PAIRS == 2:
@@ -138,7 +138,7 @@ def row_sums(
     else:
         # The block of columns that holds the rows themselves.
         if strip == 0:
-            near = _kernel(_distances(x, n, i, i, first, second, D, DEGREE, FEW, BLOCK), exponent, ROOT)
+            near = _kernel(_distances(x, n, i, i, first, second, D, DEGREE, FEW, BLOCK), EXPONENT, ROOT)
             h = near * _products(high, low, n, i, i, a, b, M, SPLIT, ONE, BLOCK, BK)
             if PAIRS == 0:
                 h = tl.where(place[:, None] < place[None, :], h, 0.0)
@@ -150,8 +150,8 @@ def row_sums(
 
 @triton.jit(do_not_specialize=["blocks"])
 def products(
-    x, high, low, vectors, out, n, D, M, R, blocks, exponent,
-    DEGREE: tl.constexpr, FEW: tl.constexpr, ROOT: tl.constexpr,
+    x, high, low, vectors, out, n, D, M, R, blocks,
+    DEGREE: tl.constexpr, FEW: tl.constexpr, ROOT: tl.constexpr, EXPONENT: tl.constexpr,
     SPLIT: tl.constexpr, ONE: tl.constexpr, BLOCK: tl.constexpr, BK: tl.constexpr, BR: tl.constexpr,
 ):  # fmt: skip
     """``sum_{j != i} h_ij v_jr`` of vectors ``(n, R)``, BR of them (program 1): ``out (n, R)`` in float64."""
@@ -168,7 +168,7 @@ def products(
     sums = tl.zeros((BLOCK, BR), dtype=tl.float64)
     for other in range(blocks):
         j = (block * 0 + other) * BLOCK + place  # of 64 bits, as the number of the block
-        near = _kernel(_distances(x, n, i, j, first, second, D, DEGREE, FEW, BLOCK), exponent, ROOT)
+        near = _kernel(_distances(x, n, i, j, first, second, D, DEGREE, FEW, BLOCK), EXPONENT, ROOT)
         h = near * _products(high, low, n, i, j, a, b, M, SPLIT, ONE, BLOCK, BK)
         h = tl.where(i[:, None] == j[None, :], 0.0, h)
         if SPLIT:

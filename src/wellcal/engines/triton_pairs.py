@@ -53,7 +53,6 @@ class Layout:
     high: Array
     low: Array
     scale: float
-    exponent: float
     features: int
     options: dict[str, Any]
 
@@ -82,6 +81,8 @@ def laid_out(term: PairTerm, double: bool, block: int | None = None) -> Layout:
         "DEGREE": degree,
         "FEW": few,
         "ROOT": {1.0: 1, 0.5: 2}.get(term.exponent, 0),
+        # A number would come as one of 32 bits. Where it is not read, it is the same for all.
+        "EXPONENT": 1.0 if term.exponent in (0.5, 1.0) else term.exponent,
         "SPLIT": not double,
         "BLOCK": block,
     }
@@ -89,9 +90,7 @@ def laid_out(term: PairTerm, double: bool, block: int | None = None) -> Layout:
     if double:
         features = _padded(term.features.mT.to(kind), _multiple(count, 4), padded)
         options |= {"ONE": False, "BK": 16}
-        return Layout(
-            term.n, padded, points, features, points, term.factor, term.exponent, features.shape[0], options
-        )
+        return Layout(term.n, padded, points, features, points, term.factor, features.shape[0], options)
     chunk = max(16, 1 << (count - 1).bit_length())
     one = chunk <= _CHUNK
     size = chunk if one else _multiple(count, _CHUNK)
@@ -101,7 +100,7 @@ def laid_out(term: PairTerm, double: bool, block: int | None = None) -> Layout:
     high = wide.half()
     low = (wide - high).half()
     options |= {"ONE": one, "BK": min(chunk, _CHUNK)}
-    return Layout(term.n, padded, points, high, low, term.factor / scale**2, term.exponent, size, options)
+    return Layout(term.n, padded, points, high, low, term.factor / scale**2, size, options)
 
 
 def _multiple(count: int, of: int) -> int:
@@ -123,7 +122,7 @@ def _start(
     torch = sys.modules["torch"]
     wide = layout.options["BLOCK"] == 128 or not layout.options["SPLIT"]
     arguments = (layout.points, layout.high, layout.low, out, layout.padded, layout.points.shape[0])
-    numbers = (layout.features, layout.blocks, grid[1], *part, layout.exponent)
+    numbers = (layout.features, layout.blocks, grid[1], *part)
     with _on_device_of(torch, out):
         _kernels().row_sums[grid](
             *arguments,
@@ -181,7 +180,6 @@ def pair_products(layout: Layout, vectors: Array) -> Array:
             layout.features,
             count,
             layout.blocks,
-            layout.exponent,
             **layout.options,
             BR=each,
             num_warps=8 if layout.options["BLOCK"] == 128 or not split else 4,
