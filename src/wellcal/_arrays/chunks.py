@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from wellcal._arrays.checks import described
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.namespaces import Array, NDArray, is_on_accelerator
 
 Chunk: TypeAlias = "slice[int, int]"
 """Rows that follow each other: a slice whose two ends are numbers."""
@@ -33,12 +33,16 @@ class Budget:
     cache
         Of an array that is read several times, or combined with another: 1 MiB stays in a core's cache,
         and less would make threads wait for the interpreter's lock.
+    device
+        Of a temporary array on an accelerator, where each call costs as much as millions of entries: 64 MB
+        of float64.
     most
         Of an array that a user's options ask for and that cannot be cut: 8 GiB of float64.
     """
 
     work: int = 2_000_000
     cache: int = 131_072
+    device: int = 2**23
     most: int = 2**30
 
 
@@ -47,7 +51,9 @@ budget = Budget()
 
 
 @contextmanager
-def limited(*, work: int | None = None, cache: int | None = None) -> Generator[Budget]:
+def limited(
+    *, work: int | None = None, cache: int | None = None, device: int | None = None
+) -> Generator[Budget]:
     """Another budget within a ``with`` block, for all threads.
 
     Examples
@@ -56,13 +62,25 @@ def limited(*, work: int | None = None, cache: int | None = None) -> Generator[B
     ...     list(in_chunks(5, 4))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
-    before = budget.work, budget.cache
+    before = budget.work, budget.cache, budget.device
     budget.work = budget.work if work is None else work
     budget.cache = budget.cache if cache is None else cache
+    budget.device = budget.device if device is None else device
     try:
         yield budget
     finally:
-        budget.work, budget.cache = before
+        budget.work, budget.cache, budget.device = before
+
+
+def entries_for(like: Array, on_host: int | None = None) -> int:
+    """Entries of a temporary array beside `like`: `on_host`, or ``budget.work``, where it is not on a device.
+
+    Examples
+    --------
+    >>> entries_for(np.zeros(3)), entries_for(np.zeros(3), 10)
+    (2000000, 10)
+    """
+    return budget.device if is_on_accelerator(like) else budget.work if on_host is None else on_host
 
 
 def keep_freed_memory() -> None:

@@ -133,6 +133,21 @@ def device_of(x: Array) -> Any:
     return compat.device(x)  # pyright: ignore[reportUnknownMemberType]
 
 
+def is_on_accelerator(x: object) -> bool:
+    """Whether `x` is a tensor of PyTorch on a device of its own, such as a graphics card.
+
+    Examples
+    --------
+    >>> import torch
+    >>> is_on_accelerator(np.ones(1)), is_on_accelerator(torch.ones(1)), is_on_accelerator(1.0)
+    (False, False, False)
+    """
+    if type(x) is np.ndarray or not compat.is_torch_array(x):
+        return False
+    tensor: Array = x
+    return tensor.device.type != "cpu"
+
+
 def is_traced(*arrays: object) -> bool:
     """Whether any of `arrays` is abstract, as inside ``jax.jit``: its values cannot be looked at."""
     jax = sys.modules.get("jax")

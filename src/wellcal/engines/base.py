@@ -92,6 +92,10 @@ class Engine(ABC):
     def triangle(self, problem: Problem) -> Sums:
         """Sums over all pairs i < j."""
 
+    def total(self, problem: Problem) -> Array:
+        """The sum over all pairs i < j alone, for whoever needs no sums of cases."""
+        return self.triangle(problem).total
+
     def blocks(self, problem: Problem, block_size: int) -> Sums:
         """Sums over pairs i < j within consecutive blocks; the incomplete last block is not visited."""
         starts = range(0, problem.n - block_size + 1, block_size)

@@ -137,11 +137,26 @@ def _measured(exact: Problem) -> MixedProblem:
                 h = np.asarray(exact.values(i, j))
                 low = np.asarray(rounded.values(i, j), dtype=np.float64)
             differences.append(float(np.mean(h - low)))
-        spread = float(np.std(differences, ddof=1)) / math.sqrt(len(differences))
-        error = 0.5 * n * (n - 1) * spread / unit.value if unit.value > 0.0 else math.inf
+        error = standard_error(np.array(differences), n, unit.value)
         if error <= AUTO_ERROR:
             break
     return MixedProblem(rounded, float(np.mean(differences)), error, unit)
+
+
+def standard_error(differences: NDArray, n: int, unit: float) -> float:
+    """That of the sum over all pairs of n cases without its bias, in a standard deviation of the sum.
+
+    Parameters
+    ----------
+    differences
+        Means over the pairs of random tiles, of h in float64 minus h as it is rounded.
+    n
+        Number of cases.
+    unit
+        The standard deviation.
+    """
+    spread = float(np.std(differences, ddof=1)) / math.sqrt(len(differences))
+    return 0.5 * n * (n - 1) * spread / unit if unit > 0.0 else math.inf
 
 
 def _distinct(rng: np.random.Generator, n: int, count: int) -> NDArray:
@@ -172,7 +187,11 @@ def _rounded(problem: Problem) -> Problem:
 
 def large_coordinates(weights: NDArray) -> NDArray:
     """Coordinates that hold all but a negligible part of the sum of squares."""
-    squares = np.einsum("nm,nm->m", weights, weights)
+    return largest_sums(np.einsum("nm,nm->m", weights, weights))
+
+
+def largest_sums(squares: NDArray) -> NDArray:
+    """The same from the sums of squares of all coordinates."""
     order = np.argsort(squares)
     kept = np.cumsum(squares[order]) > _DROPPED * squares.sum()
     return np.sort(order[kept])

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from wellcal._arrays.chunks import budget, in_chunks
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.chunks import budget, entries_for, in_chunks
+from wellcal._arrays.namespaces import Array, NDArray, concat_rows, from_numpy, namespace, to_numpy
 from wellcal.expectations.differences import FeatureSource
 
 _DROPPED = 1e-15  # share of the energy in components that are left out
@@ -44,7 +44,7 @@ class Compressed(NamedTuple):
         Share of the energy, the sum of squares, that is not in them.
     """
 
-    values: NDArray
+    values: Array
     lost: float
 
 
@@ -78,11 +78,14 @@ def compressed(source: FeatureSource) -> Compressed:
             if basis.shape[1] > _ENOUGH * source.size:
                 break
             values, left, energy = _projected(source, basis)
-            if float(left.sum()) <= ALLOWED * energy:
-                return Compressed(values, float(left.sum()) / max(energy, 1e-300))
+            lost = float(left.sum())
+            if lost <= ALLOWED * energy:
+                return Compressed(values, lost / max(energy, 1e-300))
             basis = _widened(source, basis, left, energy)
-    parts = [source.of(cases) for cases in in_chunks(source.n, source.size)]
-    return Compressed(parts[0] if len(parts) == 1 else np.concatenate(parts), 0.0)
+    within = entries_for(source.of(slice(0, 1)))
+    return Compressed(
+        concat_rows([source.of(cases) for cases in in_chunks(source.n, source.size, within=within)]), 0.0
+    )
 
 
 def _basis(source: FeatureSource) -> NDArray:
@@ -94,23 +97,45 @@ def _basis(source: FeatureSource) -> NDArray:
         drawn = np.random.default_rng(0).choice(source.n, count // 2, replace=False)
         some = np.unique(np.concatenate([source.extremes()[:count], spread, drawn]))
     features = source.of(some)
-    return _directions(features, _DROPPED * float(np.vdot(features, features)))
+    return _directions(features, _DROPPED)
 
 
-def _directions(features: NDArray, dropped: float) -> NDArray:
-    """Principal directions of rows, but for those that hold no more than `dropped` of their squares."""
-    if len(features) >= features.shape[1]:
-        values, vectors = linalg.eigh(features.T @ features)
-    else:
-        values, left = linalg.eigh(features @ features.T)
-        vectors = features.T @ left
-    kept = np.cumsum(np.maximum(values, 0.0)) > dropped
+def _directions(features: Array, share: float | None, dropped: float = 0.0) -> NDArray:
+    """Principal directions of rows, but for those that hold no more than a share of their squares.
+
+    Without a share, those that hold no more than `dropped`. Products are taken where the features are, and
+    what is small comes to NumPy.
+    """
+    tall = features.shape[0] >= features.shape[1]
+    gram = to_numpy(features.T @ features if tall else features @ features.T)
+    least = dropped if share is None else share * float(np.trace(gram))
+    values, vectors = linalg.eigh(gram)
+    kept = np.cumsum(np.maximum(values, 0.0)) > least
     found = vectors[:, kept][:, ::-1]
-    return found if len(features) >= features.shape[1] else np.linalg.qr(found)[0]
+    return found if tall else np.linalg.qr(to_numpy(features).T @ found)[0]
 
 
-def _projected(source: FeatureSource, basis: NDArray) -> tuple[NDArray, NDArray, float]:
+def _projected(source: FeatureSource, basis: NDArray) -> tuple[Array, Array, float]:
     """Coordinates of all cases, what each loses of its sum of squares, and all squares together."""
+    if isinstance(source.of(slice(0, 1)), np.ndarray):
+        return _projected_in_numpy(source, basis)
+    xp, onto = None, None
+    out: list[Array] = []
+    left: list[Array] = []
+    energy: Array = 0.0
+    for cases in in_chunks(source.n, source.size, within=entries_for(source.of(slice(0, 1)))):
+        features = source.of(cases)
+        if xp is None:
+            xp, onto = namespace(features), from_numpy(np.ascontiguousarray(basis), features)
+        own = features @ onto
+        squares = xp.sum(features * features, axis=1)
+        out.append(own)
+        left.append(xp.clip(squares - xp.sum(own * own, axis=1), min=0.0))
+        energy = energy + xp.sum(squares)
+    return concat_rows(out), concat_rows(left), float(energy)
+
+
+def _projected_in_numpy(source: FeatureSource, basis: NDArray) -> tuple[NDArray, NDArray, float]:
     out = np.empty((source.n, basis.shape[1]))
     left = np.empty(source.n)
     energy = 0.0
@@ -124,9 +149,10 @@ def _projected(source: FeatureSource, basis: NDArray) -> tuple[NDArray, NDArray,
     return out, np.maximum(left, 0.0), energy
 
 
-def _widened(source: FeatureSource, basis: NDArray, left: NDArray, energy: float) -> NDArray:
+def _widened(source: FeatureSource, basis: NDArray, left: Array, energy: float) -> NDArray:
     """The same directions, and those of what some cases have beside them: the cases that lose most."""
-    worst = np.sort(np.argsort(-left, kind="stable")[:_ADDED])
-    features = source.of(worst)
+    worst = np.sort(np.argsort(-to_numpy(left), kind="stable")[:_ADDED])
+    features = to_numpy(source.of(worst))
     rest = features - (features @ basis) @ basis.T
-    return np.linalg.qr(np.concatenate([basis, _directions(rest, 0.1 * ALLOWED * energy)], axis=1))[0]
+    added = _directions(rest, None, 0.1 * ALLOWED * energy)
+    return np.linalg.qr(np.concatenate([basis, added], axis=1))[0]

@@ -20,9 +20,19 @@ import numpy as np
 from scipy import linalg
 
 from wellcal._arrays.chunks import Chunk
-from wellcal._arrays.namespaces import NDArray, namespace
+from wellcal._arrays.namespaces import (
+    Array,
+    NDArray,
+    concat_rows,
+    from_numpy,
+    is_numpy,
+    namespace,
+    stop_gradient,
+    take_rows,
+    to_numpy,
+)
 from wellcal._arrays.ops import ops_for
-from wellcal._arrays.rows import Rows, arrays_of, slice_rows
+from wellcal._arrays.rows import Rows, arrays_of, map_rows, slice_rows
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, Measure, WeightRows, evaluate
 from wellcal.expectations.count_form import CountForm, CountRows
 from wellcal.expectations.decompose import Components
@@ -40,6 +50,7 @@ _WIDTH = 6.1  # length scales: exp(-6.1^2) is rounding
 _MOST_FEATURES = 2048  # of a source; more are not worth a look at what they span
 _FURTHEST = 2.0**16  # cells: further away from the origin centres are not exact to 1e-12 of a length scale
 _OUTERMOST, _NARROW = 256, 8  # cases at either end of a column, of arrays with few columns
+_FEW_CELLS = 128  # of tensors, along a coordinate, that need not be looked at one by one
 _MOST_COUNTS = 512  # different targets whose kernel matrix is decomposed
 
 
@@ -52,7 +63,7 @@ class FeatureSource:
     n, size
         Number of cases, and of features.
     of
-        Features ``(len(cases), size)`` of a slice of cases, or of positions.
+        Features ``(len(cases), size)`` of a slice of cases, or of positions in NumPy.
     each
         What the features of one case cost, in evaluations.
     extremes
@@ -61,13 +72,15 @@ class FeatureSource:
 
     n: int
     size: int
-    of: Callable[[Chunk | NDArray], NDArray]
+    of: Callable[[Chunk | NDArray], Array]
     each: float
     extremes: Callable[[], NDArray]
 
 
 def source_of(form: Form, rows: Rows) -> FeatureSource | None:
-    """Features of measures in NumPy whose bilinear form is given; None where it has no finite ones.
+    """Features of measures whose bilinear form is given; None where it has no finite ones.
+
+    Rows are arrays of NumPy, or tensors, whose features are tensors on the same device.
 
     Examples
     --------
@@ -82,7 +95,7 @@ def source_of(form: Form, rows: Rows) -> FeatureSource | None:
         return _of_elements(form, rows)
     if isinstance(form, FiniteForm):
         return _of_weights(form, rows)
-    if isinstance(form, CountForm) and isinstance(rows, CountRows):
+    if isinstance(form, CountForm) and isinstance(rows, CountRows) and isinstance(rows.left, np.ndarray):
         return _of_counts(form, rows)
     return None
 
@@ -100,6 +113,9 @@ def _extremes(rows: Rows) -> Callable[[], NDArray]:
     def find() -> NDArray:
         found: list[NDArray] = []
         for array in arrays_of(rows):
+            if not is_numpy(namespace(array)):
+                found.append(_outermost(array))
+                continue
             columns = np.asarray(array).reshape(array.shape[0], -1)
             n, count = columns.shape
             if count > _NARROW or n <= 2 * _OUTERMOST:
@@ -111,6 +127,16 @@ def _extremes(rows: Rows) -> Callable[[], NDArray]:
         return np.unique(np.concatenate(found))
 
     return find
+
+
+def _outermost(array: Array) -> NDArray:
+    """The same for a tensor, on its device."""
+    columns = array.detach().reshape(array.shape[0], -1)
+    n, count = columns.shape
+    if count > _NARROW or n <= 2 * _OUTERMOST:
+        return to_numpy(namespace(array).concat([columns.argmin(dim=0), columns.argmax(dim=0)]))
+    ends = [columns.topk(_OUTERMOST, dim=0, largest=largest).indices for largest in (True, False)]
+    return to_numpy(namespace(array).concat(ends)).reshape(-1)
 
 
 # -- Gaussian kernels --------------------------------------------------------------------------
@@ -137,9 +163,9 @@ def _of_elements(form: ElementForm, rows: Measure) -> FeatureSource | None:
     # Found when they are asked for, and once for all cases.
     known = [[cache(partial(_laplace_features, grid, part)) for part in rows] for _, grid in grids]
 
-    def of(cases: Chunk | NDArray) -> NDArray:
+    def of(cases: Chunk | NDArray) -> Array:
         some: Measure = slice_rows(rows, cases)
-        blocks: list[NDArray] = []
+        blocks: list[Array] = []
         for (root, grid), own in zip(grids, known, strict=True):
             total = _mean(grid, some[0], own[0])
             for part, laplace in zip(some[1:], own[1:], strict=True):
@@ -147,7 +173,7 @@ def _of_elements(form: ElementForm, rows: Measure) -> FeatureSource | None:
             if root != 1.0:
                 total *= root
             blocks.append(total)
-        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+        return blocks[0] if len(blocks) == 1 else namespace(*blocks).concat(blocks, axis=1)
 
     components = sum(part.size for part in rows)
     dear = 8.0 if Laplaces in kinds else 2.0
@@ -168,25 +194,37 @@ def _gaussian_summands(kernel: Kernel, factor: float = 1.0) -> list[tuple[float,
     return None
 
 
-def _mean(grid: FeatureGrid, part: Components, laplace: Callable[[], LaplaceFeatures]) -> NDArray:
+def _mean(grid: FeatureGrid, part: Components, laplace: Callable[[], LaplaceFeatures]) -> Array:
     """Weighted sum of the expected features of components, ``(n, M)``."""
     if part.kind is not Laplaces:
-        return np.asarray(mean_features(grid, part))
+        return mean_features(grid, part)
     element: Any = part.element
+    in_numpy = is_numpy(namespace(part.leaf))
     weights = part.weight_array()
-    total = np.zeros((len(part.leaf), grid.size))
+    total: Array = 0.0
     for k in range(part.size):
-        x, scale = np.asarray(element.x[0])[:, k] - grid.origin[0], np.asarray(element.scale)[:, k]
-        total += weights[:, k : k + 1] * laplace().at(x, scale)
+        x, scale = element.x[0][:, k] - grid.origin[0], element.scale[:, k]
+        own = laplace().at(np.asarray(x), np.asarray(scale)) if in_numpy else _closed(grid, x, scale)
+        total = total + weights[:, k : k + 1] * own
     return NORM * total
+
+
+def _narrow(grid: FeatureGrid) -> Gaussian:
+    """A feature is itself a Gaussian kernel, between its centre and the target."""
+    return Gaussian(grid.lengthscale / math.sqrt(2.0))
+
+
+def _closed(grid: FeatureGrid, x: Array, scale: Array) -> Array:
+    """Expected features of Laplace distributions, each from its closed form, ``(n, M)``."""
+    centres = Points((from_numpy(grid.centres[0][None, :], x),))
+    return evaluate(ops_for(namespace(x)), _narrow(grid), Laplaces((x[:, None],), scale[:, None]), centres, 1)
 
 
 def _laplace_features(grid: FeatureGrid, part: Components) -> LaplaceFeatures:
     """What is known of the expected features of all Laplace distributions of a batch."""
     element: Any = part.element
     ops, step = ops_for(namespace(part.leaf)), step_of(grid.lengthscale)
-    # A feature is itself a Gaussian kernel, between its centre and the target.
-    narrow = Gaussian(grid.lengthscale / math.sqrt(2.0))
+    narrow = _narrow(grid)
     origin = Points((np.zeros((1, 1)),))
 
     def closed(away: NDArray, scale: NDArray) -> NDArray:
@@ -200,10 +238,18 @@ def _laplace_features(grid: FeatureGrid, part: Components) -> LaplaceFeatures:
 def _grid(lengthscale: float, rows: Measure, dimension: int) -> FeatureGrid | None:
     """Features near everything that has mass along each coordinate; None for too many."""
     step = step_of(lengthscale)
+    if not is_numpy(namespace(rows[0].leaf)):
+        ends = to_numpy(_extents(lengthscale, rows, dimension))
+        if bool(np.all(ends[:, 1] - ends[:, 0] < _FEW_CELLS * step)):
+            # Where all of it is near there are no gaps worth a look.
+            middles = 0.5 * (ends[:, 0] + ends[:, 1])
+            sides = np.ceil((ends[:, 1] - middles) / step) + 1.0
+            lines: list[NDArray] = [np.arange(-k, k + 1.0) * step for k in sides]
+            return FeatureGrid(lengthscale, tuple(lines), tuple(map(float, middles)))
     origin: list[float] = []
     centres: list[NDArray] = []
     for c in range(dimension):
-        middle = float(np.median(cast("Any", rows[0].element).x[c]))
+        middle = _median(cast("Any", rows[0].element).x[c])
         cells = _cells(rows, c, middle, lengthscale)
         if cells is None:
             return None
@@ -212,36 +258,68 @@ def _grid(lengthscale: float, rows: Measure, dimension: int) -> FeatureGrid | No
     return FeatureGrid(lengthscale, tuple(centres), tuple(origin))
 
 
+def _extents(lengthscale: float, rows: Measure, dimension: int) -> Array:
+    """Where components reach from and to along each coordinate, ``(d, 2)``, as a tensor."""
+    xp = namespace(rows[0].leaf)
+    ends: list[Array] = []
+    for c in range(dimension):
+        low: list[Array] = []
+        high: list[Array] = []
+        for part in rows:
+            element: Any = map_rows(stop_gradient, part.element)
+            reach = _reach(lengthscale, element, c)
+            if isinstance(reach, float):
+                low.append(xp.min(element.x[c]) - reach)
+                high.append(xp.max(element.x[c]) + reach)
+            else:
+                low.append(xp.min(element.x[c] - reach))
+                high.append(xp.max(element.x[c] + reach))
+        ends += [xp.min(xp.stack(low)), xp.max(xp.stack(high))]
+    return xp.reshape(xp.stack(ends), (dimension, 2))
+
+
+def _reach(lengthscale: float, element: Any, coordinate: int) -> Any:
+    """How far expected features reach from the centre of each component, in the shape of its arrays."""
+    if isinstance(element, Normals):
+        v = element.v[coordinate]
+        return _REACH * namespace(v).sqrt(lengthscale**2 + 2.0 * v)
+    if isinstance(element, Laplaces):
+        return _REACH * lengthscale + _TAIL * element.scale
+    return _REACH * lengthscale
+
+
+def _median(x: Array) -> float:
+    # What is between the two values in the middle is of no importance here.
+    return float(np.median(x)) if is_numpy(namespace(x)) else float(x.detach().median())
+
+
 def _cells(rows: Measure, coordinate: int, origin: float, lengthscale: float) -> NDArray | None:
     """Numbers of the features that components reach, in ascending order; None for too many."""
     step = step_of(lengthscale)
-    first: list[NDArray] = []
-    last: list[NDArray] = []
+    xp = namespace(rows[0].leaf)
+    first: list[Array] = []
+    last: list[Array] = []
     for part in rows:
-        element: Any = part.element
-        x = np.asarray(element.x[coordinate]).reshape(-1) - origin
-        if isinstance(element, Normals):
-            spread = np.asarray(element.v[coordinate]).reshape(-1)
-            reach: Any = _REACH * np.sqrt(lengthscale**2 + 2.0 * spread)
-        elif isinstance(element, Laplaces):
-            reach = _REACH * lengthscale + _TAIL * np.asarray(element.scale).reshape(-1)
-        else:
-            reach = _REACH * lengthscale
-        first.append(np.floor((x - reach) / step))
-        last.append(np.ceil((x + reach) / step))
-    low, high = np.concatenate(first), np.concatenate(last)
-    if not max(-float(low.min()), float(high.max())) < _FURTHEST:
+        element: Any = map_rows(stop_gradient, part.element)
+        x, reach = element.x[coordinate] - origin, _reach(lengthscale, element, coordinate)
+        first.append(xp.reshape(xp.floor((x - reach) / step), (-1,)))
+        last.append(xp.reshape(xp.ceil((x + reach) / step), (-1,)))
+    low, high = concat_rows(first), concat_rows(last)
+    ends = to_numpy(xp.stack([xp.min(low), xp.max(high)]))
+    if not max(-float(ends[0]), float(ends[1])) < _FURTHEST:
         return None
-    order = np.argsort(low)
-    low, high = low[order], np.maximum.accumulate(high[order])
-    # A run of cells ends where all that began before it have ended.
-    ends = np.flatnonzero(np.append(low[1:] > high[:-1] + 1.0, True))
-    starts = np.append(0, ends[:-1] + 1)
-    if float(np.sum(high[ends] - low[starts] + 1.0)) > _MOST_FEATURES:
-        return None
-    runs = zip(low[starts], high[ends], strict=True)
-    pieces: list[NDArray] = [np.arange(a, b + 1.0) for a, b in runs]
-    return np.concatenate(pieces)
+    least, count = int(ends[0]), int(ends[1] - ends[0]) + 2
+    # How many have begun by a cell, and have not ended before it.
+    begun, ended = (_counted(cells - least, count) for cells in (low, high + 1.0))
+    reached = np.flatnonzero(np.cumsum(begun - ended))
+    return None if len(reached) > _MOST_FEATURES else reached + float(least)
+
+
+def _counted(numbers: Array, count: int) -> NDArray:
+    """How often each of ``0 .. count - 1`` is there."""
+    if is_numpy(namespace(numbers)):
+        return np.bincount(numbers.astype(np.int64), minlength=count)
+    return to_numpy(numbers.long().bincount(minlength=count))
 
 
 # -- finite sets ---------------------------------------------------------------------------------
@@ -251,13 +329,14 @@ def _of_weights(form: FiniteForm, rows: WeightRows) -> FeatureSource | None:
     """Features of measures on a finite set: its kernel matrix is the product of a root with itself."""
     if form.size > _MOST_FEATURES:
         return None
-    weights = np.asarray(rows.weights)
+    weights: Array = rows.weights
     if form.gram is None:
-        return FeatureSource(len(weights), form.size, lambda cases: weights[cases], 0.25, _extremes(weights))
-    root = _root(np.asarray(form.gram))
+        n = int(weights.shape[0])
+        return FeatureSource(n, form.size, lambda some: take_rows(weights, some), 0.25, _extremes(weights))
+    root = from_numpy(_root(to_numpy(form.gram)), weights)
 
-    def of(cases: Chunk | NDArray) -> NDArray:
-        return weights[cases] @ root
+    def of(cases: Chunk | NDArray) -> Array:
+        return take_rows(weights, cases) @ root
 
     return FeatureSource(
         len(weights), root.shape[1], of, form.size * root.shape[1] / 16.0, _extremes(weights)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.chunks import budget, entries_for, in_chunks
 from wellcal._arrays.namespaces import (
     Array,
     Namespace,
@@ -83,7 +83,8 @@ class FeatureGrid:
             if meetings > _MANY_MEETINGS and can_add_at(xp):
                 return self._of_tensors_on_a_line(xp, values[:, :, 0], weights)
         parts: list[Array] = []
-        for rows in in_chunks(n, count * max(len(c) for c in self.centres) + self.size):
+        entries = count * max(len(c) for c in self.centres) + self.size
+        for rows in in_chunks(n, entries, within=entries_for(values)):
             chunk = None if weights is None else weights[rows, :]
             parts.append(self._mean(xp, values[rows, ...], chunk, count))
         return concat_rows(parts)
@@ -156,7 +157,7 @@ class FeatureGrid:
         count, size = x.shape[1], len(self.centres[0])
         centres = asarray(self.centres[0], xp=xp, device=device_of(x), dtype=x.dtype)
         parts: list[Array] = []
-        for rows in in_chunks(x.shape[0], max(count * (2 * _REACH + 1), size)):
+        for rows in in_chunks(x.shape[0], max(count * (2 * _REACH + 1), size), within=entries_for(x)):
             own = x[rows, :] - self.origin[0]
             n = int(own.shape[0])
             nearest = xp.searchsorted(

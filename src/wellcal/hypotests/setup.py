@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from wellcal._arrays.checks import whole_number
-from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.namespaces import Array, NDArray, is_on_accelerator, to_numpy
 from wellcal._arrays.seeds import as_generator
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
@@ -27,6 +27,7 @@ from wellcal.problem.defaults import default_kernel
 from wellcal.problem.drawn_targets import pool_draws, stretch
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked
+from wellcal.problem.tensor_draws import can_be_placed
 
 MOST_RESAMPLES = 10**8
 """Resamples that a test may draw: more would take days, and no p-value needs them."""
@@ -43,6 +44,9 @@ ESTIMATE_ROOM = 4096
 SMALLEST_BLOCK, LARGEST_BLOCK = 4, 256
 FEWEST_BLOCKS = 8
 """Blocks from which a standard error is taken: fewer cases than that have all their pairs visited."""
+
+FEWEST_ON_DEVICE = 10_000
+"""Cases from which sets of targets are drawn on the device of the predictions: below, NumPy is as quick."""
 
 _ORDER = 0  # seed of the order in which cases are cut into blocks: neighbours in the data may be alike
 
@@ -81,6 +85,8 @@ class Setup:
         To be called as ``progress(what, done, total)`` now and then.
     linear
         Whether the test is linear in the number of cases, so that the estimate beside it must be, too.
+    place
+        A tensor on the device of the predictions, where sets of targets are drawn and summed; None in NumPy.
 
     Examples
     --------
@@ -105,6 +111,7 @@ class Setup:
     progress: Progress = field(default_factory=Progress)
     linear: bool = False
     insisted: bool = False
+    place: Array = None
 
     @property
     def n_samples(self) -> int:
@@ -230,7 +237,16 @@ def make_setup(
         groups=number_clusters(per_case(groups, "groups", y, pred), len(predictions)),
         progress=Progress() if progress is None else progress,
         insisted=n_resamples is not None,
+        place=_place(given, predictions, targets),
     )
+
+
+def _place(given: Predictions, predictions: Predictions, targets: NDArray) -> Array:
+    """Where sets of targets are drawn: on a device that predictions came from, where there are many."""
+    like: Array = given.like
+    if not is_on_accelerator(like) or len(predictions) < FEWEST_ON_DEVICE:
+        return None
+    return like.detach()[:0] if can_be_placed(predictions, targets) else None
 
 
 def block_size_within(room: float, width: int) -> int:

@@ -309,8 +309,7 @@ def _biased_sum(problem: Problem, engine: Engine) -> Array:
             'take estimator="unbiased", or kind="atoms" if the one value is the prediction'
         )
     trace = xp.sum(diagonal)
-    sums = engine.triangle(problem) if problem.n > 1 else Sums(0.0 * trace, None)
-    return 2.0 * sums.total + trace
+    return 2.0 * engine.total(problem) + trace if problem.n > 1 else trace
 
 
 def estimate_weighted(problem: Problem, engine: Engine, weights: object, estimator: str) -> Estimate:

@@ -16,9 +16,19 @@ from typing import Any, cast
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from wellcal._arrays.chunks import Chunk, budget, in_chunks, rows_within
-from wellcal._arrays.namespaces import Array, NDArray, concat_rows, is_numpy, namespace, take_rows, widen
+from wellcal._arrays.chunks import Chunk, budget, entries_for, in_chunks, rows_within
+from wellcal._arrays.namespaces import (
+    Array,
+    NDArray,
+    concat_rows,
+    from_numpy,
+    is_numpy,
+    namespace,
+    take_rows,
+    widen,
+)
 from wellcal._arrays.ops import ops_for
+from wellcal._arrays.placing import placed
 from wellcal._arrays.rows import slice_rows
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import ElementForm
@@ -49,7 +59,7 @@ from wellcal.problem.locations import Locations, as_locations
 from wellcal.problem.problem import check_pair_kernel, expand
 from wellcal.problem.rectangles import InChunks, VisitsRectangles
 
-Column = Callable[[int], NDArray]
+Column = Callable[[int], Array]
 """Kernel values ``(R, m)`` of R sets of m targets at location j."""
 
 _FEW_COUNTS = 512  # so many need not be looked for
@@ -161,17 +171,21 @@ class LocationKernel:
 
     def sums(
         self,
-        targets: NDArray,
+        targets: Array,
         *,
         centred: bool = True,
         progress: Callable[[float, float], None] | None = None,
-    ) -> NDArray:
-        """Sums of D over cases, ``(R, J)``, for R sets of targets ``(R, n)`` or ``(R, n, d)``, in NumPy.
+    ) -> Array:
+        """Sums of D over cases, ``(R, J)``, for R sets of targets ``(R, n)`` or ``(R, n, d)``.
+
+        Targets are arrays of NumPy, or tensors, whose sums are made on their device.
 
         Without `centred` the expectations, which are the same for all sets, are not subtracted. O(R n J)
         operations, in memory that does not grow with R n.
         """
         count = len(self.locations)
+        if not is_numpy(namespace(targets)):
+            return self._sums_of_tensors(targets, centred=centred)
         out = np.zeros((len(targets), count))
         weights = [np.ascontiguousarray(term.weights.T) for term in self.terms]
         # Products with single vectors are too small for the threads of BLAS.
@@ -185,6 +199,20 @@ class LocationKernel:
                 if progress is not None:
                     progress(sets.stop, len(targets))
         return out - np.sum(self.expected, axis=0) if centred else out
+
+    def _sums_of_tensors(self, targets: Array, *, centred: bool) -> Array:
+        """`sums` for numbers on a device: one location after the other, as many sets as there is room for."""
+        xp, count = namespace(targets), len(self.locations)
+        found: list[Array] = []
+        for sets in in_chunks(targets.shape[0], targets[0].numel(), within=entries_for(targets)):
+            total: Array = 0.0
+            for term in self.terms:
+                column = term.columns(targets[sets], slice(0, self.n))
+                weights = placed(term.weights, targets)
+                total = total + xp.stack([column(j) @ weights[:, j] for j in range(count)], axis=1)
+            found.append(total)
+        out = concat_rows(found)
+        return out - from_numpy(np.sum(self.expected, axis=0), targets) if centred else out
 
     def moments(
         self, targets: NDArray, *, progress: Callable[[float, float], None] | None = None
@@ -257,9 +285,11 @@ class TensorTerm:
             return take_rows(self.table, self.points)
         return self._matrix(self.points)
 
-    def columns(self, targets: NDArray, cases: slice) -> Column:
+    def columns(self, targets: Array, cases: slice) -> Column:
         """Values of k_Y at each location for sets of targets ``(R, m)`` of some cases."""
-        table, codes = self.table, None
+        if not is_numpy(namespace(targets)):
+            return self._columns_of_tensors(targets, cases)
+        table, codes = self.table, cast("Array", None)
         if table is not None:
             codes = self._codes(targets, cases)
         elif self._by_matrix(targets):
@@ -271,6 +301,16 @@ class TensorTerm:
             by_location = np.ascontiguousarray(table.T)
             return lambda j: by_location[j].take(codes)
         return self._elementwise(targets)
+
+    def _columns_of_tensors(self, targets: Array, cases: slice) -> Column:
+        """The same for numbers, or codes of classes, on a device."""
+        if self.table is not None:
+            table, codes = placed(self.table, targets), self._codes(targets, cases)
+            return lambda j: table[:, j][codes]
+        ops, kernel = ops_for(namespace(targets)), cast("TargetKernel", self.kernel)
+        own = (targets,) if targets.ndim == 2 else tuple(targets[:, :, c] for c in range(targets.shape[2]))
+        places = np.reshape(self.points, (len(self.points), -1)).tolist()
+        return lambda j: kernel.at(ops, own, tuple(places[j]))
 
     def _elementwise(self, targets: NDArray) -> Column:
         ops, kernel = ops_for(namespace(targets)), cast("TargetKernel", self.kernel)

@@ -12,12 +12,14 @@ from typing import TypeAlias
 import numpy as np
 
 from wellcal._arrays.checks import LEAST, MOST
-from wellcal._arrays.chunks import budget, pairs_above, tile_shape, triangle_tiles
+from wellcal._arrays.chunks import budget, in_chunks, pairs_above, tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
+    concat_rows,
     handed_over,
     is_numpy,
+    is_on_accelerator,
     is_traced,
     namespace,
     stop_gradient,
@@ -26,11 +28,11 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.registry import Rules
-from wellcal._arrays.rows import Rows, map_rows, slice_rows
+from wellcal._arrays.rows import Rows, first_array, map_rows, slice_rows
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import Distance, room_of
 from wellcal.expectations.decompose import components_of
-from wellcal.expectations.distances import distance
+from wellcal.expectations.distances import EmbeddingDistance, distance
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.kernels import (
@@ -223,9 +225,10 @@ def _median_over_cases(spread: Array) -> Array:
     return _median(spread)
 
 
-def _median(values: Array) -> Array:
-    """Median of a vector, in any library and under tracing."""
-    low, high = (values.shape[0] - 1) // 2, values.shape[0] // 2
+def _median(values: Array, count: int | None = None) -> Array:
+    """Median of a vector, in any library and under tracing; of its smallest `count` values where given."""
+    size = values.shape[0] if count is None else count
+    low, high = (size - 1) // 2, size // 2
     xp = namespace(values)
     ordered = np.partition(values, (low, high)) if is_numpy(xp) else xp.sort(values)
     return 0.5 * (ordered[low] + ordered[high])
@@ -268,6 +271,8 @@ def _median_over_pairs(prepared: Distance, rows: Rows, predictions: Predictions)
     xp, n = predictions.xp, len(predictions)
     ops = ops_for(xp)
     parts: list[Array] = []
+    if is_on_accelerator(first_array(rows)):
+        return _median_on_device(prepared, rows, predictions)
     with one_blas_thread():  # tiles fit the cache, and are too small for more
         for i, j in triangle_tiles(0, n, *tile_shape(room_of(prepared), 2 * budget.cache)):
             block = prepared.tile(ops, slice_rows(rows, i.index), slice_rows(rows, j.index))
@@ -276,6 +281,18 @@ def _median_over_pairs(prepared: Distance, rows: Rows, predictions: Predictions)
                 block = take_rows(block, np.flatnonzero(pairs_above(i, j)))
             parts.append(block)
     return _median(xp.concat(parts) if len(parts) > 1 else parts[0])
+
+
+def _median_on_device(prepared: Distance, rows: Rows, predictions: Predictions) -> Array:
+    """The same in few calls: all pairs at a time, and those that do not count at infinity."""
+    n, ops = len(predictions), predictions.ops
+    parts: list[Array] = []
+    width = n * (1 if isinstance(prepared, EmbeddingDistance) else room_of(prepared))
+    for i in in_chunks(n, width, within=budget.device):
+        block = prepared.tile(ops, slice_rows(rows, i), rows)
+        later = block.new_ones(block.shape, dtype=block.bool().dtype).triu_(i.start + 1)
+        parts.append(block.masked_fill(~later, np.inf).reshape(-1))
+    return _median(concat_rows(parts), n * (n - 1) // 2)
 
 
 def _rounded_otherwise(array: Array) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 
 from wellcal._arrays.chunks import Chunk
 from wellcal._arrays.compiled import can_compile, is_compiled, same_digits
-from wellcal._arrays.namespaces import NDArray, is_numpy
+from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_torch, namespace, take_rows
 from wellcal._arrays.rows import Rows
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, WeightRows, cost_of
@@ -90,7 +90,9 @@ class _Allowed:
 _allowed = _Allowed()
 
 
-def in_features(problem: Problem, pairs: float | None = None) -> FeatureProblem | None:
+def in_features(
+    problem: Problem, pairs: float | None = None, *, tensors: bool = False
+) -> FeatureProblem | None:
     """The problem in feature form; None where it has none, or where closed forms are quicker.
 
     Parameters
@@ -99,6 +101,8 @@ def in_features(problem: Problem, pairs: float | None = None) -> FeatureProblem 
         A problem whose rows are NumPy's; others keep their closed forms.
     pairs
         How many pairs will be visited, None for all. The first answer is remembered with the problem.
+    tensors
+        Whether rows may also be tensors without gradients: features are then made on their device.
 
     Examples
     --------
@@ -114,7 +118,7 @@ def in_features(problem: Problem, pairs: float | None = None) -> FeatureProblem 
     >>> bool(np.abs(found.problem.values(some, some) - problem.values(some, some)).max() < 1e-12)
     True
     """
-    if not _allowed.features or not all(isinstance(array, np.ndarray) for array in problem.arrays):
+    if not _allowed.features or not (_in_numpy(problem) or (tensors and _in_tensors(problem))):
         return None
     visited = 0.5 * problem.n**2 if pairs is None else pairs
     if problem.n < FEWEST or visited < 0.5 * FEWEST**2:
@@ -125,12 +129,53 @@ def in_features(problem: Problem, pairs: float | None = None) -> FeatureProblem 
     return cast("FeatureProblem | None", problem.kept["features"])
 
 
-def in_products(problem: Problem) -> Problem | None:
+def _in_numpy(problem: Problem) -> bool:
+    return all(isinstance(array, np.ndarray) for array in problem.arrays)
+
+
+def _in_tensors(problem: Problem) -> bool:
+    return is_torch(problem.xp) and not any(
+        isinstance(array, np.ndarray) or array.requires_grad for array in problem.arrays
+    )
+
+
+def in_products(problem: Problem, *, tensors: bool = False) -> Problem | None:
     """The problem, if all four terms of h cancel before rows meet: targets meet as products of features."""
-    found = in_features(problem)
+    found = in_features(problem, tensors=tensors)
     exact = problem if found is None else found.problem
     forms = [term.on_targets for term in exact.terms]
     return exact if all(isinstance(form, FiniteForm) and form.gram is None for form in forms) else None
+
+
+def differentiable_features(problem: Problem, most: int) -> Problem | None:
+    """The problem with features of all cases as they come, for tensors whose gradients flow through them.
+
+    None where targets or predictions have no finite features, or these have more than `most` entries.
+    """
+    if not _allowed.features or not is_torch(problem.xp):
+        return None
+    terms: list[Term] = []
+    rows: list[TermRows] = []
+    for term, own in zip(problem.terms, problem.rows, strict=True):
+        source = _source(term.on_targets, own.on_targets)
+        if source is None or source.size * source.n > most:
+            return None
+        features = source.of(slice(0, source.n))
+        term = replace(term, on_targets=FiniteForm(None, source.size))
+        own = own._replace(on_targets=WeightRows(features))
+        form = term.on_predictions
+        if isinstance(form, ExpDistanceForm) and isinstance(form.inner, MeanDiscrepancy):
+            distance, inner = form.inner, cast("NormedRows", own.on_predictions)
+            source = None if distance.relative else source_of(distance.form, inner.inner)
+            if source is None or source.size * source.n > most:
+                return None
+            found = NormedRows(inner.norm, WeightRows(source.of(slice(0, source.n))))
+            nearer = replace(distance, form=FiniteForm(None, source.size))
+            term = replace(term, on_predictions=replace(form, inner=nearer))
+            own = own._replace(on_predictions=found)
+        terms.append(term)
+        rows.append(own)
+    return replace(problem, terms=tuple(terms), rows=tuple(rows))
 
 
 def known_features(problem: Problem) -> FeatureProblem | None:
@@ -198,10 +243,10 @@ def _source(form: Form, rows: Rows) -> FeatureSource | None:
     inner = _source(form.inner, weighted.inner)
     if inner is None:
         return None
-    weights, plain = np.asarray(weighted.weights), inner
+    weights, plain = weighted.weights, inner
 
-    def of(cases: Chunk | NDArray) -> NDArray:
-        return weights[cases, None] * plain.of(cases)
+    def of(cases: Chunk | NDArray) -> Array:
+        return take_rows(weights, cases)[:, None] * plain.of(cases)
 
     return replace(plain, of=of)
 
@@ -219,6 +264,8 @@ def _on_predictions(form: Form | None, rows: Rows, pairs: float) -> tuple[Form, 
         return None
     distance = form.inner
     if isinstance(distance, EmbeddingDistance):
+        if not is_numpy(namespace(rows)):
+            return None
         # What was computed before must not change a digit of what is computed now.
         there = is_compiled() and same_digits(distance.size)
         quicker = compiled_distance(distance, pairs, worth=0.0 if there else _WORTH_COMPILING)
@@ -232,14 +279,15 @@ def _on_predictions(form: Form | None, rows: Rows, pairs: float) -> tuple[Form, 
         return None
     plain = source
     some: NDArray = np.unique(np.linspace(0, source.n - 1, _FOR_THE_MEAN).astype(int))
-    centre = plain.of(some).mean(axis=0)
+    centre: Array = plain.of(some).mean(axis=0)
 
-    def about_the_mean(cases: Chunk | NDArray) -> NDArray:
+    def about_the_mean(cases: Chunk | NDArray) -> Array:
         return plain.of(cases) - centre
 
     found = compressed(replace(plain, of=about_the_mean))
     if not _shortens(found, distance.form):
         return None
-    norms = np.einsum("nm,nm->n", found.values, found.values)
+    xp = namespace(found.values)
+    norms = xp.sum(found.values**2, axis=1)
     nearer = replace(distance, form=FiniteForm(None, found.values.shape[1]))
     return replace(form, inner=nearer), NormedRows(norms, WeightRows(found.values)), found.lost

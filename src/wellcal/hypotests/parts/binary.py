@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, NDArray, from_numpy, namespace
+from wellcal._arrays.namespaces import Array, NDArray, namespace
+from wellcal._arrays.placing import placed
 from wellcal._arrays.special import bounded_log_odds, bounded_probability, middle_ranks
 from wellcal.hypotests.parts.contrasts import add_orthogonal, weighted_products
 from wellcal.hypotests.parts.part import Evaluated, Parts, length, standardised
@@ -71,7 +72,7 @@ class BinaryParts(Parts):
     def sums(self, targets: Array) -> Array:
         """Sums ``(r, k)`` of residuals times columns."""
         xp = namespace(targets)
-        columns, expected = (from_numpy(x, targets) for x in (self.columns, self.expected))
+        columns, expected = (placed(x, targets) for x in (self.columns, self.expected))
         return xp.astype(targets, columns.dtype) @ columns - expected
 
     def terms(self, targets: NDArray) -> Iterator[NDArray]:

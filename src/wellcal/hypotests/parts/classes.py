@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg, special
 
-from wellcal._arrays.namespaces import Array, NDArray, device_of, from_numpy, is_numpy, namespace
+from wellcal._arrays.namespaces import Array, NDArray, device_of, is_numpy, namespace
+from wellcal._arrays.placing import placed
 from wellcal._arrays.special import bounded_log_odds, look_up
 from wellcal.hypotests.parts.part import Evaluated, Parts, in_sets, length, standardised
 from wellcal.hypotests.resampling.smooth_tails import two_sided
@@ -90,9 +91,9 @@ class ClassParts(Parts):
     def _some(self, targets: Array) -> Array:
         xp = namespace(targets)
         surprisal, slope, expected = (
-            from_numpy(x, targets) for x in (self.surprisal, self.slope, self.expected_slopes)
+            placed(x, targets) for x in (self.surprisal, self.slope, self.expected_slopes)
         )
-        cells = targets + from_numpy(self.first_cells, targets)
+        cells = targets + placed(self.first_cells, targets)
         surprise = xp.sum(look_up(xp.reshape(surprisal, (-1,)), cells), axis=1)[:, None]
         counts, slopes = _by_class(targets, slope, cells)
         return xp.concat([surprise, counts, slopes - expected], axis=1)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.chunks import budget, entries_for, in_chunks
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy, namespace
 
 
@@ -83,7 +83,7 @@ def in_sets(targets: Array, entries: float) -> Iterator[Array]:
     They stay in a processor's cache; other devices get more of them, since each operation takes its time to
     start.
     """
-    within = budget.cache if is_numpy(namespace(targets)) else budget.work
+    within = budget.cache if is_numpy(namespace(targets)) else entries_for(targets)
     return (targets[some, ...] for some in in_chunks(targets.shape[0], entries, within=within))
 
 

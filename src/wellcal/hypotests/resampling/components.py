@@ -14,15 +14,18 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal.hypotests.method import Outcome
 from wellcal.hypotests.parts.part import Evaluated, Parts
 from wellcal.hypotests.pvalues import Ranks, ranked, smallest_pvalue
 from wellcal.hypotests.resampling.low_rank import low_rank_skce
+from wellcal.hypotests.resampling.resampled import has_terms
 from wellcal.hypotests.resampling.smooth_tails import smallest_near_first, smallest_of, smooth_pvalues
 from wellcal.hypotests.resampling.statistics import skce_statistic
-from wellcal.hypotests.resampling.targets import drawn_sets, target_sets
+from wellcal.hypotests.resampling.targets import placed_draws, placed_sets
 from wellcal.hypotests.setup import Setup
+from wellcal.kernels.parts import calls_user_function
+from wellcal.predictions import Quantiles
 from wellcal.problem.locations import Locations, as_locations
 
 LOCATIONS = 40
@@ -48,15 +51,24 @@ class Component:
     ----------
     remember
         From a block of sets of targets ``(r, n, ...)`` to an array ``(r, ...)``.
+    in_tensors
+        Whether these targets may be tensors on a device.
     statistics
         From what is remembered of all sets to statistics.
     cheap
         Whether more sets than a test asks for cost next to nothing.
     """
 
-    remember: Callable[[NDArray], NDArray]
+    remember: Callable[[Array], Array]
     statistics: Callable[[NDArray], Iterable[Evaluated]]
     cheap: bool = False
+    in_tensors: bool = False
+
+    def of(self, targets: Array) -> NDArray:
+        """What is remembered of a block of sets of targets, wherever they are, in NumPy."""
+        if isinstance(targets, np.ndarray) or self.in_tensors:
+            return to_numpy(self.remember(targets))
+        return to_numpy(self.remember(to_numpy(targets)))
 
 
 def evaluate_components(
@@ -69,15 +81,15 @@ def evaluate_components(
     are drawn from the predictions alone, so that the sets that all components see stay exchangeable.
     """
     kept: list[list[NDArray]] = [[] for _ in components]
-    for targets in target_sets(setup):
+    for targets in placed_sets(setup):
         for memory, component in zip(kept, components, strict=True):
-            memory.append(component.remember(targets))
+            memory.append(component.of(targets))
     more = missing_tail_sets(tail_sets, setup.targets.size, setup.n_resamples)
     if more > 0 and any(component.cheap for component in components):
-        for targets in drawn_sets(setup, more):
+        for targets in placed_draws(setup, more):
             for memory, component in zip(kept, components, strict=True):
                 if component.cheap:
-                    memory.append(component.remember(targets))
+                    memory.append(component.of(targets))
     return [
         part
         for memory, component in zip(kept, components, strict=True)
@@ -157,19 +169,29 @@ def _null_alone(parts: Sequence[Evaluated], count: int) -> NDArray:
 def skce_component(setup: Setup, weight: float = 1.0, *, pairs: bool = True) -> Component:
     """The SKCE: over all pairs, or with a kernel of low rank."""
     statistic = skce_statistic(setup) if pairs else low_rank_skce(setup)
-    return Component(statistic, lambda values: [Evaluated("SKCE", weight, values)])
+    return Component(
+        statistic, lambda values: [Evaluated("SKCE", weight, values)], in_tensors=not pairs and _plain(setup)
+    )
+
+
+def _plain(setup: Setup) -> bool:
+    """Whether kernels at targets are evaluated number by number, as tensors can be."""
+    bins = isinstance(setup.predictions, Quantiles)
+    return has_terms(setup.kernel) and not bins and not calls_user_function(setup.kernel)
 
 
 def location_component(setup: Setup, locations: Locations, weight: float = 1.0) -> Component:
     """Deviations at locations, regularised by their own covariance."""
     return Component(
-        setup.at(locations).sums, lambda sums: [Evaluated("locations", weight, regularised_statistic(sums))]
+        setup.at(locations).sums,
+        lambda sums: [Evaluated("locations", weight, regularised_statistic(sums))],
+        in_tensors=_plain(setup),
     )
 
 
 def part_component(parts: Parts) -> Component:
     """Sums over cases, each made for one kind of error."""
-    return Component(parts.sums, parts.statistics, cheap=True)
+    return Component(parts.sums, parts.statistics, cheap=True, in_tensors=True)
 
 
 def choose_locations(setup: Setup, given: object) -> Locations:

@@ -19,8 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg, sparse
 
-from wellcal._arrays.chunks import budget, in_chunks
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.chunks import budget, entries_for, in_chunks
+from wellcal._arrays.namespaces import Array, NDArray, concat_rows, device_of, is_numpy, namespace
+from wellcal._arrays.placing import placed
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.setup import Setup
@@ -105,6 +106,26 @@ class _SomeTargets:
                 own[sets] += np.einsum("mrn,mrn->rn", off, off) @ self.lengths[cases]
         return FeatureSums(sums, own)
 
+    def on_device(self, targets: Array) -> Array:
+        """Sums over pairs i != j, ``(r,)``, of tensors, for as many sets at a time as there is room for."""
+        xp, n = namespace(targets), int(targets.shape[1])
+        count, features = self.to_features.shape
+        of_predictions, lengths, to_features, mean = (
+            placed(array, targets)
+            for array in (self.of_predictions, self.lengths, self.to_features, self.mean)
+        )
+        found: list[Array] = []
+        for sets in in_chunks(targets.shape[0], 2 * n * count, within=entries_for(targets)):
+            column = self.term.columns(targets[sets], slice(0, n))
+            values = xp.stack([column(j) for j in range(count)])
+            off = xp.reshape(to_features.T @ xp.reshape(values, (count, -1)), (features, -1, n))
+            off -= mean.T[:, None, :]
+            sums = off @ of_predictions
+            off *= off
+            own = xp.sum(off, axis=0) @ lengths
+            found.append(xp.sum(sums * sums, axis=(0, 2)) - own)
+        return concat_rows(found)
+
 
 @dataclass(frozen=True)
 class _AllClasses:
@@ -143,8 +164,28 @@ class _AllClasses:
         own = (1.0 - 2.0 * p[rows, targets] + self.squares) @ self.lengths
         return FeatureSums(np.swapaxes(sums, 0, 1), own)
 
+    def on_device(self, targets: Array) -> Array:
+        """Sums over pairs i != j, ``(r,)``, of tensors: one class after the other, whose cases are ones of a matrix."""
+        xp = namespace(targets)
+        p, of_predictions, lengths, expected, squares = (
+            placed(array, targets)
+            for array in (self.probabilities, self.of_predictions, self.lengths, self.expected, self.squares)
+        )
+        n, classes = p.shape
+        rows = xp.arange(n, device=device_of(targets))
+        found: list[Array] = []
+        for sets in in_chunks(targets.shape[0], 2 * n, within=entries_for(targets)):
+            labels = targets[sets]
+            own = (1.0 - 2.0 * p[rows, labels] + squares) @ lengths
+            total: Array = 0.0
+            for c in range(classes):
+                sums = xp.astype(labels == c, p.dtype) @ of_predictions - expected[c]
+                total = total + xp.sum(sums * sums, axis=1)
+            found.append(total - own)
+        return concat_rows(found)
 
-def low_rank_skce(setup: Setup, locations: Locations | None = None) -> Callable[[NDArray], NDArray]:
+
+def low_rank_skce(setup: Setup, locations: Locations | None = None) -> Callable[[Array], Array]:
     """n SKCE_u for sets of targets ``(r, n, ...)``, nearly.
 
     Parameters
@@ -162,7 +203,9 @@ def low_rank_skce(setup: Setup, locations: Locations | None = None) -> Callable[
     positions = at.locations.drawn[1][:few]
     features = LowRank.of(at, [root(weights[positions]) for weights in weights_at(at, len(positions))])
 
-    def statistic(targets: NDArray) -> NDArray:
+    def statistic(targets: Array) -> Array:
+        if not is_numpy(namespace(targets)):
+            return sum(term.on_device(targets) for term in features.terms) / (setup.n_samples - 1)
         sets = in_chunks(len(targets), features.entries, within=budget.cache)
         return np.concatenate([skce_of(features.sums(targets[some]), setup.n_samples) for some in sets])
 

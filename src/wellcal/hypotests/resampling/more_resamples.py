@@ -22,7 +22,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.method import Outcome
 from wellcal.hypotests.parts.part import Evaluated
 from wellcal.hypotests.resampling.components import Component, observed_rank
-from wellcal.hypotests.resampling.targets import drawn_sets
+from wellcal.hypotests.resampling.targets import placed_draws
 from wellcal.hypotests.setup import Setup
 from wellcal.measures.presentation import at_floor
 
@@ -57,9 +57,9 @@ def with_more_resamples(setup: Setup, component: Component, found: Outcome, most
     """
 
     def draw(count: int) -> list[NDArray]:
-        return [component.remember(targets) for targets in drawn_sets(setup, count)]
+        return [component.of(targets) for targets in placed_draws(setup, count)]
 
-    observed = component.remember(setup.targets[None])
+    observed = component.of(setup.targets[None])
     return drawn_on(found, setup.n_resamples, most, observed, draw, component.statistics)
 
 

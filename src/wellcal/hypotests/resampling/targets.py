@@ -12,12 +12,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.namespaces import Array, NDArray, from_numpy
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.setup import Setup
 from wellcal.predictions import Predictions
 from wellcal.problem.drawn_targets import draw_targets, unsampled_family, why_not_resampled
 from wellcal.problem.target_streams import TargetStream
+from wellcal.problem.tensor_draws import sets_on_device
 
 __all__ = [
     "check_resampled",
@@ -41,6 +42,32 @@ def check_resampled(predictions: Predictions) -> None:
 
 
 # -- sets of them ----------------------------------------------------------------------------
+
+
+def placed_sets(setup: Setup) -> Iterator[Array]:
+    """The same as `target_sets`, as tensors where the setup has a place for them."""
+    if setup.place is None:
+        return target_sets(setup)
+    check_resampled(setup.predictions)
+    return _placed(setup)
+
+
+def _placed(setup: Setup) -> Iterator[Array]:
+    yield from_numpy(setup.targets[None], setup.place)
+    yield from placed_draws(setup, setup.n_resamples)
+
+
+def placed_draws(setup: Setup, count: int) -> Iterator[Array]:
+    """The same as `drawn_sets`, as tensors where the setup has a place for them."""
+    if setup.place is None:
+        yield from drawn_sets(setup, count)
+        return
+    setup.progress("resamples", 0, count)
+    done = 0
+    for drawn in sets_on_device(setup.predictions, setup.targets, count, setup.rng, setup.place):
+        yield drawn
+        done += len(drawn)
+        setup.progress("resamples", done, count)
 
 
 def target_sets(setup: Setup) -> Iterator[NDArray]:

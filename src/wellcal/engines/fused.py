@@ -1,0 +1,213 @@
+"""The engine for tensors on graphics cards: features first, and tiles that are never written to memory.
+
+Of a problem in products (`feature_form.py`) nothing but sums leaves the processor, in kernels of Triton where
+it is installed, and in tiles of PyTorch, as large as memory allows, where it is not. Other problems take the
+tiles of `Tiled`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Any, ClassVar, NamedTuple
+
+from wellcal._arrays.namespaces import Array, is_on_accelerator, is_torch, stop_gradient, to_numpy
+from wellcal._arrays.rows import first_array, map_rows
+from wellcal.engines.base import Support
+from wellcal.engines.mixed import AUTO_ERROR, AUTO_FROM, LARGEST_ERROR
+from wellcal.engines.pair_gradients import sum_with_derivatives
+from wellcal.engines.pair_terms import PairTerm, pair_terms
+from wellcal.engines.reductions import Sums
+from wellcal.engines.rounded_pairs import Correction, correction_of, products_of, shortened, sums_of
+from wellcal.engines.tiled import Tiled
+from wellcal.engines.triton_pairs import has_triton
+from wellcal.problem.feature_form import FEWEST, in_products, known_features
+from wellcal.problem.problem import Problem
+
+
+class _Run(NamedTuple):
+    """A problem as it is summed."""
+
+    terms: list[PairTerm]
+    correction: Correction | None
+    """None in float64."""
+
+
+@dataclass(frozen=True)
+class Fused(Tiled):
+    """Engine for PyTorch that keeps tiles of pairs in registers, chosen for tensors on a graphics card.
+
+    It takes problems whose kernel on targets has finitely many features, and whose kernel on predictions is
+    an :class:`~wellcal.kernels.ExpDistance` of points: normals, classes, mixtures, ensembles and others.
+    What else there is, it does as `Tiled` does.
+
+    Parameters
+    ----------
+    tile, threads
+        As those of `Tiled`, for what it does likewise.
+    precision
+        "float64"; "mixed": products of features in two halves of 16 bits, or in float32 without Triton, after
+        the four terms of h have cancelled, with the bias measured and removed; or "auto", as in `Tiled`.
+    devices
+        Devices that share the pairs, such as ``("cuda:0", "cuda:1")``; None for the one of the tensors.
+    triton
+        Whether kernels of Triton are used; None uses them on graphics cards where Triton is installed.
+
+    Examples
+    --------
+    >>> import torch, wellcal as wc
+    >>> rng = torch.Generator().manual_seed(0)
+    >>> p = torch.rand(300, generator=rng, dtype=torch.float64)
+    >>> y = (torch.rand(300, generator=rng) < p).long()
+    >>> found = wc.skce(y, wc.Bernoulli(p), engine=Fused())
+    >>> found.provenance["engine"], found.provenance["kernels"]
+    ('fused', 'PyTorch')
+    >>> bool(abs(found.value - wc.skce(y, wc.Bernoulli(p), engine="tiled").value) < 1e-15)
+    True
+    """
+
+    devices: Sequence[Any] | None = None
+    triton: bool | None = None
+    name: ClassVar[str] = "fused"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.devices is not None:
+            if isinstance(self.devices, str) or not len(self.devices):
+                raise ValueError(
+                    f'devices must be a list such as ["cuda:0", "cuda:1"], found {self.devices!r}'
+                )
+            object.__setattr__(self, "devices", tuple(self.devices))
+        if self.triton and not has_triton():
+            raise ValueError("triton=True needs Triton, which is not installed; take triton=None")
+
+    def supports(self, problem: Problem) -> Support:
+        """Tensors of PyTorch."""
+        if is_torch(problem.xp):
+            return Support(True)
+        return Support(False, "it needs tensors of PyTorch")
+
+    def pays(self, problem: Problem) -> bool:
+        """It does on graphics cards."""
+        return is_torch(problem.xp) and is_on_accelerator(first_array(problem.rows))
+
+    def triangle(self, problem: Problem) -> Sums:
+        """Sums of h over all pairs i < j."""
+        found = sum_with_derivatives(problem)
+        if found is not None:
+            problem.kept["fused"] = "derivatives"
+            return Sums(found.total, to_numpy(found.rows))
+        run = self._run_of(problem)
+        if run is None:
+            return super().triangle(problem)
+        total, rows = self._sums(run, rows=True)
+        assert rows is not None
+        return Sums(total, to_numpy(rows))
+
+    def total(self, problem: Problem) -> Array:
+        """The sum over all pairs i < j alone, in half the time of sums of cases."""
+        found = sum_with_derivatives(problem)
+        if found is not None:
+            problem.kept["fused"] = "derivatives"
+            return found.total
+        run = self._run_of(problem)
+        return super().total(problem) if run is None else self._sums(run, rows=False)[0]
+
+    def products(self, problem: Problem, vectors: Array) -> Array | None:
+        """``sum_{j != i} h_ij v_j`` of vectors ``(n, R)`` in float64; None where targets have no features."""
+        run = self._run_of(problem)
+        if run is None:
+            return None
+        double = run.correction is None
+        out = products_of(run.terms, vectors, double=double, triton=self._by_triton(run.terms[0]))
+        if run.correction is not None:  # the same bias in all pairs of different cases
+            out += run.correction.bias * (vectors.sum(dim=0) - vectors)
+        return out
+
+    def describe(self, problem: Problem) -> dict[str, Any]:
+        """Name, kernels and precision."""
+        found: Any = problem.kept.get("fused")
+        if found is None:
+            return super().describe(problem)
+        out: dict[str, Any] = {"engine": self.name}
+        if found == "derivatives":
+            return out | {"kernels": "PyTorch"}
+        run: _Run = found
+        out["kernels"] = _kernels(self._by_triton(run.terms[0]))
+        if self.devices is not None:
+            out["devices"] = [str(device) for device in self.devices]
+        known = known_features(problem)
+        if known is not None:
+            out |= known.describe()
+        if run.correction is not None:
+            out |= {
+                "precision": "mixed: products after the cancellation in "
+                + ("halves of 16 bits" if self._by_triton(run.terms[0]) else "float32"),
+                "precision_bias": run.correction.bias,
+                "precision_error": run.correction.error,
+                "error_unit": "observed h",
+            }
+        elif self.precision == "mixed":
+            out["precision_note"] = "float64: rounded sums are not exact enough, or cases too few"
+        return out
+
+    def _by_triton(self, term: PairTerm) -> bool:
+        if self.triton is not None:
+            return self.triton
+        return term.features.device.type == "cuda" and has_triton()
+
+    def _sums(self, run: _Run, *, rows: bool) -> tuple[Array, Array | None]:
+        n = run.terms[0].n
+        torch = sys.modules["torch"]
+        total, sums = sums_of(
+            run.terms,
+            rows=rows,
+            double=run.correction is None,
+            triton=self._by_triton(run.terms[0]),
+            devices=[torch.device(device) for device in self.devices or ()],
+        )
+        if run.correction is not None:
+            bias = run.correction.bias
+            total = total + bias * (0.5 * n * (n - 1))
+            sums = None if sums is None else sums + bias * (n - 1)
+        return total, sums
+
+    def _run_of(self, problem: Problem) -> _Run | None:
+        """The problem as it is summed; None where it has no terms for that."""
+        torch = sys.modules["torch"]
+        if any(array.requires_grad for array in problem.arrays):
+            if torch.is_grad_enabled():
+                return None
+            problem.kept.setdefault("constant", replace(problem, rows=map_rows(stop_gradient, problem.rows)))
+            constant: Problem = problem.kept["constant"]
+            run = self._run_of(constant)
+            problem.kept.update(constant.kept)
+            return run
+        with torch.no_grad():
+            exact = in_products(problem, tensors=True)
+            terms = None if exact is None else pair_terms(exact)
+            if terms is None:
+                return None
+            run = self._rounded(problem, terms) or _Run(terms, None)
+        problem.kept["fused"] = run
+        return run
+
+    def _rounded(self, problem: Problem, terms: list[PairTerm]) -> _Run | None:
+        """The same after rounding, where that is wanted and its error is known to be small."""
+        fewest = {"float64": None, "mixed": FEWEST, "auto": AUTO_FROM}[self.precision]
+        if fewest is None or problem.n < fewest:
+            return None
+        triton = self._by_triton(terms[0])
+        key = f"rounded by {_kernels(triton)}"
+        if key not in problem.kept:
+            short = shortened(terms)
+            problem.kept[key] = _Run(short, correction_of(terms, short, triton=triton))
+        found: _Run = problem.kept[key]
+        most = LARGEST_ERROR if self.precision == "mixed" else AUTO_ERROR
+        return found if found.correction is not None and found.correction.error <= most else None
+
+
+def _kernels(triton: bool) -> str:
+    return f"Triton {version('triton')}" if triton else "PyTorch"

@@ -1,0 +1,420 @@
+"""Sums over pairs of tensors, by Triton and by PyTorch, and their derivatives, beside plain matrices."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import wellcal as wc
+from wellcal._arrays.chunks import limited
+from wellcal.engines import Fused, Tiled, tensor_pairs, triton_pairs
+from wellcal.engines.pair_gradients import sum_with_derivatives
+from wellcal.engines.pair_terms import PairTerm
+from wellcal.engines.rounded_pairs import correction_of, products_of, shortened, sums_of
+from wellcal.kernels import ExpDistance, Gaussian, Laplacian, Wasserstein
+from wellcal.problem.problem import Problem, prepare
+
+KERNELS = Path(triton_pairs.__file__).with_name("triton_kernels.py")
+SHAPES = {  # cases, coordinates, features, degree of the distance, its exponent
+    "normals": (130, 2, 18, 2, 0.5),
+    "events": (100, 1, 2, 1, 1.0),
+    "classes": (130, 6, 66, 1, 1.0),
+    "smooth": (130, 3, 5, 2, 1.0),
+    "power": (70, 2, 9, 2, 0.8),
+}
+
+
+@pytest.fixture
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The kernels, run by Triton's interpreter: it has to be asked for before they are defined."""
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    spec = importlib.util.spec_from_file_location("interpreted_kernels", KERNELS)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(triton_pairs, "_kernels", lambda: module)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of logarithms of zero, in NumPy
+        yield module
+
+
+def _term(name: str, seed: int = 0) -> PairTerm:
+    n, coordinates, features, degree, exponent = SHAPES[name]
+    rng = np.random.default_rng(seed)
+    points, values = rng.normal(size=(n, coordinates)), rng.normal(size=(n, features))
+    points[3], values[5] = points[7], 0.0
+    return PairTerm(torch.tensor(points), torch.tensor(values), degree, exponent, 1.5)
+
+
+def _matrix(term: PairTerm) -> np.ndarray[Any, Any]:
+    """h of all pairs as the definition has it, zero on the diagonal."""
+    x, f = term.points.numpy(), term.features.numpy()
+    distance = (np.abs(x[:, None] - x[None]) ** term.degree).sum(axis=2)
+    h = term.factor * np.exp(-(distance**term.exponent)) * (f @ f.T)
+    np.fill_diagonal(h, 0.0)
+    return h
+
+
+def _agree(found: Any, expected: Any, h: np.ndarray[Any, Any], share: float) -> None:
+    """Up to a share of the sum of sizes of what was added up."""
+    size = np.abs(h).sum() if np.ndim(expected) == 0 else np.abs(h).sum(axis=1).max()
+    assert np.abs(found.numpy() - expected).max() <= share * size
+
+
+@pytest.mark.parametrize("double", [True, False])
+@pytest.mark.parametrize("name", SHAPES)
+def test_kernels_agree_with_the_matrix(name: str, double: bool, interpreted: Any) -> None:
+    term, share = _term(name), 1e-15 if double else 3e-7
+    h = _matrix(term)
+    layout = triton_pairs.laid_out(term, double)
+    _agree(triton_pairs.pair_sums(layout, rows=False)[0], 0.5 * h.sum(), h, share)
+    total, rows = triton_pairs.pair_sums(layout, rows=True)
+    _agree(total, 0.5 * h.sum(), h, share)
+    _agree(rows, h.sum(axis=1), h, share)
+    vectors = torch.tensor(np.random.default_rng(1).normal(size=(term.n, 3)))
+    _agree(triton_pairs.pair_products(layout, vectors), h @ vectors.numpy(), 3.0 * h, share)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_tiles_agree_with_the_matrix(name: str) -> None:
+    term = _term(name)
+    h = _matrix(term)
+    for cache in (None, 64):
+        with limited(cache=cache):
+            total, rows = tensor_pairs.pair_sums(term, rows=True)
+            vectors = torch.tensor(np.random.default_rng(1).normal(size=(term.n, 3)))
+            products = tensor_pairs.pair_products(term, vectors)
+        _agree(total, 0.5 * h.sum(), h, 1e-15)
+        _agree(rows, h.sum(axis=1), h, 1e-15)
+        _agree(products, h @ vectors.numpy(), 3.0 * h, 1e-15)
+
+
+@pytest.mark.parametrize("triton", [True, False])
+def test_parts_of_the_pairs_add_up(triton: bool, interpreted: Any) -> None:
+    term = _term("normals")
+    for rows in (True, False):
+        whole = sums_of([term, term], rows=rows, double=True, triton=triton)
+        with limited(cache=256):  # several tiles to share
+            shared = sums_of(
+                [term, term], rows=rows, double=True, triton=triton, devices=["cpu", "cpu", "cpu"]
+            )
+        torch.testing.assert_close(shared, whole, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("triton", [True, False])
+def test_tiles_of_both_precisions_tell_the_bias(triton: bool, interpreted: Any) -> None:
+    """A term that is wrong by a fixed share has a bias of that share of the mean."""
+    term = _term("normals", seed=3)
+    features = term.features + 1.0
+    exact = replace(term, features=features)
+    wrong = replace(term, features=features * (1.0 + 1e-3) ** 0.5)
+    mean = _matrix(exact).sum() / (term.n * (term.n - 1.0))
+    found = correction_of([exact], [wrong], triton=triton, tiles=(16,))
+    assert found.bias == pytest.approx(-1e-3 * mean, rel=0.05)
+    assert correction_of([exact], [exact], triton=triton, tiles=(16,)).error < 1e-4
+
+
+def test_little_features_are_left_out() -> None:
+    term = _term("normals")
+    features = term.features.clone()
+    features[:, 4] *= 1e-8
+    (short,) = shortened([replace(term, features=features)])
+    assert short.features.shape[1] == term.features.shape[1] - 1
+
+
+def test_products_of_several_terms() -> None:
+    terms = [_term("normals"), _term("normals", seed=1)]
+    vectors = torch.ones((130, 1), dtype=torch.float64)
+    found = products_of(terms, vectors, double=True, triton=False)
+    h = sum(_matrix(term) for term in terms)
+    _agree(found[:, 0], h.sum(axis=1), h, 1e-14)
+
+
+# -- the engine ----------------------------------------------------------------------------------
+
+
+N = 1100
+
+
+def _cases(name: str) -> tuple[Any, Any, Any]:
+    """Targets, predictions in NumPy, and the kernel."""
+    rng = np.random.default_rng(0)
+    loc, scale = rng.normal(size=N), np.exp(0.3 * rng.normal(size=N))
+    y = rng.normal(loc, scale)
+    if name == "classes":
+        probs = rng.dirichlet(np.ones(6), N)
+        pred: Any = wc.Categorical(probs)
+        return (probs.cumsum(axis=1) < rng.random((N, 1))).sum(axis=1).clip(0, 5), pred, None
+    if name == "events":
+        p = rng.random(N)
+        return (rng.random(N) < p).astype(int), wc.Bernoulli(p), None
+    if name == "mixtures":
+        return y, wc.Mixture([wc.Normal(loc, scale), wc.Normal(loc + 1.0, scale)], weights=[0.9, 0.1]), None
+    if name == "ensembles":
+        return y, wc.Samples(rng.normal(loc, scale, (20, N)).T), None
+    if name == "Laplace":
+        return y, wc.Laplace(loc, scale), ExpDistance(Wasserstein(), 0.8) @ Gaussian(0.9)
+    kernel = ExpDistance(Wasserstein(), 0.8) @ Gaussian(0.9)
+    both = kernel + 0.5 * (ExpDistance(Wasserstein(), 2.0, power=1.5) @ Gaussian(2.0))
+    return y, wc.Normal(loc, scale), both if name == "two terms" else kernel
+
+
+FAMILIES = ("normals", "two terms", "Laplace", "events", "classes", "mixtures", "ensembles")
+
+
+def _tensors(pred: Any) -> Any:
+    return pred.map_arrays(lambda a: torch.tensor(np.array(a)))
+
+
+def _null_deviation(problem: Problem) -> float:
+    """Standard deviation of the sum over pairs, where predictions are calibrated."""
+    h = np.asarray(problem.values(slice(0, 400), slice(400, 800)))
+    return float(np.sqrt(np.mean(h**2) * 0.5 * N * (N - 1.0)))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_engine_agrees_with_tiles_of_numpy(name: str) -> None:
+    y, pred, kernel = _cases(name)
+    kernel = wc.default_kernel(pred) if kernel is None else kernel
+    problem = prepare(y, pred, kernel)
+    expected = Tiled(precision="float64").triangle(problem)
+    size = Tiled(precision="float64").triangle(prepare(y, pred, kernel)).rows
+    size = np.abs(size).sum() + _null_deviation(problem)
+    there = prepare(torch.tensor(np.array(y)), _tensors(pred), kernel)
+    found = Fused(precision="float64").triangle(there)
+    assert abs(float(found.total) - expected.total) <= 1e-12 * size
+    assert np.abs(found.rows - expected.rows).max() <= 1e-11 * size
+    assert float(Fused(precision="float64").total(there)) == pytest.approx(float(found.total), rel=1e-9)
+    assert Fused(precision="float64").describe(there)["kernels"] == "PyTorch"
+    mixed = Fused(precision="mixed")
+    rounded = mixed.triangle(there)
+    said = mixed.describe(there)
+    assert "float32" in said["precision"]
+    assert said["precision_error"] < 1e-3
+    assert abs(float(rounded.total) - expected.total) <= 0.01 * _null_deviation(problem)
+
+
+def test_kernels_of_triton_serve_the_engine(interpreted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wellcal.engines.rounded_pairs._TILES", (4,))
+    y, pred, _ = _cases("events")
+    problem = prepare(torch.tensor(y), _tensors(pred), wc.default_kernel(pred))
+    exact = float(Fused(precision="float64").total(problem))
+    engine = Fused(precision="mixed", triton=True)
+    assert abs(float(engine.total(problem)) - exact) <= 1e-4 * _null_deviation(problem)
+    said = engine.describe(problem)
+    assert said["kernels"].startswith("Triton ")
+    assert "16 bits" in said["precision"]
+
+
+def test_products_of_the_engine() -> None:
+    y, pred, kernel = _cases("normals")
+    problem = prepare(torch.tensor(y), _tensors(pred), kernel)
+    vectors = torch.tensor(np.random.default_rng(0).normal(size=(N, 2)))
+    h = problem.values(slice(0, N), slice(0, N)).fill_diagonal_(0.0)
+    for precision, share in (("float64", 1e-13), ("mixed", 1e-6)):
+        found = Fused(precision=precision).products(problem, vectors)
+        assert (found - h @ vectors).abs().max() <= share * (h.abs() @ vectors.abs()).max()
+    laplace = prepare(torch.tensor(y), _tensors(pred), ExpDistance(Wasserstein()) @ Laplacian())
+    assert Fused().products(laplace, vectors) is None
+
+
+def test_without_features_tiles_stay() -> None:
+    y, pred, _ = _cases("normals")
+    kernel = ExpDistance(Wasserstein()) @ Laplacian()
+    expected = wc.skce(y, pred, kernel=kernel, engine="tiled")
+    found = wc.skce(torch.tensor(y), _tensors(pred), kernel=kernel, engine="fused")
+    assert float(found) == pytest.approx(expected.value, rel=1e-9)
+    assert "tile" in found.provenance
+
+
+def test_several_devices_share_the_pairs() -> None:
+    y, pred, kernel = _cases("normals")
+    options: dict[str, Any] = {"kernel": kernel, "precision": "float64"}
+    with limited(cache=20_000):
+        one = wc.skce(torch.tensor(y), _tensors(pred), engine=Fused(), **options)
+        two = wc.skce(torch.tensor(y), _tensors(pred), engine=Fused(devices=["cpu", "cpu"]), **options)
+    assert float(two) == pytest.approx(float(one), rel=1e-10)
+    assert two.standard_error == pytest.approx(one.standard_error, rel=1e-10)
+    assert two.provenance["devices"] == ["cpu", "cpu"]
+
+
+def test_weights_and_the_biased_estimate() -> None:
+    y, pred, kernel = _cases("normals")
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, N)
+    for options in (
+        {"weights": weights},
+        {"estimator": "biased"},
+        {"estimator": "biased", "weights": weights},
+    ):
+        expected = wc.skce(y, pred, kernel=kernel, engine="tiled", **options)
+        found = wc.skce(torch.tensor(y), _tensors(pred), kernel=kernel, engine="fused", **options)
+        assert float(found) == pytest.approx(expected.value, rel=1e-10)
+        assert found.provenance["engine"] == "fused"
+
+
+def test_what_the_engine_refuses() -> None:
+    y, pred, kernel = _cases("normals")
+    with pytest.raises(ValueError, match="it needs tensors of PyTorch"):
+        wc.skce(y, pred, kernel=kernel, engine="fused")
+    with pytest.raises(ValueError, match=r'devices must be a list such as \["cuda:0", "cuda:1"\]'):
+        Fused(devices="cuda")
+    with pytest.raises(ValueError, match="devices must be a list"):
+        Fused(devices=[])
+    with pytest.raises(ValueError, match="unknown precision"):
+        Fused(precision="half")
+
+
+# -- derivatives ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["normals", "two terms", "events", "classes"])
+def test_gradients_are_those_of_tiles(name: str) -> None:
+    y, pred, kernel = _cases(name)
+    kernel = wc.default_kernel(pred) if kernel is None else kernel
+    some = np.r_[0:130, 3]  # two predictions are equal
+    gradients: list[Any] = []
+    values: list[Any] = []
+    for engine in (Tiled(), Fused()):
+        free: list[Any] = []
+
+        def leaf(array: Any, free: list[Any] = free) -> Any:
+            free.append(torch.tensor(np.array(array), requires_grad=True))
+            return free[-1]
+
+        batch = pred[some].map_arrays(leaf)
+        found = wc.skce(torch.tensor(np.array(y)[some]), batch, kernel=kernel, engine=engine)
+        found.value.backward()
+        gradients.append([x.grad for x in free])
+        values.append(found)
+    assert values[1].provenance["kernels"] == "PyTorch"
+    assert float(values[1].value.detach()) == pytest.approx(float(values[0].value.detach()), rel=1e-9)
+    assert values[1].standard_error == pytest.approx(values[0].standard_error, rel=1e-9)
+    torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-8, atol=1e-13)
+
+
+def test_gradients_can_be_differentiated_again() -> None:
+    y, pred, kernel = _cases("normals")
+    targets, scale = torch.tensor(y[:130]), torch.tensor(pred.scale[:130])
+    seconds: list[Any] = []
+    for engine in (Tiled(), Fused()):
+        loc = torch.tensor(pred.loc[:130], requires_grad=True)
+        value = wc.skce(targets, wc.Normal(loc, scale), kernel=kernel, engine=engine).value
+        (first,) = torch.autograd.grad(value, loc, create_graph=True)
+        (first**2).sum().backward()
+        seconds.append(loc.grad)
+    torch.testing.assert_close(seconds[1], seconds[0], rtol=1e-7, atol=1e-15)
+
+
+def test_derivatives_do_not_depend_on_tiles() -> None:
+    term = _term("normals")
+    whole = tensor_pairs.pair_gradients(term)
+    with limited(cache=64):
+        parts = tensor_pairs.pair_gradients(term)
+    torch.testing.assert_close(parts, whole, rtol=1e-10, atol=1e-10)
+
+
+def test_without_a_gradient_there_are_no_derivatives() -> None:
+    y, pred, kernel = _cases("normals")
+    constant = prepare(torch.tensor(y), _tensors(pred), kernel)
+    assert sum_with_derivatives(constant) is None
+    loc = torch.tensor(pred.loc, requires_grad=True)
+    varying = prepare(torch.tensor(y), wc.Normal(loc, torch.tensor(pred.scale)), kernel)
+    with torch.no_grad():
+        assert sum_with_derivatives(varying) is None
+        assert float(Fused().total(varying)) == pytest.approx(float(Fused().total(constant)), rel=1e-10)
+        assert Fused().describe(varying)["kernels"] == "PyTorch"
+
+
+# -- graphics cards ------------------------------------------------------------------------------
+
+
+COMPILING = """
+import sys, triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from wellcal.engines import triton_kernels
+
+for name, split in (("row_sums", True), ("products", True), ("row_sums", False)):
+    kernel, wide = getattr(triton_kernels, name), "fp32" if split else "fp64"
+    given = dict(x=f"*{wide}", high="*fp16" if split else "*fp64", out="*fp64", vectors=f"*{wide}")
+    given |= dict(low=given["high"])
+    fixed = dict(PAIRS=0, DEGREE=2, FEW=2, ROOT=2, EXPONENT=1.0)
+    fixed |= dict(SPLIT=split, ONE=split, BLOCK=64, BK=32, BR=16)
+    names = kernel.arg_names
+    fixed = {k: v for k, v in fixed.items() if k in names} | ({} if split else dict(BLOCK=16))
+    signature = {k: "constexpr" if k in fixed else given.get(k, "i32") for k in names}
+    source = ASTSource(kernel, signature, {(names.index(k),): v for k, v in fixed.items()})
+    found = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 4})
+    assert ("wgmma" in found.asm["ptx"]) == split and found.asm["cubin"]
+print("compiled")
+"""
+
+
+def test_kernels_compile_for_a_graphics_card_that_is_not_here() -> None:
+    """The interpreter forgives what the compiler does not: types, shapes and names inside loops."""
+    environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILING], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "compiled\n", done.stderr
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("double", [True, False])
+@pytest.mark.parametrize("name", SHAPES)
+def test_kernels_on_the_device(name: str, double: bool) -> None:
+    term, share = _term(name), 1e-15 if double else 1e-6
+    h = _matrix(term)
+    layout = triton_pairs.laid_out(term.to("cuda"), double)
+    _agree(triton_pairs.pair_sums(layout, rows=False)[0].cpu(), 0.5 * h.sum(), h, share)
+    total, rows = triton_pairs.pair_sums(layout, rows=True)
+    assert rows is not None
+    _agree(total.cpu(), 0.5 * h.sum(), h, share)
+    _agree(rows.cpu(), h.sum(axis=1), h, share)
+    vectors = torch.tensor(np.random.default_rng(1).normal(size=(term.n, 3)), device="cuda")
+    found = triton_pairs.pair_products(layout, vectors).cpu()
+    _agree(found, h @ vectors.cpu().numpy(), 3.0 * h, share)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_engine_on_the_device(name: str) -> None:
+    y, pred, kernel = _cases(name)
+    kernel = wc.default_kernel(pred) if kernel is None else kernel
+    expected = Tiled(precision="float64").triangle(prepare(y, pred, kernel))
+    there = prepare(
+        torch.tensor(np.array(y), device="cuda"), _tensors(pred).map_arrays(lambda a: a.cuda()), kernel
+    )
+    deviation = _null_deviation(prepare(y, pred, kernel))
+    for triton in (None, False):
+        for precision, share in (("float64", 1e-10), ("mixed", 0.01)):
+            engine = Fused(precision=precision, triton=triton)
+            found = engine.triangle(there)
+            assert found.total.device.type == "cuda"
+            assert abs(float(found.total) - expected.total) <= share * deviation
+            assert engine.describe(there)["kernels"].startswith("PyTorch" if triton is False else "Triton")
+
+
+@pytest.mark.gpu
+def test_the_engine_is_chosen_on_the_device() -> None:
+    y, pred, kernel = _cases("normals")
+    batch = _tensors(pred).map_arrays(lambda a: a.cuda())
+    found = wc.skce(torch.tensor(y, device="cuda"), batch, kernel=kernel)
+    assert found.provenance["engine"] == "fused"
+    loc = batch.loc.clone().requires_grad_()
+    wc.skce(torch.tensor(y, device="cuda"), wc.Normal(loc, batch.scale), kernel=kernel).value.backward()
+    here = torch.tensor(pred.loc, requires_grad=True)
+    wc.skce(torch.tensor(y), wc.Normal(here, torch.tensor(pred.scale)), kernel=kernel).value.backward()
+    torch.testing.assert_close(loc.grad.cpu(), here.grad, rtol=1e-8, atol=1e-13)
