@@ -31,8 +31,8 @@ class Correction:
     bias
         Mean of h in float64 minus h as it is rounded, over pairs.
     error
-        Standard error of the sum over all pairs, in standard deviations of a sum whose pairs have the mean square
-        of the observed h.
+        Standard error of the sum over all pairs, in standard deviations of a sum whose pairs have the mean
+        square of the observed h.
     """
 
     bias: float

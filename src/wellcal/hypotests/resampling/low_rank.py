@@ -165,7 +165,7 @@ class _AllClasses:
         return FeatureSums(np.swapaxes(sums, 0, 1), own)
 
     def on_device(self, targets: Array) -> Array:
-        """Sums over pairs i != j, ``(r,)``, of tensors: one class after the other, whose cases are ones of a matrix."""
+        """Sums over pairs i != j, ``(r,)``, of tensors, one class after the other."""
         xp = namespace(targets)
         p, of_predictions, lengths, expected, squares = (
             placed(array, targets)
