@@ -335,8 +335,9 @@ _SMALLEST_ERROR = Schema(
         "power": number(least=0.0, most=1.0),
         "alpha": number(least=0.0, most=1.0),
         "clusters": optional(whole(least=1)),
+        "beyond": flag,
     },
-    {"clusters": None},
+    {"clusters": None, "beyond": False},
 )
 
 
