@@ -14,10 +14,13 @@ from wellcal.comparison import Comparison, compare, pooled_kernel
 from wellcal.comparison.differences import simultaneous_critical
 from wellcal.comparison.result import some_only, unsure
 from wellcal.comparison.shares import SHARES
-from wellcal.comparison.sizes import difference_error, size_of
+from wellcal.comparison.sizes import _scores, difference_error, size_of
+from wellcal.comparison.usual_scores import _ranks, _residuals
 from wellcal.displays import ComparisonDisplay
+from wellcal.hypotests.parts.families import parts_of
 from wellcal.hypotests.resampling import more_resamples
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, TotalVariation, Wasserstein
+from wellcal.problem.drawn_targets import pool_draws
 from wellcal.problem.problem import prepare
 
 pytestmark = pytest.mark.filterwarnings("ignore:p = .* is the smallest", "ignore:with n_resamples")
@@ -313,7 +316,54 @@ def test_measures_of_other_families():
     assert np.isfinite(found.differences[1].standard_error)
 
 
-@pytest.mark.parametrize("family", ["normal", "vector", "binary", "classes"])
+def coarse(name, n, spread=1.0):
+    """Targets, and predictions whose scores are not standard normal; spreads as a multiple of the true."""
+    some = np.random.default_rng(6)
+    mu = some.normal(size=n)
+    if name == "rare counts":
+        rate = 0.2 * np.exp(0.3 * mu)
+        return some.poisson(rate), wc.Poisson(rate)
+    if name == "quantiles":
+        levels = np.array([0.1, 0.9])
+        return some.normal(mu), wc.Quantiles(levels, mu[:, None] + spread * special.ndtri(levels))
+    if name == "draws":
+        return some.normal(mu), wc.Samples(mu[:, None] + spread * some.normal(size=(n, 5)))
+    if name == "atoms":
+        values = mu[:, None] + some.normal(size=(n, 4))
+        y = values[np.arange(n), some.integers(4, size=n)]
+        return mu + (y - mu) / spread, wc.Samples(values, kind="atoms")
+    values = mu[:, None, None] + spread * some.normal(size=(n, 8, 2))
+    return mu[:, None] + some.normal(size=(n, 2)), wc.Samples(values)
+
+
+@pytest.mark.parametrize("name", ["rare counts", "quantiles", "draws", "atoms", "vectors of draws"])
+def test_calibrated_predictions_have_no_error_however_coarse_their_scores(name):
+    """About 0.03 by chance; the variance of the scores alone would make it 0.16 to 0.85."""
+    y, pred = coarse(name, 4000)
+    found = size_of(y, pred, np.full(4000, 1 / 4000))
+    assert found.length < 0.09
+    assert np.mean(found.terms) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_intervals_that_are_too_narrow_are_not_better_calibrated():
+    y, right = coarse("quantiles", 1000)
+    _, narrow = coarse("quantiles", 1000, spread=0.8)
+    found = compare(y, right, narrow, rng=0, n_resamples=199)
+    assert found.verdict == "A is better calibrated than B"
+    assert all(each.value < 0.0 for each in found.differences[:2])
+
+
+def test_what_is_usual_of_a_draw_is_what_is_scored_of_a_target():
+    """A target is one of the pool: its own score is among those that are usual."""
+    for name in ("draws", "vectors of draws"):
+        y, pred = coarse(name, 30)
+        pool = pool_draws(y, pred).values
+        own = _ranks(pool) if name == "draws" else _residuals(pool)
+        z = _scores(parts_of(pred), pred, y[None])[0]
+        assert own[:, -1] == pytest.approx(z, rel=1e-9)
+
+
+@pytest.mark.parametrize("family", ["normal", "vector", "binary", "classes", "counts", "quantiles"])
 def test_length_of_an_error_and_its_terms(family):
     """Terms are derivatives with respect to the weights of cases."""
     n, far = 400, np.random.default_rng(2)
@@ -333,6 +383,8 @@ def test_length_of_an_error_and_its_terms(family):
             (far.random(n)[:, None] > np.cumsum(probs, 1)[:, :-1]).sum(1),
             wc.Categorical(probs),
         ),
+        "counts": lambda: (far.poisson(0.5 * np.exp(0.5 * x)), wc.Poisson(0.9 * np.exp(0.5 * x))),
+        "quantiles": lambda: (x + far.normal(size=n), coarse("quantiles", n, 0.7)[1]),
     }[family]()
     flat = np.full(n, 1.0 / n)
     found = size_of(targets, pred, flat)

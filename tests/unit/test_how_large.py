@@ -447,3 +447,28 @@ def test_over_dispersed_counts_are_measured_by_spreads() -> None:
     assert (more.yardstick.kind, more.yardstick.directed) == ("means", True)
     fewer = wc.calibration_test(far.binomial(10, 0.5, size=120), wc.Poisson(rate), rng=0, n_resamples=99)
     assert (fewer.yardstick.kind, fewer.yardstick.directed) == ("means", False)
+
+
+def test_a_tolerance_beyond_every_simple_error_is_called_large() -> None:
+    """Calibrated within what even spreads that are ten times too large do not exceed is not much."""
+    some = np.random.default_rng(5)
+    mu = some.normal(0.0, 2.0, 100)
+    y, pred = some.normal(mu), wc.Normal(mu, np.ones(100))
+    wide = wc.equivalence_test(y, pred, tolerance=0.4)
+    assert wide.pvalue <= 0.05
+    assert wide.tolerated is None
+    assert "tolerance    0.4, as if spreads were wrong by a factor of 10 or more" in repr(wide)
+    assert wide.verdict.endswith("wrong by a factor of 10 or more: the tolerance is a large one.")
+    assert wc.ToleranceResult.from_json(wide.to_json()) == wide
+
+
+def test_tests_with_a_tolerance_say_that_clusters_are_asymptotic() -> None:
+    some = np.random.default_rng(5)
+    y, pred = some.normal(size=80), wc.Normal(np.zeros(80), np.ones(80))
+    for found in (
+        wc.equivalence_test(y, pred, tolerance=0.2, groups=np.repeat(np.arange(20), 4)),
+        wc.calibration_test(y, pred, tolerance=0.2, groups=np.repeat(np.arange(20), 4)),
+    ):
+        assert "80 in 20 clusters: p-value and intervals are asymptotic" in repr(found)
+    alone = wc.equivalence_test(y, pred, tolerance=0.2, groups=np.arange(80))
+    assert "clusters" not in repr(alone)

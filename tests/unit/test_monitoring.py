@@ -414,6 +414,18 @@ def test_change_says_since_when_how_much_and_where():
     assert Monitor.from_dict(json.loads(json.dumps(monitor.to_dict()))).status == again
 
 
+def test_what_won_is_told_without_the_name_of_an_error():
+    """A large shift is seen by squares first, which is no wrong spread."""
+    monitor = Monitor(rng=1)
+    rng = np.random.default_rng(3)
+    monitor.update(rng.normal(size=60) + 3.0, wc.Normal(np.zeros(60), np.ones(60)))
+    change = monitor.change(rng=0)
+    assert change.topic == "spread"
+    assert change.findings[0].kind == "shift"
+    assert "on how far targets lie from the middle of their predictions" in repr(change)
+    assert "on spread" not in repr(change)
+
+
 def test_sizes_of_changes_of_vectors_and_classes():
     draw = np.random.default_rng(6)
     loc = draw.normal(size=(90, 2))

@@ -576,3 +576,19 @@ def test_old_names_work_and_warn():
         assert old.level == 0.1
     with pytest.warns(DeprecationWarning, match=r"Group\.n_samples"):
         assert old.groups[0].n_cases == old.groups[0].n_samples
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_told_groups_show_what_is_told_of_them(seed):
+    """Cases that are told to be too high do not belong to a group that is too low, short as its name were."""
+    some = np.random.default_rng(seed)
+    mu = some.normal(size=(300, 2))
+    y = mu + some.normal(size=(300, 2))
+    y[:, 0] += np.where(mu[:, 0] < 0.0, 1.0, np.where(mu[:, 1] < 0.7, -1.15, 0.0))
+    found = wc.witness(y, wc.DiagonalNormal(mu, np.ones((300, 2))), rng=0, n_resamples=99)
+    sure = [group for group in found.groups if group.pvalue <= 0.05]
+    assert {group.statistic > 0.0 for group in sure if group.direction.startswith("coordinate 1")} == {
+        True,
+        False,
+    }
+    assert min(abs(group.statistic) for group in sure) > 3.0

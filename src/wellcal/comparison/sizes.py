@@ -5,12 +5,15 @@ is seen late. The length of an error does not have that defect. For targets with
 :mod:`~wellcal.measures.normal_scores`) it is that of ``(mean z, sqrt(2) log sd z)``; for classes that of
 the mean residual in units of its standard deviation (two classes) and of the logarithm of the temperature
 that would mend the predictions, in the same unit: the square of the length is close to twice the
-Kullback-Leibler divergence that mending the error would save.
+Kullback-Leibler divergence that mending the error would save. Scores that are not standard normal under the
+predictions are seen beside what is usual for them (:mod:`~wellcal.comparison.usual_scores`): a calibrated
+model has no error, however coarse its scores are.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,8 +21,10 @@ from scipy import special
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.special import LEAST_PROBABILITY
+from wellcal.comparison.usual_scores import Usual, among, usual_scores
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.parts.families import parts_of
+from wellcal.hypotests.parts.part import Parts
 from wellcal.hypotests.parts.scalars import ScalarParts
 from wellcal.hypotests.parts.vectors import VectorParts
 from wellcal.measures.sharpness import best_sharpness
@@ -68,25 +73,27 @@ def size_of(targets: NDArray, predictions: Predictions, weights: NDArray) -> Siz
         return None
     if targets_are_indices(predictions):
         return _length(*_of_classes(targets, predictions, weights))
-    z = _scores(targets, predictions)
-    return None if z is None or not np.isfinite(z).all() else _length(*_of_scores(z, weights))
-
-
-def _scores(targets: NDArray, predictions: Predictions) -> NDArray | None:
-    """Normal scores, or standardised residuals of vectors, ``(n, d)``."""
     parts = parts_of(predictions)
+    if parts is None:
+        return None
+    score = partial(_scores, parts, predictions)
+    z = score(targets[None])
+    if z is None or not np.isfinite(z).all():
+        return None
+    return _length(*_of_scores(z[0], weights, usual_scores(targets, predictions, parts, score)))
+
+
+def _scores(parts: Parts, predictions: Predictions, targets: NDArray) -> Any:
+    """Normal scores, or standardised residuals of vectors, ``(r, n, d)``; None where there are none."""
     with np.errstate(all="ignore"):
         if isinstance(parts, VectorParts):
-            return np.asarray(parts.standardise(targets[None]))[0]
+            return np.asarray(parts.standardise(targets))
         if not isinstance(parts, ScalarParts):
             return None
-        z: NDArray = np.asarray(parts.standing(targets[None]))[0]
+        z: NDArray = np.asarray(parts.standing(targets))
     if isinstance(predictions, Samples):
-        # A target outside of all atoms is not infinitely far off: it is the first or last of one more.
-        atoms = int(predictions.values.shape[1])
-        level: NDArray = special.ndtr(z)
-        z = special.ndtri((atoms * level + 0.5) / (atoms + 1.0))
-    return z[:, None]
+        z = among(special.ndtr(z), int(predictions.values.shape[1]))
+    return z[..., None]
 
 
 def difference_error(a: Size, b: Size, weights: NDArray) -> float:
@@ -110,15 +117,23 @@ def _length(errors: NDArray, terms: NDArray) -> Size:
     return Size(length, terms @ (errors / length if length > 0.0 else errors))
 
 
-def _of_scores(z: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
-    """Errors ``(d + 1,)`` and terms ``(n, d + 1)`` of normal scores ``(n, d)``."""
+def _of_scores(z: NDArray, weights: NDArray, usual: Usual | None) -> tuple[NDArray, NDArray]:
+    """Errors ``(d + 1,)`` and terms ``(n, d + 1)`` of scores ``(n, d)``, usually standard normal."""
     d = z.shape[1]
+    unit = np.sqrt(2.0 * d)
+    of_cases, expected = np.ones(len(z)), 1.0
+    if usual is not None:
+        z, of_cases = z - usual.mean, usual.variance
+        expected = max(float(weights @ of_cases), _LEAST)
+    scale = np.sqrt(expected)
     mean = weights @ z
     squares = np.mean((z - mean) ** 2, axis=1)
     variance = max(float(weights @ squares), _LEAST)
-    unit = np.sqrt(2.0 * d)
-    errors = np.append(mean, unit * 0.5 * np.log(variance))
-    return errors, np.column_stack([z - mean, unit * 0.5 * (squares / variance - 1.0)])
+    errors = np.append(mean / scale, unit * 0.5 * np.log(variance / expected))
+    moved = of_cases / expected - 1.0  # what is usual varies, too
+    centre = (z - mean) / scale - 0.5 * moved[:, None] * (mean / scale)
+    spread = unit * 0.5 * (squares / variance - 1.0 - moved)
+    return errors, np.column_stack([centre, spread])
 
 
 def _of_classes(targets: NDArray, predictions: Any, weights: NDArray) -> tuple[NDArray, NDArray]:

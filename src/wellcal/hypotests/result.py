@@ -282,7 +282,7 @@ class TestResult(Presentable):
             ("effect size", effect),
             ("estimate", f"{estimate.name} = {estimate_text(estimate)}  ({_estimator_text(estimate)})"),
             ("tested", "targets follow their predictions, given the prediction"),
-            ("cases", f"{self.n_samples:,}{_clusters_text(provenance)}"),
+            ("cases", f"{self.n_samples:,}{clusters_text(provenance)}"),
         ]
         if self.kernel is not None:
             rows.append(("kernel", repr(self.kernel)))
@@ -301,7 +301,7 @@ class TestResult(Presentable):
         return rows
 
 
-def _clusters_text(provenance: dict[str, Any]) -> str:
+def clusters_text(provenance: Mapping[str, Any]) -> str:
     """How many clusters cases come in, where they do, and what that means for what is said."""
     if "clusters" not in provenance:
         return ""
@@ -335,8 +335,9 @@ _SMALLEST_ERROR = Schema(
         "power": number(least=0.0, most=1.0),
         "alpha": number(least=0.0, most=1.0),
         "clusters": optional(whole(least=1)),
+        "beyond": flag,
     },
-    {"clusters": None},
+    {"clusters": None, "beyond": False},
 )
 
 

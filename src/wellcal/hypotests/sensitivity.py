@@ -37,6 +37,9 @@ PRICE = 15.0
 
 POWER, ALPHA = 0.8, 0.05
 
+LARGEST = 4.0
+"""The largest ratio that is told: what few cases make of larger ones the score at 1 does not say."""
+
 _CASES = 400  # whose information is looked at
 _DRAWS = 4000  # targets that it is computed from, in all
 _STEP = 0.02  # of logarithms of ratios
@@ -57,6 +60,8 @@ class SmallestError:
         Number of cases, and power at that error rate.
     clusters
         Number of clusters of cases that depend on each other; None where all are independent.
+    beyond
+        Whether the smallest error is larger than `share`: there are too few cases.
 
     Examples
     --------
@@ -64,6 +69,8 @@ class SmallestError:
     500 cases would have shown spreads that are 12% wrong or more (power .8)
     >>> print(SmallestError("spreads", 0.2, 500, clusters=100))
     500 cases in 100 clusters would have shown spreads that are 20% wrong or more (power about .8)
+    >>> print(SmallestError("spreads", 3.0, 2, beyond=True))
+    2 cases are too few to show even spreads that are wrong by a factor of 4 (power .8)
     """
 
     kind: str
@@ -72,6 +79,12 @@ class SmallestError:
     power: float = POWER
     alpha: float = ALPHA
     clusters: int | None = None
+    beyond: bool = False
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether there are so few clusters that signs of them hardly ever reject."""
+        return self.clusters is not None and 0.5 ** (self.clusters - 1) > self.alpha
 
     def __str__(self) -> str:
         what = f"a {self.kind} that is" if self.kind == "temperature" else f"{self.kind} that are"
@@ -79,17 +92,21 @@ class SmallestError:
         cases, about = f"{self.n_samples:,} cases", ""
         if self.clusters is not None:
             cases, about = f"{cases} in {self.clusters:,} clusters", "about "
-        return (
-            f"{cases} would have shown {what} {wrong_phrase(1.0 + self.share)} or more (power {about}{power})"
-        )
+        if self.hopeless:
+            return f"{cases} are too few clusters to show an error of any size reliably"
+        wrong, sure = f"{what} {wrong_phrase(1.0 + self.share)}", f"(power {about}{power})"
+        if self.beyond:
+            return f"{cases} are too few to show even {wrong} {sure}"
+        return f"{cases} would have shown {wrong} or more {sure}"
 
 
 def smallest_error(cases: Cases, power: float = POWER, alpha: float = ALPHA) -> SmallestError | None:
     """The smallest error that the omnibus test would have found in these predictions, whatever the targets.
 
-    An approximation that takes some milliseconds; None for targets without such an error, and where even
-    predictions that are ten times too large would not be found. Targets say how alike cases of one cluster
-    are, where there are clusters.
+    An approximation that takes some milliseconds; None for targets without such an error, and where
+    predictions say nothing that could be wrong by a ratio. Where even predictions that are four times too
+    large would not be found, it is `beyond` that. Targets say how alike cases of one cluster are, where there
+    are clusters.
 
     Examples
     --------
@@ -114,10 +131,9 @@ def smallest_error(cases: Cases, power: float = POWER, alpha: float = ALPHA) -> 
     wanted = needed(probability(power, "power"), probability(alpha, "alpha"))
     logarithm = wanted / (moved * math.sqrt(worth))
     # Of predictions that are too large by so much: those that are too small are found at a smaller share.
-    ratio = math.exp(logarithm) if logarithm < math.log(10.0) else math.inf
-    if not math.isfinite(ratio):
-        return None
-    return SmallestError(kind, share_of(ratio), len(cases), power, alpha, clusters)
+    beyond = logarithm > math.log(LARGEST)
+    ratio = LARGEST if beyond else math.exp(logarithm)
+    return SmallestError(kind, share_of(ratio), len(cases), power, alpha, clusters, beyond)
 
 
 def design_effect(cases: Cases, kind: str) -> float:

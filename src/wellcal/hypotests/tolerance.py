@@ -16,13 +16,13 @@ from wellcal._arrays.schema import Check, number, optional, word
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.findings.reasons import ALPHA
-from wellcal.hypotests.result import TestResult
+from wellcal.hypotests.result import TestResult, clusters_text
 from wellcal.hypotests.setup import make_setup
 from wellcal.hypotests.tails import normal_tail
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import Row
 from wellcal.measures.wording import what_is_wrong, wrong_phrase
-from wellcal.measures.yardstick import scale_of
+from wellcal.measures.yardstick import LARGEST, Yardstick, scale_of
 
 WITHIN, BEYOND = "KCE <= tolerance", "KCE >= tolerance"
 """Hypotheses: rejected where a model is too far off, and where it is surely near enough."""
@@ -110,9 +110,16 @@ class ToleranceResult(TestResult):
         if not self.rejected:
             return f"Not shown to be calibrated within the tolerance ({p}): {most}."
         yardstick, wrong = self.estimate.known_yardstick, ""
-        if yardstick is not None and yardstick.most is not None:
-            wrong = f", as if {what_is_wrong(yardstick.kind)} {wrong_phrase(yardstick.most)} at most"
+        if yardstick is not None:
+            wrong = f", as if {what_is_wrong(yardstick.kind)} {self._at_most(yardstick)}"
         return f"Calibrated within the tolerance: at 95% confidence KCE is below {_shown(self.high)}{wrong}."
+
+    @staticmethod
+    def _at_most(yardstick: Yardstick) -> str:
+        """How wrong a model may be; without an end where no error of that kind is so large."""
+        if yardstick.most is not None:
+            return f"{wrong_phrase(yardstick.most)} at most"
+        return f"{wrong_phrase(LARGEST)} or more: the tolerance is a large one"
 
     def _headline(self) -> str:
         return self.verdict
@@ -120,8 +127,11 @@ class ToleranceResult(TestResult):
     def _rows(self) -> list[Row]:
         yardstick = self.estimate.known_yardstick
         tolerance = _shown(self.tolerance)
-        if self.tolerated is not None and yardstick is not None:
-            tolerance += f", as if {what_is_wrong(yardstick.kind)} {wrong_phrase(self.tolerated)}"
+        if yardstick is not None:
+            far = (
+                f"{wrong_phrase(LARGEST)} or more" if self.tolerated is None else wrong_phrase(self.tolerated)
+            )
+            tolerance += f", as if {what_is_wrong(yardstick.kind)} {far}"
         rows: list[Row] = [
             ("tolerance", tolerance),
             ("KCE", f"{_shown(self.statistic)}, at 95% confidence {_shown(self.low)} to {_shown(self.high)}"),
@@ -130,7 +140,8 @@ class ToleranceResult(TestResult):
             rows.append(("yardstick", yardstick.sentence))
         kept = {"effect size", "kernel", "proven"}
         rest = [row for row in super()._rows() if row[0] in kept]
-        return [*rows, ("tested", self.hypothesis), *rest, ("cases", f"{self.n_samples:,}")]
+        cases = f"{self.n_samples:,}{clusters_text(self.provenance)}"
+        return [*rows, ("tested", self.hypothesis), *rest, ("cases", cases)]
 
 
 def _shown(value: float) -> str:
@@ -228,6 +239,7 @@ def run_tolerance_test(
         provenance={
             **setup.problem.notes.as_dict(),
             "interval": interval.method,
+            **({} if setup.groups is None else {"clusters": int(setup.groups.max()) + 1}),
             "no e-value": "an e-value speaks against exact calibration, which is not the hypothesis here",
         },
         pvalue_floor=floor,

@@ -24,6 +24,7 @@ DEVIATIONS, RANGES = "standard deviations", "interquartile ranges"
 _NODES, _MASSES = np.polynomial.hermite_e.hermegauss(32)
 _WEIGHTS: NDArray = _MASSES / _MASSES.sum()
 _LEVELS = np.clip(special.ndtr(_NODES), 1e-15, 1.0 - 1e-15)  # where quantiles are finite
+_LEAST_SQUARE = 1e-4  # of a ratio of spreads: draws that are right about the centre, but for rounding
 _MOST_CASES = 64  # that stand for all
 _STEPS = np.linspace(-1.0, 1.0, 61)
 _SHIFTS = 1000.0 * np.sinh(9.0 * _STEPS) / np.sinh(9.0)
@@ -104,6 +105,33 @@ def _interpolated(value: float, at: NDArray, values: NDArray) -> float:
 
 PLAIN = Units()
 """Scores are residuals."""
+
+
+class AmongDraws(Units):
+    """From errors about the mean of a few draws to spreads: that mean is off by chance, too.
+
+    Errors are in units of the spread that they have where draws are right, which is theirs and that of the
+    mean of draws. Spreads that are too small make the latter too small as well.
+
+    Examples
+    --------
+    >>> narrow = 0.5 * np.log((1.0 + 0.7**2 / 5.0) / (1.2 * 0.7**2))  # of five draws with spreads times 0.7
+    >>> round(0.7 * float(np.exp(AmongDraws(5).log_spread(narrow))), 9)
+    1.0
+    """
+
+    def __init__(self, draws: int) -> None:
+        super().__init__()
+        self._draws = draws
+
+    def shift(self, mean: float) -> float:
+        """How far targets lie above their draws, in spreads of these, from the mean of errors."""
+        return mean * float(np.sqrt(1.0 + 1.0 / self._draws))
+
+    def log_spread(self, spread: float) -> float:
+        """Logarithm of the true spread over that of the draws, from that of errors."""
+        square = (1.0 + 1.0 / self._draws) * np.exp(2.0 * spread) - 1.0 / self._draws
+        return 0.5 * float(np.log(max(square, _LEAST_SQUARE)))
 
 
 def units_of(predictions: Predictions) -> Units:

@@ -21,13 +21,21 @@ from wellcal.measures.estimate import estimate_text
 from wellcal.measures.presentation import Presentable, Row, within
 from wellcal.measures.score_units import Units, units_of
 from wellcal.monitoring.evidence import LEVEL
-from wellcal.monitoring.scores import CLASS, Scores, normal_scores
+from wellcal.monitoring.scores import CENTRE, CLASS, LOG_PROBABILITY, SPREAD, Scores, normal_scores
 from wellcal.monitoring.state import Onset
 from wellcal.monitoring.status import since
 from wellcal.predictions import Predictions, Quantiles, Samples
 from wellcal.witnesses import Witness, witness
 
 _FEWEST = 10  # cases from which the size of a change is told
+
+WORDS = {
+    CENTRE: "the side of their predictions that targets lie on",
+    SPREAD: "how far targets lie from the middle of their predictions",
+    LOG_PROBABILITY: "how likely targets are",
+    "witness": "errors of earlier cases with similar predictions",
+}
+"""What bets are about. Those on squares win where spreads are wrong, and where targets are far off."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,7 +50,9 @@ class MonitorChange(Presentable):
     n_samples
         Cases since then that are still known, which all that follows is made of.
     topic
-        What the bets that won most were about: "witness", "centre", "spread", "log probability", or a class.
+        The score that won most when it was bet on: "witness", "centre", "spread" (the square of "centre",
+        which large shifts change, too), "log probability", or a class. It says how the change was seen;
+        `findings` say what it is.
     shift, shift_interval
         How much too high targets are, in predicted standard deviations (interquartile ranges where a family
         has no finite variance), with an interval of level 0.95. None for targets without an order, and for
@@ -117,7 +127,7 @@ class MonitorChange(Presentable):
         return [*said, *(group.statement for group in groups)]
 
     def _rows(self) -> list[Row]:
-        rows = [("cases", f"{self.n_samples:,} since then"), ("bets", f"on {self.topic}")]
+        rows = [("cases", f"{self.n_samples:,} since then"), ("bets", f"on {in_words(self.topic)}")]
         if self.witness is not None:
             rows.append(("SKCE", f"{estimate_text(self.witness.estimate)} since then"))
         return rows
@@ -160,6 +170,17 @@ def described_change(
         witness=found,
         **_sizes(_residuals(y, pred), units_of(pred)),
     )
+
+
+def in_words(topic: str) -> str:
+    """What bets were about, as a person would say it.
+
+    Examples
+    --------
+    >>> in_words("spread"), in_words("class 'cat'")
+    ('how far targets lie from the middle of their predictions', "class 'cat'")
+    """
+    return WORDS.get(topic, topic)
 
 
 def _named(topic: str, predictions: Predictions) -> str:

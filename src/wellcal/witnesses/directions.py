@@ -20,6 +20,8 @@ from wellcal.hypotests.parts.centres import centre_and_spread
 from wellcal.hypotests.setup import Setup
 from wellcal.kernels.algebra import Tensor
 from wellcal.kernels.matrix import values_matrix
+from wellcal.measures.score_units import DEVIATIONS
+from wellcal.measures.wording import counted
 from wellcal.predictions import Predictions, Quantiles, Samples
 from wellcal.problem.problem import expand
 from wellcal.witnesses.summaries import MOST_CLASSES, Summary, summaries_of
@@ -200,10 +202,8 @@ def _of_vectors(predictions: Predictions, summaries: tuple[Summary, ...]) -> lis
     def coordinate(c: int) -> Direction:
         def describe(observed: float, expected: float) -> tuple[str, str]:
             side = "above" if observed > expected else "below"
-            text = (
-                f"coordinate {c + 1} of the targets lies on average {abs(observed - expected):.2g} predicted "
-                f"standard deviations {side} its predicted mean"
-            )
+            size = counted(f"{abs(observed - expected):.2g}", f"predicted {DEVIATIONS}")
+            text = f"coordinate {c + 1} of the targets lies on average {size} {side} its predicted mean"
             return text, f"mean {observed:.2g} instead of {expected:.2g}"
 
         return Direction(

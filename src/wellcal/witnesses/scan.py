@@ -17,6 +17,7 @@ from wellcal.witnesses.refine import PRICE, refined
 from wellcal.witnesses.regions import Region, runs
 
 _ALIKE = 0.5  # correlation of groups that say the same, and share of a group that must be new
+_SHOWN = 0.7  # share of the deviation of a candidate that a group about it must have
 _STARTS = 3  # groups of each grid from which the one that is told is searched
 
 
@@ -184,11 +185,15 @@ class ScanTest:
         """A group that is no candidate, with the p-value of one in it; None where that does not help.
 
         If all cases of the group follow their predictions, those of each candidate within it do: where a
-        candidate is significant, so is the group that it is a part of, at the same error rate.
+        candidate is significant, so is the group that it is a part of, at the same error rate. But numbers
+        that are told are those of the whole group, which must show what the candidate shows: cases that were
+        told before, because they are off to the other side, may be in it.
         """
         candidates = self._candidates
         total, scale = candidates.sum_of(candidate)
         if not candidates.enough(candidate) or total * self.z[k] <= 0.0 or scale <= 0.0:
+            return None
+        if abs(total) < _SHOWN * scale * abs(self.z[k]):
             return None
         overlap = self._overlap(candidate)
         within = (overlap >= _ALIKE) & (np.sign(self.z) == np.sign(total)) & candidates.within(candidate)

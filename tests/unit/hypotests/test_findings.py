@@ -20,6 +20,7 @@ from wellcal.hypotests.findings.claims import jackknife
 from wellcal.hypotests.findings.families import claims_of, findings_in, findings_of
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.reasons import UNNAMED, Reasons
+from wellcal.hypotests.findings.sizes import yardstick_with
 from wellcal.hypotests.setup import make_setup
 from wellcal.measures.yardstick import Yardstick
 from wellcal.predictions.base import check_inputs
@@ -159,6 +160,56 @@ def test_draws_are_compared_with_their_own_range() -> None:
     assert above == pytest.approx(0.5, abs=0.02)
     assert outside == pytest.approx(2.0 / 16.0, abs=0.01)
     assert spread == pytest.approx(0.0, abs=0.02)
+
+
+def vector_draws(seed: int, draws: int, spread: float) -> tuple[Any, Any]:
+    rng = np.random.default_rng([seed, draws])
+    mu = rng.normal(size=(N, 2))
+    values = mu[:, None] + spread * rng.normal(size=(N, draws, 2))
+    return mu + rng.normal(size=(N, 2)), wc.Samples(values)
+
+
+@pytest.mark.parametrize(("draws", "spread"), [(5, 1.3), (8, 0.7), (20, 0.7)])
+def test_spreads_of_vectors_of_draws_are_told_as_they_are(draws: int, spread: float) -> None:
+    """Without the target, which widens its own pool: in units of that all of them would look smaller."""
+    held = others = 0
+    for seed in range(DATA_SETS):
+        findings = told(*vector_draws(seed, draws, spread))
+        first = [finding.interval for finding in findings if finding.kind == "spread"]
+        held += bool(first) and first[0][0] <= spread <= first[0][1]
+        others += len(findings) - len(first)
+    assert held >= DATA_SETS - 2
+    assert others <= 1
+
+
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_chance_in_a_few_draws_is_no_trend(shape: tuple[int, ...]) -> None:
+    """Draws that happen to be high lie above their target, and spread less or more than they should."""
+    false = 0
+    for seed in range(DATA_SETS):
+        rng = np.random.default_rng([seed, 4])
+        mu = rng.normal(size=(N, *shape))
+        values = mu[:, None] + rng.normal(size=(N, 5, *shape))
+        findings = told(mu + rng.normal(size=(N, *shape)), wc.Samples(values))
+        false += any(finding.kind.startswith("trend") for finding in findings)
+    assert false <= 1
+
+
+def test_shares_of_a_whole_are_not_all_too_high() -> None:
+    """What one of them has too much, the others have too little."""
+    rng = np.random.default_rng(2)
+    concentration = np.exp(rng.normal(0.5, 0.3, (150, 3)))
+    y = np.array([rng.dirichlet(row) for row in concentration])
+    wrong = wc.Dirichlet(np.roll(concentration, 1, axis=0))
+    draws = np.array([rng.dirichlet(row, 20) for row in np.roll(concentration, 1, axis=0)])
+    for pred in (wrong, wc.Samples(draws)):
+        claims = claims_of(pred, False)
+        assert claims is not None
+        assert "common shift" not in claims.tested
+        assert not any(str(finding).startswith("all coordinates: targets") for finding in told(y, pred))
+    normals = claims_of(wc.DiagonalNormal(np.zeros((4, 3)), np.ones((4, 3))), False)
+    assert normals is not None
+    assert "common shift" in normals.tested
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -336,6 +387,27 @@ def test_several_findings_are_told_one_by_one() -> None:
     page = found._repr_html_()
     places = [page.index(html.escape(text)) for text in (found.verdict, str(found.findings[1]), "kernel")]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize(("spread", "side"), [(0.6, -1), (1.6, 1)])
+def test_coverage_gives_the_yardstick_its_direction(spread: float, side: int) -> None:
+    """Too few targets between two quantiles: the distance of these is too small."""
+    levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+    found = result(MU + NOISE, wc.Quantiles(levels, MU[:, None] + spread * special.ndtri(levels)))
+    assert found.findings[0].kind == "coverage"
+    assert found.findings[0].expected == pytest.approx(0.9)
+    assert found.yardstick is not None
+    assert found.yardstick.directed
+    assert side * (found.yardstick.ratio - 1.0) > 0.0
+    # Targets that are shifted leave an interval, too: a clearer finding of another kind takes the direction.
+    clearer = replace(found.findings[0], kind="quantile")
+    other = yardstick_with(found.estimate, [clearer, found.findings[0]])
+    assert other is not None
+    assert not other.directed
+    assert TestResult.from_json(found.to_json()) == found
+    old = found.findings[0].to_dict()
+    del old["expected"]  # as it was stored before
+    assert Finding.from_dict(old).expected is None
 
 
 def test_small_errors_are_called_slight() -> None:

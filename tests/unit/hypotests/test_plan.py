@@ -182,7 +182,9 @@ def test_the_smallest_error_shrinks_with_the_number_of_cases() -> None:
     found = [smallest_error(Cases(MU, PRED[:n], kernel)) for n in (20, 80)]
     assert found[0].share > found[1].share
     assert np.log1p(found[1].share) == pytest.approx(needed(0.8, 0.05) / np.sqrt(2.0 * 80), rel=0.1)
-    assert smallest_error(Cases(MU[:2], PRED[:1], kernel)) is None, "nothing could be found in one case"
+    one = smallest_error(Cases(MU[:1], PRED[:1], kernel))
+    assert one is not None
+    assert one.beyond, "nothing could be found in one case"
     alone = smallest_error(Cases(MU, PRED, kernel, groups=np.arange(80)))
     assert alone.share == found[1].share, "clusters of one case are independent cases"
 
@@ -212,6 +214,24 @@ def test_a_test_that_finds_nothing_says_what_it_would_have_found() -> None:
     assert wc.TestResult.from_json(honest.to_json()).smallest_error == honest.smallest_error
     assert wc.calibration_test(y + 2.0, PRED, rng=0).smallest_error is None
     assert wc.calibration_test(y, PRED, rng=0, method="exact").smallest_error is None
+
+
+def test_a_test_that_could_find_nothing_says_so() -> None:
+    """Ten outcomes show no temperature, and five clusters, whose signs have few patterns, hardly anything."""
+    rng = np.random.default_rng(1)
+    p = rng.uniform(0.05, 0.95, 10)
+    few = wc.calibration_test((rng.uniform(size=10) < p).astype(int), wc.Bernoulli(p), rng=0)
+    assert few.verdict.endswith(
+        "10 cases are too few to show even a temperature that is wrong by a factor of 4 (power .8)."
+    )
+    assert wc.TestResult.from_json(few.to_json()) == few
+    with pytest.warns(UserWarning, match="5 clusters have 16 different patterns"):
+        rough = wc.calibration_test(PRED.sample(rng), PRED, groups=np.arange(80) % 5, rng=0)
+    assert rough.pvalue > 0.05
+    assert rough.verdict.endswith(
+        "80 cases in 5 clusters are too few clusters to show an error of any size reliably."
+    )
+    assert wc.TestResult.from_json(rough.to_json()) == rough
 
 
 def test_smallest_errors_in_words() -> None:

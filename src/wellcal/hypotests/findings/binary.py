@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 from scipy import special
@@ -13,6 +13,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.special import bounded_log_odds, middle_ranks
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.tails import normal_tail
 from wellcal.measures.wording import percent, plain_number, share_span, span
 
 FREQUENCY, SLOPE, GROUP = "frequency", "slope", "group "
@@ -91,18 +92,18 @@ class BinaryClaims(Claims):
         return occurs(self.outcome, GROUPED, own, float(some.mean()), where, "on average")
 
     def lie_on_a_line(self, targets: NDArray, alpha: float) -> bool:
-        """Whether groups occur as often as the line says that fits log odds to outcomes.
+        """Whether groups occur as often as the line says that fits outcomes to log odds.
 
         They are then off because slope or frequency is, and no more. Holm's smallest p-value decides.
         """
         intercept, slope = fitted_line(targets.astype(np.float64), self.logit)
         if np.isnan(slope):
             return False
-        line = special.expit(intercept + slope * self.logit)
+        line = cast("NDArray", special.expit(intercept + slope * self.logit))
         off = [float(np.sum(targets[group] - line[group])) for group in self.members]
         spread = [float(np.sum(line[group] * (1.0 - line[group]))) ** 0.5 for group in self.members]
-        furthest = max(abs(value) / max(error, 1e-300) for value, error in zip(off, spread, strict=True))
-        return 2.0 * float(special.ndtr(-furthest)) * len(off) > alpha
+        distances = [abs(value) / max(error, 1e-300) for value, error in zip(off, spread, strict=True)]
+        return 2.0 * normal_tail(max(distances)) * len(off) > alpha
 
 
 class FineGroups(BinaryClaims):

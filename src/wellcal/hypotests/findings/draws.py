@@ -21,6 +21,7 @@ from wellcal.hypotests.findings.trends import (
     trend_finding,
 )
 from wellcal.hypotests.parts.contrasts import Contrasts
+from wellcal.measures.score_units import PLAIN, AmongDraws
 from wellcal.measures.wording import percent, share_span
 
 ABOVE, RANGE, COVERAGE, BELOW = "above", "range", "coverage", "below "
@@ -46,6 +47,7 @@ class DrawClaims(Claims):
         self.columns, self.summaries = columns, summaries
         self.names = [ABOVE, RANGE, SPREAD, *trend_names(columns)]
         self.pooled, self.size = pooled, values.shape[1]
+        self.units = AmongDraws(self.size - 1) if pooled and self.size > 2 else PLAIN
         self.low, self.high = values.min(axis=1), values.max(axis=1)
         self.mean = np.sum(weights * values, axis=1)
         self.square = np.sum(weights * (values - self.mean[:, None]) ** 2, axis=1)
@@ -104,7 +106,7 @@ class DrawClaims(Claims):
             return value - right, influence
 
         ratios = np.stack([(error - error.mean()) ** 2, expected], axis=1)
-        wide = told_trend(self, told, WIDTH, spreads(measure), ratios)
+        wide = told_trend(self, told, WIDTH, spreads(measure, self.units), ratios)
         out = [finding for finding in (centres, wide) if finding is not None]
         if ABOVE in told and centres is None:
             out.append(_fall(told[ABOVE], ABOVE, f"targets fall {_ABOVE}"))
@@ -114,7 +116,7 @@ class DrawClaims(Claims):
         if widths[:1] == [RANGE]:
             out.append(_fall(told[RANGE], RANGE, "targets fall outside the range of their draws"))
         elif widths:
-            out.append(spread_finding(told[SPREAD]))
+            out.append(spread_finding(told[SPREAD], self.units))
         return out
 
 
@@ -236,4 +238,5 @@ def _fall(found: Found, kind: str, what: str) -> Finding:
         ends,
         LEVEL,
         found.pvalue,
+        found.expected,
     )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal.expectations.decompose import targets_are_indices
+from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.hypotests.findings.binary import BinaryClaims
 from wellcal.hypotests.findings.claims import Claims, certain, evidence, likely
 from wellcal.hypotests.findings.classes import ClassClaims
@@ -27,7 +27,7 @@ from wellcal.hypotests.setup import Setup
 from wellcal.measures.normal_scores import FARTHEST_RESIDUAL, standing_of
 from wellcal.measures.score_units import units_of
 from wellcal.measures.wording import percent
-from wellcal.predictions import Normal, Predictions, Quantiles, Samples
+from wellcal.predictions import Normal, Predictions, Quantiles, Samples, simplex
 
 _FARTHEST_TOLD = 1e9  # residuals of normals
 _CHANCE = 0.05  # share of the variance of log spreads that may be chance
@@ -140,8 +140,7 @@ def claims_of(predictions: Predictions, pooled: bool) -> Claims | None:
         return _of_classes(predictions)
     centre, spread = summaries(predictions)
     if predictions.event_shape != ():
-        flat = [values.reshape(len(values), -1) for values in (centre, spread, *_said(predictions, pooled))]
-        return VectorClaims(*flat)
+        return _of_vectors(predictions, pooled, centre, spread)
     centre, spread = _said(predictions, pooled)
     named = [Summary(name, values) for name, values in _named(predictions, centre, spread)]
     columns = contrasts_of(centre, spread)
@@ -166,15 +165,38 @@ def claims_of(predictions: Predictions, pooled: bool) -> Claims | None:
     return ScalarClaims(standing, columns, named, normal=normal, units=units_of(predictions))
 
 
-def _said(predictions: Predictions, pooled: bool) -> tuple[NDArray, NDArray]:
-    """Centre and spread that errors may go with: of draws alone, where these are pooled with the target.
+def _of_vectors(predictions: Any, pooled: bool, centre: NDArray, spread: NDArray) -> VectorClaims:
+    flat = [values.reshape(len(values), -1) for values in (centre, spread, *_said(predictions, pooled))]
+    pool = int(predictions.values.shape[1]) if pooled else None
+    if isinstance(predictions, Samples) and (predictions.kind == "draws" or pooled):
+        columns = flat[3].T
+        flat[3] = np.stack(
+            [one if _spread_is_known(one, predictions.values.shape[1]) else 0.0 * one for one in columns], 1
+        )
+    return VectorClaims(*flat, pool=pool, tied=_sum_is_known(predictions))
 
-    A target that is far off widens its pool, and would be found where the spread is large.
+
+def _sum_is_known(predictions: Any) -> bool:
+    """Whether coordinates always have the same sum, as shares of a whole have."""
+    if isinstance(predictions, Samples):
+        values = np.asarray(to_numpy(predictions.values), dtype=np.float64)
+        sums = values.reshape(*values.shape[:2], -1).sum(axis=2)
+        return bool(np.ptp(sums) <= 1e-6 * np.abs(values).max())
+    return all(part.target_domain is simplex for part, _ in components_of(predictions))
+
+
+def _said(predictions: Predictions, pooled: bool) -> tuple[NDArray, NDArray]:
+    """Centre and spread that errors may go with.
+
+    Of draws that are pooled with the target the spread is that of the draws alone: a target that is far off
+    widens its pool, and would be found where the spread is large. The centre is that of the pool: draws that
+    happen to be high lie above their target, which is chance, and given the pool errors have no trend.
     """
     family: Any = predictions
+    centre, spread = summaries(predictions)
     if pooled and family.values.shape[1] > 2:
-        return summaries(Samples(np.asarray(family.values)[:, :-1], kind="atoms", axis=1))
-    return summaries(predictions)
+        spread = summaries(Samples(np.asarray(family.values)[:, :-1], kind="atoms", axis=1))[1]
+    return centre, spread
 
 
 def _spread_is_known(spread: NDArray, draws: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from wellcal._arrays.schema import Check, listed, number, optional, text
 from wellcal.kernels.base import Kernel
@@ -38,6 +39,8 @@ class Finding(Presentable):
         Coverage of the interval.
     pvalue
         How clear the finding is by itself, before all findings are looked at together.
+    expected
+        For the share of targets that fall somewhere: which one a calibrated model has. None elsewhere.
 
     Examples
     --------
@@ -58,6 +61,9 @@ class Finding(Presentable):
     interval: tuple[float, float] | None
     level: float
     pvalue: float
+    expected: float | None = None
+
+    added: ClassVar[Mapping[str, Any]] = {"expected": None}
 
     def __str__(self) -> str:
         return self.sentence
@@ -73,6 +79,7 @@ class Finding(Presentable):
             "interval": optional(listed(number(infinite=True), length=2)),
             "level": number(least=0.0, most=1.0),
             "pvalue": number(least=0.0, most=1.0),
+            "expected": optional(number(least=0.0, most=1.0)),
         }
 
     def _headline(self) -> str:

@@ -43,7 +43,8 @@ class JointClaims(Claims):
         means = [
             Summary(f"predicted mean of coordinate {j + 1}", column) for j, column in enumerate(centre.T)
         ]
-        self.summaries = [*means, Summary("predicted spread of all coordinates", spread)]
+        wide = [Summary("predicted spread of all coordinates", spread)] if np.ptp(spread) > 0.0 else []
+        self.summaries = [*means, *wide]
         self.chosen = vectors.chosen
         self.trend = self.columns.columns[:, self.columns.trend]
 
@@ -89,7 +90,9 @@ class CentreTrends(JointClaims):
         return list(self._told(told, lambda j, found: self._trend(z[:, j], found)))
 
     def _trend(self, z: NDArray, found: Found) -> Finding | None:
-        return trend_finding(shifts(mean_of), z, self.summaries, found.reach, found.pvalue, self.groups)
+        return trend_finding(
+            shifts(mean_of, self.vectors.units), z, self.summaries, found.reach, found.pvalue, self.groups
+        )
 
     def _told(
         self, told: Mapping[str, Found], trend: Callable[[int, Found], Finding | None]
@@ -117,7 +120,7 @@ class SpreadTrends(CentreTrends):
         rest = self._rest(targets)
 
         def trend(place: int, found: Found) -> Finding | None:
-            manner, reach = spreads(log_spread_of), found.reach
+            manner, reach = spreads(log_spread_of, self.vectors.units), found.reach
             return trend_finding(manner, rest[:, place], self.summaries, reach, found.pvalue, self.groups)
 
         return list(self._told(told, trend))
@@ -190,4 +193,7 @@ class OtherCentres(Claims):
 
     def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
         """Coordinates that are too high or too low."""
-        return [replace(in_coordinate(shift_finding(told[name]), int(name) + 1)) for name in told]
+        return [
+            replace(in_coordinate(shift_finding(told[name], self.vectors.units), int(name) + 1))
+            for name in told
+        ]

@@ -10,14 +10,14 @@ from wellcal.measures.yardstick import Yardstick
 from wellcal.predictions.alterations import MEANS, SPREADS, TEMPERATURE
 
 OF_ALL_CASES = {
-    SPREADS: {"spread": 1, "dispersion": -1},
+    SPREADS: {"spread": 1, "dispersion": -1, "coverage": 1, "range": -1},
     TEMPERATURE: {"slope": 1, "temperature": -1},
     MEANS: {"shift": 0},
 }
 """Findings about all cases that give a kind of yardstick its direction.
 
-1 where a size below 1 means predictions that are too small, -1 where it means too large, and 0 where the
-likelihood of the targets says it.
+1 where a size below 1, or a share below the expected one, means predictions that are too small, -1 where it
+means too large, and 0 where the likelihood of the targets says it.
 """
 
 
@@ -32,9 +32,11 @@ def yardstick_with(estimate: Estimate, findings: Sequence[Finding]) -> Yardstick
     if size is None:
         return None
     known = OF_ALL_CASES[size.kind]
-    for found in findings:
-        if found.kind in known and found.size is not None:
+    for place, found in enumerate(findings):
+        # Shares are off where targets are shifted, too: they have a direction where nothing is clearer.
+        if found.kind in known and found.size is not None and (place == 0 or found.expected is None):
             sign = known[found.kind]
             own = 1 if size.high > 1.0 else -1
-            return size.towards(own if sign == 0 else sign if found.size > 1.0 else -sign)
+            right = 1.0 if found.expected is None else found.expected
+            return size.towards(own if sign == 0 else sign if found.size > right else -sign)
     return size.towards(None)

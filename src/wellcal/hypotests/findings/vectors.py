@@ -28,6 +28,7 @@ from wellcal.hypotests.findings.splits import Summary
 from wellcal.hypotests.findings.trends import INDEPENDENT
 from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.vectors import MOST_COORDINATES
+from wellcal.measures.score_units import PLAIN, AmongDraws
 from wellcal.measures.wording import plain_number, span
 
 ALL, TOGETHER = "all coordinates", "all coordinates: "
@@ -36,6 +37,7 @@ ALL, TOGETHER = "all coordinates", "all coordinates: "
 _COMMON, _PAIR = "common shift", "coordinates "
 _SINGULAR = 1.0 - 1e-9
 _ROUNDING = 1e-9
+_FEW_DRAWS = 3  # in a pool, of which one is the target: there is no spread without it
 _APART = 0.01  # p-value below which coordinates are off by different amounts
 
 
@@ -54,9 +56,33 @@ class VectorClaims(Claims):
         "trend of the correlation": (_PAIR,),
     }
 
-    def __init__(self, centre: NDArray, spread: NDArray, mean: NDArray, width: NDArray) -> None:
-        """`centre` and `spread` of predictions ``(n, d)``, and those that errors may go with."""
+    def __init__(
+        self,
+        centre: NDArray,
+        spread: NDArray,
+        mean: NDArray,
+        width: NDArray,
+        *,
+        pool: int | None = None,
+        tied: bool = False,
+    ) -> None:
+        """What is predicted of coordinates, and what errors may go with.
+
+        Parameters
+        ----------
+        centre, spread
+            Of predictions, ``(n, d)``.
+        mean, width
+            Those that errors may go with, ``(n, d)``; a constant width is one that differs by chance alone.
+        pool
+            How many members the pool of draws and target has that `centre` and `spread` are of; None where
+            they are of predictions.
+        tied
+            Whether the sum of all coordinates is known, so that they cannot be too high together.
+        """
         self.centre, self.unit, self.mean, self.width = centre, spread, mean, width
+        self.pool = None if pool is not None and pool <= _FEW_DRAWS else pool
+        self.units = PLAIN if self.pool is None else AmongDraws(self.pool - 1)
         dimension = centre.shape[1]
         places = np.linspace(0, dimension - 1, min(dimension, MOST_COORDINATES))
         self.chosen = [int(place) for place in np.unique(places.round())]
@@ -64,7 +90,8 @@ class VectorClaims(Claims):
             ScalarClaims(
                 lambda targets: targets,
                 contrasts_of(mean[:, j], width[:, j]),
-                [Summary("predicted mean", mean[:, j]), Summary("predicted spread", width[:, j])],
+                [Summary("predicted mean", mean[:, j]), *_summary("predicted spread", width[:, j])],
+                units=self.units,
             )
             for j in self.chosen
         ]
@@ -73,7 +100,7 @@ class VectorClaims(Claims):
             *(self._name(i, name) for i, claims in enumerate(self.alone) for name in claims.names),
             *(self._pair(pair) for pair in self.pairs),
             ALL,
-            _COMMON,
+            f"_{_COMMON}" if tied else _COMMON,
         ]
 
     def within(self, groups: NDArray | None) -> Self:
@@ -99,8 +126,22 @@ class VectorClaims(Claims):
         return lambda cases: self._quantities(z[:, cases], cases)[0]
 
     def residuals(self, targets: NDArray) -> NDArray:
-        """Standardised residuals ``(r, n, d)`` of all coordinates."""
-        return (targets - self.centre) / self.unit
+        """Standardised residuals ``(r, n, d)`` of all coordinates: of draws, about those without the target.
+
+        A target that is far off widens its pool, so that in units of that an error looks smaller than it is.
+        Spreads of a few draws that differ by chance alone are taken together: in units of each of them
+        errors would have heavy tails.
+        """
+        if self.pool is None:
+            return (targets - self.centre) / self.unit
+        draws = self.pool - 1.0
+        error = (targets - self.centre) * np.sqrt(
+            self.pool / draws
+        )  # (y - mean of draws) / sqrt(1 + 1 / draws)
+        squares = np.maximum(self.pool * self.unit**2 - error**2, 0.0) / (draws - 1.0)
+        own = np.ptp(self.width, axis=0) > 0.0
+        squares[..., ~own] = squares[..., ~own].mean(axis=-2, keepdims=True)
+        return error / np.maximum(np.sqrt(squares), _ROUNDING * self.unit)
 
     def _quantities(self, residuals: NDArray, cases: NDArray | slice) -> NDArray:
         z = residuals[..., self.chosen]
@@ -132,9 +173,9 @@ class VectorClaims(Claims):
             out += [in_coordinate(finding, self.chosen[place] + 1) for finding in found]
         out += [_correlated(name, told[name]) for name in map(self._pair, self.pairs) if name in told]
         if ALL in told:
-            out = self._one_for_all(out, spread_finding(told[ALL]), told[ALL], every, SPREAD)
+            out = self._one_for_all(out, spread_finding(told[ALL], self.units), told[ALL], every, SPREAD)
         if _COMMON in told and self.unit.shape[1] > 1:
-            common = shift_finding(told[_COMMON])
+            common = shift_finding(told[_COMMON], self.units)
             common = replace(common, sentence=TOGETHER + common.sentence, short=TOGETHER + common.short)
             out = self._one_for_all(out, common, told[_COMMON], every, SHIFTED)
         return out
@@ -154,6 +195,11 @@ class VectorClaims(Claims):
         if differ and not alike:
             return out
         return [*(finding for finding in out if finding.kind != together.kind), together]
+
+
+def _summary(name: str, values: NDArray) -> list[Summary]:
+    """A summary that errors may go with, unless it is the same for all cases."""
+    return [Summary(name, values)] if np.ptp(values) > 0.0 else []
 
 
 def _agree(one: Finding, other: Finding) -> bool:
