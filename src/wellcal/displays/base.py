@@ -10,6 +10,7 @@ import numpy as np
 from wellcal._arrays.checks import described, flag, probability
 from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
+from wellcal._arrays.round_numbers import how_many
 from wellcal.displays.axes import in_title
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.result import TestResult
@@ -46,7 +47,7 @@ class Display(ByValue):
         """Which figure of which model: the arrays that it holds are for those who ask for them."""
         words = [type(self).__name__]
         words += [f"of {name!r}" for name in (getattr(self, "name", None),) if name]
-        words += [f"with {count:,} cases" for count in (getattr(self, "n_samples", 0),) if count]
+        words += [f"with {how_many(count)}" for count in (getattr(self, "n_samples", 0),) if count]
         return f"<{' '.join(words)}>"
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from wellcal._arrays.round_numbers import SURE, percent
 from wellcal.measures.score_units import DEVIATIONS
 from wellcal.predictions.alterations import MEANS, SHIFT, SPREADS, TEMPERATURE
 
@@ -21,19 +22,6 @@ TIMES, ENORMOUS = 2.0, 100.0
 """Ratios from which factors are told in the place of percent, and no number any more."""
 
 _MOST_DIGITS = 6
-
-
-def percent(share: float) -> str:
-    """A share in percent: whole ones, one digit below one.
-
-    Examples
-    --------
-    >>> percent(0.213), percent(0.004), percent(0.0)
-    ('21%', '0.4%', '0%')
-    """
-    if share >= 0.01 or share == 0.0:
-        return f"{100.0 * share:.0f}%"
-    return f"{100.0 * share:.1g}%"
 
 
 def plain_number(value: float) -> str:
@@ -167,7 +155,7 @@ def wrong_by(low: float, high: float, ratio: float | None = None) -> str:
     if high <= 1.0:
         return span(1.0 - high, 1.0 - low, percent)
     # Around what is right: the other direction is below zero.
-    above, below = amount(high), percent(1.0 - low)
+    above, below = (amount(1.0 if abs(end - 1.0) < SURE else end) for end in (high, low))
     sign = "-" if above != "0%" else ""
     return f"{sign}{above} to {below}" if (ratio or math.sqrt(low * high)) < 1.0 else f"-{below} to {above}"
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.round_numbers import percent
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.predictions import Bernoulli, Quantiles
 from wellcal.reporting.data import Data, ModelData
@@ -89,7 +90,9 @@ def predicted_in_words(one: Any) -> str:
         names = one.labels().tolist()
         probs = np.asarray(to_numpy(one.class_probs()))[0]
         order = [1] if isinstance(one, Bernoulli) else np.argsort(-probs, kind="stable")[:_TOP].tolist()
-        return ", ".join(f"{_percent(float(probs[k]))} for {observed_in_words(names[k])}" for k in order)
+        return ", ".join(
+            f"{percent(float(probs[k]), digits=2)} for {observed_in_words(names[k])}" for k in order
+        )
     if isinstance(one, Quantiles):
         levels = np.asarray(one.levels, dtype=float)
         values = np.asarray(to_numpy(one.values), dtype=float)[0]
@@ -122,7 +125,3 @@ def observed_in_words(target: Any) -> str:
         return f"({', '.join(parts)}{', ...' if len(numbers) > _COORDINATES else ''})"
     text = repr(plain)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}%" if 0.01 <= share <= 0.99 or share in (0.0, 1.0) else f"{100 * share:.2g}%"

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.progress import Stages
+from wellcal._arrays.round_numbers import how_many
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.pvalues import advise_of_few_resamples, holm
@@ -74,23 +76,27 @@ def by_segment(
     results: list[TestResult | None] = []
     notes: list[str] = []
     most = most_cases(segments)
+    stages = Stages("segments", float(len(segments)))
     for segment in segments:
         rows, note = segment.rows, ""
         if len(rows) < FEWEST_CASES:
             results.append(None)
-            notes.append(f"{len(rows)} cases are too few, {FEWEST_CASES} are needed")
+            few = "is" if len(rows) == 1 else "are"
+            notes.append(f"{how_many(len(rows))} {few} too few, {FEWEST_CASES} are needed")
             continue
         part = at_most(len(rows), most, np.random.default_rng(seed))
         if part is not None:
             note, rows = f"{most:,} of {len(rows):,} cases, drawn at random, were tested", rows[part]
         some = model.some(rows)
-        options: dict[str, Any] = {"rng": seed, "n_resamples": n_resamples, "progress": False}
+        options: dict[str, Any] = {"rng": seed, "n_resamples": n_resamples}
         if some.clusters is not None and len(np.unique(some.clusters)) < 2:
             results.append(None)
             notes.append("all cases are of one cluster, two are needed")
             continue
-        results.append(calibration_test(some.targets, some.predictions, groups=some.clusters, **options))
+        with stages.part(1.0):
+            results.append(calibration_test(some.targets, some.predictions, groups=some.clusters, **options))
         notes.append(note)
+    stages.end()
     tested = [result for result in results if result is not None]
     count = len(tested)
     advise_of_few_resamples(tested, count, ALPHA, f"an error in one of {count} segments")
