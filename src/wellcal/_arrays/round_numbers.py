@@ -85,6 +85,17 @@ def _digits(text: str) -> int:
     return len(text.partition("e")[0].replace(".", "").lstrip("-0"))
 
 
+def short_number(value: float) -> str:
+    """A number with three digits, and all of those before its point.
+
+    Examples
+    --------
+    >>> [short_number(x) for x in (2.34567, 123456.7, -0.04567, 3.0, 1e-9, 5e12)]
+    ['2.35', '123,457', '-0.0457', '3', '1e-09', '5e+12']
+    """
+    return f"{value:,.0f}" if 99.95 <= abs(value) < 1e9 else f"{value:.3g}"
+
+
 def how_many(count: int, what: str = "case") -> str:
     """A number of things, one of which is `what`.
 

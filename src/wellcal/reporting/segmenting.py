@@ -15,7 +15,7 @@ from wellcal.hypotests import calibration_test
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.pvalues import advise_of_few_resamples, holm
 from wellcal.hypotests.result import TestResult
-from wellcal.reporting.data import ModelData, at_most
+from wellcal.reporting.data import ModelData, at_most, gathered
 from wellcal.reporting.pieces import SegmentReport, Segments
 from wellcal.witnesses.segments import PARTS, groups_by_column
 
@@ -116,6 +116,33 @@ def by_segment(
         ),
         _hypothesis(segments),
     )
+
+
+def tested_segments(
+    y: object,
+    pred: object,
+    given: Any,
+    *,
+    groups: object = None,
+    seed: int = 0,
+    n_resamples: int | None = None,
+) -> Segments:
+    """The segments of one model alone, as a report has them.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> mu, region = rng.normal(size=200), np.repeat(["north", "south"], 100)
+    >>> y = rng.normal(mu + (region == "north"), 1.0)
+    >>> found = tested_segments(y, wc.Normal(mu, np.ones(200)), {"region": region}, n_resamples=199)
+    >>> found.verdict
+    'Miscalibrated in 1 segment of 2: for region = north.'
+    """
+    data = gathered(y, pred)
+    data = data if groups is None else data.in_clusters(groups)
+    parts, _ = segments_from(given, len(data), data.in_order)
+    return by_segment(data.models[0], parts, seed, n_resamples)
 
 
 def most_cases(segments: Sequence[Segment]) -> int:
