@@ -150,13 +150,13 @@ def _map(p: Picture) -> Any:
 
 def _segments(p: Picture) -> Any:
     from wellcal.displays import SegmentsDisplay
-    from wellcal.reporting.segmenting import tested_segments
+    from wellcal.reporting.segmenting import segments_alone
 
     columns = segment_columns(p.cases, p.given)
     if columns is None:
         raise ValueError("--segments is needed for this figure: name the columns whose groups are tested")
     groups = column_of(p.cases, p.given.groups)
-    found = tested_segments(p.y, p.pred, columns, groups=groups, seed=p.seed, n_resamples=p.resamples)
+    found = segments_alone(p.y, p.pred, columns, groups=groups, seed=p.seed, n_resamples=p.resamples)
     p.say(found.verdict, bool(found.rejected), found)
     return SegmentsDisplay.from_result(found)
 

@@ -25,8 +25,8 @@ _OF_ROLES = {
 """The same of families that need more: tables of counts, draws that are pooled with targets, parts."""
 
 _CHUNKS, _SEARCH, _FEW = 130e6, 250e6, 30_000.0
-"""What temporary arrays take once they are as large as they get, of a test and of a search for groups; and what
-a case takes as long as they are not."""
+"""What temporary arrays take once they are as large as they get, of a test and of a search for groups; and
+what a case takes as long as they are not."""
 
 _UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)

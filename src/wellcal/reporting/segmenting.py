@@ -118,7 +118,7 @@ def by_segment(
     )
 
 
-def tested_segments(
+def segments_alone(
     y: object,
     pred: object,
     given: Any,
@@ -135,7 +135,7 @@ def tested_segments(
     >>> rng = np.random.default_rng(0)
     >>> mu, region = rng.normal(size=200), np.repeat(["north", "south"], 100)
     >>> y = rng.normal(mu + (region == "north"), 1.0)
-    >>> found = tested_segments(y, wc.Normal(mu, np.ones(200)), {"region": region}, n_resamples=199)
+    >>> found = segments_alone(y, wc.Normal(mu, np.ones(200)), {"region": region}, n_resamples=199)
     >>> found.verdict
     'Miscalibrated in 1 segment of 2: for region = north.'
     """
