@@ -24,7 +24,7 @@ LEVEL = 0.95
 """Share of calibrated models whose whole curve lies in the band."""
 
 TESTED = 1_000
-"""Cases up to which a figure runs a test for its title by itself: a second at most, but for some counts."""
+"""Cases up to which a figure runs a test for its title by itself: a second or two."""
 
 DRAWN_NUMBERS = 50_000
 """Numbers in draws up to which it does so: the same, in time."""
