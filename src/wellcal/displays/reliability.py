@@ -314,8 +314,9 @@ class ReliabilityDisplay(Display):
                 canvas = Canvas(ax)
                 self._draw(canvas, curve, kinds, bands=True, labelled=False, named=False)
                 _square(ax)
-                ax.set_title(_cut(curve.event), fontsize=9.0)
-                ax.tick_params(labelbottom=True)
+                if grid is None:
+                    ax.set_title(_cut(curve.event), fontsize=9.0)
+                    ax.tick_params(labelbottom=True)
                 if counts:
                     self._counts(canvas, (curve,)).set_ylabel("")
             for ax in axes.flat[number:]:

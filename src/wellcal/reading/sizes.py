@@ -28,6 +28,9 @@ _CHUNKS, _SEARCH, _FEW = 130e6, 250e6, 30_000.0
 """What temporary arrays take once they are as large as they get, of a test and of a search for groups; and
 what a case takes as long as they are not."""
 
+_SEARCHED = {"probs": 90.0}
+"""Copies of the table that a search for groups has beside those of a test: directions for each class."""
+
 _UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
 _FREE = Path("/proc/meminfo")
@@ -71,6 +74,7 @@ class FileSize:
         rows = self.table / (_NUMBER * (self.columns or 3)) if self.rows is None else self.rows
         share = 1.0 if tested is None or rows <= tested else tested / rows
         copies, case = _OF_ROLES.get(role or "", (_COPIES, _CASE))
+        copies += _SEARCHED.get(role or "", 0.0) * searched
         read = min(copies, 2.5 * _COPIES)  # what is not tested is scored
         chunks = min(_FEW * share * rows, _SEARCH if searched else _CHUNKS)
         return int(self.table * (read + share * (copies - read)) + models * case * share * rows + chunks)
