@@ -48,10 +48,14 @@ def span(low: float, high: float, show: Format = plain_number) -> str:
     ('15% to 27%', '0.2 to 0.41')
     >>> span(0.048, 0.052, percent), span(0.312, 0.314), span(0.9, 0.9)
     ('4.8% to 5.2%', '0.312 to 0.314', 'exactly 0.9')
+    >>> span(0.999996, 0.999998, percent), span(0.9, 0.999998, percent)
+    ('over 99.99%', '90% to over 99.99%')
     """
     ends = [show(low), show(high)]
     if ends[0] != ends[1]:
         return " to ".join(ends)
+    if show is percent and (0.0 < high < SURE or 1.0 - SURE < low < 1.0):  # no digits are told there
+        return ends[0]
     if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):
         return f"exactly {ends[0]}"
     for digits in range(1, _MOST_DIGITS):
