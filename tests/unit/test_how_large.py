@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from numpy.testing import assert_allclose
 
 import wellcal as wc
 from wellcal._arrays.chunks import limited
-from wellcal.measures import deviations
+from wellcal.hypotests.findings.sizes import surely_not_slight
+from wellcal.measures import deviations, yardstick
 from wellcal.measures.deviations import Cases, deviations_of
 from wellcal.measures.wording import error_phrase, percent
 from wellcal.measures.yardstick import Scale, scale_of
@@ -472,3 +474,52 @@ def test_tests_with_a_tolerance_say_that_clusters_are_asymptotic() -> None:
         assert "80 in 20 clusters: p-value and intervals are asymptotic" in repr(found)
     alone = wc.equivalence_test(y, pred, tolerance=0.2, groups=np.arange(80))
     assert "clusters" not in repr(alone)
+
+
+def _wrong_by(ratio: float, kind: str, n: int = 120) -> tuple[np.ndarray, Any]:
+    """Cases whose predictions are wrong by a ratio, all of them in the same way."""
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=n)
+    if kind == "normal":
+        return rng.normal(x, 1.0), wc.Normal(x, np.full(n, ratio))
+    if kind == "classes":
+        truth = np.exp(np.stack([x, -x, 0.3 * x], axis=1))
+        truth /= truth.sum(axis=1, keepdims=True)
+        said = truth ** (1.0 / ratio)
+        y = (truth.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+        return y, wc.Categorical(said / said.sum(axis=1, keepdims=True))
+    mean = np.exp(1.0 + 0.5 * x)
+    if kind == "dispersed":
+        return rng.poisson(mean * rng.gamma(1.0 / ratio, ratio, size=n)), wc.Poisson(mean)
+    return rng.poisson(mean), wc.Poisson(mean * ratio)
+
+
+@pytest.mark.parametrize("kind", ["normal", "classes", "counts", "dispersed"])
+def test_what_is_surely_not_slight_has_a_yardstick_that_is_not(kind: str) -> None:
+    """And a verdict that is the same, whether or not the yardstick was found before it."""
+    sure = []
+    for ratio in (0.6, 0.97, 1.9):
+        y, pred = _wrong_by(ratio, kind)
+        first, second = (wc.calibration_test(y, pred, rng=0, n_resamples=99) for _ in range(2))
+        sure.append(surely_not_slight(first.estimate, first.findings))
+        size = second.yardstick
+        assert size is None or not (sure[-1] and size.size == "slight")
+        if second.rejected:
+            assert first.verdict == second.verdict
+            assert (first.estimate.known_yardstick is None) == sure[-1]
+    assert any(sure)
+
+
+@pytest.mark.parametrize("kind", ["normal", "classes", "counts"])
+def test_small_errors_alone_bound_the_yardstick(kind: str) -> None:
+    y, pred = _wrong_by(1.3, kind, 40)
+    cases = wc.skce(y, pred).cases
+    scale = scale_of(cases)
+    near = scale.roots[:4].max()
+    sure = 0
+    for root in np.linspace(0.1, 2.0, 12) * near:
+        found = yardstick.yardstick_from(cases, float(root), (0.9 * float(root), 1.1 * float(root)), 0.95)
+        if yardstick.surely_not_slight(cases, float(root)):
+            sure += 1
+            assert all(found.towards(side).size != "slight" for side in (-1, 1, None))
+    assert 0 < sure < 12

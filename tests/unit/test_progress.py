@@ -140,3 +140,41 @@ def test_the_bar_of_commands() -> None:
         assert "20%" in shown
         assert "40 s left" in shown
     assert "\x1b[2K" in console.file.getvalue().removeprefix(shown), "the line is taken away"
+
+
+def _whole_run(steps: list[tuple[str, float, float]], what: str) -> None:
+    assert {name for name, _, _ in steps} == {what}
+    done = [done for _, done, _ in steps]
+    assert done == sorted(done)
+    assert len(set(done)) > 6
+    assert done[0] == 0.0
+    assert done[-1] == steps[-1][2]
+    assert max(done[:-1]) < steps[-1][2]
+
+
+def test_a_comparison_is_one_run() -> None:
+    told = Recorder()
+    wc.compare(Y, {"a": PRED, "b": wc.Normal(MU + 0.5, np.ones(300))}, rng=0, progress=impatient(told))
+    _whole_run(told.steps, "comparison")
+
+
+def test_a_report_is_one_run() -> None:
+    told = Recorder()
+    models = {"a": PRED, "b": wc.Normal(MU + 0.5, np.ones(300))}
+    half = np.where(np.arange(300) < 150, "early", "late")
+    wc.report(Y, models, segments={"half": half}, recalibrate=True, rng=0, progress=impatient(told))
+    _whole_run(told.steps, "report")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+@pytest.mark.parametrize("when", [0.1, 0.6])
+def test_whoever_listens_ends_a_report(error: type[BaseException], when: float) -> None:
+    """Also by an error of the kind that a report forgives its parts."""
+
+    def stop(what: str, done: float, total: float) -> None:
+        if done > when * total:
+            raise error("enough")
+
+    off = wc.Normal(MU + 0.5, np.ones(300))
+    with pytest.raises(error, match="enough"):
+        wc.report(Y, off, rng=0, recalibrate=True, progress=impatient(stop))

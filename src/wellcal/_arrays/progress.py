@@ -160,6 +160,76 @@ def reported(function: Function) -> Function:
     return cast("Function", call)
 
 
+@dataclass
+class Stages:
+    """One run of several parts that take about as long as their weights say.
+
+    Loops within a part move the run on, each by half of what is left of the part: nobody knows how many there
+    are. A part that is left out, or ends early, counts as done when the next one begins.
+
+    Parameters
+    ----------
+    what
+        What the run is.
+    total
+        Sum of the weights of all parts.
+    told
+        Whom to tell; None takes whoever is to be told now.
+
+    Examples
+    --------
+    >>> steps = []
+    >>> stages = Stages("report", 4.0, Progress(lambda *step: steps.append(step), interval=-1.0))
+    >>> with stages.part(3.0):
+    ...     reporter()("pairs", 1, 1)
+    >>> stages.end()
+    >>> steps
+    [('report', 0.0, 4.0), ('report', 1.5, 4.0), ('report', 3.0, 4.0), ('report', 4.0, 4.0)]
+    """
+
+    what: str
+    total: float
+    told: Progress | None = None
+    _done: float = field(default=0.0, init=False, repr=False)
+    _error: BaseException | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.told = reporter() if self.told is None else self.told
+        self._say(0.0)
+
+    def _say(self, done: float) -> None:
+        assert self.told is not None
+        try:
+            self.told(self.what, done, self.total)
+        except BaseException as error:
+            self._error = error
+            raise
+
+    @contextmanager
+    def part(self, weight: float) -> Generator[None]:
+        """Within it loops move this run on; an error of whoever listens ends it, whatever catches it."""
+        start, end = self._done, min(self._done + weight, self.total)
+
+        def step(_: str, done: float, total: float) -> None:
+            nonlocal start
+            reached = start + 0.5 * (end - start) * (done / total if total > 0.0 else 1.0)
+            start = reached if done >= total else start
+            self._say(min(reached, 0.999 * self.total))
+
+        try:
+            with following(Progress(step, interval=self.told.interval if self.told else 0.2)):
+                yield
+        finally:
+            if self._error is not None:
+                raise self._error
+        self._done = end
+        self._say(min(end, 0.999 * self.total))
+
+    def end(self) -> None:
+        """All is done."""
+        self._say(self.total)
+
+
 def reporter() -> Progress:
     """Whom a loop reports to."""
     known = _current.get()

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
+
+SURE = 1e-4
+"""As near to nothing, or to all, as a share is told."""
+
+_MOST_DIGITS, _FEW_DIGITS = (
+    6,
+    4,
+)  # of a cut that is told as it is, and of one that is told as what it is about
+_NEAR_ONE = 0.999
 
 SAME = 1e-12
 """Values whose difference is a smaller share of them are the same number, computed in two ways."""
@@ -46,14 +56,79 @@ def cut_near(values: NDArray, low: float, high: float) -> float | None:
 
 
 def cut_text(cut: float) -> str:
-    """A cut as it is told: all of its digits, of which it has few.
+    """A cut as it is told: all of its digits where these are few; next to 1, how much is missing from it.
+
+    A number that stays long because no shorter one lies between two cases is told as what it is about.
 
     Examples
     --------
-    >>> cut_text(4.0), cut_text(0.1 + 0.2), cut_text(1234567.5)
-    ('4', '0.3', '1234567.5')
+    >>> cut_text(4.0), cut_text(0.1 + 0.2), cut_text(1234567.5), cut_text(6.1e-06)
+    ('4', '0.3', '1234567.5', '6.1e-06')
+    >>> cut_text(0.999999999999), cut_text(0.99995), cut_text(0.123456789), cut_text(-1234.56789)
+    ('1 - 1e-12', '0.99995', 'about 0.1235', 'about -1235')
     """
-    return f"{cut:.15g}"
+    text = f"{cut:.15g}"
+    if not math.isfinite(cut) or _digits(text) <= _MOST_DIGITS:
+        return text
+    if _NEAR_ONE <= cut < 1.0:
+        missing = f"{float(Decimal(1) - Decimal(text)):.15g}"  # of the number that is told: exact
+        return f"{'' if _digits(missing) <= _FEW_DIGITS else 'about '}1 - {float(missing):.{_FEW_DIGITS}g}"
+    whole, _, decimals = text.lstrip("-").partition(".")
+    if "e" not in text and len(decimals) <= 1:
+        return text
+    digits = max(len(whole) if "e" not in text and whole != "0" else 0, _FEW_DIGITS)
+    return f"about {cut:.{digits}g}"
+
+
+def _digits(text: str) -> int:
+    """How many digits a number has, without zeros that only say where its point is."""
+    return len(text.partition("e")[0].replace(".", "").lstrip("-0"))
+
+
+def short_number(value: float) -> str:
+    """A number with three digits, and all of those before its point.
+
+    Examples
+    --------
+    >>> [short_number(x) for x in (2.34567, 123456.7, -0.04567, 3.0, 1e-9, 5e12)]
+    ['2.35', '123,457', '-0.0457', '3', '1e-09', '5e+12']
+    """
+    return f"{value:,.0f}" if 99.95 <= abs(value) < 1e9 else f"{value:.3g}"
+
+
+def how_many(count: int, what: str = "case") -> str:
+    """A number of things, one of which is `what`.
+
+    Examples
+    --------
+    >>> how_many(1), how_many(1234), how_many(0, "group"), how_many(1, "row")
+    ('1 case', '1,234 cases', '0 groups', '1 row')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def percent(share: float, small: float = 0.01, digits: int = 1) -> str:
+    """A share in percent: whole ones, and so many digits below `small`.
+
+    What is not all is not called 100%, and what is not nothing is not called 0%.
+
+    Examples
+    --------
+    >>> percent(0.213), percent(0.004), percent(0.0), percent(1.0), percent(-0.3)
+    ('21%', '0.4%', '0%', '100%', '-30%')
+    >>> percent(0.997), percent(0.9996), percent(1.0 - 1e-9), percent(1e-9), percent(0.0072, 0.095, 2)
+    ('99.7%', '99.96%', 'over 99.99%', 'under 0.01%', '0.72%')
+    """
+    if share < 0.0:
+        return f"-{percent(-share, small, digits)}"
+    if 0.0 < share < SURE:
+        return f"under {100.0 * SURE:g}%"
+    if 0.995 <= share < 1.0:
+        if share > 1.0 - SURE:
+            return f"over {100.0 * (1.0 - SURE):g}%"
+        step = 1000.0 if share <= 0.999 else 10_000.0
+        return f"{100.0 * math.floor(share * step + 1e-9) / step:.4g}%"
+    return f"{100.0 * share:.0f}%" if share >= small or share == 0.0 else f"{100.0 * share:.{digits}g}%"
 
 
 def round_between(low: float, high: float) -> float:

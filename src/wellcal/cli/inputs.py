@@ -12,6 +12,8 @@ from wellcal.cli.screen import say
 ROWS, BYTES = 1 << 17, 1 << 26
 """Rows of a part of a file at most, and bytes."""
 
+_SMALL, _FIRST = 1_000_000, 100  # bytes of a table whose family does not matter, and rows that say what it is
+
 
 def roles_of(given: ReadOptions) -> dict[str, dict[str, Any]]:
     """The role of the columns of each model, by a letter; empty where it is to be guessed."""
@@ -62,7 +64,12 @@ def others_of(given: ReadOptions) -> list[str]:
     return list(dict.fromkeys([*singles, *segments_of(given)]))
 
 
-def read(given: ReadOptions, names: Sequence[str] | None = None, tested: int | None = None) -> Any:
+def read(
+    given: ReadOptions,
+    names: Sequence[str] | None = None,
+    tested: int | None = None,
+    searched: bool = False,
+) -> Any:
     """All cases of a file, a :class:`wellcal.reading.ModelCases`; says what was guessed, and dropped.
 
     Parameters
@@ -72,7 +79,9 @@ def read(given: ReadOptions, names: Sequence[str] | None = None, tested: int | N
     names
         Names of the models in the place of letters.
     tested
-        Cases that are tested at most; None for all.
+        Cases that are tested at most, of all models together; None for all, of each.
+    searched
+        Whether groups of cases are looked for.
     """
     from wellcal.reading import read_models
     from wellcal.reading.sizes import memory_size, refuse_too_large
@@ -83,7 +92,8 @@ def read(given: ReadOptions, names: Sequence[str] | None = None, tested: int | N
             raise ValueError(f"--names must be {len(roles)} different names, found {','.join(names)}")
         roles = dict(zip(names, roles.values(), strict=True))
     limit = None if given.memory is None else memory_size(given.memory)
-    refuse_too_large(given.file, given.format, limit, next(iter(given.roles), None), tested)
+    count = len(roles) if tested is None else 1
+    refuse_too_large(given.file, given.format, limit, _family(given), tested, count, searched)
     cases = read_models(
         given.file,
         target_of(given),
@@ -99,6 +109,25 @@ def read(given: ReadOptions, names: Sequence[str] | None = None, tested: int | N
     if given.drop_missing:
         say_dropped(cases.dropped, cases.dropped + len(cases.y))
     return cases
+
+
+def _family(given: ReadOptions) -> str | None:
+    """The role of the predictions; of a file that is not small it is guessed from its first rows."""
+    from wellcal._arrays.frames import Table
+    from wellcal.predictions.guessing import guess_roles
+    from wellcal.reading import read_batches
+    from wellcal.reading.sizes import file_size
+
+    if given.roles:
+        return next(iter(given.roles))
+    size = file_size(given.file, given.format)
+    if size is None or size.rows is None or size.table < _SMALL:  # arrays would be read whole for it
+        return None
+    try:
+        with contextlib.closing(read_batches(given.file, rows=_FIRST, **given.text_options)) as parts:
+            return next(iter(guess_roles(Table(next(parts)), given.target).roles))
+    except (ValueError, TypeError, OSError):  # whoever reads it says what is wrong
+        return None
 
 
 def say_dropped(dropped: int, total: int) -> None:

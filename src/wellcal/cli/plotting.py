@@ -47,6 +47,21 @@ class Picture:
         self.say(result.verdict, result.rejected, result)
         return result
 
+    def searched(self) -> Any:
+        """Groups of cases that err, of the first model."""
+        import wellcal as wc
+
+        found = wc.witness(
+            self.y,
+            self.pred,
+            segments=segment_columns(self.cases, self.given),
+            weights=column_of(self.cases, self.given.weights),
+            rng=self.seed,
+            n_resamples=self.resamples or 999,
+        )
+        self.say(found.in_words().headline, found.pvalue <= found.alpha, found)
+        return found
+
     def several(self, display: Any, **options: Any) -> Any:
         """All models on one axes; the title is the verdict of the first where it is alone."""
         alone = len(self.models) == 1
@@ -115,20 +130,35 @@ def _residuals(p: Picture) -> Any:
     return p.several(ResidualDisplay)
 
 
+def _coordinates(p: Picture) -> Any:
+    from wellcal.displays import CoordinatesDisplay
+
+    return p.several(CoordinatesDisplay)
+
+
 def _witness(p: Picture) -> Any:
-    import wellcal as wc
     from wellcal.displays import WitnessDisplay
 
-    found = wc.witness(
-        p.y,
-        p.pred,
-        segments=segment_columns(p.cases, p.given),
-        weights=column_of(p.cases, p.given.weights),
-        rng=p.seed,
-        n_resamples=p.resamples or 999,
-    )
-    p.say(found.in_words().headline, found.pvalue <= found.alpha, found)
-    return WitnessDisplay.from_result(found)
+    return WitnessDisplay.from_result(p.searched())
+
+
+def _map(p: Picture) -> Any:
+    from wellcal.displays import WitnessMapDisplay
+
+    return WitnessMapDisplay.from_result(p.searched())
+
+
+def _segments(p: Picture) -> Any:
+    from wellcal.displays import SegmentsDisplay
+    from wellcal.reporting.segmenting import segments_alone
+
+    columns = segment_columns(p.cases, p.given)
+    if columns is None:
+        raise ValueError("--segments is needed for this figure: name the columns whose groups are tested")
+    groups = column_of(p.cases, p.given.groups)
+    found = segments_alone(p.y, p.pred, columns, groups=groups, seed=p.seed, n_resamples=p.resamples)
+    p.say(found.verdict, bool(found.rejected), found)
+    return SegmentsDisplay.from_result(found)
 
 
 def _null(p: Picture) -> Any:
@@ -172,16 +202,22 @@ KINDS: dict[str, Callable[[Picture], Any]] = {
     "quantiles": _quantiles,
     "coverage": _coverage,
     "residuals": _residuals,
+    "coordinates": _coordinates,
+    "segments": _segments,
     "witness": _witness,
+    "map": _map,
     "null": _null,
     "comparison": _comparison,
     "monitor": _monitor,
     "recalibration": _recalibration,
 }
-SEGMENTED, WEIGHTED = ("witness",), ("witness", "comparison")
-GROUPED = ("reliability", "pit", "ecdf", "quantiles", "coverage", "residuals")
-SEVERAL = (*GROUPED, "comparison")
+SEGMENTED, WEIGHTED = ("segments", "witness"), ("witness", "map", "comparison")
+CURVES = ("reliability", "pit", "ecdf", "quantiles", "coverage", "residuals", "coordinates")
+GROUPED, SEVERAL = (*CURVES, "segments"), (*CURVES, "comparison")
 """Figures that an option has a meaning for: segments, weights, groups of cases, further models."""
+
+SEARCHING = ("witness", "map")
+"""Figures of a search for groups of cases."""
 
 
 def run(
@@ -204,7 +240,7 @@ def run(
     path = f"{kind}.svg" if out is None else out
     if Path(path).suffix.lower() not in ENDINGS:
         raise ValueError(f"{path}: a picture is written as {', '.join(ENDINGS)}; give such a name with --out")
-    cases = read(given, names_of(names))
+    cases = read(given, names_of(names), searched=kind in SEARCHING)
     picture = Picture(given, options, cases)
     figure = drawn(lambda: KINDS[kind](picture).figure_)
     write_whole(path, image(figure, Path(path).suffix.lower()))
@@ -278,6 +314,7 @@ COMMANDS = {
             "wellcal plot reliability preds.csv --target label --probs 'p_*' --out r.svg",
             "wellcal plot pit preds.parquet --target y --normal mu,sigma --out pit.png",
             "wellcal plot coverage preds.csv --normal mu_a,sigma_a --versus-normal mu_b,sigma_b --names a,b",
+            "wellcal plot segments preds.csv --target y --normal mu,sigma --segments region,channel",
         ),
         versus=True,
     )

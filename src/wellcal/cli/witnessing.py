@@ -12,7 +12,7 @@ def run(given: ReadOptions, options: TestOptions) -> None:
     """Look for groups of cases that err."""
     import wellcal as wc
 
-    cases = read(given)
+    cases = read(given, searched=True)
     (pred,) = cases.models.values()
     found = wc.witness(
         cases.y,

@@ -8,6 +8,7 @@ from typing import Any, cast, overload
 import numpy as np
 
 from wellcal._arrays.checks import probability
+from wellcal._arrays.progress import Listener, reported
 from wellcal.comparison.models import SKCE, Models, gate, prepare_models
 from wellcal.comparison.pooling import TWO
 from wellcal.comparison.result import NAMES, Comparison
@@ -34,6 +35,7 @@ def compare(
     n_resamples: int | None = ...,
     expectations: str | Lowering = ...,
     engine: str | Engine = ...,
+    progress: bool | Listener | None = ...,
 ) -> Comparison: ...
 
 
@@ -50,9 +52,11 @@ def compare(
     n_resamples: int | None = ...,
     expectations: str | Lowering = ...,
     engine: str | Engine = ...,
+    progress: bool | Listener | None = ...,
 ) -> Comparisons: ...
 
 
+@reported
 def compare(
     y: object,
     pred_a: object,
@@ -66,6 +70,7 @@ def compare(
     n_resamples: int | None = None,
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
+    progress: bool | Listener | None = None,
 ) -> Comparison | Comparisons:
     r"""Compare the calibration of two or more models on the same cases.
 
@@ -104,6 +109,8 @@ def compare(
         For the calibration tests, as in :func:`wellcal.calibration_test`.
     expectations, engine
         As in :func:`wellcal.skce`.
+    progress
+        As in :func:`wellcal.calibration_test`: whether to show how far it is, or a function to be told.
 
     Returns
     -------

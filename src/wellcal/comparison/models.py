@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.progress import Stages
 from wellcal._arrays.seeds import as_generator
 from wellcal.comparison.differences import Difference, t_quantile
 from wellcal.comparison.pooling import TWO, pooled_kernel
@@ -32,6 +33,8 @@ from wellcal.problem.weights import check_weights, effective_size
 
 SKCE, SIZE, NLL = "SKCE", "centre and spread", "NLL"
 """Measures that several families have; CRPS or Brier score come after them."""
+
+_TEST = 3.0  # how long the test of a model takes, in kernel sums
 
 
 @dataclass(frozen=True)
@@ -144,17 +147,21 @@ def prepare_models(
     w = None if chosen is None else check_weights(chosen, n, np.ones(n), at_least=3)
     of_cases = np.ones(n) if w is None else np.asarray(w)
     models: list[Model] = []
+    stages = Stages("comparison", len(names) * (_TEST + 1.0))
     # In their own order: with one seed each test is the one that it would be alone.
     for name, setup, pred, seed in zip(names, setups, given.values(), seeds, strict=True):
         targets, batch = setup.targets, setup.predictions
-        test = (
-            calibration_test(y, pred, kernel=kernel, rng=seed, progress=False, **options)
-            if tests is None
-            else tests[name]
-        )
-        parts = contributions(setup.problem, setups[0].engine, w)
-        size = size_of(targets, batch, of_cases / of_cases.sum())
-        models.append(Model(name, parts, size, scores_of_cases(targets, batch), test))
+        with stages.part(_TEST):
+            test = (
+                calibration_test(y, pred, kernel=kernel, rng=seed, **options)
+                if tests is None
+                else tests[name]
+            )
+        with stages.part(1.0):
+            parts = contributions(setup.problem, setups[0].engine, w)
+            size = size_of(targets, batch, of_cases / of_cases.sum())
+            models.append(Model(name, parts, size, scores_of_cases(targets, batch), test))
+    stages.end()
     pairs = len(models) * (len(models) - 1) // 2
     tested = [model.test for model in models]
     what = f"a difference between {len(models)} models"

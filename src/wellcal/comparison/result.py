@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from wellcal._arrays.checks import probability
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import Check, described, flag, listed, number, text, whole
 from wellcal.comparison.differences import Difference, t_quantile
 from wellcal.comparison.models import SKCE, gate
@@ -161,7 +162,7 @@ class Comparison(Presentable):
         }
 
     def _headline(self) -> str:
-        return f"{self.verdict} ({pvalue_phrase(self.pvalue)}; {self.n_samples:,} cases)."
+        return f"{self.verdict} ({pvalue_phrase(self.pvalue)}; {how_many(self.n_samples)})."
 
     @property
     def _holds(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from wellcal._arrays.checks import probability
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import Check, described, listed, number, text, whole
 from wellcal.comparison.differences import Difference, simultaneous_critical
 from wellcal.comparison.models import Models, gate
@@ -199,7 +200,7 @@ class Comparisons(Presentable):
             raise ValueError(f"{name and name + '.'}pairs must be all pairs of names, in their order")
 
     def _headline(self) -> str:
-        return f"{self.verdict} ({len(self.names)} models, {self.n_samples:,} cases)."
+        return f"{self.verdict} ({len(self.names)} models, {how_many(self.n_samples)})."
 
     def _points(self) -> list[str]:
         return side_by_side(self.names, self.tests)

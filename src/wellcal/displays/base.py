@@ -10,6 +10,7 @@ import numpy as np
 from wellcal._arrays.checks import described, flag, probability
 from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
+from wellcal._arrays.round_numbers import how_many
 from wellcal.displays.axes import in_title
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.result import TestResult
@@ -23,7 +24,7 @@ LEVEL = 0.95
 """Share of calibrated models whose whole curve lies in the band."""
 
 TESTED = 1_000
-"""Cases up to which a figure runs a test for its title by itself: a second at most, but for some counts."""
+"""Cases up to which a figure runs a test for its title by itself: a second or two."""
 
 DRAWN_NUMBERS = 50_000
 """Numbers in draws up to which it does so: the same, in time."""
@@ -46,7 +47,7 @@ class Display(ByValue):
         """Which figure of which model: the arrays that it holds are for those who ask for them."""
         words = [type(self).__name__]
         words += [f"of {name!r}" for name in (getattr(self, "name", None),) if name]
-        words += [f"with {count:,} cases" for count in (getattr(self, "n_samples", 0),) if count]
+        words += [f"with {how_many(count)}" for count in (getattr(self, "n_samples", 0),) if count]
         return f"<{' '.join(words)}>"
 
     @property

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import described, one_of
+from wellcal._arrays.round_numbers import how_many
 from wellcal.comparison import Comparison, Comparisons
 from wellcal.comparison.differences import Difference
 from wellcal.comparison.shares import SHARES, called, clearest
@@ -125,7 +126,7 @@ class ComparisonDisplay(Display):
             ax.set_xlabel(text, color=theme.ink)
             canvas.add(None, handle)
             canvas.head(self.verdict or self.finding)
-            canvas.note(f"{self.n_samples:,} cases; {self._intervals(np.isnan(low))}.")
+            canvas.note(f"{how_many(self.n_samples)}; {self._intervals(np.isnan(low))}.")
         self._drawn(ax)
         return self
 

@@ -10,6 +10,7 @@ import numpy as np
 from wellcal._arrays.checks import flag, probability
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import SQUARE, Canvas
@@ -187,8 +188,8 @@ class CoordinatesDisplay(Display):
         some = f"; the {shown} of {d} coordinates that are farthest off" if coordinates and shown < d else ""
         order = "coordinates from low to high; " if coordinates else ""
         return (
-            f"{named}{n:,} cases, ranked among {self.n_draws} draws each{some}; {order}how far out: from the "
-            "middle outwards, all coordinates together."
+            f"{named}{how_many(n)}, ranked among {self.n_draws} draws each{some}; {order}how far out: from "
+            "the middle outwards, all coordinates together."
         )
 
 

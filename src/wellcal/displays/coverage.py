@@ -10,6 +10,7 @@ import numpy as np
 
 from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import SQUARE, Canvas, percent
@@ -164,7 +165,7 @@ class CoverageDisplay(Display):
             canvas.title()
             named = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
             bars = "; bars: confidence limits that hold together" if self.level is None else ""
-            canvas.note(f"{named}{self.n_samples:,} cases; central intervals{bars}.")
+            canvas.note(f"{named}{how_many(self.n_samples)}; central intervals{bars}.")
             canvas.name_models()
         self._drawn(ax)
         return self

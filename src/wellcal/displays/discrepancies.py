@@ -9,6 +9,7 @@ import numpy as np
 
 from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
+from wellcal._arrays.round_numbers import how_many
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import WIDE, Canvas
 from wellcal.displays.base import Display
@@ -89,7 +90,7 @@ class DiscrepancyDisplay(Display):
             canvas.add(None, handle)
             canvas.head(self.finding)
             canvas.note(
-                f"{self.n_samples:,} cases; how far outcomes of similar predictions are from them. Chance "
+                f"{how_many(self.n_samples)}; how far outcomes of similar predictions are from them. Chance "
                 "alone makes it larger than zero, most where there are few."
             )
         self._drawn(ax)

@@ -23,13 +23,14 @@ _MANY = 200  # draws, from which a few that are far away are not drawn
 
 QUESTION = "Could a calibrated model have done this?"
 
+_EVIDENCE = "-log10 of the smallest weighted p-value"
 _DISTANCE = "how far outcomes are from their predictions"
 WORDS = {
     "n SKCE_u": _DISTANCE,
     "n SKCE_b": _DISTANCE,
     "SKCE_B": _DISTANCE,
     "n UCME^2": _DISTANCE,
-    "-log10 of the smallest weighted p-value": "how striking the most striking part of the test is",
+    _EVIDENCE: "how striking the most striking part of the test is",
 }
 """What statistics are, in words, by their labels; others are called as they are."""
 
@@ -116,14 +117,17 @@ class NullDisplay(Display):
             ax = axes_or_new(ax, WIDE)
             canvas = Canvas(ax)
             look, theme = canvas.look, canvas.theme
-            finite = self.null[np.isfinite(self.null)]
+            # Logarithms of p-values that are no number any more have no place, of draws as of the model.
+            most = _LIMIT if self.statistic_label == _EVIDENCE else np.inf
+            placed = self.null[np.abs(self.null) < most]
+            finite = placed if len(placed) else self.null[np.isfinite(self.null)]
             # A few draws far away would press all others into a corner.
             ends = (
                 np.quantile(finite, [0.002, 0.998]) if len(finite) > _MANY else (finite.min(), finite.max())
             )
             low, high = float(ends[0]), float(ends[1])
             reach = _FAR * ((high - low) or 1.0)
-            far = not low - reach <= self.statistic <= high + reach
+            far = abs(self.statistic) >= most or not low - reach <= self.statistic <= high + reach
             # A statistic far away, too: then an arrow leads there.
             right_of = self.statistic > high
             shown = (high + 0.15 * reach if right_of else low - 0.15 * reach) if far else self.statistic
@@ -136,7 +140,9 @@ class NullDisplay(Display):
             colour = look.colour if theme.paper == "#ffffff" else theme.ink
             room = 0.06 * (high - low)
             ax.set_xlim(low - room, high + room)
-            ax.set_ylim(0.0, 1.25 * float(np.nanmax(drawn)))
+            top = float(np.nanmax(drawn))
+            ax.set_ylim(0.0, 1.25 * top)
+            ax.set_yticks([tick for tick in ax.get_yticks() if 0.0 <= tick <= min(1.0, 1.25 * top)])  # shares
             if far:
                 (handle,) = ax.plot([], [], **look.line)
                 ax.annotate(

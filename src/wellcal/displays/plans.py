@@ -10,6 +10,7 @@ from scipy import special
 
 from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.round_numbers import how_many
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import WIDE, Canvas, percent
 from wellcal.displays.base import LEVEL, Display
@@ -85,7 +86,7 @@ class PowerDisplay(Display):
         """How many cases are needed, in a sentence."""
         if self.n_samples is None:
             return f"More cases than were tried are needed for a power of {self.power:g}."
-        return f"{self.n_samples:,} cases have a power of {self.power:g}."
+        return f"{how_many(self.n_samples)} have a power of {self.power:g}."
 
     def plot(self, ax: Any = None) -> PowerDisplay:
         """Draw shares with their limits, the power that is wanted, and the number of cases that has it."""

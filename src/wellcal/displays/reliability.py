@@ -10,11 +10,12 @@ import numpy as np
 from wellcal._arrays.checks import flag, whole_number
 from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._curves import binned_curve, isotonic_curve, smooth_curve
 from wellcal.displays._events import REDUCTIONS, Event, events_of
 from wellcal.displays._style import TITLE, axes_or_new, style
-from wellcal.displays.axes import TALL, Canvas
+from wellcal.displays.axes import SMALL, TALL, Canvas, short
 from wellcal.displays.base import LEVEL, Display, bins_outside, verdict_of
 from wellcal.displays.wrapping import wrapped_lines
 
@@ -177,7 +178,8 @@ class ReliabilityDisplay(Display):
         ----------
         ax
             matplotlib's axes, which may show other models already. None makes a new figure, with axes for
-            each event where there are several; given axes show all of them.
+            each event where there are several; given axes show all of them, unless they are the first of
+            such a figure: then each event is added where it is shown already.
         smooth, isotonic
             Whether to draw the curves, the isotonic one thin; a smooth one needs 50 cases. None draws the
             isotonic curve of a model that is alone on its axes: steps of several would hide each other.
@@ -187,8 +189,11 @@ class ReliabilityDisplay(Display):
         flag(isotonic, "isotonic", or_none=True)
         kinds = {"smooth": flag(smooth, "smooth"), "isotonic": isotonic}
         counts = flag(counts, "counts")
-        if len(self.curves) > 1 and ax is None:
-            self._multiples(kinds, counts)
+        events, grid = (None, None) if ax is None else Canvas(ax).shown.parts.get("grid", (None, None))
+        if grid is not None and [curve.event for curve in self.curves] != events:
+            raise ValueError("ax shows other events than these: draw them into a figure of their own")
+        if grid is not None or (len(self.curves) > 1 and ax is None):
+            self._multiples(kinds, counts, grid)
             return self
         with style():
             ax = axes_or_new(ax, TALL)
@@ -224,6 +229,7 @@ class ReliabilityDisplay(Display):
         *,
         bands: bool,
         labelled: bool = True,
+        named: bool = True,
     ) -> None:
         ax, look = canvas.ax, canvas.look
         canvas.ideal([0.0, 1.0], [0.0, 1.0])
@@ -262,13 +268,8 @@ class ReliabilityDisplay(Display):
             if out.any():  # a line without points would claim room at the corner of the figure
                 ax.plot(curve.predicted[out], curve.observed[out], **look.points, zorder=3.1, clip_on=False)
         (shown,) = ax.plot([], [], color=look.colour, linestyle=look.dash, marker=look.marker)
-        name = (
-            self.name
-            if len(self.curves) == 1
-            else f"{self.name}: {curve.event}"
-            if self.name
-            else curve.event
-        )
+        event = curve.event if named and len(self.curves) > 1 else None
+        name = ": ".join(word for word in (self.name, event) if word) or None
         canvas.add(name, shown, drawn, (curve.predicted, curve.observed))
 
     def _counts(self, canvas: Canvas, curves: tuple[ReliabilityCurve, ...]) -> Any:
@@ -298,34 +299,54 @@ class ReliabilityDisplay(Display):
         below.set(ylim=(0.0, 1.08 * most), yticks=[0, most], yticklabels=["0", f"{most:,}"])
         return below
 
-    def _multiples(self, kinds: dict[str, bool | None], counts: bool) -> None:
+    def _multiples(self, kinds: dict[str, bool | None], counts: bool, grid: Any = None) -> None:
+        """Axes for each event, new ones or those that show other models of the same events."""
         number = len(self.curves)
         columns = min(number, 3 if number in (3, 5, 6, 9) else _COLUMNS)
         rows = -(-number // columns)
         with style() as pyplot:
-            size = (max(4.6, 2.3 * columns), (2.9 if counts else 2.45) * rows + 0.7)
-            figure, axes = pyplot.subplots(
-                rows, columns, figsize=size, layout="constrained", sharex=True, sharey=True, squeeze=False
-            )
+            axes: Any = grid
+            if grid is None:
+                size = (max(4.6, 2.3 * columns), (2.9 if counts else 2.45) * rows + 0.7)
+                shape: dict[str, Any] = {"figsize": size, "layout": "constrained", "squeeze": False}
+                _, axes = pyplot.subplots(rows, columns, sharex=True, sharey=True, **shape)
             for ax, curve in zip(axes.flat, self.curves, strict=False):
                 canvas = Canvas(ax)
-                self._draw(canvas, curve, kinds, bands=True, labelled=False)
+                self._draw(canvas, curve, kinds, bands=True, labelled=False, named=False)
                 _square(ax)
-                ax.set_title(_cut(curve.event), fontsize=9.0)
-                ax.tick_params(labelbottom=True)
+                if grid is None:
+                    ax.set_title(_cut(curve.event), fontsize=9.0)
+                    ax.tick_params(labelbottom=True)
                 if counts:
                     self._counts(canvas, (curve,)).set_ylabel("")
             for ax in axes.flat[number:]:
                 ax.set_axis_off()
-            theme = Canvas(axes[0, 0]).theme
-            title = "\n".join(wrapped_lines(self.statement, 72.0 * size[0] - 20.0, 10.0))
-            figure.suptitle(title, x=0.01, ha="left", fontsize=10.0, color=theme.ink).set_gid(TITLE)
-            band = f"grey: {self.level:.0%} of calibrated models, one event at a time"
-            below = f"what the model said\n({self.n_samples:,} cases; {band})"
-            figure.supxlabel(below, fontsize=10.0, color=theme.ink)
-            figure.supylabel("how often it happened", fontsize=10.0, color=theme.ink)
+            canvas = Canvas(axes[0, 0])
+            canvas.shown.parts["grid"] = [curve.event for curve in self.curves], axes
+            canvas.say(self.name, self.statement)
+            self._words_around(canvas)
         self._drawn(axes[0, 0])
         self.axes_ = axes
+
+    def _words_around(self, canvas: Canvas) -> None:
+        """Title, axes in words, and names of models where there are several, for small multiples."""
+        figure, theme, said = canvas.ax.figure, canvas.theme, canvas.shown.said
+        width = 72.0 * float(figure.get_size_inches()[0]) - 20.0
+        told = [said[0][1]] if len(said) == 1 else [f"{name}: {short(words)}" for name, words in said]
+        title = "\n".join(line for words in told for line in wrapped_lines(words, width, 10.0))
+        figure.suptitle(title, x=0.01, ha="left", fontsize=10.0, color=theme.ink).set_gid(TITLE)
+        band = f"grey: {self.level:.0%} of calibrated models, one event at a time"
+        below = f"what the model said\n({how_many(self.n_samples)}; {band})"
+        figure.supxlabel(below, fontsize=10.0, color=theme.ink)
+        figure.supylabel("how often it happened", fontsize=10.0, color=theme.ink)
+        if len(said) > 1:
+            names = [_cut(name) for name in canvas.shown.names]
+            where = "lower right" if _above(self.curves[:1]) else "upper left"
+            legend = canvas.ax.legend(
+                canvas.shown.handles, names, loc=where, frameon=False, fontsize=SMALL, borderaxespad=0.0
+            )
+            for text in legend.get_texts():
+                text.set_color(theme.ink)
 
     def _small_print(self, canvas: Canvas) -> str:
         several = len(self.curves) > 1
@@ -335,7 +356,7 @@ class ReliabilityDisplay(Display):
         if "isotonic" in canvas.shown.parts and self.n_samples >= _FEW:
             band = "thick: smooth, thin: isotonic; "
         return (
-            f"{model}{what}{band}{self.n_samples:,} cases in bins of equal counts; band of targets drawn "
+            f"{model}{what}{band}{how_many(self.n_samples)} in bins of equal counts; band of targets drawn "
             "from the predictions."
         )
 

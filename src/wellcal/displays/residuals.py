@@ -11,6 +11,7 @@ from scipy import special, stats
 
 from wellcal._arrays.checks import one_of, probability, whole_number
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import WIDE, Canvas
@@ -200,7 +201,7 @@ class ResidualDisplay(Display):
             named = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
             drawn = "" if n <= _MOST_POINTS else f", {_MOST_POINTS:,} of them drawn"
             canvas.note(
-                f"{named}{n:,} cases{drawn}; lines: quantiles of residuals in bins of equal counts; "
+                f"{named}{how_many(n)}{drawn}; lines: quantiles of residuals in bins of equal counts; "
                 f"{self.level:.0%} of calibrated models stay in all the grey bands."
             )
             canvas.name_models()

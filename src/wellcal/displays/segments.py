@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import described, whole_number
+from wellcal._arrays.round_numbers import how_many
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import WIDE, Canvas, percent
 from wellcal.displays.base import LEVEL, Display, rows_off
@@ -102,7 +103,7 @@ class SegmentsDisplay(Display):
         alone = 1.0 - (1.0 - LEVEL) / len(tested)
         sizes, measure = _sizes([one.test for one in shown], alone)
         return cls(
-            tuple(f"{one.where}, {one.n_samples:,} cases ({pvalue_phrase(one.pvalue)})" for one in shown),
+            tuple(f"{one.where}, {how_many(one.n_samples)} ({pvalue_phrase(one.pvalue)})" for one in shown),
             tuple(size[0] for size in sizes),
             tuple(size[1] for size in sizes),
             tuple(size[2] for size in sizes),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wellcal._arrays.checks import described
+from wellcal._arrays.round_numbers import how_many
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import WIDE, Canvas
 from wellcal.displays.base import Display
@@ -91,7 +92,7 @@ class ToleranceDisplay(Display):
             canvas.add(self.name, handle)
             canvas.head(self.verdict or self.finding)
             canvas.note(
-                f"{self.n_samples:,} cases; 95% interval; grey: tolerated, up to {self.tolerance:.3g}; "
+                f"{how_many(self.n_samples)}; 95% interval; grey: tolerated, up to {self.tolerance:.3g}; "
                 "filled: the interval is on one side of it."
             )
         self._drawn(ax)

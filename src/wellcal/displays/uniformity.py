@@ -9,6 +9,7 @@ import numpy as np
 
 from wellcal._arrays.checks import one_of, whole_number
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import SQUARE, Canvas
@@ -173,7 +174,7 @@ class PITDisplay(Display):
                 kind
             ]
             spread = " or ".join(words for what, words in _SPREAD.items() if what in shown)
-            canvas.note(f"{name}{len(self.values):,} cases; {spread}, {how}.")
+            canvas.note(f"{name}{how_many(len(self.values))}; {spread}, {how}.")
             canvas.name_models()
         self._drawn(ax)
         return self

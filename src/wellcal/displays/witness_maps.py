@@ -9,6 +9,7 @@ import numpy as np
 
 from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
+from wellcal._arrays.round_numbers import how_many
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import WIDE, Canvas
 from wellcal.displays.base import Display
@@ -114,9 +115,9 @@ class WitnessMapDisplay(Display):
             found = int(self.outside.sum())
             canvas.head(self.finding)
             canvas.note(
-                f"{self.n_samples:,} cases; size: how much; filled: outside of the band of calibrated models "
-                f"at an error rate of {self.alpha:g}, {found} of {len(self.values)} places. Line: outcome as "
-                "predicted."
+                f"{how_many(self.n_samples)}; size: how much; filled: outside of the band of calibrated "
+                f"models at an error rate of {self.alpha:g}, {found} of {len(self.values)} places. Line: "
+                "outcome as predicted."
             )
             canvas.name_models()
         self._drawn(ax)

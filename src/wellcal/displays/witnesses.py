@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import described, whole_number
+from wellcal._arrays.round_numbers import how_many
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import WIDE, Canvas
 from wellcal.displays.base import Display, rows_off
@@ -93,8 +94,8 @@ class WitnessDisplay(Display):
             canvas.add(None, handle)
             canvas.head(self.finding)
             canvas.note(
-                f"{self.n_samples:,} cases; filled: shown at an error rate of {self.alpha:g} over all groups "
-                "that were looked at."
+                f"{how_many(self.n_samples)}; filled: shown at an error rate of {self.alpha:g} over all "
+                "groups that were looked at."
             )
         self._drawn(ax)
         return self

@@ -12,6 +12,7 @@ from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import described, flag, one_of
 from wellcal._arrays.namespaces import NDArray, handed_over
 from wellcal._arrays.progress import Listener, Progress, as_progress, reported
+from wellcal._arrays.round_numbers import how_many
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.automatic import choose
@@ -272,7 +273,7 @@ def _check_enough(method: Method, setup: Setup) -> None:
     fewest = max(method.fewest, 2)  # the estimate that is reported needs a pair
     if setup.n_samples < fewest:
         raise ValueError(
-            f"method={method.name!r} needs at least {fewest} cases, found {setup.n_samples}; collect more"
+            f"method={method.name!r} needs at least {how_many(fewest)}, found {setup.n_samples}; collect more"
         )
 
 

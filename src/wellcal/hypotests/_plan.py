@@ -10,6 +10,7 @@ import numpy as np
 
 from wellcal._arrays.checks import probability, whole_number
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import Check, listed, number, optional, text, whole
 from wellcal._arrays.seeds import as_generator
 from wellcal.hypotests._calibration_test import calibration_test
@@ -89,17 +90,17 @@ class PowerPlan(Presentable):
 
     def __int__(self) -> int:
         if self.n_samples is None:
-            raise ValueError(f"more than {self.most:,} cases are needed; allow for more with most=")
+            raise ValueError(f"more than {how_many(self.most)} are needed; allow for more with most=")
         return self.n_samples
 
     def _headline(self) -> str:
         if self.n_samples is None:
-            more = f"More than {self.most:,} cases are needed"
+            more = f"More than {how_many(self.most)} are needed"
             return f"{more} to show that {self.error}, with power {self.power:g}"
         ends = ""
         if self.low is not None:
             ends = f" ({self.low:,} {'or more' if self.high is None else f'to {self.high:,}'})"
-        return f"{self.n_samples:,} cases{ends} show that {self.error}, with power {self.power:g}"
+        return f"{how_many(self.n_samples)}{ends} show that {self.error}, with power {self.power:g}"
 
     def _rows(self) -> list[Row]:
         test = f"{self.method}, alpha = {self.alpha:g}, {self.n_resamples:,} resamples"

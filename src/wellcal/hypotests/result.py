@@ -26,7 +26,7 @@ from wellcal._arrays.schema import (
 from wellcal.hypotests.e_values import e_value_text
 from wellcal.hypotests.findings.finding import Finding, together
 from wellcal.hypotests.findings.reasons import ALPHA
-from wellcal.hypotests.findings.sizes import yardstick_with
+from wellcal.hypotests.findings.sizes import surely_not_slight, yardstick_with
 from wellcal.hypotests.sensitivity import SmallestError
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
@@ -248,7 +248,8 @@ class TestResult(Presentable):
         if not self.pvalue <= ALPHA:
             missed = "" if self.smallest_error is None else f" {self.smallest_error}."
             return f"No miscalibration found ({self.pvalue_statement}).{missed}"
-        found, size = f"Miscalibrated ({self.pvalue_statement})", self._size()
+        found = f"Miscalibrated ({self.pvalue_statement})"
+        size = None if surely_not_slight(self.estimate, self.findings) else self._size()
         if size is not None and size.slight:
             # An estimate of zero is no size: findings have one.
             told = size.sentence if size.ratio != 1.0 else together(self.findings)

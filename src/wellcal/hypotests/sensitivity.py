@@ -20,6 +20,7 @@ from scipy import special
 
 from wellcal._arrays.checks import probability
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.round_numbers import how_many
 from wellcal.hypotests.parts.centres import centre_and_spread
 from wellcal.measures.deviations import Cases
 from wellcal.measures.scores.casewise import log_prob_of_cases
@@ -89,7 +90,7 @@ class SmallestError:
     def __str__(self) -> str:
         what = f"a {self.kind} that is" if self.kind == "temperature" else f"{self.kind} that are"
         power = f"{self.power:.2g}".removeprefix("0")
-        cases, about = f"{self.n_samples:,} cases", ""
+        cases, about = how_many(self.n_samples), ""
         if self.clusters is not None:
             cases, about = f"{cases} in {self.clusters:,} clusters", "about "
         if self.hopeless:

@@ -10,6 +10,7 @@ from wellcal._arrays.checks import positive_number
 from wellcal._arrays.deprecation import renamed_arguments, renamed_attribute
 from wellcal._arrays.namespaces import Array, is_traced, namespace, to_numpy
 from wellcal._arrays.ops import ops_for
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.rows import slice_rows
 from wellcal._arrays.schema import Check, described, numbers, whole
 from wellcal.engines import Engine, choose_engine
@@ -87,9 +88,9 @@ class LocalDiscrepancy(Presentable):
     def _headline(self) -> str:
         text = f"local discrepancy at {len(self)} predictions"
         if is_traced(self.values):
-            return f"{text}  ({self.n_samples} cases)"
+            return f"{text}  ({how_many(self.n_samples)})"
         found = to_numpy(self.values)
-        how = f"{self.n_samples} cases, regularisation {self.regularisation:.4g}"
+        how = f"{how_many(self.n_samples)}, regularisation {self.regularisation:.4g}"
         return f"{text}, {found.min():.4g} to {found.max():.4g}  ({how})"
 
     def _rows(self) -> list[Row]:
@@ -176,7 +177,8 @@ def local_discrepancy(
     n = len(predictions)
     if n > LARGEST:
         raise ValueError(
-            f"pred has {n} cases, and local_discrepancy stores all pairs: at most {LARGEST}; take a subsample"
+            f"pred has {how_many(n)}, and local_discrepancy stores all pairs: at most {LARGEST}; take a "
+            "subsample"
         )
     chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel
     factors = check_pair_kernel(chosen)

@@ -22,6 +22,7 @@ from wellcal._arrays.namespaces import (
     to_numpy,
 )
 from wellcal._arrays.progress import Listener, as_progress, following
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.rows import first_array
 from wellcal._arrays.seeds import as_generator
 from wellcal.engines import Engine, choose_engine
@@ -244,7 +245,7 @@ def _check_block_options(estimator: str, block_size: BlockSize, rng: object) -> 
 
 def _check_enough(n: int, needed: int, what: str) -> None:
     if n < needed:
-        raise ValueError(f"the {what} estimator needs at least {needed} cases, found {n}")
+        raise ValueError(f"the {what} estimator needs at least {how_many(needed)}, found {n}")
 
 
 def resolve_block_size(block_size: BlockSize, n: int) -> int:

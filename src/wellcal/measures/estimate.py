@@ -13,6 +13,7 @@ from scipy import special
 from wellcal._arrays.checks import probability
 from wellcal._arrays.namespaces import Array, is_array, is_traced, on_first_jax_array, shown, to_numpy
 from wellcal._arrays.ownership import own_copy
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import Check, Schema, described, listed, number, optional, text, whole, word
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import KERNEL, Presentable, Row
@@ -280,7 +281,7 @@ class Estimate(Presentable):
     def _headline(self) -> str:
         error = self.standard_error
         spread = "" if error is None or is_traced(error) else f" +- {shown(error)}"
-        cases = f"{self.n_samples} cases" if self.n_samples else ""
+        cases = how_many(self.n_samples) if self.n_samples else ""
         how = ", ".join(part for part in (self.estimator, cases) if part)
         number = "traced" if is_traced(self.value) else f"{float(self):.6g}"
         return f"{self.name} = {number}{spread}" + (f"  ({how})" if how else "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from wellcal._arrays.round_numbers import SURE, percent
 from wellcal.measures.score_units import DEVIATIONS
 from wellcal.predictions.alterations import MEANS, SHIFT, SPREADS, TEMPERATURE
 
@@ -21,19 +22,6 @@ TIMES, ENORMOUS = 2.0, 100.0
 """Ratios from which factors are told in the place of percent, and no number any more."""
 
 _MOST_DIGITS = 6
-
-
-def percent(share: float) -> str:
-    """A share in percent: whole ones, one digit below one.
-
-    Examples
-    --------
-    >>> percent(0.213), percent(0.004), percent(0.0)
-    ('21%', '0.4%', '0%')
-    """
-    if share >= 0.01 or share == 0.0:
-        return f"{100.0 * share:.0f}%"
-    return f"{100.0 * share:.1g}%"
 
 
 def plain_number(value: float) -> str:
@@ -60,10 +48,14 @@ def span(low: float, high: float, show: Format = plain_number) -> str:
     ('15% to 27%', '0.2 to 0.41')
     >>> span(0.048, 0.052, percent), span(0.312, 0.314), span(0.9, 0.9)
     ('4.8% to 5.2%', '0.312 to 0.314', 'exactly 0.9')
+    >>> span(0.999996, 0.999998, percent), span(0.9, 0.999998, percent)
+    ('over 99.99%', '90% to over 99.99%')
     """
     ends = [show(low), show(high)]
     if ends[0] != ends[1]:
         return " to ".join(ends)
+    if show is percent and (0.0 < high < SURE or 1.0 - SURE < low < 1.0):  # no digits are told there
+        return ends[0]
     if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):
         return f"exactly {ends[0]}"
     for digits in range(1, _MOST_DIGITS):
@@ -167,7 +159,7 @@ def wrong_by(low: float, high: float, ratio: float | None = None) -> str:
     if high <= 1.0:
         return span(1.0 - high, 1.0 - low, percent)
     # Around what is right: the other direction is below zero.
-    above, below = amount(high), percent(1.0 - low)
+    above, below = (amount(1.0 if abs(end - 1.0) < SURE else end) for end in (high, low))
     sign = "-" if above != "0%" else ""
     return f"{sign}{above} to {below}" if (ratio or math.sqrt(low * high)) < 1.0 else f"-{below} to {above}"
 

@@ -261,12 +261,8 @@ def scale_of(cases: Cases, kind: str | None = None) -> Scale | None:
     kind = kind_of_error(cases.predictions) if kind is None else kind
     if kind is None or len(cases) < 2:
         return None
-    few = cases.in_numpy().at_most(CASES)
     try:
-        seen = OnAverage(few.predictions, few.kernel, few.expectations)
-        if not seen.closed:
-            few = few.at_most(WITH_ATOMS)
-            seen = OnAverage(few.predictions, few.kernel, few.expectations)
+        few, seen = _some_of(cases)
         side = -1 if one_sided else _side(seen, few.predictions, kind, few.targets)
         if len(cases) > len(few) and not one_sided:  # a few cases show no small error, nor its direction
             side = _side_of_many(cases.in_numpy(), kind) or side
@@ -278,9 +274,51 @@ def scale_of(cases: Cases, kind: str | None = None) -> Scale | None:
     return Scale(kind, side, own, other) if known else None
 
 
-def _roots(seen: OnAverage, predictions: Predictions, kind: str, side: int) -> NDArray:
+def _some_of(cases: Cases) -> tuple[Cases, OnAverage]:
+    """Cases that errors are tried on, and their calibration error for such a truth."""
+    few = cases.in_numpy().at_most(CASES)
+    seen = OnAverage(few.predictions, few.kernel, few.expectations)
+    if seen.closed:
+        return few, seen
+    few = few.at_most(WITH_ATOMS)
+    return few, OnAverage(few.predictions, few.kernel, few.expectations)
+
+
+def surely_not_slight(cases: Cases, root: float, kind: str | None = None) -> bool:
+    """Whether a yardstick at this KCE is not slight, by the small errors alone; False where that is not sure.
+
+    The yardstick itself needs errors of all sizes, and an interval. It has the first size whose KCE is as
+    large: where no error up to 5%, to either side, is that far off, it is larger.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> mu = np.linspace(-1.0, 1.0, 60)
+    >>> cases = wc.skce(mu + 0.9, wc.Normal(mu, np.ones(60))).cases
+    >>> surely_not_slight(cases, 0.3), surely_not_slight(cases, 0.001)
+    (True, False)
+    """
+    sides = (-1, 1) if kind is None else (-1,)
+    kind = kind_of_error(cases.predictions) if kind is None else kind
+    if kind is None or len(cases) < 2:
+        return False
+    small = LOGARITHMS[: 1 + next(k for k, log in enumerate(LOGARITHMS) if -math.expm1(-log) >= SLIGHT)]
+    try:
+        few, seen = _some_of(cases)
+        return all(bool(np.all(_roots(seen, few.predictions, kind, side, small) < root)) for side in sides)
+    except (TypeError, ValueError):  # as `scale_of`
+        return False
+
+
+def _roots(
+    seen: OnAverage,
+    predictions: Predictions,
+    kind: str,
+    side: int,
+    logarithms: tuple[float, ...] = LOGARITHMS,
+) -> NDArray:
     """KCE of errors to one side, zero first."""
-    ratios = np.exp(side * np.array(LOGARITHMS))
+    ratios = np.exp(side * np.array(logarithms))
     return np.array([0.0, *(seen.root(altered(predictions, kind, ratio)) for ratio in ratios)])
 
 

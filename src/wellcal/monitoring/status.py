@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import Check, flag, listed, number, optional, whole
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import Presentable, Row, pvalue_phrase
@@ -88,8 +89,8 @@ class MonitorStatus(Presentable):
         """Where it stands, in one sentence."""
         sure = "" if self.pvalue is None else f" ({pvalue_phrase(self.pvalue)})"
         if self.alarm_at is None:
-            return f"No miscalibration found in {_cases(self.n_samples)}{sure}."
-        alarm = f"alarm after {_cases(self.alarm_at)}"
+            return f"No miscalibration found in {how_many(self.n_samples)}{sure}."
+        alarm = f"alarm after {how_many(self.alarm_at)}"
         if self.onset is None or self.onset_interval is None:
             return f"Miscalibrated{sure}: {alarm}."
         when = since(self.onset, self.onset_interval)
@@ -107,7 +108,7 @@ class MonitorStatus(Presentable):
     def evidence(self) -> Row:
         """What it is called, and how much there is."""
         what = "detector" if self.pvalue is None else "e-value"
-        return what, f"{self.e_value:.3g} after {_cases(self.n_samples)}"
+        return what, f"{self.e_value:.3g} after {how_many(self.n_samples)}"
 
 
 def since(onset: int, interval: tuple[int, int]) -> str:
@@ -120,7 +121,3 @@ def since(onset: int, interval: tuple[int, int]) -> str:
     """
     first, last = interval
     return f"since about case {onset:,} ({first:,} to {last:,})"
-
-
-def _cases(n: int) -> str:
-    return "1 case" if n == 1 else f"{n:,} cases"

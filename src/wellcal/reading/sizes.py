@@ -24,6 +24,13 @@ _OF_ROLES = {
 }
 """The same of families that need more: tables of counts, draws that are pooled with targets, parts."""
 
+_CHUNKS, _SEARCH, _FEW = 130e6, 250e6, 30_000.0
+"""What temporary arrays take once they are as large as they get, of a test and of a search for groups; and
+what a case takes as long as they are not."""
+
+_SEARCHED = {"probs": 90.0}
+"""Copies of the table that a search for groups has beside those of a test: directions for each class."""
+
 _UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
 _FREE = Path("/proc/meminfo")
@@ -48,8 +55,10 @@ class FileSize:
     columns: int | None
     table: int
 
-    def needed(self, role: str | None = None, tested: int | None = None) -> int:
-        """Bytes that a test needs, about.
+    def needed(
+        self, role: str | None = None, tested: int | None = None, models: int = 1, searched: bool = False
+    ) -> int:
+        """Bytes that a test needs, about, above what the program takes by itself.
 
         Parameters
         ----------
@@ -57,12 +66,18 @@ class FileSize:
             The role of the columns, such as "poisson"; None where it is not known.
         tested
             Cases that are tested at most, of all that are read; None for all.
+        models
+            How many are tested, each of them on all these cases.
+        searched
+            Whether groups of cases are looked for.
         """
         rows = self.table / (_NUMBER * (self.columns or 3)) if self.rows is None else self.rows
         share = 1.0 if tested is None or rows <= tested else tested / rows
         copies, case = _OF_ROLES.get(role or "", (_COPIES, _CASE))
+        copies += _SEARCHED.get(role or "", 0.0) * searched
         read = min(copies, 2.5 * _COPIES)  # what is not tested is scored
-        return int(self.table * (read + share * (copies - read)) + case * share * rows)
+        chunks = min(_FEW * share * rows, _SEARCH if searched else _CHUNKS)
+        return int(self.table * (read + share * (copies - read)) + models * case * share * rows + chunks)
 
 
 def file_size(path: str | os.PathLike[str], format: str | None = None) -> FileSize | None:
@@ -145,12 +160,12 @@ def shown_size(size: float) -> str:
 
     Examples
     --------
-    >>> shown_size(1.234e9), shown_size(56e6)
-    ('1.2 GB', '56 MB')
+    >>> shown_size(1.234e9), shown_size(56e6), shown_size(412e6), shown_size(999e6)
+    ('1.2 GB', '56 MB', '410 MB', '1 GB')
     """
     for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
-        if size >= unit:
-            return f"{size / unit:.2g} {name}"
+        if size >= 0.995 * unit:
+            return f"{float(f'{size / unit:.2g}'):g} {name}"
     return f"{max(size / 1e3, 1.0):.0f} kB"
 
 
@@ -160,6 +175,8 @@ def refuse_too_large(
     limit: int | None = None,
     role: str | None = None,
     tested: int | None = None,
+    models: int = 1,
+    searched: bool = False,
 ) -> None:
     """Refuse a file that needs more memory than there is, before it is read.
 
@@ -169,7 +186,7 @@ def refuse_too_large(
         As in :func:`wellcal.reading.read_table`.
     limit
         Bytes that may be used; None takes what is free.
-    role, tested
+    role, tested, models, searched
         As in `FileSize.needed`.
 
     Raises
@@ -179,7 +196,7 @@ def refuse_too_large(
     """
     size = file_size(path, format)
     have = free_memory() if limit is None else limit
-    if size is None or have is None or (needed := size.needed(role, tested)) <= have:
+    if size is None or have is None or (needed := size.needed(role, tested, models, searched)) <= have:
         return
     known = "" if size.rows is None else f" ({size.rows:,} rows"
     known += "" if not known else (")" if size.columns is None else f" of {size.columns:,} columns)")

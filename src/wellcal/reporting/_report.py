@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 
 from wellcal._arrays.checks import flag
-from wellcal._arrays.namespaces import NDArray, to_numpy, widen
+from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.progress import Listener, Stages, reported
 from wellcal._arrays.seeds import as_generator
 from wellcal.comparison import Comparisons
 from wellcal.comparison.models import prepare_models
 from wellcal.comparison.several import compare_several
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.findings.finding import LEVEL
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.result import TestResult
-from wellcal.measures._skce import kce
-from wellcal.measures.binned import ece
-from wellcal.measures.estimate import Estimate, Interval
-from wellcal.measures.quantiles import (
-    IntervalCoverage,
-    QuantileCalibration,
-    interval_coverage,
-    quantile_calibration,
-)
-from wellcal.measures.running.means import SCORES
-from wellcal.measures.scores import brier, crps, energy_score
-from wellcal.measures.scores.casewise import nll, pinball_loss, pinball_of_cases
-from wellcal.predictions import Quantiles
 from wellcal.reporting.choosing import CITATION, choices_of, today
 from wellcal.reporting.data import DRAWN, Data, ModelData, at_most, family_in_words, gathered
 from wellcal.reporting.examples import worst_groups
 from wellcal.reporting.mending import mended
-from wellcal.reporting.pieces import Mended
+from wellcal.reporting.numbers import ece_of, error_of, numbers_of, scores_of
+from wellcal.reporting.pieces import Mended, Segments
 from wellcal.reporting.result import ModelReport, Report
 from wellcal.reporting.segmenting import Segment, by_segment, in_part, segments_from
 from wellcal.witnesses import Witness, witness
@@ -55,10 +42,14 @@ NOT_SEARCHED = "Groups of cases were not looked for"
 BANDS = "Limits of coverage, and bands of pictures, are those of independent cases: too narrow for clusters."
 """What a report of clusters does not honour them in."""
 
+TEST, SEARCH, NUMBERS, COMPARISON, MENDING = 3.0, 2.0, 1.0, 1.0, 6.0
+"""How long parts of a report take, about, for the time that is left: a segment takes 1."""
+
 SEARCHED = 5_000
 """Cases in which groups are looked for, that models are compared on, and that mending is tried on."""
 
 
+@reported
 def report(
     y: object,
     pred: object,
@@ -69,7 +60,7 @@ def report(
     weights: object = None,
     rng: int | np.random.Generator | None = None,
     n_resamples: int | None = None,
-    progress: bool | None = None,
+    progress: bool | Listener | None = None,
 ) -> Report:
     """Say what is wrong with a model's predictions, how much, where, and what would mend it.
 
@@ -104,7 +95,9 @@ def report(
         Resamples of all tests, as in :func:`wellcal.calibration_test`; None takes what they take by
         themselves.
     progress
-        Whether to show progress; None does where standard error is a terminal.
+        As in :func:`wellcal.calibration_test`: whether to show how far it is, and how long the rest will
+        take; None does where standard error is a terminal. A function is called as
+        ``progress(what, done, total)``, and ends the run by raising an error.
 
     Returns
     -------
@@ -136,7 +129,6 @@ def report(
             "count all cases alike; give them to wc.nll, wc.crps, wc.brier, wc.skce, wc.compare or wc.witness"
         )
     recalibrate = flag(recalibrate, "recalibrate")
-    flag(progress, "progress", or_none=True)
     count = None if n_resamples is None else enough_resamples(n_resamples, ALPHA)
     seed = _seed(rng)
     data = gathered(y, pred)
@@ -145,9 +137,11 @@ def report(
     notes: list[str] = []
     if segments is not None:
         parts, notes = segments_from(segments, len(data), data.in_order)
-    plan = _Plan.of(data, seed, count, progress)
+    some = len(data.models)
+    stages = Stages("report", some * (TEST + COMPARISON * (some > 1) + _effort(parts, recalibrate)))
+    plan = _Plan.of(data, seed, count, stages)
     tests = {model.name: plan.test(model) for model in data.models}
-    comparison = plan.compared(tests) if len(data.models) > 1 else None
+    comparison = plan.compared(tests) if some > 1 else None
     models = [plan.model(model, tests[model.name], parts, recalibrate) for model in data.models]
     if comparison is not None:
         models.sort(key=lambda model: comparison.ranking.index(model.name))
@@ -161,7 +155,14 @@ def report(
         made=today(),
         citation=CITATION,
     )
-    return made.with_data(data)
+    made = made.with_data(data)
+    stages.end()
+    return made
+
+
+def _effort(parts: list[Segment], recalibrate: bool) -> float:
+    """What is done for one model after its test, in about the time that a kernel sum takes."""
+    return SEARCH + NUMBERS + MENDING * recalibrate + float(len(parts))
 
 
 def _seed(rng: Any) -> int:
@@ -190,8 +191,8 @@ class _Plan:
         Of everything.
     n_resamples
         Of all tests; None for what they take by themselves.
-    progress
-        Whether to show it.
+    stages
+        How far it is.
     rows
         Cases that are tested; None for all.
     fewer
@@ -201,18 +202,18 @@ class _Plan:
     data: Data
     seed: int
     n_resamples: int | None
-    progress: bool | None
+    stages: Stages
     rows: NDArray | None
     fewer: NDArray | None
 
     @classmethod
-    def of(cls, data: Data, seed: int, n_resamples: int | None, progress: bool | None) -> _Plan:
+    def of(cls, data: Data, seed: int, n_resamples: int | None, stages: Stages) -> _Plan:
         rng = np.random.default_rng(seed)
         tested = TESTED if data.n_clusters is None else TESTED_IN_CLUSTERS
         rows = at_most(len(data), tested // len(data.models), rng)
         n_tested = len(data) if rows is None else len(rows)
         most = SEARCHED // max(1, len(data.models) // 2)
-        return cls(data, seed, n_resamples, progress, rows, at_most(n_tested, most, rng))
+        return cls(data, seed, n_resamples, stages, rows, at_most(n_tested, most, rng))
 
     @property
     def searched(self) -> NDArray | None:
@@ -244,23 +245,24 @@ class _Plan:
 
     def test(self, model: ModelData) -> TestResult:
         some = model.some(self.rows)
-        return calibration_test(
-            some.targets,
-            some.predictions,
-            rng=self.seed,
-            n_resamples=self.n_resamples,
-            keep_null=True,
-            groups=some.clusters,
-            progress=self.progress,
-        )
+        with self.stages.part(TEST):
+            return calibration_test(
+                some.targets,
+                some.predictions,
+                rng=self.seed,
+                n_resamples=self.n_resamples,
+                keep_null=True,
+                groups=some.clusters,
+            )
 
     def compared(self, tests: dict[str, TestResult]) -> Comparisons:
         """All models, with the tests that were made of them."""
         some = [model.some(self.searched) for model in self.data.models]
         options = {"expectations": "auto", "engine": "auto", "n_resamples": None}
         given: dict[str, object] = {model.name: model.predictions for model in some}
-        found = prepare_models(some[0].targets, given, None, LEVEL, None, self.seed, options, tests=tests)
-        return compare_several(found)
+        with self.stages.part(COMPARISON * len(some)):
+            found = prepare_models(some[0].targets, given, None, LEVEL, None, self.seed, options, tests=tests)
+            return compare_several(found)
 
     def model(
         self, model: ModelData, test: TestResult, parts: list[Segment], recalibrate: bool
@@ -269,27 +271,35 @@ class _Plan:
         some = model.some(self.rows)
         rejected = test.pvalue <= ALPHA
         where: Witness | None = None
-        if rejected:
-            where = _tried(lambda: self._witness(model), left_out, NOT_SEARCHED)
+        with self.stages.part(SEARCH):
+            if rejected:
+                where = _tried(lambda: self._witness(model), left_out, NOT_SEARCHED)
         mending: Mended | None = None
         if recalibrate:
             before = test if self.fewer is None else None
-            found = mended(model.some(self.searched), before, self.seed, self.n_resamples)
+            with self.stages.part(MENDING):
+                found = mended(model.some(self.searched), before, self.seed, self.n_resamples)
             mending = found if isinstance(found, Mended) else None
             left_out += [found] if isinstance(found, str) else []
-        coverage, quantiles = _of_numbers(model)
+        by_part: Segments | None = None
+        if parts:
+            with self.stages.part(float(len(parts))):
+                by_part = by_segment(model, parts, self.seed, self.n_resamples)
+        with self.stages.part(NUMBERS):
+            coverage, quantiles = numbers_of(model)
+            error = error_of(some, test)
         return ModelReport(
             name=model.name,
             test=test,
-            kce=_kce(some, test),
+            kce=error,
             witness=where,
             worst_groups=() if where is None else worst_groups(where, self.data, model, self.searched),
-            scores=_scores(model),
+            scores=scores_of(model),
             coverage=coverage,
             quantiles=quantiles,
-            ece=_ece(model),
+            ece=ece_of(model),
             mended=mending,
-            segments=by_segment(model, parts, self.seed, self.n_resamples) if parts else None,
+            segments=by_part,
             left_out=tuple(left_out),
         )
 
@@ -298,9 +308,7 @@ class _Plan:
             raise ValueError("the search takes cases as independent, and these come in clusters")
         some = model.some(self.searched)
         options: dict[str, Any] = {} if self.n_resamples is None else {"n_resamples": self.n_resamples}
-        return witness(
-            some.targets, some.predictions, alpha=ALPHA, rng=self.seed, progress=self.progress, **options
-        )
+        return witness(some.targets, some.predictions, alpha=ALPHA, rng=self.seed, **options)
 
 
 def _tried(run: Callable[[], Any], left_out: list[str], what: str) -> Any:
@@ -309,88 +317,4 @@ def _tried(run: Callable[[], Any], left_out: list[str], what: str) -> Any:
         return run()
     except (TypeError, ValueError) as error:
         left_out.append(f"{what}: {error}.")
-        return None
-
-
-def _kce(some: ModelData, test: TestResult) -> Estimate:
-    """KCE with its interval: over all pairs, and for many cases from blocks, as the test has it."""
-    if test.estimate.estimator != "block" and some.clusters is None:
-        found = kce(some.targets, some.predictions, kernel=test.kernel)
-        found.confidence_interval(LEVEL)
-        return found
-    value, squared = float(test.estimate), test.estimate.confidence_interval(LEVEL)
-    between = "SKCE between clusters" if some.clusters is not None else "mean over blocks"
-    low, high = (max(end, 0.0) ** 0.5 for end in (squared.low, squared.high))
-    return Estimate(
-        max(value, 0.0) ** 0.5,
-        None,
-        "KCE",
-        f"root of the {between}",
-        test.n_samples,
-        test.kernel,
-        intervals=(Interval(low, high, LEVEL, squared.method),),
-    )
-
-
-def _scores(model: ModelData) -> dict[str, Estimate]:
-    """Proper scores that the predictions have, the one in units of the targets first."""
-    y, predictions = model.targets, model.predictions
-    known: dict[str, Callable[..., Estimate]] = (
-        {"Brier score": brier, "NLL": nll}
-        if targets_are_indices(predictions)
-        else {"CRPS": crps, "NLL": nll}
-        if predictions.event_shape == ()
-        else {"energy score": energy_score, "NLL": nll}
-    )
-    if isinstance(predictions, Quantiles):
-        known = {"pinball loss": partial(pinball_loss, levels=predictions.levels)}
-    found: dict[str, Estimate] = {}
-    for name, score in known.items():
-        try:
-            with np.errstate(all="ignore"):
-                value = score(y, predictions)
-        except (TypeError, ValueError):  # a family that does not have it
-            continue
-        if model.clusters is not None:
-            value = replace(value, standard_error=_clustered_error(name, model))
-        if value.standard_error is not None and np.isfinite(float(to_numpy(value.standard_error))):
-            value.confidence_interval(LEVEL)
-        found[name] = value
-    return found
-
-
-def _clustered_error(name: str, model: ModelData) -> float | None:
-    """Standard error of a mean of scores, from the sums of deviations in clusters."""
-    y, predictions = model.targets, model.predictions
-    with np.errstate(all="ignore"):
-        if isinstance(predictions, Quantiles):
-            scores = pinball_of_cases(y, predictions, predictions.levels)
-        else:
-            of_cases = next(function for called, function in SCORES.values() if called == name)
-            scores, _ = of_cases(y, predictions)
-        values = np.asarray(to_numpy(widen(scores)), dtype=np.float64)
-        sums = np.bincount(cast("NDArray", model.clusters), weights=values - values.mean())
-    count = len(sums)
-    return float(np.sqrt(np.sum(sums**2) * count / (count - 1.0)) / len(values))
-
-
-def _of_numbers(model: ModelData) -> tuple[IntervalCoverage | None, QuantileCalibration | None]:
-    """Coverage of intervals, and calibration of quantiles, of predictions that have them."""
-    if targets_are_indices(model.predictions) or model.predictions.event_shape != ():
-        return None, None
-    coverage: Any = _or_none(lambda: interval_coverage(model.targets, model.predictions))
-    quantiles: Any = _or_none(lambda: quantile_calibration(model.targets, model.predictions))
-    return coverage, quantiles
-
-
-def _ece(model: ModelData) -> Estimate | None:
-    if not targets_are_indices(model.predictions):
-        return None
-    return _or_none(lambda: ece(model.targets, model.predictions))
-
-
-def _or_none(run: Callable[[], Any]) -> Any:
-    try:
-        return run()
-    except (TypeError, ValueError):
         return None

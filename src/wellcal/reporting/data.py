@@ -10,6 +10,7 @@ import numpy as np
 
 from wellcal._arrays.labels import Labels, in_order_of, labels_of
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.round_numbers import how_many
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.clusters import number_clusters
 from wellcal.hypotests.resampling.targets import users_form
@@ -148,7 +149,7 @@ def gathered(y: object, pred: object) -> Data:
     check_one_space([model.predictions for model in models], tuple(given))
     fewest = FEWEST + (len(models) > 1)
     if len(models[0]) < fewest:
-        raise ValueError(f"a report needs at least {fewest} cases, found {len(models[0])}; collect more")
+        raise ValueError(f"a report needs at least {how_many(fewest)}, found {len(models[0])}; collect more")
     labels = labels_of(y)
     if labels is None:
         labels = next((batch.case_index for batch in batches if batch.case_index is not None), None)

@@ -7,6 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.round_numbers import percent, short_number
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.predictions import Bernoulli, Quantiles
 from wellcal.reporting.data import Data, ModelData
@@ -89,15 +90,17 @@ def predicted_in_words(one: Any) -> str:
         names = one.labels().tolist()
         probs = np.asarray(to_numpy(one.class_probs()))[0]
         order = [1] if isinstance(one, Bernoulli) else np.argsort(-probs, kind="stable")[:_TOP].tolist()
-        return ", ".join(f"{_percent(float(probs[k]))} for {observed_in_words(names[k])}" for k in order)
+        return ", ".join(
+            f"{percent(float(probs[k]), digits=2)} for {observed_in_words(names[k])}" for k in order
+        )
     if isinstance(one, Quantiles):
         levels = np.asarray(one.levels, dtype=float)
         values = np.asarray(to_numpy(one.values), dtype=float)[0]
         ends = sorted({0, int(np.argmin(np.abs(levels - 0.5))), len(levels) - 1})
-        return ", ".join(f"{100 * levels[k]:.4g}% below {values[k]:.3g}" for k in ends)
+        return ", ".join(f"{100 * levels[k]:.4g}% below {short_number(values[k])}" for k in ends)
     if one.event_shape == () and one.supports("quantile"):
         low, middle, high = (float(to_numpy(one.quantile(level))[0]) for level in (0.05, 0.5, 0.95))
-        return f"median {middle:.3g}, 90% between {low:.3g} and {high:.3g}"
+        return f"median {short_number(middle)}, 90% between {short_number(low)} and {short_number(high)}"
     if one.supports("mean"):
         return f"mean {observed_in_words(np.asarray(to_numpy(one.mean()))[0])}"
     return repr(one)
@@ -115,14 +118,10 @@ def observed_in_words(target: Any) -> str:
     if isinstance(plain, (bool, int, str)):
         return str(plain)
     if isinstance(plain, float):
-        return f"{plain:.0f}" if plain.is_integer() and abs(plain) < 1e6 else f"{plain:.3g}"
+        return f"{plain:.0f}" if plain.is_integer() and abs(plain) < 1e6 else short_number(plain)
     if isinstance(plain, list):
         numbers = cast("list[Any]", plain)
         parts = [observed_in_words(part) for part in numbers[:_COORDINATES]]
         return f"({', '.join(parts)}{', ...' if len(numbers) > _COORDINATES else ''})"
     text = repr(plain)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}%" if 0.01 <= share <= 0.99 or share in (0.0, 1.0) else f"{100 * share:.2g}%"

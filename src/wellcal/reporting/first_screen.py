@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from wellcal._arrays.round_numbers import how_many
 from wellcal.reporting.mending import NOT_TRIED
 from wellcal.reporting.pieces import Mended
 from wellcal.reporting.result import ModelReport, Report
@@ -80,7 +81,7 @@ def where(model: ModelReport) -> Tile:
             title, "No group stands out", "No group of cases is shown to be worse than the others.", href, go
         )
     worst = model.worst_groups[0]
-    which = f"{worst.where}: {worst.n_samples:,} cases, {worst.share:.0%}"
+    which = f"{worst.where}: {how_many(worst.n_samples)}, {worst.share:.0%}"
     which = sentence(worst.where if worst.kind == "all" else which)
     return Tile(title, sentence(worst.direction).rstrip("."), which, href, go)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.round_numbers import how_many
 from wellcal.comparison.differences import paired
 from wellcal.comparison.models import NLL, scores_of_cases
 from wellcal.hypotests.findings.finding import LEVEL
@@ -49,7 +50,7 @@ def mended(
     if model.clusters is not None:
         return f"{NOT_TRIED}: its folds take cases as independent, and these come in clusters."
     if len(model) < FEWEST:
-        return f"{NOT_TRIED}: {len(model)} cases are too few, {FEWEST} are needed."
+        return f"{NOT_TRIED}: {how_many(len(model))} are too few, {FEWEST} are needed."
     targets: NDArray = np.asarray(to_numpy(model.predictions.check_targets(model.targets)))
     first = scores_of_cases(targets, model.predictions)
     options: dict[str, Any] = {"folds": FOLDS, "rng": seed, "n_resamples": n_resamples, "before": before}

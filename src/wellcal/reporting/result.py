@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from wellcal._arrays.round_numbers import how_many
 from wellcal.comparison import Comparisons
 from wellcal.hypotests.findings.class_slopes import CLASS_SLOPE
 from wellcal.hypotests.findings.finding import LEVEL, Finding, together
@@ -265,7 +266,7 @@ class Report(Presentable):
         names = [model.name for model in self.models if model.name != ONLY]
         listed = ", ".join(f'"{name}"' for name in names)
         models = [f"model{'s' if len(names) > 1 else ''} {listed}"] if names else []
-        return " · ".join([f"{self.n_samples:,} cases", self.family, *models, self.made])
+        return " · ".join([how_many(self.n_samples), self.family, *models, self.made])
 
     def with_data(self, data: Data) -> Self:
         """The same, which remembers its cases for pictures."""

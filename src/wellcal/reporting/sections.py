@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from wellcal._arrays.round_numbers import how_many
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.measures.presentation import pvalue_text
 from wellcal.reporting.first_screen import sentence, tiles, verdict_of
@@ -224,7 +225,9 @@ def _where(report: Report, album: Album) -> Iterator[Part]:
 
 
 def _group(group: WorstGroup) -> Note:
-    sure = f"{group.n_samples:,} cases, {group.share:.0%}; p = {pvalue_text(group.pvalue)}, adjusted for all"
+    sure = (
+        f"{how_many(group.n_samples)}, {group.share:.0%}; p = {pvalue_text(group.pvalue)}, adjusted for all"
+    )
     return Note(sentence(group.statement), f"{sure} groups.", examples_table(group))
 
 

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.progress import Stages
+from wellcal._arrays.round_numbers import how_many
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.pvalues import advise_of_few_resamples, holm
 from wellcal.hypotests.result import TestResult
-from wellcal.reporting.data import ModelData, at_most
+from wellcal.reporting.data import ModelData, at_most, gathered
 from wellcal.reporting.pieces import SegmentReport, Segments
 from wellcal.witnesses.segments import PARTS, groups_by_column
 
@@ -74,23 +76,27 @@ def by_segment(
     results: list[TestResult | None] = []
     notes: list[str] = []
     most = most_cases(segments)
+    stages = Stages("segments", float(len(segments)))
     for segment in segments:
         rows, note = segment.rows, ""
         if len(rows) < FEWEST_CASES:
             results.append(None)
-            notes.append(f"{len(rows)} cases are too few, {FEWEST_CASES} are needed")
+            few = "is" if len(rows) == 1 else "are"
+            notes.append(f"{how_many(len(rows))} {few} too few, {FEWEST_CASES} are needed")
             continue
         part = at_most(len(rows), most, np.random.default_rng(seed))
         if part is not None:
             note, rows = f"{most:,} of {len(rows):,} cases, drawn at random, were tested", rows[part]
         some = model.some(rows)
-        options: dict[str, Any] = {"rng": seed, "n_resamples": n_resamples, "progress": False}
+        options: dict[str, Any] = {"rng": seed, "n_resamples": n_resamples}
         if some.clusters is not None and len(np.unique(some.clusters)) < 2:
             results.append(None)
             notes.append("all cases are of one cluster, two are needed")
             continue
-        results.append(calibration_test(some.targets, some.predictions, groups=some.clusters, **options))
+        with stages.part(1.0):
+            results.append(calibration_test(some.targets, some.predictions, groups=some.clusters, **options))
         notes.append(note)
+    stages.end()
     tested = [result for result in results if result is not None]
     count = len(tested)
     advise_of_few_resamples(tested, count, ALPHA, f"an error in one of {count} segments")
@@ -110,6 +116,33 @@ def by_segment(
         ),
         _hypothesis(segments),
     )
+
+
+def segments_alone(
+    y: object,
+    pred: object,
+    given: Any,
+    *,
+    groups: object = None,
+    seed: int = 0,
+    n_resamples: int | None = None,
+) -> Segments:
+    """The segments of one model alone, as a report has them.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> rng = np.random.default_rng(0)
+    >>> mu, region = rng.normal(size=200), np.repeat(["north", "south"], 100)
+    >>> y = rng.normal(mu + (region == "north"), 1.0)
+    >>> found = segments_alone(y, wc.Normal(mu, np.ones(200)), {"region": region}, n_resamples=199)
+    >>> found.verdict
+    'Miscalibrated in 1 segment of 2: for region = north.'
+    """
+    data = gathered(y, pred)
+    data = data if groups is None else data.in_clusters(groups)
+    parts, _ = segments_from(given, len(data), data.in_order)
+    return by_segment(data.models[0], parts, seed, n_resamples)
 
 
 def most_cases(segments: Sequence[Segment]) -> int:

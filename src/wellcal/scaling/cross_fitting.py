@@ -9,6 +9,7 @@ import numpy as np
 
 from wellcal._arrays.checks import described, one_of, whole_number
 from wellcal._arrays.namespaces import Array, NDArray, take_rows
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
 from wellcal.comparison.differences import Difference, change_in_words, paired
 from wellcal.hypotests import TestResult, calibration_test
@@ -281,7 +282,7 @@ def _tested(before: Any, n: int, kernel: Kernel | None) -> Kernel | None:
     if not isinstance(before, TestResult):
         raise TypeError(f"before must be what calibration_test returns, found {described(before)}")
     if before.n_samples != n:
-        raise ValueError(f"before must be a test of these {n} cases, found one of {before.n_samples}")
+        raise ValueError(f"before must be a test of these {how_many(n)}, found one of {before.n_samples}")
     if kernel is not None:
         raise ValueError("give either kernel or before, which has a kernel already")
     return before.kernel

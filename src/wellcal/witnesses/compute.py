@@ -12,6 +12,7 @@ from wellcal._arrays.deprecation import renamed_arguments
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, handed_over, is_array
 from wellcal._arrays.ownership import own_copy
 from wellcal._arrays.progress import Listener, as_progress, reported
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines import Engine
 from wellcal.expectations.decompose import is_objects
@@ -264,7 +265,7 @@ def _groups(
         promised = float(np.average(direction.expected[inside], weights=w[inside]))
         what, numbers = direction.describe(found, promised)
         return Group(
-            statement=f"{what} {cases.where} ({numbers}; {len(inside):,} cases)",
+            statement=f"{what} {cases.where} ({numbers}; {how_many(len(inside))})",
             where=cases.where,
             direction=what,
             observed=found,

@@ -25,7 +25,7 @@ from wellcal.measures.wording import counted
 from wellcal.predictions import Predictions, Quantiles, Samples
 from wellcal.problem.problem import expand
 from wellcal.witnesses.summaries import MOST_CLASSES, Summary, summaries_of
-from wellcal.witnesses.wording import how_often, percent, times
+from wellcal.witnesses.wording import how_often, share_text, times
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Levels of the quantiles that targets are compared with."""
@@ -82,7 +82,7 @@ def directions_of(setup: Setup, levels: Sequence[float]) -> list[Direction]:
 
 def _event(subject: str) -> Callable[[float, float], tuple[str, str]]:
     def describe(observed: float, expected: float) -> tuple[str, str]:
-        numbers = f"{percent(observed)} instead of {percent(expected)}"
+        numbers = f"{share_text(observed)} instead of {share_text(expected)}"
         return f"{subject} {how_often(observed, expected)}", numbers
 
     return describe

@@ -69,6 +69,8 @@ class Axis:
         change of unit changes what it is called, and not which cases it separates.
         """
         low, high = (cut_text(self.number(end)) for end in (first, last))
+        if low == high:  # two numbers that are about the same need their digits
+            low, high = (f"{self.number(end):.15g}" for end in (first, last))
         if first == 0:
             return f"{self.name} is below {high}"
         if last == len(self.ordered):

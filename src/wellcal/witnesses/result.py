@@ -11,6 +11,7 @@ import numpy as np
 from wellcal._arrays.checks import probability
 from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import (
     Check,
     Schema,
@@ -238,7 +239,7 @@ class Witness(Presentable):
     # -- for people --------------------------------------------------------------------------
 
     def _headline(self) -> str:
-        cases = f"{self.n_samples:,} cases"
+        cases = how_many(self.n_samples)
         if not (self.groups or self.segments):
             return f"No groups were looked at ({cases})."
         if not self.statements:

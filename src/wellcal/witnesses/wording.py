@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from wellcal._arrays.round_numbers import percent
+
 _TIMES = {3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten"}
 _PARTS = {2: "half", 3: "a third", 4: "a quarter", 5: "a fifth", 10: "a tenth"}
 _NEAR = 0.05  # relative distance within which a ratio is called by a whole number
@@ -46,12 +48,12 @@ def times(ratio: float) -> str:
     return f"{ratio:.3g} times" if 0.9 < ratio < 1.1 else f"{ratio:.2g} times"
 
 
-def percent(share: float) -> str:
+def share_text(share: float) -> str:
     """A share, small ones with more digits.
 
     Examples
     --------
-    >>> percent(0.314), percent(0.0072)
+    >>> share_text(0.314), share_text(0.0072)
     ('31%', '0.72%')
     """
-    return f"{share:.0%}" if share >= 0.095 or share == 0.0 else f"{100.0 * share:.2g}%"
+    return percent(share, 0.095, 2)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -229,6 +230,26 @@ def test_figures_refuse_what_they_would_not_heed(run: Run) -> None:
     assert "--groups has no meaning for several models" in done.stderr
 
 
+def test_figures_of_segments_of_maps_and_of_coordinates(run: Run, folder: Path) -> None:
+    model = ("preds.csv", "--target", "y", "--normal", "mu,sigma", "--resamples", "199")
+    done = run("plot", "segments", *model, "--segments", "region", "--out", "s.svg", "--json", "-")
+    found = json.loads(done.stdout)
+    frame = read_table(folder / "preds.csv")
+    y, mu, sigma, region = (frame[name].to_numpy() for name in ("y", "mu", "sigma", "region"))
+    report = wc.report(y, wc.Normal(mu, sigma), segments={"region": region}, rng=0, n_resamples=199)
+    assert found["result"]["verdict"] == report.best.segments.verdict
+    assert "for region = north" in (folder / "s.svg").read_text()
+    assert "--segments is needed for this figure" in run("plot", "segments", *model, expect=2).stderr
+    refused = run("plot", "pit", *model, "--segments", "region", expect=2).stderr
+    assert "it is for segments and witness" in refused
+    run("plot", "map", *model, "--out", "m.svg")
+    assert "predicted mean" in (folder / "m.svg").read_text()
+    vectors = ("preds.csv", "--target", "y,mu_b", "--diagonal-normal", "mu,mu_a;sigma,sigma_a")
+    run("plot", "coordinates", *vectors, "--out", "v.svg", "--resamples", "99")
+    assert "coordinate 2" in (folder / "v.svg").read_text()
+    assert "coordinates are for predictions of vectors" in run("plot", "coordinates", *model, expect=2).stderr
+
+
 def test_a_monitor_goes_on_from_its_state(run: Run, folder: Path) -> None:
     text = (folder / "good.csv").read_text().splitlines(keepends=True)
     first, second = "".join(text[:31]), text[0] + "".join(text[31:])
@@ -273,12 +294,45 @@ def test_a_file_that_needs_too_much_memory_is_refused_unread(
     for name in ("preds.parquet", "preds.csv"):
         done = run("test", name, "--memory", "50kB", expect=2)
         assert "60 rows of 14 columns" in done.stderr
-        assert re.search(r"about \d+ kB of memory are needed, and 50 kB may be used", done.stderr)
+        assert re.search(r"about 2 MB of memory are needed, and 50 kB may be used", done.stderr)
     counts = run("test", "preds.csv", "--poisson", "mu", "--memory", "50kB", expect=2).stderr
-    assert "about 880 kB of memory are needed" in counts  # and five times as much for counts
+    assert "about 2.7 MB of memory are needed" in counts  # and five times as much for a case of counts
+    model = ("preds.csv", "--normal", "mu,sigma", "--memory", "50kB")
+    for command in (
+        ("report",),
+        ("witness",),
+        ("recalibrate",),
+        ("plot", "pit"),
+        ("compare",),
+    ):
+        second = ("--versus-normal", "mu_a,sigma_a") if command == ("compare",) else ()
+        assert "of memory are needed" in run(*command, *model, *second, expect=2).stderr
     monkeypatch.setattr("wellcal.reading.sizes.free_memory", lambda: 1000)
     assert "are free; scores and monitor" in run("test", "preds.csv", expect=2).stderr
     run("scores", "stream.csv")  # part by part
+
+
+def test_memory_that_is_needed_depends_on_what_is_done(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n = 100_000
+    rate = np.linspace(1.0, 9.0, n)
+    table = pa.table({"y": np.arange(n) % 9, "rate": rate, "other": rate})
+    pq.write_table(table, folder / "counts.parquet")
+    monkeypatch.setattr("wellcal.reading.models.read_table", lambda *_, **__: pytest.fail("it was read"))
+
+    def needed(command: str, *more: str) -> float:
+        told = run(command, "counts.parquet", *more, "--memory", "1MB", expect=2).stderr
+        found = re.search(r"about ([\d.]+) (GB|MB) of memory are needed", told)
+        assert found, told
+        return float(found[1]) * {"GB": 1e9, "MB": 1e6}[found[2]]
+
+    counts = needed("test", "--poisson", "rate")
+    assert needed("test", "--target", "y") == counts  # the family was guessed
+    assert needed("test", "--normal", "rate,other") < 0.4 * counts
+    assert needed("compare", "--poisson", "rate", "--versus-poisson", "other") > 1.8 * counts
+    assert needed("witness", "--poisson", "rate") > counts
+    assert needed("report", "--poisson", "rate") < 0.7 * counts  # which tests a part of the cases
 
 
 def test_words_of_python_become_options() -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -10,7 +11,16 @@ from matplotlib import pyplot
 from matplotlib.colors import to_rgb
 
 import wellcal as wc
-from wellcal.displays import CYCLE, MARKERS, QuantileCalibrationDisplay, axes_or_new, style
+from wellcal.displays import (
+    CYCLE,
+    MARKERS,
+    NullDisplay,
+    QuantileCalibrationDisplay,
+    RecalibrationDisplay,
+    ReliabilityDisplay,
+    axes_or_new,
+    style,
+)
 from wellcal.displays.axes import Canvas
 
 Y = np.array([-1.0, 0.0, 0.3, 2.0])
@@ -70,3 +80,50 @@ def test_names_the_remedy_where_matplotlib_is_missing(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install 'wellcal\[plot\]'"):
         QuantileCalibrationDisplay.from_predictions(Y, PRED)
+
+
+def _grades(n: int = 80) -> tuple[np.ndarray, wc.Categorical, wc.Categorical]:
+    rng = np.random.default_rng(11)
+    probs = rng.dirichlet(np.ones(4), size=n)
+    y = (probs.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    sharp = probs**2 / np.sum(probs**2, axis=1, keepdims=True)
+    names, values = ["none", "mild", "moderate", "severe"], np.arange(4.0)
+    first, second = (wc.Categorical(p, classes=names, support=values) for p in (probs, sharp))
+    return np.array(names)[y], first, second
+
+
+def test_models_of_grades_share_their_axes() -> None:
+    y, first, second = _grades()
+    one = ReliabilityDisplay.from_predictions(y, first, name="one", test=False, rng=0)
+    lines = [len(ax.lines) for ax in one.axes_.flat]
+    two = ReliabilityDisplay.from_predictions(y, second, name="two", test=False, rng=0, ax=one.ax_)
+    assert two.figure_ is one.figure_
+    assert all(len(ax.lines) > before for ax, before in zip(two.axes_.flat, lines, strict=True))
+    assert [text.get_text() for text in two.ax_.get_legend().get_texts()] == ["one", "two"]
+    assert two.figure_.get_suptitle().count("\n") == 1  # a line for each
+    with pytest.raises(ValueError, match="ax shows other events than these"):
+        ReliabilityDisplay.from_predictions(y, second, reduce="classwise", test=False, rng=0, ax=one.ax_)
+
+
+def test_grades_before_and_after_recalibration() -> None:
+    y, _, sharp = _grades()
+    found = wc.scaling.cross_fit(y, sharp, rng=0, folds=2, n_resamples=39)
+    display = RecalibrationDisplay.from_result(found, y, sharp, rng=0)
+    assert len(display.figure_.axes) == len(display.before.curves) == 3
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["before", "after"]
+
+
+def test_evidence_that_is_no_number_has_no_place() -> None:
+    """300 is what the logarithm of a p-value of zero is called, of drawn sets, too."""
+    null = np.concatenate([np.linspace(0.0, 2.0, 400), np.full(5, 300.0)])
+    display = NullDisplay(null, 300.0, "-log10 of the smallest weighted p-value").plot()
+    assert display.ax_.get_xlim()[1] < 4.0
+    assert "6 of them beyond the axis" in _small_print(display)  # the smallest of the others, too
+    other = NullDisplay(null, 300.0, "n SKCE_u").plot()
+    assert other.ax_.get_xlim()[1] > 300.0
+    share = NullDisplay(np.zeros(50), 1.0).plot()
+    assert max(share.ax_.get_yticks()) <= 1.0
+
+
+def _small_print(display: Any) -> str:
+    return " ".join(text.get_text() for text in display.ax_.texts).replace("\n", " ")

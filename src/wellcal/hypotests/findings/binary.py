@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, cast
 
@@ -10,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.round_numbers import SURE
 from wellcal._arrays.special import bounded_log_odds, middle_ranks
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
@@ -23,7 +23,6 @@ GROUPED = "group"
 _GROUPS = 5
 _MOST_GROUPS = 2  # that are told
 _STEPS, _HALVINGS = 25, 30  # of Newton's method, and of one of its steps
-_SURE = 1e-4  # as near to zero or one as is told
 
 
 class BinaryClaims(Claims):
@@ -128,16 +127,12 @@ def _range(low: float, high: float) -> str:
     >>> _range(1.0 - 1e-12, 1.0), _range(1e-15, 0.03), _range(1e-12, 1e-10)
     ('above 99.99%', 'between 0% and 3%', 'below 0.01%')
     """
-    if 0.0 < high < _SURE:
+    if 0.0 < high < SURE:
         return "below 0.01%"
-    first, last = percent(0.0 if low < _SURE else low), percent(high)
-    if first != last:
-        return f"between {first} and {last}"
-    if last != "100%" or low >= 1.0:
-        return f"at about {first}"
-    digits = 1 if 1.0 - low >= 0.001 else 2
-    step = 10.0**digits
-    return f"above {min(math.floor(100.0 * low * step) / step, 99.99):.{digits}f}%"
+    if 0.995 <= low < 1.0:
+        return f"above {percent(min(low, 1.0 - SURE))}"
+    first, last = percent(0.0 if low < SURE else low), percent(1.0 if high > 1.0 - SURE else high)
+    return f"at about {first}" if first == last else f"between {first} and {last}"
 
 
 def occurs(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from wellcal.hypotests.findings.finding import Finding
+from wellcal.measures import yardstick
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.yardstick import Yardstick
 from wellcal.predictions.alterations import MEANS, SPREADS, TEMPERATURE
@@ -26,9 +28,7 @@ def yardstick_with(estimate: Estimate, findings: Sequence[Finding]) -> Yardstick
 
     Counts that are more dispersed than predicted are measured by spreads that are too small.
     """
-    first = next((found for found in findings if found.kind in ("shift", "dispersion")), None)
-    of_counts = first is not None and first.kind == "dispersion" and (first.size or 0.0) > 1.0
-    size = (estimate.yardstick_of(SPREADS) if of_counts else None) or estimate.yardstick
+    size = (estimate.yardstick_of(SPREADS) if _too_dispersed(findings) else None) or estimate.yardstick
     if size is None:
         return None
     known = OF_ALL_CASES[size.kind]
@@ -40,3 +40,19 @@ def yardstick_with(estimate: Estimate, findings: Sequence[Finding]) -> Yardstick
             right = 1.0 if found.expected is None else found.expected
             return size.towards(own if sign == 0 else sign if found.size > right else -sign)
     return size.towards(None)
+
+
+def surely_not_slight(estimate: Estimate, findings: Sequence[Finding]) -> bool:
+    """Whether the yardstick beside what was found is not slight, for less than it takes to find it."""
+    cases = estimate.cases
+    if cases is None or estimate.known_yardstick is not None:  # nothing to find, or found already
+        return False
+    root = float(estimate) if estimate.name == "KCE" else math.sqrt(max(float(estimate), 0.0))
+    kinds = (SPREADS, None) if _too_dispersed(findings) else (None,)
+    return all(yardstick.surely_not_slight(cases, root, kind) for kind in kinds)
+
+
+def _too_dispersed(findings: Sequence[Finding]) -> bool:
+    """Whether counts are more dispersed than predicted, and not shifted: errors in spreads measure that."""
+    first = next((found for found in findings if found.kind in ("shift", "dispersion")), None)
+    return first is not None and first.kind == "dispersion" and (first.size or 0.0) > 1.0

@@ -10,6 +10,7 @@ import numpy as np
 
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.round_numbers import how_many
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import skce
 from wellcal.measures.estimate import Estimate
@@ -98,7 +99,7 @@ class RunningBlocks(Accumulator):
 
     def result(self) -> Estimate:
         if not self.blocks:
-            raise ValueError(f"SKCE over blocks needs {self.size} cases at least, found {self.n}")
+            raise ValueError(f"SKCE over blocks needs {how_many(self.size)} at least, found {self.n}")
         error = None
         if self.blocks > 1:
             error = math.sqrt(self.squares / (self.blocks * (self.blocks - 1.0)))

@@ -10,6 +10,7 @@ import numpy as np
 
 from wellcal._arrays.checks import one_of, plain_array
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import Check, Schema, mapping, text, whole
 from wellcal._arrays.seeds import as_generator
 from wellcal.kernels.base import Kernel
@@ -83,7 +84,7 @@ class Measured(Presentable):
     def _headline(self) -> str:
         known = [self.estimates[name] for name in _HEADLINE if name in self.estimates][:2]
         told = ", ".join(f"{found.name} {float(found):.4g}" for found in known)
-        return f"{self.n_samples:,} cases{': ' if told else ''}{told}."
+        return f"{how_many(self.n_samples)}{': ' if told else ''}{told}."
 
     def _rows(self) -> list[Row]:
         rows: list[Row] = []

@@ -1,0 +1,114 @@
+"""Numbers of a report: the size of the error, proper scores, coverage and ECE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray, to_numpy, widen
+from wellcal.expectations.decompose import targets_are_indices
+from wellcal.hypotests.findings.finding import LEVEL
+from wellcal.hypotests.result import TestResult
+from wellcal.measures._skce import kce
+from wellcal.measures.binned import ece
+from wellcal.measures.estimate import Estimate, Interval
+from wellcal.measures.quantiles import (
+    IntervalCoverage,
+    QuantileCalibration,
+    interval_coverage,
+    quantile_calibration,
+)
+from wellcal.measures.running.means import SCORES
+from wellcal.measures.scores import brier, crps, energy_score
+from wellcal.measures.scores.casewise import nll, pinball_loss, pinball_of_cases
+from wellcal.predictions import Quantiles
+from wellcal.reporting.data import ModelData
+
+
+def error_of(some: ModelData, test: TestResult) -> Estimate:
+    """KCE with its interval: over all pairs, and for many cases from blocks, as the test has it."""
+    if test.estimate.estimator != "block" and some.clusters is None:
+        found = kce(some.targets, some.predictions, kernel=test.kernel)
+        found.confidence_interval(LEVEL)
+        return found
+    value, squared = float(test.estimate), test.estimate.confidence_interval(LEVEL)
+    between = "SKCE between clusters" if some.clusters is not None else "mean over blocks"
+    low, high = (max(end, 0.0) ** 0.5 for end in (squared.low, squared.high))
+    return Estimate(
+        max(value, 0.0) ** 0.5,
+        None,
+        "KCE",
+        f"root of the {between}",
+        test.n_samples,
+        test.kernel,
+        intervals=(Interval(low, high, LEVEL, squared.method),),
+    )
+
+
+def scores_of(model: ModelData) -> dict[str, Estimate]:
+    """Proper scores that the predictions have, the one in units of the targets first."""
+    y, predictions = model.targets, model.predictions
+    known: dict[str, Callable[..., Estimate]] = (
+        {"Brier score": brier, "NLL": nll}
+        if targets_are_indices(predictions)
+        else {"CRPS": crps, "NLL": nll}
+        if predictions.event_shape == ()
+        else {"energy score": energy_score, "NLL": nll}
+    )
+    if isinstance(predictions, Quantiles):
+        known = {"pinball loss": partial(pinball_loss, levels=predictions.levels)}
+    found: dict[str, Estimate] = {}
+    for name, score in known.items():
+        try:
+            with np.errstate(all="ignore"):
+                value = score(y, predictions)
+        except (TypeError, ValueError):  # a family that does not have it
+            continue
+        if model.clusters is not None:
+            value = replace(value, standard_error=_clustered_error(name, model))
+        if value.standard_error is not None and np.isfinite(float(to_numpy(value.standard_error))):
+            value.confidence_interval(LEVEL)
+        found[name] = value
+    return found
+
+
+def _clustered_error(name: str, model: ModelData) -> float | None:
+    """Standard error of a mean of scores, from the sums of deviations in clusters."""
+    y, predictions = model.targets, model.predictions
+    with np.errstate(all="ignore"):
+        if isinstance(predictions, Quantiles):
+            scores = pinball_of_cases(y, predictions, predictions.levels)
+        else:
+            of_cases = next(function for called, function in SCORES.values() if called == name)
+            scores, _ = of_cases(y, predictions)
+        values = np.asarray(to_numpy(widen(scores)), dtype=np.float64)
+        sums = np.bincount(cast("NDArray", model.clusters), weights=values - values.mean())
+    count = len(sums)
+    return float(np.sqrt(np.sum(sums**2) * count / (count - 1.0)) / len(values))
+
+
+def numbers_of(model: ModelData) -> tuple[IntervalCoverage | None, QuantileCalibration | None]:
+    """Coverage of intervals, and calibration of quantiles, of predictions that have them."""
+    if targets_are_indices(model.predictions) or model.predictions.event_shape != ():
+        return None, None
+    coverage: Any = _or_none(lambda: interval_coverage(model.targets, model.predictions))
+    quantiles: Any = _or_none(lambda: quantile_calibration(model.targets, model.predictions))
+    return coverage, quantiles
+
+
+def ece_of(model: ModelData) -> Estimate | None:
+    """ECE of predictions of classes, or None."""
+    if not targets_are_indices(model.predictions):
+        return None
+    return _or_none(lambda: ece(model.targets, model.predictions))
+
+
+def _or_none(run: Callable[[], Any]) -> Any:
+    try:
+        return run()
+    except (TypeError, ValueError):
+        return None
