@@ -234,7 +234,7 @@ LABELS = cut((Y > 0).astype(int), 25)
     [
         (lambda: wc.Normal(cut(MU, 20), 1.0), TypeError, r"loc is in partitions.*from_arrays"),
         (lambda: wc.skce(IN_PARTS, wc.Normal(MU, SIGMA)), TypeError, "pred is in memory and y is in part"),
-        (lambda: wc.skce(Y, PRED), TypeError, "y is in memory and pred is in partitions"),
+        (lambda: wc.skce(Y, PRED), TypeError, "y is in memory, and other arguments are in partitions"),
         (lambda: wc.skce(PRED, IN_PARTS), TypeError, "did you swap y and pred"),
         (lambda: wc.report(IN_PARTS, PRED), TypeError, r"needs cases in memory.*sample_cases"),
         (lambda: wc.compare(IN_PARTS, PRED, PRED), TypeError, "needs cases in memory"),

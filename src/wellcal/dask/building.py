@@ -192,8 +192,8 @@ def check_truth_first_in_partitions(y: object) -> None:
     if taker_of(y) is None and not isinstance(y, Parts):
         check_truth_first(y)
         raise TypeError(
-            "y is in memory and pred is in partitions; give y as an array of Dask's "
-            "(dask.array.from_array(y, chunks=...)), in as many partitions as pred"
+            "y is in memory, and other arguments are in partitions; give y as an array of Dask's, too "
+            "(dask.array.from_array(y, chunks=...))"
         )
 
 
