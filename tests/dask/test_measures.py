@@ -125,6 +125,20 @@ def test_data_frames_arrays_and_tuples() -> None:
     assert_same(wc.ece(by_name["y"], made), wc.ece(named["y"], wc.as_predictions(named, probs="p_*")))
 
 
+def test_columns_of_one_frame_stay_in_the_same_partitions(tmp_path: Any) -> None:
+    """Dask joins small files by the columns that are read, which differ for targets and predictions."""
+    found = example("normal", 400)
+    y, _, (mu, sigma) = found
+    frame = pd.DataFrame({"y": y, "mu": mu, "sigma": sigma, "other": "text"})
+    for k in range(4):
+        frame[100 * k : 100 * (k + 1)].to_parquet(tmp_path / f"{k}.parquet")
+    parts = dd.read_parquet(tmp_path)
+    pred = wc.as_predictions(parts, normal=("mu", "sigma"))
+    assert_same(wc.skce(parts["y"], pred), wc.skce(*in_memory(found), engine=EXACT))
+    with pytest.raises(ValueError, match="sigmas"):
+        wc.as_predictions(parts, normal=("mu", "sigmas"))
+
+
 def test_empty_partitions_have_no_say() -> None:
     y, _, (mu, sigma) = example("normal", 400)
     frame = pd.DataFrame({"y": y, "mu": np.sort(mu), "sigma": sigma})
@@ -164,6 +178,8 @@ def test_a_folder_of_files(tmp_path: Any) -> None:
     assert_same(wc.interval_coverage(targets, pred), wc.interval_coverage(*in_memory(found)))
     with pytest.raises(ValueError, match="no column 'z' for y; it has 'y', 'mu'"):
         wellcal.dask.read_parquet(tmp_path, y="z", normal=("mu", "sigma"))
+    with pytest.raises(ValueError, match=r"a\.parquet: .*sigmas"):
+        wellcal.dask.read_parquet(tmp_path, y="y", normal=("mu", "sigmas"))
     empty = tmp_path.parent / "empty"
     empty.mkdir()
     with pytest.raises(FileNotFoundError, match=r"end in \.parquet"):
@@ -218,7 +234,7 @@ LABELS = cut((Y > 0).astype(int), 25)
     [
         (lambda: wc.Normal(cut(MU, 20), 1.0), TypeError, r"loc is in partitions.*from_arrays"),
         (lambda: wc.skce(IN_PARTS, wc.Normal(MU, SIGMA)), TypeError, "pred is in memory and y is in part"),
-        (lambda: wc.skce(Y, PRED), TypeError, "y is in memory and pred is in partitions"),
+        (lambda: wc.skce(Y, PRED), TypeError, "y is in memory, and other arguments are in partitions"),
         (lambda: wc.skce(PRED, IN_PARTS), TypeError, "did you swap y and pred"),
         (lambda: wc.report(IN_PARTS, PRED), TypeError, r"needs cases in memory.*sample_cases"),
         (lambda: wc.compare(IN_PARTS, PRED, PRED), TypeError, "needs cases in memory"),

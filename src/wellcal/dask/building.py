@@ -15,7 +15,7 @@ from wellcal.dask.partitioned import Cases, Partitioned, Task, cases_of, on
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters.registry import converted
 from wellcal.predictions.base import check_truth_first
-from wellcal.predictions.roles import from_columns, only_role
+from wellcal.predictions.roles import from_columns, only_role, resolve
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,6 @@ def as_partitioned(pred: object, X: object = None, **roles: Any) -> Partitioned:
             raise TypeError(f"predictions have no role ({next(iter(roles))}=): roles are for data frames")
         return pred
     if roles:
-        only_role(roles)
         return _of_frame(pred, roles)
     if isinstance(pred, tuple):
         return _of_arrays(_made_of_tuple, cast("tuple[Any, ...]", pred))
@@ -150,7 +149,9 @@ def _of_frame(frame: object, roles: Mapping[str, Any]) -> Partitioned:
     if not _is_frame(frame) or cast("Any", frame).ndim != 2:
         raise TypeError(f"roles are for data frames, found {described(frame)}")
     given: Any = frame
-    parts = [on(_of_columns, part, dict(roles)) for part in given.to_delayed(optimize_graph=True)]
+    resolve([str(name) for name in given.columns], *only_role(roles))  # what is wrong is said at once
+    # Unoptimised: Dask would join partitions by the columns that are read, and those of targets otherwise.
+    parts = [on(_of_columns, part, dict(roles)) for part in given.to_delayed(optimize_graph=False)]
     return Partitioned(tuple(parts))
 
 
@@ -191,8 +192,8 @@ def check_truth_first_in_partitions(y: object) -> None:
     if taker_of(y) is None and not isinstance(y, Parts):
         check_truth_first(y)
         raise TypeError(
-            "y is in memory and pred is in partitions; give y as an array of Dask's "
-            "(dask.array.from_array(y, chunks=...)), in as many partitions as pred"
+            "y is in memory, and other arguments are in partitions; give y as an array of Dask's, too "
+            "(dask.array.from_array(y, chunks=...))"
         )
 
 
@@ -229,7 +230,7 @@ def column_parts(x: Any, sizes: tuple[int, ...] | None, count: int, name: str) -
     elif is_array(x):
         return array_parts(x, sizes, count, name)
     elif _is_frame(x) and x.ndim == 1:
-        found = x.to_delayed(optimize_graph=True)
+        found = x.to_delayed(optimize_graph=False)
     else:
         raise TypeError(
             f"{name} must be an array of Dask's or a column of a data frame of Dask's, found {described(x)}"

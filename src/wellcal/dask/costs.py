@@ -41,7 +41,7 @@ class Effort:
     moved
         Bytes that travel between workers, at most.
     kept
-        Bytes that stay in the memory of all workers together.
+        Bytes that stay in the memory of all workers together until the end, at most.
     cpu_seconds
         Of all cores together.
     seconds
@@ -106,7 +106,8 @@ def _of_pairs(n: int, parts: int, threads: int) -> Effort:
     tasks += _additions(parts + pairs) + 2 * _additions(parts)
     moved = 8.0 * size * (2 * pairs + parts)
     steps = [(parts, 0.5 * size**2 * COSTS["pair"]), (pairs, size**2 * COSTS["pair"])]
-    return _timed(rows + parts + 2 * pairs, tasks, moved, 0.0, steps, threads)
+    # Row sums of a partition wait for those with all others.
+    return _timed(rows + parts + 2 * pairs, tasks, moved, moved, steps, threads)
 
 
 def _of_test(n: int, parts: int, threads: int, n_resamples: int) -> Effort:

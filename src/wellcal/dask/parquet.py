@@ -13,7 +13,7 @@ import numpy as np
 
 from wellcal.dask.building import MadeOfColumns, Parts, Unmade
 from wellcal.dask.partitioned import Partitioned
-from wellcal.predictions.roles import only_role
+from wellcal.predictions.roles import only_role, resolve
 
 
 @dataclass(frozen=True)
@@ -26,25 +26,23 @@ class RowGroups:
         The file, as workers find it.
     groups
         Numbers of the row groups.
-    column
-        The column of the targets, or None for predictions.
+    columns
+        What is read: the column of the targets, or those of predictions.
     roles
-        Which columns predictions are made of.
+        What the columns of predictions are; None for targets.
     """
 
     path: str
     groups: tuple[int, ...]
-    column: str | None = None
+    columns: tuple[str, ...]
     roles: Mapping[str, Any] | None = None
 
     def load(self) -> Any:
         """Targets, or predictions that are yet to be made, in memory."""
         file = _parquet().ParquetFile(self.path)
-        if self.column is not None:
-            table = file.read_row_groups(list(self.groups), columns=[self.column])
-            return np.asarray(table.column(self.column).to_numpy(zero_copy_only=False))
-        table = file.read_row_groups(list(self.groups))
-        assert self.roles is not None
+        table = file.read_row_groups(list(self.groups), columns=list(self.columns))
+        if self.roles is None:
+            return np.asarray(table.column(0).to_numpy(zero_copy_only=False))
         return Unmade(MadeOfColumns(self.roles), (table,), int(table.num_rows))
 
 
@@ -96,9 +94,11 @@ def read_parquet(
     predictions: list[RowGroups] = []
     sizes: list[int] = []
     for file in _files(path):
-        for groups, size in _partitions(file, y, rows):
-            targets.append(RowGroups(str(file), groups, column=y))
-            predictions.append(RowGroups(str(file), groups, roles=dict(roles)))
+        known = _opened(file, y)
+        columns = _columns(file, known, roles)
+        for groups, size in _partitions(known, rows):
+            targets.append(RowGroups(str(file), groups, (y,)))
+            predictions.append(RowGroups(str(file), groups, columns, dict(roles)))
             sizes.append(size)
     if not sizes:
         raise ValueError(f"{path}: the files have no rows")
@@ -119,8 +119,8 @@ def _files(path: Any) -> list[Path]:
     return found
 
 
-def _partitions(file: Path, y: str, rows: int) -> list[tuple[tuple[int, ...], int]]:
-    """Row groups that make a partition, and how many rows they have."""
+def _opened(file: Path, y: str) -> Any:
+    """A file, of which the footer is read."""
     try:
         known = _parquet().ParquetFile(str(file))
         names: list[str] = list(known.schema_arrow.names)
@@ -128,6 +128,19 @@ def _partitions(file: Path, y: str, rows: int) -> list[tuple[tuple[int, ...], in
         raise ValueError(f"{file} is not a Parquet file that can be read: {error}") from error
     if y not in names:
         raise ValueError(f"{file} has no column {y!r} for y; it has {', '.join(map(repr, names[:12]))}")
+    return known
+
+
+def _columns(file: Path, known: Any, roles: Mapping[str, Any]) -> tuple[str, ...]:
+    """Columns that predictions are made of: no others are read."""
+    try:
+        return resolve(list(known.schema_arrow.names), *only_role(roles)).columns
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{file}: {error}") from error
+
+
+def _partitions(known: Any, rows: int) -> list[tuple[tuple[int, ...], int]]:
+    """Row groups that make a partition, and how many rows they have."""
     found: list[tuple[tuple[int, ...], int]] = []
     groups: list[int] = []
     size = 0

@@ -16,7 +16,7 @@ from wellcal.problem.at_locations import location_kernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.target_streams import BLOCK, TargetStream
 
-AT_A_TIME = 8 * BLOCK
+AT_A_TIME = 4 * BLOCK
 """Cases whose kernels at locations are in memory at a time: some 250 MB."""
 
 

@@ -113,7 +113,7 @@ def converted(obj: object) -> Predictions:
     """An object as predictions, by the adapter that recognises it."""
     if is_predictions(obj):
         return cast("Predictions", obj)
-    refuse_elsewhere(obj, "what predictions are to be made of")
+    refuse_elsewhere(obj, "the object")
     adapter = ADAPTERS.find(obj)
     if adapter is None:
         raise TypeError(
