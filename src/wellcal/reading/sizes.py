@@ -28,6 +28,9 @@ _CHUNKS, _SEARCH, _FEW = 130e6, 250e6, 30_000.0
 """What temporary arrays take once they are as large as they get, of a test and of a search for groups; and
 what a case takes as long as they are not."""
 
+_TABLES = {"negative_binomial": 1.2e9}
+"""Tables of counts of a model, once they are as large as they get."""
+
 _SEARCHED = {"probs": 90.0}
 """Copies of the table that a search for groups has beside those of a test: directions for each class."""
 
@@ -77,6 +80,7 @@ class FileSize:
         copies += _SEARCHED.get(role or "", 0.0) * searched
         read = min(copies, 2.5 * _COPIES)  # what is not tested is scored
         chunks = min(_FEW * share * rows, _SEARCH if searched else _CHUNKS)
+        chunks += models * min(_FEW * share * rows, _TABLES.get(role or "", 0.0))
         return int(self.table * (read + share * (copies - read)) + models * case * share * rows + chunks)
 
 
