@@ -25,8 +25,10 @@ def figure_html(figure: Any, alt: str, caption: str = "") -> str:
     from wellcal.displays import to_svg
 
     below = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
+    width, height = figure.get_size_inches()
+    kind = "wc-figure wc-wide" if width > 1.2 * height else "wc-figure"
     return (
-        f'<figure class="wc-figure" role="img" aria-label="{html.escape(alt, quote=True)}">'
+        f'<figure class="{kind}" role="img" aria-label="{html.escape(alt, quote=True)}">'
         f"{to_svg(figure)}{below}</figure>"
     )
 

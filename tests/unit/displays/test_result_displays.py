@@ -164,7 +164,7 @@ def test_groups_of_a_witness():
     display = WitnessDisplay.from_result(found, most=2)
     assert display.rows == tuple(group.statement for group in found.groups[:2])
     assert display.statistics == tuple(group.statistic for group in found.groups[:2])
-    assert "follow their predictions" in texts(display)
+    assert "Neither of the 2 groups that are shown follows" in texts(display)
     places = WitnessMapDisplay.from_result(found)
     np.testing.assert_allclose(places.predicted, found.locations[0].mean())
     np.testing.assert_array_equal(places.outside, found.pvalues <= 0.05)
