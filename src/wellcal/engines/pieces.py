@@ -123,7 +123,7 @@ class Batch:
 
         def members(some: Span) -> Rows:
             def pick(value: Array) -> Array:
-                return value.reshape(-1, self.size, *value.shape[1:])[:, some.index]
+                return value.reshape(len(value) // self.size, self.size, *value.shape[1:])[:, some.index]
 
             return map_rows(pick, rows[0])
 

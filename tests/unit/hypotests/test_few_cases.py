@@ -135,3 +135,11 @@ def test_copies_of_locations_are_no_directions() -> None:
     x = np.random.default_rng(0).normal(size=(100, 3))
     twice = directions_of(np.concatenate([x, x, np.zeros((100, 1))], axis=1))
     assert twice.cases == pytest.approx(directions_of(x).cases, rel=1e-9)
+
+
+def test_point_predictions_are_tested() -> None:
+    """Normals without a spread have no features that could differ: arrays of rows may be empty."""
+    mu = np.random.default_rng(0).normal(size=120)
+    points = wc.Normal(mu, np.zeros(120))
+    assert wc.calibration_test(mu + 0.5, points, rng=0, n_resamples=99).pvalue <= 0.05
+    assert wc.calibration_test(mu, points, rng=0, n_resamples=99).pvalue == 1.0
