@@ -7,7 +7,7 @@
 #   make lint       ruff, pyright, import layers
 #   make docs       HTML pages in docs/_build/html, examples run and checked
 #   make linkcheck  links to other sites
-#   make bench      timings against simple implementations
+#   make bench      one table: every engine and peer side by side; an error if a stored ratio has fallen
 #   make fuzz       10,000 calls with wrong arguments, 6,000 broken files: each ends with a result or an error that helps
 #   make reproduce  the paper's experiments beside its published numbers: docs/reproduction.md
 #   make clean      remove .venv and everything built
@@ -80,6 +80,7 @@ fuzz: $(DEV)
 	WELLCAL_FUZZED_FILES=2000 $(ONE_THREAD) $(BIN)/python -m pytest -q -k 'bytes or anything' \
 		tests/unit/test_broken_files.py tests/unit/cli/test_broken_files.py
 
+# ARGS=--quick for small sizes, ARGS=--all for all benchmarks and studies, which take hours.
 bench: $(VENV)/.tried-keops
 	$(BIN)/python -m benchmarks $(ARGS)
 

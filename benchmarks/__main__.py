@@ -1,4 +1,4 @@
-"""Command line: ``python -m benchmarks [--quick] [--studies] [--only NAME ...]``."""
+"""Command line: ``python -m benchmarks [--quick] [--all | --studies | --only NAME ...] [--store-ratios]``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import (
@@ -34,6 +35,7 @@ from benchmarks import (
     real_counts,
     recalibration_studies,
     results,
+    side_by_side,
     skce_speed,
     small_calls,
     streamed_files,
@@ -46,6 +48,7 @@ from benchmarks.results import Section
 from benchmarks.settings import FULL, QUICK, Settings
 
 BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
+    "side-by-side": side_by_side.side_by_side,
     "normals": skce_speed.normals,
     "classes": skce_speed.classes,
     "features": feature_speed.features,
@@ -113,6 +116,14 @@ def main(arguments: list[str] | None = None) -> int:
         "--studies", action="store_true", help="only what simulates data sets: " + ", ".join(STUDIES)
     )
     parser.add_argument(
+        "--all", action="store_true", help="all benchmarks and studies, which take hours, not only the first"
+    )
+    parser.add_argument(
+        "--store-ratios",
+        action="store_true",
+        help="put the ratios of side-by-side into ratios.csv, for later runs to be compared with",
+    )
+    parser.add_argument(
         "--keep",
         type=Path,
         metavar="FOLDER",
@@ -123,9 +134,11 @@ def main(arguments: list[str] | None = None) -> int:
     studies.keep_in(options.keep)
     started = time.perf_counter()
     failures: list[str] = []
-    for name in options.only or (STUDIES if options.studies else BENCHMARKS):
+    settings = QUICK if options.quick else replace(FULL, store_ratios=options.store_ratios)
+    everything = BENCHMARKS if options.all else ("side-by-side",)
+    for name in options.only or (STUDIES if options.studies else everything):
         try:
-            section = BENCHMARKS[name](QUICK if options.quick else FULL)
+            section = BENCHMARKS[name](settings)
         except UnavailableError as reason:
             print(f"{name}: left out, {reason}", file=sys.stderr, flush=True)
             continue

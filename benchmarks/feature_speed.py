@@ -13,7 +13,8 @@ from benchmarks import environment
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
 from benchmarks.timing import take_turns
-from wellcal.engines import Tiled
+from wellcal.engines import Linear, Tiled
+from wellcal.engines.linear import FEWEST_IN_A_PLANE, FEWEST_ON_A_LINE
 from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
 from wellcal.problem.feature_form import closed_forms
 from wellcal.problem.problem import Problem, prepare
@@ -116,9 +117,9 @@ def features(settings: Settings) -> Section:
     header = ("family", "features", "closed forms", "features: times faster", "mixed: times faster", "error")
     body = (
         f"Sums over all pairs of {n:,} prepared cases, one thread, CPU time with the making of features.\n"
-        "The error is the standard error of products in float32 that is reported, in standard deviations of\n"
-        "the sum for calibrated predictions. Normals in many dimensions have no features: their exponents\n"
-        "are matrix products.\n\n"
+        "The error is the standard error of products in float32 that is reported, in standard deviations\n"
+        "that the sum would have for calibrated predictions. Normals in many dimensions have no features:\n"
+        "their exponents are matrix products.\n\n"
         f"{table(header, rows)}\n\n{environment.describe(load)}"
     )
     return Section("features", "Features before pairs", body)
@@ -157,9 +158,41 @@ def no_square(settings: Settings) -> Section:
             error = f"{said['control_error']:.0e}" if "control_error" in said else "-"
             rows.append((name, f"{n:,}", f"{spent:.3g} s", f"{1e6 * spent / n:.3g} us", how, error))
     header = ("predictions", "cases", "CPU time", "for a case", "how", "error")
+    lines, failures = _break_even(settings)
     body = (
         'The whole call, with the default kernel, as `engine="auto"` chooses. The error is that of control\n'
-        "rows, in standard deviations of the estimate for calibrated predictions.\n\n"
-        f"{table(header, rows)}\n\n{environment.describe(load)}"
+        "rows, in standard deviations that the estimate would have for calibrated predictions.\n\n"
+        f"{table(header, rows)}\n\n"
+        "Where it pays: CPU times of one thread, from the number of cases on that `auto` takes it for, and\n"
+        "for fewer; there it must not be slower than tiles in float64.\n\n"
+        f"{table(('predictions', 'cases', 'tiles', 'linear', 'ratio'), lines)}\n\n"
+        f"{environment.describe(load)}"
     )
-    return Section("no-square", "Sums over all pairs without the square", body)
+    return Section("no-square", "Sums over all pairs without the square", body, tuple(failures))
+
+
+def _break_even(settings: Settings) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Tiles beside sums without the square, about the number of cases from which `auto` takes these."""
+    lines: list[tuple[str, ...]] = []
+    failures: list[str] = []
+    for name, make, fewest in (
+        ("normals", _normals, FEWEST_IN_A_PLANE),
+        ("Bernoulli", _events, FEWEST_ON_A_LINE),
+    ):
+        for n in (fewest // 10, fewest // 4, fewest):
+            y, pred, _ = make(n, np.random.default_rng(3))
+            kernel = wc.default_kernel(pred)
+            runs = {
+                "tiles": _called(y, pred, kernel, Tiled(threads=1, precision="float64")),
+                "linear": _called(y, pred, kernel, Linear(threads=1)),
+            }
+            found = take_turns(runs, budget=min(5.0, settings.budget), rounds=min(5, settings.rounds))
+            tiles, linear = (found[k].best_cpu for k in runs)
+            lines.append((name, f"{n:,}", f"{tiles:.3g} s", f"{linear:.3g} s", f"{tiles / linear:.2f}"))
+            if n == fewest and tiles < linear:
+                failures.append(f"{n:,} {name} are slower without the square")
+    return lines, failures
+
+
+def _called(y: Any, pred: Any, kernel: Any, engine: Any) -> Callable[[], float]:
+    return lambda: wc.skce(y, pred, kernel=kernel, engine=engine).value

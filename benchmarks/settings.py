@@ -57,6 +57,10 @@ class Settings:
         Number of cases for closed forms beside features.
     plane_cases, line_cases
         Numbers of normals, and of Bernoulli predictions, for sums without the square.
+    side_cases
+        Number of cases for the table of all engines and peers.
+    store_ratios
+        Whether ratios of that table are stored, for later runs to be compared with.
     jax_cases
         Numbers of cases for JAX beside PyTorch.
     peer_share
@@ -101,6 +105,8 @@ class Settings:
     paper_noise: float = 0.05
     jax_cases: tuple[int, ...] = (256, 1_000, 4_000)
     feature_cases: int = 10_000
+    side_cases: int = 10_000
+    store_ratios: bool = False
     plane_cases: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
     line_cases: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
     peer_share: float = 1.0
@@ -110,6 +116,7 @@ FULL = Settings()
 QUICK = Settings(
     jax_cases=(256,),
     feature_cases=2_000,
+    side_cases=1_200,
     plane_cases=(1_000, 20_000),
     line_cases=(1_000, 20_000),
     normals=(1_024, 4_000),

@@ -6,8 +6,10 @@ import io
 import threading
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import torch
 from rich.console import Console
 
 import wellcal as wc
@@ -178,3 +180,54 @@ def test_whoever_listens_ends_a_report(error: type[BaseException], when: float) 
     off = wc.Normal(MU + 0.5, np.ones(300))
     with pytest.raises(error, match="enough"):
         wc.report(Y, off, rng=0, recalibrate=True, progress=impatient(stop))
+
+
+def test_tensors_tell_how_far_they_are_forward_and_backward() -> None:
+    told = Recorder()
+    loc = torch.tensor(MU, requires_grad=True)
+    pred = wc.Normal(loc, torch.ones(300, dtype=torch.float64))
+    kernel = wc.default_kernel(PRED)
+    with following(impatient(told)):
+        found = wc.skce(torch.as_tensor(Y), pred, kernel=kernel, engine=Tiled(tile=(64, 64)))
+        assert told.steps[-1] == ("pairs of cases", 300 * 299 // 2, 300 * 299 // 2)
+        before = len(told.steps)
+        assert before > 5
+        found.value.backward()
+        assert len(told.steps) == 2 * before
+
+    def enough(what: str, done: float, total: float) -> None:
+        if done > 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        wc.skce(
+            torch.as_tensor(Y), pred, kernel=kernel, engine=Tiled(tile=(64, 64)), progress=impatient(enough)
+        )
+
+
+def test_arrays_of_jax_tell_how_far_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    y, pred = jnp.asarray(Y), wc.Normal(jnp.asarray(MU), jnp.ones(300))
+    kernel = wc.default_kernel(PRED)
+    whole = wc.skce(y, pred, kernel=kernel).value
+    monkeypatch.setattr("wellcal.engines.scan._UNTOLD", 10_000)
+    told = Recorder()
+    found = wc.skce(y, pred, kernel=kernel, progress=impatient(told)).value
+    assert float(found) == float(whole)
+    done = [done for _, done, _ in told.steps]
+    assert done == sorted(done)
+    assert len(done) > 5
+    assert done[-1] == told.steps[-1][2]
+
+
+def test_sums_without_the_square_tell_how_far_they_are() -> None:
+    told = Recorder()
+    rng = np.random.default_rng(5)
+    loc = rng.normal(size=3000)
+    y, pred = rng.normal(loc), wc.Normal(loc, np.exp(0.2 * rng.normal(size=3000)))
+    wc.skce(y, pred, engine="linear", progress=impatient(told))
+    kinds = list(dict.fromkeys(what for what, _, _ in told.steps))
+    assert kinds[:3] == ["features of cases", "control rows", "boxes side by side"]
+    assert any(what.startswith("boxes far apart") for what in kinds)
+    for kind in kinds:
+        steps = [(done, total) for what, done, total in told.steps if what == kind]
+        assert steps[-1][0] == steps[-1][1]

@@ -9,7 +9,7 @@ from, and its first call imports the compiler behind ``torch.compile``.)
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -17,32 +17,45 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import Array
+from wellcal._arrays.progress import reporter
 from wellcal._arrays.rows import Rows, arrays_of, map_rows, slice_rows, with_arrays
-from wellcal.engines.pieces import Piece
+from wellcal.engines.pieces import PAIRS, Piece
 from wellcal.kernels.parts import is_constant
 from wellcal.problem.problem import Problem
 
 Pieces = Callable[[], Iterable[Piece]]
 """Pieces, from the first one on at each call: the backward pass visits them again."""
 
-Summation = Callable[[Problem, Pieces, tuple[int, ...]], tuple[Array, Array]]
-"""From a problem, its pieces and the shape of row sums to the total and the row sums."""
+Summation = Callable[[Problem, Pieces, tuple[int, ...], int], tuple[Array, Array]]
+"""From a problem, its pieces, the shape of row sums and the number of pairs to the total and the row sums."""
 
 _PROBE = 8  # cases whose pairs show which tensors the kernel depends on
 
 
+def counted(pieces: Pieces, pairs: int) -> Iterator[Piece]:
+    """The pieces of so many pairs, one after another; progress is told when the next is asked for."""
+    told, done = reporter(), 0
+    told(PAIRS, 0, pairs)
+    for piece in pieces():
+        yield piece
+        done += piece.pairs
+        told(PAIRS, done, pairs)
+
+
 def sum_with_gradient(
-    problem: Problem, pieces: Pieces, shape: tuple[int, ...], plain_sum: Summation
+    problem: Problem, pieces: Pieces, shape: tuple[int, ...], pairs: int, plain_sum: Summation
 ) -> tuple[Array, Array]:
     """`plain_sum`, which loops over pieces, with a backward pass that evaluates them again."""
     torch = sys.modules["torch"]
     if not torch.is_grad_enabled():
-        return plain_sum(problem, pieces, shape)
+        return plain_sum(problem, pieces, shape, pairs)
     learned = [] if is_constant(problem.kernel) else _learned_by_kernel(problem)
     arrays = arrays_of(problem.rows)
     if not learned and not any(map(_varies, arrays)):
-        return plain_sum(problem, pieces, shape)
-    return _sum_function().apply(_Job(problem, pieces, shape, plain_sum, len(arrays)), *arrays, *learned)
+        return plain_sum(problem, pieces, shape, pairs)
+    return _sum_function().apply(
+        _Job(problem, pieces, shape, pairs, plain_sum, len(arrays)), *arrays, *learned
+    )
 
 
 def _varies(value: Array) -> bool:
@@ -84,6 +97,7 @@ class _Job:
     problem: Problem
     pieces: Pieces
     shape: tuple[int, ...]
+    pairs: int
     plain_sum: Summation
     count: int
     """Arrays among the rows; tensors that the kernel learns follow them."""
@@ -101,7 +115,7 @@ def _sum_function() -> Any:
         def forward(ctx: Any, job: _Job, *tensors: Array) -> tuple[Array, Array]:
             ctx.job = job
             ctx.save_for_backward(*tensors)
-            total, rows = job.plain_sum(job.problem, job.pieces, job.shape)
+            total, rows = job.plain_sum(job.problem, job.pieces, job.shape, job.pairs)
             ctx.mark_non_differentiable(rows)
             return total, rows
 
@@ -122,7 +136,7 @@ def _sum_function() -> Any:
 def _gradients_with_graph(job: _Job, wanted: list[Array], factor: Array) -> tuple[Array, ...]:
     """Gradients that are to be differentiated again: only here a graph over all pairs is held."""
     torch = sys.modules["torch"]
-    total, _ = job.plain_sum(job.problem, job.pieces, job.shape)
+    total, _ = job.plain_sum(job.problem, job.pieces, job.shape, job.pairs)
     return torch.autograd.grad(total, wanted, factor, create_graph=True, materialize_grads=True)
 
 
@@ -135,7 +149,7 @@ def _gradients(job: _Job, given: list[Array], wanted: list[int], factor: Array) 
     row_gradients = [torch.zeros_like(given[k]) for k in of_rows]
     other_gradients = [torch.zeros_like(tensor) for tensor in learned]
     known = {id(tensor) for tensor in given[job.count :]}
-    for piece in job.pieces():
+    for piece in counted(job.pieces, job.pairs):
         parts = [_with_leaves(slice_rows(rows, cases), of_rows) for cases in piece.cases]
         leaves = [arrays[k] for arrays, _ in parts for k in of_rows]
         with torch.enable_grad():

@@ -11,6 +11,7 @@ import numpy as np
 from wellcal._arrays.checks import positive_number
 from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import NDArray, is_numpy
+from wellcal._arrays.progress import reporter
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines.base import Support
 from wellcal.engines.mixed import large_coordinates
@@ -313,13 +314,15 @@ class _Controls:
     def of(cls, exact: Problem) -> _Controls:
         n = exact.n
         cases = np.sort(np.random.default_rng(0).choice(n, min(n, _CONTROLS), replace=False))
-        sums = np.zeros(len(cases))
+        sums, told = np.zeros(len(cases)), reporter()
+        told("control rows", 0, n)
         for some in in_chunks(n, len(cases), within=budget.cache):
             with np.errstate(over="ignore", under="ignore"):
                 h = np.asarray(exact.values(cases, some))
             inside = np.flatnonzero((cases >= some.start) & (cases < some.stop))
             h[inside, cases[inside] - some.start] = 0.0
             sums += h.sum(axis=1)
+            told("control rows", some.stop, n)
         return cls(n, cases, sums, null_deviation(exact))
 
     @property

@@ -8,7 +8,7 @@ the features, go through the same products.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
@@ -17,6 +17,7 @@ import numpy as np
 
 from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.progress import reporter
 
 OnSquares: TypeAlias = Callable[[NDArray], NDArray]
 """A kernel as a function of squared distances, which may write into them."""
@@ -206,10 +207,20 @@ def _grouped(a: NDArray, b: NDArray) -> list[tuple[int, NDArray]]:
     return [(int(a[i]), b[i:j]) for i, j in pairwise([*starts.tolist(), len(a)])]
 
 
+def _told(what: str, groups: list[tuple[int, NDArray]]) -> Iterator[tuple[int, NDArray]]:
+    """The groups, one after another; progress is told on the way."""
+    told, total = reporter(), len(groups)
+    for k, group in enumerate(groups):
+        told(what, k, total)
+        yield group
+    if total:
+        told(what, total, total)
+
+
 def _meet_nearby(tree: Tree, phi: NDArray, kernel: OnSquares, out: NDArray) -> None:
     """Add what points of boxes side by side add to each other."""
     most = max(1, budget.cache // tree.points.shape[1] ** 2)
-    for a, partners in _grouped(*tree.near):
+    for a, partners in _told("boxes side by side", _grouped(*tree.near)):
         for start in range(0, len(partners), most):
             some = partners[start : start + most]
             _add(_between(kernel, tree.points, a, some, phi.dtype), phi, a, some, out)
@@ -274,6 +285,6 @@ def _by_levels(tree: Tree, moments: NDArray, kernel: OnSquares, nodes: _Nodes) -
         if level:
             down = np.matmul(tables[level], down).reshape(up[level].shape)
         at = nodes.on(boxes)
-        for a, partners in _grouped(*tree.far[level]):
+        for a, partners in _told(f"boxes far apart, level {level}", _grouped(*tree.far[level])):
             _add(_between(kernel, at, a, partners, kind), up[level], a, partners, down)
     return down

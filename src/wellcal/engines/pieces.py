@@ -14,6 +14,9 @@ from wellcal._arrays.rows import Rows, map_rows
 from wellcal.engines.reductions import Place
 from wellcal.problem.problem import Problem
 
+PAIRS = "pairs of cases"
+"""What progress is told of."""
+
 
 class Piece(Protocol):
     """Some pairs of cases."""

@@ -19,7 +19,9 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from wellcal._arrays.namespaces import Array, Namespace, NDArray, float64, is_traced, to_numpy
+from wellcal._arrays.progress import reporter
 from wellcal._arrays.rows import Rows, arrays_of, map_rows, with_arrays
+from wellcal.engines.pieces import PAIRS
 from wellcal.engines.reductions import Sums
 from wellcal.engines.structures import Structure, split
 from wellcal.problem.problem import Problem
@@ -32,6 +34,7 @@ Carry: TypeAlias = tuple[Array, Array, Array]
 
 _SMALLEST = 64  # cases of a tile: smaller ones are not worth a step of the loop
 _PARTS = 4  # tiles that a power of two of cases is cut into; and long lengths between it and the next
+_UNTOLD = 1 << 26  # pairs: a part of a second, after which progress is told
 _LONG = 65_536  # cases, from which their memory counts
 
 
@@ -42,7 +45,7 @@ def scan_tiles(problem: Problem, block_size: int, count: int, largest: int) -> S
     i, j = (size * index for index in np.triu_indices(-(-block_size // size)))
     inner = np.stack([i, j, np.full_like(i, block_size)], axis=1)
     starts = inner[None, :, :] + block_size * np.arange(count)[:, None, None]
-    return _run(problem, _Tiles(size), starts.reshape(-1, 3), size)
+    return _run(problem, _Tiles(size), starts.reshape(-1, 3), size, size**2)
 
 
 def scan_listed_blocks(problem: Problem, block_size: int, count: int, at_once: int) -> Sums:
@@ -52,7 +55,7 @@ def scan_listed_blocks(problem: Problem, block_size: int, count: int, at_once: i
     # First block, and how many there are.
     first = np.arange(0, count, blocks)
     descriptions = np.stack([first, np.full_like(first, count)], axis=1)
-    return _run(problem, _Listed(block_size, blocks), descriptions, blocks * block_size)
+    return _run(problem, _Listed(block_size, blocks), descriptions, blocks * block_size, blocks * pairs)
 
 
 def _power_of_two(count: int) -> int:
@@ -164,12 +167,12 @@ class _Program:
         return self.kind.evaluate(problem, problem.rows, description)
 
 
-def _run(problem: Problem, kind: _Kind, descriptions: NDArray, reach: int) -> Sums:
-    """Sums over the pieces that are described, each of which reads `reach` cases in a row."""
+def _run(problem: Problem, kind: _Kind, descriptions: NDArray, reach: int, pairs: int) -> Sums:
+    """Sums over the pieces that are described, each of which reads `reach` cases in a row and has `pairs`."""
     length = _length(problem.n + reach)
     arrays = [_padded(array, length) for array in arrays_of(problem.rows)]
     pieces = descriptions.astype(np.int32)
-    total, sums = _by_program(problem, kind, arrays, pieces) or _once(problem, kind, arrays, pieces)
+    total, sums = _by_program(problem, kind, arrays, pieces, pairs) or _once(problem, kind, arrays, pieces)
     return Sums(total, sums[: problem.n] if is_traced(sums) else to_numpy(sums)[: problem.n])
 
 
@@ -180,7 +183,7 @@ def _padded(array: Array, length: int) -> Array:
 
 
 def _by_program(
-    problem: Problem, kind: _Kind, arrays: list[Array], pieces: NDArray
+    problem: Problem, kind: _Kind, arrays: list[Array], pieces: NDArray, pairs: int
 ) -> tuple[Array, Array] | None:
     """The total and row sums by a program that is compiled once; None where none can be."""
     jax, _ = _jax()
@@ -194,9 +197,28 @@ def _by_program(
             return _scanned()(program, numbers, arrays, pieces)
         steps = len(pieces)
         room = np.zeros((_length(steps) - steps, pieces.shape[1]), np.int32)
-        return _looped()(program, numbers, arrays, np.concatenate([pieces, room]), steps)
+        return _in_parts(program, numbers, arrays, np.concatenate([pieces, room]), steps, pairs)
     except jax.errors.JAXTypeError:
         return None  # a closed form of a user's own looks at the value of a length scale
+
+
+def _in_parts(
+    program: _Program, numbers: list[Array], arrays: list[Array], pieces: NDArray, steps: int, pairs: int
+) -> tuple[Array, Array]:
+    """The compiled loop, broken off now and then where it takes long, to tell how far it is."""
+    told, at_a_time = reporter(), max(1, _UNTOLD // pairs)
+    dtype = float64(_jax()[1])
+    zero: NDArray = np.zeros((), dtype)
+    carry: Any = (zero, zero, np.zeros(arrays[0].shape[0], dtype))
+    total: Array = zero
+    told(PAIRS, 0, steps * pairs)
+    for first in range(0, steps, at_a_time):
+        last = min(first + at_a_time, steps)
+        total, carry = _looped()(program, numbers, arrays, pieces, first, last, carry)
+        if steps > at_a_time:
+            total.block_until_ready()
+        told(PAIRS, last * pairs, steps * pairs)
+    return total, carry[2]
 
 
 def _once(problem: Problem, kind: _Kind, arrays: list[Array], pieces: NDArray) -> tuple[Array, Array]:
@@ -210,16 +232,23 @@ def _once(problem: Problem, kind: _Kind, arrays: list[Array], pieces: NDArray) -
 
 @cache
 def _looped() -> Any:
-    """A compiled loop of any number of steps."""
+    """A compiled loop over any of the pieces, which goes on from what was found before."""
     jax, _ = _jax()
 
     def run(
-        program: _Program, numbers: list[Array], arrays: list[Array], pieces: Array, steps: Array
-    ) -> tuple[Array, Array]:
+        program: _Program,
+        numbers: list[Array],
+        arrays: list[Array],
+        pieces: Array,
+        first: Array,
+        last: Array,
+        carry: Carry,
+    ) -> tuple[Array, Carry]:
         def step(k: Array, carry: Carry) -> Carry:
             return _added(carry, program.evaluate(numbers, arrays, pieces[k]))
 
-        return _finished(jax.lax.fori_loop(0, steps, step, _start(arrays)))
+        found = jax.lax.fori_loop(first, last, step, carry)
+        return _finished(found)[0], found
 
     return jax.jit(run, static_argnums=0)
 

@@ -49,10 +49,10 @@ from wellcal._arrays.ops import Ops
 from wellcal._arrays.progress import reporter
 from wellcal._arrays.rows import Rows, arrays_of, first_array, slice_rows
 from wellcal._arrays.threads import one_blas_thread
-from wellcal.engines.autograd import Pieces, sum_with_gradient
+from wellcal.engines.autograd import Pieces, counted, sum_with_gradient
 from wellcal.engines.base import Engine, Support
 from wellcal.engines.mixed import AUTO_ERROR, AUTO_FROM, LARGEST_ERROR, PRECISIONS, MixedProblem, mixed_form
-from wellcal.engines.pieces import Batch, Lag, Piece, Tile
+from wellcal.engines.pieces import PAIRS, Batch, Lag, Piece, Tile
 from wellcal.engines.reductions import RowAccumulator, Sums
 from wellcal.engines.scan import scan_listed_blocks, scan_tiles
 from wellcal.engines.structures import evened
@@ -68,7 +68,6 @@ _BATCHES = 4  # times the cache for blocks at a time: calls cost more than memor
 _HALVED = 48  # cases of a block from which pairs i > j cost more than another call
 _LARGEST_LISTED = 512  # blocks beyond are tiled in any case
 _LARGEST_GATHERED = 64  # the same under compilation, where the list is part of the program
-_STEPS = "pairs of cases"  # what progress is told of
 _TILE_COST = 20_000  # of starting a tile, in evaluations
 _EVERYTHING = Support(True)
 
@@ -275,9 +274,9 @@ class Tiled(Engine):
         elif is_jax(problem.xp):
             return self._run_jax(problem, pieces, shape, pairs, scan)
         elif is_torch(problem.xp):
-            total, rows = sum_with_gradient(problem, pieces, shape, _sum_tensor)
+            total, rows = sum_with_gradient(problem, pieces, shape, pairs, _sum_tensor)
         else:
-            total, rows = _sum_tensor(problem, pieces, shape)
+            total, rows = _sum_tensor(problem, pieces, shape, pairs)
         return Sums(total, _all_cases(to_numpy(rows), problem.n))
 
     def _run_jax(
@@ -309,11 +308,11 @@ class Tiled(Engine):
                 return piece, piece.reduce(to_numpy(h))
 
         sums, told, done = RowAccumulator(shape), reporter(), 0
-        told(_STEPS, 0, pairs)
+        told(PAIRS, 0, pairs)
         for piece, reduced in self.map_items(problem, work, pieces()):
             sums.add(*piece.places, *reduced)
             done += piece.pairs
-            told(_STEPS, done, pairs)
+            told(PAIRS, done, pairs)
         result = sums.result()
         return result.total, result.rows
 
@@ -407,12 +406,15 @@ def _better_listed(problem: Problem, block_size: int) -> bool:
 # -- other libraries -------------------------------------------------------------------------
 
 
-def _sum_tensor(problem: Problem, pieces: Pieces, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """Pieces one after another. Sums stay on the device of the arrays, so that no piece waits for it."""
+def _sum_tensor(problem: Problem, pieces: Pieces, shape: tuple[int, ...], pairs: int) -> tuple[Array, Array]:
+    """Pieces one after another. Sums stay on the device of the arrays, so that no piece waits for it.
+
+    A device may be behind what is told of progress: pieces are counted when they are sent to it.
+    """
     xp = problem.xp
     place: Any = {"dtype": float64(xp), "device": device_of(first_array(problem.rows))}
     total, sums = xp.zeros((), **place), RowAccumulator(shape, xp.zeros(shape, **place))
-    for piece in pieces():
+    for piece in counted(pieces, pairs):
         h = piece.value(problem, *(slice_rows(problem.rows, cases) for cases in piece.cases))
         total = total + xp.sum(h)
         sums.add_rows(*piece.places, *piece.reduce(stop_gradient(h)))

@@ -126,9 +126,9 @@ class _Table:
         sides = math.ceil(min((width + _TAIL * 2.0 * smallest) / step, furthest)) + 1
         if not sides <= _FURTHEST:
             return None
-        offsets: NDArray = np.arange(-sides, sides + 1)
+        offsets: NDArray = np.arange(2 * sides + 1)
         places, scales = (np.cos(np.pi * (np.arange(k) + 0.5) / k) for k in (_IN_PLACE, _IN_SCALE))
-        away = (0.5 * places[:, None, None] - offsets) * step
+        away: NDArray = (0.5 * places[:, None, None] - (offsets - sides)) * step
         values = closed(away, smallest * 2.0 ** (0.5 * (1.0 + scales))[None, :, None])
         to_place, to_scale = (np.linalg.inv(_polynomials(at, len(at))) for at in (places, scales))
         found = np.einsum("ai,bj,ijk->abk", to_place, to_scale, values, optimize=True)

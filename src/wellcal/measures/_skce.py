@@ -97,7 +97,7 @@ def skce(
     progress
         Whether to show how far a run of more than two seconds is; None does where standard error is a
         terminal. A function is called as ``progress(what, done, total)``, and ends the run by raising an
-        error. For NumPy.
+        error. Not within ``jax.jit`` and ``jax.grad``.
 
     Returns
     -------
