@@ -117,6 +117,18 @@ def is_jax(xp: Namespace) -> bool:
     return bool(compat.is_jax_namespace(xp))
 
 
+def is_tensor(x: object) -> bool:
+    """Whether `x` is an array of PyTorch.
+
+    Examples
+    --------
+    >>> import torch
+    >>> is_tensor(np.ones(1)), is_tensor(torch.ones(1))
+    (False, True)
+    """
+    return type(x) is not np.ndarray and bool(compat.is_torch_array(x))
+
+
 def device_of(x: Array) -> Any:
     """The device that `x` lives on."""
     # Annotations of array_api_compat leave type parameters open.
@@ -132,9 +144,9 @@ def is_on_accelerator(x: object) -> bool:
     >>> is_on_accelerator(np.ones(1)), is_on_accelerator(torch.ones(1)), is_on_accelerator(1.0)
     (False, False, False)
     """
-    if type(x) is np.ndarray or not compat.is_torch_array(x):
+    if not is_tensor(x):
         return False
-    tensor: Array = x
+    tensor: Any = x
     return tensor.device.type != "cpu"
 
 
