@@ -22,6 +22,7 @@ from wellcal.engines import Fused, Tiled, tensor_pairs, triton_pairs
 from wellcal.engines.pair_gradients import sum_with_derivatives
 from wellcal.engines.pair_terms import PairTerm
 from wellcal.engines.rounded_pairs import correction_of, products_of, shortened, sums_of
+from wellcal.expectations.tensor_features import line_features
 from wellcal.kernels import ExpDistance, Gaussian, Laplacian, Wasserstein
 from wellcal.problem.problem import Problem, prepare
 
@@ -317,12 +318,42 @@ def test_gradients_can_be_differentiated_again() -> None:
     torch.testing.assert_close(seconds[1], seconds[0], rtol=1e-7, atol=1e-15)
 
 
-def test_derivatives_do_not_depend_on_tiles() -> None:
-    term = _term("normals")
+@pytest.mark.parametrize("name", SHAPES)
+def test_derivatives_do_not_depend_on_tiles(name: str) -> None:
+    term = _term(name)
     whole = tensor_pairs.pair_gradients(term)
+    torch.testing.assert_close(whole[0].numpy(), _matrix(term).sum(axis=1), rtol=1e-10, atol=1e-10)
     with limited(cache=64):
         parts = tensor_pairs.pair_gradients(term)
     torch.testing.assert_close(parts, whole, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["events", "classes"])
+def test_kernels_of_derivatives_agree_with_tensors(name: str, interpreted: Any) -> None:
+    term = _term(name)
+    with limited(cache=1600):  # tiles of 80 cases: on the diagonal and beside it, and a rest of blocks
+        expected = tensor_pairs.pair_gradients(term)
+        found = tensor_pairs.pair_gradients(term, triton=True)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_features_of_normals_have_their_derivatives() -> None:
+    rng = np.random.default_rng(2)
+    loc, log_scale = (torch.tensor(rng.normal(size=(4, 1)), requires_grad=True) for _ in range(2))
+    centres = torch.tensor(np.linspace(-2.0, 2.0, 5))
+
+    def features(loc: Any, log_scale: Any) -> Any:
+        return line_features(loc, (2.0 * log_scale).exp(), centres, 0.7, 1.3)
+
+    draws = rng.normal(loc.detach().numpy(), np.exp(log_scale.detach().numpy()), size=(200_000, 4, 1))
+    values = 1.3 * np.exp(-(((draws - centres.numpy()) / 0.7) ** 2))
+    error = values.std(axis=0) / np.sqrt(len(draws))
+    assert np.all(np.abs(features(loc, log_scale).detach().numpy() - values.mean(axis=0)) < 5.0 * error)
+    assert torch.autograd.gradcheck(features, (loc, log_scale))
+    assert torch.autograd.gradgradcheck(features, (loc, log_scale))
+    # One that is constant has none.
+    assert torch.autograd.gradcheck(lambda loc: features(loc, log_scale.detach()), (loc,))
+    assert torch.autograd.gradgradcheck(lambda loc: features(loc, log_scale.detach()), (loc,))
 
 
 def test_without_a_gradient_there_are_no_derivatives() -> None:

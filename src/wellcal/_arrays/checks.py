@@ -24,6 +24,7 @@ from wellcal._arrays.namespaces import (
     is_array,
     is_floating,
     is_numpy,
+    is_tensor,
     is_traced,
     namespace,
     to_numpy,
@@ -39,17 +40,21 @@ def real_array(
     *,
     ndim: tuple[int, ...] = (1,),
     like: Array | None = None,
-    surely: Callable[[NDArray], bool] | None = None,
+    surely: Callable[[Array], bool] | None = None,
 ) -> Array:
     """`x` as a floating array with finite values and an allowed number of dimensions.
 
     Integers and booleans become floats; the library and device are those of `x`, or of `like`. A
     list has no precision of its own and takes that of `like`. What `surely` says is finite, of an array of
-    NumPy, is not looked at again.
+    NumPy or of PyTorch, is not looked at again.
     """
     array = _floating(x, name, like)
     check_ndim(array, name, ndim)
-    if surely is not None and type(array) is np.ndarray and surely(array):
+    tensor = is_tensor(array)
+    if surely is not None and (tensor or type(array) is np.ndarray) and surely(array):
+        return array
+    # A finite sum has finite terms; in PyTorch a look at each takes five steps, and on a device each counts.
+    if tensor and math.isfinite(float(array.detach().sum())):
         return array
     seen = at_hand(array)
     check_rows(name, seen, finite(seen), "is not finite", "drop or impute that row")
@@ -258,6 +263,21 @@ def check_rows(name: str, array: Array, ok: Array, problem: str, remedy: str) ->
     bad = int(np.unique(np.argwhere(~good)[:, 0]).size)
     more = f" ({bad} rows in all)" if bad > 1 else ""
     raise ValueError(f"{name} {problem} in row {row}{column}: found {values}{more}; {remedy}")
+
+
+def ends_of(array: Array) -> tuple[float, float]:
+    """The least and the largest entry of an array of NumPy or PyTorch, NaN where one is.
+
+    Examples
+    --------
+    >>> import torch
+    >>> ends_of(np.array([2.0, 1.0])), ends_of(torch.tensor([2, 1]))
+    ((1.0, 2.0), (1.0, 2.0))
+    """
+    if type(array) is np.ndarray:
+        return float(array.min()), float(array.max())
+    least, most = array.detach().aminmax()
+    return float(least), float(most)
 
 
 def finite(array: Array) -> Array:

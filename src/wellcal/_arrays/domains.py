@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wellcal._arrays.checks import LEAST, MOST, check_rows, probability_tolerance
-from wellcal._arrays.namespaces import Array, NDArray, namespace
+from wellcal._arrays.checks import LEAST, MOST, check_rows, ends_of, probability_tolerance
+from wellcal._arrays.namespaces import Array, namespace, stop_gradient
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +46,10 @@ class Domain:
     ends: tuple[float, float] | None = None
     """The finite ends of an interval that is all of the domain; what has ends is checked by two numbers."""
 
-    def surely(self, array: NDArray) -> bool:
+    def surely(self, array: Array) -> bool:
         """Whether a quick look says that all entries are finite and inside; False where it cannot say.
+
+        For arrays of NumPy and of PyTorch.
 
         Examples
         --------
@@ -55,9 +57,10 @@ class Domain:
         >>> unit_interval.surely(np.array([0.2, 1.0])), unit_interval.surely(np.array([0.2, np.nan]))
         (True, False)
         """
-        if self.ends is None or array.size == 0:
+        if self.ends is None or 0 in array.shape:
             return False
-        return self.ends[0] <= float(array.min()) and float(array.max()) <= self.ends[1]  # NaN is neither
+        least, most = ends_of(array)
+        return self.ends[0] <= least and most <= self.ends[1]  # NaN is neither
 
     def check(self, array: Array, name: str, remedy: str = "") -> None:
         """Reject an array with an entry outside, naming the first bad row."""
@@ -68,13 +71,18 @@ class Domain:
 class _Simplex(Domain):
     """Rows that are probability vectors: two conditions, each with its own remedy."""
 
-    def surely(self, array: NDArray) -> bool:
-        # A sum near one has no term that is infinite, or NaN. The product is the quickest sum of rows.
-        if array.size == 0 or not array.min() >= 0:
+    def surely(self, array: Array) -> bool:
+        # A sum near one has no term that is infinite, or NaN.
+        if 0 in array.shape or not stop_gradient(array).min() >= 0:
             return False
-        with np.errstate(over="ignore"):
-            total = array @ np.ones(array.shape[-1], dtype=array.dtype)
-        return bool(np.abs(total - 1.0).max() <= 0.5 * probability_tolerance(array))
+        tolerance = 0.5 * probability_tolerance(array)
+        if type(array) is np.ndarray:
+            with np.errstate(over="ignore"):  # the product is the quickest sum of rows
+                total = array @ np.ones(array.shape[-1], dtype=array.dtype)
+        else:
+            total = array.detach().sum(dim=-1)
+        least, most = ends_of(total)
+        return 1.0 - tolerance <= least and most <= 1.0 + tolerance
 
     def check(self, array: Array, name: str, remedy: str = "") -> None:
         nonnegative.check(array, name, remedy)
@@ -92,16 +100,20 @@ class _Simplex(Domain):
 class _Scale(Domain):
     """Numbers whose squares are floating-point numbers: two conditions, each with its own remedy."""
 
-    def surely(self, array: NDArray) -> bool:
-        if array.size == 0:
+    def surely(self, array: Array) -> bool:
+        if 0 in array.shape:
             return False
         # As numbers of Python: in single precision the least would be zero, and zero not less.
-        least, most = LEAST if self.name == "positive" else 0.0, min(MOST, float(np.finfo(array.dtype).max))
-        return least <= float(array.min()) and float(array.max()) <= most
+        found, largest = ends_of(array)
+        return (LEAST if self.name == "positive" else 0.0) <= found and largest <= self._most(array)
+
+    @staticmethod
+    def _most(array: Array) -> float:
+        return min(MOST, float(namespace(array).finfo(array.dtype).max))
 
     def check(self, array: Array, name: str, remedy: str = "") -> None:
         super().check(array, name, remedy)
-        most = min(MOST, float(namespace(array).finfo(array.dtype).max))
+        most = self._most(array)
         if self.name == "positive":
             inside = (array >= LEAST) & (array <= most)
             check_rows(name, array, inside, f"must lie between {LEAST:g} and {MOST:g}", "change the unit")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, TypeAlias, TypeVar, cast
 
 import array_api_compat as compat
@@ -38,9 +38,19 @@ _numpy_namespace: Namespace = compat.array_namespace(np.empty(0))
 _seen_jax_hooks: list[Callable[[], None]] = []
 
 
+def _tensor_type() -> Any:
+    """The type of plain tensors, or None where nobody has imported PyTorch."""
+    return getattr(sys.modules.get("torch"), "Tensor", None)
+
+
+@cache
+def _torch_namespace() -> Namespace:
+    return compat.array_namespace(sys.modules["torch"].empty(0))
+
+
 def is_array(x: object) -> bool:
     """Whether `x` is an array of a supported library (a list or a scalar is not)."""
-    if isinstance(x, np.ndarray):
+    if isinstance(x, np.ndarray) or type(x) is _tensor_type():
         return True
     # Annotations of array_api_compat leave type parameters open.
     try:
@@ -86,6 +96,8 @@ def namespace(*arrays: object) -> Namespace:
             break
     else:
         return _numpy_namespace  # by far the most frequent case, and the one that is asked for most often
+    if arrays and all(type(a) is _tensor_type() for a in arrays):
+        return _torch_namespace()  # asked for a hundred times in a step of training
     found = [a for a in arrays if is_array(a)]
     if not found:
         return _numpy_namespace
@@ -127,6 +139,18 @@ def is_jax(xp: Namespace) -> bool:
     return bool(compat.is_jax_namespace(xp))
 
 
+def is_tensor(x: object) -> bool:
+    """Whether `x` is an array of PyTorch.
+
+    Examples
+    --------
+    >>> import torch
+    >>> is_tensor(np.ones(1)), is_tensor(torch.ones(1))
+    (False, True)
+    """
+    return type(x) is not np.ndarray and (type(x) is _tensor_type() or bool(compat.is_torch_array(x)))
+
+
 def device_of(x: Array) -> Any:
     """The device that `x` lives on."""
     # Annotations of array_api_compat leave type parameters open.
@@ -142,9 +166,9 @@ def is_on_accelerator(x: object) -> bool:
     >>> is_on_accelerator(np.ones(1)), is_on_accelerator(torch.ones(1)), is_on_accelerator(1.0)
     (False, False, False)
     """
-    if type(x) is np.ndarray or not compat.is_torch_array(x):
+    if not is_tensor(x):
         return False
-    tensor: Array = x
+    tensor: Any = x
     return tensor.device.type != "cpu"
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, ClassVar, NamedTuple
 
-from wellcal._arrays.namespaces import Array, is_on_accelerator, is_torch, stop_gradient, to_numpy
+from wellcal._arrays.namespaces import Array, is_on_accelerator, is_tensor, is_torch, stop_gradient, to_numpy
 from wellcal._arrays.rows import first_array, map_rows
 from wellcal.engines.base import Support
 from wellcal.engines.mixed import AUTO_ERROR, AUTO_FROM, LARGEST_ERROR
@@ -95,7 +95,7 @@ class Fused(Tiled):
 
     def triangle(self, problem: Problem) -> Sums:
         """Sums of h over all pairs i < j."""
-        found = sum_with_derivatives(problem)
+        found = sum_with_derivatives(problem, triton=self._by_triton(first_array(problem.rows)))
         if found is not None:
             problem.kept["fused"] = "derivatives"
             return Sums(found.total, to_numpy(found.rows))
@@ -108,7 +108,7 @@ class Fused(Tiled):
 
     def total(self, problem: Problem) -> Array:
         """The sum over all pairs i < j alone, in half the time of sums of cases."""
-        found = sum_with_derivatives(problem)
+        found = sum_with_derivatives(problem, triton=self._by_triton(first_array(problem.rows)))
         if found is not None:
             problem.kept["fused"] = "derivatives"
             return found.total
@@ -121,7 +121,7 @@ class Fused(Tiled):
         if run is None:
             return None
         double = run.correction is None
-        out = products_of(run.terms, vectors, double=double, triton=self._by_triton(run.terms[0]))
+        out = products_of(run.terms, vectors, double=double, triton=self._by_triton(run.terms[0].features))
         if run.correction is not None:  # the same bias in all pairs of different cases
             out += run.correction.bias * (vectors.sum(dim=0) - vectors)
         return out
@@ -135,7 +135,7 @@ class Fused(Tiled):
         if found == "derivatives":
             return out | {"kernels": "PyTorch"}
         run: _Run = found
-        out["kernels"] = _kernels(self._by_triton(run.terms[0]))
+        out["kernels"] = _kernels(self._by_triton(run.terms[0].features))
         if self.devices is not None:
             out["devices"] = [str(device) for device in self.devices]
         known = known_features(problem)
@@ -144,7 +144,7 @@ class Fused(Tiled):
         if run.correction is not None:
             out |= {
                 "precision": "mixed: products after the cancellation in "
-                + ("halves of 16 bits" if self._by_triton(run.terms[0]) else "float32"),
+                + ("halves of 16 bits" if self._by_triton(run.terms[0].features) else "float32"),
                 "precision_bias": run.correction.bias,
                 "precision_error": run.correction.error,
                 "error_unit": "observed h",
@@ -153,10 +153,10 @@ class Fused(Tiled):
             out["precision_note"] = "float64: rounded sums are not exact enough, or cases too few"
         return out
 
-    def _by_triton(self, term: PairTerm) -> bool:
+    def _by_triton(self, like: Array) -> bool:
         if self.triton is not None:
             return self.triton
-        return term.features.device.type == "cuda" and has_triton()
+        return is_tensor(like) and like.device.type == "cuda" and has_triton()
 
     def _sums(self, run: _Run, *, rows: bool) -> tuple[Array, Array | None]:
         n = run.terms[0].n
@@ -165,7 +165,7 @@ class Fused(Tiled):
             run.terms,
             rows=rows,
             double=run.correction is None,
-            triton=self._by_triton(run.terms[0]),
+            triton=self._by_triton(run.terms[0].features),
             devices=[torch.device(device) for device in self.devices or ()],
         )
         if run.correction is not None:
@@ -199,7 +199,7 @@ class Fused(Tiled):
         fewest = {"float64": None, "mixed": FEWEST, "auto": AUTO_FROM}[self.precision]
         if fewest is None or problem.n < fewest:
             return None
-        triton = self._by_triton(terms[0])
+        triton = self._by_triton(terms[0].features)
         key = f"rounded by {_kernels(triton)}"
         if key not in problem.kept:
             short = shortened(terms)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from functools import cache
+from functools import cache, reduce
+from operator import add
 from typing import Any, NamedTuple
 
 from wellcal._arrays.chunks import budget
@@ -32,8 +33,11 @@ class Differentiated(NamedTuple):
     rows: Array
 
 
-def sum_with_derivatives(problem: Problem) -> Differentiated | None:
-    """The sum over all pairs, if somebody may ask for its gradient and there is a closed form of it."""
+def sum_with_derivatives(problem: Problem, *, triton: bool = False) -> Differentiated | None:
+    """The sum over all pairs, if somebody may ask for its gradient and there is a closed form of it.
+
+    L1 distances and their derivatives are taken by kernels of Triton where `triton` says so.
+    """
     torch = sys.modules["torch"]
     if not torch.is_grad_enabled() or not any(a.requires_grad for a in problem.arrays):
         return None
@@ -41,14 +45,12 @@ def sum_with_derivatives(problem: Problem) -> Differentiated | None:
         return None
     exact = differentiable_features(problem, most=budget.device)
     terms = None if exact is None else pair_terms(exact)
-    if terms is None or any(t.degree == 1 and t.points.shape[1] > _MOST_COORDINATES for t in terms):
+    if terms is None:
         return None
-    total: Array = 0.0
-    rows: Array = 0.0
-    for term in terms:
-        own, of_cases = _function().apply(term, term.points, term.features)
-        total, rows = total + own, rows + of_cases
-    return Differentiated(total, rows)
+    if not triton and any(t.degree == 1 and t.points.shape[1] > _MOST_COORDINATES for t in terms):
+        return None
+    found = [_function().apply(term, triton, term.points, term.features) for term in terms]
+    return Differentiated(*(reduce(add, parts) for parts in zip(*found, strict=True)))
 
 
 @cache
@@ -60,26 +62,27 @@ def _function() -> Any:
         """Total and row sums of a term, from its points and features."""
 
         @staticmethod
-        def forward(ctx: Any, term: PairTerm, points: Array, features: Array) -> tuple[Array, Array]:
+        def forward(
+            ctx: Any, term: PairTerm, triton: bool, points: Array, features: Array
+        ) -> tuple[Array, Array]:
             plain = replace(term, points=points.detach(), features=features.detach())
-            total, by_features, by_points = tensor_pairs.pair_gradients(plain)
+            rows, by_features, by_points = tensor_pairs.pair_gradients(plain, triton=triton)
             ctx.term = plain
             ctx.save_for_backward(points, features, by_points, by_features)
-            # Each pair is in the sums of both of its cases, linear in the features of either.
-            rows = (by_features * plain.features).sum(dim=1)
             ctx.mark_non_differentiable(rows)
-            return total, rows
+            ctx.set_materialize_grads(False)
+            return 0.5 * rows.sum(), rows
 
         @staticmethod
         def backward(ctx: Any, *outputs: Array) -> tuple[Any, ...]:
             points, features, by_points, by_features = ctx.saved_tensors
             if not torch.is_grad_enabled():
-                return None, outputs[0] * by_points, outputs[0] * by_features
+                return None, None, outputs[0] * by_points, outputs[0] * by_features
             # Gradients that are to be differentiated again: only here a graph over all pairs is held.
             total = tensor_pairs.differentiable_sum(replace(ctx.term, points=points, features=features))
             found = torch.autograd.grad(
                 total, (points, features), outputs[0], create_graph=True, materialize_grads=True
             )
-            return (None, *found)
+            return (None, None, *found)
 
     return PairSum

@@ -11,32 +11,39 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations_with_replacement, islice
 
 from wellcal._arrays.chunks import Chunk, budget, entries_for
-from wellcal._arrays.namespaces import Array
+from wellcal._arrays.namespaces import Array, is_on_accelerator
+from wellcal.engines import triton_pairs
 from wellcal.engines.pair_terms import PairTerm
 from wellcal.expectations.distances import tensor_distances
 
 _FEW = 4  # coordinates up to which differences are taken one by one
+_FEW_ON_DEVICE = 64  # the same on graphics cards, where `cdist` takes 2 ns a pair, however few they are
 
 
-def distances(a: Array, b: Array, degree: int) -> Array:
+def distances(a: Array, b: Array, degree: int, *, triton: bool = False) -> Array:
     """``sum_c |a_ic - b_jc|^degree`` of all pairs, ``(..., n, D)`` and ``(..., m, D)`` to ``(..., n, m)``."""
-    if a.shape[-1] > _FEW:
+    if triton and degree == 1 and a.shape[-1] > 2:
+        return triton_pairs.l1_distances(a, b)
+    if a.shape[-1] > (_FEW_ON_DEVICE if is_on_accelerator(a) else _FEW):
         return tensor_distances(a, b, degree)
     total: Array = None
     for c in range(a.shape[-1]):
         difference = a[..., :, None, c] - b[..., None, :, c]
-        own = difference.abs() if degree == 1 else difference * difference
-        total = own if total is None else total + own
+        own = difference.abs_() if degree == 1 else difference.square_()
+        total = own if total is None else total.add_(own)
     return total
+
+
+def _raised(term: PairTerm, distance: Array) -> Array:
+    """Distances to the power of the term, in an array of their own unless that is one."""
+    if term.exponent == 1.0:
+        return distance
+    return distance.sqrt() if term.exponent == 0.5 else distance**term.exponent
 
 
 def kernel_of(term: PairTerm, distance: Array) -> Array:
     """The kernel on predictions at a distance."""
-    if term.exponent == 0.5:
-        distance = distance.sqrt()
-    elif term.exponent != 1.0:
-        distance = distance**term.exponent
-    return (-distance).exp()
+    return (-_raised(term, distance)).exp_()
 
 
 def tile(a: PairTerm, b: PairTerm) -> Array:
@@ -108,53 +115,66 @@ def couple_sums(terms: Sequence[PairTerm], some: Array) -> tuple[Array, Array]:
     return torch.cat(means), torch.cat(squares)
 
 
-def pair_gradients(term: PairTerm) -> tuple[Array, Array, Array]:
-    """Sum over pairs i < j, and its derivatives by features ``(n, M)`` and by points ``(n, D)``.
+def pair_gradients(term: PairTerm, *, triton: bool = False) -> tuple[Array, Array, Array]:
+    """Sums of cases over all others ``(n,)``, and derivatives of the sum over pairs i < j.
 
-    With k the kernel and s the distance of a pair, ``d sum / d f_i = sum_j k_ij f_j``, and by points it is
-    ``sum_j w_ij ds_ij / dx_i`` with ``w = <f_i, f_j> dk / ds``. Each tile is evaluated once for all of it.
+    These are by features ``(n, M)`` and by points ``(n, D)``. With k the kernel and s the distance of a pair,
+    ``d sum / d f_i = sum_j k_ij f_j``, and by points it is ``sum_j w_ij ds_ij / dx_i`` with
+    ``w = <f_i, f_j> dk / ds``. Each tile is evaluated once for all of it.
     """
     torch = sys.modules["torch"]
     points, features = term.points, term.features
-    total = torch.zeros((), dtype=features.dtype, device=features.device)
     by_points, by_features = torch.zeros_like(points), torch.zeros_like(features)
     for i, j in _tiles(term.n, side_of(features)):
-        distance = distances(points[i], points[j], term.degree)
-        k = kernel_of(term, distance)
-        if term.factor != 1.0:
-            k = term.factor * k
-        if i == j:
-            k.triu_(1)
-        by_features[i] += k @ features[j]
-        by_features[j] += k.mT @ features[i]
-        weights = k.mul_(features[i] @ features[j].mT)
-        total += weights.sum()
-        _add_by_points(term, distance, weights, (i, j), by_points)
-    return total, by_features, by_points
+        x, y = points[i], points[j]
+        distance = distances(x, y, term.degree, triton=triton)
+        raised = _raised(term, distance)
+        k = (-raised).exp_()
+        if i == j:  # all of the square: what it counts twice is on both sides of the diagonal
+            k.fill_diagonal_(0.0)
+        by_features[i].addmm_(k, features[j])
+        if i != j:
+            by_features[j].addmm_(k.mT, features[i])
+        weights = _slopes(term, k.mul_(features[i] @ features[j].mT), raised, distance)
+        _add_by_points(term, weights, (i, j), by_points, triton=triton)
+    if term.factor != 1.0:
+        by_features.mul_(term.factor)
+        by_points.mul_(term.factor)
+    # Each pair is in the sums of both of its cases, linear in the features of either.
+    return (by_features * features).sum(dim=1), by_features, by_points
+
+
+def _slopes(term: PairTerm, h: Array, raised: Array, distance: Array) -> Array:
+    """Derivatives of h by the distance over ``-exponent``; all arrays are used up.
+
+    Pairs of equal points have a derivative of zero, as in the middle of a cone.
+    """
+    if term.exponent == 1.0:
+        return h
+    if term.exponent != 0.5:
+        h.mul_(raised)
+        raised = distance
+    return h.div_(raised.masked_fill_(raised == 0.0, math.inf))
 
 
 def _add_by_points(
-    term: PairTerm, distance: Array, h: Array, at: tuple[Chunk, Chunk], by_points: Array
+    term: PairTerm, w: Array, at: tuple[Chunk, Chunk], by_points: Array, *, triton: bool
 ) -> None:
-    """Add the derivatives by points of a tile with values `h` and distances, both of which are used up."""
+    """Add the derivatives by points of a tile with slopes `w`."""
     i, j = at
     x, y = term.points[i], term.points[j]
-    if term.exponent != 1.0:
-        # Pairs of equal points have a derivative of zero, as in the middle of a cone.
-        near = distance == 0.0
-        slope = distance.pow_(term.exponent - 1.0).masked_fill_(near, 0.0)
-        w = h.mul_(slope).mul_(-term.exponent)
-    else:
-        w = h.neg_()
-    if term.degree == 2:
-        w = w.mul_(2.0)
-        by_points[i] += w.sum(dim=1)[:, None] * x - w @ y
-        by_points[j] += w.sum(dim=0)[:, None] * y - w.mT @ x
-        return
-    for c in range(x.shape[1]):
-        signed = (x[:, None, c] - y[None, :, c]).sign_().mul_(w)
-        by_points[i, c] += signed.sum(dim=1)
-        by_points[j, c] -= signed.sum(dim=0)
+    factor = -term.exponent * term.degree
+    sides = [(i, x, y, w)] if i == j else [(i, x, y, w), (j, y, x, w.mT)]
+    for own, a, b, weights in sides:
+        out = by_points[own]
+        if term.degree == 2:
+            out.addcmul_(weights.sum(dim=1)[:, None], a, value=factor).addmm_(weights, b, alpha=-factor)
+        elif triton:
+            out.add_(triton_pairs.signed_sums(a, b, weights), alpha=factor)
+        else:
+            for c in range(a.shape[1]):
+                signed = (a[:, None, c] - b[None, :, c]).sign_().mul_(weights)
+                out[:, c].add_(signed.sum(dim=1), alpha=factor)
 
 
 def differentiable_sum(term: PairTerm) -> Array:

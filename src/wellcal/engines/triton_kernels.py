@@ -180,3 +180,38 @@ def products(
                 one = tl.sum(h * v[None, :], axis=1)
                 sums += tl.where(tl.arange(0, BR)[None, :] == r, one[:, None], 0.0)
     tl.store(out + i[:, None] * R + columns[None, :], sums)
+
+
+@triton.jit(do_not_specialize=["n", "m"])
+def l1_tile(x, y, out, n, m, D, BLOCK: tl.constexpr):
+    """L1 distances of points ``(D, n)`` and ``(D, m)``: ``out (n, m)``."""
+    place = tl.arange(0, BLOCK)
+    i = tl.program_id(0).to(tl.int64) * BLOCK + place
+    j = tl.program_id(1).to(tl.int64) * BLOCK + place
+    total = tl.zeros((BLOCK, BLOCK), dtype=x.dtype.element_ty)
+    for c in range(D):
+        a = tl.load(x + c * n + i, mask=i < n, other=0.0)
+        b = tl.load(y + c * m + j, mask=j < m, other=0.0)
+        total += tl.abs(a[:, None] - b[None, :])
+    tl.store(out + i[:, None] * m + j[None, :], total, mask=(i < n)[:, None] & (j < m)[None, :])
+
+
+@triton.jit(do_not_specialize=["n", "m"])
+def signed_sums(x, y, weights, out, n, m, row, column, BLOCK: tl.constexpr):
+    """``sum_j w_ij sign(x_ci - y_cj)`` of one coordinate c (program 1): ``out (D, n)``.
+
+    Weights ``(n, m)`` lie `row` and `column` apart. Each program owns some rows of one coordinate.
+    """
+    place = tl.arange(0, BLOCK)
+    i = tl.program_id(0).to(tl.int64) * BLOCK + place
+    c = tl.program_id(1).to(tl.int64)
+    a = tl.load(x + c * n + i, mask=i < n, other=0.0)
+    sums = tl.zeros((BLOCK,), dtype=x.dtype.element_ty)
+    for start in range(0, m, BLOCK):
+        j = start + place.to(tl.int64)
+        b = tl.load(y + c * m + j, mask=j < m, other=0.0)
+        inside = (i < n)[:, None] & (j < m)[None, :]
+        w = tl.load(weights + i[:, None] * row + j[None, :] * column, mask=inside, other=0.0)
+        difference = a[:, None] - b[None, :]
+        sums += tl.sum(tl.where(difference > 0.0, w, tl.where(difference < 0.0, -w, 0.0)), axis=1)
+    tl.store(out + c * n + i, sums, mask=i < n)

@@ -186,3 +186,33 @@ def pair_products(layout: Layout, vectors: Array) -> Array:
             num_stages=2,
         )
     return layout.scale * out[: layout.n, : vectors.shape[1]]
+
+
+# -- L1 distances of tiles, for derivatives ------------------------------------------------------
+
+_SIDE = 32  # of the blocks of a tile
+
+
+def l1_distances(a: Array, b: Array) -> Array:
+    """``sum_c |a_ic - b_jc|`` of all pairs, ``(n, D)`` and ``(m, D)`` to ``(n, m)``."""
+    torch = sys.modules["torch"]
+    (n, size), m = a.shape, int(b.shape[0])
+    out = a.new_empty((n, m))
+    with _on_device_of(torch, out):
+        _kernels().l1_tile[(-(-n // _SIDE), -(-m // _SIDE))](
+            a.mT.contiguous(), b.mT.contiguous(), out, n, m, size, BLOCK=_SIDE, num_warps=4
+        )
+    return out
+
+
+def signed_sums(a: Array, b: Array, weights: Array) -> Array:
+    """``sum_j w_ij sign(a_ic - b_jc)`` of weights ``(n, m)``, which need not be contiguous: ``(n, D)``."""
+    torch = sys.modules["torch"]
+    (n, size), m = a.shape, int(b.shape[0])
+    out = a.new_empty((size, n))
+    with _on_device_of(torch, out):
+        _kernels().signed_sums[(-(-n // _SIDE), size)](
+            a.mT.contiguous(), b.mT.contiguous(), weights, out, n, m, *weights.stride(),
+            BLOCK=_SIDE, num_warps=4,
+        )  # fmt: skip
+    return out.mT

@@ -26,6 +26,7 @@ from wellcal._arrays.namespaces import (
     concat_rows,
     from_numpy,
     is_numpy,
+    is_tensor,
     namespace,
     stop_gradient,
     take_rows,
@@ -166,13 +167,13 @@ def _of_elements(form: ElementForm, rows: Measure) -> FeatureSource | None:
     def of(cases: Chunk | NDArray) -> Array:
         some: Measure = slice_rows(rows, cases)
         blocks: list[Array] = []
-        for (root, grid), own in zip(grids, known, strict=True):
-            total = _mean(grid, some[0], own[0])
-            for part, laplace in zip(some[1:], own[1:], strict=True):
-                total += _mean(grid, part, laplace)
-            if root != 1.0:
-                total *= root
-            blocks.append(total)
+        for (root, grid), known_here in zip(grids, known, strict=True):
+            total = _mean(grid, some[0], known_here[0])
+            for part, laplace in zip(some[1:], known_here[1:], strict=True):
+                # Of tensors, gradients may need what was there before.
+                own = _mean(grid, part, laplace)
+                total = total + own if is_tensor(total) else np.add(total, own, out=total)
+            blocks.append(total if root == 1.0 else total * root)
         return blocks[0] if len(blocks) == 1 else namespace(*blocks).concat(blocks, axis=1)
 
     components = sum(part.size for part in rows)
@@ -239,7 +240,7 @@ def _grid(lengthscale: float, rows: Measure, dimension: int) -> FeatureGrid | No
     """Features near everything that has mass along each coordinate; None for too many."""
     step = step_of(lengthscale)
     if not is_numpy(namespace(rows[0].leaf)):
-        ends = to_numpy(_extents(lengthscale, rows, dimension))
+        ends = _extents(lengthscale, rows, dimension)
         if bool(np.all(ends[:, 1] - ends[:, 0] < _FEW_CELLS * step)):
             # Where all of it is near there are no gaps worth a look.
             middles = 0.5 * (ends[:, 0] + ends[:, 1])
@@ -258,24 +259,23 @@ def _grid(lengthscale: float, rows: Measure, dimension: int) -> FeatureGrid | No
     return FeatureGrid(lengthscale, tuple(centres), tuple(origin))
 
 
-def _extents(lengthscale: float, rows: Measure, dimension: int) -> Array:
-    """Where components reach from and to along each coordinate, ``(d, 2)``, as a tensor."""
-    xp = namespace(rows[0].leaf)
-    ends: list[Array] = []
+def _extents(lengthscale: float, rows: Measure, dimension: int) -> NDArray:
+    """Where components of tensors reach from and to along each coordinate, ``(d, 2)``, in one transfer."""
+    found: list[Array] = []
+    margins: list[float] = []
     for c in range(dimension):
-        low: list[Array] = []
-        high: list[Array] = []
         for part in rows:
             element: Any = map_rows(stop_gradient, part.element)
-            reach = _reach(lengthscale, element, c)
-            if isinstance(reach, float):
-                low.append(xp.min(element.x[c]) - reach)
-                high.append(xp.max(element.x[c]) + reach)
+            x, reach = element.x[c], _reach(lengthscale, element, c)
+            if isinstance(reach, float):  # the same for all
+                found += x.aminmax()
+                margins += (-reach, reach)
             else:
-                low.append(xp.min(element.x[c] - reach))
-                high.append(xp.max(element.x[c] + reach))
-        ends += [xp.min(xp.stack(low)), xp.max(xp.stack(high))]
-    return xp.reshape(xp.stack(ends), (dimension, 2))
+                found += [(x - reach).min(), (x + reach).max()]
+                margins += (0.0, 0.0)
+    ends = to_numpy(namespace(*found).stack(found)) + margins
+    by_part = ends.reshape(dimension, len(rows), 2)
+    return np.stack([by_part[:, :, 0].min(axis=1), by_part[:, :, 1].max(axis=1)], axis=1)
 
 
 def _reach(lengthscale: float, element: Any, coordinate: int) -> Any:

@@ -12,6 +12,7 @@ made of many atoms meet in a matrix product instead of atom by atom.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,8 @@ from wellcal._arrays.namespaces import (
     device_of,
     from_numpy,
     is_numpy,
+    is_on_accelerator,
+    is_tensor,
     namespace,
     stop_gradient,
     to_numpy,
@@ -35,6 +38,7 @@ from wellcal._arrays.rows import add_at, can_add_at
 from wellcal.expectations.decompose import Components
 from wellcal.expectations.low_rank import LowRank
 from wellcal.expectations.rules.elements import Points
+from wellcal.expectations.tensor_features import line_features
 
 _PER_SCALE = 2.5  # features in one length scale
 _REACH = 15  # features to either side of a point: exp(-6^2) = 2e-16 remains beyond
@@ -90,6 +94,8 @@ class FeatureGrid:
         return concat_rows(parts)
 
     def _mean(self, xp: Namespace, values: Array, weights: Array | None, count: int) -> Array:
+        if count == 1 and weights is None and len(self.centres) == 1 and is_tensor(values):
+            return self._along(xp, values[:, :, 0] - self.origin[0], 0)[:, 0, :]
         factors = [self._along(xp, values[:, :, c] - self.origin[c], c) for c in range(len(self.centres))]
         first = factors[0] / count if weights is None else factors[0] * weights[:, :, None]
         if len(factors) == 1:
@@ -178,7 +184,10 @@ class FeatureGrid:
 
     def _along(self, xp: Namespace, x: Array, coordinate: int) -> Array:
         centres = asarray(self.centres[coordinate], xp=xp, device=device_of(x), dtype=x.dtype)
-        return NORM * xp.exp(-(((x[:, :, None] - centres[None, None, :]) / self.lengthscale) ** 2))
+        away = (x[:, :, None] - centres[None, None, :]) / self.lengthscale
+        if is_tensor(x) and not x.requires_grad:  # in one array
+            return away.square_().neg_().exp_().mul_(NORM)
+        return NORM * xp.exp(-(away**2))
 
     def of_normals(self, loc: Array, variance: Array) -> Array:
         """Expected features of normals with independent coordinates, ``(n, d)`` each."""
@@ -188,6 +197,8 @@ class FeatureGrid:
         product: Array = None
         for c, line in enumerate(self.centres):
             centres = asarray(line, xp=xp, device=device_of(loc), dtype=loc.dtype)
+            if len(self.centres) == 1 and is_on_accelerator(loc):
+                return line_features(loc - self.origin[0], variance, centres, self.lengthscale, NORM)
             spread = 1.0 + 2.0 * variance[:, c, None] / self.lengthscale**2
             from_origin = loc[:, c, None] - self.origin[c]
             squared = ((from_origin - centres[None, :]) / self.lengthscale) ** 2
@@ -211,20 +222,27 @@ class FeatureGrid:
 def mean_features(grid: FeatureGrid | LowRank, part: Components) -> Array:
     """Weighted sum of the mean features of points or normals, ``(n, M)``."""
     element: Any = part.element
-    xp = namespace(*element.x)
     if isinstance(element, Points):
-        values = xp.stack(element.x, axis=-1)
+        values = _side_by_side(element.x)
         if isinstance(part.weights, float):
             return (part.weights * part.size) * grid.of_points(values, None)
         return grid.of_points(values, part.weight_array())
     assert isinstance(grid, FeatureGrid)
-    weights = part.weight_array()
     total: Array = None
     for k in range(part.size):
-        loc, variance = (xp.stack([c[:, k] for c in of], axis=-1) for of in (element.x, element.v))
-        own = grid.of_normals(loc, variance) * weights[:, k, None]
+        loc, variance = (_side_by_side([c[:, k] for c in of]) for of in (element.x, element.v))
+        own = grid.of_normals(loc, variance)
+        if not isinstance(part.weights, float):
+            own = own * part.weights[:, k, None]
+        elif part.weights != 1.0:
+            own = own * part.weights
         total = own if total is None else total + own
     return total
+
+
+def _side_by_side(arrays: Sequence[Array]) -> Array:
+    """Arrays along a new last axis; where there is one, a view of it."""
+    return arrays[0][..., None] if len(arrays) == 1 else namespace(*arrays).stack(list(arrays), axis=-1)
 
 
 def feature_grid(

@@ -165,6 +165,38 @@ def skce(
     return found.with_cases(Cases(kept, predictions, kernel, expectations, shares))
 
 
+def training_value(
+    y: object,
+    pred: object,
+    *,
+    kernel: Kernel | None,
+    estimator: str,
+    block_size: BlockSize,
+    expectations: str | Lowering,
+) -> Array:
+    """The value of :func:`skce` alone: a step of training waits for no standard error.
+
+    Examples
+    --------
+    >>> import numpy as np, wellcal as wc
+    >>> y, pred = np.array([0, 1, 1]), wc.Bernoulli(np.array([0.2, 0.7, 0.9]))
+    >>> value = training_value(
+    ...     y, pred, kernel=None, estimator="unbiased", block_size=None, expectations="auto"
+    ... )
+    >>> bool(abs(value - wc.skce(y, pred).value) < 1e-15)
+    True
+    """
+    targets, predictions = check_inputs(y, pred)
+    if kernel is None:
+        kernel = default_kernel(predictions, expectations=expectations)
+    problem = prepare_checked(targets, predictions, kernel, expectations=expectations)
+    runner = choose_engine("auto", problem)
+    if estimator == "block":
+        return estimate_blocks(problem, runner, block_size, None).value
+    _check_enough(problem.n, 2, estimator)
+    return runner.total(problem) / (0.5 * problem.n * (problem.n - 1))
+
+
 def kce(
     y: object,
     pred: object,

@@ -9,6 +9,7 @@ import numpy as np
 from wellcal._arrays.checks import (
     check_ndim,
     check_rows,
+    ends_of,
     label_array,
     one_of,
 )
@@ -21,6 +22,7 @@ from wellcal._arrays.namespaces import (
     from_hand,
     from_numpy,
     is_at_hand,
+    is_tensor,
     is_traced,
     namespace,
     to_numpy,
@@ -351,6 +353,8 @@ def _positions(batch: Bernoulli | Categorical, y: object, name: str) -> Array:
     targets = _as_given(batch, y, name)
     check_ndim(targets, name, (1 + len(batch.event_shape),))
     check_cases(int(targets.shape[0]), name, batch)
+    if is_tensor(targets) and _are_numbered(batch) and _are_whole_below(targets, len(batch.labels())):
+        return batch.xp.astype(targets, integer_dtype(batch.xp))
     index = _found(batch, targets, name)
     known = batch.labels()
     remedy = f"the classes are {', '.join(map(repr, known[:6].tolist()))}{', ...' if len(known) > 6 else ''}"
@@ -372,6 +376,14 @@ def _are_numbers_below(values: NDArray, count: int) -> bool:
     if values.dtype.kind == "b":
         return count > 1
     return values.dtype.kind in "iu" and values.size > 0 and bool(values.min() >= 0 and values.max() < count)
+
+
+def _are_whole_below(values: Array, count: int) -> bool:
+    """The same for a tensor, in two steps on its device rather than nine."""
+    if 0 in values.shape or not namespace(values).isdtype(values.dtype, "integral"):
+        return False
+    least, most = ends_of(values)
+    return least >= 0 and most < count
 
 
 def _as_given(batch: Bernoulli | Categorical, y: Any, name: str) -> Array:

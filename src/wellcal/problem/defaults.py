@@ -6,6 +6,7 @@ follow the unit of the targets, so that metres and millimetres give the same res
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -17,9 +18,11 @@ from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     concat_rows,
+    from_numpy,
     handed_over,
     is_numpy,
     is_on_accelerator,
+    is_torch,
     is_traced,
     namespace,
     stop_gradient,
@@ -59,7 +62,7 @@ from wellcal.predictions import (
     Quantiles,
 )
 from wellcal.predictions.adapters import converted_argument
-from wellcal.predictions.batches import where_at_hand
+from wellcal.predictions.batches import in_numpy, where_at_hand
 
 SUBSAMPLE = 2000
 """Predictions from which scales are taken: all of them up to this number."""
@@ -95,9 +98,14 @@ def default_kernel(pred: object, *, expectations: str | Lowering = "auto") -> Ke
     ExpDistance(TotalVariation(), lengthscale=0.2, power=1) @ Delta()
     """
     sample = subsample(converted_argument(pred, "pred"))
+    like = sample.like
+    # Of few predictions, all but their distances is had sooner in NumPy than in so many small steps on a
+    # device; distances by expectations are not.
+    near = is_on_accelerator(like) and METRICS.find(type(sample)) is not _mean_discrepancy
+    sample = in_numpy(sample) if near else sample
     on_targets = _target_kernel(sample)
     metric, power = _metric(sample, on_targets)
-    lengthscale = median_distance(metric, sample, expectations=expectations)
+    lengthscale = median_distance(metric, sample, expectations=expectations, like=like if near else None)
     return ExpDistance(metric, lengthscale=lengthscale, power=power) @ on_targets
 
 
@@ -231,6 +239,8 @@ def _median(values: Array, count: int | None = None) -> Array:
     low, high = (size - 1) // 2, size // 2
     xp = namespace(values)
     ordered = np.partition(values, (low, high)) if is_numpy(xp) else xp.sort(values)
+    if is_torch(xp):  # the middle goes to NumPy anyway
+        return np.mean(to_numpy(ordered[low : high + 1]))
     return 0.5 * (ordered[low] + ordered[high])
 
 
@@ -241,9 +251,16 @@ def _as_scale(value: Array) -> Scale:
 
 @np.errstate(over="ignore")  # a distance may be infinite, as long as the median is not
 def median_distance(
-    metric: Metric, predictions: Predictions, *, expectations: str | Lowering = "auto"
+    metric: Metric,
+    predictions: Predictions,
+    *,
+    expectations: str | Lowering = "auto",
+    like: Array | None = None,
 ) -> Scale:
-    """Median of d(P_i, P_j) over i < j; 1 where it is zero up to rounding, or for one prediction only."""
+    """Median of d(P_i, P_j) over i < j; 1 where it is zero up to rounding, or for one prediction only.
+
+    Pairs meet on the device of the tensor `like`, where one is given.
+    """
     n = len(predictions)
     if n < 2:
         return 1.0
@@ -254,6 +271,8 @@ def median_distance(
         median = _median_over_pairs(quick, rows, predictions)
         if quick.relative is False and prepared.within(rows, float(to_numpy(median))).relative:
             median = _median_over_pairs(prepared, rows, predictions)  # half of all pairs are near
+    elif like is not None and isinstance(prepared, EmbeddingDistance):
+        median = _median_of_points(from_numpy(rows, like), prepared.degree)
     else:
         median = _median_over_pairs(prepared, rows, predictions)
     # Predictions that agree to rounding count as equal: a scale made of rounding errors would magnify them.
@@ -293,6 +312,23 @@ def _median_on_device(prepared: Distance, rows: Rows, predictions: Predictions) 
         later = block.new_ones(block.shape, dtype=block.bool().dtype).triu_(i.start + 1)
         parts.append(block.masked_fill(~later, np.inf).reshape(-1))
     return _median(concat_rows(parts), n * (n - 1) // 2)
+
+
+def _median_of_points(points: Array, degree: float) -> Array:
+    """Median of the distances of points ``(n, D)``, raised to their degree, over i < j, in NumPy.
+
+    Among all of the square, a pair is there twice, and before all of them the n zeros of its diagonal.
+    """
+    torch = sys.modules["torch"]
+    n, size = points.shape
+    parts: list[Array] = [
+        torch.linalg.vector_norm(points[i, None, :] - points[None, :, :], ord=degree, dim=2).reshape(-1)
+        for i in in_chunks(n, n * size, within=budget.device)
+    ]
+    ordered: Array = torch.sort(concat_rows(parts)).values
+    pairs = n * (n - 1) // 2
+    low, high = n + (pairs - 1) // 2 * 2, n + pairs // 2 * 2
+    return np.mean(to_numpy(ordered[low : high + 1])[[0, -1]] ** degree)
 
 
 def _rounded_otherwise(array: Array) -> Array:

@@ -12,7 +12,7 @@ from wellcal._arrays.schema import reading
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
-from wellcal.measures._skce import BlockSize, check_training_options, skce
+from wellcal.measures._skce import BlockSize, check_training_options, training_value
 from wellcal.predictions import Predictions
 from wellcal.predictions.base import check_truth_first
 from wellcal.problem.defaults import default_kernel
@@ -118,7 +118,7 @@ class SKCELoss(nn.Module):
                 "DataLoader"
             )
         with torch.autocast(device_type=like.device.type, enabled=False):
-            estimate = skce(
+            value = training_value(
                 widen_half(y),
                 predictions,
                 kernel=self._kernel(predictions),
@@ -126,7 +126,7 @@ class SKCELoss(nn.Module):
                 block_size=self.block_size,
                 expectations=self.expectations,
             )
-        return (self.weight * estimate.value).to(like.dtype)
+        return (self.weight * value).to(like.dtype)
 
     def _kernel(self, predictions: Predictions) -> Kernel | None:
         if not isinstance(self.kernel, str):
