@@ -49,7 +49,7 @@ def test_ratios_are_larger_where_we_are_better():
     def nothing() -> float:
         return 0.0
 
-    names = ("closed", "default", "quick", "other", "limit")
+    names = ("closed", "tiles", "tiles, quick", "other", "limit")
     seconds = dict(zip(names, (8.0, 4.0, 2.0, 12.0, 1.0), strict=True))
     timings = {name: Timing(0.0, [spent], [spent]) for name, spent in seconds.items()}
     engines = dict.fromkeys(names[:3], nothing)
@@ -57,8 +57,8 @@ def test_ratios_are_larger_where_we_are_better():
     found = {line.name: line.ratio for line in side_by_side.lines_of(work, timings)}
     assert found == {
         "work: closed": 1.0,
-        "work: default": 2.0,
-        "work: quick": 4.0,
+        "work: tiles": 2.0,
+        "work: tiles, quick": 4.0,
         "work: other": 3.0,
         "work: limit": 0.5,
     }

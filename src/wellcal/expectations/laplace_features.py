@@ -123,7 +123,7 @@ class _Table:
         smallest = 2.0**exponent
         # No further than there is a centre, nor than the tail is above rounding.
         furthest = max(float(cells[-1]) - float(x.min()) / step, float(x.max()) / step - float(cells[0]))
-        sides = math.ceil(min((width + _TAIL * 2.0 * smallest) / step, furthest)) + 1
+        sides: int = math.ceil(min((width + _TAIL * 2.0 * smallest) / step, furthest)) + 1
         if not sides <= _FURTHEST:
             return None
         offsets: NDArray = np.arange(2 * sides + 1)

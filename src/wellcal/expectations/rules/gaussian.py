@@ -67,7 +67,7 @@ def _diagonal_in_place(kernel: Gaussian, a: Normals | Points, b: Normals | Point
     square = float(kernel.lengthscale) ** 2
     exponent = a.x[0] - b.x[0]
     if len(a.x) >= _SEVERAL or (len(a.x) > 1 and exponent.size > _MANY):
-        left, right = _variances(a, square), _variances(b, square)
+        left, right = (element.v if isinstance(element, Normals) else None for element in (a, b))
         if _alike(left) and _alike(right):
             return _spherical(square, a, b, left, right)
     spread = _divided(exponent, square, a, b, 0)
@@ -105,12 +105,7 @@ def _divided(
     return s
 
 
-def _variances(element: Normals | Points, square: float) -> list[NDArray] | None:
-    """Variances of the coordinates in units of the kernel; None for points."""
-    return [v / square for v in element.v] if isinstance(element, Normals) else None
-
-
-def _alike(variances: list[NDArray] | None) -> bool:
+def _alike(variances: tuple[NDArray, ...] | None) -> bool:
     """Whether each case has the same variance in all coordinates."""
     if variances is None:
         return True
@@ -122,17 +117,17 @@ def _spherical(
     square: float,
     a: Normals | Points,
     b: Normals | Points,
-    left: list[NDArray] | None,
-    right: list[NDArray] | None,
+    left: tuple[NDArray, ...] | None,
+    right: tuple[NDArray, ...] | None,
 ) -> NDArray:
     """The same where the variances of a case are all alike: they are divided by once, after the sum."""
     total = _squared_distances(a.x, b.x)
     total *= -0.5 / square
     s: NDArray | None = None
     if left is not None:
-        s = 1.0 + left[0]
+        s = 1.0 + left[0] / square
     if right is not None:
-        s = 1.0 + right[0] if s is None else s + right[0]
+        s = 1.0 + right[0] / square if s is None else s + right[0] / square
     if s is None:
         return np.exp(total, out=total)
     total /= s
@@ -154,6 +149,9 @@ def _raised(x: NDArray, d: int) -> NDArray:
     return result
 
 
+_FEW_PAIRS = 256
+
+
 def _squared_distances(x: tuple[NDArray, ...], y: tuple[NDArray, ...]) -> NDArray:
     """Of vectors whose coordinates broadcast to all pairs: columns and rows, or batches of these."""
     first, second = x[0].shape, y[0].shape
@@ -166,6 +164,10 @@ def _squared_distances(x: tuple[NDArray, ...], y: tuple[NDArray, ...]) -> NDArra
             for one, other, out in zip(left, np.ascontiguousarray(right), distances, strict=True):
                 cdist(one, other, "sqeuclidean", out=out)
             return distances
+    if first == second and first[1:] == (1, 1) and first[0] <= _FEW_PAIRS:
+        # One pair after another: a call for all coordinates costs less than one for each.
+        away: NDArray = np.concatenate(x, axis=2) - np.concatenate(y, axis=2)
+        return np.einsum("pij,pij->pi", away, away)[:, :, None]
     total = np.subtract(x[0], y[0])
     total *= total
     difference = np.empty_like(total)
