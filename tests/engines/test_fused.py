@@ -377,10 +377,11 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from wellcal.engines import triton_kernels
 
-for name, split in (("row_sums", True), ("products", True), ("row_sums", False)):
+kernels = [(name, False) for name in ("row_sums", "l1_tile", "signed_sums")]
+for name, split in [("row_sums", True), ("products", True), *kernels]:
     kernel, wide = getattr(triton_kernels, name), "fp32" if split else "fp64"
     given = dict(x=f"*{wide}", high="*fp16" if split else "*fp64", out="*fp64", vectors=f"*{wide}")
-    given |= dict(low=given["high"])
+    given |= dict(low=given["high"], y="*fp64", weights="*fp64")
     fixed = dict(PAIRS=0, DEGREE=2, FEW=2, ROOT=2, EXPONENT=1.0)
     fixed |= dict(SPLIT=split, ONE=split, BLOCK=64, BK=32, BR=16)
     names = kernel.arg_names
@@ -417,6 +418,17 @@ def test_kernels_on_the_device(name: str, double: bool) -> None:
     vectors = torch.tensor(np.random.default_rng(1).normal(size=(term.n, 3)), device="cuda")
     found = triton_pairs.pair_products(layout, vectors).cpu()
     _agree(found, h @ vectors.cpu().numpy(), 3.0 * h, share)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", SHAPES)
+def test_derivatives_on_the_device(name: str) -> None:
+    term = _term(name)
+    expected = tensor_pairs.pair_gradients(term)
+    for triton in (True, False):
+        with limited(device=80**2):  # tiles on the diagonal and beside it
+            found = tensor_pairs.pair_gradients(term.to("cuda"), triton=triton)
+        torch.testing.assert_close(tuple(part.cpu() for part in found), expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.gpu

@@ -289,7 +289,8 @@ class TensorTerm:
         """Values of k_Y at each location for sets of targets ``(R, m)`` of some cases."""
         if not is_numpy(namespace(targets)):
             return self._columns_of_tensors(targets, cases)
-        table, codes = self.table, cast("Array", None)
+        table = self.table
+        codes: Array = None
         if table is not None:
             codes = self._codes(targets, cases)
         elif self._by_matrix(targets):
