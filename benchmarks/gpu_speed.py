@@ -20,7 +20,7 @@ from benchmarks import environment
 from benchmarks.competitors import UnavailableError
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
-from wellcal.engines.pair_terms import pair_terms
+from wellcal.engines.pair_terms import as_pair_terms
 from wellcal.engines.tensor_pairs import couple_sums
 from wellcal.problem.feature_form import in_products
 from wellcal.problem.problem import Problem, prepare
@@ -218,7 +218,7 @@ def _error(torch: Any, n: int) -> str:
         float(wc.engines.Fused(precision=precision).total(_fresh(problem)))
         for precision in ("mixed", "float64")
     )
-    terms = pair_terms(in_products(problem, tensors=True) or problem)
+    terms = as_pair_terms(in_products(problem, tensors=True) or problem)
     assert terms is not None
     generator = torch.Generator(device=DEVICE).manual_seed(5)
     some = torch.randperm(n, generator=generator, device=DEVICE)[: 2 * 128 * 512].reshape(-1, 2, 128)

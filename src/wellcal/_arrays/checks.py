@@ -265,9 +265,9 @@ def check_rows(name: str, array: Array, ok: Array, problem: str, remedy: str) ->
 
 
 def _has_finite_sum(tensor: Array) -> bool:
-    """Whether all entries are finite, by their sum: a look at each is five steps, and on a device each counts.
+    """Whether all entries are finite, as their sum tells; one that overflows says no.
 
-    A sum that overflows says no.
+    To look at each is five steps, and on a device each of them counts.
     """
     return math.isfinite(float(tensor.detach().sum()))
 

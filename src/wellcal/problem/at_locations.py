@@ -295,7 +295,7 @@ class TensorTerm:
             codes = self._codes(targets, cases)
         elif self._by_matrix(targets):
             table = self._matrix(targets.reshape(-1, *targets.shape[2:]))
-            codes = np.arange(len(table)).reshape(targets.shape[:2])
+            codes = cast("NDArray", np.arange(len(table)).reshape(targets.shape[:2]))
         elif self.predictions.target_kind == "counts":
             table, codes = self._counts(targets)
         if table is not None and codes is not None:
