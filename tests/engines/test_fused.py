@@ -15,16 +15,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import wellcal as wc
+from wellcal._arrays import chunks
 from wellcal._arrays.chunks import limited
-from wellcal.engines import Fused, Tiled, tensor_pairs, triton_pairs
+from wellcal.engines import Fused, Tiled, fused, tensor_pairs, triton_pairs
 from wellcal.engines.pair_gradients import sum_with_derivatives
 from wellcal.engines.pair_terms import PairTerm
 from wellcal.engines.rounded_pairs import correction_of, products_of, shortened, sums_of
+from wellcal.expectations import gaussian_features
 from wellcal.expectations.tensor_features import line_features
 from wellcal.kernels import ExpDistance, Gaussian, Laplacian, Wasserstein
+from wellcal.problem import defaults
 from wellcal.problem.problem import Problem, prepare
+from wellcal.torch import SKCELoss
 
 KERNELS = Path(triton_pairs.__file__).with_name("triton_kernels.py")
 SHAPES = {  # cases, coordinates, features, degree of the distance, its exponent
@@ -45,7 +50,7 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    monkeypatch.setattr(triton_pairs, "_kernels", lambda: module)
+    monkeypatch.setattr(triton_pairs, "kernels", lambda: module)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of logarithms of zero, in NumPy
         yield module
@@ -208,7 +213,7 @@ def test_the_engine_agrees_with_tiles_of_numpy(name: str) -> None:
 
 
 def test_kernels_of_triton_serve_the_engine(interpreted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wellcal.engines.rounded_pairs._TILES", (4,))
+    monkeypatch.setattr("wellcal.engines.rounded_pairs.TILES", (4,))
     y, pred, _ = _cases("events")
     problem = prepare(torch.tensor(y), _tensors(pred), wc.default_kernel(pred))
     exact = float(Fused(precision="float64").total(problem))
@@ -356,6 +361,52 @@ def test_features_of_normals_have_their_derivatives() -> None:
     assert torch.autograd.gradgradcheck(lambda loc: features(loc, log_scale.detach()), (loc,))
 
 
+class _Launches(TorchDispatchMode):
+    """Counts operations that begin work on a device, and those that wait for it."""
+
+    VIEWS = {"view", "expand", "unsqueeze", "squeeze", "slice", "select", "transpose", "t", "detach"}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = self.waits = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = str(func).split(".")[1]
+        self.waits += name == "_local_scalar_dense"
+        self.count += name not in self.VIEWS
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(("family", "most"), [("normals", 114), ("classes", 140)])
+def test_a_step_of_training_is_few_launches(family: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands in for a card counts, too; without Triton, classes take eight launches for each."""
+    rng = np.random.default_rng(4)
+    shape = (200,) if family == "normals" else (200, 10)
+    given = torch.tensor(rng.normal(size=shape), requires_grad=True)
+    y = torch.tensor(rng.normal(size=200) if family == "normals" else rng.integers(10, size=200))
+    loss = SKCELoss()
+
+    def step() -> tuple[float, Any]:
+        pred = (
+            wc.Normal(given, (0.3 * given).exp())
+            if family == "normals"
+            else wc.Categorical(given.softmax(dim=1))
+        )
+        value = loss(y, pred)
+        (gradient,) = torch.autograd.grad(value, given)
+        return float(value.detach()), gradient
+
+    expected = step()
+    for module in (defaults, fused, chunks, gaussian_features, tensor_pairs):
+        monkeypatch.setattr(module, "is_on_accelerator", lambda x: isinstance(x, torch.Tensor))
+    with _Launches() as seen:
+        found = step()
+    assert found[0] == pytest.approx(expected[0], rel=1e-9)
+    torch.testing.assert_close(found[1], expected[1], rtol=1e-8, atol=1e-14)
+    assert seen.count <= most
+    assert seen.waits <= 6  # looks at what was given, and the value itself
+
+
 def test_without_a_gradient_there_are_no_derivatives() -> None:
     y, pred, kernel = _cases("normals")
     constant = prepare(torch.tensor(y), _tensors(pred), kernel)
@@ -377,10 +428,11 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from wellcal.engines import triton_kernels
 
-for name, split in (("row_sums", True), ("products", True), ("row_sums", False)):
+kernels = [(name, False) for name in ("row_sums", "l1_tile", "signed_sums")]
+for name, split in [("row_sums", True), ("products", True), *kernels]:
     kernel, wide = getattr(triton_kernels, name), "fp32" if split else "fp64"
     given = dict(x=f"*{wide}", high="*fp16" if split else "*fp64", out="*fp64", vectors=f"*{wide}")
-    given |= dict(low=given["high"])
+    given |= dict(low=given["high"], y="*fp64", weights="*fp64")
     fixed = dict(PAIRS=0, DEGREE=2, FEW=2, ROOT=2, EXPONENT=1.0)
     fixed |= dict(SPLIT=split, ONE=split, BLOCK=64, BK=32, BR=16)
     names = kernel.arg_names
@@ -417,6 +469,17 @@ def test_kernels_on_the_device(name: str, double: bool) -> None:
     vectors = torch.tensor(np.random.default_rng(1).normal(size=(term.n, 3)), device="cuda")
     found = triton_pairs.pair_products(layout, vectors).cpu()
     _agree(found, h @ vectors.cpu().numpy(), 3.0 * h, share)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", SHAPES)
+def test_derivatives_on_the_device(name: str) -> None:
+    term = _term(name)
+    expected = tensor_pairs.pair_gradients(term)
+    for triton in (True, False):
+        with limited(device=80**2):  # tiles on the diagonal and beside it
+            found = tensor_pairs.pair_gradients(term.to("cuda"), triton=triton)
+        torch.testing.assert_close(tuple(part.cpu() for part in found), expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.gpu

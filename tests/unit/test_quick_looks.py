@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import wellcal as wc
+from wellcal._arrays.checks import real_array
 from wellcal._arrays.chunks import limited
 from wellcal._arrays.domains import Domain, nonnegative, positive, real, simplex, spread, unit_interval
 from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
@@ -23,17 +25,36 @@ RNG = np.random.default_rng(12)
 
 @pytest.mark.parametrize("domain", [unit_interval, positive, spread, simplex, real, nonnegative])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_quick_look_never_passes_what_the_check_rejects(domain: Domain, dtype: Any) -> None:
+@pytest.mark.parametrize("library", [np.asarray, torch.tensor])
+def test_a_quick_look_never_passes_what_the_check_rejects(domain: Domain, dtype: Any, library: Any) -> None:
     good = RNG.dirichlet(np.ones(3), 4).astype(dtype)
-    assert domain.surely(good) == (domain not in (real, nonnegative))
+    assert domain.surely(library(good)) == (domain not in (real, nonnegative))
     for bad in (np.nan, np.inf, -np.inf, -1e-9, 1.1, 1e300, 0.0):
         with np.errstate(over="ignore"):
             spoilt = good.copy()
             spoilt[2, 1] = bad
-        if domain.surely(spoilt):
+        if domain.surely(library(spoilt)):
             assert np.isfinite(spoilt).all()
             domain.check(spoilt, "x")
-    assert not domain.surely(good[:0])
+    assert not domain.surely(library(good[:0]))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_tensors_that_are_not_finite_are_refused(bad: float, dtype: torch.dtype) -> None:
+    for others in ([0.0, 1.0], [-bad, 2.0]):
+        with pytest.raises(ValueError, match="x is not finite in row 0: found"):
+            real_array(torch.tensor([bad, *others], dtype=dtype), "x")
+    largest = torch.full((3,), torch.finfo(dtype).max, dtype=dtype)  # its sum is infinite
+    assert real_array(largest, "x") is largest
+
+
+@pytest.mark.parametrize("bad", [-1, 3, 1.5])
+def test_tensors_that_are_no_classes_are_refused(bad: float) -> None:
+    pred = wc.Categorical(torch.full((3, 3), 1.0 / 3.0, dtype=torch.float64))
+    assert pred.check_targets(torch.tensor([0, 2, 1], dtype=torch.int32)).tolist() == [0, 2, 1]
+    with pytest.raises(ValueError, match="y is not among the classes in row 1"):
+        pred.check_targets(torch.tensor([0, bad, 1]))
 
 
 def test_sums_at_the_tolerance_are_looked_at_again() -> None:

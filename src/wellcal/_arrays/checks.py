@@ -53,8 +53,7 @@ def real_array(
     tensor = is_tensor(array)
     if surely is not None and (tensor or type(array) is np.ndarray) and surely(array):
         return array
-    # A finite sum has finite terms; in PyTorch a look at each takes five steps, and on a device each counts.
-    if tensor and math.isfinite(float(array.detach().sum())):
+    if tensor and _has_finite_sum(array):
         return array
     seen = at_hand(array)
     check_rows(name, seen, finite(seen), "is not finite", "drop or impute that row")
@@ -263,6 +262,14 @@ def check_rows(name: str, array: Array, ok: Array, problem: str, remedy: str) ->
     bad = int(np.unique(np.argwhere(~good)[:, 0]).size)
     more = f" ({bad} rows in all)" if bad > 1 else ""
     raise ValueError(f"{name} {problem} in row {row}{column}: found {values}{more}; {remedy}")
+
+
+def _has_finite_sum(tensor: Array) -> bool:
+    """Whether all entries are finite, as their sum tells; one that overflows says no.
+
+    To look at each is five steps, and on a device each of them counts.
+    """
+    return math.isfinite(float(tensor.detach().sum()))
 
 
 def ends_of(array: Array) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from wellcal._arrays.rows import first_array, map_rows
 from wellcal.engines.base import Support
 from wellcal.engines.mixed import AUTO_ERROR, AUTO_FROM, LARGEST_ERROR
 from wellcal.engines.pair_gradients import sum_with_derivatives
-from wellcal.engines.pair_terms import PairTerm, pair_terms
+from wellcal.engines.pair_terms import PairTerm, as_pair_terms
 from wellcal.engines.reductions import Sums
 from wellcal.engines.rounded_pairs import Correction, correction_of, products_of, shortened, sums_of
 from wellcal.engines.tiled import Tiled
@@ -187,7 +187,7 @@ class Fused(Tiled):
             return run
         with torch.no_grad():
             exact = in_products(problem, tensors=True)
-            terms = None if exact is None else pair_terms(exact)
+            terms = None if exact is None else as_pair_terms(exact)
             if terms is None:
                 return None
             run = self._rounded(problem, terms) or _Run(terms, None)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from wellcal._arrays.chunks import budget
 from wellcal._arrays.namespaces import Array
 from wellcal.engines import tensor_pairs
-from wellcal.engines.pair_terms import PairTerm, pair_terms
+from wellcal.engines.pair_terms import PairTerm, as_pair_terms
 from wellcal.kernels.parts import is_constant
 from wellcal.problem.feature_form import differentiable_features
 from wellcal.problem.problem import Problem
@@ -44,7 +44,7 @@ def sum_with_derivatives(problem: Problem, *, triton: bool = False) -> Different
     if problem.n < FEWEST or not is_constant(problem.kernel):
         return None
     exact = differentiable_features(problem, most=budget.device)
-    terms = None if exact is None else pair_terms(exact)
+    terms = None if exact is None else as_pair_terms(exact)
     if terms is None:
         return None
     if not triton and any(t.degree == 1 and t.points.shape[1] > _MOST_COORDINATES for t in terms):

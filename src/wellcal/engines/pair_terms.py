@@ -53,14 +53,14 @@ class PairTerm:
         return replace(self, points=self.points.to(*where), features=self.features.to(*where))
 
 
-def pair_terms(problem: Problem) -> list[PairTerm] | None:
+def as_pair_terms(problem: Problem) -> list[PairTerm] | None:
     """Terms of a problem whose targets meet as products; None where its predictions meet otherwise.
 
     Examples
     --------
     >>> import torch, wellcal as wc
     >>> from wellcal.problem.problem import prepare
-    >>> (term,) = pair_terms(prepare(torch.tensor([1, 0, 1]), wc.Bernoulli(torch.tensor([0.2, 0.7, 0.9]))))
+    >>> (term,) = as_pair_terms(prepare(torch.tensor([1, 0, 1]), wc.Bernoulli(torch.tensor([0.2, 0.7, 0.9]))))
     >>> term.points.shape, term.features.shape, term.degree, term.exponent
     (torch.Size([3, 1]), torch.Size([3, 2]), 1, 1.0)
     """

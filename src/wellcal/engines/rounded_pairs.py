@@ -19,7 +19,8 @@ from wellcal.engines import tensor_pairs, triton_pairs
 from wellcal.engines.mixed import AUTO_ERROR, largest_sums, standard_error
 from wellcal.engines.pair_terms import PairTerm
 
-_TILES = (64, 1024, 4096)  # looked at in all, until they tell
+TILES = (64, 1024, 4096)
+"""How many are looked at in all, until they tell."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def correction_of(
     differences: NDArray = np.empty(0)
     squares: NDArray = np.empty(0)
     found = Correction(0.0, np.inf)
-    for count in _TILES if tiles is None else tiles:
+    for count in TILES if tiles is None else tiles:
         some = _random_tiles(exact[0].features, count - len(differences), side, seed=len(differences))
         truth, second = tensor_pairs.couple_sums(exact, some)
         low = sum(_rounded_couples(term, some, triton=triton) for term in rounded)

@@ -25,7 +25,8 @@ def has_triton() -> bool:
     return find_spec("triton") is not None
 
 
-def _kernels() -> Any:
+def kernels() -> Any:
+    """The module of kernels, imported when the first one is started."""
     return import_module("wellcal.engines.triton_kernels")
 
 
@@ -124,7 +125,7 @@ def _start(
     arguments = (layout.points, layout.high, layout.low, out, layout.padded, layout.points.shape[0])
     numbers = (layout.features, layout.blocks, grid[1], *part)
     with _on_device_of(torch, out):
-        _kernels().row_sums[grid](
+        kernels().row_sums[grid](
             *arguments,
             *numbers,
             PAIRS=pairs,
@@ -144,12 +145,12 @@ def pair_sums(layout: Layout, *, rows: bool, part: tuple[int, int] = (0, 1)) -> 
 
     Of the blocks of rows only every ``part[1]``-th is taken, from ``part[0]`` on: sums of all parts add up.
     """
-    kernels = _kernels()
+    own_kernels = kernels()
     own = len(range(part[0], layout.blocks, part[1]))
     strips = min(layout.blocks, -(-_PROGRAMS // max(1, own)))
     out = layout.points.new_zeros((strips, layout.padded), dtype=sys.modules["torch"].float64)
     if own:
-        _start(layout, kernels.SQUARE if rows else kernels.TRIANGLE, (own, strips), out, part)
+        _start(layout, own_kernels.SQUARE if rows else own_kernels.TRIANGLE, (own, strips), out, part)
     sums = layout.scale * out.sum(dim=0)
     return (0.5 * sums.sum(), sums[: layout.n]) if rows else (sums.sum(), None)
 
@@ -158,7 +159,7 @@ def couple_means(layout: Layout) -> Array:
     """Means of h over the pairs of blocks 0 and 1, 2 and 3, ...: one for each couple, in float64."""
     size, couples = int(layout.options["BLOCK"]), layout.blocks // 2
     out = layout.points.new_empty((couples, size), dtype=sys.modules["torch"].float64)
-    _start(layout, _kernels().COUPLES, (couples, 1), out)
+    _start(layout, kernels().COUPLES, (couples, 1), out)
     return layout.scale * out.sum(dim=1) / size**2
 
 
@@ -175,7 +176,7 @@ def pair_products(layout: Layout, vectors: Array) -> Array:
     out = given.new_empty(given.shape, dtype=torch.float64)
     arguments = (layout.points, layout.high, layout.low, given, out, layout.padded, layout.points.shape[0])
     with _on_device_of(torch, out):
-        _kernels().products[(layout.blocks, count // each)](
+        kernels().products[(layout.blocks, count // each)](
             *arguments,
             layout.features,
             count,
@@ -199,7 +200,7 @@ def l1_distances(a: Array, b: Array) -> Array:
     (n, size), m = a.shape, int(b.shape[0])
     out = a.new_empty((n, m))
     with _on_device_of(torch, out):
-        _kernels().l1_tile[(-(-n // _SIDE), -(-m // _SIDE))](
+        kernels().l1_tile[(-(-n // _SIDE), -(-m // _SIDE))](
             a.mT.contiguous(), b.mT.contiguous(), out, n, m, size, BLOCK=_SIDE, num_warps=4
         )
     return out
@@ -211,7 +212,7 @@ def signed_sums(a: Array, b: Array, weights: Array) -> Array:
     (n, size), m = a.shape, int(b.shape[0])
     out = a.new_empty((size, n))
     with _on_device_of(torch, out):
-        _kernels().signed_sums[(-(-n // _SIDE), size)](
+        kernels().signed_sums[(-(-n // _SIDE), size)](
             a.mT.contiguous(), b.mT.contiguous(), weights, out, n, m, *weights.stride(),
             BLOCK=_SIDE, num_warps=4,
         )  # fmt: skip

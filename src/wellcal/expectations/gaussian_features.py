@@ -232,10 +232,11 @@ def mean_features(grid: FeatureGrid | LowRank, part: Components) -> Array:
     for k in range(part.size):
         loc, variance = (_side_by_side([c[:, k] for c in of]) for of in (element.x, element.v))
         own = grid.of_normals(loc, variance)
-        if not isinstance(part.weights, float):
-            own = own * part.weights[:, k, None]
-        elif part.weights != 1.0:
-            own = own * part.weights
+        weights: Any = part.weights
+        if not isinstance(weights, float):
+            own = own * weights[:, k, None]
+        elif weights != 1.0:
+            own = own * weights
         total = own if total is None else total + own
     return total
 

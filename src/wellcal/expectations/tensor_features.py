@@ -40,8 +40,8 @@ def _function() -> Any:
     class LineFeatures(torch.autograd.Function):
         """Features from locations and variances; with s the spread below and z = (m - c) / (l sqrt(s)).
 
-        They are ``norm exp(-z^2) / sqrt(s)``, of which ``-2 z / (l sqrt(s))`` is the logarithmic derivative by
-        m, and ``(2 z^2 - 1) / (l^2 s)`` that by the variance.
+        They are ``norm exp(-z^2) / sqrt(s)``. Logarithmic derivatives are ``-2 z / (l sqrt(s))`` by m, and
+        ``(2 z^2 - 1) / (l^2 s)`` by the variance.
         """
 
         @staticmethod
@@ -61,14 +61,10 @@ def _function() -> Any:
             lengthscale, norm = ctx.numbers
             if torch.is_grad_enabled():  # gradients that are to be differentiated again
                 again = _by_steps(loc, variance, centres, lengthscale, norm)
-                needed = [a for a in (loc, variance) if a.requires_grad]
+                given = [a if a.requires_grad else None for a in (loc, variance)]
+                needed = [a for a in given if a is not None]
                 found = iter(torch.autograd.grad(again, needed, outputs[0], create_graph=True))
-                return (
-                    *(next(found) if a.requires_grad else None for a in (loc, variance)),
-                    None,
-                    None,
-                    None,
-                )
+                return (*(None if a is None else next(found) for a in given), None, None, None)
             weights = outputs[0] * features
             total = weights.sum(dim=1, keepdim=True)
             by_z = weights.mul_(z)

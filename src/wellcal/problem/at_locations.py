@@ -289,12 +289,13 @@ class TensorTerm:
         """Values of k_Y at each location for sets of targets ``(R, m)`` of some cases."""
         if not is_numpy(namespace(targets)):
             return self._columns_of_tensors(targets, cases)
-        table, codes = self.table, cast("Array", None)
+        table = self.table
+        codes: Array = None
         if table is not None:
             codes = self._codes(targets, cases)
         elif self._by_matrix(targets):
             table = self._matrix(targets.reshape(-1, *targets.shape[2:]))
-            codes = np.arange(len(table)).reshape(targets.shape[:2])
+            codes = cast("NDArray", np.arange(len(table)).reshape(targets.shape[:2]))
         elif self.predictions.target_kind == "counts":
             table, codes = self._counts(targets)
         if table is not None and codes is not None:
