@@ -41,19 +41,36 @@ SHAPES = {  # cases, coordinates, features, degree of the distance, its exponent
 }
 
 
+@pytest.fixture(scope="module")
+def interpreter() -> Iterator[Any]:
+    """The kernels for Triton's interpreter, which has to be asked for before Triton itself is imported.
+
+    Whoever has imported it before finds it again as it was; its compiled part exists once in a process.
+    """
+    before = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "triton"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_INTERPRET", "1")
+        for name in before:
+            if not name.startswith("triton._C"):
+                del sys.modules[name]
+        spec = importlib.util.spec_from_file_location("interpreted_kernels", KERNELS)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module
+    for name in [name for name in sys.modules if name.split(".")[0] == "triton"]:
+        del sys.modules[name]
+    sys.modules.update(before)
+
+
 @pytest.fixture
-def interpreted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The kernels, run by Triton's interpreter: it has to be asked for before they are defined."""
-    monkeypatch.setenv("TRITON_INTERPRET", "1")
-    spec = importlib.util.spec_from_file_location("interpreted_kernels", KERNELS)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    monkeypatch.setattr(triton_pairs, "kernels", lambda: module)
+def interpreted(interpreter: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Engines start these kernels."""
+    monkeypatch.setattr(triton_pairs, "kernels", lambda: interpreter)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of logarithms of zero, in NumPy
-        yield module
+        yield interpreter
 
 
 def _term(name: str, seed: int = 0) -> PairTerm:
