@@ -10,7 +10,7 @@ import pytest
 import wellcal as wc
 from wellcal.engines import Linear, Tiled
 from wellcal.kernels import Delta, ExpDistance, Gaussian, TotalVariation, Wasserstein
-from wellcal.problem.null_deviation import null_deviation
+from wellcal.problem.deviations import null_deviation
 from wellcal.problem.problem import prepare, some_cases
 from wellcal.problem.weights import weighted_problem
 

@@ -134,7 +134,7 @@ def test_classes_in_float32_are_compiled_from_a_number_of_differences_on(
     exact = Tiled(precision="float64").triangle(prepare(y, pred, kernel))
     found: list[MixedProblem] = []
     for worth in (1.0, 1e12):
-        monkeypatch.setattr(mixed, "_WORTH_COMPILING", worth)
+        monkeypatch.setattr(mixed, "WORTH_COMPILING", worth)
         one = mixed_form(prepare(y, pred, kernel), 1.0)
         assert one is not None
         found.append(one)

@@ -66,7 +66,7 @@ def test_few_cases_and_polynomials_that_do_not_agree_are_left_to_the_closed_form
     few = LaplaceFeatures.of(x[:100], scale[:100], CELLS, STEP, WIDTH, _closed)
     assert not few.tables
     assert np.array_equal(few.at(x[:100], scale[:100]), exact[:100])
-    monkeypatch.setattr(laplace_features, "_IN_SCALE", 6)
+    monkeypatch.setattr(laplace_features, "IN_SCALE", 6)
     rough = LaplaceFeatures.of(x, scale, CELLS, STEP, WIDTH, _closed)
     assert not rough.tables
     assert np.array_equal(rough.at(x, scale), exact)

@@ -15,7 +15,7 @@ from wellcal.comparison.differences import simultaneous_critical
 from wellcal.comparison.result import some_only, unsure
 from wellcal.comparison.shares import SHARES
 from wellcal.comparison.sizes import _scores, difference_error, size_of
-from wellcal.comparison.usual_scores import _ranks, _residuals
+from wellcal.comparison.usual import residuals_of_draws, scores_of_draws
 from wellcal.displays import ComparisonDisplay
 from wellcal.hypotests.parts.families import parts_of
 from wellcal.hypotests.resampling import more_resamples
@@ -358,7 +358,7 @@ def test_what_is_usual_of_a_draw_is_what_is_scored_of_a_target():
     for name in ("draws", "vectors of draws"):
         y, pred = coarse(name, 30)
         pool = pool_draws(y, pred).values
-        own = _ranks(pool) if name == "draws" else _residuals(pool)
+        own = scores_of_draws(pool) if name == "draws" else residuals_of_draws(pool)
         z = _scores(parts_of(pred), pred, y[None])[0]
         assert own[:, -1] == pytest.approx(z, rel=1e-9)
 

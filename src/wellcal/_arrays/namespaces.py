@@ -369,9 +369,18 @@ def taker_of(*given: object) -> Callable[..., Any] | None:
             return cast("Any", one).__wellcal_function__
         else:
             for mark, room in TAKERS.items():
-                if has(kind, mark):
+                if has(kind, mark) and _is_elsewhere(one, mark):
                     return importlib.import_module(room).__wellcal_function__
     return None
+
+
+def _is_elsewhere(one: object, mark: str) -> bool:
+    """Whether an object of a class with a mark holds what the mark stands for.
+
+    Others (xarray's arrays are such) have the mark for the case that they hold something of Dask's, and
+    it says None where they do not. Dask's own are not asked: that may build a whole graph.
+    """
+    return type(one).__module__.partition(".")[0] == "dask" or getattr(one, mark)() is not None
 
 
 def handed_over(function: Function) -> Function:

@@ -6,7 +6,7 @@ is seen late. The length of an error does not have that defect. For targets with
 the mean residual in units of its standard deviation (two classes) and of the logarithm of the temperature
 that would mend the predictions, in the same unit: the square of the length is close to twice the
 Kullback-Leibler divergence that mending the error would save. Scores that are not standard normal under the
-predictions are seen beside what is usual for them (:mod:`~wellcal.comparison.usual_scores`): a calibrated
+predictions are seen beside what is usual for them (:mod:`~wellcal.comparison.usual`): a calibrated
 model has no error, however coarse its scores are.
 """
 
@@ -21,7 +21,7 @@ from scipy import special
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.special import LEAST_PROBABILITY
-from wellcal.comparison.usual_scores import Usual, among, usual_scores
+from wellcal.comparison.usual import Usual, among, usual_scores
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.parts.families import parts_of
 from wellcal.hypotests.parts.part import Parts

@@ -23,8 +23,8 @@ from wellcal.expectations.bilinear import Form, WeightRows
 from wellcal.expectations.differences import may_have_features
 from wellcal.expectations.distances import EmbeddingDistance
 from wellcal.expectations.on_predictions import ExpDistanceForm
+from wellcal.problem.deviations import NullDeviation, null_deviation
 from wellcal.problem.feature_form import in_products, known_features
-from wellcal.problem.null_deviation import NullDeviation, null_deviation
 from wellcal.problem.problem import Problem, Term, TermRows
 from wellcal.problem.weights import WeightedForm
 

@@ -22,8 +22,8 @@ from wellcal.expectations.bilinear import FiniteForm, Form
 from wellcal.expectations.distances import EmbeddingDistance
 from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.on_predictions import ExpDistanceForm
+from wellcal.problem.deviations import NullDeviation, null_deviation
 from wellcal.problem.feature_form import compiled_distance, in_products
-from wellcal.problem.null_deviation import NullDeviation, null_deviation
 from wellcal.problem.problem import Problem, Term, TermRows
 
 PRECISIONS = ("auto", "float64", "mixed")
@@ -37,7 +37,7 @@ AUTO_ERROR = 1e-3
 AUTO_FROM = 20_000
 """Cases from which "auto" tries float32: with fewer, float64 takes less than two seconds."""
 
-_WORTH_COMPILING = 4e8  # differences of class probabilities: whoever asks for float32 is in a hurry
+WORTH_COMPILING = 4e8  # differences of class probabilities: whoever asks for float32 is in a hurry
 _DROPPED = 1e-11  # share of the energy of features that is left out: less than rounding them
 _SIDE = 128  # cases on either side of a random tile
 _TILES = (16, 64, 256, 1024)  # looked at in all, until they tell
@@ -175,7 +175,7 @@ def _rounded(problem: Problem) -> Problem:
             # Distances do not depend on the origin, and what is small is rounded less.
             predictions = predictions - np.median(predictions, axis=0)
             # By the number of cases alone: loops that happen to be there would change digits in float32.
-            quicker = compiled_distance(form.inner, 0.5 * problem.n**2, worth=_WORTH_COMPILING)
+            quicker = compiled_distance(form.inner, 0.5 * problem.n**2, worth=WORTH_COMPILING)
             form = replace(form, inner=quicker or replace(form.inner, compiled=False))
         some = large_coordinates(own.on_targets.weights)
         targets = own.on_targets._replace(weights=own.on_targets.weights[:, some])

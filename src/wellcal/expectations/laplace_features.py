@@ -26,7 +26,7 @@ ClosedForm: TypeAlias = Callable[[NDArray, NDArray], NDArray]
 FEWEST = 2000
 """Cases with scales within a factor of two, from which a polynomial is worth finding."""
 
-_IN_PLACE, _IN_SCALE = 13, 17  # coefficients
+_IN_PLACE, IN_SCALE = 13, 17  # coefficients
 _ERROR = 1e-14  # of a feature, whose largest value is one
 _LOOKED_AT = 64  # cases
 _TAIL = 37.0  # scales: exp(-37) is rounding
@@ -109,7 +109,7 @@ class _Table:
     smallest, step
         The least scale, and the distance of centres.
     coefficients
-        ``(_IN_PLACE * _IN_SCALE, 2 K + 1)`` of Chebyshev polynomials, for K centres to either side.
+        ``(_IN_PLACE * IN_SCALE, 2 K + 1)`` of Chebyshev polynomials, for K centres to either side.
     """
 
     smallest: float
@@ -127,12 +127,12 @@ class _Table:
         if not sides <= _FURTHEST:
             return None
         offsets: NDArray = np.arange(2 * sides + 1)
-        places, scales = (np.cos(np.pi * (np.arange(k) + 0.5) / k) for k in (_IN_PLACE, _IN_SCALE))
+        places, scales = (np.cos(np.pi * (np.arange(k) + 0.5) / k) for k in (_IN_PLACE, IN_SCALE))
         away: NDArray = (0.5 * places[:, None, None] - (offsets - sides)) * step
         values = closed(away, smallest * 2.0 ** (0.5 * (1.0 + scales))[None, :, None])
         to_place, to_scale = (np.linalg.inv(_polynomials(at, len(at))) for at in (places, scales))
         found = np.einsum("ai,bj,ijk->abk", to_place, to_scale, values, optimize=True)
-        return cls(smallest, step, found.reshape(_IN_PLACE * _IN_SCALE, -1))
+        return cls(smallest, step, found.reshape(_IN_PLACE * IN_SCALE, -1))
 
     def at(self, x: NDArray, scale: NDArray, cells: NDArray) -> NDArray:
         """Features ``(n, M)`` of some cases."""
@@ -154,7 +154,7 @@ class _Table:
     def _about_the_nearest(self, x: NDArray, scale: NDArray) -> tuple[NDArray, NDArray]:
         nearest = np.rint(x / self.step)
         place = _polynomials(2.0 * (x / self.step - nearest), _IN_PLACE)
-        of_scale = _polynomials(2.0 * np.log2(scale / self.smallest) - 1.0, _IN_SCALE)
+        of_scale = _polynomials(2.0 * np.log2(scale / self.smallest) - 1.0, IN_SCALE)
         return (place[:, :, None] * of_scale[:, None, :]).reshape(len(x), -1) @ self.coefficients, nearest
 
 

@@ -18,7 +18,6 @@ and bytes that are computed of each case that is tested."""
 
 _OF_ROLES = {
     "poisson": (_COPIES, 14_000.0),
-    "negative_binomial": (_COPIES, 6_500.0),
     "samples": (150.0, _CASE),
     "mixture": (15.0, 7_000.0),
 }
@@ -28,7 +27,7 @@ _CHUNKS, _SEARCH, _FEW = 130e6, 250e6, 30_000.0
 """What temporary arrays take once they are as large as they get, of a test and of a search for groups; and
 what a case takes as long as they are not."""
 
-_TABLES = {"negative_binomial": 1.2e9}
+_TABLES = {"negative_binomial": 0.75e9}
 """Tables of counts of a model, once they are as large as they get."""
 
 _SEARCHED = {"probs": 90.0}

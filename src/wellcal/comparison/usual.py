@@ -56,7 +56,9 @@ def usual_scores(
     """
     if isinstance(predictions, Samples) and predictions.kind == "draws":
         pool = np.asarray(to_numpy(pool_draws(targets, predictions).values), dtype=np.float64)
-        return _moments(_ranks(pool) if pool.ndim == 2 else _residuals(pool.reshape(*pool.shape[:2], -1)))
+        return _moments(
+            scores_of_draws(pool) if pool.ndim == 2 else residuals_of_draws(pool.reshape(*pool.shape[:2], -1))
+        )
     if not isinstance(parts, ScalarParts) or parts.normal or why_not_resampled(predictions) is not None:
         return None
     count = min(max(_NUMBERS // len(predictions), _FEWEST_SETS), _SETS)
@@ -73,14 +75,14 @@ def among(level: Any, atoms: int) -> NDArray:
     return cast("NDArray", special.ndtri((atoms * level + 0.5) / (atoms + 1.0)))
 
 
-def _ranks(pool: NDArray) -> NDArray:
+def scores_of_draws(pool: NDArray) -> NDArray:
     """Scores ``(n, S + 1, 1)`` of each member of a pool among the others."""
     others = pool.shape[1] - 1
     below = stats.rankdata(pool, axis=1) - 1.0  # half of those that are equal
     return among(below / others, others)[..., None]
 
 
-def _residuals(pool: NDArray) -> NDArray:
+def residuals_of_draws(pool: NDArray) -> NDArray:
     """Residuals ``(n, S + 1, d)`` of each member about the mean of the others, in their spreads."""
     others = pool.shape[1] - 1
     centred = pool - pool.mean(axis=1, keepdims=True)
