@@ -14,7 +14,7 @@ from wellcal.comparison import Comparison, compare, pooled_kernel
 from wellcal.comparison.differences import simultaneous_critical
 from wellcal.comparison.result import some_only, unsure
 from wellcal.comparison.shares import SHARES
-from wellcal.comparison.sizes import _scores, difference_error, size_of
+from wellcal.comparison.sizes import scores_of, difference_error, size_of
 from wellcal.comparison.usual import residuals_of_draws, scores_of_draws
 from wellcal.displays import ComparisonDisplay
 from wellcal.hypotests.parts.families import parts_of
@@ -359,7 +359,7 @@ def test_what_is_usual_of_a_draw_is_what_is_scored_of_a_target():
         y, pred = coarse(name, 30)
         pool = pool_draws(y, pred).values
         own = scores_of_draws(pool) if name == "draws" else residuals_of_draws(pool)
-        z = _scores(parts_of(pred), pred, y[None])[0]
+        z = scores_of(parts_of(pred), pred, y[None])[0]
         assert own[:, -1] == pytest.approx(z, rel=1e-9)
 
 

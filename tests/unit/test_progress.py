@@ -209,7 +209,7 @@ def test_arrays_of_jax_tell_how_far_they_are(monkeypatch: pytest.MonkeyPatch) ->
     y, pred = jnp.asarray(Y), wc.Normal(jnp.asarray(MU), jnp.ones(300))
     kernel = wc.default_kernel(PRED)
     whole = wc.skce(y, pred, kernel=kernel).value
-    monkeypatch.setattr("wellcal.engines.scan._UNTOLD", 10_000)
+    monkeypatch.setattr("wellcal.engines.scan.UNTOLD", 10_000)
     told = Recorder()
     found = wc.skce(y, pred, kernel=kernel, progress=impatient(told)).value
     assert float(found) == float(whole)

@@ -76,14 +76,14 @@ def size_of(targets: NDArray, predictions: Predictions, weights: NDArray) -> Siz
     parts = parts_of(predictions)
     if parts is None:
         return None
-    score = partial(_scores, parts, predictions)
+    score = partial(scores_of, parts, predictions)
     z = score(targets[None])
     if z is None or not np.isfinite(z).all():
         return None
     return _length(*_of_scores(z[0], weights, usual_scores(targets, predictions, parts, score)))
 
 
-def _scores(parts: Parts, predictions: Predictions, targets: NDArray) -> Any:
+def scores_of(parts: Parts, predictions: Predictions, targets: NDArray) -> Any:
     """Normal scores, or standardised residuals of vectors, ``(r, n, d)``; None where there are none."""
     with np.errstate(all="ignore"):
         if isinstance(parts, VectorParts):

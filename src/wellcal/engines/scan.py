@@ -34,7 +34,7 @@ Carry: TypeAlias = tuple[Array, Array, Array]
 
 _SMALLEST = 64  # cases of a tile: smaller ones are not worth a step of the loop
 _PARTS = 4  # tiles that a power of two of cases is cut into; and long lengths between it and the next
-_UNTOLD = 1 << 26  # pairs: a part of a second, after which progress is told
+UNTOLD = 1 << 26  # pairs: a part of a second, after which progress is told
 _LONG = 65_536  # cases, from which their memory counts
 
 
@@ -206,7 +206,7 @@ def _in_parts(
     program: _Program, numbers: list[Array], arrays: list[Array], pieces: NDArray, steps: int, pairs: int
 ) -> tuple[Array, Array]:
     """The compiled loop, broken off now and then where it takes long, to tell how far it is."""
-    told, at_a_time = reporter(), max(1, _UNTOLD // pairs)
+    told, at_a_time = reporter(), max(1, UNTOLD // pairs)
     dtype = float64(_jax()[1])
     zero: NDArray = np.zeros((), dtype)
     carry: Any = (zero, zero, np.zeros(arrays[0].shape[0], dtype))

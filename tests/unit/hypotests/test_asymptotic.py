@@ -230,9 +230,9 @@ def test_cumulants_of_very_many_cases_are_sampled(monkeypatch: pytest.MonkeyPatc
     p = rng.random(2500)
     y, pred = rng.random(2500) < p, wc.Bernoulli(p)
     exact = wc.calibration_test(y, pred, method=Pearson("exact"))
-    monkeypatch.setattr("wellcal.hypotests.methods.pearson._EXACT_UP_TO", 1000)
+    monkeypatch.setattr("wellcal.hypotests.methods.pearson.EXACT_UP_TO", 1000)
     assert wc.calibration_test(y, pred, method="pearson", rng=0).provenance["traces"] == "hutchinson"
-    monkeypatch.setattr("wellcal.hypotests.methods.pearson._SAMPLED_FROM", 2500)
+    monkeypatch.setattr("wellcal.hypotests.methods.pearson.SAMPLED_FROM", 2500)
     monkeypatch.setattr("wellcal.hypotests.methods.pearson.SET", 250)
     found = wc.calibration_test(y, pred, method="pearson", rng=0)
     assert found.provenance["traces"] == "sampled"

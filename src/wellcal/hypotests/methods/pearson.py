@@ -22,9 +22,9 @@ from wellcal.hypotests.traces import MOST_SETS, SET, Trace, exact_trace, hutchin
 FEWEST_SETS = 8
 """Sets of cases from which a standard error is taken."""
 
-_SAMPLED_FROM = 100_000  # cases from which products with random vectors take minutes
+SAMPLED_FROM = 100_000  # cases from which products with random vectors take minutes
 _STEP = 1e-3  # relative, of cumulants, for the slope of the p-value
-_EXACT_UP_TO = 4096  # cases up to which a product of two n x n matrices is a matter of seconds
+EXACT_UP_TO = 4096  # cases up to which a product of two n x n matrices is a matter of seconds
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Pearson(Method):
 
     def by_matrix(self, n_samples: int) -> bool:
         """Whether the sum over triples is exact for so many cases."""
-        return self.traces == "exact" or (self.traces == "auto" and n_samples <= _EXACT_UP_TO)
+        return self.traces == "exact" or (self.traces == "auto" and n_samples <= EXACT_UP_TO)
 
     def _way(self, setup: Setup) -> str:
         """How the sums over pairs and triples are found."""
@@ -104,7 +104,7 @@ class Pearson(Method):
             return self.traces
         if self.by_matrix(setup.n_samples):
             return "exact"
-        many = setup.n_samples >= _SAMPLED_FROM and isinstance(setup.engine, Linear)
+        many = setup.n_samples >= SAMPLED_FROM and isinstance(setup.engine, Linear)
         return "sampled" if many else "hutchinson"
 
     def run(self, setup: Setup) -> Outcome:
