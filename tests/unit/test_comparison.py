@@ -14,7 +14,7 @@ from wellcal.comparison import Comparison, compare, pooled_kernel
 from wellcal.comparison.differences import simultaneous_critical
 from wellcal.comparison.result import some_only, unsure
 from wellcal.comparison.shares import SHARES
-from wellcal.comparison.sizes import scores_of, difference_error, size_of
+from wellcal.comparison.sizes import difference_error, scores_of, size_of
 from wellcal.comparison.usual import residuals_of_draws, scores_of_draws
 from wellcal.displays import ComparisonDisplay
 from wellcal.hypotests.parts.families import parts_of
