@@ -56,8 +56,8 @@ def check_clusters(count: int, what: str = "clusters", *, patterns: bool = True,
         )
     if count < _FEW and patterns:
         advise(
-            f"{count} {what} have {2 ** (count - 1)} different patterns of signs, so that p does not "
-            f"fall below about {2.0 ** (1 - count):.2g}; more {what} are needed to reject at 0.05"
+            f"{count} {what} have {2 ** (count - 1)} different patterns of signs, so that p rarely "
+            f"falls below {2.0 ** (1 - count):.2g}; more {what} are needed to reject at 0.05"
         )
     elif count < _FEW and what == "clusters":
         advise(f"{count} clusters are few: the test is valid for many of them only, and rarely rejects")
