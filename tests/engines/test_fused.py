@@ -291,8 +291,14 @@ def test_what_the_engine_refuses() -> None:
     y, pred, kernel = _cases("normals")
     with pytest.raises(ValueError, match="it needs tensors of PyTorch"):
         wc.skce(y, pred, kernel=kernel, engine="fused")
-    with pytest.raises(ValueError, match=r'devices must be a list such as \["cuda:0", "cuda:1"\]'):
-        Fused(devices="cuda")
+    for wrong in ("cuda", False, [0.5], torch.tensor(1.0)):
+        with pytest.raises(TypeError, match=r'devices must be a list such as \["cuda:0", "cuda:1"\], found'):
+            Fused(devices=wrong)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="triton must be True, False or None"):
+        Fused(triton=np.zeros(3))  # pyright: ignore[reportArgumentType]
+    p = torch.linspace(0.1, 0.9, 200, dtype=torch.float64)
+    with pytest.raises(ValueError, match="devices must be names such as \"cuda:0\", found 'cudda'"):
+        wc.skce((p > 0.5).long(), wc.Bernoulli(p), engine=Fused(devices=["cudda"]))
     with pytest.raises(ValueError, match="devices must be a list"):
         Fused(devices=[])
     with pytest.raises(ValueError, match="unknown precision"):

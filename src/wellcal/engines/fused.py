@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, ClassVar, NamedTuple
 
+from wellcal._arrays.checks import described, flag
 from wellcal._arrays.namespaces import Array, is_on_accelerator, is_tensor, is_torch, stop_gradient, to_numpy
 from wellcal._arrays.rows import first_array, map_rows
 from wellcal.engines.base import Support
@@ -75,12 +76,15 @@ class Fused(Tiled):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.devices is not None:
-            if isinstance(self.devices, str) or not len(self.devices):
-                raise ValueError(
-                    f'devices must be a list such as ["cuda:0", "cuda:1"], found {self.devices!r}'
+            several = isinstance(self.devices, (tuple, list))  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not several or not all(_names_a_device(device) for device in self.devices):
+                raise TypeError(
+                    f'devices must be a list such as ["cuda:0", "cuda:1"], found {described(self.devices)}'
                 )
+            if not self.devices:
+                raise ValueError('devices must be a list such as ["cuda:0", "cuda:1"], found an empty one')
             object.__setattr__(self, "devices", tuple(self.devices))
-        if self.triton and not has_triton():
+        if flag(self.triton, "triton", or_none=True) and not has_triton():
             raise ValueError("triton=True needs Triton, which is not installed; take triton=None")
 
     def supports(self, problem: Problem) -> Support:
@@ -166,7 +170,7 @@ class Fused(Tiled):
             rows=rows,
             double=run.correction is None,
             triton=self._by_triton(run.terms[0].features),
-            devices=[torch.device(device) for device in self.devices or ()],
+            devices=[_device(torch, device) for device in self.devices or ()],
         )
         if run.correction is not None:
             bias = run.correction.bias
@@ -207,6 +211,20 @@ class Fused(Tiled):
         found: _Run = problem.kept[key]
         most = LARGEST_ERROR if self.precision == "mixed" else AUTO_ERROR
         return found if found.correction is not None and found.correction.error <= most else None
+
+
+def _names_a_device(given: object) -> bool:
+    """A name, or one of PyTorch's devices."""
+    return isinstance(given, str) or (
+        "torch" in sys.modules and isinstance(given, sys.modules["torch"].device)
+    )
+
+
+def _device(torch: Any, given: object) -> Any:
+    try:
+        return torch.device(given)
+    except RuntimeError as error:
+        raise ValueError(f'devices must be names such as "cuda:0", found {given!r}') from error
 
 
 def _kernels(triton: bool) -> str:
