@@ -93,6 +93,7 @@ STUDIES = (
     "paper-tests",
     "hard",
     "measures",
+    "clusters",
     "compare",
     "several",
     "witness",
