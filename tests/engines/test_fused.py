@@ -365,6 +365,14 @@ def test_kernels_of_derivatives_agree_with_tensors(name: str, interpreted: Any) 
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
+def test_which_kernels_took_derivatives_is_told(interpreted: Any) -> None:
+    logits = torch.tensor(np.random.default_rng(3).normal(size=(130, 3)), requires_grad=True)
+    y, pred = logits.detach().argmax(dim=1), wc.Categorical(logits.softmax(dim=1))
+    told = [wc.skce(y, pred, engine=Fused(triton=triton)).provenance["kernels"] for triton in (True, False)]
+    assert told[0].startswith("PyTorch, distances by Triton 3.")
+    assert told[1] == "PyTorch"
+
+
 def test_features_of_normals_have_their_derivatives() -> None:
     rng = np.random.default_rng(2)
     loc, log_scale = (torch.tensor(rng.normal(size=(4, 1)), requires_grad=True) for _ in range(2))

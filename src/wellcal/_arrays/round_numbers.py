@@ -12,10 +12,8 @@ from wellcal._arrays.namespaces import NDArray
 SURE = 1e-4
 """As near to nothing, or to all, as a share is told."""
 
-_MOST_DIGITS, _FEW_DIGITS = (
-    6,
-    4,
-)  # of a cut that is told as it is, and of one that is told as what it is about
+_MOST_DIGITS = 6  # of a cut that is told as it is
+_FEW_DIGITS = 4  # of one that is told as what it is about
 _NEAR_ONE = 0.999
 
 SAME = 1e-12

@@ -18,7 +18,7 @@ from wellcal._arrays.namespaces import Array, is_on_accelerator, is_tensor, is_t
 from wellcal._arrays.rows import first_array, map_rows
 from wellcal.engines.base import Support
 from wellcal.engines.mixed import AUTO_ERROR, AUTO_FROM, LARGEST_ERROR
-from wellcal.engines.pair_gradients import sum_with_derivatives
+from wellcal.engines.pair_gradients import Differentiated, sum_with_derivatives
 from wellcal.engines.pair_terms import PairTerm, as_pair_terms
 from wellcal.engines.reductions import Sums
 from wellcal.engines.rounded_pairs import Correction, correction_of, products_of, shortened, sums_of
@@ -99,9 +99,8 @@ class Fused(Tiled):
 
     def triangle(self, problem: Problem) -> Sums:
         """Sums of h over all pairs i < j."""
-        found = sum_with_derivatives(problem, triton=self._by_triton(first_array(problem.rows)))
+        found = self._with_derivatives(problem)
         if found is not None:
-            problem.kept["fused"] = "derivatives"
             return Sums(found.total, to_numpy(found.rows))
         run = self._run_of(problem)
         if run is None:
@@ -112,9 +111,8 @@ class Fused(Tiled):
 
     def total(self, problem: Problem) -> Array:
         """The sum over all pairs i < j alone, in half the time of sums of cases."""
-        found = sum_with_derivatives(problem, triton=self._by_triton(first_array(problem.rows)))
+        found = self._with_derivatives(problem)
         if found is not None:
-            problem.kept["fused"] = "derivatives"
             return found.total
         run = self._run_of(problem)
         return super().total(problem) if run is None else self._sums(run, rows=False)[0]
@@ -136,8 +134,8 @@ class Fused(Tiled):
         if found is None:
             return super().describe(problem)
         out: dict[str, Any] = {"engine": self.name}
-        if found == "derivatives":
-            return out | {"kernels": "PyTorch"}
+        if isinstance(found, str):
+            return out | {"kernels": found}
         run: _Run = found
         out["kernels"] = _kernels(self._by_triton(run.terms[0].features))
         if self.devices is not None:
@@ -156,6 +154,13 @@ class Fused(Tiled):
         elif self.precision == "mixed":
             out["precision_note"] = "float64: rounded sums are not exact enough, or cases too few"
         return out
+
+    def _with_derivatives(self, problem: Problem) -> Differentiated | None:
+        found = sum_with_derivatives(problem, triton=self._by_triton(first_array(problem.rows)))
+        if found is not None:
+            distances = f", distances by {_kernels(True)}" if found.by_triton else ""
+            problem.kept["fused"] = f"PyTorch{distances}"
+        return found
 
     def _by_triton(self, like: Array) -> bool:
         if self.triton is not None:

@@ -31,6 +31,8 @@ class Differentiated(NamedTuple):
 
     total: Array
     rows: Array
+    by_triton: bool
+    """Whether distances, and their derivatives, came from kernels of Triton."""
 
 
 def sum_with_derivatives(problem: Problem, *, triton: bool = False) -> Differentiated | None:
@@ -50,7 +52,10 @@ def sum_with_derivatives(problem: Problem, *, triton: bool = False) -> Different
     if not triton and any(t.degree == 1 and t.points.shape[1] > _MOST_COORDINATES for t in terms):
         return None
     found = [_function().apply(term, triton, term.points, term.features) for term in terms]
-    return Differentiated(*(reduce(add, parts) for parts in zip(*found, strict=True)))
+    total, rows = (reduce(add, parts) for parts in zip(*found, strict=True))
+    return Differentiated(
+        total, rows, triton and any(tensor_pairs.in_triton(t.points, t.degree) for t in terms)
+    )
 
 
 @cache

@@ -20,9 +20,14 @@ _FEW = 4  # coordinates up to which differences are taken one by one
 _FEW_ON_DEVICE = 64  # the same on graphics cards, where `cdist` takes 2 ns a pair, however few they are
 
 
+def in_triton(points: Array, degree: int) -> bool:
+    """Whether distances between such points have a kernel of Triton: L1 distances of several coordinates."""
+    return degree == 1 and points.shape[-1] > 2
+
+
 def distances(a: Array, b: Array, degree: int, *, triton: bool = False) -> Array:
     """``sum_c |a_ic - b_jc|^degree`` of all pairs, ``(..., n, D)`` and ``(..., m, D)`` to ``(..., n, m)``."""
-    if triton and degree == 1 and a.shape[-1] > 2:
+    if triton and in_triton(a, degree):
         return triton_pairs.l1_distances(a, b)
     if a.shape[-1] > (_FEW_ON_DEVICE if is_on_accelerator(a) else _FEW):
         return tensor_distances(a, b, degree)
