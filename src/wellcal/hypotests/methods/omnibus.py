@@ -44,8 +44,8 @@ from wellcal.hypotests.setup import Setup
 WITHOUT_PARTS = {"SKCE": 0.5, "locations": 0.5}
 """Weights where targets are objects, of which there are no sums."""
 
-FEW_CLUSTERS = 100
-"""Clusters up to which a test with signs may reject too often, or too rarely."""
+FEW_CLUSTERS = 20
+"""Clusters below which a test with signs may reject too often, or too rarely: no rates were measured there."""
 
 
 @dataclass(frozen=True)
