@@ -11,7 +11,7 @@ import numpy as np
 
 from wellcal._arrays.checks import check_same_length, described, one_of, real_number
 from wellcal._arrays.namespaces import NDArray
-from wellcal.hypotests.sensitivity import information, needed
+from wellcal.hypotests.sensitivity import PRICE, information, needed
 from wellcal.hypotests.setup import numpy_batch
 from wellcal.measures.wording import error_phrase
 from wellcal.predictions import Predictions
@@ -91,6 +91,6 @@ def _altered_truth(predictions: Predictions, against: object) -> Truth:
 
     def guess(power: float, alpha: float) -> int:
         moved = information(predictions, chosen) * (abs(size) if chosen == SHIFT else abs(math.log(size)))
-        return int(min((needed(power, alpha) / max(moved, 1e-9)) ** 2, 1e9))
+        return int(min((needed(power, alpha / PRICE) / max(moved, 1e-9)) ** 2, 1e9))
 
     return Truth(error_phrase(kind, size), draw, guess)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import special, stats
 
 import wellcal as wc
 from wellcal.hypotests.power_search import Search
-from wellcal.hypotests.sensitivity import SmallestError, information, needed, smallest_error
+from wellcal.hypotests.sensitivity import PRICE, SmallestError, information, needed, smallest_error
 from wellcal.hypotests.truths import truth_of
 from wellcal.measures.deviations import Cases
 
@@ -177,11 +177,30 @@ def test_information_of_known_families() -> None:
     assert 1.1 < information(fine, "spreads") < np.sqrt(2.0)
 
 
+def test_the_smallest_error_of_few_counts_is_found_on_both_sides() -> None:
+    """The total of 20 counts of mean 2 is a count of mean 40, whose tails are known."""
+    pred = wc.Poisson(np.full(20, 2.0))
+    least = smallest_error(Cases(np.full(20, 2.0), pred, wc.default_kernel(pred)))
+    assert least is not None
+    totals = np.arange(200)
+    found = 2.0 * np.minimum(stats.poisson.cdf(totals, 40.0), stats.poisson.sf(totals - 1, 40.0)) <= 0.05 / 15
+
+    def power(ratio: float) -> float:
+        return float(stats.poisson.pmf(totals[found], 40.0 / ratio).sum())
+
+    sides = [power(1.0 + least.share), power(1.0 / (1.0 + least.share))]
+    assert min(sides) > 0.74  # 0.8, and three standard errors of 400 sets
+    nearer = (1.0 + least.share) ** 0.85
+    assert min(power(nearer), power(1.0 / nearer)) < 0.74
+
+
 def test_the_smallest_error_shrinks_with_the_number_of_cases() -> None:
     kernel = wc.default_kernel(PRED)
     found = [smallest_error(Cases(MU, PRED[:n], kernel)) for n in (20, 80)]
     assert found[0].share > found[1].share
-    assert np.log1p(found[1].share) == pytest.approx(needed(0.8, 0.05) / np.sqrt(2.0 * 80), rel=0.1)
+    many = wc.Normal(np.tile(MU, 2), np.ones(160))
+    formula = np.log1p(smallest_error(Cases(np.tile(MU, 2), many, kernel)).share)
+    assert formula == pytest.approx(needed(0.8, 0.05 / PRICE) / np.sqrt(2.0 * 160), rel=0.1)
     one = smallest_error(Cases(MU[:1], PRED[:1], kernel))
     assert one is not None
     assert one.beyond, "nothing could be found in one case"

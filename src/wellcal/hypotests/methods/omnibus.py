@@ -45,7 +45,7 @@ WITHOUT_PARTS = {"SKCE": 0.5, "locations": 0.5}
 """Weights where targets are objects, of which there are no sums."""
 
 FEW_CLUSTERS = 20
-"""Clusters below which a test with signs may reject too often, or too rarely: no rates were measured there."""
+"""Clusters below which a test with signs may reject too often, or too rarely: no rates are known there."""
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def draw_ordinary(setup: Setup, parts: Parts | None, at: LocationKernel | None, 
     """Draw targets from the predictions, and look at what is made of them."""
     adder = _adder(groups)
     known = None if parts is None else parts.mean_terms()
-    expected = [] if known is None else [adder @ block for block in known]
+    expected: list[NDArray] = [] if known is None else [adder @ block for block in known]
     sums: list[NDArray] = []
     deviations: list[NDArray] = []
     for sets in drawn_sets(setup, DRAWN):
