@@ -21,10 +21,13 @@ import wellcal as wc
 from wellcal._arrays import chunks
 from wellcal._arrays.chunks import limited
 from wellcal.engines import Fused, Tiled, fused, tensor_pairs, triton_pairs
+from wellcal.engines.line_gradients import line_differences
 from wellcal.engines.pair_gradients import sum_with_derivatives
 from wellcal.engines.pair_terms import PairTerm
 from wellcal.engines.rounded_pairs import correction_of, products_of, shortened, sums_of
 from wellcal.expectations import gaussian_features
+from wellcal.expectations.differences import OnALine
+from wellcal.expectations.gaussian_features import FeatureGrid
 from wellcal.expectations.tensor_features import line_features
 from wellcal.kernels import ExpDistance, Gaussian, Laplacian, Wasserstein
 from wellcal.problem import defaults
@@ -356,7 +359,7 @@ def test_derivatives_do_not_depend_on_tiles(name: str) -> None:
     torch.testing.assert_close(parts, whole, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["events", "classes"])
+@pytest.mark.parametrize("name", ["normals", "events", "classes", "power"])
 def test_kernels_of_derivatives_agree_with_tensors(name: str, interpreted: Any) -> None:
     term = _term(name)
     with limited(cache=1600):  # tiles of 80 cases: on the diagonal and beside it, and a rest of blocks
@@ -390,6 +393,42 @@ def test_features_of_normals_have_their_derivatives() -> None:
     # One that is constant has none.
     assert torch.autograd.gradcheck(lambda loc: features(loc, log_scale.detach()), (loc,))
     assert torch.autograd.gradgradcheck(lambda loc: features(loc, log_scale.detach()), (loc,))
+
+
+def test_kernels_of_features_on_a_line_have_their_derivatives(interpreted: Any) -> None:
+    rng = np.random.default_rng(2)
+    loc, log_scale = (torch.tensor(rng.normal(size=18), requires_grad=True) for _ in range(2))
+    targets = torch.tensor(rng.normal(size=18))
+    grid = FeatureGrid(0.7, (np.arange(-4.0, 5.0) * 0.4,), (0.3,))
+
+    def features(loc: Any, log_scale: Any) -> Any:
+        return line_differences(OnALine(loc, (2.0 * log_scale).exp(), targets, grid, 1.3))
+
+    said = grid.of_normals(loc[:, None], (2.0 * log_scale[:, None]).exp())
+    seen = grid.of_points(targets[:, None, None], None)
+    torch.testing.assert_close(features(loc, log_scale), 1.3 * (said - seen), rtol=1e-13, atol=1e-14)
+    assert torch.autograd.gradcheck(features, (loc, log_scale))
+    assert torch.autograd.gradgradcheck(features, (loc, log_scale))
+    assert torch.autograd.gradgradcheck(lambda loc: features(loc, log_scale.detach()), (loc,))
+    many = FeatureGrid(0.7, (np.arange(300.0),), (0.0,))
+    assert line_differences(OnALine(loc, log_scale.exp(), targets, many, 1.0)) is None
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.5])
+def test_gradients_of_normals_by_three_kernels(factor: float, interpreted: Any) -> None:
+    rng = np.random.default_rng(4)
+    given = torch.tensor(rng.normal(size=200), requires_grad=True)
+    y, found = torch.tensor(rng.normal(size=200)), []
+    pred = wc.Normal(given, (0.3 * given).exp())
+    kernel = factor * wc.default_kernel(pred)
+    for engine in (Tiled(), Fused(triton=True), Fused(triton=False)):
+        value = wc.skce(y, pred, kernel=kernel, engine=engine)
+        (gradient,) = torch.autograd.grad(value.value, given, retain_graph=True)
+        found.append((value.value.detach(), gradient))
+        if engine == Fused(triton=True):
+            assert value.provenance["kernels"].startswith("PyTorch, pairs by Triton 3.")
+    for other in found[1:]:
+        torch.testing.assert_close(other, found[0], rtol=1e-8, atol=1e-13)
 
 
 class _Launches(TorchDispatchMode):
@@ -459,15 +498,19 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from wellcal.engines import triton_kernels
 
-kernels = [(name, False) for name in ("row_sums", "l1_tile", "signed_sums")]
+few = ("gradients", "line_differences", "line_slopes")
+kernels = [(name, False) for name in ("row_sums", "l1_tile", "signed_sums", *few)]
 for name, split in [("row_sums", True), ("products", True), *kernels]:
     kernel, wide = getattr(triton_kernels, name), "fp32" if split else "fp64"
     given = dict(x=f"*{wide}", high="*fp16" if split else "*fp64", out="*fp64", vectors=f"*{wide}")
-    given |= dict(low=given["high"], y="*fp64", weights="*fp64")
+    given |= dict(low=given["high"], y="*fp64", weights="*fp64", rows="*fp64", f="*fp64", numbers="*fp64")
+    given |= dict(by_points="*fp64", by_features="*fp64", by_loc="*fp64", by_variance="*fp64")
+    given |= dict(loc="*fp64", variance="*fp64", targets="*fp64")
     fixed = dict(PAIRS=0, DEGREE=2, FEW=2, ROOT=2, EXPONENT=1.0)
-    fixed |= dict(SPLIT=split, ONE=split, BLOCK=64, BK=32, BR=16)
+    fixed |= dict(SPLIT=split, ONE=split, BLOCK=64 if split else 16, BK=32, BR=16, ROWS=8, COLUMNS=16)
+    fixed |= dict(D=2) if name == "gradients" else {}
     names = kernel.arg_names
-    fixed = {k: v for k, v in fixed.items() if k in names} | ({} if split else dict(BLOCK=16))
+    fixed = {k: v for k, v in fixed.items() if k in names}
     signature = {k: "constexpr" if k in fixed else given.get(k, "i32") for k in names}
     source = ASTSource(kernel, signature, {(names.index(k),): v for k, v in fixed.items()})
     found = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 4})

@@ -158,8 +158,8 @@ class Fused(Tiled):
     def _with_derivatives(self, problem: Problem) -> Differentiated | None:
         found = sum_with_derivatives(problem, triton=self._by_triton(first_array(problem.rows)))
         if found is not None:
-            distances = f", distances by {_kernels(True)}" if found.by_triton else ""
-            problem.kept["fused"] = f"PyTorch{distances}"
+            by_triton = f", {found.by_triton} by {_kernels(True)}" if found.by_triton else ""
+            problem.kept["fused"] = f"PyTorch{by_triton}"
         return found
 
     def _by_triton(self, like: Array) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from wellcal._arrays.chunks import budget
 from wellcal._arrays.namespaces import Array
 from wellcal.engines import tensor_pairs
+from wellcal.engines.line_gradients import line_differences
 from wellcal.engines.pair_terms import PairTerm, as_pair_terms
 from wellcal.kernels.parts import is_constant
 from wellcal.problem.feature_form import differentiable_features
@@ -31,21 +32,21 @@ class Differentiated(NamedTuple):
 
     total: Array
     rows: Array
-    by_triton: bool
-    """Whether distances, and their derivatives, came from kernels of Triton."""
+    by_triton: str
+    """What came from kernels of Triton: "pairs", "distances", or nothing."""
 
 
 def sum_with_derivatives(problem: Problem, *, triton: bool = False) -> Differentiated | None:
     """The sum over all pairs, if somebody may ask for its gradient and there is a closed form of it.
 
-    L1 distances and their derivatives are taken by kernels of Triton where `triton` says so.
+    All of it for few cases, and L1 distances of more, is taken by kernels of Triton where `triton` says so.
     """
     torch = sys.modules["torch"]
     if not torch.is_grad_enabled() or not any(a.requires_grad for a in problem.arrays):
         return None
     if problem.n < FEWEST or not is_constant(problem.kernel):
         return None
-    exact = differentiable_features(problem, most=budget.device)
+    exact = differentiable_features(problem, budget.device, line_differences if triton else None)
     terms = None if exact is None else as_pair_terms(exact)
     if terms is None:
         return None
@@ -53,9 +54,7 @@ def sum_with_derivatives(problem: Problem, *, triton: bool = False) -> Different
         return None
     found = [_function().apply(term, triton, term.points, term.features) for term in terms]
     total, rows = (reduce(add, parts) for parts in zip(*found, strict=True))
-    return Differentiated(
-        total, rows, triton and any(tensor_pairs.in_triton(t.points, t.degree) for t in terms)
-    )
+    return Differentiated(total, rows, tensor_pairs.derived_in_triton(terms) if triton else "")
 
 
 @cache

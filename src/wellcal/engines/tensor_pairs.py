@@ -25,6 +25,13 @@ def in_triton(points: Array, degree: int) -> bool:
     return degree == 1 and points.shape[-1] > 2
 
 
+def derived_in_triton(terms: Sequence[PairTerm]) -> str:
+    """For what derivatives have kernels of Triton: "pairs" for all of it, "distances", or nothing."""
+    if any(map(triton_pairs.in_one_kernel, terms)):
+        return "pairs"
+    return "distances" if any(in_triton(t.points, t.degree) for t in terms) else ""
+
+
 def distances(a: Array, b: Array, degree: int, *, triton: bool = False) -> Array:
     """``sum_c |a_ic - b_jc|^degree`` of all pairs, ``(..., n, D)`` and ``(..., m, D)`` to ``(..., n, m)``."""
     if triton and in_triton(a, degree):
@@ -127,6 +134,8 @@ def pair_gradients(term: PairTerm, *, triton: bool = False) -> tuple[Array, Arra
     ``d sum / d f_i = sum_j k_ij f_j``, and by points it is ``sum_j w_ij ds_ij / dx_i`` with
     ``w = <f_i, f_j> dk / ds``. Each tile is evaluated once for all of it.
     """
+    if triton and triton_pairs.in_one_kernel(term):
+        return triton_pairs.pair_gradients(term)
     torch = sys.modules["torch"]
     points, features = term.points, term.features
     by_points, by_features = torch.zeros_like(points), torch.zeros_like(features)

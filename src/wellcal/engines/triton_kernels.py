@@ -215,3 +215,115 @@ def signed_sums(x, y, weights, out, n, m, row, column, BLOCK: tl.constexpr):
         difference = a[:, None] - b[None, :]
         sums += tl.sum(tl.where(difference > 0.0, w, tl.where(difference < 0.0, -w, 0.0)), axis=1)
     tl.store(out + c * n + i, sums, mask=i < n)
+
+
+@triton.jit(do_not_specialize=["n"])
+def gradients(
+    x, f, rows, by_points, by_features, n, M,
+    D: tl.constexpr, DEGREE: tl.constexpr, ROOT: tl.constexpr, EXPONENT: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """Sums of cases, and derivatives of the sum over pairs, from points ``(n, D)`` and features ``(n, M)``.
+
+    For so few cases that starting a kernel is what takes time: all in one, D at most 2 and M at most BK. The
+    kernel is a power of e here.
+    """
+    i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    m = tl.arange(0, BK)
+    kept = (m < M)[None, :]
+    own = tl.load(f + i[:, None] * M + m[None, :], mask=(i < n)[:, None] & kept, other=0.0)
+    first = tl.load(x + i * D, mask=i < n, other=0.0)
+    second = first
+    if D > 1:
+        second = tl.load(x + i * D + 1, mask=i < n, other=0.0)
+    by_own = tl.zeros((ROWS, BK), dtype=f.dtype.element_ty)
+    by_first = tl.zeros((ROWS,), dtype=f.dtype.element_ty)
+    by_second = tl.zeros((ROWS,), dtype=f.dtype.element_ty)
+    sums = tl.zeros((ROWS,), dtype=f.dtype.element_ty)
+    for start in range(0, n, COLUMNS):
+        j = start + tl.arange(0, COLUMNS).to(tl.int64)
+        others = tl.load(f + j[:, None] * M + m[None, :], mask=(j < n)[:, None] & kept, other=0.0)
+        away = first[:, None] - tl.load(x + j * D, mask=j < n, other=0.0)[None, :]
+        aside = away
+        distance = _raised(away, DEGREE)
+        if D > 1:
+            aside = second[:, None] - tl.load(x + j * D + 1, mask=j < n, other=0.0)[None, :]
+            distance += _raised(aside, DEGREE)
+        raised = distance
+        if ROOT == 2:
+            raised = tl.sqrt(distance)
+        elif ROOT == 0:
+            raised = tl.exp2(EXPONENT * tl.log2(distance))
+        # Cases behind the last one have no features, and pairs of a case with itself do not count.
+        near = tl.where(i[:, None] == j[None, :], 0.0, tl.exp(-raised))
+        by_own += tl.sum(near[:, :, None] * others[None, :, :], axis=1)
+        slope = near * tl.sum(own[:, None, :] * others[None, :, :], axis=2)
+        sums += tl.sum(slope, axis=1)
+        if ROOT == 2:
+            slope = tl.where(raised == 0.0, 0.0, slope / tl.where(raised == 0.0, 1.0, raised))
+        elif ROOT == 0:
+            slope = tl.where(distance == 0.0, 0.0, slope * raised / tl.where(distance == 0.0, 1.0, distance))
+        by_first += tl.sum(slope * _turned(away, DEGREE), axis=1)
+        if D > 1:
+            by_second += tl.sum(slope * _turned(aside, DEGREE), axis=1)
+    tl.store(rows + i, sums, mask=i < n)
+    tl.store(by_features + i[:, None] * M + m[None, :], by_own, mask=(i < n)[:, None] & kept)
+    tl.store(by_points + i * D, -EXPONENT * DEGREE * by_first, mask=i < n)
+    if D > 1:
+        tl.store(by_points + i * D + 1, -EXPONENT * DEGREE * by_second, mask=i < n)
+
+
+@triton.jit
+def _turned(difference, DEGREE: tl.constexpr):
+    """Derivative of ``|difference|^degree``, over the degree."""
+    if DEGREE == 2:
+        return difference
+    else:
+        return tl.where(difference > 0.0, 1.0, tl.where(difference < 0.0, -1.0, 0.0))
+
+
+@triton.jit
+def _on_a_line(loc, variance, numbers, i, n, M, BK: tl.constexpr):
+    """Expected features of normals at centres ``numbers[3:]``, their distances z and ``1 / (l^2 s)``.
+
+    First come the length scale l, the origin of the centres and the factor; s is ``1 + 2 variance / l^2``.
+    """
+    m = tl.arange(0, BK)
+    centres = tl.load(numbers + 3 + m, mask=m < M, other=0.0)
+    scale, origin, factor = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
+    spread = 1.0 + 2.0 * tl.load(variance + i, mask=i < n, other=1.0) / (scale * scale)
+    inverse = 1.0 / (scale * scale * spread)
+    away = (tl.load(loc + i, mask=i < n, other=0.0) - origin)[:, None] - centres[None, :]
+    features = tl.exp(-away * away * inverse[:, None]) * (factor / tl.sqrt(spread))[:, None]
+    return features, away, inverse
+
+
+@triton.jit(do_not_specialize=["n"])
+def line_differences(
+    loc, variance, targets, numbers, out, n, M, ROWS: tl.constexpr, BK: tl.constexpr
+):  # fmt: skip
+    """Expected features of normals less those of targets, ``out (n, M)``."""
+    i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    m = tl.arange(0, BK)
+    features, _, _ = _on_a_line(loc, variance, numbers, i, n, M, BK)
+    scale, origin, factor = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
+    centres = tl.load(numbers + 3 + m, mask=m < M, other=0.0)
+    z = ((tl.load(targets + i, mask=i < n, other=0.0) - origin)[:, None] - centres[None, :]) / scale
+    inside = (i < n)[:, None] & (m < M)[None, :]
+    tl.store(out + i[:, None] * M + m[None, :], features - factor * tl.exp(-z * z), mask=inside)
+
+
+@triton.jit(do_not_specialize=["n"])
+def line_slopes(
+    loc, variance, numbers, by_features, by_loc, by_variance, n, M, ROWS: tl.constexpr, BK: tl.constexpr
+):  # fmt: skip
+    """Derivatives by locations and variances, from those by features ``(n, M)``."""
+    i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    m = tl.arange(0, BK)
+    features, away, inverse = _on_a_line(loc, variance, numbers, i, n, M, BK)
+    inside = (i < n)[:, None] & (m < M)[None, :]
+    weights = features * tl.load(by_features + i[:, None] * M + m[None, :], mask=inside, other=0.0)
+    first, second = tl.sum(weights * away, axis=1), tl.sum(weights * away * away, axis=1)
+    tl.store(by_loc + i, -2.0 * inverse * first, mask=i < n)
+    own = inverse * (2.0 * inverse * second - tl.sum(weights, axis=1))
+    tl.store(by_variance + i, own, mask=i < n)

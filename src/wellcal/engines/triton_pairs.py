@@ -81,7 +81,7 @@ def laid_out(term: PairTerm, double: bool, block: int | None = None) -> Layout:
     options: dict[str, Any] = {
         "DEGREE": degree,
         "FEW": few,
-        "ROOT": {1.0: 1, 0.5: 2}.get(term.exponent, 0),
+        "ROOT": _root_of(term),
         # A number would come as one of 32 bits. Where it is not read, it is the same for all.
         "EXPONENT": 1.0 if term.exponent in (0.5, 1.0) else term.exponent,
         "SPLIT": not double,
@@ -92,7 +92,7 @@ def laid_out(term: PairTerm, double: bool, block: int | None = None) -> Layout:
         features = _padded(term.features.mT.to(kind), _multiple(count, 4), padded)
         options |= {"ONE": False, "BK": 16}
         return Layout(term.n, padded, points, features, points, term.factor, features.shape[0], options)
-    chunk = max(16, 1 << (count - 1).bit_length())
+    chunk = power_of_two(count)
     one = chunk <= _CHUNK
     size = chunk if one else _multiple(count, _CHUNK)
     largest = float(term.features.abs().max())
@@ -102,6 +102,16 @@ def laid_out(term: PairTerm, double: bool, block: int | None = None) -> Layout:
     low = (wide - high).half()
     options |= {"ONE": one, "BK": min(chunk, _CHUNK)}
     return Layout(term.n, padded, points, high, low, term.factor / scale**2, size, options)
+
+
+def _root_of(term: PairTerm) -> int:
+    """How kernels take a power of a distance: 1 for none, 2 for the root, 0 for others."""
+    return {1.0: 1, 0.5: 2}.get(term.exponent, 0)
+
+
+def power_of_two(count: int) -> int:
+    """The least power of two from 16 on that is not below a count."""
+    return max(16, 1 << (count - 1).bit_length())
 
 
 def _multiple(count: int, of: int) -> int:
@@ -138,6 +148,12 @@ def _start(
 def _on_device_of(torch: Any, like: Array) -> Any:
     """Kernels start on the current device: here that of the arrays."""
     return torch.cuda.device(like.device) if like.device.type == "cuda" else torch.no_grad()
+
+
+def start(name: str, programs: int, like: Array, *arguments: Any, **options: Any) -> None:
+    """Start a kernel by its name on the device of its first argument."""
+    with _on_device_of(sys.modules["torch"], like):
+        getattr(kernels(), name)[(programs,)](like, *arguments, **options)
 
 
 def pair_sums(layout: Layout, *, rows: bool, part: tuple[int, int] = (0, 1)) -> tuple[Array, Array | None]:
@@ -217,3 +233,35 @@ def signed_sums(a: Array, b: Array, weights: Array) -> Array:
             BLOCK=_SIDE, num_warps=4,
         )  # fmt: skip
     return out.mT
+
+
+# -- all derivatives of few cases ----------------------------------------------------------------
+
+FEW_CASES = 4096
+"""Cases up to which one kernel takes all derivatives: above, products of matrices are quicker."""
+
+_MOST_FEATURES = 64
+_TILE = (8, 16)  # cases that meet at a time: all products of their features are in registers
+
+
+def in_one_kernel(term: PairTerm) -> bool:
+    """Whether all derivatives of a term are taken by one kernel."""
+    few = term.n <= FEW_CASES and term.features.shape[1] <= _MOST_FEATURES
+    return few and term.points.shape[1] <= 2 and term.points.dtype == term.features.dtype
+
+
+def pair_gradients(term: PairTerm) -> tuple[Array, Array, Array]:
+    """Sums of cases over all others ``(n,)``, and derivatives of the sum by features and by points."""
+    torch = sys.modules["torch"]
+    points, features = term.points.contiguous(), term.features.contiguous()
+    (n, size), count = points.shape, int(features.shape[1])
+    by_points, by_features = torch.empty_like(points), torch.empty_like(features)
+    rows = features.new_empty(n)
+    side, width = _TILE
+    start(
+        "gradients", -(-n // side), points, features, rows, by_points, by_features, n, count,
+        D=size, DEGREE=term.degree, ROOT=_root_of(term), EXPONENT=term.exponent,
+        ROWS=side, COLUMNS=width, BK=power_of_two(count), num_warps=4,
+    )  # fmt: skip
+    found = rows, by_features, by_points
+    return found if term.factor == 1.0 else tuple(values.mul_(term.factor) for values in found)

@@ -26,10 +26,17 @@ def line_features(loc: Array, variance: Array, centres: Array, lengthscale: floa
     return _function().apply(loc, variance, centres, lengthscale, norm)
 
 
-def _by_steps(loc: Array, variance: Array, centres: Array, lengthscale: float, norm: float) -> Array:
+def features_by_steps(loc: Array, variance: Array, centres: Array, lengthscale: float, norm: float) -> Array:
     """The same by operations that PyTorch differentiates as often as it likes."""
     spread = 1.0 + 2.0 * variance / lengthscale**2
     return norm * (-(((loc - centres) / lengthscale) ** 2) / spread).exp() / spread.sqrt()
+
+
+def gradients_of(value: Array, arrays: tuple[Array, ...], output: Array) -> list[Array | None]:
+    """Gradients that can be differentiated again; None for arrays that have none."""
+    needed = [a for a in arrays if a.requires_grad]
+    found = iter(sys.modules["torch"].autograd.grad(value, needed, output, create_graph=True))
+    return [next(found) if a.requires_grad else None for a in arrays]
 
 
 @cache
@@ -60,11 +67,8 @@ def _function() -> Any:
             loc, variance, centres, root, z, features = ctx.saved_tensors
             lengthscale, norm = ctx.numbers
             if torch.is_grad_enabled():  # gradients that are to be differentiated again
-                again = _by_steps(loc, variance, centres, lengthscale, norm)
-                given = [a if a.requires_grad else None for a in (loc, variance)]
-                needed = [a for a in given if a is not None]
-                found = iter(torch.autograd.grad(again, needed, outputs[0], create_graph=True))
-                return (*(None if a is None else next(found) for a in given), None, None, None)
+                again = features_by_steps(loc, variance, centres, lengthscale, norm)
+                return (*gradients_of(again, (loc, variance), outputs[0]), None, None, None)
             weights = outputs[0] * features
             total = weights.sum(dim=1, keepdim=True)
             by_z = weights.mul_(z)
