@@ -240,8 +240,8 @@ def signed_sums(a: Array, b: Array, weights: Array) -> Array:
 FEW_CASES = 4096
 """Cases up to which one kernel takes all derivatives: above, products of matrices are quicker."""
 
-_MOST_FEATURES = 64
-_TILE = (8, 16)  # cases that meet at a time: all products of their features are in registers
+_MOST_FEATURES = 128
+_PRODUCTS = 8192  # of features, for the cases that meet at a time: they are in registers
 
 
 def in_one_kernel(term: PairTerm) -> bool:
@@ -257,11 +257,12 @@ def pair_gradients(term: PairTerm) -> tuple[Array, Array, Array]:
     (n, size), count = points.shape, int(features.shape[1])
     by_points, by_features = torch.empty_like(points), torch.empty_like(features)
     rows = features.new_empty(n)
-    side, width = _TILE
+    wide = power_of_two(count)
+    side, width = 4, min(64, _PRODUCTS // (4 * wide))
     start(
         "gradients", -(-n // side), points, features, rows, by_points, by_features, n, count,
         D=size, DEGREE=term.degree, ROOT=_root_of(term), EXPONENT=term.exponent,
-        ROWS=side, COLUMNS=width, BK=power_of_two(count), num_warps=4,
+        ROWS=side, COLUMNS=width, BK=wide, num_warps=8,
     )  # fmt: skip
     found = rows, by_features, by_points
     return found if term.factor == 1.0 else tuple(values.mul_(term.factor) for values in found)

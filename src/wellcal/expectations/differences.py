@@ -298,31 +298,37 @@ def _grid(lengthscale: float, rows: Measure, dimension: int) -> FeatureGrid | No
 
 
 def _extents(lengthscale: float, rows: Measure, dimension: int) -> NDArray:
-    """Where components of tensors reach from and to along each coordinate, ``(d, 2)``, in one transfer."""
+    """Where components of tensors reach from and to along each coordinate, ``(d, 2)``, in one transfer.
+
+    All of a kind are taken to be as wide as the widest, which is a few steps less.
+    """
     found: list[Array] = []
-    margins: list[float] = []
     for c in range(dimension):
         for part in rows:
             element: Any = map_rows(stop_gradient, part.element)
-            x, reach = element.x[c], _reach(lengthscale, element, c)
-            if isinstance(reach, float):  # the same for all
-                found += x.aminmax()
-                margins += (-reach, reach)
-            else:
-                found += [(x - reach).min(), (x + reach).max()]
-                margins += (0.0, 0.0)
-    ends = to_numpy(namespace(*found).stack(found)) + margins
-    by_part = ends.reshape(dimension, len(rows), 2)
-    return np.stack([by_part[:, :, 0].min(axis=1), by_part[:, :, 1].max(axis=1)], axis=1)
+            least, most = element.x[c].aminmax()
+            width = _width(element, c)
+            found += [least, most, least if width is None else width.max()]
+    numbers: NDArray = to_numpy(namespace(*found).stack(found)).reshape(dimension, len(rows), 3)
+    reach = np.empty((dimension, len(rows)))
+    for k, part in enumerate(rows):
+        reach[:, k] = _reach(lengthscale, part.kind, numbers[:, k, 2])
+    return np.stack([(numbers[..., 0] - reach).min(axis=1), (numbers[..., 1] + reach).max(axis=1)], axis=1)
 
 
-def _reach(lengthscale: float, element: Any, coordinate: int) -> Any:
-    """How far expected features reach from the centre of each component, in the shape of its arrays."""
+def _width(element: Any, coordinate: int) -> Array | None:
+    """What components of a kind differ in beside their place; None for points."""
     if isinstance(element, Normals):
-        v = element.v[coordinate]
-        return _REACH * namespace(v).sqrt(lengthscale**2 + 2.0 * v)
-    if isinstance(element, Laplaces):
-        return _REACH * lengthscale + _TAIL * element.scale
+        return element.v[coordinate]
+    return element.scale if isinstance(element, Laplaces) else None
+
+
+def _reach(lengthscale: float, kind: type, width: Any) -> Any:
+    """How far expected features reach from the centre of components of some `_width`, in its shape."""
+    if kind is Normals:
+        return _REACH * namespace(width).sqrt(lengthscale**2 + 2.0 * width)
+    if kind is Laplaces:
+        return _REACH * lengthscale + _TAIL * width
     return _REACH * lengthscale
 
 
@@ -339,7 +345,7 @@ def _cells(rows: Measure, coordinate: int, origin: float, lengthscale: float) ->
     last: list[Array] = []
     for part in rows:
         element: Any = map_rows(stop_gradient, part.element)
-        x, reach = element.x[coordinate] - origin, _reach(lengthscale, element, coordinate)
+        x, reach = element.x[coordinate] - origin, _reach(lengthscale, part.kind, _width(element, coordinate))
         first.append(xp.reshape(xp.floor((x - reach) / step), (-1,)))
         last.append(xp.reshape(xp.ceil((x + reach) / step), (-1,)))
     low, high = concat_rows(first), concat_rows(last)

@@ -201,6 +201,7 @@ def design_effect(cases: Cases, kind: str) -> float:
     """
     assert cases.groups is not None
     score = _scores(cases.predictions, kind, cases.targets[None])
+    score = score - score.mean()  # those of a likelihood have mean 0, near enough, and others have not
     _, cluster = np.unique(cases.groups, return_inverse=True)
     sums = np.bincount(cluster, weights=score[0])
     alone = float(np.sum(score**2))
@@ -248,8 +249,7 @@ def _scores(predictions: Predictions, kind: str, targets: NDArray) -> NDArray:
         return score
     centre, spread = centre_and_spread(predictions)
     z = (targets - centre) / spread
-    score = (z if kind == SHIFT else z**2).reshape(*z.shape[:2], -1).sum(axis=2)
-    return score - score.mean()
+    return (z if kind == SHIFT else z**2).reshape(*z.shape[:2], -1).sum(axis=2)
 
 
 def _log_ratio(predictions: Predictions, kind: str, targets: NDArray) -> NDArray | None:

@@ -194,6 +194,14 @@ def test_the_smallest_error_of_few_counts_is_found_on_both_sides() -> None:
     assert min(power(nearer), power(1.0 / nearer)) < 0.74
 
 
+def test_the_smallest_error_of_few_draws_is_near_that_of_what_they_were_drawn_from() -> None:
+    rng = np.random.default_rng(5)
+    mu = rng.normal(size=40)
+    draws, normal = wc.Samples(mu[:, None] + rng.normal(size=(40, 200))), wc.Normal(mu, np.ones(40))
+    shares = [smallest_error(Cases(mu, pred, wc.default_kernel(pred))).share for pred in (draws, normal)]
+    assert shares[0] == pytest.approx(shares[1], rel=0.15)
+
+
 def test_the_smallest_error_shrinks_with_the_number_of_cases() -> None:
     kernel = wc.default_kernel(PRED)
     found = [smallest_error(Cases(MU, PRED[:n], kernel)) for n in (20, 80)]
