@@ -498,17 +498,17 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from wellcal.engines import triton_kernels
 
-few = ("gradients", "line_differences", "line_slopes")
+few = ("pair_slopes", "line_differences", "line_slopes")
 kernels = [(name, False) for name in ("row_sums", "l1_tile", "signed_sums", *few)]
 for name, split in [("row_sums", True), ("products", True), *kernels]:
     kernel, wide = getattr(triton_kernels, name), "fp32" if split else "fp64"
     given = dict(x=f"*{wide}", high="*fp16" if split else "*fp64", out="*fp64", vectors=f"*{wide}")
-    given |= dict(low=given["high"], y="*fp64", weights="*fp64", rows="*fp64", f="*fp64", numbers="*fp64")
+    given |= dict(low=given["high"], y="*fp64", weights="*fp64", rows="*fp64", numbers="*fp64")
     given |= dict(by_points="*fp64", by_features="*fp64", by_loc="*fp64", by_variance="*fp64")
-    given |= dict(loc="*fp64", variance="*fp64", targets="*fp64")
+    given |= dict(products="*fp64", loc="*fp64", variance="*fp64", targets="*fp64")
     fixed = dict(PAIRS=0, DEGREE=2, FEW=2, ROOT=2, EXPONENT=1.0)
     fixed |= dict(SPLIT=split, ONE=split, BLOCK=64 if split else 16, BK=32, BR=16, ROWS=8, COLUMNS=16)
-    fixed |= dict(D=2) if name == "gradients" else {}
+    fixed |= dict(D=2) if name == "pair_slopes" else {}
     names = kernel.arg_names
     fixed = {k: v for k, v in fixed.items() if k in names}
     signature = {k: "constexpr" if k in fixed else given.get(k, "i32") for k in names}

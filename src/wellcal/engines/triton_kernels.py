@@ -218,31 +218,27 @@ def signed_sums(x, y, weights, out, n, m, row, column, BLOCK: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["n"])
-def gradients(
-    x, f, rows, by_points, by_features, n, M,
+def pair_slopes(
+    x, products, rows, by_points, n,
     D: tl.constexpr, DEGREE: tl.constexpr, ROOT: tl.constexpr, EXPONENT: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, BK: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Sums of cases, and derivatives of the sum over pairs, from points ``(n, D)`` and features ``(n, M)``.
+    """Sums of cases ``(n,)``, and derivatives of the sum over pairs by points ``(n, D)``, D at most 2.
 
-    For so few cases that starting a kernel is what takes time: all in one, D at most 2 and M at most BK. The
-    kernel is a power of e here.
+    Where products of features ``(n, n)`` stood, the kernel is written, for the derivatives by features. For
+    so few cases that starting kernels is what takes time: this one is twenty. Powers are those of e here.
     """
     i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    m = tl.arange(0, BK)
-    kept = (m < M)[None, :]
-    own = tl.load(f + i[:, None] * M + m[None, :], mask=(i < n)[:, None] & kept, other=0.0)
     first = tl.load(x + i * D, mask=i < n, other=0.0)
     second = first
     if D > 1:
         second = tl.load(x + i * D + 1, mask=i < n, other=0.0)
-    by_own = tl.zeros((ROWS, BK), dtype=f.dtype.element_ty)
-    by_first = tl.zeros((ROWS,), dtype=f.dtype.element_ty)
-    by_second = tl.zeros((ROWS,), dtype=f.dtype.element_ty)
-    sums = tl.zeros((ROWS,), dtype=f.dtype.element_ty)
+    by_first = tl.zeros((ROWS,), dtype=x.dtype.element_ty)
+    by_second = tl.zeros((ROWS,), dtype=x.dtype.element_ty)
+    sums = tl.zeros((ROWS,), dtype=x.dtype.element_ty)
     for start in range(0, n, COLUMNS):
         j = start + tl.arange(0, COLUMNS).to(tl.int64)
-        others = tl.load(f + j[:, None] * M + m[None, :], mask=(j < n)[:, None] & kept, other=0.0)
+        inside = (i < n)[:, None] & (j < n)[None, :]
         away = first[:, None] - tl.load(x + j * D, mask=j < n, other=0.0)[None, :]
         aside = away
         distance = _raised(away, DEGREE)
@@ -254,10 +250,11 @@ def gradients(
             raised = tl.sqrt(distance)
         elif ROOT == 0:
             raised = tl.exp2(EXPONENT * tl.log2(distance))
-        # Cases behind the last one have no features, and pairs of a case with itself do not count.
+        # Pairs of a case with itself do not count.
         near = tl.where(i[:, None] == j[None, :], 0.0, tl.exp(-raised))
-        by_own += tl.sum(near[:, :, None] * others[None, :, :], axis=1)
-        slope = near * tl.sum(own[:, None, :] * others[None, :, :], axis=2)
+        place = products + i[:, None] * n + j[None, :]
+        slope = near * tl.load(place, mask=inside, other=0.0)
+        tl.store(place, near, mask=inside)
         sums += tl.sum(slope, axis=1)
         if ROOT == 2:
             slope = tl.where(raised == 0.0, 0.0, slope / tl.where(raised == 0.0, 1.0, raised))
@@ -267,7 +264,6 @@ def gradients(
         if D > 1:
             by_second += tl.sum(slope * _turned(aside, DEGREE), axis=1)
     tl.store(rows + i, sums, mask=i < n)
-    tl.store(by_features + i[:, None] * M + m[None, :], by_own, mask=(i < n)[:, None] & kept)
     tl.store(by_points + i * D, -EXPONENT * DEGREE * by_first, mask=i < n)
     if D > 1:
         tl.store(by_points + i * D + 1, -EXPONENT * DEGREE * by_second, mask=i < n)

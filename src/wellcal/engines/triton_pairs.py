@@ -237,32 +237,26 @@ def signed_sums(a: Array, b: Array, weights: Array) -> Array:
 
 # -- all derivatives of few cases ----------------------------------------------------------------
 
-FEW_CASES = 4096
-"""Cases up to which one kernel takes all derivatives: above, products of matrices are quicker."""
-
-_MOST_FEATURES = 128
-_PRODUCTS = 8192  # of features, for the cases that meet at a time: they are in registers
+FEW_CASES = 2048
+"""Cases whose pairs all meet in one kernel: for more, tiles stay in a cache."""
 
 
 def in_one_kernel(term: PairTerm) -> bool:
-    """Whether all derivatives of a term are taken by one kernel."""
-    few = term.n <= FEW_CASES and term.features.shape[1] <= _MOST_FEATURES
-    return few and term.points.shape[1] <= 2 and term.points.dtype == term.features.dtype
+    """Whether derivatives of a term are taken of all pairs at once."""
+    return term.n <= FEW_CASES and term.points.shape[1] <= 2 and term.points.dtype == term.features.dtype
 
 
 def pair_gradients(term: PairTerm) -> tuple[Array, Array, Array]:
     """Sums of cases over all others ``(n,)``, and derivatives of the sum by features and by points."""
     torch = sys.modules["torch"]
-    points, features = term.points.contiguous(), term.features.contiguous()
-    (n, size), count = points.shape, int(features.shape[1])
-    by_points, by_features = torch.empty_like(points), torch.empty_like(features)
-    rows = features.new_empty(n)
-    wide = power_of_two(count)
-    side, width = 4, min(64, _PRODUCTS // (4 * wide))
+    points, features = term.points.contiguous(), term.features
+    n, size = points.shape
+    rows, by_points = points.new_empty(n), torch.empty_like(points)
+    square = features @ features.mT
     start(
-        "gradients", -(-n // side), points, features, rows, by_points, by_features, n, count,
+        "pair_slopes", -(-n // 4), points, square, rows, by_points, n,
         D=size, DEGREE=term.degree, ROOT=_root_of(term), EXPONENT=term.exponent,
-        ROWS=side, COLUMNS=width, BK=wide, num_warps=8,
+        ROWS=4, COLUMNS=128, num_warps=4,
     )  # fmt: skip
-    found = rows, by_features, by_points
+    found = rows, square @ features, by_points
     return found if term.factor == 1.0 else tuple(values.mul_(term.factor) for values in found)
