@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import version
 from typing import Any, ClassVar, NamedTuple
 
@@ -232,5 +233,6 @@ def _device(torch: Any, given: object) -> Any:
         raise ValueError(f'devices must be names such as "cuda:0", found {given!r}') from error
 
 
+@cache  # to look up a version takes as long as a small step of training
 def _kernels(triton: bool) -> str:
     return f"Triton {version('triton')}" if triton else "PyTorch"
