@@ -48,23 +48,32 @@ SHAPES = {  # cases, coordinates, features, degree of the distance, its exponent
 def interpreter() -> Iterator[Any]:
     """The kernels for Triton's interpreter, which has to be asked for before Triton itself is imported.
 
-    Whoever has imported it before finds it again as it was; its compiled part exists once in a process.
+    Whoever has imported it before finds it again as it was; its compiled part exists once in a process, and
+    stays.
     """
-    before = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "triton"}
+    before = _of_triton()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_INTERPRET", "1")
         for name in before:
-            if not name.startswith("triton._C"):
-                del sys.modules[name]
+            del sys.modules[name]
         spec = importlib.util.spec_from_file_location("interpreted_kernels", KERNELS)
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         yield module
-    for name in [name for name in sys.modules if name.split(".")[0] == "triton"]:
+    for name in _of_triton():
         del sys.modules[name]
     sys.modules.update(before)
+
+
+def _of_triton() -> dict[str, Any]:
+    """Modules of Triton that can be loaded again."""
+    return {
+        name: module
+        for name, module in sys.modules.items()
+        if name.split(".")[0] == "triton" and not name.startswith("triton._C")
+    }
 
 
 @pytest.fixture
