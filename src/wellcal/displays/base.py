@@ -11,6 +11,7 @@ from wellcal._arrays.checks import described, flag, probability
 from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
 from wellcal._arrays.round_numbers import how_many
+from wellcal._arrays.seeds import DEFAULT_SEED
 from wellcal.displays.axes import in_title
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.result import TestResult
@@ -65,7 +66,7 @@ class Display(ByValue):
         self.ax_, self.figure_ = ax, ax.figure
 
 
-def shares_below(y: object, pred: object, rng: np.random.Generator) -> NDArray:
+def shares_below(y: object, pred: object, rng: np.random.Generator | None) -> NDArray:
     """Shares of predictions that lie below the outcomes, in NumPy: :func:`wellcal.pit`."""
     return np.asarray(to_numpy(stop_gradient(pit(y, pred, rng=rng))), dtype=np.float64)
 
@@ -74,7 +75,7 @@ def verdict_of(y: object, pred: object, test: Any, result: Any, rng: Any) -> str
     """What a test says of a model, for the title: one that has been run, or is run now; else None.
 
     The same targets and predictions are tested once with the same seed, however many figures show them, and
-    without a seed all figures take the same one: what they say agrees.
+    without a seed that of all functions is taken: what they say agrees.
     """
     if flag(test, "test", or_none=True) and result is not None:
         raise ValueError("give either test=True or result, which is that of a test that has been run")
@@ -87,7 +88,7 @@ def verdict_of(y: object, pred: object, test: Any, result: Any, rng: Any) -> str
         return None
     if isinstance(rng, np.random.Generator):
         return _tested(y, pred, rng, test)
-    seed = 0 if rng is None else int(rng)
+    seed = DEFAULT_SEED if rng is None else int(rng)
     named = [(_settings(predictions), to_numpy(stop_gradient(targets)), predictions)]
     key = f"{seed}:{bool(test)}:{fingerprint(named)}"
     if key not in _VERDICTS:

@@ -102,7 +102,7 @@ class CoverageDisplay(Display):
         chosen = (
             _usual(predictions) if levels is None else np.unique(check_levels(levels, open_interval=True))
         )
-        values = shares_below(y, pred, generator)
+        values = shares_below(y, pred, None if rng is None else generator)
         off = np.sort(np.abs(2.0 * values - 1.0))
         n = len(off)
         coverage = np.searchsorted(off, chosen + 1e-12, side="right") / n

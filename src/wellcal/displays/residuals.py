@@ -110,7 +110,7 @@ class ResidualDisplay(Display):
         one_of(against, "against", AGAINST)
         generator = as_generator(rng)
         _, predictions = check_inputs(y, pred)
-        values = shares_below(y, pred, generator)
+        values = shares_below(y, pred, None if rng is None else generator)
         residuals = np.asarray(special.ndtri(values))
         if against == "spread" and not np.ptp(_described(predictions, "spread")) > 0:
             against = "mean"

@@ -121,7 +121,7 @@ class PITDisplay(Display):
         one_of(kind, "kind", KINDS)
         generator = as_generator(rng)
         _, predictions = check_inputs(y, pred)
-        values = shares_below(y, pred, generator)
+        values = shares_below(y, pred, None if rng is None else generator)
         ranks: int | None = None
         if isinstance(predictions, Samples) and predictions.kind == "draws":
             ranks = int(predictions.values.shape[1]) + 1

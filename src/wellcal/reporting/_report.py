@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.progress import Listener, Stages, reported
-from wellcal._arrays.seeds import as_generator
+from wellcal._arrays.seeds import as_generator, known_seed
 from wellcal.comparison import Comparisons
 from wellcal.comparison.models import prepare_models
 from wellcal.comparison.several import compare_several
@@ -90,7 +90,8 @@ def report(
     weights
         A report counts all cases alike, and refuses weights with the reason.
     rng
-        Seed or generator. The same seed gives the same report; None draws a seed, which the report tells.
+        Seed or generator. The same seed gives the same report, and None is the default seed, 0, as in all
+        functions: the verdict is that of :func:`wellcal.calibration_test`.
     n_resamples
         Resamples of all tests, as in :func:`wellcal.calibration_test`; None takes what they take by
         themselves.
@@ -166,10 +167,10 @@ def _effort(parts: list[Segment], recalibrate: bool) -> float:
 
 
 def _seed(rng: Any) -> int:
-    """The seed of all random numbers: the given one, or one drawn."""
+    """The seed of all random numbers: the given one, that of all functions, or one that a generator draws."""
     generator = as_generator(rng)
-    whole = isinstance(rng, (int, np.integer)) and not isinstance(rng, bool)
-    return int(cast("int", rng)) if whole else int(generator.integers(2**32))
+    seed = known_seed(rng)
+    return int(generator.integers(2**32)) if seed is None else seed
 
 
 def _family(data: Data, order: list[str]) -> str:

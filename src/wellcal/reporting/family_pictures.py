@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
+from wellcal._arrays.seeds import as_generator
 from wellcal.displays import (
     CoordinatesDisplay,
     CoverageDisplay,
@@ -41,7 +42,6 @@ EACH = "coordinates"
 """The picture of all coordinates of vectors, which has curves enough for one model."""
 
 _MOST_CLASSES = 12
-_SEED = 0  # of bands, and of what counts are spread by
 
 
 class Kind(NamedTuple):
@@ -116,12 +116,12 @@ def _picture(kind: Kind, models: Sequence[Shown]) -> ReportFigure:
 def _drawn(kind: Kind, models: Sequence[Shown]) -> Any:
     """All models on the same axes."""
     display: Any = None
-    rows = at_most(len(models[0].predictions), DRAWN, np.random.default_rng(_SEED))
+    rows = at_most(len(models[0].predictions), DRAWN, as_generator(None))
     for model in models:
         targets, predictions = model.targets, model.predictions
         if rows is not None:
             targets, predictions = targets[rows], predictions[rows]
-        options = {"result": model.test, "name": model.name, "rng": _SEED, **kind.options}
+        options = {"result": model.test, "name": model.name, **kind.options}
         if model.dependent and model.test is None:
             options["test"] = False
         ax = None if display is None else display.ax_

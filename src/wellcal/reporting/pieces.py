@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from wellcal._arrays.seeds import seed_text
 from wellcal.comparison.differences import Difference, change_in_words
 from wellcal.hypotests.findings.finding import Finding, together
 from wellcal.hypotests.findings.reasons import ALPHA
@@ -338,7 +339,7 @@ class Choices(Presentable):
             *found,
             ("error rate", f"{self.alpha:g}"),
             ("intervals", f"{self.level:.0%}"),
-            ("seed", "a generator that was given" if self.seed is None else str(self.seed)),
+            ("seed", seed_text(self.seed)),
             ("versions", ", ".join(f"{name} {number}" for name, number in self.versions.items())),
             ("data", f"SHA-256 {self.fingerprint}"),
         )

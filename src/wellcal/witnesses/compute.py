@@ -100,7 +100,8 @@ def witness(
     max_groups
         Groups in the result at most, segments not counted.
     rng, n_resamples
-        Seed or generator, and number of sets of targets that are drawn from the predictions.
+        Seed or generator, None for the default seed, 0; and number of sets of targets that are drawn from the
+        predictions.
     expectations, engine
         As in :func:`wellcal.skce`.
     progress

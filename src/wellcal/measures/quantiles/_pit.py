@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import Array, asarray, device_of, from_numpy, namespace, take_rows, widen
-from wellcal._arrays.seeds import as_generator
+from wellcal._arrays.seeds import generator_aside
 from wellcal._arrays.special import gather, look_up
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.measures.quantiles.checks import check_scalar
@@ -57,7 +57,7 @@ def pit(y: object, pred: object, *, rng: int | np.random.Generator | None = None
     check_scalar(predictions, "pit")
     below, upto = distribution_at(predictions, targets)
     xp = namespace(upto)
-    v = asarray(as_generator(rng).random(len(predictions)), xp=xp, device=device_of(upto), dtype=upto.dtype)
+    v = asarray(generator_aside(rng).random(len(predictions)), xp=xp, device=device_of(upto), dtype=upto.dtype)
     return xp.clip(below + v * (upto - below), 0.0, 1.0)
 
 
