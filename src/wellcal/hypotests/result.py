@@ -170,8 +170,9 @@ class TestResult(Presentable):
     def yardstick(self) -> Yardstick | None:
         """How far off the model is, as the size of a simple error: :attr:`wellcal.Estimate.yardstick`.
 
-        It has a direction where a finding says that the error has it in all cases: that spreads are too
-        small, say. Otherwise it is told as "wrong".
+        Where the only finding is an error in spreads, temperature or means of all cases, it is the size that
+        the finding tells. Otherwise the calibration error leads to it: it has a direction where a finding
+        says that the error has it in all cases, and is told as "wrong" elsewhere.
         """
         return yardstick_with(self.estimate, self.findings)
 
