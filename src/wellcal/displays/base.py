@@ -30,6 +30,9 @@ TESTED = 1_000
 DRAWN_NUMBERS = 50_000
 """Numbers in draws up to which it does so: the same, in time."""
 
+SEEN = 0.02
+"""Of an axis from 0 to 1: what is nearer to the middle of its band than that is not seen there."""
+
 TIE = 1e-12
 """By which a curve may lie beyond its band before it counts as outside: rounding."""
 
@@ -55,6 +58,15 @@ class Display(ByValue):
     def finding(self) -> str:
         """What is seen in the figure, in a sentence: no test was run for it."""
         raise NotImplementedError
+
+    @property
+    def reach(self) -> float:
+        """How far what is shown lies from what calibration would be, in half widths of its band.
+
+        Above 1 where it is seen to leave the band: on an axis from 0 to 1, a band and a model less than 0.02
+        apart look the same. Not a number where there is no band to leave.
+        """
+        return math.nan
 
     @property
     def statement(self) -> str:
@@ -187,6 +199,28 @@ def band_below(shares: NDArray, n: int, level: float) -> tuple[NDArray, NDArray]
     array([0.011, 0.011])
     """
     return calibration_band(shares, n, level, "equal_precision" if n <= _PRECISE else "kolmogorov")
+
+
+def reach_of(found: NDArray, low: NDArray, high: NDArray, seen: float = 0.0) -> float:
+    """How far the farthest of some numbers is from the middle of its bounds, in half of their distance.
+
+    Half of a distance is not taken to be less than what can be `seen`.
+
+    Examples
+    --------
+    >>> low, high = np.array([0.0, 0.0]), np.array([1.0, 2.0])
+    >>> reach_of(np.array([0.5, 1.0]), low, high), reach_of(np.array([2.0, 1.0]), low, high)
+    (0.0, 3.0)
+    >>> reach_of(np.array([1.0]), np.array([1.0]), np.array([1.0]))  # bounds without room, and within them
+    0.0
+    >>> reach_of(np.array([0.03]), np.array([0.0]), np.array([0.01]), seen=0.05)
+    0.5
+    """
+    half = np.maximum(0.5 * (high - low), seen)
+    off = np.maximum(np.abs(found - 0.5 * (low + high)) - TIE, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(half > 0.0, off / half, np.where(off > 0.0, np.inf, 0.0))
+    return float(np.max(ratios, initial=0.0))
 
 
 def bins_outside(outside: NDArray, what: str) -> str:

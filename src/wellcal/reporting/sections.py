@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from wellcal.reporting.tables import (
     segments_table,
     sizes_table,
 )
+from wellcal.reporting.telling import SHOWS
 from wellcal.reporting.view import (
     Beside,
     Block,
@@ -37,33 +38,6 @@ from wellcal.reporting.view import (
     TableBlock,
     Texts,
 )
-
-SHOWS: Mapping[str, tuple[str, ...]] = {
-    "trend of the centre": ("residuals",),
-    "trend of the spread": ("residuals",),
-    "class": ("classes",),
-    "class slope": ("classes",),
-    "swapped": ("classes",),
-    "confused": ("classes",),
-    "spread": ("histogram", "coverage"),
-    "shift": ("histogram", "quantiles"),
-    "skew": ("histogram", "quantiles"),
-    "tails": ("histogram", "quantiles"),
-    "dispersion": ("histogram", "coverage"),
-    "zeros": ("histogram",),
-}
-"""Pictures that show a kind of finding, the best one first."""
-
-_OF_NUMBERS = {"shift", "spread", "skew", "tails", "two peaks", "dispersion", "zeros", "levels", "surprise"}
-_OF_DRAWS = {"above", "range", "coverage", "quantile"}
-
-FIRST_SHOWS: Mapping[str, set[str]] = {
-    "pit": _OF_NUMBERS | _OF_DRAWS,
-    "histogram": _OF_NUMBERS | _OF_DRAWS,
-    # Of two classes, or of how often the likeliest of several is right: not of single classes.
-    "reliability": {"frequency", "slope", "group", "temperature", "confidence"},
-}
-"""Kinds of findings that the picture beside the verdict shows."""
 
 SEE_FIRST, SEE_ABOVE = "The first picture shows it", "The picture above shows it"
 
@@ -124,7 +98,7 @@ class Album:
 
     def shown(self, kind: str, above: Sequence[Picture | None]) -> list[Link]:
         """Where a kind of finding is seen: in a picture above, or in the one beside the verdict, if it is."""
-        of_kind = self.hero if kind in FIRST_SHOWS.get(self.first or "", set()) else None
+        of_kind = self.hero if self.first in SHOWS.get(kind, ()) else None
         for picture, text in [*((picture, SEE_ABOVE) for picture in above), (of_kind, SEE_FIRST)]:
             if picture is not None:
                 return [Link(f"#{picture.anchor}", text)]
