@@ -111,9 +111,7 @@ def calibration_test(
         outcome = _Run(begun, chosen, as_generator(rng), count, n_resamples is not None).outcome()
     partitions = {"sample": begun.sampled, "partitions": len(cases.blocks)}
     found = replace(outcome, provenance={**outcome.provenance, **partitions})
-    setup = replace(
-        begun.setup, n_resamples=found.provenance.get("n_resamples", 1), seed=known_seed(rng)
-    )
+    setup = replace(begun.setup, n_resamples=found.provenance.get("n_resamples", 1), seed=known_seed(rng))
     return core.result_of(chosen, setup, found, reason, flag(keep_null, "keep_null"), n_samples=cases.n)
 
 

@@ -51,7 +51,7 @@ _MOST_CLASSES = 12
 
 
 class Kind(NamedTuple):
-    """A kind of picture: what it is called, what it answers, the display, its options, and how it is drawn."""
+    """A kind of picture: its name, title and question, the display, its options, and how it is drawn."""
 
     name: str
     title: str
@@ -131,10 +131,10 @@ def farthest_class(targets: NDArray, predictions: Any) -> Any:
     odds = special.logit(np.clip(p, LEAST_PROBABILITY, 1.0 - 1e-9))
     total = np.maximum(variance.sum(axis=0), 1e-300)
     odds = odds - np.sum(variance * odds, axis=0) / total
-    z = [
-        np.abs(np.sum(weight * off, axis=0)) / np.sqrt(np.maximum(np.sum(weight**2 * variance, axis=0), 1e-300))
-        for weight in (np.ones_like(p), odds)
-    ]
+    z: list[NDArray] = []
+    for weight in (np.ones_like(p), odds):
+        spread = np.sqrt(np.maximum(np.sum(weight**2 * variance, axis=0), 1e-300))
+        z.append(np.abs(np.sum(weight * off, axis=0)) / spread)
     return names[int(np.argmax(np.maximum(*z)))]
 
 
@@ -212,6 +212,8 @@ def leading(pictures: dict[str, Drawing], findings: Sequence[Finding]) -> str | 
     if not tests:
         return next(iter(pictures))
     first = [name for name in wanted(tests[0], findings) if name in pictures]
+    if "histogram" in first and next(iter(pictures)) == "histogram":  # of draws, the usual one
+        first = ["histogram", *(name for name in first if name != "histogram")]
     others = [name for name in pictures if name not in first]
     for of_models in (min, max):  # all models that are off, or else some of them
         for names in (first, others):

@@ -1,9 +1,9 @@
 """Which picture shows an error best: one rule, for reports, pages and single results.
 
-What a test found says which pictures to look at: a trend is seen in residuals, a wrong spread in coverage, one
-class in its own reliability diagram. Of these the one is taken in which the model leaves the band of
-calibrated ones, and leaves it farthest: a verdict beside a curve that stays in its band would be believed by
-nobody. Where no picture shows it, the statistic of the test among those of calibrated models does.
+What a test found says which pictures to look at: a trend is seen in residuals, a wrong spread in coverage,
+one class in its own reliability diagram. Of these the one is taken in which the model leaves the band of
+calibrated ones, or leaves it much farther: nobody would believe a verdict beside a curve that stays in its
+band. Where no picture shows it, the statistic of the test among those of calibrated models does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ONE_CLASS, ONE_GRADE = "class", "grade"
 _TREND = ("residuals", BY_MEAN)
 _SHAPE = ("pit", "histogram", "quantiles")
 _WIDTH = ("pit", "coverage", "histogram")
-_CLASS = (ONE_GRADE, ONE_CLASS, "reliability", "classes")
+_CLASS = (ONE_GRADE, ONE_CLASS, "classes")
 _ALL_CLASSES = (ONE_GRADE, "reliability", ONE_CLASS, "classes")
 _VECTOR = ("coordinates", "together")
 
