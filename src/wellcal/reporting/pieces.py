@@ -69,7 +69,11 @@ class WorstGroup(Presentable):
     examples
         A few of its cases, those that contribute most.
     n_resamples
-        Resamples that the p-value is from.
+        Resamples that the p-value is from; None where other cases have confirmed the group.
+    interval
+        95% confidence interval of `observed`, where that is a share and was looked at again in all cases.
+    searched
+        Number of cases that the group was found in, where numbers are those of all; else None.
     """
 
     statement: str
@@ -83,6 +87,8 @@ class WorstGroup(Presentable):
     share: float
     examples: tuple[ExampleCase, ...] = ()
     n_resamples: int | None = None
+    interval: tuple[float, float] | None = None
+    searched: int | None = None
 
     def _headline(self) -> str:
         floor = None if self.n_resamples is None else 1.0 / (self.n_resamples + 1.0)

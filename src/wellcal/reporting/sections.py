@@ -200,9 +200,12 @@ def _where(report: Report, album: Album) -> Iterator[Part]:
 
 def _group(group: WorstGroup) -> Note:
     sure = (
-        f"{how_many(group.n_samples)}, {group.share:.0%}; p = {pvalue_text(group.pvalue)}, adjusted for all"
+        f"{how_many(group.n_samples)}, {group.share:.0%}; p = {pvalue_text(group.pvalue)}, adjusted for all "
+        "groups"
     )
-    return Note(sentence(group.statement), f"{sure} groups.", examples_table(group))
+    if group.searched is not None:
+        sure += f"; found in {how_many(group.searched)} drawn at random, and seen in all"
+    return Note(sentence(group.statement), f"{sure}.", examples_table(group))
 
 
 def _segments(report: Report, album: Album) -> Iterator[Part]:

@@ -32,7 +32,7 @@ from wellcal.problem.weights import check_weights
 from wellcal.witnesses.candidates import Candidates
 from wellcal.witnesses.directions import LEVELS, directions_of
 from wellcal.witnesses.grid import witness_locations
-from wellcal.witnesses.result import Group, Witness
+from wellcal.witnesses.result import Group, Rule, Witness
 from wellcal.witnesses.scan import MaxTest, ScanTest, Told
 from wellcal.witnesses.segments import segments_of
 
@@ -265,7 +265,9 @@ def _groups(
         found = float(np.average(direction.of(observed)[0][inside], weights=w[inside]))
         promised = float(np.average(direction.expected[inside], weights=w[inside]))
         what, numbers = direction.describe(found, promised)
-        return Group(
+        known = cases.sides is not None and direction.name
+        rule = Rule(cases.sides or (), direction.name, direction.levels) if known else None
+        group = Group(
             statement=f"{what} {cases.where} ({numbers}; {how_many(len(inside))})",
             where=cases.where,
             direction=what,
@@ -278,6 +280,7 @@ def _groups(
             kind=cases.kind,
             n_resamples=setup.n_resamples,
         )
+        return group.described_by(rule)
 
     best: dict[str, int] = {}
     for k, where in candidates.segments():
