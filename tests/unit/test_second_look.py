@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,12 +11,12 @@ import pytest
 from scipy import special, stats
 
 import wellcal as wc
-from wellcal.reporting import _report as reporting
 from wellcal.reporting.first_screen import where
-from wellcal.witnesses import second_look as module
-from wellcal.witnesses.second_look import as_computed, combined, second_look
+from wellcal.witnesses import looking_again as module
+from wellcal.witnesses.looking_again import as_computed, combined, second_look
 
 N, SOME = 6000, 1000
+PLAN = sys.modules[wc.report.__module__]
 
 Case = tuple[Any, Any, Callable[[Any], Any]]
 
@@ -134,7 +135,7 @@ def test_a_combined_pvalue_is_uniform(alpha: float, others: int) -> None:
 
 
 def report_of(y: Any, pred: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(reporting, "SEARCHED", SOME)
+    monkeypatch.setattr(PLAN, "SEARCHED", SOME)
     return wc.report(y, pred, n_resamples=99)
 
 
@@ -166,14 +167,14 @@ def test_a_report_leaves_out_what_does_not_hold(monkeypatch: pytest.MonkeyPatch)
     honest = report_of(y, pred, monkeypatch).best
     assert honest.rejected
     seen: list[Any] = []
-    real = reporting.second_look
+    real = PLAN.second_look
 
     def spoiled(found: Any, targets: Any, predictions: Any, searched: Any) -> Any:
         seen.extend(found.groups)
         right = np.array(predictions.loc) + rng.normal(size=N)  # all others follow their predictions
         return real(found, right, predictions, searched)
 
-    monkeypatch.setattr(reporting, "second_look", spoiled)
+    monkeypatch.setattr(PLAN, "second_look", spoiled)
     told = report_of(y, pred, monkeypatch).best
     assert seen
     assert told.worst_groups == ()

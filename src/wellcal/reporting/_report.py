@@ -29,7 +29,7 @@ from wellcal.reporting.result import ModelReport, Report
 from wellcal.reporting.segmenting import Segment, by_segment, in_part, segments_from
 from wellcal.witnesses import Witness, witness
 from wellcal.witnesses.compute import enough_resamples
-from wellcal.witnesses.second_look import as_computed, second_look
+from wellcal.witnesses.looking_again import as_computed, second_look
 
 TESTED = 50_000
 """Cases that all tests of a report look at together; of more, a random part is taken."""
