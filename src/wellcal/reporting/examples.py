@@ -15,8 +15,8 @@ from wellcal.predictions import Bernoulli, Quantiles
 from wellcal.reporting.data import Data, ModelData
 from wellcal.reporting.pieces import ExampleCase, WorstGroup
 from wellcal.witnesses import Witness
-from wellcal.witnesses.result import Group
 from wellcal.witnesses.looking_again import Looked
+from wellcal.witnesses.result import Group
 
 __all__ = ["examples_of", "groups_of_all", "observed_in_words", "predicted_in_words", "worst_groups"]
 

@@ -104,6 +104,12 @@ class Album:
                 return [Link(f"#{picture.anchor}", text)]
         return []
 
+    def beside(self, names: Sequence[str], figures: dict[str, ReportFigure]) -> str:
+        """The picture beside a finding: one that shows it, or any where the first one does not either."""
+        there = [name for name in names if name in figures]
+        shown = [name for name in there if figures[name].display.reach > 1.0]
+        return next(iter(shown), "" if self.first in names else next(iter(there), ""))
+
     def all_of(self, figures: dict[str, ReportFigure], *names: str, of: str = "") -> list[Picture]:
         """Those of some names that were not shown before."""
         found = (self.take(figures, name, of) for name in names)
@@ -143,7 +149,7 @@ def _findings(report: Report, album: Album) -> Iterator[Part]:
         for number, finding in enumerate(findings):
             names = SHOWS.get(finding.kind, ())
             picture = None
-            if name := next((name for name in names if name in figures), ""):
+            if name := album.beside(names, figures):
                 picture = seen[name] = album.take(figures, name)
             links = (
                 [] if picture else album.shown(finding.kind, [seen[name] for name in names if name in seen])

@@ -7,6 +7,7 @@ was searched. They are linear in the number of cases, and add up over parts of t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -186,8 +187,8 @@ def combined(first: float, second: float, cases: int, others: int) -> float:
     (0.001, 0.41)
     """
     z = [-float(special.ndtri(min(max(p, _LEAST), 1.0 - _LEAST))) for p in (first, second)]
-    weights = np.sqrt([cases, others])
-    return max(float(special.ndtr(-(weights @ z) / np.sqrt(cases + others))), _LEAST)
+    both = (z[0] * math.sqrt(cases) + z[1] * math.sqrt(others)) / math.sqrt(cases + others)
+    return max(float(special.ndtr(-both)), _LEAST)
 
 
 def _inside(sides: Sequence[Side], direction: Direction) -> NDArray:
