@@ -155,11 +155,29 @@ def test_the_page_begins_with_it() -> None:
 
 
 def test_several_models_share_the_picture_that_shows_all_that_are_off() -> None:
+    """Skew is not seen in coverage, and a shift and spreads are."""
+    rng = np.random.default_rng(5)
+    y = rng.normal(MU, 1.0)
+    models = {"narrow": wc.Normal(MU, np.full(N, 0.7)), "low": wc.Normal(MU - 0.5, np.ones(N))}
+    found = wc.report(y, {"right": wc.Normal(MU, np.ones(N)), **models}, n_resamples=99)
+    assert [model.rejected for model in found.models] == [False, True, True]
+    first = found.figures[next(iter(found.figures))]
+    assert next(iter(found.figures)) in {"pit", "histogram", "quantiles"}
+    assert first.display is not None
+    one = {
+        name: wc.displays.PITDisplay.computed(y, pred, kind="ecdf", test=False)
+        for name, pred in models.items()
+    }
+    assert all(display.reach > 1.0 for display in one.values())
+
+
+def test_residuals_of_several_models_have_no_common_band() -> None:
     rng = np.random.default_rng(5)
     y = rng.normal(1.5 * MU, SD)
     found = wc.report(y, {"flat": wc.Normal(MU, SD), "right": wc.Normal(1.5 * MU, SD)}, n_resamples=99)
     assert [model.rejected for model in found.models] == [False, True]
-    assert next(iter(found.figures)) in {"residuals", "residuals by mean"}
+    assert next(iter(found.models[1].figures)) in {"residuals", "residuals by mean"}
+    assert next(iter(found.figures)) not in {"residuals", "residuals by mean"}
 
 
 def test_the_first_picture_that_leaves_its_band_is_taken_unless_another_is_far_clearer() -> None:

@@ -339,7 +339,9 @@ def _of_report(report: Report) -> Pictures:
         # Each class, or coordinate, of each model is for the pictures of single models.
         shown = album(models, [first[name] for name in common if name not in ("classes", EACH)])
         wrong = next((model for model in report.models if model.rejected), report.best)
-        chosen = leading(shown, wrong.findings) if shown else None
+        # Residuals have a band for each model, of which only one could be drawn.
+        shared = {name: drawing for name, drawing in shown.items() if name not in ("residuals", BY_MEAN)}
+        chosen = leading(shared, wrong.findings) if shared else None
         names = ([] if chosen is None else [chosen]) + [name for name in shown if name != chosen]
         found = {name: shown[name].figure for name in names}
     compared = pictures_of(report.comparison)

@@ -119,7 +119,7 @@ class _Sums:
         ends = _share_ends(observed, count) if self.direction.happens else None
         if ends is not None:
             share, low, high, right = shares_text(observed, *ends, expected)
-            numbers = f"{share} ({low} to {high}) instead of {right}"
+            numbers = f"{share}, {low} to {high}, instead of {right}"
         total = Totals(count * observed, count * expected, self.first.variance + self.others.variance, count)
         after = replace(
             self.group,
