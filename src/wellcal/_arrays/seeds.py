@@ -11,9 +11,16 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import described
+from wellcal._arrays.constants import DEFAULT_SEED
 
-DEFAULT_SEED = 0
-"""What `rng=None` stands for, in Python, in figures and on the command line."""
+__all__ = [
+    "DEFAULT_SEED",
+    "as_generator",
+    "fresh_generator",
+    "generator_aside",
+    "known_seed",
+    "seed_text",
+]
 
 _GENERATORS = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, np.random.RandomState)
 _ASIDE = 1  # tells a stream of the default seed from its first one
