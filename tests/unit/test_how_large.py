@@ -450,7 +450,9 @@ def test_over_dispersed_counts_are_measured_by_spreads() -> None:
     more = wc.calibration_test(far.poisson(1.3 * rate), wc.Poisson(rate), rng=0, n_resamples=99)
     assert (more.yardstick.kind, more.yardstick.directed) == ("means", True)
     fewer = wc.calibration_test(far.binomial(10, 0.5, size=120), wc.Poisson(rate), rng=0, n_resamples=99)
-    assert (fewer.yardstick.kind, fewer.yardstick.directed) == ("means", False)
+    # Half the variance of Poisson: spreads are sqrt(2) - 1 = 41% too large.
+    assert (fewer.yardstick.kind, fewer.yardstick.directed) == ("spreads", True)
+    assert fewer.yardstick.ratio == pytest.approx(2.0**0.5, abs=0.25)
 
 
 def test_a_tolerance_beyond_every_simple_error_is_called_large() -> None:

@@ -154,3 +154,21 @@ def test_pictures_are_pointed_to_where_they_show_a_finding(first: str, kind: str
     assert [link.text for link in links] == ([SEE_FIRST] if shown else [])
     (link,) = album.shown(kind, [SimpleNamespace(anchor="picture-3")])
     assert (link.href, link.text) == ("#picture-3", SEE_ABOVE)
+
+
+@pytest.mark.parametrize(
+    ("first", "reaches", "expected"),
+    [
+        ("pit", {"coverage": 0.4, "histogram": 1.5}, "histogram"),  # the first one that shows it
+        ("pit", {"coverage": 0.4, "histogram": 0.9}, ""),  # none does but the one beside the verdict
+        ("null", {"coverage": 0.4, "histogram": 0.9}, "coverage"),  # none at all: the usual one
+        ("null", {}, ""),
+    ],
+)
+def test_a_finding_stands_beside_a_picture_that_shows_it(
+    first: str, reaches: dict[str, float], expected: str
+):
+    album: Any = object.__new__(Album)
+    album.first = first
+    figures = {name: SimpleNamespace(display=SimpleNamespace(reach=far)) for name, far in reaches.items()}
+    assert album.beside(("pit", "coverage", "histogram"), figures) == expected

@@ -313,8 +313,11 @@ def test_every_family_has_a_report(name: str) -> None:
         "grades": "reliability",
         "samples": "histogram",
     }
-    if name != "vectors":
-        assert next(iter(found.figures)) == expected.get(name, "pit")
+    first = next(iter(found.figures))
+    if found.best.rejected:
+        assert first == "null" or found.figures[first].display.reach > 1.0
+    elif name != "vectors":
+        assert first == expected.get(name, "pit")
 
 
 def test_words_of_families() -> None:

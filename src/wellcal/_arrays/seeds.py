@@ -1,4 +1,8 @@
-"""Generators of random numbers."""
+"""Generators of random numbers: one rule for all functions that draw any.
+
+The same data and the same call have the same answer: where nobody gives `rng`, all functions take one seed.
+Two functions that test the same cases then draw the same targets, and cannot contradict each other.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,19 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import described
+from wellcal._arrays.constants import DEFAULT_SEED
+
+__all__ = [
+    "DEFAULT_SEED",
+    "as_generator",
+    "fresh_generator",
+    "generator_aside",
+    "known_seed",
+    "seed_text",
+]
 
 _GENERATORS = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, np.random.RandomState)
+_ASIDE = 1  # tells a stream of the default seed from its first one
 
 
 def _is_seed(x: Any) -> bool:
@@ -17,7 +32,18 @@ def _is_seed(x: Any) -> bool:
 
 
 def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
-    """A NumPy generator from a seed, a generator (shared, not copied) or None (fresh entropy)."""
+    """A NumPy generator from a seed, a generator (shared, not copied) or None (the default seed).
+
+    Examples
+    --------
+    >>> bool(as_generator(None).random() == as_generator(DEFAULT_SEED).random())
+    True
+    """
+    return fresh_generator(DEFAULT_SEED if rng is None else rng)
+
+
+def fresh_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
+    """The same for simulations, in which None means new numbers each time."""
     if rng is None or isinstance(rng, _GENERATORS) or _is_seed(rng):
         return np.random.default_rng(rng)
     if isinstance(rng, (list, tuple)) and rng and all(map(_is_seed, cast("list[Any]", rng))):
@@ -26,3 +52,45 @@ def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
         "rng must be a seed (a whole number, not negative), a Generator of NumPy or None, "
         f"found {described(rng)}"
     )
+
+
+def generator_aside(rng: int | np.random.Generator | None) -> np.random.Generator:
+    """The same for single numbers that meet the targets one by one, as those that randomise ranks do.
+
+    Many simulate targets with the seed 0. Numbers of the default seed itself would then be those that the
+    targets were made of, and ranks that are randomised with them would not be uniform.
+
+    Examples
+    --------
+    >>> bool(generator_aside(None).random() == as_generator(None).random())
+    False
+    >>> bool(generator_aside(3).random() == as_generator(3).random())
+    True
+    """
+    return np.random.default_rng([DEFAULT_SEED, _ASIDE]) if rng is None else as_generator(rng)
+
+
+def known_seed(rng: object) -> int | None:
+    """The seed that `rng` is, or stands for; None for generators, which know none any more.
+
+    Examples
+    --------
+    >>> known_seed(None), known_seed(7), known_seed(np.random.default_rng(7))
+    (0, 7, None)
+    """
+    if rng is None:
+        return DEFAULT_SEED
+    return int(cast("int", rng)) if _is_seed(rng) else None
+
+
+def seed_text(seed: int | None) -> str:
+    """A seed in words.
+
+    Examples
+    --------
+    >>> seed_text(0), seed_text(7), seed_text(None)
+    ('0 (default)', '7', 'a generator that was given')
+    """
+    if seed is None:
+        return "a generator that was given"
+    return f"{seed} (default)" if seed == DEFAULT_SEED else str(seed)

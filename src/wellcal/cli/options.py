@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from wellcal._arrays.constants import DEFAULT_SEED
+
 CASES, FILES, RESULT = "Cases", "How the file is written", "Run and result"
 """Panels of the help."""
 
@@ -128,7 +130,7 @@ class RunOptions:
         typer.Option(
             min=0, help="Seed of random numbers: the same seed, the same result.", rich_help_panel=RESULT
         ),
-    ] = 0
+    ] = DEFAULT_SEED
     json: Annotated[
         str | None,
         typer.Option(

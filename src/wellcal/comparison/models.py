@@ -11,7 +11,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.progress import Stages
-from wellcal._arrays.seeds import as_generator
+from wellcal._arrays.seeds import DEFAULT_SEED, as_generator
 from wellcal.comparison.differences import Difference, t_quantile
 from wellcal.comparison.pooling import TWO, pooled_kernel
 from wellcal.comparison.sizes import Size, difference_error, size_of, standard_error
@@ -203,9 +203,9 @@ def _seeds(rng: int | np.random.Generator | None, count: int) -> Sequence[int | 
     They may share it. The smallest p-value times their number is valid however they depend on each other.
     """
     generator = as_generator(rng)
-    if rng is None or isinstance(rng, np.random.Generator):
+    if isinstance(rng, np.random.Generator):
         return generator.spawn(count)
-    return [rng] * count
+    return [DEFAULT_SEED if rng is None else rng] * count
 
 
 def _setup(name: str, y: object, pred: object, kernel: Kernel, options: dict[str, Any]) -> Setup:

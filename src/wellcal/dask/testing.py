@@ -16,7 +16,7 @@ import numpy as np
 
 from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.seeds import as_generator
+from wellcal._arrays.seeds import as_generator, known_seed
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
 from wellcal.dask.kernels import kernel_of
@@ -111,7 +111,7 @@ def calibration_test(
         outcome = _Run(begun, chosen, as_generator(rng), count, n_resamples is not None).outcome()
     partitions = {"sample": begun.sampled, "partitions": len(cases.blocks)}
     found = replace(outcome, provenance={**outcome.provenance, **partitions})
-    setup = replace(begun.setup, n_resamples=found.provenance.get("n_resamples", 1))
+    setup = replace(begun.setup, n_resamples=found.provenance.get("n_resamples", 1), seed=known_seed(rng))
     return core.result_of(chosen, setup, found, reason, flag(keep_null, "keep_null"), n_samples=cases.n)
 
 

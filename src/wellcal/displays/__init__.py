@@ -16,8 +16,8 @@ test, result
     bins lie outside of the band, and calls no model miscalibrated. With several models on one axes there is a
     line for each.
 rng
-    Seed or generator: of the test, of bands, and of values that are randomised. The test of figures without a
-    seed takes the seed 0, so that all figures of a model say the same.
+    Seed or generator: of the test, of bands, and of values that are randomised. None is the default seed, 0,
+    of all functions, so that all figures of a model say the same, and what the test says by itself.
 level
     Share of calibrated models whose whole curve lies in the grey band.
 

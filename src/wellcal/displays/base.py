@@ -11,6 +11,7 @@ from wellcal._arrays.checks import described, flag, probability
 from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
 from wellcal._arrays.round_numbers import how_many
+from wellcal._arrays.seeds import DEFAULT_SEED
 from wellcal.displays.axes import in_title
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.result import TestResult
@@ -28,6 +29,9 @@ TESTED = 1_000
 
 DRAWN_NUMBERS = 50_000
 """Numbers in draws up to which it does so: the same, in time."""
+
+SEEN = 0.02
+"""Of an axis from 0 to 1: what is nearer to the middle of its band than that is not seen there."""
 
 TIE = 1e-12
 """By which a curve may lie beyond its band before it counts as outside: rounding."""
@@ -56,6 +60,15 @@ class Display(ByValue):
         raise NotImplementedError
 
     @property
+    def reach(self) -> float:
+        """How far what is shown lies from what calibration would be, in half widths of its band.
+
+        Above 1 where it is seen to leave the band: on an axis from 0 to 1, a band and a model less than 0.02
+        apart look the same. Not a number where there is no band to leave.
+        """
+        return math.nan
+
+    @property
     def statement(self) -> str:
         """What the title says: what a test found, or else what is seen."""
         verdict: str | None = getattr(self, "verdict", None)
@@ -65,7 +78,7 @@ class Display(ByValue):
         self.ax_, self.figure_ = ax, ax.figure
 
 
-def shares_below(y: object, pred: object, rng: np.random.Generator) -> NDArray:
+def shares_below(y: object, pred: object, rng: np.random.Generator | None) -> NDArray:
     """Shares of predictions that lie below the outcomes, in NumPy: :func:`wellcal.pit`."""
     return np.asarray(to_numpy(stop_gradient(pit(y, pred, rng=rng))), dtype=np.float64)
 
@@ -74,7 +87,7 @@ def verdict_of(y: object, pred: object, test: Any, result: Any, rng: Any) -> str
     """What a test says of a model, for the title: one that has been run, or is run now; else None.
 
     The same targets and predictions are tested once with the same seed, however many figures show them, and
-    without a seed all figures take the same one: what they say agrees.
+    without a seed that of all functions is taken: what they say agrees.
     """
     if flag(test, "test", or_none=True) and result is not None:
         raise ValueError("give either test=True or result, which is that of a test that has been run")
@@ -87,7 +100,7 @@ def verdict_of(y: object, pred: object, test: Any, result: Any, rng: Any) -> str
         return None
     if isinstance(rng, np.random.Generator):
         return _tested(y, pred, rng, test)
-    seed = 0 if rng is None else int(rng)
+    seed = DEFAULT_SEED if rng is None else int(rng)
     named = [(_settings(predictions), to_numpy(stop_gradient(targets)), predictions)]
     key = f"{seed}:{bool(test)}:{fingerprint(named)}"
     if key not in _VERDICTS:
@@ -186,6 +199,28 @@ def band_below(shares: NDArray, n: int, level: float) -> tuple[NDArray, NDArray]
     array([0.011, 0.011])
     """
     return calibration_band(shares, n, level, "equal_precision" if n <= _PRECISE else "kolmogorov")
+
+
+def reach_of(found: NDArray, low: NDArray, high: NDArray, seen: float = 0.0) -> float:
+    """How far the farthest of some numbers is from the middle of its bounds, in half of their distance.
+
+    Half of a distance is not taken to be less than what can be `seen`.
+
+    Examples
+    --------
+    >>> low, high = np.array([0.0, 0.0]), np.array([1.0, 2.0])
+    >>> reach_of(np.array([0.5, 1.0]), low, high), reach_of(np.array([2.0, 1.0]), low, high)
+    (0.0, 3.0)
+    >>> reach_of(np.array([1.0]), np.array([1.0]), np.array([1.0]))  # bounds without room, and within them
+    0.0
+    >>> reach_of(np.array([0.03]), np.array([0.0]), np.array([0.01]), seen=0.05)
+    0.5
+    """
+    half = np.maximum(0.5 * (high - low), seen)
+    off = np.maximum(np.abs(found - 0.5 * (low + high)) - TIE, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(half > 0.0, off / half, np.where(off > 0.0, np.inf, 0.0))
+    return float(np.max(ratios, initial=0.0))
 
 
 def bins_outside(outside: NDArray, what: str) -> str:

@@ -14,7 +14,7 @@ from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import SQUARE, Canvas
-from wellcal.displays.base import LEVEL, TIE, Display, band_below, verdict_of
+from wellcal.displays.base import LEVEL, TIE, Display, band_below, reach_of, verdict_of
 from wellcal.displays.uniformity import PLACES, difference_axis
 from wellcal.predictions import Samples
 from wellcal.predictions.base import check_inputs
@@ -102,6 +102,22 @@ class CoordinatesDisplay(Display):
         options
             For `plot`.
         """
+        found = cls.computed(y, pred, level=level, name=name, test=test, result=result, rng=rng)
+        return found.plot(ax, **options)
+
+    @classmethod
+    def computed(
+        cls,
+        y: object,
+        pred: object,
+        *,
+        level: float = LEVEL,
+        name: str | None = None,
+        test: bool | None = None,
+        result: Any = None,
+        rng: int | np.random.Generator | None = None,
+    ) -> CoordinatesDisplay:
+        """The same as `from_predictions`, and not drawn yet."""
         generator = as_generator(rng)
         targets, predictions = check_inputs(y, pred)
         objects = isinstance(predictions, Samples) and predictions.holds_objects
@@ -113,7 +129,7 @@ class CoordinatesDisplay(Display):
         found = np.asarray(to_numpy(stop_gradient(targets)), dtype=np.float64)
         values, together, draws = _ranks(found.reshape(len(found), -1), predictions, generator)
         verdict = verdict_of(y, pred, test, result, rng)
-        return cls(values, together, name, verdict, level, draws).plot(ax, **options)
+        return cls(values, together, name, verdict, level, draws)
 
     # -- data ----------------------------------------------------------------------------------
 
@@ -131,6 +147,11 @@ class CoordinatesDisplay(Display):
         """Whether the curve of each coordinate leaves the band, and that of all together, ``(d + 1,)``."""
         _, found, low, high = self.differences()
         return np.any((found < low - TIE) | (found > high + TIE), axis=1)
+
+    @property
+    def reach(self) -> float:
+        """How far the farthest curve lies from zero, in half widths of the band."""
+        return reach_of(*self.differences()[1:])
 
     @property
     def finding(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import SQUARE, Canvas, percent
-from wellcal.displays.base import LEVEL, Display, band_below, shares_below, verdict_of
+from wellcal.displays.base import LEVEL, SEEN, Display, band_below, reach_of, shares_below, verdict_of
 from wellcal.measures.quantiles import IntervalCoverage
 from wellcal.measures.quantiles.checks import check_levels
 from wellcal.predictions import Quantiles
@@ -97,18 +98,35 @@ class CoverageDisplay(Display):
         name, ax, test, result, rng
             As for all displays: see :mod:`wellcal.displays`.
         """
+        given: dict[str, Any] = {"levels": levels, "level": level, "name": name}
+        return cls.computed(y, pred, test=test, result=result, rng=rng, **given).plot(ax)
+
+    @classmethod
+    def computed(
+        cls,
+        y: object,
+        pred: object,
+        *,
+        levels: Sequence[float] | Array | None = None,
+        level: float = LEVEL,
+        name: str | None = None,
+        test: bool | None = None,
+        result: Any = None,
+        rng: int | np.random.Generator | None = None,
+    ) -> CoverageDisplay:
+        """The same as `from_predictions`, and not drawn yet."""
         generator = as_generator(rng)
         _, predictions = check_inputs(y, pred)
         chosen = (
             _usual(predictions) if levels is None else np.unique(check_levels(levels, open_interval=True))
         )
-        values = shares_below(y, pred, generator)
+        values = shares_below(y, pred, None if rng is None else generator)
         off = np.sort(np.abs(2.0 * values - 1.0))
         n = len(off)
         coverage = np.searchsorted(off, chosen + 1e-12, side="right") / n
         low, high = band_below(chosen, n, level)
         verdict = verdict_of(y, pred, test, result, rng)
-        return cls(chosen, coverage, low, high, name, verdict, level, n).plot(ax)
+        return cls(chosen, coverage, low, high, name, verdict, level, n)
 
     @classmethod
     def from_result(cls, result: Any, *, name: str | None = None, ax: Any = None) -> CoverageDisplay:
@@ -117,6 +135,12 @@ class CoverageDisplay(Display):
             raise TypeError(f"result must be what interval_coverage returns, found {described(result)}")
         values = (result.expected, result.coverage, result.low, result.high)
         return cls(*values, name, None, None, result.n_samples).plot(ax)
+
+    @property
+    def reach(self) -> float:
+        """How far the curve lies from what was promised, in half widths of the band; nan without one."""
+        low, high = to_numpy(self.low), to_numpy(self.high)
+        return math.nan if self.level is None else reach_of(to_numpy(self.coverage), low, high, SEEN)
 
     @property
     def finding(self) -> str:

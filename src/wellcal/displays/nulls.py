@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.seeds import DEFAULT_SEED
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import WIDE, Canvas, percent
 from wellcal.displays.base import Display, checked_result
@@ -224,13 +225,14 @@ def with_null(found: TestResult) -> TestResult:
         raise ValueError(f"result has no values of the statistic under calibration, and {why}; {remedy}")
     targets, predictions = found.given
     count = min(_DRAWN, found.provenance.get("n_resamples", _DRAWN))
-    options: dict[str, Any] = {"kernel": found.kernel, "n_resamples": count}
+    seed = found.provenance.get("seed", DEFAULT_SEED)
+    options: dict[str, Any] = {"kernel": found.kernel, "n_resamples": count, "rng": seed}
     if found.method not in METHODS:
         raise ValueError(
             f"result has no values of the statistic under calibration (method {found.method!r}); {remedy}"
         )
     y = users_form(predictions, targets)
-    again = calibration_test(y, predictions, method=found.method, rng=0, keep_null=True, **options)
+    again = calibration_test(y, predictions, method=found.method, keep_null=True, **options)
     if again.null is None or not len(again.null) or again.statistic_label != found.statistic_label:
         raise ValueError(
             f"result has no values of the statistic under calibration: method {found.method!r} draws none; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import Array, to_numpy
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import SQUARE, Canvas
-from wellcal.displays.base import LEVEL, TIE, Display, curve_outside, verdict_of
+from wellcal.displays.base import LEVEL, SEEN, TIE, Display, curve_outside, reach_of, verdict_of
 from wellcal.measures.quantiles import QuantileCalibration, quantile_calibration
 from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.base import check_inputs
@@ -84,13 +85,29 @@ class QuantileCalibrationDisplay(Display):
         options
             For `plot`.
         """
+        found = cls.computed(y, pred, name=name, level=level, test=test, result=result, rng=rng)
+        return found.plot(ax, **options)
+
+    @classmethod
+    def computed(
+        cls,
+        y: object,
+        pred: Predictions | object,
+        *,
+        name: str | None = None,
+        level: float = LEVEL,
+        test: bool | None = None,
+        result: Any = None,
+        rng: int | np.random.Generator | None = None,
+    ) -> QuantileCalibrationDisplay:
+        """The same as `from_predictions`, and not drawn yet."""
         levels = np.linspace(0.0, 1.0, 1001)
         _, predictions = check_inputs(y, pred)
         if isinstance(predictions, Quantiles):  # nothing is known between them
             levels = np.asarray(predictions.levels, dtype=np.float64)
         found = quantile_calibration(y, pred, levels=levels)
         verdict = verdict_of(y, pred, test, result, rng)
-        return cls._of(found, name, level, verdict).plot(ax, **options)
+        return cls._of(found, name, level, verdict)
 
     @classmethod
     def from_result(
@@ -110,6 +127,13 @@ class QuantileCalibrationDisplay(Display):
     ) -> QuantileCalibrationDisplay:
         low, high = found.band(level)
         return cls(found.levels, found.frequencies, name, low, high, verdict, level)
+
+    @property
+    def reach(self) -> float:
+        """How far the curve lies from the diagonal, in half widths of the band; nan without one."""
+        if self.low is None or self.high is None:
+            return math.nan
+        return reach_of(to_numpy(self.frequencies), to_numpy(self.low), to_numpy(self.high), SEEN)
 
     @property
     def finding(self) -> str:

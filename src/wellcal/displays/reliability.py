@@ -16,7 +16,7 @@ from wellcal.displays._curves import binned_curve, isotonic_curve, smooth_curve
 from wellcal.displays._events import REDUCTIONS, Event, events_of
 from wellcal.displays._style import TITLE, axes_or_new, style
 from wellcal.displays.axes import SMALL, TALL, Canvas, short
-from wellcal.displays.base import LEVEL, Display, bins_outside, verdict_of
+from wellcal.displays.base import LEVEL, SEEN, Display, bins_outside, reach_of, verdict_of
 from wellcal.displays.wrapping import wrapped_lines
 
 __all__ = ["REDUCTIONS", "ReliabilityCurve", "ReliabilityDisplay"]
@@ -25,6 +25,7 @@ QUESTION = "Are the model's probabilities what happens?"
 _CELLS = 20  # of the histogram of what the model said
 _COLUMNS = 4  # of small multiples
 _FEW = 50  # cases below which no smooth curve is drawn
+_CORNER = 0.1  # of both axes
 _THIN = 0.6  # opacity of an isotonic curve beside a smooth one
 _LETTERS = 26  # of the title of a small one
 
@@ -68,6 +69,15 @@ class ReliabilityCurve(ByValue):
     def outside(self) -> NDArray:
         """Bins whose frequency is outside of the band."""
         return (self.observed < self.low) | (self.observed > self.high)
+
+    @property
+    def reach(self) -> float:
+        """How far the farthest bin lies from the middle of the band, in half of its width.
+
+        Zero where all bins are in a corner of the diagram, in which nothing is seen.
+        """
+        wide = np.ptp(np.concatenate([self.predicted, self.observed]))
+        return reach_of(self.observed, self.low, self.high, SEEN) if wide >= _CORNER else 0.0
 
 
 @dataclass(repr=False)
@@ -161,13 +171,36 @@ class ReliabilityDisplay(Display):
         options
             For `plot`.
         """
+        events: dict[str, Any] = {"reduce": reduce, "label": label, "grade": grade}
+        given: dict[str, Any] = {"n_bins": n_bins, "level": level, "n_resamples": n_resamples, "name": name}
+        found = cls.computed(y, pred, test=test, result=result, rng=rng, **events, **given)
+        return found.plot(ax, **options)
+
+    @classmethod
+    def computed(
+        cls,
+        y: object,
+        pred: object,
+        *,
+        reduce: str | None = None,
+        label: Any = None,
+        grade: Any = None,
+        n_bins: int | None = None,
+        level: float = LEVEL,
+        n_resamples: int = 999,
+        name: str | None = None,
+        test: bool | None = None,
+        result: Any = None,
+        rng: int | np.random.Generator | None = None,
+    ) -> ReliabilityDisplay:
+        """The same as `from_predictions`, and not drawn yet."""
         generator = as_generator(rng)
         events = events_of(y, pred, reduce, label, grade)
         whole_number(n_resamples, "n_resamples", least=19)
         bins = None if n_bins is None else whole_number(n_bins, "n_bins", least=1)
         verdict = verdict_of(y, pred, test, result, rng)
         curves = tuple(_curve(event, bins, level, n_resamples, generator) for event in events)
-        return cls(curves, name, verdict, level, len(events[0].hits)).plot(ax, **options)
+        return cls(curves, name, verdict, level, len(events[0].hits))
 
     def plot(
         self, ax: Any = None, *, smooth: bool = True, isotonic: bool | None = None, counts: bool = True
@@ -213,6 +246,11 @@ class ReliabilityDisplay(Display):
         self._drawn(ax)
         self.axes_ = np.array([ax])
         return self
+
+    @property
+    def reach(self) -> float:
+        """How far the farthest bin lies from the middle of the band, in half of its width."""
+        return max(curve.reach for curve in self.curves)
 
     @property
     def finding(self) -> str:

@@ -15,7 +15,7 @@ from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import WIDE, Canvas
-from wellcal.displays.base import LEVEL, Display, bins_outside, shares_below, verdict_of
+from wellcal.displays.base import LEVEL, Display, bins_outside, reach_of, shares_below, verdict_of
 from wellcal.measures.binned.binning import EqualMassBins
 from wellcal.predictions.base import check_inputs
 
@@ -24,6 +24,7 @@ SHARES = (0.1, 0.5, 0.9)
 """Of residuals that lie below the three lines."""
 
 QUESTION = "Are the predicted spreads right for every kind of case?"
+OF_MEANS = "Are predictions right wherever they lie?"
 _FARTHEST = 4.0  # residuals beyond are drawn at the edge
 _MOST_POINTS = 4000
 _FEWEST_BINS, _MOST_BINS = 2, 10
@@ -107,18 +108,36 @@ class ResidualDisplay(Display):
         name, ax, test, result, rng
             As for all displays: see :mod:`wellcal.displays`.
         """
+        given: dict[str, Any] = {"against": against, "n_bins": n_bins, "level": level, "name": name}
+        return cls.computed(y, pred, test=test, result=result, rng=rng, **given).plot(ax)
+
+    @classmethod
+    def computed(
+        cls,
+        y: object,
+        pred: object,
+        *,
+        against: str = "spread",
+        n_bins: int | None = None,
+        level: float = LEVEL,
+        name: str | None = None,
+        test: bool | None = None,
+        result: Any = None,
+        rng: int | np.random.Generator | None = None,
+    ) -> ResidualDisplay:
+        """The same as `from_predictions`, and not drawn yet."""
         one_of(against, "against", AGAINST)
         generator = as_generator(rng)
         _, predictions = check_inputs(y, pred)
-        values = shares_below(y, pred, generator)
+        values = shares_below(y, pred, None if rng is None else generator)
         residuals = np.asarray(special.ndtri(values))
-        if against == "spread" and not np.ptp(_described(predictions, "spread")) > 0:
+        if against == "spread" and not varies(predictions, "spread"):
             against = "mean"
         predicted = _described(predictions, against)
         usual = _bins(len(values), probability(level, "level"))
         bins = usual if n_bins is None else whole_number(n_bins, "n_bins", least=1)
         verdict = verdict_of(y, pred, test, result, rng)
-        return cls(predicted, residuals, against, bins, name, verdict, level).plot(ax)
+        return cls(predicted, residuals, against, bins, name, verdict, level)
 
     def lines(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
         """Mean prediction of each bin, ``(B,)``, and three lines with their bands, ``(3, B)``."""
@@ -132,6 +151,11 @@ class ResidualDisplay(Display):
             found.append([_quantile(inside, share, alpha) for share in SHARES])
         lines, low, high = np.moveaxis(np.array(found), 2, 0)
         return np.array([means[cell] for cell in order]), lines.T, low.T, high.T
+
+    @property
+    def reach(self) -> float:
+        """How far the farthest quantile of residuals lies from its middle, in half widths of its band."""
+        return reach_of(*self.lines()[1:])
 
     @property
     def finding(self) -> str:
@@ -207,6 +231,19 @@ class ResidualDisplay(Display):
             canvas.name_models()
         self._drawn(ax)
         return self
+
+
+def varies(predictions: Any, what: str) -> bool:
+    """Whether predicted spreads, or means, differ between cases.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> pred = wc.Normal(np.arange(3.0), np.ones(3))
+    >>> varies(pred, "mean"), varies(pred, "spread")
+    (True, False)
+    """
+    return bool(np.ptp(_described(predictions, what)) > 0)
 
 
 def _described(predictions: Any, what: str) -> NDArray:

@@ -21,6 +21,7 @@ from wellcal.displays.base import (
     bins_outside,
     curve_outside,
     floor_of,
+    reach_of,
     shares_below,
     verdict_of,
 )
@@ -118,10 +119,28 @@ class PITDisplay(Display):
         options
             For `plot`.
         """
+        given: dict[str, Any] = {"kind": kind, "n_bins": n_bins, "level": level, "name": name}
+        return cls.computed(y, pred, test=test, result=result, rng=rng, **given).plot(ax, **options)
+
+    @classmethod
+    def computed(
+        cls,
+        y: object,
+        pred: object,
+        *,
+        kind: str = "histogram",
+        n_bins: int | None = None,
+        level: float = LEVEL,
+        name: str | None = None,
+        test: bool | None = None,
+        result: Any = None,
+        rng: int | np.random.Generator | None = None,
+    ) -> PITDisplay:
+        """The same as `from_predictions`, and not drawn yet."""
         one_of(kind, "kind", KINDS)
         generator = as_generator(rng)
         _, predictions = check_inputs(y, pred)
-        values = shares_below(y, pred, generator)
+        values = shares_below(y, pred, None if rng is None else generator)
         ranks: int | None = None
         if isinstance(predictions, Samples) and predictions.kind == "draws":
             ranks = int(predictions.values.shape[1]) + 1
@@ -130,7 +149,7 @@ class PITDisplay(Display):
         verdict = verdict_of(y, pred, test, result, rng)
         what = "prediction" if ranks is None else "draws"
         seed = int(generator.integers(2**31))
-        return cls(values, kind, bins, name, verdict, level, what, seed).plot(ax, **options)
+        return cls(values, kind, bins, name, verdict, level, what, seed)
 
     # -- data ----------------------------------------------------------------------------------
 
@@ -178,6 +197,11 @@ class PITDisplay(Display):
             canvas.name_models()
         self._drawn(ax)
         return self
+
+    @property
+    def reach(self) -> float:
+        """How far the curve, or the farthest bar, lies from uniform, in half widths of the band."""
+        return reach_of(*(self.heights() if self.kind == "histogram" else self.differences()[1:]))
 
     @property
     def finding(self) -> str:

@@ -67,7 +67,7 @@ class WitnessDisplay(Display):
             tuple(group.pvalue for group in groups),
             tuple(group.n_samples for group in groups),
             result.alpha,
-            result.n_samples,
+            result.provenance.get("seen", result.n_samples),
         ).plot(ax)
 
     @property

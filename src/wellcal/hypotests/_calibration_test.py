@@ -85,7 +85,9 @@ def calibration_test(
         or a method with options of its own, such as ``wellcal.hypotests.Block(variance="pairs")``, or one
         that you wrote: a subclass of :class:`wellcal.hypotests.Method`, by its name or as a value.
     rng
-        Seed or generator. The same seed gives the same p-value.
+        Seed or generator. The same seed gives the same p-value; None is the default seed, 0, of all
+        functions, so that they agree about the same cases. Give each test a seed of its own where p-values
+        of several data sets are combined, and where a simulation repeats it.
     n_resamples
         Resamples, for methods that draw them. A number is what the p-value rests on, no more and no fewer; a
         warning says how long it takes where that is long. None takes 999, and "auto" fewer where these take
@@ -296,6 +298,8 @@ def result_of(
     evidence = EvidenceLater(setup.targets, setup.given, setup.groups)
     missed = n_samples is None and isinstance(method, Omnibus) and outcome.pvalue > max(_ERROR_RATES)
     known = {**reasons, **outcome.provenance, **setup.problem.notes.as_dict()}
+    if "n_resamples" in known and setup.seed is not None:
+        known["seed"] = setup.seed
     result = TestResult(
         statistic=float(outcome.statistic),
         pvalue=float(outcome.pvalue),

@@ -123,7 +123,7 @@ def plan(
     n_resamples: int = 199,
     data_sets: int = 200,
     most: int = 10_000,
-    rng: int | np.random.Generator | None = 0,
+    rng: int | np.random.Generator | None = None,
 ) -> PowerPlan:
     """Number of cases that a test needs to find an error of a given size.
 
@@ -154,7 +154,7 @@ def plan(
     most
         The largest number of cases to consider.
     rng
-        Seed or generator.
+        Seed or generator; None is the default seed, 0.
 
     Returns
     -------

@@ -23,6 +23,7 @@ from wellcal._arrays.schema import (
     text,
     whole,
 )
+from wellcal._arrays.seeds import seed_text
 from wellcal.hypotests.e_values import e_value_text
 from wellcal.hypotests.findings.finding import Finding, together
 from wellcal.hypotests.findings.reasons import ALPHA
@@ -169,8 +170,9 @@ class TestResult(Presentable):
     def yardstick(self) -> Yardstick | None:
         """How far off the model is, as the size of a simple error: :attr:`wellcal.Estimate.yardstick`.
 
-        It has a direction where a finding says that the error has it in all cases: that spreads are too
-        small, say. Otherwise it is told as "wrong".
+        Where the only finding is an error in spreads, temperature or means of all cases, it is the size that
+        the finding tells. Otherwise the calibration error leads to it: it has a direction where a finding
+        says that the error has it in all cases, and is told as "wrong" elsewhere.
         """
         return yardstick_with(self.estimate, self.findings)
 
@@ -221,6 +223,7 @@ class TestResult(Presentable):
             "pvalues": _numbers_by_name,
             "pvalue_floors": _numbers_by_name,
             "n_resamples": whole(least=0),
+            "seed": whole(least=0),
             "smallest_error": _SMALLEST_ERROR,
         }
         return {
@@ -296,7 +299,8 @@ class TestResult(Presentable):
         told = [name for name in ("chosen", "alternatives") if name in provenance]
         rows.extend((name, str(provenance[name])) for name in told)
         if "n_resamples" in provenance:
-            rows.append(("resamples", f"{provenance['n_resamples']:,}"))
+            seed = f", seed {seed_text(provenance['seed'])}" if "seed" in provenance else ""
+            rows.append(("resamples", f"{provenance['n_resamples']:,}{seed}"))
         noted = [name for name in ("lowered", "dropped") if estimate.provenance.get(name)]
         rows.extend((name, _short(estimate.provenance[name])) for name in noted)
         return rows

@@ -9,7 +9,7 @@ import numpy as np
 
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import Array, NDArray, is_on_accelerator, to_numpy
-from wellcal._arrays.seeds import as_generator
+from wellcal._arrays.seeds import as_generator, known_seed
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.clusters import number_clusters
@@ -87,6 +87,8 @@ class Setup:
         Whether the test is linear in the number of cases, so that the estimate beside it must be, too.
     place
         A tensor on the device of the predictions, where sets of targets are drawn and summed; None in NumPy.
+    seed
+        Of `rng`; None where a generator was given.
 
     Examples
     --------
@@ -112,6 +114,7 @@ class Setup:
     linear: bool = False
     insisted: bool = False
     place: Array = None
+    seed: int | None = None
 
     @property
     def n_samples(self) -> int:
@@ -238,6 +241,7 @@ def make_setup(
         progress=Progress() if progress is None else progress,
         insisted=n_resamples is not None,
         place=_place(given, predictions, targets),
+        seed=known_seed(rng),
     )
 
 

@@ -48,7 +48,8 @@ class Yardstick(Presentable):
     A model that is perfect but for its spreads (for classes, its temperature; for counts and positive
     numbers, its means) has a KCE that grows with the size of that error. The yardstick is the size at which
     it is the estimated one. It says how large an error is, not of what kind: what is too small in some cases
-    and too large in others, or an error of another kind, is told without a direction.
+    and too large in others, or an error of another kind, is told without a direction. Of a test that found
+    just that error, the yardstick is the size that it found (:attr:`wellcal.hypotests.TestResult.yardstick`).
 
     Attributes
     ----------
@@ -71,6 +72,8 @@ class Yardstick(Presentable):
         Whether the upper end of the interval is larger than that of any error in the other direction.
     directed
         Whether the error itself has this direction. Otherwise that which is too small is told, as "wrong".
+    overall
+        Whether other errors were found beside one of this kind, so that it is told as the size of all.
 
     Examples
     --------
@@ -79,7 +82,7 @@ class Yardstick(Presentable):
     >>> mu = rng.normal(size=400)
     >>> result = wc.calibration_test(rng.normal(mu, 1.0), wc.Normal(mu, np.full(400, 0.6)), rng=0)
     >>> result.yardstick
-    As far off as a model whose spreads are 44% too small (32% to 56%)
+    As far off as a model whose spreads are 40% too small (36% to 45%)
       size  strong
     """
 
@@ -93,12 +96,14 @@ class Yardstick(Presentable):
     other: tuple[float, float, float] | None = None
     other_beyond: bool = False
     directed: bool = True
+    overall: bool = False
 
     added: ClassVar[Mapping[str, Any]] = {
         "high_beyond": False,
         "other": None,
         "other_beyond": False,
         "directed": True,
+        "overall": False,
     }
 
     @property
@@ -156,7 +161,8 @@ class Yardstick(Presentable):
     def sentence(self) -> str:
         """The yardstick in words: "as far off as a model whose spreads are 21% too small (12% to 33%)"."""
         told = self._told
-        model = f"{'further off than' if told.beyond else 'as far off as'} a model whose"
+        far = "further off than" if told.beyond else "as far off as"
+        model = f"{'all in all ' if self.overall else ''}{far} a model whose"
         if told.ratio != 1.0:
             wrong = f"{RATIOS[self.kind][0]} {wrong_phrase(told.ratio)}"
             return (
@@ -188,6 +194,7 @@ class Yardstick(Presentable):
             "other": optional(listed(ratio, length=3)),
             "other_beyond": flag,
             "directed": flag,
+            "overall": flag,
         }
 
     def _headline(self) -> str:

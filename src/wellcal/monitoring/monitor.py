@@ -90,7 +90,8 @@ class Monitor(Kept):
     history
         e-values that are kept at most: always the most recent ones.
     rng
-        Seed or generator.
+        Seed or generator; None is the default seed, 0. Give monitors seeds of their own where their evidence
+        is multiplied.
     expectations
         As in :func:`wellcal.skce`; None takes a numerical rule of fixed size where no closed form is
         known.

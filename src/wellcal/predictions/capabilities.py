@@ -12,7 +12,7 @@ import numpy as np
 from wellcal._arrays.checks import numeric_array, one_of, whole_number
 from wellcal._arrays.chunks import check_size
 from wellcal._arrays.namespaces import Array, NDArray, attribute, from_numpy, namespace
-from wellcal._arrays.seeds import as_generator
+from wellcal._arrays.seeds import fresh_generator
 
 CAPABILITIES = (
     "sample",
@@ -117,7 +117,8 @@ class Distributions:
         Parameters
         ----------
         rng
-            Seed or generator; draws are made by NumPy and handed to the predictions' library.
+            Seed or generator; None draws new numbers each time. Draws are made by NumPy and handed to the
+            predictions' library.
         size
             Number of independent draws for each prediction.
 
@@ -128,7 +129,7 @@ class Distributions:
         """
         count = 1 if size is None else whole_number(size, "size", least=0)
         check_size(count * len(self) * math.prod(self.event_shape), "size", count)
-        drawn = self.draw(as_generator(rng), count)
+        drawn = self.draw(fresh_generator(rng), count)
         return self._out(drawn if size is not None else drawn[0])
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.progress import Listener, Stages, reported
-from wellcal._arrays.seeds import as_generator
+from wellcal._arrays.seeds import as_generator, known_seed
 from wellcal.comparison import Comparisons
 from wellcal.comparison.models import prepare_models
 from wellcal.comparison.several import compare_several
@@ -21,14 +21,15 @@ from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.result import TestResult
 from wellcal.reporting.choosing import CITATION, choices_of, today
 from wellcal.reporting.data import DRAWN, Data, ModelData, at_most, family_in_words, gathered
-from wellcal.reporting.examples import worst_groups
+from wellcal.reporting.examples import groups_of_all, worst_groups
 from wellcal.reporting.mending import mended
 from wellcal.reporting.numbers import ece_of, error_of, numbers_of, scores_of
-from wellcal.reporting.pieces import Mended, Segments
+from wellcal.reporting.pieces import Mended, Segments, WorstGroup
 from wellcal.reporting.result import ModelReport, Report
 from wellcal.reporting.segmenting import Segment, by_segment, in_part, segments_from
 from wellcal.witnesses import Witness, witness
 from wellcal.witnesses.compute import enough_resamples
+from wellcal.witnesses.looking_again import as_computed, second_look
 
 TESTED = 50_000
 """Cases that all tests of a report look at together; of more, a random part is taken."""
@@ -90,7 +91,8 @@ def report(
     weights
         A report counts all cases alike, and refuses weights with the reason.
     rng
-        Seed or generator. The same seed gives the same report; None draws a seed, which the report tells.
+        Seed or generator. The same seed gives the same report, and None is the default seed, 0, as in all
+        functions: the verdict is that of :func:`wellcal.calibration_test`.
     n_resamples
         Resamples of all tests, as in :func:`wellcal.calibration_test`; None takes what they take by
         themselves.
@@ -110,7 +112,8 @@ def report(
     The cost is bounded: tests look at 50,000 cases at most (20,000 in clusters), shared among models; the
     search for groups, comparisons, recalibration and the test of a segment at 5,000, fewer for many models or
     segments. `sampled` says what looked at a part of the cases. Scores, coverage and calibration of quantiles
-    look at all of them.
+    look at all of them, and so do the numbers that are told of groups: those that were found in a part of the
+    cases, and do not stand out in all of them, are left out.
 
     Examples
     --------
@@ -166,10 +169,10 @@ def _effort(parts: list[Segment], recalibrate: bool) -> float:
 
 
 def _seed(rng: Any) -> int:
-    """The seed of all random numbers: the given one, or one drawn."""
+    """The seed of all random numbers: the given one, that of all functions, or one that a generator draws."""
     generator = as_generator(rng)
-    whole = isinstance(rng, (int, np.integer)) and not isinstance(rng, bool)
-    return int(cast("int", rng)) if whole else int(generator.integers(2**32))
+    seed = known_seed(rng)
+    return int(generator.integers(2**32)) if seed is None else seed
 
 
 def _family(data: Data, order: list[str]) -> str:
@@ -236,7 +239,10 @@ class _Plan:
             what += ["the comparison of models"] if compared else []
             what += ["recalibration"] if recalibrated else []
             listed = what[0] if len(what) == 1 else f"{', '.join(what[:-1])} and {what[-1]}"
-            said.append(f"{listed} looked at {len(self.searched):,} of {n:,} cases, drawn at random.")
+            said.append(
+                f"{listed} looked at {len(self.searched):,} of {n:,} cases, drawn at random; groups are told "
+                "as they are in all of them."
+            )
         if n > DRAWN:
             said.append(f"Pictures show {DRAWN:,} of {n:,} cases, drawn at random.")
         return said
@@ -271,9 +277,12 @@ class _Plan:
         some = model.some(self.rows)
         rejected = test.pvalue <= ALPHA
         where: Witness | None = None
+        groups: tuple[WorstGroup, ...] = ()
         with self.stages.part(SEARCH):
             if rejected:
                 where = _tried(lambda: self._witness(model), left_out, NOT_SEARCHED)
+            if where is not None:
+                where, groups = self._groups(model, where, left_out)
         mending: Mended | None = None
         if recalibrate:
             before = test if self.fewer is None else None
@@ -293,7 +302,8 @@ class _Plan:
             test=test,
             kce=error,
             witness=where,
-            worst_groups=() if where is None else worst_groups(where, self.data, model, self.searched),
+            worst_groups=groups,
+            searched=None if where is None or self.searched is None else len(self.searched),
             scores=scores_of(model),
             coverage=coverage,
             quantiles=quantiles,
@@ -301,6 +311,27 @@ class _Plan:
             mended=mending,
             segments=by_part,
             left_out=tuple(left_out),
+        )
+
+    def _groups(
+        self, model: ModelData, where: Witness, left_out: list[str]
+    ) -> tuple[Witness, tuple[WorstGroup, ...]]:
+        """Groups as they are in all cases, where they were found in some; what does not hold is left out."""
+        rows = self.searched
+        if rows is None:
+            return where, worst_groups(where, self.data, model, None)
+        looked = second_look(where, as_computed(model.targets, model.predictions), model.predictions, rows)
+        lost = sum(not one.holds for one in looked)
+        if lost:
+            which = "1 group" if lost == 1 else f"{lost} groups"
+            left_out.append(
+                f"{which} that stood out in {len(rows):,} cases, but not in all {len(model):,}, "
+                f"{'is' if lost == 1 else 'are'} not told."
+            )
+        held = tuple(one.after for one in looked if one.holds)
+        seen = {**where.provenance, "searched": len(rows), "seen": len(model)}
+        return replace(where, groups=held, provenance=seen), groups_of_all(
+            where, looked, self.data, model, rows
         )
 
     def _witness(self, model: ModelData) -> Witness:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -13,9 +15,10 @@ from wellcal.predictions import Bernoulli, Quantiles
 from wellcal.reporting.data import Data, ModelData
 from wellcal.reporting.pieces import ExampleCase, WorstGroup
 from wellcal.witnesses import Witness
+from wellcal.witnesses.looking_again import Looked
 from wellcal.witnesses.result import Group
 
-__all__ = ["examples_of", "observed_in_words", "predicted_in_words", "worst_groups"]
+__all__ = ["examples_of", "groups_of_all", "observed_in_words", "predicted_in_words", "worst_groups"]
 
 _EXAMPLES = 3
 _TOP = 2  # classes that are told of a case
@@ -30,20 +33,39 @@ def worst_groups(
     shown = [group for group in found.groups if group.pvalue <= found.alpha]
     told: set[int] = set()
     return tuple(
-        WorstGroup(
-            group.statement,
-            group.where,
-            group.direction,
-            group.observed,
-            group.expected,
-            group.pvalue,
-            group.kind,
-            group.n_samples,
-            group.n_samples / found.n_samples,
-            examples_of(found, group, data, model, rows, told),
-            group.n_resamples,
+        _worst(group, found.n_samples, examples_of(found, group, data, model, rows, told)) for group in shown
+    )
+
+
+def groups_of_all(
+    found: Witness, looked: Sequence[Looked], data: Data, model: ModelData, rows: NDArray
+) -> tuple[WorstGroup, ...]:
+    """The same of groups that were looked at again in all cases, and hold there."""
+    told: set[int] = set()
+    return tuple(
+        replace(
+            _worst(one.after, len(model), examples_of(found, one.before, data, model, rows, told)),
+            interval=one.interval,
+            searched=found.n_samples,
         )
-        for group in shown
+        for one in looked
+        if one.holds
+    )
+
+
+def _worst(group: Group, n: int, examples: tuple[ExampleCase, ...]) -> WorstGroup:
+    return WorstGroup(
+        group.statement,
+        group.where,
+        group.direction,
+        group.observed,
+        group.expected,
+        group.pvalue,
+        group.kind,
+        group.n_samples,
+        group.n_samples / n,
+        examples,
+        group.n_resamples,
     )
 
 

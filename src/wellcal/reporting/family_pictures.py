@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import special
 
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
+from wellcal._arrays.seeds import as_generator
+from wellcal._arrays.special import LEAST_PROBABILITY
 from wellcal.displays import (
     CoordinatesDisplay,
     CoverageDisplay,
@@ -24,6 +28,7 @@ from wellcal.displays import (
     uniformity,
 )
 from wellcal.expectations.decompose import targets_are_indices
+from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.resampling.targets import users_form
 from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.setup import numpy_batch
@@ -32,8 +37,10 @@ from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import check_inputs
 from wellcal.reporting.data import DRAWN, at_most
+from wellcal.reporting.examples import observed_in_words as in_words
 from wellcal.reporting.pictures import Pictures, ReportFigure, null_of, pictures, pictures_of, tolerance_of
 from wellcal.reporting.result import ModelReport, Report
+from wellcal.reporting.telling import BY_MEAN, ONE_CLASS, ONE_GRADE, SHOWS, most_telling, wanted
 
 __all__ = ["DRAWN", "Kind", "Shown", "kinds_for", "pictures_of", "telling"]
 
@@ -41,29 +48,23 @@ EACH = "coordinates"
 """The picture of all coordinates of vectors, which has curves enough for one model."""
 
 _MOST_CLASSES = 12
-_SEED = 0  # of bands, and of what counts are spread by
 
 
 class Kind(NamedTuple):
-    """A kind of picture: what it is called, what it answers, the display, and its options."""
+    """A kind of picture: its name, title and question, the display, its options, and how it is drawn."""
 
     name: str
     title: str
     question: str
     display: Any
     options: dict[str, Any]
+    drawn: Mapping[str, Any] = MappingProxyType({})
 
 
 def kinds_for(predictions: Any) -> list[Kind]:
-    """Pictures of a family, the one that shows its errors best first; none for objects."""
+    """Pictures of a family, the usual one first; none for objects."""
     if targets_are_indices(predictions):
-        found = [Kind("reliability", "Reliability diagram", reliability.QUESTION, ReliabilityDisplay, {})]
-        classes = int(predictions.class_probs().shape[1])
-        if 2 < classes <= _MOST_CLASSES and getattr(predictions, "support", None) is None:
-            each = "Are the probabilities of each class what happens?"
-            options = {"reduce": "classwise"}
-            found.append(Kind("classes", "Reliability of each class", each, ReliabilityDisplay, options))
-        return found
+        return _of_classes(predictions)
     if getattr(predictions, "holds_objects", False):
         return []
     if predictions.event_shape != ():
@@ -71,7 +72,7 @@ def kinds_for(predictions: Any) -> list[Kind]:
         joint = {"coordinates": False}
         return [
             Kind(EACH, each, coordinates.QUESTION, display, {}),
-            Kind("together", "All coordinates together", coordinates.FAR_OUT, display, joint),
+            Kind("together", "All coordinates together", coordinates.FAR_OUT, display, {}, joint),
         ]
     question = uniformity.QUESTION
     pit = [
@@ -85,10 +86,62 @@ def kinds_for(predictions: Any) -> list[Kind]:
         ]
     pit.append(Kind("coverage", "Coverage of intervals", coverage.QUESTION, CoverageDisplay, {}))
     pit.append(Kind("residuals", "Residuals", residuals.QUESTION, ResidualDisplay, {}))
+    if all(residuals.varies(predictions, what) for what in residuals.AGAINST):
+        title, options = "Residuals against the predicted mean", {"against": "mean"}
+        pit.append(Kind(BY_MEAN, title, residuals.OF_MEANS, ResidualDisplay, options))
     if predictions.continuous and predictions.supports("cdf"):
         display = QuantileCalibrationDisplay
         pit.append(Kind("quantiles", "Calibration of quantiles", quantiles.QUESTION, display, {}))
     return pit
+
+
+def _of_classes(predictions: Any) -> list[Kind]:
+    found = [Kind("reliability", "Reliability diagram", reliability.QUESTION, ReliabilityDisplay, {})]
+    count = int(predictions.class_probs().shape[1])
+    if 2 < count <= _MOST_CLASSES and getattr(predictions, "support", None) is None:
+        each = "Are the probabilities of each class what happens?"
+        options = {"reduce": "classwise"}
+        found.append(Kind("classes", "Reliability of each class", each, ReliabilityDisplay, options))
+    return found
+
+
+def farthest_class(targets: NDArray, predictions: Any) -> Any:
+    """The label of the class that is farthest off, or of the grade at or above which it is.
+
+    By their reliability diagrams; of many classes, by how often they occur and how that goes with their odds.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> pred = wc.Categorical(np.full((30, 13), 1 / 13))
+    >>> farthest_class(np.repeat([4, 7], [2, 28]), pred)
+    7
+    """
+    ordered = is_ordered(predictions)
+    names: list[Any] = np.asarray(predictions.labels()).tolist()
+    if len(names) <= _MOST_CLASSES:
+        reduce = "cumulative" if ordered else "classwise"
+        shown = ReliabilityDisplay.computed(targets, predictions, reduce=reduce, test=False)
+        farthest = int(np.argmax([curve.reach for curve in shown.curves]))
+        return sorted(names)[1 + farthest] if ordered else names[farthest]
+    p = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
+    index = np.asarray(to_numpy(predictions.check_targets(targets)))
+    off = (index[:, None] == np.arange(len(names))) - p
+    variance = p * (1.0 - p)
+    odds = special.logit(np.clip(p, LEAST_PROBABILITY, 1.0 - 1e-9))
+    total = np.maximum(variance.sum(axis=0), 1e-300)
+    odds = odds - np.sum(variance * odds, axis=0) / total
+    z: list[NDArray] = []
+    for weight in (np.ones_like(p), odds):
+        spread = np.sqrt(np.maximum(np.sum(weight**2 * variance, axis=0), 1e-300))
+        z.append(np.abs(np.sum(weight * off, axis=0)) / spread)
+    return names[int(np.argmax(np.maximum(*z)))]
+
+
+def is_ordered(predictions: Any) -> bool:
+    """Whether classes are grades in an order."""
+    support = getattr(predictions, "support", None)
+    return support is not None and np.ndim(support) == 1
 
 
 class Shown(NamedTuple):
@@ -101,32 +154,109 @@ class Shown(NamedTuple):
     dependent: bool = False
 
 
-def telling(
-    targets: NDArray, predictions: Predictions, test: TestResult | None, *, dependent: bool = False
-) -> Pictures:
-    """The picture that shows the error of a family best."""
-    shown = [Shown(targets, predictions, test, None, dependent)]
-    return {kind.name: _picture(kind, shown) for kind in kinds_for(predictions)[:1]}
+class Drawing:
+    """One kind of picture of some models, on the same axes: computed when it is asked for, then drawn."""
+
+    def __init__(self, kind: Kind, models: Sequence[Shown]) -> None:
+        self.kind, self.models = kind, models
+
+    @cached_property
+    def computed(self) -> list[Any]:
+        """A display for each model, with its data."""
+        rows = at_most(len(self.models[0].predictions), DRAWN, as_generator(None))
+        found: list[Any] = []
+        for model in self.models:
+            targets, predictions = model.targets, model.predictions
+            if rows is not None:
+                targets, predictions = targets[rows], predictions[rows]
+            options = {"result": model.test, "name": model.name, **self.kind.options}
+            if model.dependent and model.test is None:
+                options["test"] = False
+            found.append(self.kind.display.computed(targets, predictions, **options))
+        return found
+
+    @cached_property
+    def reaches(self) -> list[float]:
+        """How far each of the models that are miscalibrated leaves the band."""
+        return [
+            display.reach
+            for display, model in zip(self.computed, self.models, strict=True)
+            if model.test is not None and model.test.rejected
+        ]
+
+    def draw(self) -> Any:
+        """The display of the last model, on the axes of all."""
+        ax: Any = None
+        for display in self.computed:
+            ax = display.plot(ax, **self.kind.drawn).ax_
+        return self.computed[-1]
+
+    @property
+    def figure(self) -> ReportFigure:
+        """What is shown when somebody looks."""
+        return ReportFigure(self.kind.title, self.kind.question, self.draw)
 
 
-def _picture(kind: Kind, models: Sequence[Shown]) -> ReportFigure:
-    return ReportFigure(kind.title, kind.question, partial(_drawn, kind, models))
+def album(models: Sequence[Shown], kinds: Sequence[Kind]) -> dict[str, Drawing]:
+    """Pictures of some kinds by name."""
+    return {kind.name: Drawing(kind, models) for kind in kinds}
 
 
-def _drawn(kind: Kind, models: Sequence[Shown]) -> Any:
-    """All models on the same axes."""
-    display: Any = None
-    rows = at_most(len(models[0].predictions), DRAWN, np.random.default_rng(_SEED))
-    for model in models:
-        targets, predictions = model.targets, model.predictions
-        if rows is not None:
-            targets, predictions = targets[rows], predictions[rows]
-        options = {"result": model.test, "name": model.name, "rng": _SEED, **kind.options}
-        if model.dependent and model.test is None:
-            options["test"] = False
-        ax = None if display is None else display.ax_
-        display = kind.display.from_predictions(targets, predictions, ax=ax, **options)
-    return display
+def leading(pictures: dict[str, Drawing], findings: Sequence[Finding]) -> str | None:
+    """The name of the picture that shows best what was found; None where none shows it.
+
+    Where nothing was found it is the usual one.
+    """
+    models = next(iter(pictures.values())).models
+    tests = [model.test for model in models if model.test is not None and model.test.rejected]
+    if not tests:
+        return next(iter(pictures))
+    first = [name for name in wanted(tests[0], findings) if name in pictures]
+    if "histogram" in first and next(iter(pictures)) == "histogram":  # of draws, the usual one
+        first = ["histogram", *(name for name in first if name != "histogram")]
+    others = [name for name in pictures if name not in first]
+    for of_models in (min, max):  # all models that are off, or else some of them
+        for names in (first, others):
+            found = most_telling(names, lambda name: of_models(pictures[name].reaches))  # noqa: B023
+            if found is not None:
+                return found
+    return None
+
+
+def telling(shown: Shown, otherwise: Pictures | None = None) -> Pictures:
+    """The picture that shows the error of some cases best.
+
+    Where no picture of the family does, some others come before the usual one.
+    """
+    findings = () if shown.test is None else shown.test.findings
+    found = album([shown], kinds_with(shown, findings))
+    if not found:
+        return otherwise or {}
+    name = leading(found, findings)
+    first = {} if name is not None else otherwise or {}
+    name = next(iter(found)) if name is None else name
+    return {**first, name: found[name].figure}
+
+
+def kinds_with(model: Shown, findings: Sequence[Finding]) -> list[Kind]:
+    """Pictures of a model: those of its family, and that of one class, or grade, where classes are off."""
+    kinds = kinds_for(model.predictions)
+    classes = next((kind for kind in kinds if kind.name == "reliability"), None)
+    known = {name for finding in findings for name in SHOWS.get(finding.kind, ())}
+    if classes is None or ONE_CLASS not in known or int(model.predictions.class_probs().shape[1]) < 3:
+        return kinds
+    ordered = is_ordered(model.predictions)
+    if getattr(model.predictions, "support", None) is not None and not ordered:
+        return kinds  # classes that are vectors
+    label = farthest_class(model.targets, model.predictions)
+    happens = f"{in_words(label)}{' or above' if ordered else ''}"
+    one = classes._replace(
+        name=ONE_GRADE if ordered else ONE_CLASS,
+        title="Reliability at or above one grade" if ordered else "Reliability of one class",
+        question=f"Is the probability of {happens} what happens?",
+        options={"grade" if ordered else "label": label},
+    )
+    return [*kinds, one]
 
 
 def _shown(model: ModelReport, named: bool) -> Shown | None:
@@ -149,20 +279,23 @@ def _of_estimate(found: Estimate) -> Pictures:
         kinds = kinds_for(own)[:1]
         if reduce in reliability.REDUCTIONS and kinds and kinds[0].name == "reliability":
             kinds = [kinds[0]._replace(options={"reduce": reduce})]
-        return {kind.name: _picture(kind, shown) for kind in kinds}
+        return {name: drawing.figure for name, drawing in album(shown, kinds).items()}
     # Draws that a test pooled with their targets are no predictions any more.
     if cases is None or cases.weights is not None or isinstance(cases.predictions, Samples):
         return {}
     some = cases.in_numpy()
     y = users_form(some.predictions, some.targets)
-    return telling(y, some.predictions, None, dependent=cases.groups is not None)
+    return telling(Shown(y, some.predictions, None, None, cases.groups is not None))
 
 
 @pictures.register(TestResult)
 def _of_test(found: TestResult) -> Pictures:
-    given = found.given
-    seen = {} if given is None else telling(users_form(given[1], given[0]), given[1], found)
-    return {**seen, **null_of(found)}
+    """The picture that shows the error, which is the null distribution where no other does, and that."""
+    given, null = found.given, null_of(found)
+    if given is None:
+        return null
+    seen = telling(Shown(users_form(given[1], given[0]), given[1], found, None), null)
+    return seen | {name: figure for name, figure in null.items() if name not in seen}
 
 
 @pictures.register(ToleranceResult)
@@ -173,20 +306,24 @@ def _of_tolerance(found: ToleranceResult) -> Pictures:
 @pictures.register(ModelReport)
 def _of_model(model: ModelReport) -> Pictures:
     """The telling picture first, then where, others of the family, mending, and the null distribution."""
-    found: Pictures = {}
     one = _shown(model, False)
-    kinds = [] if one is None else kinds_for(one.predictions)
-    if one is not None and kinds:
-        found[kinds[0].name] = _picture(kinds[0], [one])
-    if model.witness is not None:
-        found |= pictures_of(model.witness)
-    if one is not None:
-        found |= {kind.name: _picture(kind, [one]) for kind in kinds[1:] if kinds[0].name != EACH}
+    of_family = {} if one is None else album([one], kinds_with(one, model.findings))
+    first = leading(of_family, model.findings) if of_family else None
+    where = {} if model.witness is None else pictures_of(model.witness)
+    null = null_of(model.test)
+    found: Pictures = {} if first is None else {first: of_family[first].figure}
+    if first is None and of_family:  # no picture of the family shows it
+        shown = where if model.worst_groups and "groups" in where else null
+        found = dict(list(shown.items())[:1])
+    found |= {name: figure for name, figure in where.items() if name not in found}
+    alone = EACH in of_family  # which has the curve of all together in it
+    others = {name: drawing.figure for name, drawing in of_family.items() if not alone or name == EACH}
+    found |= {name: figure for name, figure in others.items() if name not in found}
     if model.segments is not None:
         found |= pictures_of(model.segments)
     if model.mended is not None:
         found |= pictures_of(model.mended.cross_fitted)
-    return found | null_of(model.test)
+    return found | {name: figure for name, figure in null.items() if name not in found}
 
 
 @pictures.register(Report)
@@ -200,7 +337,13 @@ def _of_report(report: Report) -> Pictures:
         first = {kind.name: kind for kind in kinds_for(models[0].predictions)}
         common = [name for name in first if all(_has(model, name) for model in models)]
         # Each class, or coordinate, of each model is for the pictures of single models.
-        found = {name: _picture(first[name], models) for name in common if name not in ("classes", EACH)}
+        shown = album(models, [first[name] for name in common if name not in ("classes", EACH)])
+        wrong = next((model for model in report.models if model.rejected), report.best)
+        # Residuals have a band for each model, of which only one could be drawn.
+        shared = {name: drawing for name, drawing in shown.items() if name not in ("residuals", BY_MEAN)}
+        chosen = leading(shared, wrong.findings) if shared else None
+        names = ([] if chosen is None else [chosen]) + [name for name in shown if name != chosen]
+        found = {name: shown[name].figure for name in names}
     compared = pictures_of(report.comparison)
     first_of_all = dict(list(found.items())[:1])
     return {**first_of_all, **compared, **found}

@@ -76,13 +76,14 @@ def where(model: ModelReport) -> Tile:
         return Tile(
             title, "It depends on the prediction", sentence(model.placed.short), "#findings", "Picture"
         )
+    some = "" if model.searched is None else f" Looked for in {how_many(model.searched)} drawn at random"
     if not model.worst_groups:
-        return Tile(
-            title, "No group stands out", "No group of cases is shown to be worse than the others.", href, go
-        )
+        told = "No group of cases is shown to be worse than the others."
+        return Tile(title, "No group stands out", told + some + ("." if some else ""), href, go)
     worst = model.worst_groups[0]
     which = f"{worst.where}: {how_many(worst.n_samples)}, {worst.share:.0%}"
     which = sentence(worst.where if worst.kind == "all" else which)
+    which += f"{some}, and seen in all." if some else ""
     return Tile(title, sentence(worst.direction).rstrip("."), which, href, go)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from wellcal._arrays.seeds import seed_text
 from wellcal.comparison.differences import Difference, change_in_words
 from wellcal.hypotests.findings.finding import Finding, together
 from wellcal.hypotests.findings.reasons import ALPHA
@@ -68,7 +69,11 @@ class WorstGroup(Presentable):
     examples
         A few of its cases, those that contribute most.
     n_resamples
-        Resamples that the p-value is from.
+        Resamples that the p-value is from; None where other cases have confirmed the group.
+    interval
+        95% confidence interval of `observed`, where that is a share and was looked at again in all cases.
+    searched
+        Number of cases that the group was found in, where numbers are those of all; else None.
     """
 
     statement: str
@@ -82,6 +87,8 @@ class WorstGroup(Presentable):
     share: float
     examples: tuple[ExampleCase, ...] = ()
     n_resamples: int | None = None
+    interval: tuple[float, float] | None = None
+    searched: int | None = None
 
     def _headline(self) -> str:
         floor = None if self.n_resamples is None else 1.0 / (self.n_resamples + 1.0)
@@ -338,7 +345,7 @@ class Choices(Presentable):
             *found,
             ("error rate", f"{self.alpha:g}"),
             ("intervals", f"{self.level:.0%}"),
-            ("seed", "a generator that was given" if self.seed is None else str(self.seed)),
+            ("seed", seed_text(self.seed)),
             ("versions", ", ".join(f"{name} {number}" for name, number in self.versions.items())),
             ("data", f"SHA-256 {self.fingerprint}"),
         )

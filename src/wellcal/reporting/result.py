@@ -62,6 +62,8 @@ class ModelReport(Presentable):
         The segments that were given; None without.
     left_out
         What is missing, and why, in sentences.
+    searched
+        Number of cases in which groups were looked for; None where that were all, or none were looked for.
     """
 
     name: str
@@ -76,6 +78,7 @@ class ModelReport(Presentable):
     mended: Mended | None = None
     segments: Segments | None = None
     left_out: tuple[str, ...] = ()
+    searched: int | None = None
 
     @property
     def verdict(self) -> str:

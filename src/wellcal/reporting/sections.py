@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from wellcal.reporting.tables import (
     segments_table,
     sizes_table,
 )
+from wellcal.reporting.telling import SHOWS
 from wellcal.reporting.view import (
     Beside,
     Block,
@@ -37,33 +38,6 @@ from wellcal.reporting.view import (
     TableBlock,
     Texts,
 )
-
-SHOWS: Mapping[str, tuple[str, ...]] = {
-    "trend of the centre": ("residuals",),
-    "trend of the spread": ("residuals",),
-    "class": ("classes",),
-    "class slope": ("classes",),
-    "swapped": ("classes",),
-    "confused": ("classes",),
-    "spread": ("histogram", "coverage"),
-    "shift": ("histogram", "quantiles"),
-    "skew": ("histogram", "quantiles"),
-    "tails": ("histogram", "quantiles"),
-    "dispersion": ("histogram", "coverage"),
-    "zeros": ("histogram",),
-}
-"""Pictures that show a kind of finding, the best one first."""
-
-_OF_NUMBERS = {"shift", "spread", "skew", "tails", "two peaks", "dispersion", "zeros", "levels", "surprise"}
-_OF_DRAWS = {"above", "range", "coverage", "quantile"}
-
-FIRST_SHOWS: Mapping[str, set[str]] = {
-    "pit": _OF_NUMBERS | _OF_DRAWS,
-    "histogram": _OF_NUMBERS | _OF_DRAWS,
-    # Of two classes, or of how often the likeliest of several is right: not of single classes.
-    "reliability": {"frequency", "slope", "group", "temperature", "confidence"},
-}
-"""Kinds of findings that the picture beside the verdict shows."""
 
 SEE_FIRST, SEE_ABOVE = "The first picture shows it", "The picture above shows it"
 
@@ -124,11 +98,17 @@ class Album:
 
     def shown(self, kind: str, above: Sequence[Picture | None]) -> list[Link]:
         """Where a kind of finding is seen: in a picture above, or in the one beside the verdict, if it is."""
-        of_kind = self.hero if kind in FIRST_SHOWS.get(self.first or "", set()) else None
+        of_kind = self.hero if self.first in SHOWS.get(kind, ()) else None
         for picture, text in [*((picture, SEE_ABOVE) for picture in above), (of_kind, SEE_FIRST)]:
             if picture is not None:
                 return [Link(f"#{picture.anchor}", text)]
         return []
+
+    def beside(self, names: Sequence[str], figures: dict[str, ReportFigure]) -> str:
+        """The picture beside a finding: one that shows it, or any where the first one does not either."""
+        there = [name for name in names if name in figures]
+        shown = [name for name in there if figures[name].display.reach > 1.0]
+        return next(iter(shown), "" if self.first in names else next(iter(there), ""))
 
     def all_of(self, figures: dict[str, ReportFigure], *names: str, of: str = "") -> list[Picture]:
         """Those of some names that were not shown before."""
@@ -169,7 +149,7 @@ def _findings(report: Report, album: Album) -> Iterator[Part]:
         for number, finding in enumerate(findings):
             names = SHOWS.get(finding.kind, ())
             picture = None
-            if name := next((name for name in names if name in figures), ""):
+            if name := album.beside(names, figures):
                 picture = seen[name] = album.take(figures, name)
             links = (
                 [] if picture else album.shown(finding.kind, [seen[name] for name in names if name in seen])
@@ -226,9 +206,12 @@ def _where(report: Report, album: Album) -> Iterator[Part]:
 
 def _group(group: WorstGroup) -> Note:
     sure = (
-        f"{how_many(group.n_samples)}, {group.share:.0%}; p = {pvalue_text(group.pvalue)}, adjusted for all"
+        f"{how_many(group.n_samples)}, {group.share:.0%}; p = {pvalue_text(group.pvalue)}, adjusted for all "
+        "groups"
     )
-    return Note(sentence(group.statement), f"{sure} groups.", examples_table(group))
+    if group.searched is not None:
+        sure += f"; found in {how_many(group.searched)} drawn at random, and seen in all"
+    return Note(sentence(group.statement), f"{sure}.", examples_table(group))
 
 
 def _segments(report: Report, album: Album) -> Iterator[Part]:

@@ -81,7 +81,7 @@ class Candidates:
     ) -> None:
         self.weights, self._fewest = weights, fewest
         self.blocks: list[_Block] = []
-        everything = Cases("in all cases", np.ones(len(weights), dtype=bool), "all")
+        everything = Cases("in all cases", np.ones(len(weights), dtype=bool), "all", ())
         listed = Listed(_distinct([everything, *segments], weights, fewest))
         made: dict[tuple[int, ...], list[tuple[Grid, Any, Any, NDArray, NDArray]]] = {}
         counted = self._counted = (weights > 0).astype(np.float64)

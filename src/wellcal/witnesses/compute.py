@@ -32,7 +32,7 @@ from wellcal.problem.weights import check_weights
 from wellcal.witnesses.candidates import Candidates
 from wellcal.witnesses.directions import LEVELS, directions_of
 from wellcal.witnesses.grid import witness_locations
-from wellcal.witnesses.result import Group, Witness
+from wellcal.witnesses.result import Group, Rule, Witness
 from wellcal.witnesses.scan import MaxTest, ScanTest, Told
 from wellcal.witnesses.segments import segments_of
 
@@ -100,7 +100,8 @@ def witness(
     max_groups
         Groups in the result at most, segments not counted.
     rng, n_resamples
-        Seed or generator, and number of sets of targets that are drawn from the predictions.
+        Seed or generator, None for the default seed, 0; and number of sets of targets that are drawn from the
+        predictions.
     expectations, engine
         As in :func:`wellcal.skce`.
     progress
@@ -264,7 +265,9 @@ def _groups(
         found = float(np.average(direction.of(observed)[0][inside], weights=w[inside]))
         promised = float(np.average(direction.expected[inside], weights=w[inside]))
         what, numbers = direction.describe(found, promised)
-        return Group(
+        known = cases.sides is not None and direction.name
+        rule = Rule(cases.sides or (), direction.name, direction.levels) if known else None
+        group = Group(
             statement=f"{what} {cases.where} ({numbers}; {how_many(len(inside))})",
             where=cases.where,
             direction=what,
@@ -277,6 +280,7 @@ def _groups(
             kind=cases.kind,
             n_resamples=setup.n_resamples,
         )
+        return group.described_by(rule)
 
     best: dict[str, int] = {}
     for k, where in candidates.segments():

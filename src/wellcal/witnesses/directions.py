@@ -25,7 +25,7 @@ from wellcal.measures.wording import counted
 from wellcal.predictions import Predictions, Quantiles, Samples
 from wellcal.problem.problem import expand
 from wellcal.witnesses.summaries import MOST_CLASSES, Summary, summaries_of
-from wellcal.witnesses.wording import how_often, share_text, times
+from wellcal.witnesses.wording import how_often, shares_text, times
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Levels of the quantiles that targets are compared with."""
@@ -50,6 +50,10 @@ class Direction:
         Summaries whose regions are looked at in this direction.
     happens
         Whether the function is 1 where something happens and 0 elsewhere.
+    name
+        What it is about, the same for all batches of a family; empty where it cannot be found again.
+    levels
+        Levels of the quantiles that it compares targets with.
     """
 
     of: Callable[[NDArray], NDArray]
@@ -57,6 +61,8 @@ class Direction:
     describe: Callable[[float, float], tuple[str, str]]
     summaries: tuple[Summary, ...]
     happens: bool = True
+    name: str = ""
+    levels: tuple[float, ...] = ()
 
     def enough(self, yes: NDArray, count: NDArray) -> NDArray:
         """In which groups there is enough to expect, from sums of expectations and numbers of cases."""
@@ -67,11 +73,17 @@ class Direction:
 
 def directions_of(setup: Setup, levels: Sequence[float]) -> list[Direction]:
     """Directions for a batch of predictions."""
-    predictions = setup.predictions
-    if isinstance(predictions, Samples) and predictions.holds_objects:
+    if isinstance(setup.predictions, Samples) and setup.predictions.holds_objects:
         return _of_objects(setup)
+    return directions_for(setup.predictions, levels)
+
+
+def directions_for(
+    predictions: Any, levels: Sequence[float], most_classes: int | None = MOST_CLASSES
+) -> list[Direction]:
+    """The same for predictions of anything but objects, of so many classes; None for all of them."""
     if targets_are_indices(predictions):
-        return _of_classes(predictions)
+        return _of_classes(predictions, most_classes)
     found = tuple(summaries_of(predictions))
     if isinstance(predictions, Quantiles):
         return _of_given_quantiles(predictions, found)
@@ -82,7 +94,7 @@ def directions_of(setup: Setup, levels: Sequence[float]) -> list[Direction]:
 
 def _event(subject: str) -> Callable[[float, float], tuple[str, str]]:
     def describe(observed: float, expected: float) -> tuple[str, str]:
-        numbers = f"{share_text(observed)} instead of {share_text(expected)}"
+        numbers = " instead of ".join(shares_text(observed, expected))
         return f"{subject} {how_often(observed, expected)}", numbers
 
     return describe
@@ -134,11 +146,10 @@ def _tails(
     for level, q in at.items():
         name = "predicted median" if level == 0.5 else f"predicted {_percent_level(level)} quantile"
         if level >= 0.5:
-            found.append(Direction(over(q), above[level], _event(f"targets exceed the {name}"), summaries))
+            what, of, expected = f"targets exceed the {name}", over(q), above[level]
         else:
-            found.append(
-                Direction(under(q), below[level], _event(f"targets fall below the {name}"), summaries)
-            )
+            what, of, expected = f"targets fall below the {name}", under(q), below[level]
+        found.append(Direction(of, expected, _event(what), summaries, name=what, levels=(level,)))
     for level in [u for u in at if u < 0.5]:
         other = next((u for u in at if abs(u + level - 1.0) < 1e-9), None)
         if other is not None:
@@ -150,6 +161,8 @@ def _tails(
                     below[level] + above[other],
                     _event(subject),
                     summaries,
+                    name=subject,
+                    levels=(level, other),
                 )
             )
     return found
@@ -162,13 +175,13 @@ def _percent_level(level: float) -> str:
 # -- classes ---------------------------------------------------------------------------------
 
 
-def _of_classes(predictions: Any) -> list[Direction]:
+def _of_classes(predictions: Any, most: int | None) -> list[Direction]:
     """That a class occurs, and that the most probable one does."""
     probabilities = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
     names = class_names(predictions)
     top = np.argmax(probabilities, axis=1)
     confidence = probabilities[np.arange(len(top)), top]
-    common = np.argsort(-probabilities.sum(axis=0), kind="stable")[:MOST_CLASSES]
+    common = np.argsort(-probabilities.sum(axis=0), kind="stable")[:most]
     more: tuple[Summary, ...] = (Summary("the largest probability", confidence),)
     if probabilities.shape[1] == 2:
         common = np.array([1])  # the other class says the same
@@ -179,6 +192,7 @@ def _of_classes(predictions: Any) -> list[Direction]:
             probabilities[:, c],
             _event(f"{names[c]} occurs"),
             (Summary("its probability", probabilities[:, c]), *more),
+            name=f"{names[c]} occurs",
         )
         for c in np.sort(common)
     ]
@@ -187,6 +201,7 @@ def _of_classes(predictions: Any) -> list[Direction]:
         confidence,
         _event("the most probable class is right"),
         (Summary("its probability", confidence),),
+        name="the most probable class is right",
     )
     return [*found, right]
 
@@ -212,6 +227,7 @@ def _of_vectors(predictions: Predictions, summaries: tuple[Summary, ...]) -> lis
             describe,
             summaries,
             happens=False,
+            name=f"coordinate {c + 1}",
         )
 
     def describe_distance(observed: float, expected: float) -> tuple[str, str]:
@@ -227,6 +243,7 @@ def _of_vectors(predictions: Predictions, summaries: tuple[Summary, ...]) -> lis
         describe_distance,
         summaries,
         happens=False,
+        name="distance",
     )
     return [*(coordinate(c) for c in range(min(d, _MOST_COORDINATES))), distance]
 

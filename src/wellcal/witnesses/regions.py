@@ -18,7 +18,7 @@ from scipy import sparse
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.round_numbers import SAME, cut_text, distinct, round_between
-from wellcal.witnesses.summaries import Cases, Summary
+from wellcal.witnesses.summaries import Cases, Side, Summary
 
 LINE = 32
 """Cells of one summary at most, with 527 intervals between them: one for 8 cases, and no fewer than 8."""
@@ -154,7 +154,12 @@ class Region:
         if not sides:
             return None
         kind = "box" if len(sides) > 1 else "split" if sum(self.cuts) == 1 else "interval"
-        return Cases(f"where {' and '.join(sides)}", self.mask, kind)
+        ends = tuple(
+            Side(axis.name, axis.number(first), axis.number(last))
+            for axis, (first, last), n in zip(self.axes, self.ends, self.cuts, strict=True)
+            if n
+        )
+        return Cases(f"where {' and '.join(sides)}", self.mask, kind, ends)
 
 
 # -- grids -------------------------------------------------------------------------------------

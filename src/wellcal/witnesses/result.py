@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -43,8 +43,17 @@ from wellcal.predictions.plain import (
     predictions_from_dict,
     predictions_to_dict,
 )
+from wellcal.witnesses.summaries import Side
 
 _MOST_LISTED = 10  # groups and segments in a printed result
+
+
+class Rule(NamedTuple):
+    """A group without its cases: sides of summaries, and the direction with levels of its quantiles."""
+
+    sides: tuple[Side, ...]
+    direction: str
+    levels: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,6 +99,16 @@ class Group(Presentable):
     def n_samples(self) -> int:
         """Number of cases."""
         return len(self.cases)
+
+    def described_by(self, rule: Rule | None) -> Self:
+        """The same, which knows how to find such cases among others."""
+        self.__dict__["_rule"] = rule
+        return self
+
+    @property
+    def rule(self) -> Rule | None:
+        """Which cases are in it, and what is looked at in them; None for segments, and of stored groups."""
+        return self.__dict__.get("_rule")
 
     n_cases = renamed_attribute("n_cases", "n_samples")
     not_read: ClassVar[tuple[str, ...]] = ("n_samples", "at_floor")

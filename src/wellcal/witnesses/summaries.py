@@ -7,7 +7,7 @@ them by chance is found as often in targets that are drawn from the predictions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,14 @@ MOST_CLASSES = 20
 """Classes that are looked at one by one: those with the largest predicted probability in total."""
 
 _MOST_COORDINATES = 5
+
+
+class Side(NamedTuple):
+    """From where to where a summary goes, by its name; infinite where it has no end."""
+
+    summary: str
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -33,11 +41,14 @@ class Cases:
         Which they are, ``(n,)``.
     kind
         "all", "segment", "split" (above or below a number), "interval" or "box".
+    sides
+        The same by summaries of predictions, from which others can be told to be in it; None for segments.
     """
 
     where: str
     mask: NDArray
     kind: str
+    sides: tuple[Side, ...] | None = None
 
 
 @dataclass(frozen=True)

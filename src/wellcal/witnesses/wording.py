@@ -6,6 +6,7 @@ from wellcal._arrays.round_numbers import percent
 
 _TIMES = {3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten"}
 _PARTS = {2: "half", 3: "a third", 4: "a quarter", 5: "a fifth", 10: "a tenth"}
+_MOST_DIGITS = 4  # after the point, of shares that are nearly the same
 _NEAR = 0.05  # relative distance within which a ratio is called by a whole number
 
 
@@ -57,3 +58,19 @@ def share_text(share: float) -> str:
     ('31%', '0.72%')
     """
     return percent(share, 0.095, 2)
+
+
+def shares_text(*shares: float) -> tuple[str, ...]:
+    """Shares beside each other, with so many digits that they can be told apart.
+
+    Examples
+    --------
+    >>> shares_text(0.314, 0.1), shares_text(0.5007, 0.5), shares_text(0.25, 0.25)
+    (('31%', '10%'), ('50.1%', '50.0%'), ('25%', '25%'))
+    """
+    told = tuple(map(share_text, shares))
+    for digits in range(1, _MOST_DIGITS):
+        if len(set(told)) == len(set(shares)):
+            break
+        told = tuple(f"{100.0 * share:.{digits}f}%" for share in shares)
+    return told

@@ -92,7 +92,7 @@ def test_some_sentences() -> None:
         "extreme": rf"predicted probabilities are too extreme: slope {number} \({number} to {number}\)",
         "more often": r"outcome 1 occurs \d+% of the time \(\d+% to \d+%\), predicted \d+%",
         "few cats": r"class 'cat' occurs \d+% of the time \(\d+% to \d+%\), predicted \d+%",
-        "hot": rf"probabilities are too extreme \(temperature about {number}, {number} to {number}\)",
+        "hot": r"probabilities are too extreme: temperature is \d+% too low \(\d+% to \d+%\)",
         "quantiles": r"targets fall between their 10% and 90% quantiles \d+% of the time .*, expected 80%",
     }
     for name, pattern in patterns.items():
@@ -413,10 +413,13 @@ def test_coverage_gives_the_yardstick_its_direction(spread: float, side: int) ->
 def test_small_errors_are_called_slight() -> None:
     found = result()
     slight = Yardstick("spreads", 0.98, 1.0, 0.96)
-    small = replace(found, estimate=replace(found.estimate, known_yardstick=slight))
-    first, second, *_ = repr(small).splitlines()
-    assert first == f"Miscalibrated ({found.pvalue_statement}), but slightly: {slight.sentence}."
-    assert second == f"  - {found.findings[0]}"
+    (told,) = found.findings
+    for finding in (replace(told, ratio=(0.98, 0.96, 1.0)), replace(told, ratio=None)):
+        estimate = replace(found.estimate, known_yardstick=slight)
+        small = replace(found, estimate=estimate, findings=(finding,))
+        first, second, *_ = repr(small).splitlines()
+        assert first == f"Miscalibrated ({found.pvalue_statement}), but slightly: {slight.sentence}."
+        assert second == f"  - {told}"
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -155,7 +155,8 @@ def slope_finding(found: Found) -> Finding:
     else:
         short = f"predicted probabilities are {'too extreme' if size < 1.0 else 'not extreme enough'}"
     sentence = f"{short}: slope {plain_number(size)} ({span(*ends)})"
-    return Finding(sentence, SLOPE, short, size, ends, LEVEL, found.pvalue)
+    ratio = (size, max(ends[0], 0.0), ends[1]) if size > 0.0 else None
+    return Finding(sentence, SLOPE, short, size, ends, LEVEL, found.pvalue, ratio=ratio)
 
 
 def fitted_slope(y: NDArray, logit: NDArray) -> float:

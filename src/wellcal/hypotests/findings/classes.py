@@ -15,7 +15,7 @@ from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.parts.classes import counted
 from wellcal.measures.sharpness import best_sharpness
-from wellcal.measures.wording import percent, plain_number, share_span, span
+from wellcal.measures.wording import error_phrase, percent, share_span, wrong_by
 
 CLASS, TEMPERATURE, CONFIDENCE = "class ", "temperature", "confidence"
 
@@ -127,5 +127,6 @@ def temperature_is_right(probabilities: NDArray, targets: NDArray, without: Sequ
 def _temperature(found: Found) -> Finding:
     size, low, high = (float(np.exp(value)) for value in (found.estimate, found.low, found.high))
     short = f"probabilities are {'too extreme' if size > 1.0 else 'not extreme enough'}"
-    sentence = f"{short} (temperature about {plain_number(size)}, {span(low, high)})"
-    return Finding(sentence, TEMPERATURE, short, size, (low, high), LEVEL, found.pvalue)
+    ratio = 1.0 / size, 1.0 / high, 1.0 / low
+    sentence = f"{short}: {error_phrase(TEMPERATURE, ratio[0])} ({wrong_by(*ratio[1:], ratio[0])})"
+    return Finding(sentence, TEMPERATURE, short, size, (low, high), LEVEL, found.pvalue, ratio=ratio)

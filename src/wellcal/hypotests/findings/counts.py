@@ -95,15 +95,17 @@ class CountClaims(ScalarClaims):
         how = f"{'higher' if ratio > 1.0 else 'lower'} than" if ratio < TIMES else "as high as"
         short = f"counts are {amount(ratio)} {how} predicted"
         sentence = f"{short} ({wrong_by(low, high)})"
-        return Finding(sentence, SHIFTED, short, ratio, (low, high), LEVEL, found.pvalue)
+        over = 1.0 / ratio, 1.0 / high, 1.0 / low
+        return Finding(sentence, SHIFTED, short, ratio, (low, high), LEVEL, found.pvalue, ratio=over)
 
     def spread(self, found: Found) -> Finding:
         """Dispersion, as a ratio of variances."""
         right = found.less(found.expected)
         ratio, low, high = (float(np.exp(2.0 * v)) for v in (right.estimate, right.low, right.high))
         short = f"counts are {'more' if ratio > 1.0 else 'less'} dispersed than predicted"
-        told = f"variance ratio {plain_number(ratio)}, {span(low, high)}"
-        return Finding(f"{short} ({told})", "dispersion", short, ratio, (low, high), LEVEL, found.pvalue)
+        sentence = f"{short} (variance ratio {plain_number(ratio)}, {span(low, high)})"
+        over = ratio**-0.5, high**-0.5, low**-0.5
+        return Finding(sentence, "dispersion", short, ratio, (low, high), LEVEL, found.pvalue, ratio=over)
 
 
 def _zeros(found: Found) -> Finding:

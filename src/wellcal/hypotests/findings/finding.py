@@ -41,6 +41,9 @@ class Finding(Presentable):
         How clear the finding is by itself, before all findings are looked at together.
     expected
         For the share of targets that fall somewhere: which one a calibrated model has. None elsewhere.
+    ratio
+        Predicted over true, and the ends of its interval, where spreads, temperature or means are wrong in
+        all cases alike: the size of the error, and what :attr:`TestResult.yardstick` tells. None elsewhere.
 
     Examples
     --------
@@ -62,8 +65,9 @@ class Finding(Presentable):
     level: float
     pvalue: float
     expected: float | None = None
+    ratio: tuple[float, float, float] | None = None
 
-    added: ClassVar[Mapping[str, Any]] = {"expected": None}
+    added: ClassVar[Mapping[str, Any]] = {"expected": None, "ratio": None}
 
     def __str__(self) -> str:
         return self.sentence
@@ -80,6 +84,7 @@ class Finding(Presentable):
             "level": number(least=0.0, most=1.0),
             "pvalue": number(least=0.0, most=1.0),
             "expected": optional(number(least=0.0, most=1.0)),
+            "ratio": optional(listed(number(least=0.0, infinite=True), length=3)),
         }
 
     def _headline(self) -> str:

@@ -235,8 +235,9 @@ def spread_finding(found: Found, units: Units = PLAIN) -> Finding:
         float(np.exp(-units.log_spread(value)))
         for value in (from_right.estimate, from_right.high, from_right.low)
     )
-    short = error_phrase(SPREADS, ratio)
-    return Finding(f"{short} ({wrong_by(low, high)})", SPREAD, short, ratio, (low, high), LEVEL, found.pvalue)
+    short, ends = error_phrase(SPREADS, ratio), (low, high)
+    sentence = f"{short} ({wrong_by(*ends)})"
+    return Finding(sentence, SPREAD, short, ratio, ends, LEVEL, found.pvalue, ratio=(ratio, *ends))
 
 
 def skew_finding(found: Found) -> Finding:

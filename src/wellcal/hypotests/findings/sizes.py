@@ -1,14 +1,16 @@
-"""Findings and the yardstick beside them: one direction, or none."""
+"""Findings and the yardstick beside them: one size and one direction, or words that tell them apart."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.measures import yardstick
 from wellcal.measures.estimate import Estimate
-from wellcal.measures.yardstick import Yardstick
+from wellcal.measures.wording import share_of
+from wellcal.measures.yardstick import SLIGHT, Yardstick
 from wellcal.predictions.alterations import MEANS, SPREADS, TEMPERATURE
 
 OF_ALL_CASES = {
@@ -26,11 +28,58 @@ means too large, and 0 where the likelihood of the targets says it.
 def yardstick_with(estimate: Estimate, findings: Sequence[Finding]) -> Yardstick | None:
     """The yardstick of an estimate beside what was found: they say the same, or it has no direction.
 
+    An error in spreads, temperature or means that all cases have alike, and no other, is its own yardstick:
+    a model with just this error is as far off. The size that the finding has from the likelihood is the one
+    that is told, not the one that a KCE leads to, which is the same but for chance. With other errors beside
+    it KCE says how far off all of them are together, which is no less than that one alone.
+
     Counts that are more dispersed than predicted are measured by spreads that are too small.
     """
+    own = _own(findings)
+    if own is not None and len(findings) == 1:
+        return own
     size = (estimate.yardstick_of(SPREADS) if _too_dispersed(findings) else None) or estimate.yardstick
     if size is None:
-        return None
+        return None if own is None else replace(own, overall=True)
+    size = _directed(size, findings)
+    if own is None or own.kind != size.kind or not size.directed:
+        return size
+    return replace(own if _farther(own, size) else size, overall=True)
+
+
+def surely_not_slight(estimate: Estimate, findings: Sequence[Finding]) -> bool:
+    """Whether the yardstick beside what was found is not slight, for less than it takes to find it."""
+    own = _own(findings)
+    if own is not None and (len(findings) == 1 or share_of(own.ratio) >= SLIGHT):
+        return share_of(own.ratio) >= SLIGHT
+    cases = estimate.cases
+    if cases is None or estimate.known_yardstick is not None:  # nothing to find, or found already
+        return False
+    root = float(estimate) if estimate.name == "KCE" else math.sqrt(max(float(estimate), 0.0))
+    kinds = (SPREADS, None) if _too_dispersed(findings) else (None,)
+    return all(yardstick.surely_not_slight(cases, root, kind) for kind in kinds)
+
+
+def _own(findings: Sequence[Finding]) -> Yardstick | None:
+    """The first finding that is an error which yardsticks are made of, as a yardstick."""
+    for found in findings:
+        kind = next((kind for kind, known in OF_ALL_CASES.items() if found.kind in known), None)
+        if kind is not None and found.ratio is not None:
+            ratio, low, high = found.ratio
+            near, far = (high, low) if ratio < 1.0 else (low, high)
+            reaches = (near - 1.0) * (ratio - 1.0) <= 0.0  # what is right, or the other side
+            return Yardstick(kind, ratio, 1.0 if reaches else near, far, found.level)
+    return None
+
+
+def _farther(one: Yardstick, other: Yardstick) -> bool:
+    """Whether an error is larger than another."""
+    first, second = (abs(math.log(max(size.ratio, 1e-300))) for size in (one, other))
+    return first >= second
+
+
+def _directed(size: Yardstick, findings: Sequence[Finding]) -> Yardstick:
+    """A yardstick in the direction that a finding has, or in none."""
     known = OF_ALL_CASES[size.kind]
     for place, found in enumerate(findings):
         # Shares are off where targets are shifted, too: they have a direction where nothing is clearer.
@@ -40,16 +89,6 @@ def yardstick_with(estimate: Estimate, findings: Sequence[Finding]) -> Yardstick
             right = 1.0 if found.expected is None else found.expected
             return size.towards(own if sign == 0 else sign if found.size > right else -sign)
     return size.towards(None)
-
-
-def surely_not_slight(estimate: Estimate, findings: Sequence[Finding]) -> bool:
-    """Whether the yardstick beside what was found is not slight, for less than it takes to find it."""
-    cases = estimate.cases
-    if cases is None or estimate.known_yardstick is not None:  # nothing to find, or found already
-        return False
-    root = float(estimate) if estimate.name == "KCE" else math.sqrt(max(float(estimate), 0.0))
-    kinds = (SPREADS, None) if _too_dispersed(findings) else (None,)
-    return all(yardstick.surely_not_slight(cases, root, kind) for kind in kinds)
 
 
 def _too_dispersed(findings: Sequence[Finding]) -> bool:

@@ -212,7 +212,7 @@ def _agree(one: Finding, other: Finding) -> bool:
 def in_coordinate(finding: Finding, coordinate: int) -> Finding:
     """The same sentence about one coordinate."""
     of = f"coordinate {coordinate}: "
-    return replace(finding, sentence=of + finding.sentence, short=of + finding.short)
+    return replace(finding, sentence=of + finding.sentence, short=of + finding.short, ratio=None)
 
 
 def _correlated(pair: str, found: Found) -> Finding:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import Array, asarray, device_of, from_numpy, namespace, take_rows, widen
-from wellcal._arrays.seeds import as_generator
+from wellcal._arrays.seeds import generator_aside
 from wellcal._arrays.special import gather, look_up
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.measures.quantiles.checks import check_scalar
@@ -27,7 +27,8 @@ def pit(y: object, pred: object, *, rng: int | np.random.Generator | None = None
     pred
         Predictions of numbers, counts or classes (in the order of their support, else of the classes).
     rng
-        Seed or generator of the :math:`v_i`; without effect on continuous predictions.
+        Seed or generator of the :math:`v_i`, None for a default one; without effect on continuous
+        predictions.
 
     Returns
     -------
@@ -57,7 +58,8 @@ def pit(y: object, pred: object, *, rng: int | np.random.Generator | None = None
     check_scalar(predictions, "pit")
     below, upto = distribution_at(predictions, targets)
     xp = namespace(upto)
-    v = asarray(as_generator(rng).random(len(predictions)), xp=xp, device=device_of(upto), dtype=upto.dtype)
+    shares = generator_aside(rng).random(len(predictions))
+    v = asarray(shares, xp=xp, device=device_of(upto), dtype=upto.dtype)
     return xp.clip(below + v * (upto - below), 0.0, 1.0)
 
 

@@ -1,0 +1,122 @@
+"""Which picture shows an error best: one rule, for reports, pages and single results.
+
+What a test found says which pictures to look at: a trend is seen in residuals, a wrong spread in coverage,
+one class in its own reliability diagram. Of these the one is taken in which the model leaves the band of
+calibrated ones, or leaves it much farther: nobody would believe a verdict beside a curve that stays in its
+band. Where no picture shows it, the statistic of the test among those of calibrated models does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from wellcal.hypotests.findings.finding import Finding
+from wellcal.hypotests.findings.reasons import reasons_in
+from wellcal.hypotests.result import TestResult
+
+BY_MEAN = "residuals by mean"
+"""Residuals against the predicted mean, where they are shown against the predicted spread, too."""
+
+ONE_CLASS, ONE_GRADE = "class", "grade"
+"""The reliability diagram of the class that is farthest off, or of a grade and those above it."""
+
+_TREND = ("residuals", BY_MEAN)
+_SHAPE = ("pit", "histogram", "quantiles")
+_WIDTH = ("pit", "coverage", "histogram")
+_CLASS = (ONE_GRADE, ONE_CLASS, "classes")
+_ALL_CLASSES = (ONE_GRADE, "reliability", ONE_CLASS, "classes")
+_VECTOR = ("coordinates", "together")
+
+SHOWS: Mapping[str, tuple[str, ...]] = {
+    "trend of the centre": _TREND,
+    "trend of the spread": _TREND,
+    "shift": (*_SHAPE, *_VECTOR),
+    "spread": (*_WIDTH, *_VECTOR),
+    "dispersion": _WIDTH,
+    "coverage": ("coverage", "pit", "histogram"),
+    "range": ("histogram", "coverage", "pit"),
+    "above": _SHAPE,
+    "quantile": ("quantiles", *_WIDTH),
+    "skew": (*_SHAPE, *_VECTOR),
+    "tails": (*_WIDTH, "quantiles", *_VECTOR),
+    "two peaks": (*_SHAPE, *_VECTOR),
+    "levels": _SHAPE,
+    "surprise": (*_SHAPE, *_ALL_CLASSES, *_VECTOR),
+    "zeros": ("histogram", "pit"),
+    "correlation": ("together", "coordinates"),
+    "trend of the correlation": ("together", "coordinates"),
+    "frequency": ("reliability",),
+    "slope": ("reliability",),
+    "group": ("reliability",),
+    "temperature": _ALL_CLASSES,
+    "confidence": _ALL_CLASSES,
+    "class": _CLASS,
+    "class slope": _CLASS,
+    "swapped": _CLASS,
+    "confused": _CLASS,
+}
+"""Pictures that show a kind of finding, the usual one first."""
+
+OF_PARTS: Mapping[str, tuple[str, ...]] = {
+    "distribution": _SHAPE,
+    "levels": _SHAPE,
+    "shape": (*_SHAPE, *_VECTOR),
+    "spread": (*_WIDTH, *_VECTOR),
+    "tails": (*_WIDTH, *_VECTOR),
+    "trend of the centre": _TREND,
+    "trend of the spread": _TREND,
+    "curve of the centre": _TREND,
+    "SKCE": _TREND,
+    "locations": _TREND,
+    "one class": _CLASS,
+    "classes": _CLASS,
+    "slopes": _CLASS,
+    "surprise": _ALL_CLASSES,
+}
+"""The same for parts of a test, where no finding has a name."""
+
+BETTER, CLEAR = 2.0, 3.0
+"""How many times farther a later picture must show an error to be taken before an earlier one, and from where
+on farther is not clearer."""
+
+_LEAVES = 1.0 + 1e-9
+
+
+def wanted(test: TestResult, findings: Sequence[Finding]) -> list[str]:
+    """Names of pictures that show what was found, those of the leading finding first.
+
+    Without a finding that has a name they are those of the part of the test that decided.
+    """
+    found = [SHOWS[finding.kind] for finding in findings if finding.kind in SHOWS]
+    leading = reasons_in(test.provenance).leading
+    if leading is not None and not found:
+        found = [OF_PARTS.get(leading, ())]
+    return list(dict.fromkeys(name for names in found for name in names))
+
+
+def most_telling(names: Iterable[str], reach: Callable[[str], float]) -> str | None:
+    """Of some pictures the one that shows an error best; None where all stay within their bands.
+
+    Parameters
+    ----------
+    names
+        Of pictures, in the order in which they are preferred.
+    reach
+        How far a picture leaves its band: `wellcal.displays.Display.reach`.
+
+    Examples
+    --------
+    >>> most_telling(["pit", "coverage"], {"pit": 1.2, "coverage": 1.3}.get)
+    'pit'
+    >>> most_telling(["pit", "coverage"], {"pit": 1.2, "coverage": 2.5}.get)
+    'coverage'
+    >>> most_telling(["pit", "coverage"], {"pit": 0.9, "coverage": 1.0}.get) is None
+    True
+    """
+    best, far = None, 0.0
+    for name in names:
+        found = min(reach(name), CLEAR)
+        if not math.isnan(found) and found > _LEAVES and (best is None or found > BETTER * far):
+            best, far = name, found
+    return best

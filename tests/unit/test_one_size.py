@@ -1,0 +1,125 @@
+"""A report tells one size of an error: that of the finding, and of the yardstick beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+import wellcal as wc
+from wellcal.hypotests.findings.sizes import surely_not_slight, yardstick_with
+
+N = 400
+MU = np.linspace(-2.0, 2.0, N)
+RATE = np.linspace(4.0, 8.0, N)
+LOGITS = np.random.default_rng(3).normal(0.0, 1.5, (N, 4))
+
+Design = Callable[[np.random.Generator], tuple[Any, Any]]
+
+
+def _drawn(rng: np.random.Generator, logits: Any) -> Any:
+    upto = special.softmax(logits, axis=1).cumsum(axis=1)
+    return np.minimum((upto < rng.uniform(size=(len(logits), 1))).sum(axis=1), logits.shape[1] - 1)
+
+
+# What was predicted over what is true, and predictions that are wrong by just that.
+DESIGNS: dict[str, tuple[float, Design]] = {
+    "normals": (0.75, lambda rng: (rng.normal(MU, 1.0), wc.Normal(MU, np.full(N, 0.75)))),
+    "wide": (1.4, lambda rng: (rng.normal(MU, 1.0), wc.Normal(MU, np.full(N, 1.4)))),
+    "vectors": (
+        0.75,
+        lambda rng: (
+            rng.normal(size=(N, 2)),
+            wc.DiagonalNormal(np.zeros((N, 2)), np.full((N, 2), 0.75)),
+        ),
+    ),
+    "counts": (1 / 1.3, lambda rng: (rng.poisson(1.3 * RATE), wc.Poisson(RATE))),
+    "dispersion": (3.0**-0.5, lambda rng: (rng.negative_binomial(3, 1 / 3, N), wc.Poisson(np.full(N, 6.0)))),
+    "binary": (
+        0.5,
+        lambda rng: (rng.uniform(size=N) < special.expit(MU), wc.Bernoulli(special.expit(2.0 * MU))),
+    ),
+    "classes": (
+        1 / 1.8,
+        lambda rng: (_drawn(rng, LOGITS), wc.Categorical(special.softmax(1.8 * LOGITS, axis=1))),
+    ),
+    "cold": (
+        2.0,
+        lambda rng: (_drawn(rng, LOGITS), wc.Categorical(special.softmax(0.5 * LOGITS, axis=1))),
+    ),
+}
+
+
+def outcome(name: str, seed: int = 0) -> wc.TestResult:
+    y, pred = DESIGNS[name][1](np.random.default_rng(seed))
+    return wc.calibration_test(y, pred, n_resamples=199)
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_the_only_finding_is_the_yardstick(name: str) -> None:
+    found = outcome(name)
+    (told,) = found.findings
+    size = found.yardstick
+    assert size is not None
+    assert told.ratio is not None
+    assert size.ratio == told.ratio[0]
+    assert {size.low, size.high} == set(told.ratio[1:])
+    assert abs(size.low - 1.0) < abs(size.high - 1.0)
+    assert size.directed
+    assert not size.overall
+    true = DESIGNS[name][0]
+    assert min(told.ratio[1:]) <= true <= max(told.ratio[1:])
+
+
+@pytest.mark.parametrize("name", ["normals", "classes", "counts"])
+def test_a_stored_result_has_the_same_size(name: str) -> None:
+    found = outcome(name)
+    again = wc.TestResult.from_json(found.to_json())
+    assert again.yardstick == found.yardstick
+    assert again.verdict == found.verdict
+
+
+def test_it_needs_no_kernel_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a finding tells is not computed again."""
+    found = outcome("normals")
+    asked: list[str] = []
+    monkeypatch.setattr(wc.Estimate, "yardstick", property(lambda _: asked.append("yardstick")))
+    assert found.yardstick is not None
+    assert asked == []
+
+
+def test_several_errors_together_are_no_smaller_than_one_of_them() -> None:
+    rng = np.random.default_rng(0)
+    skewed = (rng.gamma(2.0, size=N) - 2.0) / 2.0**0.5
+    found = wc.calibration_test(MU + skewed, wc.Normal(MU, np.full(N, 0.6)), n_resamples=199)
+    kinds = [finding.kind for finding in found.findings]
+    assert {"spread", "skew"} <= set(kinds)
+    spread = found.findings[kinds.index("spread")]
+    size = found.yardstick
+    assert size is not None
+    assert size.overall
+    assert size.sentence.startswith("all in all as far off as a model whose spreads are")
+    assert abs(np.log(size.ratio)) >= abs(np.log(spread.ratio[0]))
+    # A part that is larger than what KCE says of all: chance, and the part is told.
+    large = replace(spread, ratio=(0.2, 0.1, 0.3))
+    assert yardstick_with(found.estimate, (large, *found.findings[1:])).ratio == 0.2
+
+
+def test_an_interval_that_reaches_the_other_side_ends_at_what_is_right() -> None:
+    found = outcome("normals")
+    unsure = replace(found.findings[0], ratio=(0.97, 0.93, 1.02))
+    size = yardstick_with(found.estimate, (unsure,))
+    assert (size.ratio, size.low, size.high) == (0.97, 1.0, 0.93)
+    assert size.sentence == "as far off as a model whose spreads are 3% too small (0% to 7%)"
+
+
+@pytest.mark.parametrize("ratio", [0.6, 0.96, 1.04, 1.5])
+def test_the_quick_look_agrees(ratio: float) -> None:
+    found = outcome("normals")
+    findings = (replace(found.findings[0], ratio=(ratio, 0.99 * ratio, 1.01 * ratio)),)
+    size = yardstick_with(found.estimate, findings)
+    assert surely_not_slight(found.estimate, findings) == (size.size != "slight")

@@ -1,0 +1,208 @@
+"""Beside the verdict stands a picture that shows the error: the model is seen to leave its band."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+import wellcal as wc
+from wellcal.reporting.family_pictures import Shown, album, farthest_class, kinds_with
+from wellcal.reporting.sections import report_view
+from wellcal.reporting.telling import OF_PARTS, SHOWS, most_telling
+
+N = 500
+MU = np.linspace(-2.0, 2.0, N)
+SD = np.tile([0.5, 1.0, 1.5, 2.0], N // 4)
+LOGITS = np.random.default_rng(1).normal(0.0, 1.5, (N, 4))
+
+Design = Callable[[np.random.Generator], tuple[Any, Any]]
+
+
+def drawn(rng: np.random.Generator, logits: Any) -> Any:
+    upto = special.softmax(logits, axis=1).cumsum(axis=1)
+    return np.minimum((upto < rng.uniform(size=(len(logits), 1))).sum(axis=1), logits.shape[1] - 1)
+
+
+def vectors(rng: np.random.Generator, correlation: float, scale: float = 1.0) -> tuple[Any, Any]:
+    cov = np.array([[1.0, correlation], [correlation, 1.0]])
+    y = scale * rng.multivariate_normal([0.0, 0.0], cov, N)
+    return y, wc.DiagonalNormal(np.zeros((N, 2)), np.ones((N, 2)))
+
+
+def one_class(rng: np.random.Generator) -> tuple[Any, Any]:
+    """The third class is said to be far more likely than it is."""
+    p = special.softmax(LOGITS + np.array([0.0, 0.0, 1.5, 0.0]), axis=1)
+    names = ["ant", "bee", "cat", "dog"]
+    return np.array(names)[drawn(rng, LOGITS)], wc.Categorical(p, classes=names)
+
+
+LEVELS = np.array([0.1, 0.5, 0.9])
+
+# An error, and the pictures that may show it.
+BANK: dict[str, tuple[set[str], Design]] = {
+    "spread": ({"pit", "coverage"}, lambda rng: (rng.normal(MU, 1.4), wc.Normal(MU, np.ones(N)))),
+    "wide": ({"pit", "coverage"}, lambda rng: (rng.normal(MU, 0.7), wc.Normal(MU, np.ones(N)))),
+    "shift": ({"pit"}, lambda rng: (rng.normal(MU + 0.4, 1.0), wc.Normal(MU, np.ones(N)))),
+    "skew": (
+        {"pit", "histogram"},
+        lambda rng: (MU + rng.gamma(1.0, size=N) - 1.0, wc.Normal(MU, np.ones(N))),
+    ),
+    "bias that goes with the mean": (
+        {"residuals", "residuals by mean"},
+        lambda rng: (rng.normal(1.5 * MU, SD), wc.Normal(MU, SD)),
+    ),
+    "spread that goes with the mean": (
+        {"residuals", "residuals by mean"},
+        lambda rng: (rng.normal(MU, SD * np.exp(0.35 * MU)), wc.Normal(MU, SD)),
+    ),
+    "spread that goes with the spread": (
+        {"residuals"},
+        lambda rng: (rng.normal(MU, SD**2), wc.Normal(MU, SD)),
+    ),
+    "counts": (
+        {"pit", "coverage", "histogram"},
+        lambda rng: (rng.negative_binomial(2, 0.25, N), wc.Poisson(np.full(N, 6.0))),
+    ),
+    "zeros": (
+        {"histogram"},
+        lambda rng: (rng.poisson(6.0, N) * (rng.uniform(size=N) > 0.25), wc.Poisson(np.full(N, 6.0))),
+    ),
+    "draws": (
+        {"histogram", "coverage", "pit"},
+        lambda rng: (rng.normal(MU, 1.5), wc.Samples(rng.normal(MU[:, None], 1.0, (N, 19)))),
+    ),
+    "quantiles": (
+        {"quantiles", "coverage", "pit", "histogram"},
+        lambda rng: (rng.normal(MU, 1.6), wc.Quantiles(LEVELS, MU[:, None] + special.ndtri(LEVELS))),
+    ),
+    "slope": (
+        {"reliability"},
+        lambda rng: (rng.uniform(size=N) < special.expit(0.7 * MU), wc.Bernoulli(special.expit(2.0 * MU))),
+    ),
+    "temperature": (
+        {"reliability"},
+        lambda rng: (drawn(rng, LOGITS), wc.Categorical(special.softmax(2.5 * LOGITS, axis=1))),
+    ),
+    "one class": ({"class"}, one_class),
+    "grades": (
+        {"grade"},
+        lambda rng: (
+            drawn(rng, LOGITS) + 1,
+            wc.Categorical(special.softmax(2.5 * LOGITS, axis=1), support=[1, 2, 3, 4]),
+        ),
+    ),
+    "correlation": ({"together"}, lambda rng: vectors(rng, 0.7)),
+    "vectors": ({"coordinates"}, lambda rng: vectors(rng, 0.0, 1.5)),
+}
+
+
+@pytest.mark.parametrize("name", BANK)
+def test_the_model_is_seen_to_leave_its_band(name: str) -> None:
+    expected, make = BANK[name]
+    y, pred = make(np.random.default_rng(11))
+    found = wc.calibration_test(y, pred, n_resamples=199, keep_null=True)
+    assert found.rejected
+    first = next(iter(found.figures))
+    assert first in expected
+    shown = Shown(y, pred, found, None)
+    (display,) = album([shown], kinds_with(shown, found.findings))[first].computed
+    assert display.reach > 1.0
+    assert not display.finding.startswith("All "), "what is drawn says so too"
+    assert "stays in the band" not in display.finding
+    assert list(found.figures)[-1] == "null"
+
+
+@pytest.mark.parametrize("name", ["spread", "slope", "temperature", "correlation", "zeros"])
+def test_a_calibrated_model_has_the_usual_picture(name: str) -> None:
+    _, pred = BANK[name][1](np.random.default_rng(11))
+    y = pred.sample(np.random.default_rng(3))
+    found = wc.calibration_test(y, pred, n_resamples=99)
+    assert not found.rejected
+    usual = {"slope": "reliability", "temperature": "reliability", "correlation": "coordinates"}
+    assert next(iter(found.figures)) == usual.get(name, "pit")
+
+
+def weak() -> tuple[Any, Any]:
+    """An error that a test sees, and no picture: spreads that go a little with the mean, in few cases."""
+    rng = np.random.default_rng(8)
+    mu = np.linspace(-2.0, 2.0, 120)
+    return rng.normal(mu, np.exp(0.2 * mu)), wc.Normal(mu, np.ones(120))
+
+
+def test_where_no_picture_shows_it_the_null_distribution_does() -> None:
+    y, pred = weak()
+    found = wc.report(y, pred, n_resamples=199)
+    assert found.best.rejected
+    others = [name for name in found.figures if name not in ("null", "groups", "map")]
+    assert {"pit", "coverage", "residuals"} <= set(others)
+    shown = Shown(y, pred, found.best.test, None)
+    drawings = album([shown], kinds_with(shown, found.findings))
+    assert set(drawings) == set(others)
+    assert all(drawings[name].reaches[0] <= 1.0 for name in others)
+    first = next(iter(found.figures))
+    assert first == ("groups" if found.best.worst_groups else "null")
+    null = found.figures["null"].display
+    assert np.mean(null.null >= null.statistic) <= 0.05
+
+
+def test_the_page_begins_with_it() -> None:
+    y, pred = BANK["bias that goes with the mean"][1](np.random.default_rng(11))
+    some = np.arange(0, N, 2)
+    view = report_view(wc.report(y[some], pred[some], n_resamples=99))
+    assert view["hero"].kind.startswith("Residuals")
+    (findings,) = [part for part in view["parts"] if part.anchor == "findings"]
+    (link,) = findings.blocks[0].links or [None]
+    assert link is None or link.href == f"#{view['hero'].anchor}"
+
+
+def test_several_models_share_the_picture_that_shows_all_that_are_off() -> None:
+    """Skew is not seen in coverage, and a shift and spreads are."""
+    rng = np.random.default_rng(5)
+    mu, one = MU[::2], np.ones(N // 2)
+    y = rng.normal(mu, 1.0)
+    models = {"narrow": wc.Normal(mu, 0.6 * one), "low": wc.Normal(mu - 0.6, one)}
+    found = wc.report(y, {"right": wc.Normal(mu, one), **models}, n_resamples=99)
+    assert [model.rejected for model in found.models] == [False, True, True]
+    assert next(iter(found.figures)) in {"pit", "histogram", "quantiles"}
+    seen = [wc.displays.PITDisplay.computed(y, pred, kind="ecdf", test=False) for pred in models.values()]
+    assert all(display.reach > 1.0 for display in seen)
+
+
+def test_residuals_of_several_models_have_no_common_band() -> None:
+    rng = np.random.default_rng(5)
+    mu, sd = MU[::3], SD[::3]
+    y = rng.normal(1.6 * mu, sd)
+    found = wc.report(y, {"flat": wc.Normal(mu, sd), "right": wc.Normal(1.6 * mu, sd)}, n_resamples=99)
+    assert [model.rejected for model in found.models] == [False, True]
+    assert next(iter(found.models[1].figures)) in {"residuals", "residuals by mean"}
+    assert next(iter(found.figures)) not in {"residuals", "residuals by mean"}
+
+
+def test_the_first_picture_that_leaves_its_band_is_taken_unless_another_is_far_clearer() -> None:
+    far = {"a": 0.9, "b": 1.4, "c": 2.9, "d": float("nan"), "e": float("inf")}
+    assert most_telling("ab", far.__getitem__) == "b"
+    assert most_telling("abc", far.__getitem__) == "c"
+    assert most_telling("cbe", far.__getitem__) == "c"
+    assert most_telling("ad", far.__getitem__) is None
+
+
+def test_the_farthest_class_of_many() -> None:
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(900, 15))
+    y = drawn(rng, logits)
+    wrong = logits.copy()
+    wrong[:, 6] += 1.5
+    pred = wc.Categorical(special.softmax(wrong, axis=1), classes=[f"class {k}" for k in range(15)])
+    assert farthest_class(np.array([f"class {k}" for k in y]), pred) == "class 6"
+
+
+def test_every_kind_of_finding_and_part_has_pictures_that_exist() -> None:
+    known = {
+        *("pit", "histogram", "coverage", "residuals", "residuals by mean", "quantiles"),
+        *("reliability", "class", "grade", "classes", "coordinates", "together"),
+    }
+    assert {name for names in (*SHOWS.values(), *OF_PARTS.values()) for name in names} <= known
