@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.finding import LEVEL, Finding
@@ -191,8 +191,8 @@ def evidence(claims: Claims, targets: NDArray, drawn: Iterable[NDArray]) -> dict
     groups = claims.groups
     values, errors, freedom = jackknife(claims.estimator(targets), len(targets), groups)
     with np.errstate(divide="ignore", invalid="ignore"):
-        by_cases = 2.0 * stats.t.sf(np.abs(values - expected) / errors, freedom)
-    reach = float(stats.t.ppf(0.5 + 0.5 * LEVEL, freedom))
+        by_cases = 2.0 * special.stdtr(freedom, -np.abs(values - expected) / errors)
+    reach = float(special.stdtrit(freedom, 0.5 + 0.5 * LEVEL))
     return {
         name: Found(
             float(values[k]),
