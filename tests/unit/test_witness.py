@@ -17,7 +17,8 @@ from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Wasserstein
 from wellcal.problem.problem import prepare
 from wellcal.reporting.segmenting import segments_from
 from wellcal.witnesses import Witness, witness
-from wellcal.witnesses.regions import axis_of, grids_of
+from wellcal.witnesses.axes import axis_of
+from wellcal.witnesses.regions import grids_of
 from wellcal.witnesses.scan import MaxTest
 from wellcal.witnesses.segments import segments_of
 from wellcal.witnesses.summaries import Summary

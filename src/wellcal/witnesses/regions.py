@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.round_numbers import SAME, cut_text, distinct, round_between
+from wellcal.witnesses.axes import Axis, Region, axis_of
 from wellcal.witnesses.summaries import Cases, Summary
 
 LINE = 32
@@ -31,130 +30,6 @@ MOST_PLANES = 3
 
 _DENSE = 65_536  # entries up to which a product with an array of mostly zeros is quicker than a sparse one
 _ROUNDING = 1e-12  # of a difference of sums of squares, relative to the largest
-
-
-@dataclass(frozen=True)
-class Axis:
-    """A summary with cuts.
-
-    Attributes
-    ----------
-    name
-        What the summary is called.
-    ordered
-        Its different values, in order, ``(m,)``.
-    level
-        Which of these each case has, ``(n,)``.
-    ends
-        How many of these lie below each cut, and none and all of them, ``(size + 1,)``.
-    cell
-        How many cuts each case lies above, ``(n,)``.
-    """
-
-    name: str
-    ordered: NDArray
-    level: NDArray
-    ends: NDArray
-    cell: NDArray
-
-    @property
-    def size(self) -> int:
-        """Number of cells."""
-        return len(self.ends) - 1
-
-    def words(self, first: int, last: int) -> str:
-        """What cases with the values first .. last - 1 have in common, if these are not all.
-
-        A cut lies between two neighbouring values and is called by the shortest number between them: a
-        change of unit changes what it is called, and not which cases it separates.
-        """
-        low, high = (cut_text(self.number(end)) for end in (first, last))
-        if low == high:  # two numbers that are about the same need their digits
-            low, high = (f"{self.number(end):.15g}" for end in (first, last))
-        if first == 0:
-            return f"{self.name} is below {high}"
-        if last == len(self.ordered):
-            return f"{self.name} is above {low}"
-        return f"{self.name} is between {low} and {high}"
-
-    def number(self, end: int) -> float:
-        """What a cut above the first `end` values is called by."""
-        if not 0 < end < len(self.ordered):
-            return float(np.copysign(np.inf, end - 0.5))
-        return round_between(float(self.ordered[end - 1]), float(self.ordered[end]))
-
-
-def axis_of(summary: Summary, cells: int) -> Axis | None:
-    """Cuts of a summary into about as many cells of equal size; None where all values are the same.
-
-    Examples
-    --------
-    >>> axis = axis_of(Summary("the predicted mean", np.array([1.0, 2.2, 2.9, 4.1])), 2)
-    >>> axis.ends, axis.cell, axis.words(2, 4)
-    (array([0, 2, 4]), array([0, 0, 1, 1]), 'the predicted mean is above 2.3')
-    """
-    values = np.asarray(summary.values, dtype=np.float64)
-    if not np.isfinite(values).all():
-        return None
-    ordered = distinct(values)
-    if len(ordered) < 2:
-        return None
-    # A value that differs from one of these by rounding only belongs to it.
-    level = np.searchsorted(ordered, values + SAME * np.abs(values), side="right") - 1
-    counts = np.bincount(level, minlength=len(ordered))
-    upto = np.cumsum(counts)[:-1]  # cases below each gap
-    wanted = np.arange(1, cells) * (len(values) / cells)
-    after = np.clip(np.searchsorted(upto, wanted), 1, max(len(upto) - 1, 1))
-    before = after - 1
-    after = np.minimum(after, len(upto) - 1)
-    nearer = np.abs(upto[before] - wanted) <= np.abs(upto[after] - wanted)
-    gaps = np.unique(np.where(nearer, before, after))
-    ends = np.concatenate([[0], gaps + 1, [len(ordered)]])
-    return Axis(summary.name, ordered, level, ends, np.searchsorted(gaps, level, side="left"))
-
-
-@dataclass(frozen=True)
-class Region:
-    """Cases above, below or between values of one summary, or of each of two.
-
-    Attributes
-    ----------
-    axes
-        The summaries.
-    ends
-        Of each the first value, by its place in their order, and the one after the last.
-    """
-
-    axes: tuple[Axis, ...]
-    ends: tuple[tuple[int, int], ...]
-
-    @property
-    def cuts(self) -> list[int]:
-        """How many numbers it takes to describe each side."""
-        return [
-            (first > 0) + (last < len(axis.ordered))
-            for axis, (first, last) in zip(self.axes, self.ends, strict=True)
-        ]
-
-    @property
-    def mask(self) -> NDArray:
-        """Which cases these are, ``(n,)``."""
-        return np.all([self.side(j) for j in range(len(self.axes))], axis=0)
-
-    def side(self, j: int) -> NDArray:
-        """Which cases are within one side, ``(n,)``."""
-        level, (first, last) = self.axes[j].level, self.ends[j]
-        return (level >= first) & (level < last)
-
-    def cases(self) -> Cases | None:
-        """The group, named by the sides that leave cases out; None if none does."""
-        sides = [
-            axis.words(*ends) for axis, ends, n in zip(self.axes, self.ends, self.cuts, strict=True) if n
-        ]
-        if not sides:
-            return None
-        kind = "box" if len(sides) > 1 else "split" if sum(self.cuts) == 1 else "interval"
-        return Cases(f"where {' and '.join(sides)}", self.mask, kind)
 
 
 # -- grids -------------------------------------------------------------------------------------
@@ -192,6 +67,10 @@ class Grid(ABC):
     def group(self, g: int) -> Cases:
         """A group."""
 
+    @abstractmethod
+    def cells(self, g: int) -> NDArray:
+        """Which cells a group is made of, ``(size,)``."""
+
     def region(self, g: int) -> Region | None:
         """A group by its summaries; None if it is not made of any."""
         return None
@@ -227,6 +106,9 @@ class Listed(Grid):
     def group(self, g: int) -> Cases:
         return self.groups[g]
 
+    def cells(self, g: int) -> NDArray:
+        return np.arange(self.size) == g
+
 
 class Line(Grid):
     """Cases above, below and between cuts of a summary."""
@@ -253,6 +135,9 @@ class Line(Grid):
             yield slice(0, len(groups)), table @ cells
 
         return look
+
+    def cells(self, g: int) -> NDArray:
+        return _between(self._first[g], self._last[g], self.size)
 
     def region(self, g: int) -> Region:
         ends = self.axis.ends
@@ -299,6 +184,11 @@ class Plane(Grid):
 
         return look
 
+    def cells(self, g: int) -> NDArray:
+        a, b, c, d = self._ends[:, g]
+        across, along = (axis.size for axis in self.axes)
+        return np.outer(_between(a, b, across), _between(c, d, along)).reshape(-1)
+
     def region(self, g: int) -> Region:
         a, b, c, d = (int(end) for end in self._ends[:, g])
         across, along = (axis.ends for axis in self.axes)
@@ -306,6 +196,11 @@ class Plane(Grid):
 
     def group(self, g: int) -> Cases:
         return _named(self.region(g))
+
+
+def _between(first: int, last: int, size: int) -> NDArray:
+    cells = np.arange(size)
+    return (cells >= first) & (cells < last)
 
 
 def _named(region: Region) -> Cases:
