@@ -60,7 +60,7 @@ def test_kernels_of_several_terms_locations_and_another_method() -> None:
 
 
 def test_clear_cases_draw_on_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wellcal.dask.testing.SAMPLE", 1000)
+    monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 1000)
     y, family, (mu, sigma) = example("normal", 17_000)
     found = (mu + 2.0 * (y - mu), family, (mu, sigma))
     method = Omnibus(pairs=False, most_resamples=200)

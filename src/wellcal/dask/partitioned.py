@@ -169,9 +169,9 @@ class Cases:
         # Blocks come one partition after the other; a stable order brings each row back to its place.
         return found.rows(np.argsort(np.argsort(part, kind="stable"), kind="stable"))
 
-    def sample(self, count: int, rng: int | np.random.Generator | None) -> Partition:
-        """Some cases at random, in the order of all; all of them where there are no more."""
-        return self.rows(np.sort(as_generator(rng).choice(self.n, min(count, self.n), replace=False)))
+    def sampled(self, count: int, rng: int | np.random.Generator | None) -> NDArray:
+        """Places of some cases at random, in the order of all; all of them where there are no more."""
+        return np.sort(as_generator(rng).choice(self.n, min(count, self.n), replace=False))
 
     def gathered(self) -> Partition:
         """All cases, in memory."""
@@ -251,7 +251,8 @@ def sample_cases(
     from wellcal.dask.building import as_cases
 
     number = whole_number(count, "count", least=1)
-    found = as_cases(y, pred).sample(number, rng)
+    cases = as_cases(y, pred)
+    found = cases.rows(cases.sampled(number, rng))
     return found.given, found.predictions
 
 

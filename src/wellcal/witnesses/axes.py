@@ -67,8 +67,15 @@ class Axis:
 
     @property
     def cuts(self) -> NDArray:
-        """Numbers between neighbouring cells, ``(size - 1,)``: cases at one belong to the cell above it."""
-        return np.array([self.number(int(end)) for end in self.ends[1:-1]])
+        """Numbers between neighbouring cells, ``(size - 1,)``: cases at one belong to the cell above it.
+
+        Those that cuts are called by, unless rounding makes one of them the number of a case.
+        """
+        ends = self.ends[1:-1]
+        low, high = self.ordered[ends - 1], self.ordered[ends]
+        named = np.array([self.number(int(end)) for end in ends])
+        clear = np.minimum(named - low, high - named) > SAME * np.abs(named)
+        return np.where(clear, named, 0.5 * (low + high))
 
     def number(self, end: int) -> float:
         """What a cut above the first `end` values is called by."""

@@ -67,10 +67,6 @@ class Block:
     rivals: NDArray
     cells: slice[int, int]
 
-    def totals(self, cells: NDArray) -> NDArray:
-        """Sums over the groups that are kept, ``(K,)``, from all sums over cells."""
-        return self.grid.totals(cells[self.cells])[self.kept]
-
 
 class Scanned(ABC):
     """Pairs of group and direction that are looked at, by blocks of a grid and a direction.

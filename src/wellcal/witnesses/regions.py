@@ -50,6 +50,8 @@ class Grid(ABC):
     """How many cuts, or labels, it takes to describe each group, ``(G,)``."""
     piece: NDArray
     """In which order groups are summed over, ``(G,)``."""
+    axes: tuple[Axis, ...] = ()
+    """Summaries between whose cuts the cells are, the first slowest."""
 
     @abstractmethod
     def membership(self, weights: NDArray) -> NDArray | Any:
@@ -114,7 +116,7 @@ class Line(Grid):
     """Cases above, below and between cuts of a summary."""
 
     def __init__(self, axis: Axis) -> None:
-        self.axis = axis
+        self.axes = (axis,)
         self.size = axis.size
         self._first, self._last = _intervals(axis.size)
         self.numbers = _cuts(self._first, self._last, self.size)
@@ -122,7 +124,7 @@ class Line(Grid):
         self.piece = np.zeros(len(self.numbers), dtype=np.intp)
 
     def membership(self, weights: NDArray) -> Any:
-        return _one_hot(self.axis.cell, self.size, weights)
+        return one_hot(self.axes[0].cell, self.size, weights)
 
     def totals(self, cells: NDArray) -> NDArray:
         upto = _upto(cells)
@@ -140,8 +142,8 @@ class Line(Grid):
         return _between(self._first[g], self._last[g], self.size)
 
     def region(self, g: int) -> Region:
-        ends = self.axis.ends
-        return Region((self.axis,), ((int(ends[self._first[g]]), int(ends[self._last[g]])),))
+        ends = self.axes[0].ends
+        return Region(self.axes, ((int(ends[self._first[g]]), int(ends[self._last[g]])),))
 
     def group(self, g: int) -> Cases:
         return _named(self.region(g))
@@ -163,7 +165,7 @@ class Plane(Grid):
 
     def membership(self, weights: NDArray) -> Any:
         across, along = self.axes
-        return _one_hot(across.cell * along.size + along.cell, self.size, weights)
+        return one_hot(across.cell * along.size + along.cell, self.size, weights)
 
     def totals(self, cells: NDArray) -> NDArray:
         upto = _upto(np.swapaxes(_upto(cells.reshape(self.axes[0].size, -1)), 0, 1))
@@ -240,7 +242,8 @@ def _table(first: NDArray, last: NDArray, size: int, units: NDArray) -> NDArray:
     return ((cells >= first[:, None]) & (cells < last[:, None])) * units[:, None]
 
 
-def _one_hot(cell: NDArray, size: int, weights: NDArray) -> Any:
+def one_hot(cell: NDArray, size: int, weights: NDArray) -> Any:
+    """Weights of cases in the cells that they are in, ``(n, size)``: an array, or a sparse one."""
     n = len(cell)
     if n * size <= _DENSE:
         table = np.zeros((n, size))
