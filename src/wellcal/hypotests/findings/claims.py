@@ -20,9 +20,13 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.progress import reporter
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.resampling.smooth_tails import first_pvalues
+
+LOOKED_FOR = "kinds of error"
+"""What is looked for, while it is."""
 
 GROUPS = 50
 """Groups of cases, or of clusters, that the jackknife leaves out, one after the other."""
@@ -235,8 +239,14 @@ def jackknife(estimate: Estimator, n: int, groups: NDArray | None = None) -> tup
     cluster = cases if groups is None else groups
     count = min(int(cluster.max()) + 1, GROUPS)
     member = cluster % count
+    tell = reporter()
+    tell(LOOKED_FOR, 0, count)
+    rows: list[NDArray] = []
     with np.errstate(all="ignore"):
-        left_out = np.stack([estimate(cases[member != group]) for group in range(count)])
+        for group in range(count):
+            rows.append(estimate(cases[member != group]))
+            tell(LOOKED_FOR, group + 1, count)
+        left_out = np.stack(rows)
         errors = np.sqrt((count - 1.0) / count * np.sum((left_out - left_out.mean(axis=0)) ** 2, axis=0))
         return estimate(cases), errors, count - 1
 
