@@ -16,6 +16,7 @@ from tests.dask.examples import cut, example, in_memory, partitioned
 
 import wellcal as wc
 import wellcal.dask
+from wellcal._arrays.progress import Progress
 from wellcal.dask.parquet import RowGroups
 from wellcal.engines import Tiled
 
@@ -158,6 +159,25 @@ def in_numpy(pred: Any) -> Any:
     return wc.Normal(np.asarray(pred.loc), np.asarray(pred.scale))
 
 
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_whoever_listens_hears_of_tasks_and_ends_them(scheduler: str) -> None:
+    y, pred = partitioned(example("normal", 600), 100)
+    told: list[tuple[str, float, float]] = []
+
+    def stop(what: str, done: float, total: float) -> None:
+        if done > total / 2:
+            raise InterruptedError
+
+    with dask.config.set(scheduler=scheduler, num_workers=2):
+        wc.skce(y, pred, progress=Progress(lambda *step: told.append(step), interval=-1.0))
+        with pytest.raises(InterruptedError):
+            wc.skce(y, pred, progress=Progress(stop, interval=-1.0))
+    assert {what for what, _, _ in told} == {"tasks on partitions"}
+    last = [done for _, done, total in told if done == total]
+    assert max(last) > 21, "a task for each pair of partitions, and more"
+    assert [done for _, done, _ in told[-int(last[-1]) - 1 :]] == list(range(int(last[-1]) + 1))
+
+
 def test_threads_give_the_same_numbers() -> None:
     found = example("normal", 1500)
     alone = wc.skce(*partitioned(found, 400))
@@ -253,7 +273,6 @@ LABELS = cut((Y > 0).astype(int), 25)
         (lambda: wc.calibration_test(IN_PARTS, PRED, groups=LABELS), ValueError, "groups is not supported"),
         (lambda: wc.as_predictions(PRED, normal=("a", "b")), TypeError, "roles are for data frames"),
         (lambda: wc.as_predictions(IN_PARTS, normal=("a", "b")), TypeError, "roles are for data frames"),
-        (lambda: wc.witness(IN_PARTS, PRED), TypeError, r"single cases.*sample_cases"),
         (lambda: wellcal.dask.sample_cases(IN_PARTS, PRED, 0), ValueError, "count"),
     ],
 )

@@ -15,7 +15,7 @@ import numpy as np
 from wellcal._arrays.checks import one_of
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal._arrays.progress import as_progress, following
+from wellcal._arrays.progress import reported
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
@@ -63,6 +63,7 @@ class Moments(NamedTuple):
         return Moments(n, self.mean + gap * other.n / n, squares)
 
 
+@reported
 def skce(
     y: object,
     pred: object,
@@ -82,7 +83,7 @@ def skce(
     one_of(precision, "precision", ("auto", "float64"), or_else="for cases in partitions")
     if estimator != "block" and block_size is not None:
         raise ValueError(f'block_size is for estimator="block" only, found estimator={estimator!r}')
-    unknown = {"weights": weights, "engine": None if engine == "auto" else engine, "progress": progress}
+    unknown = {"weights": weights, "engine": None if engine == "auto" else engine}
     refuse("skce", unknown, IN_MEMORY)
     refuse("skce", {"rng": rng}, "shuffle the rows of the files before")
     cases = as_cases(y, pred)
@@ -151,8 +152,7 @@ def within_sums(
         own = float(diagonal.sum())
     if problem.n < 2:
         return 0.0, np.zeros(problem.n), own, problem.notes.as_dict()
-    with following(as_progress(False)):  # Dask shows how far it is
-        sums = Tiled(threads=1, precision="float64").triangle(problem)
+    sums = Tiled(threads=1, precision="float64").triangle(problem)
     return float(sums.total), np.asarray(sums.rows), own, problem.notes.as_dict()
 
 
@@ -201,5 +201,4 @@ def block_estimate(cases: Cases, kernel: Kernel, size: int, expectations: Any) -
 
 
 def _block_sums(block: Partition, empty: RunningBlocks) -> RunningBlocks:
-    with following(as_progress(False)):
-        return empty.updated(block.given, block.predictions, None)
+    return empty.updated(block.given, block.predictions, None)

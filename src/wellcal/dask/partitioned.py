@@ -14,9 +14,11 @@ from typing import Any, NamedTuple, Self, cast
 
 import dask
 import numpy as np
+from dask.callbacks import Callback
 
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import NDArray, attribute, taker_of, to_numpy
+from wellcal._arrays.progress import Progress, following, reporter
 from wellcal._arrays.seeds import as_generator
 from wellcal.predictions import Predictions
 from wellcal.predictions.base import check_inputs
@@ -28,7 +30,8 @@ Task = Any
 FAN_IN = 8
 """Results that are added up at a time."""
 
-NOTHING = np.empty(0, dtype=np.intp)
+_TASKS = "tasks on partitions"
+_SILENT = Progress(False)
 
 
 class Partition(NamedTuple):
@@ -344,18 +347,37 @@ def on(function: Callable[..., Any], *values: Any, **shared: Any) -> Task:
 
 
 def called(function: Callable[..., Any], *values: Any, **shared: Any) -> Any:
-    """What is unread is read where it is needed, and forgotten."""
-    return function(*(value.load() if isinstance(value, Unread) else value for value in values), **shared)
+    """What is unread is read where it is needed, and forgotten. Tasks are counted, and say nothing."""
+    with following(_SILENT):
+        return function(*(value.load() if isinstance(value, Unread) else value for value in values), **shared)
 
 
 def computed(tasks: Sequence[Task]) -> list[Any]:
     """Values of Dask's, in one go, by the scheduler that is set: a cluster, threads, or one by one."""
-    return list(cast("Any", dask).compute(*tasks))
+    with Telling():
+        return list(cast("Any", dask).compute(*tasks))
 
 
 def kept(tasks: Sequence[Task]) -> list[Task]:
     """The same values, computed now and kept where they were computed, for more than one pass."""
-    return list(cast("Any", dask).persist(*tasks))
+    with Telling():
+        return list(cast("Any", dask).persist(*tasks))
+
+
+class Telling(Callback):
+    """Whoever listens hears how many tasks are done; of a cluster its own page tells.
+
+    Schedulers of one machine call it from the thread that waits, so that an error of a listener ends the run.
+    """
+
+    def _start_state(self, _graph: Any, state: Any) -> None:
+        self.tell, self.done = reporter(), 0
+        self.total = len(state["ready"]) + len(state["waiting"])
+        self.tell(_TASKS, 0, self.total)
+
+    def _posttask(self, *_task: Any) -> None:
+        self.done += 1
+        self.tell(_TASKS, self.done, self.total)
 
 
 def summed(tasks: Sequence[Task]) -> Task:

@@ -16,6 +16,7 @@ import numpy as np
 
 from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.progress import reported
 from wellcal._arrays.seeds import as_generator
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
@@ -53,6 +54,7 @@ _OF_SAMPLE = "effect size, findings, e-value, and the estimate unless the test h
 _SUPPORTED = 'method="auto", "regularised", "block", or wellcal.hypotests.Omnibus(pairs=False)'
 
 
+@reported
 def calibration_test(
     y: object,
     pred: object,
@@ -75,7 +77,7 @@ def calibration_test(
 
     Cases of one block of random numbers, 16,384 of them, are taken into memory, where all methods are.
     """
-    refuse("calibration_test", {"groups": groups, "tolerance": tolerance, "progress": progress}, IN_MEMORY)
+    refuse("calibration_test", {"groups": groups, "tolerance": tolerance}, IN_MEMORY)
     cases = as_cases(y, pred)
     if cases.n <= BLOCK:
         block = cases.gathered()
@@ -92,6 +94,7 @@ def calibration_test(
             expectations=expectations,
             engine=engine,
             keep_null=keep_null,
+            progress=progress,
         )
     one, several = core.split_kernels(kernel)
     options = {"block_size": block_size, "locations": locations, "statistic": statistic, "kernels": several}

@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.progress import reported
 from wellcal._arrays.seeds import as_generator
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.dask.building import as_cases
@@ -55,6 +56,7 @@ from wellcal.witnesses.scan import ScanTest, Told
 from wellcal.witnesses.summaries import Cases as Members
 
 
+@reported
 def witness(
     y: object,
     pred: object,
@@ -74,8 +76,8 @@ def witness(
     progress: Any = None,
 ) -> Witness:
     """As :func:`wellcal.witness`: groups, their p-values and the band are those of all cases."""
-    refused = {"segments": segments, "weights": weights, "progress": progress}
-    refuse("witness", {**refused, "engine": None if engine == "auto" else engine}, IN_MEMORY)
+    refused = {"segments": segments, "weights": weights, "engine": None if engine == "auto" else engine}
+    refuse("witness", refused, IN_MEMORY)
     asked = Asked.of(alpha, quantile_levels, min_cases, max_groups, n_resamples)
     cases = as_cases(y, pred)
     if cases.n <= BLOCK:
@@ -92,6 +94,7 @@ def witness(
             rng=rng,
             n_resamples=n_resamples,
             expectations=expectations,
+            progress=progress,
         )
     begun = Begun.of(cases, kernel, expectations)
     check_resampled(begun.setup.predictions)
