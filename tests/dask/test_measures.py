@@ -81,6 +81,26 @@ def test_skce_over_pairs_of_partitions(family: str) -> None:
             assert_same(wc.skce(*partitioned(found, size), estimator=estimator), expected)
 
 
+@pytest.mark.parametrize("family", ["normal", "draws"])
+def test_weighted_skce_over_pairs_of_partitions(family: str) -> None:
+    """Whatever their unit is, with zeros among them, and where one case has nearly all weight."""
+    found, rng = example(family, 700), np.random.default_rng(1)
+    some = rng.uniform(size=700) * (np.arange(700) % 7 > 0)
+    weights = [1e200 * some, np.where(np.arange(700) < 300, 0.0, some)]
+    weights.append(np.where(np.arange(700) == 11, 1e6, some))
+    for w in weights:
+        for estimator in ("unbiased", "biased"):
+            expected = wc.skce(*in_memory(found), estimator=estimator, weights=w, engine=EXACT)
+            result = wc.skce(*partitioned(found, (300, 310, 90)), estimator=estimator, weights=cut(w, 250))
+            assert_same(result, expected)
+            assert result.provenance["weights"] == expected.provenance["weights"]
+    y, pred = partitioned(found, 400)
+    with pytest.raises(ValueError, match=r"weights must be positive for at least 2 .* only 1 is"):
+        wc.skce(y, pred, weights=cut((np.arange(700) == 3) * 1.0, 400))
+    with pytest.raises(ValueError, match='no meaning for estimator="block"'):
+        wc.skce(y, pred, weights=cut(some, 400), estimator="block")
+
+
 def test_skce_over_blocks_that_cross_partitions() -> None:
     found = example("normal", 1000)
     kernel = wc.default_kernel(in_memory(found)[1])
@@ -263,7 +283,11 @@ LABELS = cut((Y > 0).astype(int), 25)
         (lambda: wc.RunningMeasures().update(IN_PARTS, PRED), TypeError, "needs cases in memory"),
         (lambda: wc.nll(IN_PARTS, (cut(MU, 20), -1.0)), ValueError, r"partition \d: scale must not be neg"),
         (lambda: wc.nll(cut(Y[:50], 25), PRED), ValueError, "same length, found 50 and 60"),
-        (lambda: wc.skce(IN_PARTS, PRED, weights=IN_PARTS), ValueError, "weights is not supported"),
+        (
+            lambda: wc.skce(IN_PARTS, PRED, weights=IN_PARTS),
+            ValueError,
+            r"partition \d: weights must not be neg",
+        ),
         (lambda: wc.skce(IN_PARTS, PRED, engine="linear"), ValueError, "engine is not supported"),
         (lambda: wc.skce(IN_PARTS, PRED, precision="mixed"), ValueError, "precision"),
         (lambda: wc.skce(IN_PARTS, PRED, estimator="block", rng=0), ValueError, "shuffle the rows"),

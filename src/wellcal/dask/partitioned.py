@@ -23,6 +23,7 @@ from wellcal._arrays.seeds import as_generator
 from wellcal.predictions import Predictions
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate, in_numpy
+from wellcal.problem.weights import check_weights
 
 Task = Any
 """A value of Dask's that is computed when it is asked for."""
@@ -282,9 +283,9 @@ def _block(number: int, y: Any, pred: Any, weights: Any) -> Partition | None:
             raise ValueError(f"y and predictions must have the same length, found {len(targets)} and 0")
         checked, predictions = check_inputs(targets, made)
         given = np.asarray(to_numpy(predictions.align(targets)))
-        w = None if weights is None else np.asarray(to_numpy(loaded(weights)), dtype=np.float64)
-        if w is not None and w.shape != (len(predictions),):
-            raise ValueError(f"weights must have one number for each case, found shape {w.shape}")
+        w = None if weights is None else np.asarray(to_numpy(loaded(weights)))
+        if w is not None:
+            w = check_weights(w, len(predictions), w, at_least=0, relative=False)
         return Partition(given, np.asarray(to_numpy(checked)), in_numpy(predictions), w)
     except (TypeError, ValueError) as error:
         raise type(error)(f"partition {number}: {error}") from error
