@@ -286,7 +286,7 @@ LABELS = cut((Y > 0).astype(int), 25)
         (
             lambda: wc.skce(IN_PARTS, PRED, weights=IN_PARTS),
             ValueError,
-            r"partition \d: weights must not be neg",
+            r"partition \d: weights must not",
         ),
         (lambda: wc.skce(IN_PARTS, PRED, engine="linear"), ValueError, "engine is not supported"),
         (lambda: wc.skce(IN_PARTS, PRED, precision="mixed"), ValueError, "precision"),
