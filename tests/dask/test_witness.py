@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -138,6 +140,51 @@ def test_what_a_scan_asks_of_partitions_is_what_it_asks_of_memory(name: str) -> 
     assert not np.allclose(np.concatenate(pairs[2][0]), np.concatenate([s for s, _ in scanned.untold([])]))
 
 
+def test_segments_are_those_of_cases_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels, truths, few numbers, and many, which are cut; one segment is too small to be looked at."""
+    monkeypatch.setattr("wellcal.witnesses.axes.MOST_RANKED", 2000)
+    monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 500)
+    y, family, (p,) = example("bernoulli", N)
+    rng = np.random.default_rng(5)
+    region = np.where(np.arange(N) < 4, "tiny", rng.choice(["South", "North"], N))
+    columns = {
+        "region": region,
+        "late": rng.uniform(size=N) < p,
+        "floor": rng.integers(0, 4, N),
+        "age": rng.gamma(9, 4, N),
+    }
+    found = np.where((region == "North") & (np.arange(N) % 20 == 0), 1, y), family, (p,)
+    expected = wc.witness(*in_memory(found), segments=columns, **OPTIONS)
+    parts = {name: cut(column, 6000) for name, column in columns.items()}
+    result = wc.witness(*partitioned(found, 7000), segments=parts, **OPTIONS)
+    assert result.pvalue == expected.pvalue
+    assert [s.where for s in result.segments] == [s.where for s in expected.segments]
+    assert len(result.segments) == 2 + 2 + 4 + 4
+    for name in ("statistic", "pvalue", "n_samples", "observed", "expected", "statement"):
+        mine, theirs = ([getattr(s, name) for s in one.segments] for one in (result, expected))
+        if name == "statement":
+            assert mine == theirs
+        else:
+            assert_allclose(mine, theirs, rtol=1e-10)
+    assert result.provenance["segments too small"] == ["for region = tiny"]
+    for segment in result.segments[:2]:
+        assert set(region[segment.cases]) == {segment.where.removeprefix("for region = ")}
+    frame = dd.from_dask_array(da.stack([parts["floor"], parts["age"]], axis=1), columns=["floor", "age"])
+    again = wc.witness(*partitioned(found, 6000), segments=frame, **OPTIONS)
+    assert [s.where for s in again.segments] == [s.where for s in expected.segments[4:]]
+    with pytest.raises(ValueError, match=r"segments\['id'\] has 1001 different labels"):
+        wc.witness(*partitioned(found, 7000), segments={"id": cut(np.arange(N).astype(str), 7000)}, **OPTIONS)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_segments_of_few_cases(named: bool) -> None:
+    found, labels = example("bernoulli", 400), np.arange(400) % 3
+    parts = cut(labels, 100)
+    both = [{"of three": s} if named else s for s in (parts, labels)]
+    result = wc.witness(*partitioned(found, 150), segments=both[0], **OPTIONS)
+    assert result.to_dict() == wc.witness(*in_memory(found), segments=both[1], **OPTIONS).to_dict()
+
+
 def test_few_cases_are_taken_into_memory() -> None:
     found = example("bernoulli", 400)
     result, expected = (
@@ -151,7 +198,7 @@ def test_what_is_refused_says_what_to_do() -> None:
     with pytest.raises(TypeError, match=r"vectors is not supported .*sample_cases"):
         wc.witness(y, pred, **OPTIONS)
     y, pred = partitioned(example("normal", 300), 200)
-    for name, value in {"segments": cut(np.arange(300), 200), "weights": y, "engine": "tiled"}.items():
+    for name, value in {"weights": y, "engine": "tiled"}.items():
         with pytest.raises(ValueError, match=f"{name} is not supported .*sample_cases"):
             wc.witness(y, pred, **{name: value})
     with pytest.raises(ValueError, match="n_resamples"):

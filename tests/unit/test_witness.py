@@ -396,6 +396,12 @@ def test_a_bad_segment_is_found():
     assert worst.pvalue <= 0.05 < good.pvalue
 
 
+def test_segments_come_in_the_order_in_which_they_were_given():
+    """Whatever their sizes are, by which groups are compared with each other."""
+    found = witness(Y, PRED, segments=["few"] * 12 + ["many"] * (N - 12), **FAST)
+    assert [s.where for s in found.segments] == ["in segment 'few'", "in segment 'many'"]
+
+
 def test_small_segments_are_named():
     found = witness(Y, PRED, segments=["rare"] * 3 + ["common"] * (N - 3), **FAST)
     assert found.provenance["segments too small"] == ["in segment 'rare'"]

@@ -6,7 +6,7 @@ is computed of partitions is small: sums that add up, or single rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -24,6 +24,7 @@ from wellcal.predictions import Predictions
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate, in_numpy
 from wellcal.problem.weights import check_weights
+from wellcal.witnesses.segments import segment_labels
 
 Task = Any
 """A value of Dask's that is computed when it is asked for."""
@@ -48,17 +49,21 @@ class Partition(NamedTuple):
         A batch.
     weights
         How much each case counts, or None.
+    labels
+        Columns of segments.
     """
 
     given: NDArray
     targets: NDArray
     predictions: Predictions
     weights: NDArray | None = None
+    labels: tuple[NDArray, ...] = ()
 
     def rows(self, index: slice | NDArray) -> Partition:
         """Some of the cases."""
         weights = None if self.weights is None else self.weights[index]
-        return Partition(self.given[index], self.targets[index], self.predictions[index], weights)
+        labels = tuple(column[index] for column in self.labels)
+        return Partition(self.given[index], self.targets[index], self.predictions[index], weights, labels)
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,7 @@ class Unread:
 
     def load(self) -> Partition | None:
         """The cases, in memory."""
-        return _block(self.number, self.y, self.pred, None)
+        return _block(self.number, (), self.y, self.pred, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,13 +210,22 @@ class Cases:
         return found
 
 
-def cases_of(y: Sequence[Task], pred: Partitioned, weights: Sequence[Task] | None = None) -> Cases:
-    """Cases from targets in the partitions of predictions."""
+def cases_of(
+    y: Sequence[Task],
+    pred: Partitioned,
+    weights: Sequence[Task] | None = None,
+    labels: Mapping[str, Sequence[Task]] | None = None,
+) -> Cases:
+    """Cases from targets in the partitions of predictions; labels have the names of their columns."""
     w = [None] * len(y) if weights is None else weights
-    every = enumerate(zip(y, pred.parts, w, strict=True))
+    columns = labels or {}
+    every = enumerate(zip(y, pred.parts, w, *columns.values(), strict=True))
+    plain = weights is None and not columns
     found = Cases(
         tuple(
-            Unread(k, *parts[:2]) if weights is None and _described(*parts[:2]) else on(_block, k, *parts)
+            Unread(k, *parts[:2])
+            if plain and _described(*parts[:2])
+            else on(_block, k, tuple(columns), *parts)
             for k, parts in every
         )
     )
@@ -269,8 +283,10 @@ def loaded(value: Any) -> Any:
     return value if load is None else load()
 
 
-def _block(number: int, y: Any, pred: Any, weights: Any) -> Partition | None:
-    """A partition as cases, checked."""
+def _block(
+    number: int, names: tuple[str, ...], y: Any, pred: Any, weights: Any, *labels: Any
+) -> Partition | None:
+    """A partition as cases, checked; `names` are those of labels in errors."""
     from wellcal.dask.building import Unmade
 
     try:
@@ -286,7 +302,11 @@ def _block(number: int, y: Any, pred: Any, weights: Any) -> Partition | None:
         w = None if weights is None else np.asarray(to_numpy(loaded(weights)))
         if w is not None:
             w = check_weights(w, len(predictions), w, at_least=0, relative=False)
-        return Partition(given, np.asarray(to_numpy(checked)), in_numpy(predictions), w)
+        columns = tuple(
+            segment_labels(loaded(column), name, len(predictions))
+            for name, column in zip(names, labels, strict=True)
+        )
+        return Partition(given, np.asarray(to_numpy(checked)), in_numpy(predictions), w, columns)
     except (TypeError, ValueError) as error:
         raise type(error)(f"partition {number}: {error}") from error
 
@@ -336,6 +356,7 @@ def joined_blocks(blocks: Sequence[Partition]) -> Partition:
         np.concatenate([block.targets for block in blocks]),
         joined([block.predictions for block in blocks]),
         weights,
+        tuple(np.concatenate(columns) for columns in zip(*(b.labels for b in blocks), strict=True)),
     )
 
 

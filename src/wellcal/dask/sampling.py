@@ -30,8 +30,8 @@ class Begun:
         With draws pooled with their targets, where predictions are draws.
     setup
         That of a sample of the cases, as they were given.
-    places
-        Where these are among all.
+    places, labels
+        Where these are among all, and columns of their segments.
     kernel, expectations
         The kernel of all cases, and how its expectations are computed.
     """
@@ -39,6 +39,7 @@ class Begun:
     cases: Cases
     setup: Setup
     places: NDArray
+    labels: tuple[NDArray, ...]
     kernel: Kernel
     expectations: Any
 
@@ -57,7 +58,7 @@ class Begun:
         chosen = kernel_of(cases, kernel, expectations)
         options: dict[str, Any] = {"rng": _SEED, "expectations": expectations, "pool": True}
         setup = make_setup(sample.given, family, chosen, **options)
-        return cls(cases, setup, places, chosen, expectations)
+        return cls(cases, setup, places, sample.labels, chosen, expectations)
 
     @property
     def sampled(self) -> str:

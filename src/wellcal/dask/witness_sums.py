@@ -30,8 +30,39 @@ from wellcal.witnesses.summaries import Overview
 ERRORS = tuple(sign * size for size in SIZES for sign in (-1.0, 1.0))
 """Sizes of errors at which groups are compared."""
 
-Sides = tuple[tuple[int, NDArray], ...]
-"""A grid: the number of each of its summaries among those of a direction, and cuts of that."""
+
+@dataclass(frozen=True)
+class Column:
+    """A grid of segments: a column of labels, or of numbers between cuts.
+
+    Attributes
+    ----------
+    number
+        Of the column.
+    values
+        Its different labels in order, or the cuts.
+    places
+        The number of the group of each label; None where `values` are cuts.
+    """
+
+    number: int
+    values: NDArray
+    places: NDArray | None = None
+
+    @property
+    def size(self) -> int:
+        """How many groups there are."""
+        return len(self.values) + (self.places is None)
+
+    def cells(self, labels: NDArray) -> NDArray:
+        """The group that each case is in."""
+        if self.places is None:
+            return np.searchsorted(self.values, labels, side="right")
+        return self.places[np.searchsorted(self.values, labels)]
+
+
+Sides = tuple[tuple[int, NDArray], ...] | Column
+"""A grid: the number of each of its summaries among those of a direction, and cuts of that; or segments."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +115,8 @@ class Told:
 
 
 def _size(sides: Sides) -> int:
+    if isinstance(sides, Column):
+        return sides.size
     return int(np.prod([len(cuts) + 1 for _, cuts in sides]))
 
 
@@ -104,9 +137,9 @@ def overview_of(block: Partition) -> Overview:
 class Rows:
     """Some cases, and the cells that they are in."""
 
-    def __init__(self, predictions: Predictions, sought: Sought) -> None:
+    def __init__(self, predictions: Predictions, labels: tuple[NDArray, ...], sought: Sought) -> None:
         self.directions = directions_in(predictions, sought.levels, sought.overview)
-        self._n, self._sought = len(predictions), sought
+        self._n, self._labels, self._sought = len(predictions), labels, sought
         self._known: dict[tuple[int, ...], tuple[NDArray, Any]] = {}
 
     def cell(self, d: int, grid: int) -> NDArray:
@@ -116,12 +149,18 @@ class Rows:
     def _placed(self, d: int, grid: int) -> tuple[NDArray, Any]:
         """The same, and as a table ``(n, size)``; directions share summaries, and so do their grids."""
         sides = self._sought.grids[d][grid]
-        columns = [(self.directions[d].summaries[s].values, cuts) for s, cuts in sides]
-        key = tuple(id(array) for column in columns for array in column)
+        if isinstance(sides, Column):
+            columns: list[tuple[NDArray, NDArray]] = []
+            key: tuple[int, ...] = (sides.number,)
+        else:
+            columns = [(self.directions[d].summaries[s].values, cuts) for s, cuts in sides]
+            key = tuple(id(array) for column in columns for array in column)
         if key not in self._known:
             cell = np.zeros(self._n, dtype=np.intp)
             for values, cuts in columns:
                 cell = cell * (len(cuts) + 1) + cells_between(values, cuts)
+            if isinstance(sides, Column):
+                cell = sides.cells(self._labels[sides.number])
             self._known[key] = cell, one_hot(cell, _size(sides), np.ones(self._n))
         return self._known[key]
 
@@ -153,7 +192,7 @@ def outlined(block: Partition, sought: Sought) -> tuple[NDArray, NDArray]:
     """
     total: Any = None
     for _, some in _chunks(block):
-        rows = Rows(some.predictions, sought)
+        rows = Rows(some.predictions, some.labels, sought)
         parts: list[NDArray] = []
         for d, (observed,) in rows.deviations(some.targets[None]):
             expected = rows.directions[d].expected
@@ -185,7 +224,7 @@ def drawn_sums(
     """
     total: Any = None
     for low, some in _chunks(block):
-        rows, at = Rows(some.predictions, sought), _at_locations(some.predictions, sought)
+        rows, at = Rows(some.predictions, some.labels, sought), _at_locations(some.predictions, sought)
         place: dict[str, int] = {"start": start + low, "total": sought.n, "first": first}
         found: list[tuple[NDArray, NDArray, NDArray]] = []
         for drawn in stream.sets(some.predictions, some.targets, count, **place):
@@ -222,7 +261,7 @@ def masked_sums(
     """
     total: Any = None
     for _, some in _chunks(block):
-        rows = Rows(some.predictions, sought)
+        rows = Rows(some.predictions, some.labels, sought)
         parts: list[NDArray] = []
         for d, (observed,) in rows.deviations(some.targets[None]):
             own, expected = groups[d], rows.directions[d].expected

@@ -21,10 +21,13 @@ from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
 from wellcal.dask.partitioned import Cases, computed_sum, itself, on
 from wellcal.dask.sampling import Begun
+from wellcal.dask.segmenting import labels_of, segment_columns, segment_grids
 from wellcal.dask.sums import MOST_KEPT
 from wellcal.dask.witness_sums import (
+    Column,
     Rows,
     ScannedCases,
+    Sides,
     Sought,
     drawn_sums,
     outlined,
@@ -46,6 +49,7 @@ from wellcal.witnesses.compute import (
     contributions_in,
     group_of,
     shown_locations,
+    told_segments,
 )
 from wellcal.witnesses.compute import witness as in_memory
 from wellcal.witnesses.directions import LEVELS, Direction, directions_in
@@ -76,17 +80,19 @@ def witness(
     progress: Any = None,
 ) -> Witness:
     """As :func:`wellcal.witness`: groups, their p-values and the band are those of all cases."""
-    refused = {"segments": segments, "weights": weights, "engine": None if engine == "auto" else engine}
-    refuse("witness", refused, IN_MEMORY)
+    refuse("witness", {"weights": weights, "engine": None if engine == "auto" else engine}, IN_MEMORY)
     asked = Asked.of(alpha, quantile_levels, min_cases, max_groups, n_resamples)
-    cases = as_cases(y, pred)
+    columns = segment_columns(segments)
+    cases = as_cases(y, pred, labels=labels_of(columns))
     if cases.n <= BLOCK:
         some = cases.gathered()
+        named = {name: column for (name, _), column in zip(columns, some.labels, strict=True)}
         return in_memory(
             some.given,
             some.predictions,
             locations,
             kernel=kernel,
+            segments=None if not columns else named.get(None, named),
             alpha=alpha,
             quantile_levels=quantile_levels,
             min_cases=min_cases,
@@ -99,7 +105,8 @@ def witness(
     begun = Begun.of(cases, kernel, expectations)
     check_resampled(begun.setup.predictions)
     with one_blas_thread():
-        return _Run(begun, begun.cases.aligned(BLOCK), asked, as_generator(rng)).witness(locations)
+        run = _Run(begun, begun.cases.aligned(BLOCK), asked, as_generator(rng))
+        return run.witness(locations, columns)
 
 
 @dataclass(frozen=True)
@@ -111,11 +118,12 @@ class _Run:
     asked: Asked
     rng: np.random.Generator
 
-    def witness(self, given: object) -> Witness:
+    def witness(self, given: object, columns: Sequence[tuple[str | None, Any]]) -> Witness:
         """What was found."""
         setup, asked = self.begun.setup, self.asked
         overview = self.cases.total(overview_of)
-        ranked = self.cases.rows(ranked_rows(self.cases.n)).predictions
+        block = self.cases.rows(ranked_rows(self.cases.n))
+        ranked = block.predictions
         directions = directions_in(ranked, asked.levels, overview)
         if not all(direction.happens for direction in directions):
             raise TypeError(
@@ -123,12 +131,13 @@ class _Run:
                 "which its statements are exact: "
                 "wc.witness(*wellcal.dask.sample_cases(y, pred, 100_000, rng=0))"
             )
-        grids = _grids(directions)
+        segments = segment_grids(columns, self.cases, block.labels)
+        grids = _grids(directions, [listed for listed, _ in segments])
         where = self._locations(given, ranked)
         sought = Sought(
             asked.levels,
             overview,
-            _sides(directions, grids),
+            _sides(directions, grids, segments),
             self.begun.kernel if setup.pooled is None else stretch(setup.pooled) * self.begun.kernel,
             self.begun.expectations,
             where,
@@ -141,7 +150,7 @@ class _Run:
         test = ScanTest(scanned, in_cells)
         band = Band.of(at, expected, float(self.cases.n), asked.alpha)
         by_case = contributions_in(setup, None)
-        rows = Rows(setup.predictions, sought)
+        rows = Rows(setup.predictions, self.begun.labels, sought)
 
         def describe(told: Told) -> Group:
             return _described(told, scanned, in_cells[0], rows, by_case, self)
@@ -153,6 +162,11 @@ class _Run:
             "sample": f"{self.begun.sampled}: estimate, scores, contributions, and which cases of a group",
             "partitions": len(self.cases.blocks),
         }
+        of_segments = tuple(map(describe, told_segments(scanned, test)))
+        large = {group.where for group in of_segments}
+        too_small = [g.where for listed, _ in segments for g in listed.groups if g.where not in large]
+        if too_small:
+            provenance["segments too small"] = too_small
         return Witness(
             estimate=by_case.estimate,
             scores=by_case.scores,
@@ -163,7 +177,7 @@ class _Run:
             high=band.half,
             pvalues=band.pvalues,
             groups=tuple(map(describe, test.striking(asked.max_groups, asked.alpha))),
-            segments=(),
+            segments=of_segments,
             pvalue=float(test.pvalues.min(initial=1.0)),
             alpha=asked.alpha,
             n_samples=self.cases.n,
@@ -207,25 +221,30 @@ class _Run:
         return cells, of_all, at
 
 
-def _grids(directions: Sequence[Direction]) -> list[list[Grid]]:
-    """All cases, and regions of summaries, for each direction; those with the same summaries share them."""
+def _grids(directions: Sequence[Direction], segments: Sequence[Listed]) -> list[list[Grid]]:
+    """All cases, segments, and regions of summaries, which are shared by directions with the same ones."""
     known: dict[tuple[int, ...], list[Grid]] = {}
     found: list[list[Grid]] = []
     for direction in directions:
         key = tuple(id(summary.values) for summary in direction.summaries)
         if key not in known:
             everything = Members("in all cases", np.ones(len(direction.expected), dtype=bool), "all")
-            known[key] = [Listed([everything]), *grids_of(direction.summaries)]
+            known[key] = [Listed([everything]), *segments, *grids_of(direction.summaries)]
         found.append(known[key])
     return found
 
 
-def _sides(directions: Sequence[Direction], grids: Sequence[Sequence[Grid]]) -> Any:
+def _sides(
+    directions: Sequence[Direction],
+    grids: Sequence[Sequence[Grid]],
+    segments: Sequence[tuple[Listed, Column]],
+) -> tuple[tuple[Sides, ...], ...]:
     """The same as partitions need it; what is shared stays so."""
-    known: dict[int, Any] = {}
+    known: dict[int, Sides] = {id(listed): column for listed, column in segments}
     for direction, own in zip(directions, grids, strict=True):
         for grid in own:
-            known.setdefault(id(grid), sides_of(grid, direction))
+            if id(grid) not in known:
+                known[id(grid)] = sides_of(grid, direction)
     return tuple(tuple(known[id(grid)] for grid in own) for own in grids)
 
 

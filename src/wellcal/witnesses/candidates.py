@@ -153,10 +153,11 @@ class Scanned(ABC):
         return together | np.eye(len(norms), dtype=bool)
 
     def segments(self) -> list[tuple[int, str]]:
-        """Candidates that are segments, with what these are called."""
+        """Candidates that are segments, with what these are called, in the order in which they were given."""
         found: list[tuple[int, str]] = []
         for start, block in zip(self.starts[:-1].tolist(), self.blocks, strict=True):
             some = np.flatnonzero(block.grid.kinds[block.kept] == "segment")
+            some = some[np.argsort(block.kept[some])]  # candidates stand beside their rivals
             found.extend((start + int(k), block.grid.group(int(block.kept[k])).where) for k in some)
         return found
 

@@ -30,7 +30,7 @@ from wellcal.problem.at_locations import LocationKernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import Problem, prepare_checked
 from wellcal.problem.weights import check_weights
-from wellcal.witnesses.candidates import Candidates
+from wellcal.witnesses.candidates import Candidates, Scanned
 from wellcal.witnesses.directions import LEVELS, directions_of
 from wellcal.witnesses.grid import witness_locations
 from wellcal.witnesses.result import Group, Witness
@@ -300,14 +300,18 @@ def _groups(
         means = Means(found, promised, float(parts[inside].sum()))
         return group_of(told, means, inside, setup.n_resamples)
 
+    groups = test.striking(most, alpha)
+    return tuple(map(describe, groups)), tuple(map(describe, told_segments(candidates, test)))
+
+
+def told_segments(candidates: Scanned, test: ScanTest) -> list[Told]:
+    """All segments, each in its most striking direction."""
     best: dict[str, int] = {}
     for k, where in candidates.segments():
         known = best.setdefault(where, k)
         if abs(test.z[k]) > abs(test.z[known]):
             best[where] = k
-    return tuple(map(describe, test.striking(most, alpha))), tuple(
-        map(describe, map(test.told, best.values()))
-    )
+    return [test.told(k) for k in best.values()]
 
 
 class Means(NamedTuple):
