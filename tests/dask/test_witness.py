@@ -45,11 +45,13 @@ def test_pvalues_are_those_of_cases_in_memory(
     monkeypatch.setattr("wellcal.witnesses.axes.MOST_RANKED", 2000)
     monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 500)
     monkeypatch.setattr("wellcal.dask.witnessing.MOST_KEPT", 1)  # a round for each hundred of resamples
-    found, options = wrong(name), {"rng": 1, "n_resamples": resamples, "max_groups": 2}
+    found, options = wrong(name), {"rng": 1, "n_resamples": resamples, "max_groups": 2, "locations": 5}
     expected = wc.witness(*in_memory(found), **options)
     result = wc.witness(*partitioned(found, 7000), **options)
     assert result.pvalue == expected.pvalue
     assert result.provenance["candidates"] == expected.provenance["candidates"]
+    for curve in ("values", "low", "high", "pvalues"):  # which any other draw would change
+        assert_allclose(getattr(result, curve), getattr(expected, curve), rtol=1e-9, atol=1e-15)
     assert (result.n_samples, result.kernel) == (N, expected.kernel)
     assert result.statements
     assert "500 of 16,984 cases" in result.provenance["sample"]
@@ -59,9 +61,12 @@ def test_pvalues_are_those_of_cases_in_memory(
 
 def test_partitions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 500)
-    found = example("bernoulli", N)
-    results = [wc.witness(*partitioned(found, size), **OPTIONS) for size in (N, (N - 1, 1), 5000)]
+    found, options = example("bernoulli", N), {"rng": 2, "n_resamples": 99}
+    results = [wc.witness(*partitioned(found, size), **options) for size in (N, (N - 1, 1), 5000)]
     assert len({(result.pvalue, result.groups[0].statement) for result in results}) == 1
+    expected = wc.witness(*in_memory(found), **options).pvalue
+    assert results[0].pvalue == expected
+    assert 0.1 < expected < 0.9, "an example that other draws would change"
     z = [[group.statistic for group in result.groups] for result in results]
     assert_allclose(z[1:], [z[0]] * 2, rtol=1e-10)
 
