@@ -71,8 +71,9 @@ def test_partitions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_allclose(z[1:], [z[0]] * 2, rtol=1e-10)
 
 
-def test_numbers_of_a_group_are_those_of_all_its_cases() -> None:
+def test_numbers_of_a_group_are_those_of_all_its_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sentence itself says which cases these are: they are counted by hand."""
+    monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 2000)
     y, family, (mu, sigma) = example("normal", N)
     y = y + np.where(mu > 0.9, 0.5 * sigma, 0.0)
     result = wc.witness(*partitioned((y, family, (mu, sigma)), 6000), **OPTIONS)
@@ -94,7 +95,7 @@ def test_numbers_of_a_group_are_those_of_all_its_cases() -> None:
     assert_allclose(group.statistic, z, rtol=1e-10)
     sampled = inside[group.cases]
     assert sampled.all(), "cases of the group are given by their places among all"
-    assert 0.4 * group.n_samples < len(group.cases) < group.n_samples
+    assert len(group.cases) == pytest.approx(group.n_samples * 2000 / N, rel=0.2)
     # The band, and where it is, are those of all cases, too.
     expected = wc.witness(y, wc.Normal(mu, sigma), **OPTIONS)
     for name in ("values", "low", "high", "pvalues"):
