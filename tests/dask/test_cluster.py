@@ -41,6 +41,9 @@ def test_two_workers_give_the_numbers_of_one_process(client: Client) -> None:
     assert result.pvalue == expected.pvalue
     assert result.provenance["pvalues"] == expected.provenance["pvalues"]
     assert_allclose(result.statistic, expected.statistic, rtol=1e-10)
+    groups = {"rng": 1, "n_resamples": 19, "max_groups": 1}
+    witness = wc.witness(*partitioned(found, 7000), **groups)
+    assert witness.pvalue == wc.witness(*in_memory(found), **groups).pvalue
     assert_allclose(float(wc.nll(*partitioned(found, 7000))), float(wc.nll(*in_memory(found))), rtol=1e-12)
 
 

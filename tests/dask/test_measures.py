@@ -16,6 +16,7 @@ from tests.dask.examples import cut, example, in_memory, partitioned
 
 import wellcal as wc
 import wellcal.dask
+from wellcal._arrays.progress import Progress
 from wellcal.dask.parquet import RowGroups
 from wellcal.engines import Tiled
 
@@ -78,6 +79,26 @@ def test_skce_over_pairs_of_partitions(family: str) -> None:
         expected = wc.skce(*in_memory(found), estimator=estimator, engine=EXACT)
         for size in (700, (5, 1200, 595)):
             assert_same(wc.skce(*partitioned(found, size), estimator=estimator), expected)
+
+
+@pytest.mark.parametrize("family", ["normal", "draws"])
+def test_weighted_skce_over_pairs_of_partitions(family: str) -> None:
+    """Whatever their unit is, with zeros among them, and where one case has nearly all weight."""
+    found, rng = example(family, 700), np.random.default_rng(1)
+    some = rng.uniform(size=700) * (np.arange(700) % 7 > 0)
+    weights = [1e200 * some, np.where(np.arange(700) < 300, 0.0, some)]
+    weights.append(np.where(np.arange(700) == 11, 1e6, some))
+    for w in weights:
+        for estimator in ("unbiased", "biased"):
+            expected = wc.skce(*in_memory(found), estimator=estimator, weights=w, engine=EXACT)
+            result = wc.skce(*partitioned(found, (300, 310, 90)), estimator=estimator, weights=cut(w, 250))
+            assert_same(result, expected)
+            assert result.provenance["weights"] == expected.provenance["weights"]
+    y, pred = partitioned(found, 400)
+    with pytest.raises(ValueError, match=r"weights must be positive for at least 2 .* only 1 is"):
+        wc.skce(y, pred, weights=cut((np.arange(700) == 3) * 1.0, 400))
+    with pytest.raises(ValueError, match='no meaning for estimator="block"'):
+        wc.skce(y, pred, weights=cut(some, 400), estimator="block")
 
 
 def test_skce_over_blocks_that_cross_partitions() -> None:
@@ -156,6 +177,25 @@ def test_empty_partitions_have_no_say() -> None:
 
 def in_numpy(pred: Any) -> Any:
     return wc.Normal(np.asarray(pred.loc), np.asarray(pred.scale))
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_whoever_listens_hears_of_tasks_and_ends_them(scheduler: str) -> None:
+    y, pred = partitioned(example("normal", 600), 100)
+    told: list[tuple[str, float, float]] = []
+
+    def stop(what: str, done: float, total: float) -> None:
+        if done > total / 2:
+            raise InterruptedError
+
+    with dask.config.set(scheduler=scheduler, num_workers=2):
+        wc.skce(y, pred, progress=Progress(lambda *step: told.append(step), interval=-1.0))
+        with pytest.raises(InterruptedError):
+            wc.skce(y, pred, progress=Progress(stop, interval=-1.0))
+    assert {what for what, _, _ in told} == {"tasks on partitions"}
+    last = [done for _, done, total in told if done == total]
+    assert max(last) > 21, "a task for each pair of partitions, and more"
+    assert [done for _, done, _ in told[-int(last[-1]) - 1 :]] == list(range(int(last[-1]) + 1))
 
 
 def test_threads_give_the_same_numbers() -> None:
@@ -243,7 +283,11 @@ LABELS = cut((Y > 0).astype(int), 25)
         (lambda: wc.RunningMeasures().update(IN_PARTS, PRED), TypeError, "needs cases in memory"),
         (lambda: wc.nll(IN_PARTS, (cut(MU, 20), -1.0)), ValueError, r"partition \d: scale must not be neg"),
         (lambda: wc.nll(cut(Y[:50], 25), PRED), ValueError, "same length, found 50 and 60"),
-        (lambda: wc.skce(IN_PARTS, PRED, weights=IN_PARTS), ValueError, "weights is not supported"),
+        (
+            lambda: wc.skce(IN_PARTS, PRED, weights=IN_PARTS),
+            ValueError,
+            r"partition \d: weights must not",
+        ),
         (lambda: wc.skce(IN_PARTS, PRED, engine="linear"), ValueError, "engine is not supported"),
         (lambda: wc.skce(IN_PARTS, PRED, precision="mixed"), ValueError, "precision"),
         (lambda: wc.skce(IN_PARTS, PRED, estimator="block", rng=0), ValueError, "shuffle the rows"),
@@ -253,7 +297,6 @@ LABELS = cut((Y > 0).astype(int), 25)
         (lambda: wc.calibration_test(IN_PARTS, PRED, groups=LABELS), ValueError, "groups is not supported"),
         (lambda: wc.as_predictions(PRED, normal=("a", "b")), TypeError, "roles are for data frames"),
         (lambda: wc.as_predictions(IN_PARTS, normal=("a", "b")), TypeError, "roles are for data frames"),
-        (lambda: wc.witness(IN_PARTS, PRED), TypeError, r"single cases.*sample_cases"),
         (lambda: wellcal.dask.sample_cases(IN_PARTS, PRED, 0), ValueError, "count"),
     ],
 )

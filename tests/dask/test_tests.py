@@ -40,6 +40,20 @@ def test_partitions_change_no_pvalue(family: str) -> None:
         assert_same_test(wc.calibration_test(*partitioned(found, size), **options), expected)
 
 
+def test_unasked_there_are_as_many_resamples_as_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A budget of operations decides, which is made small; and 999 where it leaves too few."""
+    found = example("bernoulli", 17_000)
+    monkeypatch.setattr("wellcal.hypotests.automatic.FEWEST_RESAMPLES", 9)
+    monkeypatch.setattr("wellcal.hypotests.automatic.LINEAR_BUDGET", 12.5 * 136 * 17_000)
+    monkeypatch.setattr("wellcal.hypotests.resampling.more_resamples.MOST_DRAWS", 0)
+    expected = wc.calibration_test(*in_memory(found), rng=3)
+    assert expected.provenance["n_resamples"] == 12, "the example must take fewer than 999"
+    assert_same_test(wc.calibration_test(*partitioned(found, 9000), rng=3), expected)
+    monkeypatch.setattr("wellcal.hypotests.automatic.LINEAR_BUDGET", 1.0)
+    monkeypatch.setattr("wellcal.dask.testing.DEFAULT_RESAMPLES", 11)
+    assert wc.calibration_test(*partitioned(found, 9000), rng=3).provenance["n_resamples"] == 11
+
+
 def test_the_null_is_the_same_too() -> None:
     found = example("bernoulli", 17_000)
     options: dict[str, Any] = {"rng": 2, "n_resamples": 39, "keep_null": True}
@@ -60,7 +74,7 @@ def test_kernels_of_several_terms_locations_and_another_method() -> None:
 
 
 def test_clear_cases_draw_on_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wellcal.dask.testing.SAMPLE", 1000)
+    monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 1000)
     y, family, (mu, sigma) = example("normal", 17_000)
     found = (mu + 2.0 * (y - mu), family, (mu, sigma))
     method = Omnibus(pairs=False, most_resamples=200)

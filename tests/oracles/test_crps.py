@@ -8,7 +8,6 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
-import scoringrules as sr
 from scipy import integrate, stats
 
 import wellcal as wc
@@ -210,6 +209,8 @@ def test_mixtures_of_counts() -> None:
 
 
 def test_samples_against_scoringrules() -> None:
+    import scoringrules as sr  # compiles for seconds when it is imported
+
     values = np.round(RNG.normal(size=(N, 15)), 1)  # with ties
     for kind, fair, estimator in (("draws", None, "fair"), ("draws", False, "nrg"), ("atoms", None, "nrg")):
         found, _ = crps_of_cases(Y, wc.Samples(values, kind=kind), fair)

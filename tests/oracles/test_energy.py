@@ -8,7 +8,6 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
-import scoringrules as sr
 from scipy import integrate, special, stats
 
 import wellcal as wc
@@ -81,6 +80,8 @@ def test_one_coordinate_is_the_crps() -> None:
 
 @pytest.mark.parametrize(("fair", "estimator"), [(True, "fair"), (False, "nrg")])
 def test_samples_against_scoringrules(fair: bool, estimator: str) -> None:
+    import scoringrules as sr  # compiles for seconds when it is imported
+
     values = RNG.normal(size=(N, 12, D))
     expected = sr.es_ensemble(Y, values, estimator=estimator)
     found = energy_score(Y, wc.Samples(values), fair=fair)

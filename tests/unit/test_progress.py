@@ -120,6 +120,37 @@ def test_a_line_that_was_broken_off_is_taken_away(capsys: pytest.CaptureFixture[
     assert written.endswith("\r")
 
 
+SHAPE = np.full(300, 2.0)
+LONG = {
+    "energy score of draws": lambda: wc.energy_score(Y[:, None], wc.Samples(RNG.normal(size=(300, 9, 1)))),
+    "energy score of normals": lambda: wc.energy_score(Y[:, None], wc.DiagonalNormal(MU[:, None], 1.0)),
+    "CRPS of mixtures": lambda: wc.crps(
+        np.abs(Y), wc.Mixture([wc.Gamma(SHAPE, SHAPE), wc.Gamma(SHAPE + 1.0, SHAPE)])
+    ),
+    "pairing": lambda: wc.pairing(wc.kernels.Gaussian(), PRED, PRED),
+    "findings": lambda: wc.calibration_test(Y + 1.0, PRED, rng=0, n_resamples=99).findings,
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_loops_that_nobody_asked_to_tell_do_so(name: str) -> None:
+    told = Recorder()
+
+    def stop(what: str, done: float, total: float) -> None:
+        told(what, done, total)
+        if 0 < done < total:
+            raise InterruptedError
+
+    with limited(cache=4000, work=4000), following(impatient(stop)), pytest.raises(InterruptedError):
+        LONG[name]()
+    with limited(cache=4000, work=4000), following(impatient(told)):
+        LONG[name]()
+    what = "kinds of error" if name == "findings" else told.steps[0][0]
+    steps = [(done, total) for each, done, total in told.steps if each == what]
+    assert len(steps) > 4
+    assert steps[-1][0] == steps[-1][1]
+
+
 def test_what_is_no_progress_is_refused() -> None:
     for call in (wc.skce, wc.calibration_test):
         with pytest.raises(TypeError, match="progress must be True, False, None or a function"):

@@ -17,7 +17,8 @@ from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Wasserstein
 from wellcal.problem.problem import prepare
 from wellcal.reporting.segmenting import segments_from
 from wellcal.witnesses import Witness, witness
-from wellcal.witnesses.regions import axis_of, grids_of
+from wellcal.witnesses.axes import axis_of
+from wellcal.witnesses.regions import grids_of
 from wellcal.witnesses.scan import MaxTest
 from wellcal.witnesses.segments import segments_of
 from wellcal.witnesses.summaries import Summary
@@ -393,6 +394,12 @@ def test_a_bad_segment_is_found():
     good = next(s for s in found.segments if s.where == "in segment 'g'")
     worst = next(s for s in found.segments if s.where == "in segment 'b'")
     assert worst.pvalue <= 0.05 < good.pvalue
+
+
+def test_segments_come_in_the_order_in_which_they_were_given():
+    """Whatever their sizes are, by which groups are compared with each other."""
+    found = witness(Y, PRED, segments=["few"] * 12 + ["many"] * (N - 12), **FAST)
+    assert [s.where for s in found.segments] == ["in segment 'few'", "in segment 'many'"]
 
 
 def test_small_segments_are_named():

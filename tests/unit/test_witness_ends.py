@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from wellcal.witnesses.axes import Region, axis_of
 from wellcal.witnesses.candidates import Candidate, Candidates
 from wellcal.witnesses.directions import Direction
 from wellcal.witnesses.refine import PRICE, SLACK, Deviation, best_side, refined, side_around, widest_gap
-from wellcal.witnesses.regions import Region, axis_of
 from wellcal.witnesses.scan import ScanTest
 from wellcal.witnesses.summaries import Cases, Summary
 

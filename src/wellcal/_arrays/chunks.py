@@ -17,6 +17,7 @@ import numpy as np
 
 from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import Array, NDArray, is_on_accelerator
+from wellcal._arrays.progress import reporter
 
 Chunk: TypeAlias = "slice[int, int]"
 """Rows that follow each other: a slice whose two ends are numbers."""
@@ -134,6 +135,27 @@ def in_chunks(n: int, entries: float = 1, *, within: int | None = None, multiple
     step = rows_within(entries, within)
     step = max(multiple, step - step % multiple)
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+
+def told_chunks(
+    n: int, entries: float = 1, *, within: int | None = None, what: str = "cases"
+) -> Iterator[Chunk]:
+    """The same for work that may take long: whoever listens hears how far it is.
+
+    Examples
+    --------
+    >>> from wellcal._arrays.progress import Progress, following
+    >>> with following(Progress(lambda *step: print(*step), interval=-1.0)):
+    ...     rows = list(told_chunks(10, within=6))
+    cases 0 10
+    cases 6 10
+    cases 10 10
+    """
+    tell = reporter()
+    tell(what, 0, n)
+    for rows in in_chunks(n, entries, within=within):
+        yield rows
+        tell(what, rows.stop, n)
 
 
 def rows_within(entries: float, within: int | None = None) -> int:

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.special import average_ranks
 from wellcal.hypotests.parts.part import Parts
 from wellcal.hypotests.parts.scalars import ScalarParts
 from wellcal.predictions import Predictions, Samples
@@ -78,7 +79,7 @@ def among(level: Any, atoms: int) -> NDArray:
 def scores_of_draws(pool: NDArray) -> NDArray:
     """Scores ``(n, S + 1, 1)`` of each member of a pool among the others."""
     others = pool.shape[1] - 1
-    below = stats.rankdata(pool, axis=1) - 1.0  # half of those that are equal
+    below = average_ranks(pool) - 1.0  # half of those that are equal
     return among(below / others, others)[..., None]
 
 

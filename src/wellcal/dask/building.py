@@ -172,14 +172,19 @@ class MadeOfColumns:
 # -- cases -------------------------------------------------------------------------------------
 
 
-def as_cases(y: object, pred: object, weights: object = None) -> Cases:
-    """Targets and predictions in the same partitions, as a user gives them."""
+def as_cases(
+    y: object, pred: object, weights: object = None, labels: Mapping[str, object] | None = None
+) -> Cases:
+    """Targets and predictions in the same partitions, as a user gives them; labels have names for errors."""
     check_truth_first_in_partitions(y)
     predictions = as_partitioned(pred)
     count = len(predictions.parts)
     targets = column_parts(y, predictions.sizes, count, "y")
     w = None if weights is None else column_parts(weights, predictions.sizes, count, "weights")
-    return cases_of(targets, predictions, w)
+    columns = {
+        name: column_parts(column, predictions.sizes, count, name) for name, column in (labels or {}).items()
+    }
+    return cases_of(targets, predictions, w, columns)
 
 
 def check_truth_first_in_partitions(y: object) -> None:

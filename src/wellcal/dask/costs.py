@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from wellcal._arrays.checks import one_of, whole_number
 from wellcal.dask.partitioned import FAN_IN
 from wellcal.dask.ranks import BUCKET
-from wellcal.dask.testing import SAMPLE
+from wellcal.dask.sampling import SAMPLE
 from wellcal.hypotests.resampling.components import LOCATIONS, TAIL_SETS, missing_tail_sets
 from wellcal.hypotests.resampling.low_rank import ANCHORS
 from wellcal.problem.defaults import SUBSAMPLE

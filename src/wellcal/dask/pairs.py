@@ -7,6 +7,7 @@ between them. What comes back is one sum, and one number for each case.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 from wellcal._arrays.checks import one_of
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal._arrays.progress import as_progress, following
+from wellcal._arrays.progress import reported
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
@@ -33,36 +34,106 @@ from wellcal.dask.partitioned import (
 )
 from wellcal.engines.tiled import Tiled
 from wellcal.kernels.base import Kernel
-from wellcal.measures._skce import ESTIMATORS, resolve_block_size
+from wellcal.measures._skce import check_options, resolve_block_size
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.running.blocks import RunningBlocks
 from wellcal.problem.feature_form import in_features
 from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked
+from wellcal.problem.weights import WeightSums, weighted_problem
 
 MOST_PAIRS = 1e15
 """Pairs of cases that are visited at most, those of 45 million cases: a hundred machines take two hours."""
 
 
 class Moments(NamedTuple):
-    """Number of cases, mean of a quantity, and sum of squared deviations from it."""
+    """Number of cases, mean of a quantity, and sum of squared deviations from it.
+
+    With weights: their sum of squares, the multiple of them that is nearest to a quantity, and the sum of
+    squared deviations from that.
+    """
 
     n: float
     mean: float
     squares: float
 
     @classmethod
-    def of(cls, values: NDArray) -> Moments:
+    def of(cls, values: NDArray, weights: NDArray | None = None) -> Moments:
         """Of some cases."""
-        mean = float(values.mean())
-        return cls(len(values), mean, float(np.sum((values - mean) ** 2)))
+        w = np.ones(len(values)) if weights is None else weights
+        n = float(w @ w)
+        mean = float(w @ values) / n if n > 0.0 else 0.0
+        return cls(n, mean, float(np.sum((values - mean * w) ** 2)))
 
     def merged(self, other: Moments) -> Moments:
         """Of two parts of the cases, without cancellation (Chan, Golub, LeVeque, 1983)."""
         n, gap = self.n + other.n, other.mean - self.mean
-        squares = self.squares + other.squares + gap**2 * self.n * other.n / n
-        return Moments(n, self.mean + gap * other.n / n, squares)
+        share = other.n / n if n > 0.0 else 0.0
+        squares = self.squares + other.squares + gap**2 * self.n * share
+        return Moments(n, self.mean + gap * share, squares)
+
+    def about(self, multiple: float) -> float:
+        """Sum of squared deviations from another multiple of the weights."""
+        return self.squares + self.n * (self.mean - multiple) ** 2
 
 
+@dataclass(frozen=True)
+class Weighing:
+    """What weights of all cases add up to, relative to the largest of them.
+
+    Attributes
+    ----------
+    largest
+        The largest weight.
+    total, pairs
+        Sum of weights, and of products of the weights of two cases.
+    others
+        Of each partition, the sum of weights of all other ones.
+    positive
+        How many weights are not zero.
+    """
+
+    largest: float
+    total: float
+    pairs: float
+    others: NDArray
+    positive: int
+
+    @classmethod
+    def of(cls, cases: Cases, at_least: int) -> Weighing:
+        """Two passes over the weights: products of large ones must not overflow."""
+        found = np.array(computed(cases.map(_largest_weight)))
+        largest, positive = float(found[:, 0].max()), int(found[:, 1].sum())
+        if positive < at_least:
+            number = "all are zero" if positive == 0 else f"only {positive} is"
+            raise ValueError(f"weights must be positive for at least {at_least} of the cases, and {number}")
+        parts = np.array(computed(cases.map(_sums_of_weights, largest=largest)))
+        totals = parts[:, 0]
+        # Sums of positive terms only: one dominating weight cancels nothing.
+        before = np.concatenate([[0.0], np.cumsum(totals)[:-1]])
+        behind = np.concatenate([np.cumsum(totals[::-1])[::-1][1:], [0.0]])
+        pairs = float(parts[:, 1].sum() + totals @ behind)
+        return cls(largest, float(totals.sum()), pairs, before + behind, positive)
+
+
+def _largest_weight(block: Partition | None) -> tuple[float, int]:
+    if block is None or block.weights is None:
+        return 0.0, 0
+    return float(block.weights.max()), int(np.count_nonzero(block.weights))
+
+
+def _sums_of_weights(block: Partition | None, *, largest: float) -> tuple[float, float]:
+    if block is None:
+        return 0.0, 0.0
+    found = WeightSums.of(_relative(block, largest))
+    return float(found.total), float(found.pairs)
+
+
+def _relative(block: Partition, largest: float | None) -> NDArray | None:
+    """Weights relative to the largest of all."""
+    return None if block.weights is None or largest is None else block.weights / largest
+
+
+@reported
 def skce(
     y: object,
     pred: object,
@@ -78,14 +149,11 @@ def skce(
     progress: Any = None,
 ) -> Estimate:
     """As :func:`wellcal.skce`: "unbiased" and "biased" over pairs of partitions, "block" over each."""
-    one_of(estimator, "estimator", ESTIMATORS)
+    check_options(estimator, block_size, None, weights)
     one_of(precision, "precision", ("auto", "float64"), or_else="for cases in partitions")
-    if estimator != "block" and block_size is not None:
-        raise ValueError(f'block_size is for estimator="block" only, found estimator={estimator!r}')
-    unknown = {"weights": weights, "engine": None if engine == "auto" else engine, "progress": progress}
-    refuse("skce", unknown, IN_MEMORY)
+    refuse("skce", {"engine": None if engine == "auto" else engine}, IN_MEMORY)
     refuse("skce", {"rng": rng}, "shuffle the rows of the files before")
-    cases = as_cases(y, pred)
+    cases = as_cases(y, pred, weights)
     n = cases.n
     if n < (1 if estimator == "biased" else 2):
         raise ValueError(f"the {estimator} estimator needs at least 2 cases, found {n}")
@@ -97,15 +165,21 @@ def skce(
             f"{n:,} cases have {0.5 * n * n:.0e} pairs, more than {MOST_PAIRS:.0e}; take "
             'estimator="block", or wc.calibration_test, both linear in the number of cases'
         )
-    return _all_pairs(cases, chosen, estimator, expectations)
+    fewest = 1 if estimator == "biased" else 2
+    weighing = None if weights is None else Weighing.of(cases, fewest)
+    return _all_pairs(cases, chosen, estimator, expectations, weighing)
 
 
 # -- all pairs ---------------------------------------------------------------------------------
 
 
-def _all_pairs(cases: Cases, kernel: Kernel, estimator: str, expectations: Any) -> Estimate:
-    n, blocks = cases.n, [block for block, size in zip(cases.blocks, cases.sizes, strict=True) if size]
-    shared = {"kernel": kernel, "expectations": expectations}
+def _all_pairs(
+    cases: Cases, kernel: Kernel, estimator: str, expectations: Any, weighing: Weighing | None
+) -> Estimate:
+    used = np.flatnonzero(cases.sizes)
+    n, blocks = cases.n, [cases.blocks[k] for k in used]
+    largest = None if weighing is None else weighing.largest
+    shared = {"kernel": kernel, "expectations": expectations, "largest": largest}
     within = [on(within_sums, block, trace=estimator == "biased", **shared) for block in blocks]
     pairs = {
         (a, b): on(between_sums, blocks[a], blocks[b], **shared)
@@ -116,7 +190,11 @@ def _all_pairs(cases: Cases, kernel: Kernel, estimator: str, expectations: Any) 
     for k, own in enumerate(within):
         others = [pairs[k, b][1] for b in range(k + 1, len(blocks))]
         others += [pairs[a, k][2] for a in range(k)]
-        rows.append(on(_moments_of_rows, n, own[1], *others))
+        if weighing is None:
+            rows.append(on(_moments_of_rows, n, own[1], *others))
+        else:
+            around = float(weighing.others[used[k]])
+            rows.append(on(_weighted_moments, blocks[k], weighing.largest, around, own[1], *others))
     traces = [task[2] for task in within]
     total, moments, trace, notes = computed([summed(totals), summed(rows), summed(traces), within[0][3]])
     if not math.isfinite(total) or math.isnan(trace):
@@ -128,18 +206,26 @@ def _all_pairs(cases: Cases, kernel: Kernel, estimator: str, expectations: Any) 
         "partitions": len(blocks),
         "pairs_of_partitions": len(blocks) * (len(blocks) + 1) // 2,
     }
+    whole, visited, positive = float(n), 0.5 * n * (n - 1.0), n
+    if weighing is not None:
+        whole, visited, positive = weighing.total, weighing.pairs, weighing.positive
+        provenance["weights"] = f"worth {whole**2 / moments.n:.4g} cases of equal weight"
     if estimator == "biased":
-        value = (2.0 * total + trace) / n**2
+        value = (2.0 * total + trace) / whole**2
         return Estimate(value, None, "SKCE", "biased", n, kernel, provenance)
-    error = 2.0 * math.sqrt(moments.squares / ((n - 1.0) * n)) if n > 2 else None
-    return Estimate(total / (0.5 * n * (n - 1.0)), error, "SKCE", "unbiased", n, kernel, provenance)
+    value = total / visited
+    error = 2.0 * math.sqrt(moments.about(value) / (2.0 * visited)) if positive > 2 else None
+    return Estimate(value, error, "SKCE", "unbiased", n, kernel, provenance)
 
 
 def within_sums(
-    block: Partition, *, kernel: Kernel, expectations: Any, trace: bool
+    block: Partition, *, kernel: Kernel, expectations: Any, trace: bool, largest: float | None = None
 ) -> tuple[float, NDArray, float, dict[str, Any]]:
     """Sum of h over pairs of cases of one partition, row sums, the trace where it is wanted, and notes."""
     problem = prepare_checked(block.targets, block.predictions, kernel, expectations=expectations)
+    weights = _relative(block, largest)
+    if weights is not None:
+        problem = weighted_problem(problem, weights)
     own = 0.0
     if trace:
         diagonal = np.asarray(to_numpy(problem.diagonal()))
@@ -151,22 +237,23 @@ def within_sums(
         own = float(diagonal.sum())
     if problem.n < 2:
         return 0.0, np.zeros(problem.n), own, problem.notes.as_dict()
-    with following(as_progress(False)):  # Dask shows how far it is
-        sums = Tiled(threads=1, precision="float64").triangle(problem)
+    sums = Tiled(threads=1, precision="float64").triangle(problem)
     return float(sums.total), np.asarray(sums.rows), own, problem.notes.as_dict()
 
 
 def between_sums(
-    a: Partition, b: Partition, *, kernel: Kernel, expectations: Any
+    a: Partition, b: Partition, *, kernel: Kernel, expectations: Any, largest: float | None = None
 ) -> tuple[float, NDArray, NDArray]:
     """Sum of h over pairs of cases of two partitions, and sums for the cases of each."""
-    both = joined_blocks([a._replace(weights=None), b._replace(weights=None)])
+    both = joined_blocks([a, b])
     problem = prepare_checked(both.targets, both.predictions, kernel, expectations=expectations)
-    return rectangle_sums(problem, len(a.targets))
+    return rectangle_sums(problem, len(a.targets), _relative(both, largest))
 
 
-def rectangle_sums(problem: Problem, cut: int) -> tuple[float, NDArray, NDArray]:
-    """Sums of h between the first `cut` cases of a problem and the others."""
+def rectangle_sums(
+    problem: Problem, cut: int, weights: NDArray | None = None
+) -> tuple[float, NDArray, NDArray]:
+    """Sums of h, or of w_i w_j h, between the first `cut` cases of a problem and the others."""
     rest = problem.n - cut
     features = in_features(problem, float(cut) * rest)
     quick = problem if features is None else features.problem
@@ -176,7 +263,10 @@ def rectangle_sums(problem: Problem, cut: int) -> tuple[float, NDArray, NDArray]
     with np.errstate(over="ignore", under="ignore"), one_blas_thread():
         for i in in_chunks(cut, within=height):
             for j in in_chunks(rest, within=width):
-                h = np.asarray(quick.values(i, slice(cut + j.start, cut + j.stop)))
+                down_here = slice(cut + j.start, cut + j.stop)
+                h = np.asarray(quick.values(i, down_here))
+                if weights is not None:
+                    h = h * weights[i, None] * weights[down_here]
                 own = h.sum(axis=1)
                 right[i] += own
                 down[j] += h.sum(axis=0)
@@ -187,6 +277,13 @@ def rectangle_sums(problem: Problem, cut: int) -> tuple[float, NDArray, NDArray]
 def _moments_of_rows(n: int, *rows: NDArray) -> Moments:
     """Moments of row means of some cases."""
     return Moments.of(added(*rows) / max(n - 1, 1))
+
+
+def _weighted_moments(block: Partition, largest: float, around: float, *rows: NDArray) -> Moments:
+    """Moments of weighted row means; `around` is the sum of weights of other partitions."""
+    w = _relative(block, largest)
+    assert w is not None
+    return Moments.of(added(*rows) / (WeightSums.of(w).others + around), w)
 
 
 # -- blocks ------------------------------------------------------------------------------------
@@ -201,5 +298,4 @@ def block_estimate(cases: Cases, kernel: Kernel, size: int, expectations: Any) -
 
 
 def _block_sums(block: Partition, empty: RunningBlocks) -> RunningBlocks:
-    with following(as_progress(False)):
-        return empty.updated(block.given, block.predictions, None)
+    return empty.updated(block.given, block.predictions, None)

@@ -6,7 +6,7 @@ is computed of partitions is small: sums that add up, or single rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -14,13 +14,17 @@ from typing import Any, NamedTuple, Self, cast
 
 import dask
 import numpy as np
+from dask.callbacks import Callback
 
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import NDArray, attribute, taker_of, to_numpy
+from wellcal._arrays.progress import Progress, following, reporter
 from wellcal._arrays.seeds import as_generator
 from wellcal.predictions import Predictions
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate, in_numpy
+from wellcal.problem.weights import check_weights
+from wellcal.witnesses.segments import segment_labels
 
 Task = Any
 """A value of Dask's that is computed when it is asked for."""
@@ -28,7 +32,8 @@ Task = Any
 FAN_IN = 8
 """Results that are added up at a time."""
 
-NOTHING = np.empty(0, dtype=np.intp)
+_TASKS = "tasks on partitions"
+_SILENT = Progress(False)
 
 
 class Partition(NamedTuple):
@@ -44,17 +49,21 @@ class Partition(NamedTuple):
         A batch.
     weights
         How much each case counts, or None.
+    labels
+        Columns of segments.
     """
 
     given: NDArray
     targets: NDArray
     predictions: Predictions
     weights: NDArray | None = None
+    labels: tuple[NDArray, ...] = ()
 
     def rows(self, index: slice | NDArray) -> Partition:
         """Some of the cases."""
         weights = None if self.weights is None else self.weights[index]
-        return Partition(self.given[index], self.targets[index], self.predictions[index], weights)
+        labels = tuple(column[index] for column in self.labels)
+        return Partition(self.given[index], self.targets[index], self.predictions[index], weights, labels)
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,7 @@ class Unread:
 
     def load(self) -> Partition | None:
         """The cases, in memory."""
-        return _block(self.number, self.y, self.pred, None)
+        return _block(self.number, (), self.y, self.pred, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,9 +178,9 @@ class Cases:
         # Blocks come one partition after the other; a stable order brings each row back to its place.
         return found.rows(np.argsort(np.argsort(part, kind="stable"), kind="stable"))
 
-    def sample(self, count: int, rng: int | np.random.Generator | None) -> Partition:
-        """Some cases at random, in the order of all; all of them where there are no more."""
-        return self.rows(np.sort(as_generator(rng).choice(self.n, min(count, self.n), replace=False)))
+    def sampled(self, count: int, rng: int | np.random.Generator | None) -> NDArray:
+        """Places of some cases at random, in the order of all; all of them where there are no more."""
+        return np.sort(as_generator(rng).choice(self.n, min(count, self.n), replace=False))
 
     def gathered(self) -> Partition:
         """All cases, in memory."""
@@ -201,13 +210,22 @@ class Cases:
         return found
 
 
-def cases_of(y: Sequence[Task], pred: Partitioned, weights: Sequence[Task] | None = None) -> Cases:
-    """Cases from targets in the partitions of predictions."""
+def cases_of(
+    y: Sequence[Task],
+    pred: Partitioned,
+    weights: Sequence[Task] | None = None,
+    labels: Mapping[str, Sequence[Task]] | None = None,
+) -> Cases:
+    """Cases from targets in the partitions of predictions; labels have the names of their columns."""
     w = [None] * len(y) if weights is None else weights
-    every = enumerate(zip(y, pred.parts, w, strict=True))
+    columns = labels or {}
+    every = enumerate(zip(y, pred.parts, w, *columns.values(), strict=True))
+    plain = weights is None and not columns
     found = Cases(
         tuple(
-            Unread(k, *parts[:2]) if weights is None and _described(*parts[:2]) else on(_block, k, *parts)
+            Unread(k, *parts[:2])
+            if plain and _described(*parts[:2])
+            else on(_block, k, tuple(columns), *parts)
             for k, parts in every
         )
     )
@@ -251,7 +269,8 @@ def sample_cases(
     from wellcal.dask.building import as_cases
 
     number = whole_number(count, "count", least=1)
-    found = as_cases(y, pred).sample(number, rng)
+    cases = as_cases(y, pred)
+    found = cases.rows(cases.sampled(number, rng))
     return found.given, found.predictions
 
 
@@ -264,8 +283,10 @@ def loaded(value: Any) -> Any:
     return value if load is None else load()
 
 
-def _block(number: int, y: Any, pred: Any, weights: Any) -> Partition | None:
-    """A partition as cases, checked."""
+def _block(
+    number: int, names: tuple[str, ...], y: Any, pred: Any, weights: Any, *labels: Any
+) -> Partition | None:
+    """A partition as cases, checked; `names` are those of labels in errors."""
     from wellcal.dask.building import Unmade
 
     try:
@@ -278,10 +299,14 @@ def _block(number: int, y: Any, pred: Any, weights: Any) -> Partition | None:
             raise ValueError(f"y and predictions must have the same length, found {len(targets)} and 0")
         checked, predictions = check_inputs(targets, made)
         given = np.asarray(to_numpy(predictions.align(targets)))
-        w = None if weights is None else np.asarray(to_numpy(loaded(weights)), dtype=np.float64)
-        if w is not None and w.shape != (len(predictions),):
-            raise ValueError(f"weights must have one number for each case, found shape {w.shape}")
-        return Partition(given, np.asarray(to_numpy(checked)), in_numpy(predictions), w)
+        w = None if weights is None else np.asarray(to_numpy(loaded(weights)))
+        if w is not None:
+            w = check_weights(w, len(predictions), w, at_least=0, relative=False)
+        columns = tuple(
+            segment_labels(loaded(column), name, len(predictions))
+            for name, column in zip(names, labels, strict=True)
+        )
+        return Partition(given, np.asarray(to_numpy(checked)), in_numpy(predictions), w, columns)
     except (TypeError, ValueError) as error:
         raise type(error)(f"partition {number}: {error}") from error
 
@@ -331,6 +356,7 @@ def joined_blocks(blocks: Sequence[Partition]) -> Partition:
         np.concatenate([block.targets for block in blocks]),
         joined([block.predictions for block in blocks]),
         weights,
+        tuple(np.concatenate(columns) for columns in zip(*(b.labels for b in blocks), strict=True)),
     )
 
 
@@ -343,18 +369,37 @@ def on(function: Callable[..., Any], *values: Any, **shared: Any) -> Task:
 
 
 def called(function: Callable[..., Any], *values: Any, **shared: Any) -> Any:
-    """What is unread is read where it is needed, and forgotten."""
-    return function(*(value.load() if isinstance(value, Unread) else value for value in values), **shared)
+    """What is unread is read where it is needed, and forgotten. Tasks are counted, and say nothing."""
+    with following(_SILENT):
+        return function(*(value.load() if isinstance(value, Unread) else value for value in values), **shared)
 
 
 def computed(tasks: Sequence[Task]) -> list[Any]:
     """Values of Dask's, in one go, by the scheduler that is set: a cluster, threads, or one by one."""
-    return list(cast("Any", dask).compute(*tasks))
+    with Telling():
+        return list(cast("Any", dask).compute(*tasks))
 
 
 def kept(tasks: Sequence[Task]) -> list[Task]:
     """The same values, computed now and kept where they were computed, for more than one pass."""
-    return list(cast("Any", dask).persist(*tasks))
+    with Telling():
+        return list(cast("Any", dask).persist(*tasks))
+
+
+class Telling(Callback):
+    """Whoever listens hears how many tasks are done; of a cluster its own page tells.
+
+    Schedulers of one machine call it from the thread that waits, so that an error of a listener ends the run.
+    """
+
+    def _start_state(self, _graph: Any, state: Any) -> None:
+        self.tell, self.done = reporter(), 0
+        self.total = len(state["ready"]) + len(state["waiting"])
+        self.tell(_TASKS, 0, self.total)
+
+    def _posttask(self, *_task: Any) -> None:
+        self.done += 1
+        self.tell(_TASKS, self.done, self.total)
 
 
 def summed(tasks: Sequence[Task]) -> Task:

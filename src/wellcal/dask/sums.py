@@ -20,6 +20,10 @@ AT_A_TIME = 4 * BLOCK
 """Cases whose kernels at locations are in memory at a time: some 250 MB."""
 
 
+MOST_KEPT = 4_000_000
+"""Sums, of all sets, that one task returns at most."""
+
+
 @dataclass(frozen=True)
 class Looked:
     """What is looked at in each partition: small, and the same for all of them.

@@ -16,15 +16,17 @@ import numpy as np
 
 from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.progress import reported
 from wellcal._arrays.seeds import as_generator, known_seed
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
-from wellcal.dask.kernels import kernel_of
 from wellcal.dask.pairs import block_estimate
-from wellcal.dask.partitioned import Cases, Partition
+from wellcal.dask.partitioned import Cases
 from wellcal.dask.parts import PartsOfAll, parts_of
-from wellcal.dask.sums import Looked, SumsOfAll
+from wellcal.dask.sampling import Begun
+from wellcal.dask.sums import MOST_KEPT, Looked, SumsOfAll
 from wellcal.hypotests import _calibration_test as core
+from wellcal.hypotests.automatic import linear_resamples
 from wellcal.hypotests.findings.families import findings_of
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.methods import Block, Omnibus, Regularised
@@ -40,25 +42,19 @@ from wellcal.hypotests.resampling.more_resamples import drawn_on
 from wellcal.hypotests.resampling.resampled import check_terms
 from wellcal.hypotests.resampling.targets import check_resampled
 from wellcal.hypotests.result import TestResult
-from wellcal.hypotests.setup import DEFAULT_RESAMPLES, Setup, check_resamples, make_setup
-from wellcal.kernels.base import Kernel
+from wellcal.hypotests.setup import DEFAULT_RESAMPLES, check_resamples
 from wellcal.measures._skce import resolve_block_size
-from wellcal.predictions import Predictions, Samples
+from wellcal.predictions import Predictions
 from wellcal.problem.at_locations import location_kernel
-from wellcal.problem.drawn_targets import pool_draws, stretch, why_not_resampled
+from wellcal.problem.drawn_targets import stretch, why_not_resampled
 from wellcal.problem.locations import Locations, as_locations, drawn_rows, locations_at
 from wellcal.problem.target_streams import BLOCK, TargetStream, sets_at_a_time
 
-SAMPLE = 10_000
-"""Cases that the estimate beside a test, its findings and its e-value are made of."""
-
-MOST_KEPT = 4_000_000
-"""Sums of features, of all sets, that one task returns at most."""
-
-_SAMPLE_SEED = 0
+_OF_SAMPLE = "effect size, findings, e-value, and the estimate unless the test has one"
 _SUPPORTED = 'method="auto", "regularised", "block", or wellcal.hypotests.Omnibus(pairs=False)'
 
 
+@reported
 def calibration_test(
     y: object,
     pred: object,
@@ -81,7 +77,7 @@ def calibration_test(
 
     Cases of one block of random numbers, 16,384 of them, are taken into memory, where all methods are.
     """
-    refuse("calibration_test", {"groups": groups, "tolerance": tolerance, "progress": progress}, IN_MEMORY)
+    refuse("calibration_test", {"groups": groups, "tolerance": tolerance}, IN_MEMORY)
     cases = as_cases(y, pred)
     if cases.n <= BLOCK:
         block = cases.gathered()
@@ -98,25 +94,28 @@ def calibration_test(
             expectations=expectations,
             engine=engine,
             keep_null=keep_null,
+            progress=progress,
         )
     one, several = core.split_kernels(kernel)
     options = {"block_size": block_size, "locations": locations, "statistic": statistic, "kernels": several}
     given = {name: value for name, value in options.items() if value is not None}
-    begun = _Begun.of(cases, one, expectations)
+    begun = Begun.of(cases, one, expectations)
     chosen, reason = _supported(core.resolve(method, given), begun, locations)
     if isinstance(chosen, Block):
         outcome = _by_blocks(begun, chosen)
     else:
-        count = check_resamples(DEFAULT_RESAMPLES if n_resamples is None else n_resamples)
+        # As in memory, as long as cases in memory have an exact test.
+        unasked = None if method != "auto" else linear_resamples(begun.setup, cases.n)
+        count = check_resamples((unasked or DEFAULT_RESAMPLES) if n_resamples is None else n_resamples)
         outcome = _Run(begun, chosen, as_generator(rng), count, n_resamples is not None).outcome()
-    partitions = {"sample": begun.sampled, "partitions": len(cases.blocks)}
+    partitions = {"sample": f"{begun.sampled}: {_OF_SAMPLE}", "partitions": len(cases.blocks)}
     found = replace(outcome, provenance={**outcome.provenance, **partitions})
     setup = replace(begun.setup, n_resamples=found.provenance.get("n_resamples", 1), seed=known_seed(rng))
     return core.result_of(chosen, setup, found, reason, flag(keep_null, "keep_null"), n_samples=cases.n)
 
 
 def _supported(
-    method: Method | None, begun: _Begun, locations: Any
+    method: Method | None, begun: Begun, locations: Any
 ) -> tuple[Omnibus | Regularised | Block, dict[str, Any]]:
     """The method, and why it is taken; or an error that says which there are."""
     n, obstacle = begun.cases.n, why_not_resampled(begun.setup.predictions)
@@ -135,49 +134,7 @@ def _supported(
     )
 
 
-@dataclass(frozen=True)
-class _Begun:
-    """What all methods begin with.
-
-    Attributes
-    ----------
-    cases
-        With draws pooled with their targets, where predictions are draws.
-    setup
-        That of a sample of the cases, as they were given.
-    kernel, expectations
-        The kernel of all cases, and how its expectations are computed.
-    """
-
-    cases: Cases
-    setup: Setup
-    kernel: Kernel
-    expectations: Any
-
-    @classmethod
-    def of(cls, cases: Cases, kernel: Kernel | None, expectations: Any) -> _Begun:
-        """Take a sample, and the kernel that was given, or the default of all predictions."""
-        sample = cases.sample(SAMPLE, _SAMPLE_SEED)
-        family = sample.predictions
-        if isinstance(family, Samples) and family.holds_objects:
-            raise TypeError(f"targets that are objects are not supported in partitions; {IN_MEMORY}")
-        sizes = cases.sizes
-        if isinstance(family, Samples) and family.kind == "draws":
-            cases = Cases(tuple(cases.map(_pooled)))
-            cases.__dict__["sizes"] = sizes
-        chosen = kernel_of(cases, kernel, expectations)
-        options: dict[str, Any] = {"rng": _SAMPLE_SEED, "expectations": expectations, "pool": True}
-        setup = make_setup(sample.given, family, chosen, **options)
-        return cls(cases, setup, chosen, expectations)
-
-    @property
-    def sampled(self) -> str:
-        """What is made of the sample, in words."""
-        number = f"{self.setup.n_samples:,} of {self.cases.n:,} cases, at random"
-        return f"{number}: effect size, findings, e-value, and the estimate unless the test has one"
-
-
-def _by_blocks(begun: _Begun, method: Block) -> Outcome:
+def _by_blocks(begun: Begun, method: Block) -> Outcome:
     """The test with means of blocks, which draws no targets."""
     n, setup = begun.cases.n, begun.setup
     size = resolve_block_size(method.block_size, n)
@@ -194,7 +151,7 @@ def _by_blocks(begun: _Begun, method: Block) -> Outcome:
 class _Run:
     """One test that draws targets."""
 
-    begun: _Begun
+    begun: Begun
     method: Omnibus | Regularised
     rng: np.random.Generator
     n_resamples: int
@@ -273,8 +230,3 @@ class _Run:
         features = max(len(looked.anchors), int(classes)) * ANCHORS * len(looked.roots or [0])
         at_a_time = sets_at_a_time(self.cases.n * max(1, int(np.prod(some.event_shape))))
         return max(1, MOST_KEPT // features // at_a_time) * at_a_time
-
-
-def _pooled(block: Partition) -> Partition:
-    assert isinstance(block.predictions, Samples)
-    return block._replace(predictions=pool_draws(block.targets, block.predictions))

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from wellcal._arrays.checks import one_of, probability, whole_number
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
@@ -270,7 +270,8 @@ def _quantile(ordered: NDArray, share: float, alpha: float) -> tuple[float, floa
 def _bounds(n: int, share: float, alpha: float) -> tuple[int, float, float]:
     """Rank of the order statistic nearest to a share, and where that of n normals lies but for `alpha`."""
     k = int(np.clip(round(share * (n + 1)), 1, n))
-    low, high = (float(special.ndtri(f(0.5 * alpha, k, n + 1 - k))) for f in (stats.beta.ppf, stats.beta.isf))
+    of_beta = (special.betaincinv, special.betainccinv)  # of the k-th of n uniforms
+    low, high = (float(special.ndtri(f(k, n + 1 - k, 0.5 * alpha))) for f in of_beta)
     return k, low, high
 
 

@@ -7,8 +7,11 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import plain_array
-from wellcal._arrays.namespaces import Array, has, is_array
+from wellcal._arrays.chunks import told_chunks
+from wellcal._arrays.namespaces import Array, concat_rows, has, is_array, is_numpy
 from wellcal._arrays.ops import ops_for
+from wellcal._arrays.rows import first_array, slice_rows
+from wellcal.expectations.bilinear import room_of
 from wellcal.expectations.decompose import Side, Targets
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.plans import plan
@@ -56,8 +59,13 @@ def pairing(kernel: Kernel, P: object, Q: object, *, expectations: str | Lowerin
         check_one_space([left, right], ["P", "Q"])
     scheme = plan(kernel, [left, right], expectations=expectations, relative=True)
     a, b = scheme.rows([(1.0, left)]), scheme.rows([(1.0, right)])
+    form, ops = scheme.form(a, b), ops_for(left.xp)
     with np.errstate(over="ignore", under="ignore"):  # of an exponent: its exponential is zero
-        return scheme.form(a, b).tile(ops_for(left.xp), a, b)
+        if not is_numpy(left.xp):
+            return form.tile(ops, a, b)
+        entries = first_array(b).shape[0] * room_of(form)
+        chunks = told_chunks(len(left), entries, what="predictions")
+        return concat_rows([form.tile(ops, slice_rows(a, some), b) for some in chunks])
 
 
 def _is_targets(Q: object) -> bool:

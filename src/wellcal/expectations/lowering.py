@@ -24,7 +24,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from wellcal._arrays.checks import positive_number, whole_number
 from wellcal._arrays.namespaces import (
@@ -262,7 +262,9 @@ def _with_derivatives(predictions: Predictions, atoms: Atoms, scores: NDArray | 
 
 def _sobol(points: int, dimensions: int) -> NDArray:
     """Points of a Sobol' sequence with a fixed scramble, inside the unit cube."""
-    sequence = stats.qmc.Sobol(dimensions, scramble=True, rng=np.random.default_rng(_SEED))
+    from scipy.stats import qmc  # slow to load, and seldom needed
+
+    sequence = qmc.Sobol(dimensions, scramble=True, rng=np.random.default_rng(_SEED))
     return np.clip(sequence.random(points), 1e-15, 1.0 - 1e-15)
 
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import array_api_extra as xpx
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from wellcal._arrays.namespaces import (
     Array,
@@ -132,6 +131,8 @@ def _may_vary(ops: Ops, weights: Array) -> bool:
 
 def solve_all(metric: MixtureWasserstein, costs: NDArray, weights_a: NDArray, weights_b: NDArray) -> NDArray:
     """Optimal couplings ``(..., K, L)`` for costs ``(..., K, L)`` and weights ``(..., K)``, ``(..., L)``."""
+    from scipy.optimize import linear_sum_assignment  # slow to load, and seldom needed
+
     shape = costs.shape
     flat = np.ascontiguousarray(costs, dtype=np.float64).reshape(-1, *shape[-2:])
     left = np.asarray(weights_a, dtype=np.float64).reshape(-1, shape[-2])

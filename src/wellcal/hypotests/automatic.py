@@ -19,7 +19,7 @@ from wellcal.hypotests.resampling.components import LOCATIONS
 from wellcal.hypotests.resampling.low_rank import ANCHORS, anchors_of
 from wellcal.hypotests.resampling.resampled import ResampledSKCE, has_terms
 from wellcal.hypotests.resampling.targets import draw_targets, unsampled_family, why_not_resampled
-from wellcal.hypotests.setup import Setup
+from wellcal.hypotests.setup import DEFAULT_RESAMPLES, Setup
 from wellcal.kernels.targets import calls_for_each_pair
 from wellcal.problem.locations import centre_of
 
@@ -170,6 +170,15 @@ def pairs_cost(setup: Setup) -> float:
     if least * setup.n_resamples > PAIRS_BUDGET:
         return least
     return ResampledSKCE(replace(setup, targets=_typical_targets(setup)), [setup.kernel]).cost
+
+
+def linear_resamples(setup: Setup, n: int) -> int | None:
+    """Resamples that n cases like those of a setup get unasked, in a test that is linear in their number.
+
+    None where too few fit the budget.
+    """
+    cost = linear_cost(setup) / setup.n_samples * n
+    return _affordable(cost, LINEAR_BUDGET, DEFAULT_RESAMPLES, insist=False)
 
 
 def linear_cost(setup: Setup) -> float:

@@ -137,7 +137,7 @@ def skce(
     >>> bool(honest.value < overconfident.value)
     True
     """
-    _check_options(estimator, block_size, rng, weights)
+    check_options(estimator, block_size, rng, weights)
     told = None if progress is None else as_progress(progress)
     targets, predictions = check_inputs(y, pred)
     if kernel is None:
@@ -247,7 +247,8 @@ def kce(
     return found if square.cases is None else found.with_cases(square.cases)
 
 
-def _check_options(estimator: str, block_size: BlockSize, rng: object, weights: object) -> None:
+def check_options(estimator: str, block_size: BlockSize, rng: object, weights: object) -> None:
+    """Options that belong together."""
     one_of(estimator, "estimator", ESTIMATORS)
     _check_block_options(estimator, block_size, rng)
     if estimator == "block" and weights is not None:

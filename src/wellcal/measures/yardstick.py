@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import interpolate
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.schema import Check, flag, listed, number, optional, word
@@ -254,6 +253,8 @@ def _inverted(roots: NDArray, side: int, root: float) -> float:
     if len(x) < 2 or root <= 0.0:
         return 1.0
     inside = min(root, float(x[-1]))
+    from scipy import interpolate  # slow to load
+
     found: Any = interpolate.PchipInterpolator(x, y)(inside)
     return math.exp(side * float(found))
 

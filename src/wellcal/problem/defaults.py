@@ -118,17 +118,17 @@ def subsample(predictions: Predictions) -> Predictions:
     return fixed if n <= SUBSAMPLE else fixed[sampled_rows(n)]
 
 
-def sampled_rows(n: int) -> NDArray:
-    """Which of n predictions scales are taken from: all, or `SUBSAMPLE` of them, always the same.
+def sampled_rows(n: int, most: int = SUBSAMPLE) -> NDArray:
+    """Which of n predictions scales are taken from: all, or the `most` of them, always the same.
 
     Examples
     --------
     >>> sampled_rows(3), len(sampled_rows(10**9))
     (array([0, 1, 2]), 2000)
     """
-    if n <= SUBSAMPLE:
+    if n <= most:
         return np.arange(n)
-    return np.sort(np.random.default_rng(_SEED).choice(n, SUBSAMPLE, replace=False))
+    return np.sort(np.random.default_rng(_SEED).choice(n, most, replace=False))
 
 
 def _target_kernel(predictions: Predictions) -> Kernel:

@@ -30,7 +30,7 @@ from wellcal.expectations.bilinear import Form, cost_of, room_of
 from wellcal.problem.problem import Problem, Term, TermRows
 
 
-def check_weights(weights: object, n: int, like: Array, *, at_least: int = 1) -> Array:
+def check_weights(weights: object, n: int, like: Array, *, at_least: int = 1, relative: bool = True) -> Array:
     """Weights ``(n,)`` relative to the largest, or an error naming the first bad row.
 
     Parameters
@@ -43,6 +43,8 @@ def check_weights(weights: object, n: int, like: Array, *, at_least: int = 1) ->
         An array whose library and device the result shares; anything else gives NumPy.
     at_least
         How many of them must be positive.
+    relative
+        Whether they are divided by the largest, or left as they are.
 
     Examples
     --------
@@ -65,6 +67,8 @@ def check_weights(weights: object, n: int, like: Array, *, at_least: int = 1) ->
         if positive < at_least:
             found = "all are zero" if positive == 0 else f"only {positive} is"
             raise ValueError(f"weights must be positive for at least {at_least} of the cases, and {found}")
+    if not relative:
+        return array
     # Only their ratios matter; products of weights near 1 do not overflow.
     return array / stop_gradient(namespace(array).max(array))
 

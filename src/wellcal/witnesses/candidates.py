@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal.witnesses.axes import Region
 from wellcal.witnesses.directions import Direction
 from wellcal.witnesses.refine import SIZES, Deviation
-from wellcal.witnesses.regions import Grid, Listed, Region, grids_of
+from wellcal.witnesses.regions import Grid, Listed, grids_of
 from wellcal.witnesses.summaries import Cases
 
 _KINDS = ("all", "segment", "split", "interval", "box")
@@ -22,14 +24,23 @@ _SMALLEST = 6  # sizes of groups are told apart by halves, down to 2^-6 of all c
 
 @dataclass(frozen=True)
 class Candidate:
-    """A group of cases that is looked at in a direction."""
+    """A group of cases that is looked at in a direction.
+
+    Attributes
+    ----------
+    cases, direction
+        The group and the direction.
+    place
+        The number of its block, and that of the group in its grid; None for a group of no grid.
+    """
 
     cases: Cases
     direction: Direction
+    place: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
-class _Block:
+class Block:
     """Groups of one grid that are looked at in one direction.
 
     Attributes
@@ -56,12 +67,102 @@ class _Block:
     rivals: NDArray
     cells: slice[int, int]
 
-    def totals(self, cells: NDArray) -> NDArray:
-        """Sums over the groups that are kept, ``(K,)``, from all sums over cells."""
-        return self.grid.totals(cells[self.cells])[self.kept]
+
+class Scanned(ABC):
+    """Pairs of group and direction that are looked at, by blocks of a grid and a direction.
+
+    Parameters
+    ----------
+    directions
+        Directions, each with the summaries whose regions it is looked at in.
+    blocks
+        Their grids, with the groups of each that are looked at.
+
+    Attributes
+    ----------
+    starts
+        Numbers of the first candidate of each block, and of all of them.
+    number
+        Numbers of directions by their identity.
+    directions
+        The number of the direction of each candidate, ``(M,)``.
+    sums_of_all
+        Sums over all cases for sets of targets, the observed one first, for each direction: lists of
+        ``(r, D)``.
+    """
+
+    def __init__(self, directions: Sequence[Direction], blocks: Sequence[Block]) -> None:
+        self.blocks = list(blocks)
+        sizes = [len(block.kept) for block in self.blocks]
+        self.starts = np.cumsum([0, *sizes])
+        self.listed = list(directions)
+        self.number = {id(direction): d for d, direction in enumerate(directions)}
+        self.directions = np.repeat([self.number[id(block.direction)] for block in self.blocks], sizes)
+        self.sums_of_all: list[NDArray] = []
+
+    @abstractmethod
+    def scales(self) -> list[NDArray]:
+        """Standard deviations of the candidates of each block, under calibration."""
+
+    @abstractmethod
+    def gains(self, block: Block, z: NDArray) -> NDArray:
+        """Twice the largest log-likelihood ratio, about, of the groups of a block that are kept, ``(K,)``."""
+
+    @abstractmethod
+    def shared(self, candidate: Candidate) -> list[NDArray]:
+        """Variances of sums over the cases that each candidate of a block shares with another.
+
+        Of blocks in the direction of that one; zeros for the others.
+        """
+
+    @abstractmethod
+    def untold(self, told: Sequence[Candidate]) -> list[tuple[NDArray, NDArray]]:
+        """Sums over the cases of candidates that have not been told, and their variances, for each block.
+
+        A case has been told in the direction of a group that it is in, and in those that vary with it.
+        """
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def __getitem__(self, k: int) -> Candidate:
+        b, g = self._place(k)
+        block = self.blocks[b]
+        return Candidate(block.grid.group(g), block.direction, (b, g))
+
+    def region(self, k: int) -> Region | None:
+        """The group of a candidate by its summaries; None if it is not made of any."""
+        b, g = self._place(k)
+        return self.blocks[b].grid.region(g)
+
+    def numbers(self, k: int) -> int:
+        """How many cuts, or labels, it takes to describe a candidate."""
+        b, g = self._place(k)
+        return int(self.blocks[b].grid.numbers[g])
+
+    def _place(self, k: int) -> tuple[int, int]:
+        b = int(np.searchsorted(self.starts, k, side="right")) - 1
+        return b, int(self.blocks[b].kept[k - self.starts[b]])
+
+    @cached_property
+    def related(self) -> NDArray:
+        """Which directions vary with each other over drawn sets of targets, by their sums over all cases."""
+        sums = np.concatenate(self.sums_of_all)[1:]  # the observed set came first
+        norms = np.sqrt(np.sum(sums**2, axis=0))
+        together = np.abs(sums.T @ sums) >= _RELATED * np.outer(norms, norms)
+        return together | np.eye(len(norms), dtype=bool)
+
+    def segments(self) -> list[tuple[int, str]]:
+        """Candidates that are segments, with what these are called, in the order in which they were given."""
+        found: list[tuple[int, str]] = []
+        for start, block in zip(self.starts[:-1].tolist(), self.blocks, strict=True):
+            some = np.flatnonzero(block.grid.kinds[block.kept] == "segment")
+            some = some[np.argsort(block.kept[some])]  # candidates stand beside their rivals
+            found.extend((start + int(k), block.grid.group(int(block.kept[k])).where) for k in some)
+        return found
 
 
-class Candidates:
+class Candidates(Scanned):
     """All pairs of group and direction that are looked at, and their sums for sets of targets.
 
     Parameters
@@ -80,7 +181,7 @@ class Candidates:
         self, directions: Sequence[Direction], segments: Sequence[Cases], weights: NDArray, fewest: int
     ) -> None:
         self.weights, self._fewest = weights, fewest
-        self.blocks: list[_Block] = []
+        blocks: list[Block] = []
         everything = Cases("in all cases", np.ones(len(weights), dtype=bool), "all", ())
         listed = Listed(_distinct([everything, *segments], weights, fewest))
         made: dict[tuple[int, ...], list[tuple[Grid, Any, Any, NDArray, NDArray]]] = {}
@@ -93,67 +194,20 @@ class Candidates:
                 made[key] = [_placed(grid, weights, counted) for grid in grids]
             for grid, membership, alike, count, rivals in made[key]:
                 yes = grid.totals(np.asarray((counted * direction.expected) @ alike))
-                # All cases are looked at, however few they are.
-                enough = (count >= fewest - 1e-9) | (grid.kinds == "all")
-                kept = np.flatnonzero(enough & direction.enough(yes, count))
-                if len(kept):
-                    order = kept[np.lexsort((rivals[kept], grid.piece[kept]))]
+                order, rival = kept_groups(grid, direction, count, yes, rivals, fewest)
+                if len(order):
                     where = slice(cells, cells + grid.size)
                     cells += grid.size
-                    self.blocks.append(
-                        _Block(direction, grid, membership, alike, order, rivals[order], where)
-                    )
+                    blocks.append(Block(direction, grid, membership, alike, order, rival, where))
+        super().__init__(directions, blocks)
         self._sets = 0
         self._squares = {id(d): np.zeros(len(weights)) for d in directions if not d.happens}
-        sizes = [len(block.kept) for block in self.blocks]
-        self.starts = np.cumsum([0, *sizes])
-        self.listed = list(directions)
-        self.number = {id(direction): d for d, direction in enumerate(directions)}
-        self.directions = np.repeat([self.number[id(block.direction)] for block in self.blocks], sizes)
         self._observed: dict[int, NDArray] = {}
-        self._sums_of_all: list[NDArray] = []
 
-    def __len__(self) -> int:
-        return int(self.starts[-1])
-
-    def __getitem__(self, k: int) -> Candidate:
-        block, g = self._place(k)
-        return Candidate(block.grid.group(g), block.direction)
-
-    def region(self, k: int) -> Region | None:
-        """The group of a candidate by its summaries; None if it is not made of any."""
-        block, g = self._place(k)
-        return block.grid.region(g)
-
-    def numbers(self, k: int) -> int:
-        """How many cuts, or labels, it takes to describe a candidate."""
-        block, g = self._place(k)
-        return int(block.grid.numbers[g])
-
-    def _place(self, k: int) -> tuple[_Block, int]:
-        b = int(np.searchsorted(self.starts, k, side="right")) - 1
-        return self.blocks[b], int(self.blocks[b].kept[k - self.starts[b]])
-
-    def observed(self, block: _Block, among: NDArray) -> NDArray:
+    def observed(self, block: Block, among: NDArray) -> NDArray:
         """Sums over the groups of a block for the observed targets, over cases `among` some, ``(n,)``."""
         deviation = self._observed[id(block.direction)] * among
         return block.grid.totals(np.asarray(deviation @ block.membership))[block.kept]
-
-    @cached_property
-    def related(self) -> NDArray:
-        """Which directions vary with each other over drawn sets of targets, by their sums over all cases."""
-        sums = np.concatenate(self._sums_of_all)[1:]  # the observed set came first
-        norms = np.sqrt(np.sum(sums**2, axis=0))
-        together = np.abs(sums.T @ sums) >= _RELATED * np.outer(norms, norms)
-        return together | np.eye(len(norms), dtype=bool)
-
-    def segments(self) -> list[tuple[int, str]]:
-        """Candidates that are segments, with what these are called."""
-        found: list[tuple[int, str]] = []
-        for start, block in zip(self.starts[:-1].tolist(), self.blocks, strict=True):
-            some = np.flatnonzero(block.grid.kinds[block.kept] == "segment")
-            found.extend((start + int(k), block.grid.group(int(block.kept[k])).where) for k in some)
-        return found
 
     def sums(self, targets: NDArray) -> NDArray:
         """Weighted sums ``(r, C)`` over the cells of all blocks, of function minus expectation.
@@ -163,7 +217,7 @@ class Candidates:
         parts = [np.zeros((len(targets), 0))]
         direction, deviation = None, np.zeros(0)
         of_all = np.zeros((len(targets), len(self.listed)))
-        self._sums_of_all.append(of_all)
+        self.sums_of_all.append(of_all)
         self._sets += len(targets)
         for block in self.blocks:
             if block.direction is not direction:
@@ -185,7 +239,7 @@ class Candidates:
         """
         return [self.variances(block)[block.kept] ** 0.5 for block in self.blocks]
 
-    def variances(self, block: _Block, among: NDArray | None = None) -> NDArray:
+    def variances(self, block: Block, among: NDArray | None = None) -> NDArray:
         """Variances of sums over all groups of a block, or over their cases `among` some, ``(n,)``."""
         each = self.weights**2 * self._variance(block.direction)
         return block.grid.variances(np.asarray((each if among is None else each * among) @ block.alike))
@@ -208,15 +262,34 @@ class Candidates:
             direction.happens,
         )
 
-    def gains(self, block: _Block, z: NDArray) -> NDArray:
-        """Twice the largest log-likelihood ratio, about, of the groups of a block that are kept, ``(K,)``."""
+    def gains(self, block: Block, z: NDArray) -> NDArray:
         if not block.direction.happens:
             return z**2
-        found, deviation = np.zeros(len(z)), self.deviation(block.direction)
-        for size in SIZES:
-            for sign in (-1.0, 1.0):
-                gains = block.grid.totals(np.asarray(deviation.gains(sign * size) @ block.alike))[block.kept]
-                np.maximum(found, gains, out=found, where=sign * z > 0.0)
+        deviation = self.deviation(block.direction)
+        return largest_gains(block, z, lambda size: np.asarray(deviation.gains(size) @ block.alike))
+
+    def shared(self, candidate: Candidate) -> list[NDArray]:
+        return [
+            self.variances(block, candidate.cases.mask)[block.kept]
+            if block.direction is candidate.direction
+            else np.zeros(len(block.kept))
+            for block in self.blocks
+        ]
+
+    def untold(self, told: Sequence[Candidate]) -> list[tuple[NDArray, NDArray]]:
+        others = [self.untold_cases(direction, told) for direction in self.listed]
+        found: list[tuple[NDArray, NDArray]] = []
+        for block in self.blocks:
+            rest = others[self.number[id(block.direction)]]
+            found.append((self.observed(block, rest), self.variances(block, rest)[block.kept]))
+        return found
+
+    def untold_cases(self, direction: Direction, told: Sequence[Candidate]) -> NDArray:
+        """Cases that have not been told in a direction, or in one that varies with it, ``(n,)``."""
+        found = np.ones(len(self.weights), dtype=bool)
+        for one in told:
+            if self.related[self.number[id(one.direction)], self.number[id(direction)]]:
+                found &= ~one.cases.mask
         return found
 
     def sum_of(self, candidate: Candidate) -> tuple[float, float]:
@@ -245,6 +318,38 @@ class Candidates:
         return np.concatenate(parts)
 
 
+def kept_groups(
+    grid: Grid, direction: Direction, count: NDArray, yes: NDArray, rivals: NDArray, fewest: int
+) -> tuple[NDArray, NDArray]:
+    """Groups of a grid with enough cases, in which enough is expected, and their rivals: in order of both.
+
+    Parameters
+    ----------
+    grid, direction
+        Which groups are looked at, and in which direction.
+    count, yes
+        Number of cases in each group, and the sum of their expectations.
+    rivals
+        Which groups each is compared with.
+    fewest
+        Cases that a group must have at least; all cases are looked at, however few they are.
+    """
+    enough = (count >= fewest - 1e-9) | (grid.kinds == "all")
+    kept = np.flatnonzero(enough & direction.enough(yes, count))
+    order = kept[np.lexsort((rivals[kept], grid.piece[kept]))]
+    return order, rivals[order]
+
+
+def largest_gains(block: Block, z: NDArray, gains: Callable[[float], NDArray]) -> NDArray:
+    """Twice the largest log-likelihood ratio over some sizes of errors, from sums over cells for each."""
+    found = np.zeros(len(z))
+    for size in SIZES:
+        for sign in (-1.0, 1.0):
+            of_groups = block.grid.totals(gains(sign * size))[block.kept]
+            np.maximum(found, of_groups, out=found, where=sign * z > 0.0)
+    return found
+
+
 def _placed(grid: Grid, weights: NDArray, counted: NDArray) -> tuple[Grid, Any, Any, NDArray, NDArray]:
     """A grid with weights of cases in its cells, ones in their place, and cases and rivals of its groups."""
     ones = np.ones(len(weights))
@@ -252,10 +357,10 @@ def _placed(grid: Grid, weights: NDArray, counted: NDArray) -> tuple[Grid, Any, 
     same = bool(np.all(weights == ones))
     membership = alike if same else grid.membership(weights)
     count = grid.totals(np.asarray(counted @ alike))
-    return grid, membership, alike, count, _rivals(grid.kinds, count / max(counted.sum(), 1.0))
+    return grid, membership, alike, count, rivals_of(grid.kinds, count / max(counted.sum(), 1.0))
 
 
-def _rivals(kinds: NDArray, share: NDArray) -> NDArray:
+def rivals_of(kinds: NDArray, share: NDArray) -> NDArray:
     """Numbers of kind and size, the latter by halves."""
     halves = np.clip(np.floor(-np.log2(np.maximum(share, 2.0**-64)) + 1e-9), 0, _SMALLEST).astype(np.intp)
     # Tens of thousands of groups are of a handful of kinds: each is looked up once.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from wellcal.problem.at_locations import LocationKernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import Problem, prepare_checked
 from wellcal.problem.weights import check_weights
-from wellcal.witnesses.candidates import Candidates
+from wellcal.witnesses.candidates import Candidates, Scanned
 from wellcal.witnesses.directions import LEVELS, directions_of
 from wellcal.witnesses.grid import witness_locations
 from wellcal.witnesses.result import Group, Rule, Witness
@@ -153,11 +154,8 @@ def witness(
     >>> print(found.groups[0].statement)
     targets exceed the predicted ...
     """
-    alpha = probability(alpha, "alpha")
-    levels = check_levels(quantile_levels, "quantile_levels", open_interval=True)
-    fewest = whole_number(min_cases, "min_cases", least=1)
-    most = whole_number(max_groups, "max_groups", least=1)
-    count = enough_resamples(n_resamples, alpha)
+    asked = Asked.of(alpha, quantile_levels, min_cases, max_groups, n_resamples)
+    alpha, count = asked.alpha, asked.n_resamples
     setup = make_setup(
         y,
         pred,
@@ -176,18 +174,15 @@ def witness(
     weights = per_case(weights, "weights", y, pred)
     w: NDArray = np.ones(n) if weights is None else check_weights(weights, n, np.ones(n), at_least=2)
     given = segments_of(segments, n, lambda column, name: per_case(column, name, y, pred))
-    by_case = _by_case(setup, None if weights is None else w)
+    by_case = contributions_in(setup, None if weights is None else w)
     with one_blas_thread():  # small products, with much else between them: its threads would only wait
-        where = witness_locations(locations, setup)
+        where = witness_locations(locations, setup.predictions, setup.rng)
         prepared = setup.at(where).weighted(w)
-        candidates = Candidates(directions_of(setup, tuple(levels.tolist())), given, w, fewest)
+        candidates = Candidates(directions_of(setup, asked.levels), given, w, asked.min_cases)
         at_locations, in_groups = _resample(setup, prepared, candidates)
-    # An error of expectations is the same in all sets of targets; what is left is rounding.
-    band = MaxTest.of(at_locations, _ROUNDING * np.sum(np.abs(prepared.expected), axis=0))
+    band = Band.of(at_locations, np.sum(np.abs(prepared.expected), axis=0), float(w.sum()), alpha)
     test = ScanTest(candidates, in_groups)
-    unit = 1.0 / float(w.sum())
-    half = np.where(band.scale > 0, band.half_width(alpha), np.abs(at_locations[0])) * unit
-    groups, of_segments = _groups(setup, candidates, test, by_case.parts, most, alpha)
+    groups, of_segments = _groups(setup, candidates, test, by_case.parts, asked.max_groups, alpha)
     provenance = {**by_case.estimate.provenance, "candidates": len(candidates), "locations": len(where)}
     large = {group.where for group in of_segments}
     too_small = [cases.where for cases in given if cases.where not in large]
@@ -203,10 +198,10 @@ def witness(
         estimate=by_case.estimate,
         scores=returned(by_case.scores),
         contributions=returned(by_case.parts),
-        locations=_shown(locations, setup, where),
-        values=returned(at_locations[0] * unit),
-        low=returned(-half),
-        high=returned(half),
+        locations=shown_locations(locations, where),
+        values=returned(band.values),
+        low=returned(-band.half),
+        high=returned(band.half),
         pvalues=returned(band.pvalues),
         groups=groups,
         segments=of_segments,
@@ -217,6 +212,45 @@ def witness(
         kernel=setup.kernel,
         provenance=provenance,
     )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user asked of a witness, checked."""
+
+    alpha: float
+    levels: tuple[float, ...]
+    min_cases: int
+    max_groups: int
+    n_resamples: int
+
+    @classmethod
+    def of(cls, alpha: Any, levels: Any, min_cases: Any, max_groups: Any, n_resamples: Any) -> Asked:
+        """Check what was asked."""
+        alpha = probability(alpha, "alpha")
+        return cls(
+            alpha,
+            tuple(check_levels(levels, "quantile_levels", open_interval=True).tolist()),
+            whole_number(min_cases, "min_cases", least=1),
+            whole_number(max_groups, "max_groups", least=1),
+            enough_resamples(n_resamples, alpha),
+        )
+
+
+class Band(NamedTuple):
+    """The witness at locations, half of the width of its band, and p-values there, each ``(J,)``."""
+
+    values: NDArray
+    half: NDArray
+    pvalues: NDArray
+
+    @classmethod
+    def of(cls, sums: NDArray, expected: NDArray, weight: float, alpha: float) -> Band:
+        """From sums at locations for sets of targets, the observed first, and those of what is subtracted."""
+        # An error of expectations is the same in all sets of targets; what is left is rounding.
+        test = MaxTest.of(sums, _ROUNDING * expected)
+        half = np.where(test.scale > 0, test.half_width(alpha), np.abs(sums[0]))
+        return cls(sums[0] / weight, half / weight, test.pvalues)
 
 
 def enough_resamples(n_resamples: object, alpha: float) -> int:
@@ -231,15 +265,15 @@ def enough_resamples(n_resamples: object, alpha: float) -> int:
     return count
 
 
-def _shown(given: object, setup: Setup, locations: Locations) -> tuple[Predictions, Any]:
+def shown_locations(given: object, locations: Locations) -> tuple[Predictions, Any]:
     """Locations as the user gave them, or would have."""
     if isinstance(given, tuple):
         predictions, targets = cast("tuple[Any, Any]", given)
         return as_predictions(predictions), own_copy(targets)
-    return locations.predictions, users_form(setup.predictions, np.asarray(locations.targets))
+    return locations.predictions, users_form(locations.predictions, np.asarray(locations.targets))
 
 
-def _by_case(setup: Setup, weights: NDArray | None) -> Contributions:
+def contributions_in(setup: Setup, weights: NDArray | None) -> Contributions:
     """Estimate and contributions, for the predictions as they were given."""
     problem: Problem = setup.problem
     if setup.pooled is not None:
@@ -260,33 +294,55 @@ def _groups(
     w, observed = candidates.weights, setup.targets[None]
 
     def describe(told: Told) -> Group:
-        cases, direction = told.candidate.cases, told.candidate.direction
-        inside = np.flatnonzero(cases.mask)
+        direction = told.candidate.direction
+        inside = np.flatnonzero(told.candidate.cases.mask)
         found = float(np.average(direction.of(observed)[0][inside], weights=w[inside]))
         promised = float(np.average(direction.expected[inside], weights=w[inside]))
-        what, numbers = direction.describe(found, promised)
-        known = cases.sides is not None and direction.name
-        rule = Rule(cases.sides or (), direction.name, direction.levels) if known else None
-        group = Group(
-            statement=f"{what} {cases.where} ({numbers}; {how_many(len(inside))})",
-            where=cases.where,
-            direction=what,
-            observed=found,
-            expected=promised,
-            statistic=told.z,
-            pvalue=told.pvalue,
-            contribution=float(parts[inside].sum()),
-            cases=inside,
-            kind=cases.kind,
-            n_resamples=setup.n_resamples,
-        )
-        return group.described_by(rule)
+        means = Means(found, promised, float(parts[inside].sum()))
+        return group_of(told, means, inside, setup.n_resamples)
 
+    groups = test.striking(most, alpha)
+    return tuple(map(describe, groups)), tuple(map(describe, told_segments(candidates, test)))
+
+
+def told_segments(candidates: Scanned, test: ScanTest) -> list[Told]:
+    """All segments, each in its most striking direction."""
     best: dict[str, int] = {}
     for k, where in candidates.segments():
         known = best.setdefault(where, k)
         if abs(test.z[k]) > abs(test.z[known]):
             best[where] = k
-    return tuple(map(describe, test.striking(most, alpha))), tuple(
-        map(describe, map(test.told, best.values()))
+    return [test.told(k) for k in best.values()]
+
+
+class Means(NamedTuple):
+    """What a direction measures over a group, what was expected, and its part of the estimate."""
+
+    observed: float
+    expected: float
+    contribution: float
+
+
+def group_of(told: Told, means: Means, cases: NDArray, n_resamples: int, n_all: int | None = None) -> Group:
+    """A group that is told; of `n_all` cases, where those at hand are some of them."""
+    group = told.candidate.cases
+    direction = told.candidate.direction
+    what, numbers = direction.describe(means.observed, means.expected)
+    size = len(cases) if n_all is None else n_all
+    known = group.sides is not None and direction.name
+    rule = Rule(group.sides or (), direction.name, direction.levels) if known else None
+    found = Group(
+        statement=f"{what} {group.where} ({numbers}; {how_many(size)})",
+        where=group.where,
+        direction=what,
+        observed=means.observed,
+        expected=means.expected,
+        statistic=told.z,
+        pvalue=told.pvalue,
+        contribution=means.contribution,
+        cases=cases,
+        kind=group.kind,
+        n_resamples=n_resamples,
+        n_all=n_all,
     )
+    return found.described_by(rule)

@@ -24,7 +24,7 @@ from wellcal.measures.score_units import DEVIATIONS
 from wellcal.measures.wording import counted
 from wellcal.predictions import Predictions, Quantiles, Samples
 from wellcal.problem.problem import expand
-from wellcal.witnesses.summaries import MOST_CLASSES, Summary, summaries_of
+from wellcal.witnesses.summaries import MOST_CLASSES, Overview, Summary, summaries_of
 from wellcal.witnesses.wording import how_often, shares_text, times
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -75,16 +75,19 @@ def directions_of(setup: Setup, levels: Sequence[float]) -> list[Direction]:
     """Directions for a batch of predictions."""
     if isinstance(setup.predictions, Samples) and setup.predictions.holds_objects:
         return _of_objects(setup)
-    return directions_for(setup.predictions, levels)
+    return directions_in(setup.predictions, levels, Overview.of(setup.predictions))
 
 
-def directions_for(
-    predictions: Any, levels: Sequence[float], most_classes: int | None = MOST_CLASSES
+def directions_in(
+    predictions: Any, levels: Sequence[float], overview: Overview, most_classes: int | None = MOST_CLASSES
 ) -> list[Direction]:
-    """The same for predictions of anything but objects, of so many classes; None for all of them."""
+    """Directions for some of the predictions of which there is an overview, not for objects.
+
+    Of classes, so many are looked at; None for all of them.
+    """
     if targets_are_indices(predictions):
-        return _of_classes(predictions, most_classes)
-    found = tuple(summaries_of(predictions))
+        return _of_classes(predictions, overview.common(most_classes))
+    found = tuple(summaries_of(predictions, overview))
     if isinstance(predictions, Quantiles):
         return _of_given_quantiles(predictions, found)
     if predictions.event_shape == ():
@@ -175,13 +178,12 @@ def _percent_level(level: float) -> str:
 # -- classes ---------------------------------------------------------------------------------
 
 
-def _of_classes(predictions: Any, most: int | None) -> list[Direction]:
-    """That a class occurs, and that the most probable one does."""
+def _of_classes(predictions: Any, common: NDArray) -> list[Direction]:
+    """That one of some classes occurs, and that the most probable one does."""
     probabilities = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
     names = class_names(predictions)
     top = np.argmax(probabilities, axis=1)
     confidence = probabilities[np.arange(len(top)), top]
-    common = np.argsort(-probabilities.sum(axis=0), kind="stable")[:most]
     more: tuple[Summary, ...] = (Summary("the largest probability", confidence),)
     if probabilities.shape[1] == 2:
         common = np.array([1])  # the other class says the same

@@ -9,7 +9,6 @@ from scipy import special
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.decompose import targets_are_indices
-from wellcal.hypotests.setup import Setup
 from wellcal.predictions import Predictions, Quantiles
 from wellcal.problem.locations import Locations, as_locations, draw_locations
 from wellcal.witnesses.summaries import summaries_of
@@ -17,19 +16,25 @@ from wellcal.witnesses.summaries import summaries_of
 _SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # of cases, ordered by a summary, where predictions are taken
 _SCORES = np.linspace(-2.5, 2.5, 11)  # normal scores of the levels at which their targets are
 _MOST_CLASSES = 10
-_DRAWN = 40  # locations where targets have no order
+DRAWN = 40
+"""Locations that are drawn where targets have no order."""
 
 
-def witness_locations(given: object, setup: Setup) -> Locations:
+def witness_locations(given: object, predictions: Predictions, rng: np.random.Generator) -> Locations:
     """Locations that a user gave, or a number of them to be drawn, or None for the grid."""
     if given is not None:
-        return as_locations(given, setup.predictions, setup.rng)
-    predictions = setup.predictions
+        return as_locations(given, predictions, rng)
+    if not has_a_grid(predictions):
+        return draw_locations(predictions, DRAWN, rng)
+    return _of_classes(predictions) if targets_are_indices(predictions) else _of_numbers(predictions)
+
+
+def has_a_grid(predictions: Predictions) -> bool:
+    """Whether predictions and targets can be put in an order."""
     if targets_are_indices(predictions):
-        return _of_classes(predictions)
-    if predictions.event_shape == () and predictions.supports("quantile") and summaries_of(predictions):
-        return _of_numbers(predictions)
-    return draw_locations(predictions, _DRAWN, setup.rng)
+        return True
+    numbers = predictions.event_shape == () and predictions.supports("quantile")
+    return numbers and bool(summaries_of(predictions))
 
 
 def _representatives(values: NDArray) -> NDArray:

@@ -20,9 +20,9 @@ from wellcal._arrays.round_numbers import how_many
 from wellcal.hypotests.findings.finding import LEVEL
 from wellcal.predictions import Predictions, Samples
 from wellcal.problem.drawn_targets import pool_draws
-from wellcal.witnesses.directions import Direction, directions_for
+from wellcal.witnesses.directions import Direction, directions_in
 from wellcal.witnesses.result import Group, Rule, Witness
-from wellcal.witnesses.summaries import Side
+from wellcal.witnesses.summaries import Overview, Side
 from wellcal.witnesses.wording import shares_text
 
 AT_A_TIME = 50_000
@@ -163,12 +163,13 @@ def second_look(
     n = len(predictions)
     seen = np.zeros(n, dtype=bool)
     seen[searched] = True
+    overview = Overview.of(predictions[searched])  # the witness has seen these
     for start in range(0, n, AT_A_TIME):
         part = slice(start, min(start + AT_A_TIME, n))
         batch, own = predictions[part], targets[part]
         if isinstance(batch, Samples) and batch.kind == "draws":
             batch = pool_draws(own, batch)
-        directions = directions_for(batch, levels, None)
+        directions = directions_in(batch, levels, overview, None)
         for one in sums:
             one.look(directions, own, start, seen[part])
     known = [one for one in sums if one.direction is not None]

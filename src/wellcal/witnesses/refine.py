@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.witnesses.regions import Region
+from wellcal.witnesses.axes import Region
 
 PRICE = 6.0
 """Twice the log-likelihood that a number in a description must gain.

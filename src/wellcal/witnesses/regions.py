@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -17,8 +16,8 @@ import numpy as np
 from scipy import sparse
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.round_numbers import SAME, cut_text, distinct, round_between
-from wellcal.witnesses.summaries import Cases, Side, Summary
+from wellcal.witnesses.axes import Axis, Region, axis_of
+from wellcal.witnesses.summaries import Cases, Summary
 
 LINE = 32
 """Cells of one summary at most, with 527 intervals between them: one for 8 cases, and no fewer than 8."""
@@ -31,135 +30,6 @@ MOST_PLANES = 3
 
 _DENSE = 65_536  # entries up to which a product with an array of mostly zeros is quicker than a sparse one
 _ROUNDING = 1e-12  # of a difference of sums of squares, relative to the largest
-
-
-@dataclass(frozen=True)
-class Axis:
-    """A summary with cuts.
-
-    Attributes
-    ----------
-    name
-        What the summary is called.
-    ordered
-        Its different values, in order, ``(m,)``.
-    level
-        Which of these each case has, ``(n,)``.
-    ends
-        How many of these lie below each cut, and none and all of them, ``(size + 1,)``.
-    cell
-        How many cuts each case lies above, ``(n,)``.
-    """
-
-    name: str
-    ordered: NDArray
-    level: NDArray
-    ends: NDArray
-    cell: NDArray
-
-    @property
-    def size(self) -> int:
-        """Number of cells."""
-        return len(self.ends) - 1
-
-    def words(self, first: int, last: int) -> str:
-        """What cases with the values first .. last - 1 have in common, if these are not all.
-
-        A cut lies between two neighbouring values and is called by the shortest number between them: a
-        change of unit changes what it is called, and not which cases it separates.
-        """
-        low, high = (cut_text(self.number(end)) for end in (first, last))
-        if low == high:  # two numbers that are about the same need their digits
-            low, high = (f"{self.number(end):.15g}" for end in (first, last))
-        if first == 0:
-            return f"{self.name} is below {high}"
-        if last == len(self.ordered):
-            return f"{self.name} is above {low}"
-        return f"{self.name} is between {low} and {high}"
-
-    def number(self, end: int) -> float:
-        """What a cut above the first `end` values is called by."""
-        if not 0 < end < len(self.ordered):
-            return float(np.copysign(np.inf, end - 0.5))
-        return round_between(float(self.ordered[end - 1]), float(self.ordered[end]))
-
-
-def axis_of(summary: Summary, cells: int) -> Axis | None:
-    """Cuts of a summary into about as many cells of equal size; None where all values are the same.
-
-    Examples
-    --------
-    >>> axis = axis_of(Summary("the predicted mean", np.array([1.0, 2.2, 2.9, 4.1])), 2)
-    >>> axis.ends, axis.cell, axis.words(2, 4)
-    (array([0, 2, 4]), array([0, 0, 1, 1]), 'the predicted mean is above 2.3')
-    """
-    values = np.asarray(summary.values, dtype=np.float64)
-    if not np.isfinite(values).all():
-        return None
-    ordered = distinct(values)
-    if len(ordered) < 2:
-        return None
-    # A value that differs from one of these by rounding only belongs to it.
-    level = np.searchsorted(ordered, values + SAME * np.abs(values), side="right") - 1
-    counts = np.bincount(level, minlength=len(ordered))
-    upto = np.cumsum(counts)[:-1]  # cases below each gap
-    wanted = np.arange(1, cells) * (len(values) / cells)
-    after = np.clip(np.searchsorted(upto, wanted), 1, max(len(upto) - 1, 1))
-    before = after - 1
-    after = np.minimum(after, len(upto) - 1)
-    nearer = np.abs(upto[before] - wanted) <= np.abs(upto[after] - wanted)
-    gaps = np.unique(np.where(nearer, before, after))
-    ends = np.concatenate([[0], gaps + 1, [len(ordered)]])
-    return Axis(summary.name, ordered, level, ends, np.searchsorted(gaps, level, side="left"))
-
-
-@dataclass(frozen=True)
-class Region:
-    """Cases above, below or between values of one summary, or of each of two.
-
-    Attributes
-    ----------
-    axes
-        The summaries.
-    ends
-        Of each the first value, by its place in their order, and the one after the last.
-    """
-
-    axes: tuple[Axis, ...]
-    ends: tuple[tuple[int, int], ...]
-
-    @property
-    def cuts(self) -> list[int]:
-        """How many numbers it takes to describe each side."""
-        return [
-            (first > 0) + (last < len(axis.ordered))
-            for axis, (first, last) in zip(self.axes, self.ends, strict=True)
-        ]
-
-    @property
-    def mask(self) -> NDArray:
-        """Which cases these are, ``(n,)``."""
-        return np.all([self.side(j) for j in range(len(self.axes))], axis=0)
-
-    def side(self, j: int) -> NDArray:
-        """Which cases are within one side, ``(n,)``."""
-        level, (first, last) = self.axes[j].level, self.ends[j]
-        return (level >= first) & (level < last)
-
-    def cases(self) -> Cases | None:
-        """The group, named by the sides that leave cases out; None if none does."""
-        sides = [
-            axis.words(*ends) for axis, ends, n in zip(self.axes, self.ends, self.cuts, strict=True) if n
-        ]
-        if not sides:
-            return None
-        kind = "box" if len(sides) > 1 else "split" if sum(self.cuts) == 1 else "interval"
-        ends = tuple(
-            Side(axis.name, axis.number(first), axis.number(last))
-            for axis, (first, last), n in zip(self.axes, self.ends, self.cuts, strict=True)
-            if n
-        )
-        return Cases(f"where {' and '.join(sides)}", self.mask, kind, ends)
 
 
 # -- grids -------------------------------------------------------------------------------------
@@ -180,6 +50,8 @@ class Grid(ABC):
     """How many cuts, or labels, it takes to describe each group, ``(G,)``."""
     piece: NDArray
     """In which order groups are summed over, ``(G,)``."""
+    axes: tuple[Axis, ...] = ()
+    """Summaries between whose cuts the cells are, the first slowest."""
 
     @abstractmethod
     def membership(self, weights: NDArray) -> NDArray | Any:
@@ -196,6 +68,10 @@ class Grid(ABC):
     @abstractmethod
     def group(self, g: int) -> Cases:
         """A group."""
+
+    @abstractmethod
+    def cells(self, g: int) -> NDArray:
+        """Which cells a group is made of, ``(size,)``."""
 
     def region(self, g: int) -> Region | None:
         """A group by its summaries; None if it is not made of any."""
@@ -232,12 +108,15 @@ class Listed(Grid):
     def group(self, g: int) -> Cases:
         return self.groups[g]
 
+    def cells(self, g: int) -> NDArray:
+        return np.arange(self.size) == g
+
 
 class Line(Grid):
     """Cases above, below and between cuts of a summary."""
 
     def __init__(self, axis: Axis) -> None:
-        self.axis = axis
+        self.axes = (axis,)
         self.size = axis.size
         self._first, self._last = _intervals(axis.size)
         self.numbers = _cuts(self._first, self._last, self.size)
@@ -245,7 +124,7 @@ class Line(Grid):
         self.piece = np.zeros(len(self.numbers), dtype=np.intp)
 
     def membership(self, weights: NDArray) -> Any:
-        return _one_hot(self.axis.cell, self.size, weights)
+        return one_hot(self.axes[0].cell, self.size, weights)
 
     def totals(self, cells: NDArray) -> NDArray:
         upto = _upto(cells)
@@ -259,9 +138,12 @@ class Line(Grid):
 
         return look
 
+    def cells(self, g: int) -> NDArray:
+        return _between(self._first[g], self._last[g], self.size)
+
     def region(self, g: int) -> Region:
-        ends = self.axis.ends
-        return Region((self.axis,), ((int(ends[self._first[g]]), int(ends[self._last[g]])),))
+        ends = self.axes[0].ends
+        return Region(self.axes, ((int(ends[self._first[g]]), int(ends[self._last[g]])),))
 
     def group(self, g: int) -> Cases:
         return _named(self.region(g))
@@ -283,7 +165,7 @@ class Plane(Grid):
 
     def membership(self, weights: NDArray) -> Any:
         across, along = self.axes
-        return _one_hot(across.cell * along.size + along.cell, self.size, weights)
+        return one_hot(across.cell * along.size + along.cell, self.size, weights)
 
     def totals(self, cells: NDArray) -> NDArray:
         upto = _upto(np.swapaxes(_upto(cells.reshape(self.axes[0].size, -1)), 0, 1))
@@ -304,6 +186,11 @@ class Plane(Grid):
 
         return look
 
+    def cells(self, g: int) -> NDArray:
+        a, b, c, d = self._ends[:, g]
+        across, along = (axis.size for axis in self.axes)
+        return np.outer(_between(a, b, across), _between(c, d, along)).reshape(-1)
+
     def region(self, g: int) -> Region:
         a, b, c, d = (int(end) for end in self._ends[:, g])
         across, along = (axis.ends for axis in self.axes)
@@ -311,6 +198,11 @@ class Plane(Grid):
 
     def group(self, g: int) -> Cases:
         return _named(self.region(g))
+
+
+def _between(first: int, last: int, size: int) -> NDArray:
+    cells = np.arange(size)
+    return (cells >= first) & (cells < last)
 
 
 def _named(region: Region) -> Cases:
@@ -350,7 +242,8 @@ def _table(first: NDArray, last: NDArray, size: int, units: NDArray) -> NDArray:
     return ((cells >= first[:, None]) & (cells < last[:, None])) * units[:, None]
 
 
-def _one_hot(cell: NDArray, size: int, weights: NDArray) -> Any:
+def one_hot(cell: NDArray, size: int, weights: NDArray) -> Any:
+    """Weights of cases in the cells that they are in, ``(n, size)``: an array, or a sparse one."""
     n = len(cell)
     if n * size <= _DENSE:
         table = np.zeros((n, size))

@@ -81,6 +81,8 @@ class Group(Presentable):
         "all", "segment", "split" (above or below a number), "interval" or "box".
     n_resamples
         Resamples that the p-value is from, which is never below ``1 / (n_resamples + 1)``.
+    n_all
+        Number of cases, where `cases` are a random sample of them; else None.
     """
 
     statement: str
@@ -94,11 +96,12 @@ class Group(Presentable):
     cases: NDArray
     kind: str
     n_resamples: int | None = None
+    n_all: int | None = None
 
     @property
     def n_samples(self) -> int:
         """Number of cases."""
-        return len(self.cases)
+        return len(self.cases) if self.n_all is None else self.n_all
 
     def described_by(self, rule: Rule | None) -> Self:
         """The same, which knows how to find such cases among others."""
@@ -127,6 +130,7 @@ class Group(Presentable):
             "pvalue": number(least=0.0, most=1.0),
             "cases": numbers(whole_ones=True),
             "n_resamples": optional(whole(least=1)),
+            "n_all": optional(whole(least=0)),
             "kind": word("all", "segment", "split", "interval", "box"),
         }
 
@@ -156,7 +160,8 @@ class Witness(Presentable):
         ``(n - 1)^-1 sum_{j != i} h_ij`` for each case, ``(n,)``: large for a case whose deviation is shared
         by cases with similar predictions.
     contributions
-        Parts of the estimate, ``(n,)``, which add up to it: scores / n.
+        Parts of the estimate, ``(n,)``, which add up to it: scores / n. Of cases in partitions a sample has
+        an estimate, scores and contributions, and is listed as the cases of groups.
     locations
         Predictions and targets at which the witness was evaluated, J of them.
     values
@@ -250,7 +255,9 @@ class Witness(Presentable):
         }
 
     def check_stored(self, name: str) -> None:
-        self._check_lengths(name, "n_samples", self.n_samples, "scores", "contributions")
+        # Of cases in partitions a sample has scores, and the estimate.
+        size = self.estimate.n_samples if "sample" in self.provenance else self.n_samples
+        self._check_lengths(name, "n_samples", size, "scores", "contributions")
         self._check_lengths(name, "locations", len(self.locations[0]), "values", "low", "high", "pvalues")
         if len(self.locations[1]) != len(self.locations[0]):
             raise ValueError(f"{name and name + '.'}locations must have as many targets as predictions")

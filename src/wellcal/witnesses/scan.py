@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -11,10 +12,11 @@ import numpy as np
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.pvalues import check_numbers, tie_width
-from wellcal.witnesses.candidates import Candidate, Candidates
+from wellcal.witnesses.axes import Region
+from wellcal.witnesses.candidates import Candidate, Candidates, Scanned
 from wellcal.witnesses.directions import Direction
 from wellcal.witnesses.refine import PRICE, refined
-from wellcal.witnesses.regions import Region, runs
+from wellcal.witnesses.regions import runs
 
 _ALIKE = 0.5  # correlation of groups that say the same, and share of a group that must be new
 _SHOWN = 0.7  # share of the deviation of a candidate that a group about it must have
@@ -65,7 +67,7 @@ class ScanTest:
         Adjusted p-values ``(M,)``: the share of sets whose largest excess is as large.
     """
 
-    def __init__(self, candidates: Candidates, cells: NDArray) -> None:
+    def __init__(self, candidates: Scanned, cells: NDArray) -> None:
         check_numbers(cells)
         self._candidates, self._cells = candidates, cells
         self._scales = candidates.scales()
@@ -114,10 +116,9 @@ class ScanTest:
         cases err, the largest deviation is hardly ever that of all, but of nearly all. Its ends need not be
         those of a candidate.
         """
-        candidates = self._candidates
         usual = np.abs(self.z) - self.excess
         left = np.concatenate([np.zeros(0), *self._scales]) > 0.0
-        beyond, told = self.excess, np.zeros((len(candidates.related), len(candidates.weights)), dtype=bool)
+        beyond = self.excess
         chosen: list[Told] = []
         while len(chosen) < count and left.any():
             k = _first_largest(beyond, left)
@@ -127,10 +128,8 @@ class ScanTest:
             same = left & (self.pvalues <= most) & (beyond >= min(float(beyond[k]), self._chance))
             k = _first_largest(self._worth, same)
             same &= self._alike(k)
-            best = self._likeliest(k, same, most, ~told[candidates.directions[k]])
-            chosen.append(best)
-            told[candidates.related[candidates.directions[k]]] |= best.candidate.cases.mask
-            rest, new = self._untold(told)
+            chosen.append(self._likeliest(k, same, most, [told.candidate for told in chosen]))
+            rest, new = self._untold([told.candidate for told in chosen])
             beyond = np.minimum(np.sign(self.z) * rest, np.abs(self.z)) - usual
             left &= new >= _ALIKE
             left[k] = False
@@ -149,25 +148,28 @@ class ScanTest:
     def _alike(self, k: int) -> NDArray:
         """Candidates that say the same as one, ``(M,)``: its direction and sign, most of its cases."""
         some = np.sign(self.z) == np.sign(self.z[k])
-        some &= self._overlap(self._candidates[k]) >= _ALIKE
+        scales = np.concatenate(self._scales)
+        some &= self._overlap(self._candidates[k], float(scales[k])) >= _ALIKE
         some[k] = True
         return some
 
-    def _likeliest(self, k: int, same: NDArray, most: float, untold: NDArray) -> Told:
+    def _likeliest(self, k: int, same: NDArray, most: float, told: Sequence[Candidate]) -> Told:
         """The best description of what is the same, by candidates and by groups that grow from them."""
         candidates = self._candidates
-        direction, sign = candidates[k].direction, float(np.sign(self.z[k]))
-        deviation = candidates.deviation(direction, untold)
         best = _first_largest(self._worth, same)
         found = self.told(best)
+        if not isinstance(candidates, Candidates):  # cases are not at hand
+            return found
+        direction, sign = candidates[k].direction, float(np.sign(self.z[k]))
+        deviation = candidates.deviation(direction, candidates.untold_cases(direction, told))
         worth = deviation.worth(found.candidate.cases.mask, sign, candidates.numbers(best))
         for region in self._starts(same, direction):
             for outwards in (False, True):
                 new = refined(deviation, region, sign, outwards=outwards)
                 cases = new.region.cases() if new.worth > worth + 1e-9 else None
-                told = None if cases is None else self.grown(Candidate(cases, direction), k)
-                if told is not None and told.pvalue <= most:
-                    found, worth = told, new.worth
+                grown = None if cases is None else self.grown(Candidate(cases, direction), k)
+                if grown is not None and grown.pvalue <= most:
+                    found, worth = grown, new.worth
         return found
 
     def _starts(self, same: NDArray, direction: Direction) -> list[Region]:
@@ -190,38 +192,30 @@ class ScanTest:
         told before, because they are off to the other side, may be in it.
         """
         candidates = self._candidates
+        assert isinstance(candidates, Candidates)
         total, scale = candidates.sum_of(candidate)
         if not candidates.enough(candidate) or total * self.z[k] <= 0.0 or scale <= 0.0:
             return None
         if abs(total) < _SHOWN * scale * abs(self.z[k]):
             return None
-        overlap = self._overlap(candidate)
+        overlap = self._overlap(candidate, scale)
         within = (overlap >= _ALIKE) & (np.sign(self.z) == np.sign(total)) & candidates.within(candidate)
         if overlap[k] < _ALIKE or not within.any():
             return None
         return Told(candidate, total / scale, float(self.pvalues[within].min()))
 
-    def _overlap(self, candidate: Candidate) -> NDArray:
-        """Correlations of all candidates with another in its direction; zero for other directions."""
-        candidates = self._candidates
-        _, own = candidates.sum_of(candidate)
-        parts = [
-            _ratio(candidates.variances(block, candidate.cases.mask)[block.kept], scale * own)
-            if block.direction is candidate.direction
-            else np.zeros(len(scale))
-            for block, scale in zip(candidates.blocks, self._scales, strict=True)
-        ]
+    def _overlap(self, candidate: Candidate, own: float) -> NDArray:
+        """Correlations of all candidates with another, of scale `own`; zero for other directions than its."""
+        shared = self._candidates.shared(candidate)
+        parts = [_ratio(found, scale * own) for found, scale in zip(shared, self._scales, strict=True)]
         return np.concatenate(parts)
 
-    def _untold(self, told: NDArray) -> tuple[NDArray, NDArray]:
+    def _untold(self, told: Sequence[Candidate]) -> tuple[NDArray, NDArray]:
         """Standardised sums over cases that have not been told, and the share of the variance they have."""
-        candidates = self._candidates
         sums: list[NDArray] = []
         shares: list[NDArray] = []
-        for block, scale in zip(candidates.blocks, self._scales, strict=True):
-            others = ~told[candidates.number[id(block.direction)]]
-            variance = candidates.variances(block, others)[block.kept]
-            sums.append(_ratio(candidates.observed(block, others), np.sqrt(variance)))
+        for (total, variance), scale in zip(self._candidates.untold(told), self._scales, strict=True):
+            sums.append(_ratio(total, np.sqrt(variance)))
             shares.append(_ratio(variance, scale**2))
         return np.concatenate(sums), np.concatenate(shares)
 

@@ -15,6 +15,7 @@ from wellcal._arrays.frames import Table, is_frame
 from wellcal._arrays.group_labels import label_of_each, sortable
 from wellcal._arrays.namespaces import NDArray, attribute, has
 from wellcal._arrays.round_numbers import cut_text, round_number
+from wellcal.witnesses.axes import ranked_rows
 from wellcal.witnesses.summaries import Cases
 
 PARTS = 4
@@ -23,7 +24,8 @@ PARTS = 4
 MOST_VALUES = 10
 """Different numbers up to which each is a group of its own."""
 
-_MOST_SEGMENTS = 1000
+MOST_SEGMENTS = 1000
+"""Different labels at most."""
 
 
 class Group(NamedTuple):
@@ -41,16 +43,20 @@ def segments_of(
         return []
     found: list[Cases] = []
     for name, groups in groups_by_column(segments, n, in_order):
-        if len(groups) > _MOST_SEGMENTS:
-            argument = "segments" if name is None else f"segments[{name!r}]"
-            raise ValueError(
-                f"{argument} has {len(groups)} different labels for {n} cases; give at most {_MOST_SEGMENTS}"
-            )
+        check_number(name, len(groups), n)
         for where, rows in groups:
             inside = np.zeros(n, dtype=bool)
             inside[rows] = True
             found.append(Cases(where, inside, "segment"))
     return found
+
+
+def check_number(name: str | None, count: int, n: int) -> None:
+    """Refuse labels of which there are too many."""
+    if count > MOST_SEGMENTS:
+        raise ValueError(
+            f"{argument_of(name)} has {count} different labels for {n} cases; give at most {MOST_SEGMENTS}"
+        )
 
 
 def groups_by_column(
@@ -68,16 +74,26 @@ def groups_by_column(
     in_order
         Brings a column, with its name in errors, into the order of the cases.
     """
-    columns = _columns(given)
-    if not columns:
-        raise ValueError("segments has no columns: give one at least, or None")
     found: list[tuple[str | None, list[Group]]] = []
-    for name, column in columns:
-        argument = "segments" if name is None else f"segments[{name!r}]"
+    for name, column in columns_of(given):
+        argument = argument_of(name)
         values = segment_labels(in_order(column, argument), argument, n)
         groups = _cut(name, argument, values) if _is_measured(values) else _by_label(name, values)
         found.append((name, groups))
     return found
+
+
+def argument_of(name: str | None) -> str:
+    """What a column is called in errors."""
+    return "segments" if name is None else f"segments[{name!r}]"
+
+
+def columns_of(given: Any) -> list[tuple[str | None, Any]]:
+    """Columns that a user gave, each with its name where it has one."""
+    columns = _columns(given)
+    if not columns:
+        raise ValueError("segments has no columns: give one at least, or None")
+    return columns
 
 
 def _columns(given: Any) -> list[tuple[str | None, Any]]:
@@ -113,13 +129,24 @@ def _by_label(name: str | None, values: NDArray) -> list[Group]:
 
 def _cut(name: str | None, argument: str, values: NDArray) -> list[Group]:
     """Numbers in groups of about equally many cases, with short numbers between them."""
+    edges = [-np.inf, *cuts_between(argument, values), np.inf]
+    found: list[Group] = []
+    for low, high in pairwise(edges):
+        rows = np.flatnonzero((values >= low) & (values < high))
+        if len(rows):
+            found.append(Group(range_in_words(name, low, high), rows))
+    return found
+
+
+def cuts_between(argument: str, values: NDArray) -> list[float]:
+    """Short numbers between groups of about equally many cases: of many cases, always the same of them."""
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(
             f"{argument} must hold finite numbers: found {values[row]} in row {row}; leave such cases out, "
             "or give labels"
         )
-    ordered = np.sort(values.astype(np.float64))
+    ordered = np.sort(values[ranked_rows(len(values))].astype(np.float64))
     n = len(ordered)
     cuts: list[float] = []
     for k in range(1, PARTS):
@@ -128,22 +155,18 @@ def _cut(name: str | None, argument: str, values: NDArray) -> list[Group]:
         cut = round_number(float(low), float(high)) if low < high else float(low)
         if ordered[0] < cut <= ordered[-1] and (not cuts or cut > cuts[-1]):
             cuts.append(cut)
-    edges = [-np.inf, *cuts, np.inf]
-    found: list[Group] = []
-    for low, high in pairwise(edges):
-        rows = np.flatnonzero((values >= low) & (values < high))
-        if len(rows):
-            found.append(Group(_between(name, low, high), rows))
-    return found
+    return cuts
 
 
-def _between(name: str | None, low: float, high: float) -> str:
+def range_in_words(name: str | None, low: float, high: float) -> str:
     """A range of numbers, in words.
 
     Examples
     --------
-    >>> _between("age", 30.0, 45.0), _between("age", -np.inf, 30.0), _between(None, 60.0, np.inf)
-    ('where age is between 30 and 45', 'where age is below 30', 'where the segment is 60 or above')
+    >>> range_in_words("age", 30.0, 45.0), range_in_words("age", -np.inf, 30.0)
+    ('where age is between 30 and 45', 'where age is below 30')
+    >>> range_in_words(None, 60.0, np.inf)
+    'where the segment is 60 or above'
     """
     name = "the segment" if name is None else name
     if np.isinf(low):

@@ -59,18 +59,66 @@ class Summary:
     values: NDArray
 
 
-def summaries_of(predictions: Predictions) -> list[Summary]:
-    """Summaries that groups for directions of all kinds are made of; classes have those of their own."""
+@dataclass(frozen=True)
+class Overview:
+    """What all predictions decide together, and parts of them add up to.
+
+    Attributes
+    ----------
+    totals
+        Sums of the predicted probabilities of classes, ``(C,)``; None for other families.
+    finite
+        Whether all means and spreads are finite numbers.
+    """
+
+    totals: NDArray | None
+    finite: bool
+
+    @classmethod
+    def of(cls, predictions: Predictions) -> Overview:
+        """Of some predictions."""
+        family: Any = predictions
+        if targets_are_indices(predictions):
+            return cls(np.asarray(to_numpy(family.class_probs()), dtype=np.float64).sum(axis=0), True)
+        if isinstance(predictions, Quantiles) or _holds_objects(predictions):
+            return cls(None, True)
+        return cls(None, all(bool(np.isfinite(values).all()) for values in _mean_and_spread(predictions)))
+
+    def merged(self, other: Overview) -> Overview:
+        """Of both together."""
+        totals = None if self.totals is None or other.totals is None else self.totals + other.totals
+        return Overview(totals, self.finite and other.finite)
+
+    def common(self, most: int | None) -> NDArray:
+        """The classes with the largest probability in total, so many of them or all."""
+        assert self.totals is not None
+        return np.argsort(-self.totals, kind="stable")[:most]
+
+
+def _holds_objects(predictions: Predictions) -> bool:
+    return isinstance(predictions, Samples) and predictions.holds_objects
+
+
+def _mean_and_spread(predictions: Any) -> tuple[NDArray, NDArray]:
+    with np.errstate(invalid="ignore", over="ignore"):
+        mean = np.asarray(to_numpy(predictions.mean()), dtype=np.float64)
+        spread = np.sqrt(np.asarray(to_numpy(predictions.variance()), dtype=np.float64))
+    return mean, spread
+
+
+def summaries_of(predictions: Predictions, overview: Overview | None = None) -> list[Summary]:
+    """Summaries that groups for directions of all kinds are made of; classes have those of their own.
+
+    The `overview` is that of all predictions, where these are a part of them.
+    """
     family: Any = predictions
-    if targets_are_indices(predictions) or (isinstance(predictions, Samples) and predictions.holds_objects):
+    if targets_are_indices(predictions) or _holds_objects(predictions):
         return []
     if isinstance(predictions, Quantiles):
         return _of_quantiles(predictions)
-    with np.errstate(invalid="ignore", over="ignore"):
-        mean = np.asarray(to_numpy(family.mean()), dtype=np.float64)
-        spread = np.sqrt(np.asarray(to_numpy(family.variance()), dtype=np.float64))
+    mean, spread = _mean_and_spread(predictions)
     if predictions.event_shape == ():
-        if not (np.isfinite(mean).all() and np.isfinite(spread).all()):
+        if not (Overview.of(predictions) if overview is None else overview).finite:
             median = np.asarray(to_numpy(family.quantile(0.5)))
             return [
                 Summary("the predicted median", median),

@@ -17,12 +17,16 @@ from dataclasses import replace
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.progress import reporter
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.resampling.smooth_tails import first_pvalues
+
+LOOKED_FOR = "kinds of error"
+"""What is looked for, while it is."""
 
 GROUPS = 50
 """Groups of cases, or of clusters, that the jackknife leaves out, one after the other."""
@@ -191,8 +195,8 @@ def evidence(claims: Claims, targets: NDArray, drawn: Iterable[NDArray]) -> dict
     groups = claims.groups
     values, errors, freedom = jackknife(claims.estimator(targets), len(targets), groups)
     with np.errstate(divide="ignore", invalid="ignore"):
-        by_cases = 2.0 * stats.t.sf(np.abs(values - expected) / errors, freedom)
-    reach = float(stats.t.ppf(0.5 + 0.5 * LEVEL, freedom))
+        by_cases = 2.0 * special.stdtr(freedom, -np.abs(values - expected) / errors)
+    reach = float(special.stdtrit(freedom, 0.5 + 0.5 * LEVEL))
     return {
         name: Found(
             float(values[k]),
@@ -235,8 +239,14 @@ def jackknife(estimate: Estimator, n: int, groups: NDArray | None = None) -> tup
     cluster = cases if groups is None else groups
     count = min(int(cluster.max()) + 1, GROUPS)
     member = cluster % count
+    tell = reporter()
+    tell(LOOKED_FOR, 0, count)
+    rows: list[NDArray] = []
     with np.errstate(all="ignore"):
-        left_out = np.stack([estimate(cases[member != group]) for group in range(count)])
+        for group in range(count):
+            rows.append(estimate(cases[member != group]))
+            tell(LOOKED_FOR, group + 1, count)
+        left_out = np.stack(rows)
         errors = np.sqrt((count - 1.0) / count * np.sum((left_out - left_out.mean(axis=0)) ** 2, axis=0))
         return estimate(cases), errors, count - 1
 

@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.progress import reporter
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.findings.binary import GROUPED, SLOPE, BinaryClaims, FineGroups
-from wellcal.hypotests.findings.claims import Claims, certain, evidence, likely, significant
+from wellcal.hypotests.findings.claims import LOOKED_FOR, Claims, certain, evidence, likely, significant
 from wellcal.hypotests.findings.class_slopes import ClassSlopes, class_slope
 from wellcal.hypotests.findings.classes import (
     CONFIDENCE,
@@ -52,7 +53,12 @@ _BESIDE = 0.2 * ALPHA  # error rate of what is told beside other findings
 def drawn_sets(seen: Seen, most: int = RESAMPLES) -> Iterator[NDArray]:
     """Sets of targets drawn from the predictions."""
     count = max(min(most, MOST_DRAWS // max(seen.targets.size, 1)), 99)
-    return _STREAM.sets(seen.predictions, seen.targets, count)
+    tell, done = reporter(), 0
+    tell(LOOKED_FOR, done, count)
+    for drawn in _STREAM.sets(seen.predictions, seen.targets, count):
+        yield drawn
+        done += len(drawn)
+        tell(LOOKED_FOR, done, count)
 
 
 class _Look(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 import numpy as np
-from scipy import signal, special, stats
+from scipy import special
 
 from wellcal._arrays.checks import one_of, probability
 from wellcal._arrays.namespaces import NDArray
@@ -22,6 +22,8 @@ def calibration_band(levels: NDArray, n: int, level: float, kind: str) -> tuple[
     one_of(kind, "kind of band", KINDS)
     levels = np.asarray(levels, dtype=np.float64)
     if kind == "kolmogorov":
+        from scipy import stats  # slow to load, as it is below
+
         half = float(stats.kstwo.ppf(level, n))
         return np.clip(levels - half, 0.0, 1.0), np.clip(levels + half, 0.0, 1.0)
     return _equal_precision(levels, n, level)
@@ -48,6 +50,8 @@ def _equal_precision(levels: NDArray, n: int, level: float) -> tuple[NDArray, ND
 
 def _intervals(levels: NDArray, n: int, alpha: float) -> tuple[NDArray, NDArray]:
     """Smallest and largest counts below each level, with at most half of `alpha` left out on each side."""
+    from scipy import stats
+
     least, most = stats.binom.ppf(0.5 * alpha, n, levels), stats.binom.isf(0.5 * alpha, n, levels)
     return np.asarray(least), np.asarray(most)
 
@@ -63,6 +67,8 @@ def path_probability(levels: NDArray, n: int, least: NDArray, most: NDArray) -> 
     >>> round(path_probability(np.array([0.5]), 2, np.array([1]), np.array([1])), 12)
     0.5
     """
+    from scipy import signal
+
     steps = np.diff(levels, prepend=0.0, append=1.0)
     least = np.append(least, n).astype(int)
     most = np.append(most, n).astype(int)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import flag, real_number
-from wellcal._arrays.chunks import in_chunks
+from wellcal._arrays.chunks import told_chunks
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -179,7 +179,7 @@ def _atom_scores(values: Array, weights: Array, at: Array, power: float, draws: 
     n, size, d = (int(k) for k in values.shape)
     spread = 0.5 * (1.0 if draws is None else draws / (draws - 1.0))
     parts: list[Array] = []
-    for rows in in_chunks(n, size * size * d):
+    for rows in told_chunks(n, size * size * d):
         x, w = values[rows, ...], weights[rows, ...]
         to_target = xp.sum(w * _distance(ops, x - at[rows, ...][:, None, :], power), axis=1)
         between = _distance(ops, x[:, :, None, :] - x[:, None, :, :], power)
@@ -293,7 +293,7 @@ def mean_normal_distance(mean: Array, spread: Array, power: float) -> Array:
     return concat_rows(
         [
             _distances(mean[rows, ...], spread[rows, ...], 0.5 * power, scales, rates)
-            for rows in in_chunks(n, size * len(scales))
+            for rows in told_chunks(n, size * len(scales))
         ]
     )
 

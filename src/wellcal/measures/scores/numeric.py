@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.chunks import budget, told_chunks
 from wellcal._arrays.namespaces import NDArray, namespace
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.special import log_gamma_ratio, poisson_log_prob, student_t_cdf
@@ -165,7 +165,7 @@ def _negative_binomial_spread(mean: NDArray, dispersion: NDArray) -> NDArray:
     out = np.zeros(len(mean))
     used = np.flatnonzero(mean > 0)
     step = 0.125
-    for chunk in in_chunks(len(used), 512, within=budget.cache):  # a row has some 700 nodes
+    for chunk in told_chunks(len(used), 512, within=budget.cache):  # a row has some 700 nodes
         rows = used[chunk]
         m, a = mean[rows, None], np.asarray(dispersion, dtype=np.float64)[rows, None]
         variance = m * (1.0 + a * m)
@@ -188,7 +188,7 @@ def mixture_of_counts_crps(batch: Mixture, y: NDArray) -> NDArray:
     if size > 10_000_000:
         raise ValueError(f"pred has counts over a range of {size}, too many to sum over; score its parts")
     out = np.where(y < low, low - y, np.where(y > high, y - high - 1.0, 0.0))
-    for rows in in_chunks(len(y), size):
+    for rows in told_chunks(len(y), size):
         k = low[rows] + np.arange(float(size))[:, None]
         gap = batch[rows].cdf(k) - (k >= y[rows])
         out[rows] += np.sum(np.where(k <= high[rows], gap, 0.0) ** 2, axis=0)
@@ -209,7 +209,7 @@ def quadrature_crps(batch: Any, y: NDArray, nodes: int = 16) -> NDArray:
     """
     points, weights = np.polynomial.legendre.leggauss(nodes)
     out = np.empty(len(y))
-    for rows in in_chunks(len(y), 512, within=budget.cache):  # some 70 intervals for each component
+    for rows in told_chunks(len(y), 512, within=budget.cache):  # some 70 intervals for each component
         part, at = batch[rows], y[rows]
         cuts = np.sort(np.concatenate([_cuts(part), at[None, :]]), axis=0)
         middle, half = 0.5 * (cuts[1:] + cuts[:-1]), 0.5 * (cuts[1:] - cuts[:-1])

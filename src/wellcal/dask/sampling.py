@@ -1,0 +1,71 @@
+"""What tests and witnesses of cases in partitions begin with: some of the cases in memory, and the kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from wellcal._arrays.namespaces import NDArray
+from wellcal.dask.functions import IN_MEMORY
+from wellcal.dask.kernels import kernel_of
+from wellcal.dask.partitioned import Cases, Partition
+from wellcal.hypotests.setup import Setup, make_setup
+from wellcal.kernels.base import Kernel
+from wellcal.predictions import Samples
+from wellcal.problem.drawn_targets import pool_draws
+
+SAMPLE = 10_000
+"""Cases that the estimate beside a test, its findings and its e-value are made of."""
+
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What all methods begin with.
+
+    Attributes
+    ----------
+    cases
+        With draws pooled with their targets, where predictions are draws.
+    setup
+        That of a sample of the cases, as they were given.
+    places, labels
+        Where these are among all, and columns of their segments.
+    kernel, expectations
+        The kernel of all cases, and how its expectations are computed.
+    """
+
+    cases: Cases
+    setup: Setup
+    places: NDArray
+    labels: tuple[NDArray, ...]
+    kernel: Kernel
+    expectations: Any
+
+    @classmethod
+    def of(cls, cases: Cases, kernel: Kernel | None, expectations: Any) -> Begun:
+        """Take a sample, and the kernel that was given, or the default of all predictions."""
+        places = cases.sampled(SAMPLE, _SEED)
+        sample = cases.rows(places)
+        family = sample.predictions
+        if isinstance(family, Samples) and family.holds_objects:
+            raise TypeError(f"targets that are objects are not supported in partitions; {IN_MEMORY}")
+        sizes = cases.sizes
+        if isinstance(family, Samples) and family.kind == "draws":
+            cases = Cases(tuple(cases.map(_pooled)))
+            cases.__dict__["sizes"] = sizes
+        chosen = kernel_of(cases, kernel, expectations)
+        options: dict[str, Any] = {"rng": _SEED, "expectations": expectations, "pool": True}
+        setup = make_setup(sample.given, family, chosen, **options)
+        return cls(cases, setup, places, sample.labels, chosen, expectations)
+
+    @property
+    def sampled(self) -> str:
+        """How many cases are in the sample, in words."""
+        return f"{self.setup.n_samples:,} of {self.cases.n:,} cases, at random"
+
+
+def _pooled(block: Partition) -> Partition:
+    assert isinstance(block.predictions, Samples)
+    return block._replace(predictions=pool_draws(block.targets, block.predictions))

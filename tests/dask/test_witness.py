@@ -1,0 +1,211 @@
+"""Groups in partitions are those of the same cases in memory, and their numbers those of all cases."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+from tests.dask.examples import cut, example, in_memory, partitioned
+
+import wellcal as wc
+import wellcal.dask
+from wellcal.dask.building import as_cases
+from wellcal.dask.partitioned import computed_sum
+from wellcal.dask.witness_sums import ScannedCases, Sought, outlined, overview_of, sides_of
+from wellcal.problem.locations import draw_locations
+from wellcal.problem.target_streams import BLOCK
+from wellcal.witnesses.candidates import Candidates
+from wellcal.witnesses.directions import LEVELS, directions_in
+from wellcal.witnesses.regions import Listed, grids_of
+from wellcal.witnesses.summaries import Cases, Overview
+
+N = BLOCK + 600
+OPTIONS = {"rng": 1, "n_resamples": 19}
+
+
+def wrong(name: str) -> Any:
+    """An example whose targets are too high where much is predicted."""
+    y, family, parameters = example(name, N)
+    if name == "categorical":
+        return np.where((parameters[0][:, 2] > 0.5) & (np.arange(N) % 5 == 0), 2, y), family, parameters
+    return y + np.where(y > 1.0, 1.0, 0.0) * (np.arange(N) % 9 == 0), family, parameters
+
+
+@pytest.mark.parametrize(("name", "resamples"), [("normal", 19), ("categorical", 119), ("draws", 19)])
+def test_pvalues_are_those_of_cases_in_memory(
+    name: str, resamples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cuts come from some of the cases, the same ones wherever these are."""
+    monkeypatch.setattr("wellcal.witnesses.axes.MOST_RANKED", 2000)
+    monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 500)
+    monkeypatch.setattr("wellcal.dask.witnessing.MOST_KEPT", 1)  # a round for each hundred of resamples
+    found, options = wrong(name), {"rng": 1, "n_resamples": resamples, "max_groups": 2, "locations": 5}
+    expected = wc.witness(*in_memory(found), **options)
+    result = wc.witness(*partitioned(found, 7000), **options)
+    assert result.pvalue == expected.pvalue
+    assert result.provenance["candidates"] == expected.provenance["candidates"]
+    for curve in ("values", "low", "high", "pvalues"):  # which any other draw would change
+        assert_allclose(getattr(result, curve), getattr(expected, curve), rtol=1e-9, atol=1e-15)
+    assert (result.n_samples, result.kernel) == (N, expected.kernel)
+    assert result.statements
+    assert "500 of 16,984 cases" in result.provenance["sample"]
+    assert len(result.contributions) == 500
+    assert wc.Witness.from_json(result.to_json()).groups[0].n_samples == result.groups[0].n_samples
+
+
+def test_partitions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 500)
+    found, options = example("bernoulli", N), {"rng": 2, "n_resamples": 99}
+    results = [wc.witness(*partitioned(found, size), **options) for size in (N, (N - 1, 1), 5000)]
+    assert len({(result.pvalue, result.groups[0].statement) for result in results}) == 1
+    expected = wc.witness(*in_memory(found), **options).pvalue
+    assert results[0].pvalue == expected
+    assert 0.1 < expected < 0.9, "an example that other draws would change"
+    z = [[group.statistic for group in result.groups] for result in results]
+    assert_allclose(z[1:], [z[0]] * 2, rtol=1e-10)
+
+
+def test_numbers_of_a_group_are_those_of_all_its_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sentence itself says which cases these are: they are counted by hand."""
+    monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 2000)
+    y, family, (mu, sigma) = example("normal", N)
+    y = y + np.where(mu > 0.9, 0.5 * sigma, 0.0)
+    result = wc.witness(*partitioned((y, family, (mu, sigma)), 6000), **OPTIONS)
+    group = result.groups[0]
+    said = re.fullmatch(
+        r"targets (exceed|fall below) the predicted (median|[\d.]+% quantile) .* "
+        r"where the predicted mean is above (\S+) \(.*; ([\d,]+) cases\)",
+        group.statement,
+    )
+    assert said, group.statement
+    level = 0.5 if said[2] == "median" else float(said[2].removesuffix("% quantile")) / 100.0
+    inside = mu > float(said[3])
+    above = y > stats.norm.ppf(level, mu, sigma)
+    happened = above if said[1] == "exceed" else ~above
+    share = 1.0 - level if said[1] == "exceed" else level
+    assert group.n_samples == np.count_nonzero(inside) == int(said[4].replace(",", ""))
+    assert_allclose([group.observed, group.expected], [happened[inside].mean(), share], rtol=1e-12)
+    z = (happened[inside].mean() - share) / np.sqrt(share * (1.0 - share) / inside.sum())
+    assert_allclose(group.statistic, z, rtol=1e-10)
+    sampled = inside[group.cases]
+    assert sampled.all(), "cases of the group are given by their places among all"
+    assert len(group.cases) == pytest.approx(group.n_samples * 2000 / N, rel=0.2)
+    # The band, and where it is, are those of all cases, too.
+    expected = wc.witness(y, wc.Normal(mu, sigma), **OPTIONS)
+    for name in ("values", "low", "high", "pvalues"):
+        assert_allclose(getattr(result, name), getattr(expected, name), rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["normal", "categorical", "poisson"])
+def test_what_a_scan_asks_of_partitions_is_what_it_asks_of_memory(name: str) -> None:
+    found = example(name, 900)
+    y, pred = in_memory(found)
+    targets = pred.check_targets(y)
+    directions = directions_in(pred, LEVELS, Overview.of(pred))
+    candidates = Candidates(directions, [], np.ones(900), 10)
+    candidates.sums(np.stack([targets, targets[::-1], targets]))
+    cases = as_cases(*partitioned(found, (500, 380, 20)))
+    grids = [
+        [Listed([Cases("", np.ones(900, bool), "all")]), *grids_of(direction.summaries)]
+        for direction in directions
+    ]
+    sides = tuple(
+        tuple(sides_of(grid, direction) for grid in own)
+        for direction, own in zip(directions, grids, strict=True)
+    )
+    overview = computed_sum(cases.map(overview_of))
+    where = draw_locations(pred, 2, 0)
+    sought = Sought(LEVELS, overview, sides, wc.default_kernel(pred), "auto", where, 900)
+    outline, _ = computed_sum(cases.map(outlined, sought=sought))
+    scanned = ScannedCases(cases, sought, directions, grids, outline, 10)
+    scanned.sums_of_all = candidates.sums_of_all
+    assert len(scanned) == len(candidates)
+    some = np.random.default_rng(3).choice(len(candidates), 4, replace=False).tolist()
+    told = [candidates[k] for k in some]
+    again = [scanned[k] for k in some]
+    assert [c.cases.where for c in told] == [c.cases.where for c in again]
+    z = np.random.default_rng(4).normal(size=len(candidates))
+    for mine, theirs, start in zip(scanned.blocks, candidates.blocks, candidates.starts, strict=False):
+        own = z[start : start + len(theirs.kept)]
+        assert_allclose(scanned.gains(mine, own), candidates.gains(theirs, own), atol=1e-9)
+    pairs = [
+        (scanned.scales(), candidates.scales()),
+        (scanned.shared(again[0]), candidates.shared(told[0])),
+        *zip(
+            zip(*scanned.untold(again), strict=True), zip(*candidates.untold(told), strict=True), strict=True
+        ),
+    ]
+    for mine, theirs in pairs:
+        assert_allclose(np.concatenate(mine), np.concatenate(theirs), atol=1e-9)
+    assert not np.allclose(np.concatenate(pairs[2][0]), np.concatenate([s for s, _ in scanned.untold([])]))
+
+
+def test_segments_are_those_of_cases_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels, truths, few numbers, and many, which are cut; one segment is too small to be looked at."""
+    monkeypatch.setattr("wellcal.witnesses.axes.MOST_RANKED", 2000)
+    monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 500)
+    y, family, (p,) = example("bernoulli", N)
+    rng = np.random.default_rng(5)
+    region = np.where(np.arange(N) < 4, "tiny", rng.choice(["South", "North"], N))
+    columns = {
+        "region": region,
+        "late": rng.uniform(size=N) < p,
+        "floor": rng.integers(0, 4, N),
+        "age": rng.gamma(9, 4, N),
+    }
+    found = np.where((region == "North") & (np.arange(N) % 20 == 0), 1, y), family, (p,)
+    expected = wc.witness(*in_memory(found), segments=columns, **OPTIONS)
+    parts = {name: cut(column, 6000) for name, column in columns.items()}
+    result = wc.witness(*partitioned(found, 7000), segments=parts, **OPTIONS)
+    assert result.pvalue == expected.pvalue
+    assert [s.where for s in result.segments] == [s.where for s in expected.segments]
+    assert len(result.segments) == 2 + 2 + 4 + 4
+    for name in ("statistic", "pvalue", "n_samples", "observed", "expected", "statement"):
+        mine, theirs = ([getattr(s, name) for s in one.segments] for one in (result, expected))
+        if name == "statement":
+            assert mine == theirs
+        else:
+            assert_allclose(mine, theirs, rtol=1e-10)
+    assert result.provenance["segments too small"] == ["for region = tiny"]
+    for segment in result.segments[:2]:
+        assert set(region[segment.cases]) == {segment.where.removeprefix("for region = ")}
+    frame = dd.from_dask_array(da.stack([parts["floor"], parts["age"]], axis=1), columns=["floor", "age"])
+    again = wc.witness(*partitioned(found, 6000), segments=frame, **OPTIONS)
+    assert [s.where for s in again.segments] == [s.where for s in expected.segments[4:]]
+    with pytest.raises(ValueError, match=r"segments\['id'\] has 1001 different labels"):
+        wc.witness(*partitioned(found, 7000), segments={"id": cut(np.arange(N).astype(str), 7000)}, **OPTIONS)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_segments_of_few_cases(named: bool) -> None:
+    found, labels = example("bernoulli", 400), np.arange(400) % 3
+    parts = cut(labels, 100)
+    both = [{"of three": s} if named else s for s in (parts, labels)]
+    result = wc.witness(*partitioned(found, 150), segments=both[0], **OPTIONS)
+    assert result.to_dict() == wc.witness(*in_memory(found), segments=both[1], **OPTIONS).to_dict()
+
+
+def test_few_cases_are_taken_into_memory() -> None:
+    found = example("bernoulli", 400)
+    result, expected = (
+        wc.witness(*cases, **OPTIONS) for cases in (partitioned(found, 150), in_memory(found))
+    )
+    assert result.to_dict() == expected.to_dict()
+
+
+def test_what_is_refused_says_what_to_do() -> None:
+    y, pred = partitioned(example("vectors", N), 9000)
+    with pytest.raises(TypeError, match=r"vectors is not supported .*sample_cases"):
+        wc.witness(y, pred, **OPTIONS)
+    y, pred = partitioned(example("normal", 300), 200)
+    for name, value in {"weights": y, "engine": "tiled"}.items():
+        with pytest.raises(ValueError, match=f"{name} is not supported .*sample_cases"):
+            wc.witness(y, pred, **{name: value})
+    with pytest.raises(ValueError, match="n_resamples"):
+        wc.witness(y, pred, n_resamples=5)
