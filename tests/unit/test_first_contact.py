@@ -192,6 +192,7 @@ FAMILIES: dict[str, Callable[[], Any]] = {
     "Mixture": lambda: wc.Mixture([wc.Normal(MU, 1.0), wc.Laplace(MU, 2.0)]),
     "scipy": lambda: wc.as_predictions(stats.gumbel_r(MU, 1.0)),
 }
+CONTINUOUS = ("Normal", "Normal of torch", "scipy")  # those with quantiles of upper tails
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -203,10 +204,31 @@ def test_quantiles_at_levels_that_all_share(name: str) -> None:
         assert found.shape == (N, 3)
         assert_allclose(np.asarray(found), expected, rtol=1e-12)
     assert_allclose(np.asarray(pred.quantile(np.array(levels)[:, None])), expected.T, rtol=1e-12)
-    each = np.linspace(0.1, 0.9, N)  # a level for each prediction, as ever
-    assert pred.quantile(each).shape == (N,)
     with pytest.raises(ValueError, match="u must be a number or end in shape"):
         pred.quantile(np.full((2, 4), 0.5))
+
+
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [*((name, "quantile") for name in FAMILIES), *((name, "upper_quantile") for name in CONTINUOUS)],
+)
+def test_as_many_levels_as_cases_are_still_levels(name: str, method: str) -> None:
+    pred, levels = FAMILIES[name]()[:3], [0.1, 0.5, 0.9]
+    ask = getattr(pred, method)
+    expected = np.stack([np.asarray(ask(u)) for u in levels], axis=1)
+    for given in (levels, tuple(levels), np.array(levels), pred.constant(levels)):
+        assert_allclose(np.asarray(ask(given)), expected, rtol=1e-12)
+    # A level for each prediction is asked for with a second axis.
+    each = np.asarray(ask(np.array([levels, levels[::-1]])))
+    assert_allclose(each, [np.diag(expected), np.diag(expected[:, ::-1])], rtol=1e-12)
+    assert_allclose(np.asarray(ask(np.array([levels]))), np.diag(expected)[None], rtol=1e-12)
+
+
+def test_a_level_for_each_of_many_predictions_is_told_its_form() -> None:
+    pred = wc.Normal(np.zeros(100_000), 1.0)
+    with pytest.raises(ValueError, match=r"100,000 x 100,000 quantiles.*u\[None, :\]"):
+        pred.quantile(np.full(100_000, 0.5))
+    assert pred.quantile(np.full((1, 100_000), 0.5)).shape == (1, 100_000)
 
 
 def test_quantiles_that_cross_are_sorted_on_request() -> None:
