@@ -51,8 +51,8 @@ def at_all_levels(quantile: Callable[..., Array]) -> Callable[..., Array]:
         array = numeric_array(levels, "u")
         if axes == 1 and n * len(array) > budget.most:
             raise ValueError(
-                f"u has {len(array):,} levels, which would make {n:,} x {len(array):,} quantiles, a row for each "
-                "prediction; for one level for each prediction give them a first axis, u[None, :]"
+                f"u has {len(array):,} levels, which would make {n:,} x {len(array):,} quantiles, a row for "
+                "each prediction; for one level for each prediction give them a first axis, u[None, :]"
             )
         xp = namespace(array)
         column = array[:, None] if axes == 1 else array
