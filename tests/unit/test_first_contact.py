@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars
+import pyarrow
 import pytest
 import torch
 import xarray as xr
@@ -304,6 +305,47 @@ def test_reports_and_comparisons_ask_about_swapped_arguments() -> None:
         wc.report(PROBS, {"first": words, "second": words})
     with pytest.raises(TypeError, match=r"did you swap y and pred_a\?"):
         wc.compare(PROBS, words, words)
+
+
+@pytest.mark.parametrize("shape", [(N, 20), (N, 3)])
+def test_raw_draws_are_asked_whether_they_are_draws(shape: tuple[int, int]) -> None:
+    """And nobody is told to divide them by their sum."""
+    draws = np.random.default_rng(3).normal(10.0, 1.0, size=shape)
+    with pytest.raises(ValueError, match=r"must be one .*; are these draws .* give wc\.Samples\(x\)$"):
+        wc.calibration_test(Y, draws)
+    for values in (np.random.default_rng(3).poisson(9.0, size=shape), draws / 20.0):
+        with pytest.raises(ValueError, match=r"wc\.Samples\(x\); or votes or scores of classes\?"):
+            wc.as_predictions(values)
+    with pytest.raises(ValueError, match=r"found 0.99 .*; divide each row of probs by its sum$"):
+        wc.as_predictions(np.full((N, 3), 0.33))
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, polars.DataFrame, pyarrow.table])
+def test_a_frame_without_a_role_is_told_which_one(library: Any) -> None:
+    frame = library({"y": Y, "mu": MU, "sigma": np.ones(N)})
+    for call in (wc.as_predictions, lambda frame: wc.calibration_test(Y, frame)):
+        with pytest.raises(ValueError, match=r"scale = sigma\], which is .*normal=\('mu', 'sigma'\)\)"):
+            call(frame)
+    draws = library({f"s{k}": MU + k for k in range(30)})
+    with pytest.raises(ValueError, match=r"as_predictions\(frame, samples='s0:s29'\)"):
+        wc.as_predictions(draws)
+    assert wc.as_predictions(library({"a": [0.2], "b": [0.8]})).labels().tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match=r"sum of probs .*divide each row of probs by its sum$"):
+        wc.as_predictions(library({"a": [0.2], "b": [0.7]}))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_module_takes_arrays_and_frames(dtype: Any) -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Softmax(dim=1)).to(dtype)
+    inputs = np.column_stack([MU, Y])
+    wanted = wc.as_predictions(network, torch.as_tensor(inputs, dtype=dtype))
+    for given in (inputs, inputs.astype(np.float32), inputs.tolist(), pd.DataFrame(inputs)):
+        found = wc.as_predictions(network, given)
+        assert not found.probs.requires_grad
+        assert_allclose(found.probs.numpy(), wanted.probs.detach().numpy(), rtol=1e-6)
+    assert wanted.probs.requires_grad
+    with pytest.raises(TypeError, match="X must be numeric, not texts"):
+        wc.as_predictions(network, np.array(["a", "b"]))
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,28 @@ def percent(share: float, small: float = 0.01, digits: int = 1) -> str:
     return f"{100.0 * share:.0f}%" if share >= small or share == 0.0 else f"{100.0 * share:.{digits}g}%"
 
 
+_POWERS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
+
+
+def large_numbers(*values: float) -> list[str]:
+    """Numbers in words, with as many digits as tell those apart that differ.
+
+    Examples
+    --------
+    >>> large_numbers(1.04e8, 1e8), large_numbers(100_400_000, 1e8), large_numbers(3.7e12, 2000)
+    (['104 million', '100 million'], ['100.4 million', '100 million'], ['3.7 trillion', '2,000'])
+    """
+    tried = ([_large(value, digits) for value in values] for digits in range(3, 17))
+    exact = [f"{value:,g}" for value in values]
+    return next((found for found in tried if len(set(found)) == len(set(values))), exact)
+
+
+def _large(value: float, digits: int) -> str:
+    unit, name = next(((unit, f" {name}") for unit, name in _POWERS if value >= unit), (1.0, ""))
+    rounded = float(f"{value / unit:.{digits}g}")
+    return f"{rounded:,.10g}{name}"
+
+
 def round_between(low: float, high: float) -> float:
     """The number with fewest decimal digits strictly between two others.
 

@@ -7,7 +7,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from wellcal._arrays.checks import one_of
 from wellcal._arrays.frames import Table, shown_names
@@ -116,6 +116,42 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
     used = {*targets, *reading.columns}
     left = tuple(name for name in table.names if name not in used)
     return GuessedRoles(targets if vectors else next(iter(targets)), roles, left, reading.words())
+
+
+def proposed_role(frame: object) -> str:
+    """What the columns of a frame look like, with the role to give; empty where their names say nothing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> proposed_role(pd.DataFrame({"mu": [0.0], "sigma": [1.0]}))
+    "[normal: loc = mu, scale = sigma], which is as_predictions(frame, normal=('mu', 'sigma'))"
+    """
+    try:
+        table = Table(frame)
+    except (ImportError, TypeError, ValueError):
+        return ""
+    usable = [name for name in table.names if table.is_numeric(name) or table.holds_lists(name)]
+    columns = {name: name.lower() for name in usable}
+    found = [reading for vectors in (False, True) for reading in _readings(table, columns, vectors)]
+    told = [
+        f"[{reading.words()}], which is as_predictions(frame, {keyword}={_short(table, value)!r})"
+        for roles, reading in found[:2]
+        for keyword, value in roles.items()
+    ]
+    return "; or ".join(told)
+
+
+def _short(table: Table, value: Any) -> Any:
+    """Many columns as a range, where they are one."""
+    if not isinstance(value, list):
+        return value
+    columns = cast("list[str]", value)
+    text = f"{columns[0]}:{columns[-1]}"
+    try:
+        return text if list(select(table.names, text, "range").names) == columns else columns
+    except ValueError:
+        return columns
 
 
 def _readings(

@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Generator
-from typing import Any
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.reading.errors import ReadError
@@ -38,8 +37,9 @@ def among_kept(rows: NDArray | None) -> Generator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        if rows is None or not (kind := _plain(error)):
+        if rows is None:
             raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(renumbered(str(error), lambda row: f"row {_at(rows, row)}")) from error
 
 
@@ -69,11 +69,6 @@ def naming_file(
         name = "standard input" if os.fspath(path) == "-" else os.fspath(path)
         told = renumbered(str(error), lambda row: _place(path, start + _at(rows, row), format))
         raise ReadError(f"{name}: {told}") from error
-
-
-def _plain(error: BaseException) -> Any:
-    """The class of an error that can be made anew from words alone."""
-    return type(error) if type(error).__init__ in (ValueError.__init__, TypeError.__init__) else None
 
 
 def _at(rows: NDArray | None, row: int) -> int:

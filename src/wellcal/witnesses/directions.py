@@ -25,7 +25,7 @@ from wellcal.measures.wording import counted
 from wellcal.predictions import Predictions, Quantiles, Samples
 from wellcal.problem.problem import expand
 from wellcal.witnesses.summaries import MOST_CLASSES, Summary, summaries_of
-from wellcal.witnesses.wording import how_often, share_text, times
+from wellcal.witnesses.wording import how_far, how_often, share_text
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Levels of the quantiles that targets are compared with."""
@@ -216,7 +216,7 @@ def _of_vectors(predictions: Predictions, summaries: tuple[Summary, ...]) -> lis
 
     def describe_distance(observed: float, expected: float) -> tuple[str, str]:
         ratio = np.sqrt(observed / expected) if expected > 0 else np.inf
-        text = f"targets lie {times(float(ratio))} as far from the predicted mean as predicted"
+        text = f"targets lie {how_far(float(ratio), 'the predicted mean')}"
         return text, f"mean square {observed:.2g} instead of {expected:.2g} predicted variances"
 
     with np.errstate(invalid="ignore"):
