@@ -15,6 +15,7 @@ SURE = 1e-4
 _MOST_DIGITS = 6  # of a cut that is told as it is
 _FEW_DIGITS = 4  # of one that is told as what it is about
 _NEAR_ONE = 0.999
+_ODDS = 1e-8  # probability below which one case in so many says more than percents
 
 SAME = 1e-12
 """Values whose difference is a smaller share of them are the same number, computed in two ways."""
@@ -76,6 +77,32 @@ def cut_text(cut: float) -> str:
         return text
     digits = max(len(whole) if "e" not in text and whole != "0" else 0, _FEW_DIGITS)
     return f"about {cut:.{digits}g}"
+
+
+def share_cut_text(cut: float) -> str:
+    """The same of a probability, in percent; of what is nearer to nothing or to all, one case in how many.
+
+    Examples
+    --------
+    >>> share_cut_text(0.745), share_cut_text(6.1e-06), share_cut_text(0.99995), share_cut_text(1 - 1e-06)
+    ('74.5%', '0.00061%', '99.995%', '99.9999%')
+    >>> share_cut_text(2.4e-11), share_cut_text(1.0 - 2.0**-40), share_cut_text(0.123456789)
+    ('one in 42 billion', 'all but one in 1.1 trillion', 'about 12.35%')
+    """
+    rest = 1.0 - cut
+    if 0.0 < cut < _ODDS:
+        return f"one in {_large(float(f'{1.0 / cut:.2g}'), 2)}"
+    if 0.0 < rest < _ODDS:
+        return f"all but one in {_large(float(f'{1.0 / rest:.2g}'), 2)}"
+    told = cut_text(cut)
+    if not math.isfinite(cut):
+        return told
+    about, number = ("about ", told.removeprefix("about ")) if told.startswith("about ") else ("", told)
+    exact = Decimal(number) if "-" not in number.lstrip("-") or "e" in number else None
+    if exact is None:  # told as what is missing from 1
+        exact = Decimal(1) - Decimal(number.rpartition(" ")[2])
+    text = f"{exact * 100:f}"
+    return f"{about}{text.rstrip('0').rstrip('.') if '.' in text else text}%"
 
 
 def _digits(text: str) -> int:

@@ -169,7 +169,7 @@ def _of_classes(predictions: Any) -> list[Direction]:
     top = np.argmax(probabilities, axis=1)
     confidence = probabilities[np.arange(len(top)), top]
     common = np.argsort(-probabilities.sum(axis=0), kind="stable")[:MOST_CLASSES]
-    more: tuple[Summary, ...] = (Summary("the largest probability", confidence),)
+    more: tuple[Summary, ...] = (Summary("the largest probability", confidence, share=True),)
     if probabilities.shape[1] == 2:
         common = np.array([1])  # the other class says the same
         more = ()
@@ -178,7 +178,7 @@ def _of_classes(predictions: Any) -> list[Direction]:
             lambda targets, c=c: targets == c,
             probabilities[:, c],
             _event(f"{names[c]} occurs"),
-            (Summary("its probability", probabilities[:, c]), *more),
+            (Summary("its probability", probabilities[:, c], share=True), *more),
         )
         for c in np.sort(common)
     ]
@@ -186,7 +186,7 @@ def _of_classes(predictions: Any) -> list[Direction]:
         lambda targets: targets == top,
         confidence,
         _event("the most probable class is right"),
-        (Summary("its probability", confidence),),
+        (Summary("its probability", confidence, share=True),),
     )
     return [*found, right]
 

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.round_numbers import SAME, cut_text, distinct, round_between
+from wellcal._arrays.round_numbers import SAME, cut_text, distinct, round_between, share_cut_text
 from wellcal.witnesses.summaries import Cases, Summary
 
 LINE = 32
@@ -49,6 +49,8 @@ class Axis:
         How many of these lie below each cut, and none and all of them, ``(size + 1,)``.
     cell
         How many cuts each case lies above, ``(n,)``.
+    share
+        Whether it is a share, which is told in percent.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Axis:
     level: NDArray
     ends: NDArray
     cell: NDArray
+    share: bool = False
 
     @property
     def size(self) -> int:
@@ -68,7 +71,8 @@ class Axis:
         A cut lies between two neighbouring values and is called by the shortest number between them: a
         change of unit changes what it is called, and not which cases it separates.
         """
-        low, high = (cut_text(self.number(end)) for end in (first, last))
+        told = share_cut_text if self.share else cut_text
+        low, high = (told(self.number(end)) for end in (first, last))
         if low == high:  # two numbers that are about the same need their digits
             low, high = (f"{self.number(end):.15g}" for end in (first, last))
         if first == 0:
@@ -110,7 +114,8 @@ def axis_of(summary: Summary, cells: int) -> Axis | None:
     nearer = np.abs(upto[before] - wanted) <= np.abs(upto[after] - wanted)
     gaps = np.unique(np.where(nearer, before, after))
     ends = np.concatenate([[0], gaps + 1, [len(ordered)]])
-    return Axis(summary.name, ordered, level, ends, np.searchsorted(gaps, level, side="left"))
+    cell = np.searchsorted(gaps, level, side="left")
+    return Axis(summary.name, ordered, level, ends, cell, summary.share)
 
 
 @dataclass(frozen=True)
