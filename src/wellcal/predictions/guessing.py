@@ -133,7 +133,13 @@ def proposed_role(frame: object) -> str:
         return ""
     usable = [name for name in table.names if table.is_numeric(name) or table.holds_lists(name)]
     columns = {name: name.lower() for name in usable}
-    found = [reading for vectors in (False, True) for reading in _readings(table, columns, vectors)]
+    found = [
+        (roles, reading)
+        for vectors in (False, True)
+        for roles, reading in _readings(table, columns, vectors)
+        # All columns as classes is what a frame without a role is already.
+        if "probs" not in roles or len(reading.columns) < len(table.names)
+    ]
     told = [
         f"[{reading.words()}], which is as_predictions(frame, {keyword}={_short(table, value)!r})"
         for roles, reading in found[:2]

@@ -47,8 +47,8 @@ def _from_frame(frame: Any) -> Predictions:
     Where it holds something else, the error says which role its columns seem to have.
     """
     try:
-        array = plain_array(frame, "predictions")
-        return Categorical(array if column_names(frame) is None else frame)
+        named = column_names(frame) is not None or labels_of(frame) is not None
+        return Categorical(frame if named else plain_array(frame, "predictions"))
     except (TypeError, ValueError) as error:
         from wellcal.predictions.guessing import proposed_role  # it needs all families
 
