@@ -238,8 +238,9 @@ def to_svg(figure: Any, *, title: bool = True) -> str:
 
     Ink becomes ``currentColor``, paper is left out, and all other colours are variables of CSS with what they
     are on white paper where a page has none: the greys of the background, ``--wc-quiet``, ``--wc-ideal`` and
-    ``--wc-band``, the inside of hollow markers, ``--wc-paper``, and the colours of models, ``--wc-blue`` and
-    so on (`COLOURS`), of which a dark page may want lighter ones. One figure serves light, dark and print.
+    ``--wc-band``, the inside of hollow markers, ``--wc-paper``, the colours of models, ``--wc-blue`` and so
+    on (`COLOURS`), of which a dark page may want lighter ones, and those of their names, ``--wc-blue-words``.
+    One figure serves light, dark and print.
     Draw it in the light theme.
 
     Parameters
