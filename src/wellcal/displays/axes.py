@@ -252,11 +252,7 @@ class Canvas:
         """Make room around axes that a user gave for all that is written there, where no layout does it."""
         if not to_be_fitted(self.ax):
             return
-        parts, now = self.shown.parts, self.ax.get_position(original=True)
-        given, made = parts.get("place", (now, None))
-        if made is not None and not np.allclose(made.extents, now.extents):
-            given = now  # moved since, which is as good as given anew
-        parts["place"] = given, fit_into_cell(self.ax, given, self._rewrite)
+        fit_into_cell(self.ax, self._rewrite)
 
     def _rewrite(self) -> None:
         if "head" in self.shown.parts:

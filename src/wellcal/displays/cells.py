@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.namespaces import NDArray
+
 _EDGE = 4.0  # points that stay free at the edges of a cell
 _SMALLEST = 0.3  # of a cell that axes keep, however much is written around them
 _ROUNDS = 5
@@ -24,7 +26,8 @@ def root_of(ax: Any) -> Any:
 
 def to_be_fitted(ax: Any) -> bool:
     """Whether nobody else arranges these axes: neither matplotlib nor what they are set into."""
-    return root_of(ax).get_layout_engine() is None and ax.get_axes_locator() is None
+    arranged = root_of(ax).get_layout_engine() is not None
+    return not arranged and isinstance(ax.get_axes_locator(), (Inside, type(None)))
 
 
 def cell_of(ax: Any) -> Any:
@@ -60,55 +63,79 @@ def _cell(place: Any, figure: Any) -> Any:
 
 def room_for_lines(ax: Any) -> float:
     """Inches from the left of axes to the right of their cell."""
-    root = root_of(ax)
-    to_pixels = ax.figure.transSubfigure
+    root, to_pixels = root_of(ax), ax.figure.transSubfigure
     right = to_pixels.transform_bbox(cell_of(ax)).x1 - _EDGE * root.dpi / 72.0
-    ax.apply_aspect()
-    return _HINTED * float(right - to_pixels.transform_bbox(ax.get_position()).x0) / root.dpi
+    return _HINTED * float(right - _drawn_box(ax)[0]) / root.dpi
 
 
-def fit_into_cell(ax: Any, given: Any, write: Callable[[], None]) -> Any:
+class Inside:
+    """Where axes are drawn: in their box, less what is written around them where the cell ends.
+
+    It is asked whenever they are drawn, so that it holds after the figure has changed, too; the box itself
+    stays what the user, or a layout that is asked for later, made it.
+
+    Parameters
+    ----------
+    margins
+        Inches that are needed to the left of the axes, below, to the right and above them.
+    """
+
+    def __init__(self, ax: Any, margins: Any) -> None:
+        self.ax, self.margins = ax, np.asarray(margins, dtype=np.float64)
+
+    def get_subplotspec(self) -> Any:
+        """Layouts ask for it."""
+        return self.ax.get_subplotspec()
+
+    def __call__(self, ax: Any, renderer: Any) -> Any:
+        """The box in fractions of the figure."""
+        from matplotlib.transforms import Bbox
+
+        given, root = ax.get_position(original=True), root_of(ax)
+        if root.get_layout_engine() is not None:
+            return given
+        to_pixels = ax.figure.transSubfigure
+        low, high = _pixels(to_pixels, given), _pixels(to_pixels, cell_of(ax))
+        needed = self.margins * root.dpi + _EDGE * root.dpi / 72.0
+        first = np.maximum(low[:2], high[:2] + needed[:2])
+        last = np.minimum(low[2:], high[2:] - needed[2:])
+        least = _SMALLEST * (high[2:] - high[:2])
+        short = last - first < least  # however much is written: in the middle of what there is
+        middle = 0.5 * (first + last)
+        first = np.where(short, middle - 0.5 * least, first)
+        last = np.where(short, middle + 0.5 * least, last)
+        return to_pixels.inverted().transform_bbox(Bbox([first.tolist(), last.tolist()]))
+
+
+def _pixels(transform: Any, box: Any) -> NDArray:
+    return np.array(transform.transform_bbox(box).extents)
+
+
+def _drawn_box(ax: Any) -> NDArray:
+    """Where axes are drawn, in pixels: left, low, right, high."""
+    locator = ax.get_axes_locator()
+    ax.apply_aspect(None if locator is None else locator(ax, None))
+    return _pixels(ax.figure.transSubfigure, ax.get_position())
+
+
+def fit_into_cell(ax: Any, write: Callable[[], None]) -> None:
     """Make axes smaller until they and what is written around them are inside of their cell.
 
     Parameters
     ----------
     ax
         matplotlib's axes.
-    given
-        Their box as the user gave it, which they have again where there is room.
     write
         Writes the lines around them anew, which are as wide as the axes leave room for.
-
-    Returns
-    -------
-    box
-        The box that they have now.
     """
-    from matplotlib.transforms import Bbox
-
-    root, to_pixels = root_of(ax), ax.figure.transSubfigure
-    free = _EDGE * root.dpi / 72.0
-    cell = to_pixels.transform_bbox(cell_of(ax)).extents + free * np.array([1.0, 1.0, -1.0, -1.0])
-    least = _SMALLEST * np.array([cell[2] - cell[0], cell[3] - cell[1]])
-    box = np.array(to_pixels.transform_bbox(given).extents)
-    _place(ax, given)
+    root = root_of(ax)
+    known = np.zeros(4)
     for _ in range(_ROUNDS):
+        ax.set_axes_locator(Inside(ax, known))
         write()
-        drawn = np.array(ax.get_tightbbox().extents)
-        over = np.concatenate([np.maximum(cell[:2] - drawn[:2], 0.0), np.minimum(cell[2:] - drawn[2:], 0.0)])
-        if np.all(np.abs(over) < _STILL):
+        drawn, box = np.array(ax.get_tightbbox().extents), _drawn_box(ax)
+        found = np.concatenate([box[:2] - drawn[:2], drawn[2:] - box[2:]]) / root.dpi
+        if np.all(np.abs(found - known) * root.dpi < _STILL):
             break
-        moved = box + over
-        for k in (0, 1):  # no smaller than it may be, in the middle of what there is
-            if moved[k + 2] - moved[k] < least[k]:
-                middle = 0.5 * (moved[k] + moved[k + 2])
-                moved[[k, k + 2]] = middle - 0.5 * least[k], middle + 0.5 * least[k]
-        box = moved
-        _place(ax, to_pixels.inverted().transform_bbox(Bbox.from_extents(*box)))
-    return ax.get_position(original=True)
-
-
-def _place(ax: Any, box: Any) -> None:
-    arranged = ax.get_in_layout()
-    ax.set_position(box)
-    ax.set_in_layout(arranged)  # a layout that is asked for later still sees these axes
+        known = found
+    ax.set_axes_locator(Inside(ax, known))

@@ -119,6 +119,12 @@ def test_axes_of_a_user_stay_where_a_layout_or_somebody_else_puts_them() -> None
     figure.tight_layout()
     assert first.ax_.get_position().height > 0.75
     assert_all_inside(figure)
+    figure = Figure(figsize=(9.0, 4.5))
+    for ax in figure.subplots(1, 2):
+        displays.ReliabilityDisplay.from_predictions(HITS, P**2, ax=ax, rng=0)
+    for lay_out in (figure.tight_layout, lambda: figure.set_layout_engine("constrained")):
+        lay_out()
+        assert_all_inside(figure)
     # One that is there already arranges the axes itself, and given room they have it back.
     figure, _ = drawn_on_given_axes(Figure(layout="constrained"))
     assert_all_inside(figure)
