@@ -110,7 +110,8 @@ def average_only(drawn: Drawn, size: float, rng: Generator) -> Array:
     Given a positive predicted mean its density is ``1 + size cos(2 pi u)``, given a negative one
     ``1 - size cos(2 pi u)``.
     """
-    return np.asarray(drawn.pred.quantile(_waves(np.where(drawn.loc > 0.0, size, -size), rng)))
+    levels = _waves(np.where(drawn.loc > 0.0, size, -size), rng)
+    return np.asarray(drawn.pred.quantile(levels[None, :]))[0]
 
 
 def _waves(height: Array, rng: Generator) -> Array:

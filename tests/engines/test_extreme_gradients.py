@@ -58,7 +58,7 @@ def observed(family: str, parameters: Any) -> Any:
     if family == "Dirichlet":
         return np.full((len(parameters[0]), 3), 1 / 3)
     levels = np.linspace(0.3, 0.7, len(parameters[0]))
-    return np.asarray(make(family, parameters).quantile(levels))
+    return np.asarray(make(family, parameters).quantile(levels[None]))[0]
 
 
 def kernel(lengthscale: float) -> k.Kernel:

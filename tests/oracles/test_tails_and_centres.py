@@ -79,8 +79,8 @@ def test_quantiles(name: str, shape: float) -> None:
     pred = make(shape)
     with mp.workdps(40):
         for u in LEVELS:
-            q = -float(pred.quantile(np.array([u]))[0])
-            assert q == float(pred.upper_quantile(np.array([u]))[0])
+            q = -float(pred.quantile(u)[0])
+            assert q == float(pred.upper_quantile(u)[0])
             if not np.isfinite(q) or (shape > 1e3 and u < 1e-20):
                 continue
             if u > 0.499:  # relative to the distance from the median
@@ -93,8 +93,8 @@ def test_quantiles(name: str, shape: float) -> None:
 @pytest.mark.parametrize("df", [0.01, 0.1])
 def test_student_quantiles_beyond_all_numbers_are_infinite_without_a_warning(df: float) -> None:
     pred = zeros_and_ones(wc.StudentT, df, 3.0, 1e-6)
-    assert pred.quantile(np.array([1e-300]))[0] == -np.inf
-    assert pred.upper_quantile(np.array([1e-300]))[0] == np.inf
+    assert pred.quantile(1e-300)[0] == -np.inf
+    assert pred.upper_quantile(1e-300)[0] == np.inf
 
 
 def crps_by_definition(shape: float, y: float) -> float:

@@ -89,8 +89,9 @@ def test_nobody_reads_the_output() -> None:
     with os.fdopen(write, "w") as closed:
         code = "from wellcal._arrays.commands import run_command; run_command(lambda: print('first line'))"
         done = started("-c", code, stdout=closed)
-    assert done.returncode == 2
-    assert not done.stderr
+        commands = [started("-m", "wellcal", *given, stdout=closed) for given in (["--help"], ["test", "-h"])]
+    assert [end.returncode for end in (done, *commands)] == [141] * 3  # 1 would be a rejection
+    assert not any(end.stderr for end in (done, *commands))
 
 
 def test_folders_that_cannot_be_made(tmp_path: Path) -> None:

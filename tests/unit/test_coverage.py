@@ -139,3 +139,21 @@ def test_confidence_limits_against_scipy() -> None:
 def test_errors(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_the_table_of_quantiles_is_the_curve_with_its_band() -> None:
+    rng = np.random.default_rng(0)
+    found = wc.quantile_calibration(rng.normal(size=200), wc.Normal(np.zeros(200), 1.0))
+    lines = repr(found).splitlines()
+    assert lines[1].split("  ")[1:2] == ["level"]
+    rows = [line.split() for line in lines[2:]]
+    assert [row[0] for row in rows] == ["5%", "10%", "25%", "50%", "75%", "90%", "95%"]
+    for level, below, low, _, high in rows:
+        k = int(np.argmin(np.abs(found.levels - float(level[:-1]) / 100)))
+        assert float(below[:-1]) == pytest.approx(100 * found.frequencies[k], abs=0.05)
+        assert float(low[:-1]) < float(level[:-1]) < float(high[:-1])
+    assert "<td" in found._repr_html_()
+    few = wc.quantile_calibration(
+        rng.normal(size=50), wc.Quantiles([0.1, 0.5, 0.9], np.tile([-1.3, 0.0, 1.3], (50, 1)))
+    )
+    assert [line.split()[0] for line in repr(few).splitlines()[2:]] == ["10%", "50%", "90%"]

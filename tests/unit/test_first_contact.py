@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars
+import pyarrow
 import pytest
 import torch
 import xarray as xr
@@ -192,6 +193,7 @@ FAMILIES: dict[str, Callable[[], Any]] = {
     "Mixture": lambda: wc.Mixture([wc.Normal(MU, 1.0), wc.Laplace(MU, 2.0)]),
     "scipy": lambda: wc.as_predictions(stats.gumbel_r(MU, 1.0)),
 }
+CONTINUOUS = ("Normal", "Normal of torch", "scipy")  # those with quantiles of upper tails
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -203,10 +205,31 @@ def test_quantiles_at_levels_that_all_share(name: str) -> None:
         assert found.shape == (N, 3)
         assert_allclose(np.asarray(found), expected, rtol=1e-12)
     assert_allclose(np.asarray(pred.quantile(np.array(levels)[:, None])), expected.T, rtol=1e-12)
-    each = np.linspace(0.1, 0.9, N)  # a level for each prediction, as ever
-    assert pred.quantile(each).shape == (N,)
     with pytest.raises(ValueError, match="u must be a number or end in shape"):
         pred.quantile(np.full((2, 4), 0.5))
+
+
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [*((name, "quantile") for name in FAMILIES), *((name, "upper_quantile") for name in CONTINUOUS)],
+)
+def test_as_many_levels_as_cases_are_still_levels(name: str, method: str) -> None:
+    pred, levels = FAMILIES[name]()[:3], [0.1, 0.5, 0.9]
+    ask = getattr(pred, method)
+    expected = np.stack([np.asarray(ask(u)) for u in levels], axis=1)
+    for given in (levels, tuple(levels), np.array(levels), pred.constant(levels)):
+        assert_allclose(np.asarray(ask(given)), expected, rtol=1e-12)
+    # A level for each prediction is asked for with a second axis.
+    each = np.asarray(ask(np.array([levels, levels[::-1]])))
+    assert_allclose(each, [np.diag(expected), np.diag(expected[:, ::-1])], rtol=1e-12)
+    assert_allclose(np.asarray(ask(np.array([levels]))), np.diag(expected)[None], rtol=1e-12)
+
+
+def test_a_level_for_each_of_many_predictions_is_told_its_form() -> None:
+    pred = wc.Normal(np.zeros(100_000), 1.0)
+    with pytest.raises(ValueError, match=r"100,000 x 100,000 quantiles.*u\[None, :\]"):
+        pred.quantile(np.full(100_000, 0.5))
+    assert pred.quantile(np.full((1, 100_000), 0.5)).shape == (1, 100_000)
 
 
 def test_quantiles_that_cross_are_sorted_on_request() -> None:
@@ -282,6 +305,50 @@ def test_reports_and_comparisons_ask_about_swapped_arguments() -> None:
         wc.report(PROBS, {"first": words, "second": words})
     with pytest.raises(TypeError, match=r"did you swap y and pred_a\?"):
         wc.compare(PROBS, words, words)
+
+
+@pytest.mark.parametrize("shape", [(N, 20), (N, 3)])
+def test_raw_draws_are_asked_whether_they_are_draws(shape: tuple[int, int]) -> None:
+    """And nobody is told to divide them by their sum."""
+    draws = np.random.default_rng(3).normal(10.0, 1.0, size=shape)
+    with pytest.raises(ValueError, match=r"must be one .*; are these draws .* give wc\.Samples\(x\)$"):
+        wc.calibration_test(Y, draws)
+    for values in (np.random.default_rng(3).poisson(9.0, size=shape), draws / 20.0):
+        with pytest.raises(ValueError, match=r"wc\.Samples\(x\); or votes or scores of classes\?"):
+            wc.as_predictions(values)
+    with pytest.raises(ValueError, match=r"found 0.99 .*; divide each row of probs by its sum$"):
+        wc.as_predictions(np.full((N, 3), 0.33))
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, polars.DataFrame, pyarrow.table])
+def test_a_frame_without_a_role_is_told_which_one(library: Any) -> None:
+    frame = library({"y": Y, "mu": MU, "sigma": np.ones(N)})
+    for call in (wc.as_predictions, lambda frame: wc.calibration_test(Y, frame)):
+        with pytest.raises(ValueError, match=r"scale = sigma\], which is .*normal=\('mu', 'sigma'\)\)"):
+            call(frame)
+    draws = library({f"s{k}": MU + k for k in range(30)})
+    with pytest.raises(ValueError, match=r"as_predictions\(frame, samples='s0:s29'\)"):
+        wc.as_predictions(draws)
+    assert wc.as_predictions(library({"a": [0.2], "b": [0.8]})).labels().tolist() == ["a", "b"]
+    for names in (("a", "b"), ("p_a", "p_b")):  # classes indeed, and something is wrong with a row
+        with pytest.raises(ValueError, match=r"sum of probs .*divide each row of probs by its sum$"):
+            wc.as_predictions(library(dict(zip(names, ([0.2], [0.7]), strict=True))))
+    with pytest.raises(ValueError, match=r"as_predictions\(frame, probs='p_\*'\)"):
+        wc.as_predictions(library({"y": [1.0], "p_a": [0.2], "p_b": [0.8]}))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_module_takes_arrays_and_frames(dtype: Any) -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Softmax(dim=1)).to(dtype)
+    inputs = np.column_stack([MU, Y])
+    wanted = wc.as_predictions(network, torch.as_tensor(inputs, dtype=dtype))
+    for given in (inputs, inputs.astype(np.float32), inputs.tolist(), pd.DataFrame(inputs)):
+        found = wc.as_predictions(network, given)
+        assert not found.probs.requires_grad
+        assert_allclose(found.probs.numpy(), wanted.probs.detach().numpy(), rtol=1e-6)
+    assert wanted.probs.requires_grad
+    with pytest.raises(TypeError, match="X must be numeric, not texts"):
+        wc.as_predictions(network, np.array(["a", "b"]))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from hypothesis import strategies as st
 import wellcal as wc
 from wellcal._arrays.frames import Table
 from wellcal.extend import family, parameter, positive
-from wellcal.predictions.guessing import role_from_text, target_column
+from wellcal.predictions.guessing import role_from_text, target_columns
 from wellcal.predictions.roles import known_roles, resolve
-from wellcal.reading import as_cases
+from wellcal.reading import as_cases, read_cases
 
 FRAMES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "pandas": pd.DataFrame,
@@ -173,9 +174,9 @@ def test_refusals_name_what_is_wrong(what: str) -> None:
 def test_missing_values_are_counted_and_the_first_is_named(library: str) -> None:
     columns = {"m": [0.0, None, 1.0, None], "s": [1, 2, None, None], "t": ["a", None, "", "b"]}
     frame = FRAMES[library](columns)
-    with pytest.raises(ValueError, match=r"4 missing values in 'm' \(2\), 's' \(2\), the first in row 1"):
+    with pytest.raises(ValueError, match=r"in 3 of 4 rows: 'm' \(2\), 's' \(2\), the first in row 1"):
         wc.as_predictions(frame, normal=("m", "s"))
-    with pytest.raises(ValueError, match=r"2 missing values in 't' \(2\), the first in row 1"):
+    with pytest.raises(ValueError, match=r"3 of 4 rows: 't' \(2\), 's' \(2\), .* in row 1"):
         as_cases(frame, "t", poisson="s")
     kept = wc.reading.drop_missing(frame, ["m", "t"])
     assert (kept.dropped, kept.total, kept.by_column) == (3, 4, {"m": 2, "t": 2})
@@ -243,6 +244,7 @@ GUESSED: dict[str, tuple[list[str], dict[str, Any]]] = {
     "rate": (["y", "lambda"], {"poisson": "lambda"}),
     "dispersion": (["y", "mu", "dispersion"], {"negative_binomial": ("mu", "dispersion")}),
     "probability": (["y", "prob"], {"bernoulli": "prob"}),
+    "numbered draws": (["y", "s0", "s1", "s10", "size"], {"samples": ["s0", "s1", "s10"]}),
 }
 
 
@@ -273,6 +275,86 @@ def test_names_suggest_roles(what: str) -> None:
 def test_what_can_be_read_in_two_ways_is_not_guessed(names: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         wc.guess_roles(pl.DataFrame({name: [0.5] for name in names}))
+
+
+def test_targets_that_are_vectors_are_guessed_with_their_predictions() -> None:
+    names = ["y_0", "y_1", "sigma_1", "sigma_0", "mu_0", "mu_1"]
+    frame = pd.DataFrame([np.arange(1.0, 7.0)] * 2, columns=names)
+    guess = wc.guess_roles(frame)
+    assert guess.target == ("y_0", "y_1")
+    assert guess.roles == {"diagonal_normal": ("mu_*", "sigma_*")}
+    assert str(guess).startswith("target: y_0, y_1; diagonal_normal: loc = mu_0 .. mu_1")
+    cases = as_cases(frame)
+    assert cases.y.tolist() == [[1.0, 2.0]] * 2
+    assert cases.pred.scale.tolist() == [[4.0, 3.0]] * 2  # by what the stars stand for
+    # Two models of one target are not a model of two.
+    with pytest.raises(ValueError, match="no columns have names that say"):
+        wc.guess_roles(frame.rename(columns={"y_0": "y", "y_1": "note"}))
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_lists_in_a_column_are_draws(library: str) -> None:
+    draws = [[0.0, 1.0, 2.0], [1.0, 2.0, 3.5]]
+    frame = FRAMES[library]({"y": [0.5, 1.5], "draws": draws})
+    assert wc.guess_roles(frame).roles == {"samples": "draws"}
+    cases = as_cases(frame)
+    assert cases.pred.values.tolist() == draws
+    assert as_cases(frame, "y", samples="draws").pred.values.tolist() == draws
+    probs = wc.as_predictions(FRAMES[library]({"p": [[0.2, 0.8], [0.5, 0.5]]}), probs="p")
+    assert probs.labels().tolist() == [0, 1]
+    with pytest.raises(TypeError, match="normal, loc: column 'draws' holds lists"):
+        wc.as_predictions(frame, normal=("draws", 1.0))
+
+
+def test_lists_that_cannot_be_draws() -> None:
+    for lists, message in (
+        ([[1.0, 2.0], [1.0]], r"lists of one length.*found 1 numbers in row 1 and 2 in row 0"),
+        ([[], []], "found 0 numbers in row 0"),
+        ([[1.0, None], [1.0, 2.0]], "finite numbers: found nan in row 0"),
+        ([[1.0, 2.0], None], r"missing in 1 of 2 rows: 'draws' \(1\), the first in row 1"),
+        ([["a"], ["b"]], "must hold lists of numbers"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            wc.as_predictions(pa.table({"draws": pa.array(lists)}), samples="draws")
+
+
+def test_options_of_a_family_go_with_its_role() -> None:
+    frame = pd.DataFrame({"q10": [1.0, 0.0], "q50": [0.5, 1.0], "q90": [2.0, 2.0]})
+    with pytest.raises(ValueError, match=r"cross .* in row 0.*give sort=True"):
+        wc.as_predictions(frame, quantiles="q*")
+    wanted = [[0.5, 1.0, 2.0], [0.0, 1.0, 2.0]]
+    assert wc.as_predictions(frame, quantiles="q*", sort=True).values.tolist() == wanted
+    by_name = {0.1: "q10", 0.5: "q50", 0.9: "q90"}
+    assert wc.as_predictions(frame, quantiles=by_name, sort=True).values.tolist() == wanted
+    assert as_cases(frame.assign(y=0.5), sort=True).pred.values.tolist() == wanted  # guessed
+    with pytest.raises(TypeError, match="sort= is for quantiles, found normal"):
+        wc.as_predictions(frame, normal=("q50", "q90"), sort=True)
+    with pytest.raises(ValueError, match="unknown role of columns 'sorted'"):
+        wc.as_predictions(frame, quantiles="q*", sorted=True)
+    named = wc.as_predictions(frame.iloc[:1] / 3.5, probs=["q10", "q50", "q90"], classes=["a", "b", "c"])
+    assert named.labels().tolist() == ["a", "b", "c"]
+
+
+def test_ranges_are_written_in_two_ways() -> None:
+    frame = pd.DataFrame([[0.0, 1.0, 2.0]], columns=["s0", "s1", "s2"])
+    for text in ("s0:s2", "s0..s2"):
+        assert wc.as_predictions(frame, samples=text).values.tolist() == [[0.0, 1.0, 2.0]]
+
+
+def test_ordered_grades_stay_ordered_in_a_file(tmp_path: Path) -> None:
+    grades = pd.Categorical(["low", "high", "mid"], ["low", "mid", "high"], ordered=True)
+    columns = {"p_high": [0.1, 0.6, 0.2], "p_low": [0.7, 0.1, 0.2], "p_mid": [0.2, 0.3, 0.6]}
+    frame = pd.DataFrame({"grade": grades, **columns})
+    frame.to_parquet(tmp_path / "grades.parquet")
+    wanted = wc.ece(frame["grade"], frame[list(columns)].rename(columns=lambda name: name[2:]))
+    for cases in (
+        as_cases(frame, "grade", probs="p_*"),
+        read_cases(tmp_path / "grades.parquet", "grade", probs="p_*"),
+    ):
+        assert cases.pred.support.tolist() == [2.0, 0.0, 1.0]
+        assert wc.ece(cases.y, cases.pred).value == wanted.value
+    plain = frame.assign(grade=pd.Categorical(grades, ordered=False))
+    assert as_cases(plain, "grade", probs="p_*").pred.support is None
 
 
 def test_a_text_is_no_parameter() -> None:
@@ -336,8 +418,10 @@ def test_whatever_columns_are_called_a_guess_fits_or_is_refused(names: list[str]
         guess = wc.guess_roles(frame)
     except ValueError:
         return
-    assert {guess.target, *guess.unused} <= set(names)
-    assert len(resolve(names, *next(iter(guess.roles.items()))).columns) + len(guess.unused) + 1 == len(names)
+    targets = {guess.target} if isinstance(guess.target, str) else {*guess.target}
+    assert targets | {*guess.unused} <= set(names)
+    taken = resolve(names, *next(iter(guess.roles.items()))).columns
+    assert len(taken) + len(guess.unused) + len(targets) == len(names)
 
 
 def test_families_with_the_parameters_of_another_are_not_guessed() -> None:
@@ -362,4 +446,4 @@ def test_families_with_the_parameters_of_another_are_not_guessed() -> None:
 )
 def test_the_column_of_targets_is_asked_for_by_a_likely_name_or_none(names: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        target_column(Table(pd.DataFrame(np.ones((2, len(names))), columns=list(names))))
+        target_columns(Table(pd.DataFrame(np.ones((2, len(names))), columns=list(names))))

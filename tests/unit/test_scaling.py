@@ -319,7 +319,7 @@ def test_representations() -> None:
     assert repr(scaling) == "TemperatureScaling(bounds=(0.0001, 10000.0))"
     text = repr(scaling.fit(Y, SHARP))
     assert "for Normal\n" in text
-    assert f"on the {N} fitting cases" in text
+    assert "on the cases it was fitted to" in text
     assert "each component by itself" in repr(TemperatureScaling().fit(*CASES["Mixture"]))
 
 
@@ -332,7 +332,7 @@ def test_save_and_load(tmp_path: Path) -> None:
     scaling.save(path)
     assert os.listdir(tmp_path) == ["scaling.json"]
     loaded = TemperatureScaling.load(path)
-    assert vars(loaded) == vars(scaling)
+    assert vars(loaded) == scaling.__getstate__()  # all but the cases
     assert np.array_equal(loaded.transform(SHARP).scale, scaling.transform(SHARP).scale)
     assert json.loads(path.read_text())["temperature"] == scaling.temperature_
 

@@ -244,6 +244,11 @@ def check_nonempty(n: int, name: str) -> None:
         raise ValueError(f"{name} is empty: at least one row is needed")
 
 
+def without_remedy(error: BaseException) -> str:
+    """What an error says is wrong, for those who know better what to do."""
+    return vars(error).get("without_remedy", str(error))
+
+
 def check_rows(name: str, array: Array, ok: Array, problem: str, remedy: str) -> None:
     """Raise ValueError unless `ok` holds everywhere, naming the first bad row of `array`.
 
@@ -261,7 +266,10 @@ def check_rows(name: str, array: Array, ok: Array, problem: str, remedy: str) ->
     column = f", column {', '.join(map(str, rest))}" if rest else ""
     bad = int(np.unique(np.argwhere(~good)[:, 0]).size)
     more = f" ({bad} rows in all)" if bad > 1 else ""
-    raise ValueError(f"{name} {problem} in row {row}{column}: found {values}{more}; {remedy}")
+    told = f"{name} {problem} in row {row}{column}: found {values}{more}"
+    error = ValueError(f"{told}; {remedy}")
+    vars(error)["without_remedy"] = told
+    raise error
 
 
 def _has_finite_sum(tensor: Array) -> bool:

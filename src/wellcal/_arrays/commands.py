@@ -14,6 +14,9 @@ from typing import NoReturn
 INTERRUPTED = 130
 """Status of a command that was stopped with Ctrl-C, as shells have it."""
 
+CLOSED = 141
+"""Status of a command whose output nobody reads any more, as shells have it of one that SIGPIPE ended."""
+
 CANNOT = 2
 """Status of a command that cannot read or write what it should, as of one that was called wrongly."""
 
@@ -39,8 +42,9 @@ def run_module(name: str) -> NoReturn:
 def run_command(command: Callable[[], int | None]) -> NoReturn:
     """End the process with what `command` returns.
 
-    Interrupted, it ends with status 130; where a file or the standard output cannot be read or written,
-    with a sentence and status 2. All other exceptions are faults of the program, and shown in full.
+    Interrupted, it ends with status 130; with 141, and nothing said, where what reads its output has ended,
+    as `head` does; where a file or the standard output cannot be read or written, with a sentence and status
+    2. All other exceptions are faults of the program, and shown in full.
 
     Examples
     --------
@@ -56,7 +60,7 @@ def run_command(command: Callable[[], int | None]) -> NoReturn:
     except KeyboardInterrupt:
         status = _stopped()
     except BrokenPipeError:  # whoever read it has seen enough, as `head` does
-        status = CANNOT
+        status = CLOSED
     except OSError as error:
         _say(sentence(error))
         status = CANNOT
@@ -64,7 +68,7 @@ def run_command(command: Callable[[], int | None]) -> NoReturn:
         if not _was_interrupted(error):
             raise
         status = _stopped()
-    if status in (INTERRUPTED, CANNOT):
+    if status in (INTERRUPTED, CLOSED, CANNOT):
         _discard_output()
     sys.exit(status)
 
@@ -91,6 +95,9 @@ def _finished(command: Callable[[], int | None]) -> int | str | None:
         status = command()
     except SystemExit as end:
         status = end.code
+        # Libraries of command lines end with status 1 then, which has a meaning of its own here.
+        if isinstance(end.__context__, BrokenPipeError):
+            raise end.__context__ from None
     print(end="", flush=True)  # at the end of the process it would be too late to notice a full disk
     return status
 

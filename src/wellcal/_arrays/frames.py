@@ -32,6 +32,10 @@ def is_frame(obj: object) -> bool:
     return known and (hasattr(type(obj), "columns") or hasattr(type(obj), "column_names"))
 
 
+class MissingValuesError(ValueError):
+    """Columns have rows without a value."""
+
+
 class Table:
     """A data frame of any library, as columns that are asked for by name.
 
@@ -80,6 +84,20 @@ class Table:
         """Whether a column holds numbers, by its type; truth values are none."""
         return bool(self._kinds[self._position[name]].is_numeric())
 
+    def holds_lists(self, name: str) -> bool:
+        """Whether a column holds a list of numbers in each row, by its type or by its first value."""
+        kind = self._kinds[self._position[name]]
+        if str(kind).partition("(")[0] in ("List", "Array"):
+            return True
+        if str(kind) != "Object" or not len(self):
+            return False
+        first = self._column(name)[0]
+        return isinstance(first, (list, tuple)) or (isinstance(first, np.ndarray) and first.ndim == 1)
+
+    def column(self, name: str) -> Any:
+        """A column in its own library."""
+        return self._column(name).to_native()
+
     def _column(self, name: str) -> Any:
         return self._frame.get_column(self._own_names[self._position[name]])
 
@@ -103,6 +121,37 @@ class Table:
             row, column = np.argwhere(~np.isfinite(values))[0]
             raise ValueError(
                 f"column {names[column]!r} must hold finite numbers: found {values[row, column]} in row "
+                f"{row}; check the model's output"
+            )
+        return values
+
+    def vectors(self, name: str) -> NDArray:
+        """A column of lists as floating numbers, ``(n, k)``: the lists are equally long and hold no gaps."""
+        column = self._column(name).to_arrow()
+        column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+        self._refuse_missing([name], np.asarray(column.is_null())[:, None])
+        inner = column.flatten()
+        n, size = len(self), len(inner)
+        known = hasattr(column, "value_lengths")  # fixed lists have one length
+        lengths = np.asarray(column.value_lengths()) if known else np.full(n, size // n)
+        other = np.flatnonzero(lengths != lengths[0])
+        if len(other) or lengths[0] == 0:
+            row = int(other[0]) if len(other) else 0
+            raise ValueError(
+                f"column {name!r} must hold lists of one length, with a number at least: found "
+                f"{int(lengths[row])} numbers in row {row}"
+                + (f" and {int(lengths[0])} in row 0" if row else "")
+                + "; give all rows equally many"
+            )
+        try:
+            values = inner.to_numpy(zero_copy_only=False).astype(np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(f"column {name!r} must hold lists of numbers; name another column") from None
+        values = values.reshape(n, -1)
+        if not np.isfinite(values).all():
+            row, place = np.argwhere(~np.isfinite(values))[0]
+            raise ValueError(
+                f"column {name!r} must hold lists of finite numbers: found {values[row, place]} in row "
                 f"{row}; check the model's output"
             )
         return values
@@ -181,15 +230,18 @@ class Table:
             return
         counts = missing.sum(axis=0)
         columns = np.flatnonzero(counts)
-        row = int(np.flatnonzero(missing.any(axis=1))[0])
-        total = int(counts.sum())
+        rows = np.flatnonzero(missing.any(axis=1))
         where = ", ".join(f"{names[k]!r} ({int(counts[k])})" for k in columns[:_SHOWN].tolist())
         more = f" and {len(columns) - _SHOWN} columns more" if len(columns) > _SHOWN else ""
-        raise ValueError(
-            f"{total} missing {'value' if total == 1 else 'values'} in {where}{more}, the first in row "
-            f"{row}; fill {'it' if total == 1 else 'them'} in, or leave such rows out "
+        raise MissingValuesError(
+            f"values are missing in {len(rows)} of {len(missing)} rows: {where}{more}, the first in row "
+            f"{int(rows[0])}; fill them in, or leave such rows out "
             "(wellcal.reading.drop_missing, --drop-missing)"
         )
+
+    def refuse_missing(self, names: Sequence[str]) -> None:
+        """Refuse rows in which one of some columns has no value, with how many there are, and where."""
+        self._refuse_missing(names, np.column_stack([self.missing(name) for name in names]))
 
     def kept(self, rows: NDArray) -> Any:
         """The frame with the rows where `rows` holds, in its own library."""

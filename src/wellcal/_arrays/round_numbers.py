@@ -15,6 +15,7 @@ SURE = 1e-4
 _MOST_DIGITS = 6  # of a cut that is told as it is
 _FEW_DIGITS = 4  # of one that is told as what it is about
 _NEAR_ONE = 0.999
+_ODDS = 1e-8  # probability below which one case in so many says more than percents
 
 SAME = 1e-12
 """Values whose difference is a smaller share of them are the same number, computed in two ways."""
@@ -78,6 +79,32 @@ def cut_text(cut: float) -> str:
     return f"about {cut:.{digits}g}"
 
 
+def share_cut_text(cut: float) -> str:
+    """The same of a probability, in percent; of what is nearer to nothing or to all, one case in how many.
+
+    Examples
+    --------
+    >>> share_cut_text(0.745), share_cut_text(6.1e-06), share_cut_text(0.99995), share_cut_text(1 - 1e-06)
+    ('74.5%', '0.00061%', '99.995%', '99.9999%')
+    >>> share_cut_text(2.4e-11), share_cut_text(1.0 - 2.0**-40), share_cut_text(0.123456789)
+    ('one in 42 billion', 'all but one in 1.1 trillion', 'about 12.35%')
+    """
+    rest = 1.0 - cut
+    if 0.0 < cut < _ODDS:
+        return f"one in {_large(float(f'{1.0 / cut:.2g}'), 2)}"
+    if 0.0 < rest < _ODDS:
+        return f"all but one in {_large(float(f'{1.0 / rest:.2g}'), 2)}"
+    told = cut_text(cut)
+    if not math.isfinite(cut):
+        return told
+    about, number = ("about ", told.removeprefix("about ")) if told.startswith("about ") else ("", told)
+    exact = Decimal(number) if "-" not in number.lstrip("-") or "e" in number else None
+    if exact is None:  # told as what is missing from 1
+        exact = Decimal(1) - Decimal(number.rpartition(" ")[2])
+    text = f"{exact * 100:f}"
+    return f"{about}{text.rstrip('0').rstrip('.') if '.' in text else text}%"
+
+
 def _digits(text: str) -> int:
     """How many digits a number has, without zeros that only say where its point is."""
     return len(text.partition("e")[0].replace(".", "").lstrip("-0"))
@@ -127,6 +154,28 @@ def percent(share: float, small: float = 0.01, digits: int = 1) -> str:
         step = 1000.0 if share <= 0.999 else 10_000.0
         return f"{100.0 * math.floor(share * step + 1e-9) / step:.4g}%"
     return f"{100.0 * share:.0f}%" if share >= small or share == 0.0 else f"{100.0 * share:.{digits}g}%"
+
+
+_POWERS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
+
+
+def large_numbers(*values: float) -> list[str]:
+    """Numbers in words, with as many digits as tell those apart that differ.
+
+    Examples
+    --------
+    >>> large_numbers(1.04e8, 1e8), large_numbers(100_400_000, 1e8), large_numbers(3.7e12, 2000)
+    (['104 million', '100 million'], ['100.4 million', '100 million'], ['3.7 trillion', '2,000'])
+    """
+    tried = ([_large(value, digits) for value in values] for digits in range(3, 17))
+    exact = [f"{value:,g}" for value in values]
+    return next((found for found in tried if len(set(found)) == len(set(values))), exact)
+
+
+def _large(value: float, digits: int) -> str:
+    unit, name = next(((unit, f" {name}") for unit, name in _POWERS if value >= unit), (1.0, ""))
+    rounded = float(f"{value / unit:.{digits}g}")
+    return f"{rounded:,.10g}{name}"
 
 
 def round_between(low: float, high: float) -> float:

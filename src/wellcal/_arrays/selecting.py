@@ -58,7 +58,8 @@ def select(names: Sequence[str], wanted: object, role: str) -> Selection:
     names
         Names of all columns. One that is equal to `wanted` is taken before it is read as a pattern.
     wanted
-        ``"mu"``; ``"p_*"``, ``"p_?"``, ``"p_[abc]"``; ``"p_0:p_9"``, all of which must be there; or a list.
+        ``"mu"``; ``"p_*"``, ``"p_?"``, ``"p_[abc]"``; ``"p_0:p_9"`` or ``"p_0..p_9"``, all of
+        which must be there; or a list.
     role
         What errors call it, such as ``probs``.
 
@@ -94,8 +95,8 @@ def select(names: Sequence[str], wanted: object, role: str) -> Selection:
 
 
 def _by_pattern(names: Sequence[str], known: dict[str, int], text: str, role: str) -> list[tuple[str, str]]:
-    first, colon, last = text.partition(":")
-    if colon:
+    first, between, last = text.partition(":" if ":" in text else "..")
+    if between:
         return _by_range(names, known, first, last, role)
     if not any(sign in text for sign in "*?["):
         raise unknown_column(names, text, role)

@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from wellcal.cli.options import ReadOptions
-from wellcal.cli.screen import say
+from wellcal.cli.screen import read_from, say
 
 ROWS, BYTES = 1 << 17, 1 << 26
 """Rows of a part of a file at most, and bytes."""
@@ -20,26 +20,28 @@ def roles_of(given: ReadOptions) -> dict[str, dict[str, Any]]:
     if len(given.roles) > 1:
         flags = " and ".join(f"--{name.replace('_', '-')}" for name in given.roles)
         raise ValueError(f"one family is predicted, found {flags}; give one of them")
-    first = {name: _role(given, name, text) for name, text in given.roles.items()}
-    others = [{name: _role(given, name, text)} for name, text in given.versus]
-    if given.classes is not None and not first:
+    first = _role(given, *next(iter(given.roles.items()))) if given.roles else _options(given)
+    others = [_role(given, name, text) for name, text in given.versus]
+    if given.classes is not None and not given.roles:
         raise ValueError("--classes goes with the flag of a family of classes, e.g. --bernoulli p")
     return {_letter(k): role for k, role in enumerate([first, *others])}
 
 
-def _role(given: ReadOptions, keyword: str, text: str) -> Any:
-    """The value of a role, with the names of classes where these are given."""
+def _role(given: ReadOptions, keyword: str, text: str) -> dict[str, Any]:
+    """A role with what is said of its family: names of classes, whether quantiles are sorted."""
     from wellcal.predictions.guessing import role_from_text
     from wellcal.predictions.roles import known_roles
 
-    value = role_from_text(keyword, text)
-    if given.classes is None:
-        return value
-    role = known_roles()[keyword]
-    if "classes" not in role.options:
+    if given.classes is not None and "classes" not in known_roles()[keyword].options:
         raise ValueError(f"--classes is for predictions of classes, found --{keyword.replace('_', '-')}")
-    names = [name.strip() for name in given.classes.split(",")]
-    return {role.needed[0]: value, "classes": names}
+    return {keyword: role_from_text(keyword, text), **_options(given)}
+
+
+def _options(given: ReadOptions) -> dict[str, Any]:
+    found: dict[str, Any] = {"sort": True} if given.sort else {}
+    if given.classes is not None:
+        found["classes"] = [name.strip() for name in given.classes.split(",")]
+    return found
 
 
 def _letter(k: int) -> str:
@@ -103,6 +105,7 @@ def read(
         normalise=given.normalise,
         options=given.text_options,
     )
+    read_from(given.file, cases.rows, given.format)
     told = list(cases.taken.values())
     if not given.roles or given.target is None:
         say(f"Guessed from the names of columns: {told[0]}.")
@@ -125,7 +128,7 @@ def _family(given: ReadOptions) -> str | None:
         return None
     try:
         with contextlib.closing(read_batches(given.file, rows=_FIRST, **given.text_options)) as parts:
-            return next(iter(guess_roles(Table(next(parts)), given.target).roles))
+            return next(iter(guess_roles(Table(next(parts)), target_of(given)).roles))
     except (ValueError, TypeError, OSError):  # whoever reads it says what is wrong
         return None
 
@@ -164,17 +167,6 @@ def batches(given: ReadOptions) -> Generator[Any]:
         yield part
     if given.drop_missing:
         say_dropped(dropped, dropped + seen)
-
-
-@contextlib.contextmanager
-def naming_part(given: ReadOptions, start: int) -> Generator[None]:
-    """Let errors about a part of a file say where it begins: they count rows from there."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        where = f"in the part whose row 0 is row {start} of the file, " if start else ""
-        name = "standard input" if given.file == "-" else given.file
-        raise type(error)(f"{name}: {where}{error}") from error
 
 
 def column_of(cases: Any, name: str | None) -> Any:

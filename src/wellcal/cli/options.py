@@ -71,6 +71,14 @@ class ReadOptions:
             rich_help_panel=CASES,
         ),
     ] = False
+    sort: Annotated[
+        bool,
+        typer.Option(
+            "--sort",
+            help="Sort the quantiles of each row, which may cross where they were fitted one by one.",
+            rich_help_panel=CASES,
+        ),
+    ] = False
     normalise: Annotated[
         bool,
         typer.Option(

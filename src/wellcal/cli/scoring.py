@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from wellcal.cli.building import Command
-from wellcal.cli.inputs import batches, naming_part
+from wellcal.cli.inputs import batches
 from wellcal.cli.options import ReadOptions, RunOptions
 from wellcal.cli.results import lines_of
 from wellcal.cli.screen import show
@@ -37,6 +37,7 @@ def run(
     import wellcal as wc
     from wellcal._arrays.progress import reporter
     from wellcal.measures.running.blocks import BLOCK
+    from wellcal.reading.places import naming_file
     from wellcal.reading.sizes import file_size
 
     names = None if measures is None else [name.strip() for name in measures.split(",")]
@@ -51,7 +52,7 @@ def run(
     running = wc.RunningMeasures(names or None, block_size=block, rng=options.seed)
     for part in batches(given):
         weights = None if given.weights is None else part.others[given.weights]
-        with naming_part(given, running.n_samples + dropped):
+        with naming_file(given.file, running.n_samples + dropped, part.rows, given.format):
             if names is None or names:
                 running.update(part.y, part.pred, weights=weights)
             if paired is not None:

@@ -9,6 +9,7 @@ import re
 import sys
 import warnings
 from collections.abc import Generator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import typer
@@ -44,7 +45,7 @@ def say_error(command: str, message: str) -> None:
 def ending_well(command: str) -> Generator[None]:
     """End with status 2 and a paragraph where something was wrong with what was given; warnings are notes."""
     try:
-        with warnings.catch_warnings(), following(on_terminal()):
+        with warnings.catch_warnings(), following(on_terminal()), _naming_what_was_read():
             warnings.simplefilter("default", UserWarning)
             warnings.showwarning = _note
             yield
@@ -60,12 +61,35 @@ def ending_well(command: str) -> Generator[None]:
         raise typer.Exit(BAD_INPUT) from error
 
 
+_read: ContextVar[tuple[Any, ...] | None] = ContextVar("_read", default=None)
+
+
+def read_from(path: str, rows: Any, format: str | None) -> None:
+    """Remember the file that cases are from, which rows of it: errors about single cases name both."""
+    _read.set((path, 0, rows, format))
+
+
+@contextlib.contextmanager
+def _naming_what_was_read() -> Generator[None]:
+    _read.set(None)
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        known = _read.get()
+        if known is None or not re.search(r"\brow \d", str(error)):
+            raise
+        from wellcal.reading.places import naming_file
+
+        with naming_file(*known):
+            raise
+
+
 def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     if issubclass(category, UserWarning):
         say(f"Note: {' '.join(in_options(str(message)).split())}")
 
 
-_VALUE = r"(\([^()]*\)|\[[^\[\]]*\]|'[^']*'|\"[^\"]*\"|)"
+_VALUE = r"(\([^()]*\)|\[[^\[\]]*\]|'[^']*'|\"[^\"]*\"|True|)"
 _ARGUMENT = re.compile(rf"(?<![\w.-])([a-z_]+)={_VALUE}(?![={{])")
 _READING = (
     "target",
@@ -80,6 +104,7 @@ _READING = (
     "weights",
     "tolerance",
     "drop_missing",
+    "sort",
 )
 
 
@@ -90,6 +115,8 @@ def in_options(message: str) -> str:
     --------
     >>> in_options("read the file with decimal=','; say which, e.g. normal=('mu', 'sigma')")
     "read the file with --decimal ','; say which, e.g. --normal mu,sigma"
+    >>> in_options("give sort=True to sort each row")
+    'give --sort to sort each row'
     """
     if "=" not in message:
         return message

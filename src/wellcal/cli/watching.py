@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from wellcal.cli.building import Command
-from wellcal.cli.inputs import batches, naming_part
+from wellcal.cli.inputs import batches
 from wellcal.cli.options import ReadOptions, TestOptions
 from wellcal.cli.results import lines_of
 from wellcal.cli.screen import end, show
@@ -34,6 +34,7 @@ def run(
     """Take in the cases of a file, in the order of time."""
     import wellcal as wc
     from wellcal._arrays.progress import reporter
+    from wellcal.reading.places import naming_file
     from wellcal.reading.sizes import file_size
 
     kept = state is not None and Path(state).exists()
@@ -46,16 +47,19 @@ def run(
         monitor.restart()
     before = monitor.n_samples
     size, progress, first = file_size(given.file, given.format), reporter(), None
+    passed: int = 0
     for part in batches(given):
         first = part if first is None else first
         step = 4096
         for start in range(0, len(part.y), step):
             rows = slice(start, start + step)
-            with naming_part(given, monitor.n_samples - before):
+            left = None if part.rows is None else part.rows[start:]
+            with naming_file(given.file, passed + (start if left is None else 0), left, given.format):
                 monitor.update(part.y[rows], part.pred[rows])
             seen = monitor.n_samples - before
             total = seen + 1 if size is None or size.rows is None else max(size.rows, seen + 1)
             progress("monitor", seen, total)
+        passed += len(part.y) + int(part.dropped)
     progress("monitor", 1, 1)
     status = monitor.status
     if state is not None:

@@ -17,6 +17,7 @@ from wellcal._arrays.checks import one_of
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.progress import reported
+from wellcal._arrays.round_numbers import large_numbers
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
@@ -162,7 +163,7 @@ def skce(
         return block_estimate(cases, chosen, resolve_block_size(block_size, n), expectations)
     if 0.5 * n * n > MOST_PAIRS:
         raise ValueError(
-            f"{n:,} cases have {0.5 * n * n:.0e} pairs, more than {MOST_PAIRS:.0e}; take "
+            f"{n:,} cases have {' pairs, more than '.join(large_numbers(0.5 * n * n, MOST_PAIRS))}; take "
             'estimator="block", or wc.calibration_test, both linear in the number of cases'
         )
     fewest = 1 if estimator == "biased" else 2

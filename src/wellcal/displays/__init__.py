@@ -6,6 +6,8 @@ already. These arguments mean the same in all of them:
 ax
     matplotlib's axes; None makes a new figure. Give the axes of one model to the next, and both are told
     apart by colour, dash and marker. Names stand at the curves where there is room, and else in one legend.
+    Axes of yours become smaller where their part of the figure has no room for what is written around them,
+    unless a layout of matplotlib arranges them.
 name
     Name of the model: at its curve or in the legend where there are several, else in the small print.
 test, result

@@ -62,6 +62,42 @@ class Theme:
         found = CYCLE[index % len(CYCLE)]
         return {**self.instead, COLOURS["black"]: self.ink}.get(found, found)
 
+    def in_words(self, colour: str) -> str:
+        """A colour for words: the same where it can be read on this paper, else as much nearer to ink.
+
+        Examples
+        --------
+        >>> THEMES["light"].in_words("#0072B2"), THEMES["light"].in_words("#E69F00")
+        ('#0072B2', '#956b0d')
+        """
+        for share in range(0, 100, 5):
+            mixed = _mixed(colour, self.ink, share / 100.0) if share else colour
+            if _contrast(mixed, self.paper) >= _READABLE:
+                return mixed
+        return self.ink
+
+
+_READABLE = 4.5  # contrast of small text with its paper: WCAG 2, level AA
+
+
+def _channels(colour: str) -> list[float]:
+    return [int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5)]
+
+
+def _mixed(colour: str, other: str, share: float) -> str:
+    pairs = zip(_channels(colour), _channels(other), strict=True)
+    return "#" + "".join(f"{round(255 * ((1.0 - share) * a + share * b)):02x}" for a, b in pairs)
+
+
+def _contrast(one: str, other: str) -> float:
+    """How far apart two colours are in lightness, from 1 to 21."""
+    levels = [
+        [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in _channels(x)]
+        for x in (one, other)
+    ]
+    low, high = sorted(0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in levels)
+    return (high + 0.05) / (low + 0.05)
+
 
 THEMES = {
     "light": Theme(ink="#1c1e21", quiet="#5d6269", ideal="#8b9097", band="#d5d8dc", paper="#ffffff"),
@@ -202,8 +238,9 @@ def to_svg(figure: Any, *, title: bool = True) -> str:
 
     Ink becomes ``currentColor``, paper is left out, and all other colours are variables of CSS with what they
     are on white paper where a page has none: the greys of the background, ``--wc-quiet``, ``--wc-ideal`` and
-    ``--wc-band``, the inside of hollow markers, ``--wc-paper``, and the colours of models, ``--wc-blue`` and
-    so on (`COLOURS`), of which a dark page may want lighter ones. One figure serves light, dark and print.
+    ``--wc-band``, the inside of hollow markers, ``--wc-paper``, the colours of models, ``--wc-blue`` and so
+    on (`COLOURS`), of which a dark page may want lighter ones, and those of their names, ``--wc-blue-words``.
+    One figure serves light, dark and print.
     Draw it in the light theme.
 
     Parameters
@@ -250,4 +287,6 @@ def css_variables(theme: str) -> dict[str, str]:
     models = {name: found.instead.get(colour, colour) for name, colour in COLOURS.items()}
     if theme == "dark":
         models["black"] = found.ink
-    return {name: colour.lower() for name, colour in {**models, **shades}.items()}
+    words = {f"{name}-words": found.in_words(colour) for name, colour in models.items()}
+    # Where words have the colour itself, the shorter name is the one that is written.
+    return {name: colour.lower() for name, colour in {**words, **models, **shades}.items()}

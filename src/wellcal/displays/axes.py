@@ -10,6 +10,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.displays._style import DASHES, MARKERS, OWN_HEIGHTS, THEMES, TITLE, Theme, theme_of
+from wellcal.displays.cells import fit_into_cell, room_for_lines, root_of, to_be_fitted
 from wellcal.displays.naming import Box, along, free_corner, placed
 from wellcal.displays.wrapping import wrapped_lines
 
@@ -136,8 +137,9 @@ class Canvas:
             artist.remove()
         if parts.pop("strip", None) is not None:
             self._write_title()
-        self.ax.figure.draw_without_rendering()  # the layout decides how large the axes are
-        corner, unit = self.ax.get_window_extent(), 72.0 / self.ax.figure.dpi
+        self.settle()
+        root_of(self.ax).draw_without_rendering()  # the layout decides how large the axes are
+        corner, unit = self.ax.get_window_extent(), 72.0 / root_of(self.ax).dpi
         extent = (corner.width * unit, corner.height * unit)
         origin = np.array([corner.x0, corner.y0])
         curves = [along(self._in_points(curve, origin, unit)) for curve in self.shown.curves]
@@ -160,7 +162,7 @@ class Canvas:
                     xytext=offset,
                     textcoords="offset points",
                     fontsize=_NAMES,
-                    color=self.theme.ink,
+                    color=self.theme.in_words(self.shown.handles[index].get_color()),
                     zorder=3.5,
                     label=NAME,
                 )
@@ -209,8 +211,8 @@ class Canvas:
             legend = self.ax.legend(handles, names, loc="lower left", bbox_to_anchor=above, **options)
             self.shown.parts["strip"] = legend.get_window_extent().height * unit + _OUT
             self._write_title()
-        for text in legend.get_texts():
-            text.set_color(self.theme.ink)
+        for text, handle in zip(legend.get_texts(), handles, strict=True):
+            text.set_color(self.theme.in_words(handle.get_color()))
         self.shown.parts["naming"] = [legend]
 
     # -- words ---------------------------------------------------------------------------------
@@ -225,12 +227,15 @@ class Canvas:
 
     def head(self, text: str) -> None:
         """Words above the axes, in lines that fit."""
-        self.shown.parts["head"] = self.wrapped(text, 10.0)
+        self.shown.parts["head"] = text
         self._write_title()
 
     def _write_title(self) -> None:
         """The title, above a legend where one stands above the axes."""
-        lines, strip = self.shown.parts.get("head", ""), self.shown.parts.get("strip", 0.0)
+        lines, strip = (
+            self.wrapped(self.shown.parts.get("head", ""), 10.0),
+            self.shown.parts.get("strip", 0.0),
+        )
         options: dict[str, Any] = {"loc": "left", "fontsize": 10.0, "color": self.theme.ink}
         self.ax.set_title(lines, pad=_PAD + strip, **options).set_gid(TITLE)
         self.shown.parts["above"] = lines.count("\n") * 10.0 * _LEADING + strip / 72.0
@@ -243,11 +248,24 @@ class Canvas:
             more = sum(self.shown.parts.get(part, 0.0) for part in ("above", "below", "rows"))
             self.ax.figure.set_figheight(height + more)
 
+    def settle(self) -> None:
+        """Make room around axes that a user gave for all that is written there, where no layout does it."""
+        if not to_be_fitted(self.ax):
+            return
+        fit_into_cell(self.ax, self._rewrite)
+
+    def _rewrite(self) -> None:
+        if "head" in self.shown.parts:
+            self._write_title()
+        if "noted" in self.shown.parts:
+            self.note(*self.shown.parts["noted"])
+
     def note(self, text: str, below: Any = None) -> None:
         """Small print below the axes, or below other ones; what was there before goes."""
         old = self.shown.parts.pop("note", None)
         if old is not None:
             old.remove()
+        self.shown.parts["noted"] = text, below
         owner, lines = self.ax if below is None else below, self.wrapped(text, SMALL)
         self.shown.parts["below"] = lines.count("\n") * SMALL * _LEADING
         self._fit()
@@ -267,9 +285,12 @@ class Canvas:
     def wrapped(self, text: str, size: float) -> str:
         """Text in lines that are no wider than the axes."""
         figure = self.ax.figure
-        inches = figure.get_size_inches()[0]
-        several = self.ax.get_subplotspec() is not None and len(figure.axes) > 1
-        inches = inches * self.ax.get_position().width if several else inches - self.margin
+        if to_be_fitted(self.ax):
+            inches = room_for_lines(self.ax)
+        else:
+            whole = figure.bbox.width / root_of(self.ax).dpi
+            several = self.ax.get_subplotspec() is not None and len(figure.axes) > 1
+            inches = whole * self.ax.get_position().width if several else whole - self.margin
         for word in ("p = ", "p <= "):  # a p-value stays in one line
             text = text.replace(word, word.replace(" ", _UNBROKEN))
         width = max(_NARROWEST, 72.0 * inches)

@@ -12,7 +12,8 @@ from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import DEFAULT_SEED
-from wellcal.displays.axes import in_title
+from wellcal.displays._style import style
+from wellcal.displays.axes import Canvas, in_title
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.quantiles import pit
@@ -75,6 +76,8 @@ class Display(ByValue):
         return self.finding if verdict is None else in_title(verdict)
 
     def _drawn(self, ax: Any) -> None:
+        with style():
+            Canvas(ax).settle()
         self.ax_, self.figure_ = ax, ax.figure
 
 

@@ -10,7 +10,7 @@ from wellcal.displays.base import Display
 from wellcal.displays.reliability import ReliabilityDisplay
 from wellcal.displays.uniformity import PITDisplay
 from wellcal.expectations.decompose import targets_are_indices
-from wellcal.predictions.base import check_inputs
+from wellcal.predictions.base import Predictions, check_inputs
 
 
 @dataclass(repr=False)
@@ -43,14 +43,15 @@ class RecalibrationDisplay(Display):
     def from_result(
         cls, result: Any, y: object, pred: object, *, ax: Any = None, rng: Any = 0, **options: Any
     ) -> RecalibrationDisplay:
-        """Draw what :func:`wellcal.scaling.cross_fit` returned.
+        """Draw what :func:`wellcal.scaling.cross_fit` returned, or what a fitted scaling does.
 
         Parameters
         ----------
         result
-            It holds the recalibrated predictions and both tests.
+            What `cross_fit` returned, with the recalibrated predictions and both tests; or a fitted
+            :class:`wellcal.TemperatureScaling`, with which nothing is tested.
         y, pred
-            The targets and predictions that it was given.
+            The targets and predictions that `cross_fit` was given; for a scaling, any of its family.
         ax
             Where to draw it.
         rng
@@ -58,35 +59,19 @@ class RecalibrationDisplay(Display):
         options
             For `from_predictions` of the display, such as ``reduce=``.
         """
-        if any(getattr(result, name, None) is None for name in ("before", "after", "predictions")):
-            raise TypeError(f"result must be what cross_fit returns, found {described(result)}")
-        _, predictions = check_inputs(y, pred)
+        _, given = check_inputs(y, pred)
+        aligned, predictions = given.align(y), given.with_index(None)
         display: Any = ReliabilityDisplay if targets_are_indices(predictions) else PITDisplay
         if display is PITDisplay:
             options = {"kind": "ecdf", **options}
-        aligned = predictions.align(y)
-        before = display.from_predictions(
-            aligned,
-            predictions.with_index(None),
-            name="before",
-            result=result.before,
-            ax=ax,
-            rng=rng,
-            **options,
-        )
-        ax = before.ax_
-        after = display.from_predictions(
-            aligned,
-            result.predictions.with_index(None),
-            name="after",
-            result=result.after,
-            ax=ax,
-            rng=rng,
-            **options,
-        )
-        made = cls(before, after)
-        made._drawn(ax)
-        return made
+        shown: list[Any] = []
+        for name, batch, told in _parts(result, predictions):
+            made = display.from_predictions(aligned, batch, name=name, ax=ax, rng=rng, **told, **options)
+            shown, ax = [*shown, made], made.ax_
+        before, after = shown
+        drawn = cls(before, after)
+        drawn._drawn(ax)
+        return drawn
 
     def plot(self, ax: Any = None) -> RecalibrationDisplay:
         """Draw both on given axes or on new ones."""
@@ -94,3 +79,17 @@ class RecalibrationDisplay(Display):
         self.after.plot(shown)
         self._drawn(shown)
         return self
+
+
+def _parts(result: Any, predictions: Predictions) -> list[tuple[str, Predictions, dict[str, Any]]]:
+    """Names, predictions and what is said of them, before and after."""
+    if getattr(result, "temperature_", None) is not None:
+        told: dict[str, Any] = {"test": False}
+        return [("before", predictions, told), ("after", result.transform(predictions), told)]
+    if any(getattr(result, name, None) is None for name in ("before", "after", "predictions")):
+        raise TypeError(
+            "result must be what cross_fit returns, or a fitted TemperatureScaling, found "
+            f"{described(result)}"
+        )
+    after = result.predictions.with_index(None)
+    return [("before", predictions, {"result": result.before}), ("after", after, {"result": result.after})]

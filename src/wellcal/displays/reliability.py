@@ -14,9 +14,10 @@ from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._curves import binned_curve, isotonic_curve, smooth_curve
 from wellcal.displays._events import REDUCTIONS, Event, events_of
-from wellcal.displays._style import TITLE, axes_or_new, style
+from wellcal.displays._style import OWN_HEIGHTS, TITLE, axes_or_new, style
 from wellcal.displays.axes import SMALL, TALL, Canvas, short
 from wellcal.displays.base import LEVEL, SEEN, Display, bins_outside, reach_of, verdict_of
+from wellcal.displays.cells import root_of
 from wellcal.displays.wrapping import wrapped_lines
 
 __all__ = ["REDUCTIONS", "ReliabilityCurve", "ReliabilityDisplay"]
@@ -28,6 +29,7 @@ _FEW = 50  # cases below which no smooth curve is drawn
 _CORNER = 0.1  # of both axes
 _THIN = 0.6  # opacity of an isotonic curve beside a smooth one
 _LETTERS = 26  # of the title of a small one
+_GAP, _HIGH = 0.18, 0.36  # inches between a diagram and its counts, and of these
 
 
 @dataclass
@@ -314,7 +316,7 @@ class ReliabilityDisplay(Display):
         parts, ax = canvas.shown.parts, canvas.ax
         below = parts.get("counts")
         if below is None:
-            below = parts["counts"] = ax.inset_axes([0.0, -0.2, 1.0, 0.13])
+            below = parts["counts"] = _below(ax)
             ax.tick_params(labelbottom=False)
             Canvas(below)
             below.set(xlim=(0.0, 1.0), xticks=np.linspace(0.0, 1.0, 6))
@@ -397,6 +399,20 @@ class ReliabilityDisplay(Display):
             f"{model}{what}{band}{how_many(self.n_samples)} in bins of equal counts; band of targets drawn "
             "from the predictions."
         )
+
+
+def _below(ax: Any) -> Any:
+    """Axes for counts under others; under those of a user they are so many inches high, and stay it.
+
+    A layout asks once how far things reach beyond the axes, and then changes these.
+    """
+    if ax.figure in OWN_HEIGHTS or root_of(ax).get_layout_engine() is not None:
+        return ax.inset_axes([0.0, -0.2, 1.0, 0.13])
+    from matplotlib.transforms import ScaledTranslation, blended_transform_factory
+
+    inches = root_of(ax).dpi_scale_trans + ScaledTranslation(0.0, 0.0, ax.transAxes)
+    bounds = [0.0, -_GAP - _HIGH, 1.0, _HIGH]
+    return ax.inset_axes(bounds, transform=blended_transform_factory(ax.transAxes, inches))
 
 
 def _cut(text: str) -> str:

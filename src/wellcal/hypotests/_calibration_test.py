@@ -17,6 +17,7 @@ from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.automatic import choose
 from wellcal.hypotests.e_values import EvidenceLater
+from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.method import AUTO, METHODS, Method, Outcome
 from wellcal.hypotests.methods import Omnibus
 from wellcal.hypotests.methods.exact import Statistic
@@ -28,8 +29,6 @@ from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import BlockSize
 from wellcal.measures.deviations import Cases
 from wellcal.measures.estimate import Estimate
-
-_ERROR_RATES = (0.05, 0.01)  # that a p-value should be able to reach
 
 
 @handed_over
@@ -250,14 +249,13 @@ def split_kernels(kernel: object) -> tuple[Kernel | None, tuple[Kernel, ...] | N
 
 def _warn_of_few_resamples(method: Method, setup: Setup) -> None:
     count = setup.n_resamples
-    if not method.resamples or 1.0 / (count + 1.0) <= min(_ERROR_RATES):
+    if not method.resamples or 1.0 / (count + 1.0) <= ALPHA:
         return
     least = 1.0 / (method.most_drawn(setup) + 1.0)
-    out_of_reach = [alpha for alpha in _ERROR_RATES if least > alpha]
-    if out_of_reach:
+    if least > ALPHA:
         advise(
-            f"with n_resamples={count} no p-value is below {least:.2g}: the test cannot "
-            f"reject at alpha = {' or '.join(map(str, out_of_reach))}; take n_resamples=999"
+            f"with n_resamples={count} no p-value is below {least:.2g}: the test cannot reject at alpha = "
+            f"{ALPHA:g}; take n_resamples=999"
         )
 
 
@@ -296,7 +294,7 @@ def result_of(
     the e-value are made of these.
     """
     evidence = EvidenceLater(setup.targets, setup.given, setup.groups)
-    missed = n_samples is None and isinstance(method, Omnibus) and outcome.pvalue > max(_ERROR_RATES)
+    missed = n_samples is None and isinstance(method, Omnibus) and outcome.pvalue > ALPHA
     known = {**reasons, **outcome.provenance, **setup.problem.notes.as_dict()}
     if "n_resamples" in known and setup.seed is not None:
         known["seed"] = setup.seed

@@ -12,6 +12,7 @@ import numpy as np
 
 from wellcal._arrays.advice import advise
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.round_numbers import large_numbers
 from wellcal.expectations.rules.elements import CALL
 from wellcal.hypotests.method import Method
 from wellcal.hypotests.methods import Block, Multiplier, Omnibus, Pearson
@@ -87,9 +88,13 @@ def choose(setup: Setup) -> Choice:
     return Choice(
         Block(),
         wanted,
-        f"block: {obstacle}, and {triangle:.0e} evaluations over all pairs exceed {TRIANGLE_BUDGET:.0e}",
+        f"block: {obstacle}, and {_too_many(triangle)}",
         "pearson is stronger and would take all pairs",
     )
+
+
+def _too_many(triangle: float) -> str:
+    return " evaluations over all pairs exceed ".join(large_numbers(triangle, TRIANGLE_BUDGET))
 
 
 def _clustered(setup: Setup, obstacle: str | None) -> Choice:
@@ -103,7 +108,7 @@ def _clustered(setup: Setup, obstacle: str | None) -> Choice:
         )
     triangle = 0.5 * setup.n_samples**2 * _cost(setup)
     affordable = triangle <= TRIANGLE_BUDGET
-    without = f"; without the SKCE: {triangle:.0e} evaluations over all pairs exceed {TRIANGLE_BUDGET:.0e}"
+    without = f"; without the SKCE: {_too_many(triangle)}"
     return Choice(
         Omnibus(pairs=affordable),
         setup.n_resamples,
@@ -128,7 +133,7 @@ def _exact(setup: Setup, wanted: int, insist: bool) -> Choice | None:
         affordable,
         "exact min-p over SKCE, locations and sums for kinds of error, linear in the number of cases: the "
         f"kernel of the SKCE is of low rank, since all pairs of {wanted:,} resamples would take at least "
-        f"{by_pairs * wanted:.0e} evaluations, more than {PAIRS_BUDGET:.0e}",
+        f"{' evaluations, more than '.join(large_numbers(by_pairs * wanted, PAIRS_BUDGET))}",
         "method='omnibus' takes all pairs; pearson and block are asymptotic",
     )
 
@@ -138,8 +143,9 @@ def _all_pairs(cost: float, n_resamples: int, budget: float) -> Choice:
         Omnibus(),
         n_resamples,
         f"exact min-p over SKCE, locations and sums for kinds of error: {n_resamples:,} resamples take "
-        f"{cost * n_resamples:.0e} evaluations, {'within' if cost * n_resamples <= budget else 'more than'} "
-        f"{budget:.0e}",
+        + (" evaluations, within " if cost * n_resamples <= budget else " evaluations, more than ").join(
+            large_numbers(cost * n_resamples, budget)
+        ),
         "regularised is cheaper; pearson and block are asymptotic",
     )
 

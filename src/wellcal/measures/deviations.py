@@ -111,11 +111,17 @@ class Cases:
         groups = np.unique(self.groups[positions], return_inverse=True)[1]
         return replace(self.some(positions), groups=groups)
 
-    def problem(self, targets: NDArray | None = None) -> Problem:
-        """All of it prepared, its pairs weighted; or with other targets."""
-        chosen = self.targets if targets is None else targets
-        problem = prepare_checked(chosen, self.predictions, self.kernel, expectations=self.expectations)
+    def problem(self, targets: NDArray | None = None, like: Problem | None = None) -> Problem:
+        """All of it prepared, its pairs weighted; or with other targets, like what `unweighted` returned."""
+        problem = self.unweighted(targets, like)
         return problem if self.weights is None else weighted_problem(problem, self.weights)
+
+    def unweighted(self, targets: NDArray | None = None, like: Problem | None = None) -> Problem:
+        """The same without weights."""
+        chosen = self.targets if targets is None else targets
+        return prepare_checked(
+            chosen, self.predictions, self.kernel, expectations=self.expectations, like=like
+        )
 
     @property
     def worth(self) -> float:
@@ -336,10 +342,11 @@ def _drawn_roots(cases: Cases, count: int) -> NDArray:
     n = len(cases)
     sets = draw_targets(cases.predictions, np.random.default_rng(_SEED), count, cases.targets)
     squares = np.empty(count)
-    problem = cases.problem(sets[0])
+    problem = cases.unweighted(sets[0])
     together = _together(cases, problem)
+    like = None if together else problem
     for some in in_chunks(count, n * problem.room, within=None if together else 1):
-        squares[some] = _squares(cases, sets[some])
+        squares[some] = _squares(cases, sets[some], like)
     return np.sqrt(np.maximum(squares, 0.0))
 
 
@@ -348,11 +355,11 @@ def _together(cases: Cases, problem: Problem) -> bool:
     return not problem.notes.lowered and cases.predictions.target_kind != "counts"
 
 
-def _squares(cases: Cases, sets: NDArray) -> NDArray:
-    """Mean of h over all pairs for sets of targets ``(r, n, ...)``."""
+def _squares(cases: Cases, sets: NDArray, like: Problem | None) -> NDArray:
+    """Mean of h over all pairs for sets of targets ``(r, n, ...)``; one set is `like` another."""
     n, count = len(cases), len(sets)
     tiled = cases if count == 1 else cases.some(np.tile(np.arange(n), count))
-    problem = tiled.problem(sets.reshape(-1, *sets.shape[2:]))
+    problem = tiled.problem(sets.reshape(-1, *sets.shape[2:]), like)
     sums = choose_engine("auto", problem).blocks(problem, n)
     own = to_numpy(problem.paired(problem.rows, problem.rows))
     return (np.asarray(to_numpy(sums.rows)) + own).reshape(count, n).sum(axis=1) / _shares(cases)[1]

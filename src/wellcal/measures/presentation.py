@@ -53,42 +53,12 @@ class InWords(NamedTuple):
     rows: list[Row]
 
 
-class Presentable(ByValue):
-    """A result: a dataclass that says in a few methods what it found, and is shown like all others.
+class Shown:
+    """Something that is shown like all results: in words, on a page, in pictures, and as JSON.
 
     `_headline` is its first line; `_points` are sentences below it, where there are any; `_rows` are names
-    and what belongs to them. Dataclasses that derive from it are made with ``repr=False``.
-
-    Two results of one class are equal where they say the same: where all that `to_dict` writes is, and the
-    kernels are. So a result that was stored as JSON is equal to the one that is read from it.
-
-    `checks` has a check for each key that `to_dict` writes, with which `from_dict` reads it; without them a
-    result cannot be read again. `not_read` are the keys that say what other keys say too.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> @dataclass(frozen=True, repr=False)
-    ... class Found(Presentable):
-    ...     value: float
-    ...
-    ...     def _headline(self):
-    ...         return f"Found {self.value}"
-    ...
-    ...     def _rows(self):
-    ...         return [("unit", "metres")]
-    >>> Found(3.0)
-    Found 3.0
-      unit  metres
-    >>> Found(3.0).to_dict()
-    {'value': 3.0}
+    and what belongs to them; `to_dict` is all of it as plain values.
     """
-
-    not_read: ClassVar[tuple[str, ...]] = ()
-    added: ClassVar[Mapping[str, Any]] = {}
-    """Keys that earlier versions did not write, and what their fields were."""
-    called: ClassVar[Mapping[str, str]] = {}
-    """Fields by the key that stands for them, where it is not their name."""
 
     def _headline(self) -> str:
         raise NotImplementedError
@@ -148,6 +118,56 @@ class Presentable(ByValue):
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON."""
+        raise NotImplementedError
+
+    def to_json(self, **options: Any) -> str:
+        """`to_dict` as JSON; `options` are those of ``json.dumps``."""
+        return json.dumps(self.to_dict(), **options)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_json` to a file, which is there in full or not at all."""
+        write_whole(path, self.to_json(allow_nan=False, indent=2) + "\n")
+
+
+class Presentable(Shown, ByValue):
+    """A result: a dataclass that says in a few methods what it found, and is shown like all others.
+
+    `_headline` is its first line; `_points` are sentences below it, where there are any; `_rows` are names
+    and what belongs to them. Dataclasses that derive from it are made with ``repr=False``.
+
+    Two results of one class are equal where they say the same: where all that `to_dict` writes is, and the
+    kernels are. So a result that was stored as JSON is equal to the one that is read from it.
+
+    `checks` has a check for each key that `to_dict` writes, with which `from_dict` reads it; without them a
+    result cannot be read again. `not_read` are the keys that say what other keys say too.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, repr=False)
+    ... class Found(Presentable):
+    ...     value: float
+    ...
+    ...     def _headline(self):
+    ...         return f"Found {self.value}"
+    ...
+    ...     def _rows(self):
+    ...         return [("unit", "metres")]
+    >>> Found(3.0)
+    Found 3.0
+      unit  metres
+    >>> Found(3.0).to_dict()
+    {'value': 3.0}
+    """
+
+    not_read: ClassVar[tuple[str, ...]] = ()
+    added: ClassVar[Mapping[str, Any]] = {}
+    """Keys that earlier versions did not write, and what their fields were."""
+    called: ClassVar[Mapping[str, str]] = {}
+    """Fields by the key that stands for them, where it is not their name."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, ready for JSON."""
         out: dict[str, Any] = {}
         for field in fields(cast("Any", self)):
             value = getattr(self, field.name)
@@ -157,14 +177,6 @@ class Presentable(ByValue):
             else:
                 out[field.name] = plain(value)
         return out
-
-    def to_json(self, **options: Any) -> str:
-        """`to_dict` as JSON; `options` are those of ``json.dumps``."""
-        return json.dumps(self.to_dict(), **options)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_json` to a file, which is there in full or not at all."""
-        write_whole(path, self.to_json(allow_nan=False, indent=2) + "\n")
 
     # -- read again --------------------------------------------------------------------------
 

@@ -63,10 +63,11 @@ class Predictions(Distributions):
     its order, and an error where the labels differ. Anything without an index is taken by position.
 
     Parameters may be arrays of any supported library, and results live where the parameters do. Methods that
-    take targets (`log_prob`, `cdf`) or levels (`quantile`) accept a number, or an array whose batch axis has
-    length n: ``(n,)`` or ``(..., n)`` for scalar targets, ``(n, d)`` or ``(..., n, d)`` for vectors. Levels
-    that all predictions share are a list or array ``(k,)``, where k is not n, and give quantiles ``(n, k)``;
-    levels ``(k, 1)`` give ``(k, n)``, whatever k is.
+    take targets (`log_prob`, `cdf`) accept a number, or an array with a target for each prediction: ``(n,)``
+    or ``(..., n)`` for scalar targets, ``(n, d)`` or ``(..., n, d)`` for vectors. Levels of `quantile` and
+    `upper_quantile` are those of all predictions: a number gives ``(n,)``, a list or array ``(k,)`` gives
+    ``(n, k)``, whatever k is, and ``(k, 1)`` gives ``(k, n)``. A level for each prediction needs two axes:
+    ``(1, n)`` or ``(..., n)`` gives the same shape.
 
     Notes
     -----
@@ -141,8 +142,9 @@ class Predictions(Distributions):
                 cls.array_fields = tuple(cls.parameter_fields)
         if "target_domain" in own and "continuous" not in own:
             cls.continuous = not cls.target_domain.discrete
-        if callable(own.get("quantile")):
-            cls.quantile = at_all_levels(own["quantile"])
+        for name in ("quantile", "upper_quantile"):
+            if callable(own.get(name)):
+                setattr(cls, name, at_all_levels(own[name]))
         if "__post_init__" in own:
             cls.__post_init__ = keeping(own["__post_init__"])
         FAMILIES.append(cls)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import numeric_array, one_of, whole_number
-from wellcal._arrays.chunks import check_size
+from wellcal._arrays.chunks import budget, check_size
 from wellcal._arrays.namespaces import Array, NDArray, attribute, from_numpy, namespace
 from wellcal._arrays.seeds import fresh_generator
 
@@ -29,10 +29,11 @@ CAPABILITIES = (
 
 
 def at_all_levels(quantile: Callable[..., Array]) -> Callable[..., Array]:
-    """The method `quantile` of a family that also takes levels which all predictions share.
+    """The method `quantile` of a family, which sees a number, or levels that end in the batch shape.
 
-    Levels ``(k,)``, where k is not the number n of predictions, give ``(n, k)``, and levels ``(..., 1)`` give
-    ``(..., n)``. The family itself sees a number, or levels that end in the batch shape.
+    Levels ``(k,)`` are those of all n predictions and give ``(n, k)``, whatever k is: the shape of an answer
+    must not depend on whether there happen to be as many cases as levels. Levels with more axes end in the
+    batch shape, one for each prediction, or in 1, and give ``(..., n)``.
     """
 
     @wraps(quantile)
@@ -42,15 +43,21 @@ def at_all_levels(quantile: Callable[..., Array]) -> Callable[..., Array]:
         levels = self.constant(numeric_array(u, "u")) if isinstance(u, (list, tuple)) else u
         shape = attribute(levels, "shape", ())
         n = len(self)
-        if not isinstance(shape, tuple) or not shape or shape[-1] == n or self.event_shape != ():
+        if not isinstance(shape, tuple) or not shape or self.event_shape != ():
             return quantile(self, u)
-        if len(cast("Any", shape)) > 1 and shape[-1] != 1:
-            return quantile(self, u)  # which says what is wrong with it
+        axes = len(cast("Any", shape))
+        if axes > 1 and (shape[-1] == n or shape[-1] != 1):
+            return quantile(self, u)  # which says what is wrong with levels that do not fit
         array = numeric_array(levels, "u")
+        if axes == 1 and n * len(array) > budget.most:
+            raise ValueError(
+                f"u has {len(array):,} levels, which would make {n:,} x {len(array):,} quantiles, a row for "
+                "each prediction; for one level for each prediction give them a first axis, u[None, :]"
+            )
         xp = namespace(array)
-        column = array[:, None] if array.ndim == 1 else array
+        column = array[:, None] if axes == 1 else array
         found = quantile(self, xp.broadcast_to(column, (*column.shape[:-1], n)))
-        return namespace(found).permute_dims(found, (1, 0)) if array.ndim == 1 else found
+        return namespace(found).permute_dims(found, (1, 0)) if axes == 1 else found
 
     return shared
 

@@ -66,8 +66,26 @@ def order_of(labels: Any) -> NDArray | None:
 
 
 def ordered_categories(x: Any) -> Any:
-    """Categories of an ordered categorical of pandas (its dtype, array, index or column); None otherwise."""
-    if type(x) is np.ndarray or "pandas" not in sys.modules:
+    """Categories of an ordered categorical of pandas (its dtype, array, index or column); None otherwise.
+
+    Columns of pyarrow that are ordered dictionaries have them too: those of pandas, in a file of Parquet.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> codes = pa.array([1, 0], pa.int8())
+    >>> ordered_categories(pa.DictionaryArray.from_arrays(codes, ["low", "high"], ordered=True))
+    ['low', 'high']
+    """
+    if type(x) is np.ndarray:
+        return None
+    if type(x).__module__.partition(".")[0] == "pyarrow":
+        kind = attribute(x, "type")
+        if attribute(kind, "ordered") is not True:
+            return None
+        parts = x.unify_dictionaries().chunks if hasattr(x, "unify_dictionaries") else [x]
+        return parts[0].dictionary.to_pylist() if parts else None
+    if "pandas" not in sys.modules:
         return None
     of_dtype = attribute(x, "categories") is None or attribute(x, "ordered") is None
     kind: Any = attribute(x, "dtype") if of_dtype else x

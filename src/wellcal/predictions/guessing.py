@@ -7,7 +7,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from wellcal._arrays.checks import one_of
 from wellcal._arrays.frames import Table, shown_names
@@ -15,6 +15,7 @@ from wellcal._arrays.selecting import select
 from wellcal.predictions.column_names import level_of
 from wellcal.predictions.fields import Parameter
 from wellcal.predictions.roles import ColumnReading, Role, known_roles, resolve
+from wellcal.predictions.samples import Samples
 
 TARGETS = ("y", "target", "label", "actual")
 """Names that columns of targets usually have."""
@@ -25,6 +26,7 @@ LIKELY = {
 }
 """Words in names of columns that are likely to hold targets, for the example of an error."""
 
+_NUMBERED = f"(?:{'|'.join(TARGETS)})_?[0-9]+"
 _MOST_READINGS = 20
 
 
@@ -35,7 +37,7 @@ class GuessedRoles:
     Parameters
     ----------
     target
-        The column of targets.
+        The column of targets; several, as a tuple, where these are vectors.
     roles
         The role of the predictions: ``wc.as_predictions(frame, **guess.roles)``.
     unused
@@ -48,7 +50,7 @@ class GuessedRoles:
     GuessedRoles(target='y', roles={'poisson': 'rate'}, unused=('id',))
     """
 
-    target: str
+    target: str | tuple[str, ...]
     roles: dict[str, Any]
     unused: tuple[str, ...]
     _words: str = field(default="", repr=False)
@@ -56,27 +58,29 @@ class GuessedRoles:
     def words(self) -> str:
         """What would be taken, in words, to be shown before it is used."""
         left = f"; not used: {shown_names(self.unused)}" if self.unused else ""
-        return f"target: {self.target}; {self._words}{left}"
+        targets = self.target if isinstance(self.target, str) else ", ".join(self.target)
+        return f"target: {targets}; {self._words}{left}"
 
     def __str__(self) -> str:
         return self.words()
 
 
-def guess_roles(frame: object, target: str | None = None) -> GuessedRoles:
+def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> GuessedRoles:
     """Say which columns look like targets and predictions, by their names and kinds.
 
-    Targets are called y, target, label or actual. Predictions are columns with the usual names of a family's
-    parameters: mu and sigma (mean, loc; sd, std, scale), p_* (prob_*, proba_*), q* with levels, draw_*
-    (sample_*), rate (lambda), p (prob, proba, probability), in small letters or large. Where two readings
-    fit, or none does, the error says which, and nothing is chosen. A family that derives
-    from another, with the same parameters, is not guessed.
+    Targets are called y, target, label or actual; vectors y_0, y_1 and so on. Predictions are columns with
+    the usual names of a family's parameters: mu and sigma (mean, loc; sd, std, scale), p_* (prob_*, proba_*),
+    q* with levels, draw_* (sample_*, or s0, s1 and so on; a column of lists that is called draws or samples),
+    rate (lambda), p (prob, proba, probability), in small letters or large; for vectors mu_* and sigma_*, or
+    mu_* and cov_*. Where two readings fit, or none does, the error says which, and nothing is chosen. A
+    family that derives from another, with the same parameters, is not guessed.
 
     Parameters
     ----------
     frame
         A data frame of pandas, polars or pyarrow.
     target
-        The column of targets, where it is known.
+        The column of targets, or columns of vectors, where they are known.
 
     Examples
     --------
@@ -89,12 +93,14 @@ def guess_roles(frame: object, target: str | None = None) -> GuessedRoles:
     <Normal: 2 predictions>
     """
     table = Table(frame)
-    known = target if target is not None else target_column(table)
-    select(table.names, known, "target")
-    numeric = {name: name.lower() for name in table.names if name != known and table.is_numeric(name)}
-    found = _readings(table, numeric)
+    known = target_columns(table) if target is None else target
+    targets = select(table.names, known, "target").names
+    rest = {name: name.lower() for name in table.names if name not in targets}
+    vectors = len(targets) > 1
+    usable = {name: low for name, low in rest.items() if table.is_numeric(name) or table.holds_lists(name)}
+    found = _readings(table, usable, vectors)
     if not found:
-        for _, reading in _readings(table, {name: name.lower() for name in table.names if name != known}):
+        for _, reading in _readings(table, rest, vectors):
             table.numbers(reading.columns)  # they have the names, and an error says why they hold no numbers
         raise ValueError(
             "no columns have names that say what was predicted, such as mu and sigma, p_*, q_0.1, draw_* "
@@ -107,27 +113,83 @@ def guess_roles(frame: object, target: str | None = None) -> GuessedRoles:
             f"the columns can be read as {readings}{more}; say which, e.g. normal=('mu', 'sigma')"
         )
     roles, reading = found[0]
-    used = {known, *reading.columns}
-    return GuessedRoles(known, roles, tuple(n for n in table.names if n not in used), reading.words())
+    used = {*targets, *reading.columns}
+    left = tuple(name for name in table.names if name not in used)
+    return GuessedRoles(targets if vectors else next(iter(targets)), roles, left, reading.words())
 
 
-def _readings(table: Table, columns: dict[str, str]) -> list[tuple[dict[str, Any], ColumnReading]]:
+def proposed_role(frame: object) -> str:
+    """What the columns of a frame look like, with the role to give; empty where their names say nothing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> proposed_role(pd.DataFrame({"mu": [0.0], "sigma": [1.0]}))
+    "[normal: loc = mu, scale = sigma], which is as_predictions(frame, normal=('mu', 'sigma'))"
+    """
+    try:
+        table = Table(frame)
+    except (ImportError, TypeError, ValueError):
+        return ""
+    usable = [name for name in table.names if table.is_numeric(name) or table.holds_lists(name)]
+    columns = {name: name.lower() for name in usable}
+    found = [
+        (roles, reading)
+        for vectors in (False, True)
+        for roles, reading in _readings(table, columns, vectors)
+        # All columns as classes is what a frame without a role is already.
+        if "probs" not in roles or len(reading.columns) < len(table.names)
+    ]
+    told = [
+        f"[{reading.words()}], which is as_predictions(frame, {keyword}={_short(table, value)!r})"
+        for roles, reading in found[:2]
+        for keyword, value in roles.items()
+    ]
+    return "; or ".join(told)
+
+
+def _short(table: Table, value: Any) -> Any:
+    """Many columns as a range, where they are one."""
+    if not isinstance(value, list):
+        return value
+    columns = cast("list[str]", value)
+    text = f"{columns[0]}:{columns[-1]}"
+    try:
+        return text if list(select(table.names, text, "range").names) == columns else columns
+    except ValueError:
+        return columns
+
+
+def _readings(
+    table: Table, columns: dict[str, str], vectors: bool
+) -> list[tuple[dict[str, Any], ColumnReading]]:
     """All roles that the names of columns fit, these by their names in small letters."""
     found: list[tuple[dict[str, Any], ColumnReading]] = []
     for role in known_roles().values():
-        if role.built_in or role.declared:  # others have the names of another family, and their own keyword
+        usual = role.built_in or role.declared  # others have the names of another, and their own keyword
+        if usual and _of_vectors(role) == vectors:
             found.extend(
                 ({role.keyword: value}, resolve(table.names, role.keyword, value))
-                for value in _values(role, columns)
+                for value in _values(role, columns, table)
             )
     return found
 
 
-def target_column(table: Table) -> str:
-    """The column that is called as targets are; an error where there is none, or more than one."""
+def _of_vectors(role: Role) -> bool:
+    """Whether targets are vectors: a parameter is one, and stands neither for classes nor for a sample."""
+    if role.of_roles or issubclass(role.family, Samples):
+        return False
+    return any(spec.ndim > 1 and spec.named is None for spec in map(role.parameters.get, role.needed) if spec)
+
+
+def target_columns(table: Table) -> str | tuple[str, ...]:
+    """The column that is called as targets are, or columns that are numbered; an error if none is clear."""
     found = [name for name in table.names if name.lower() in TARGETS]
     if len(found) == 1:
         return found[0]
+    numbered = [name for name in table.names if re.fullmatch(_NUMBERED, name.lower())]
+    if not found and len(numbered) > 1 and len({name.rstrip("0123456789") for name in numbered}) == 1:
+        return tuple(numbered)
     if found:
         raise ValueError(
             f"the targets may be {' or '.join(map(repr, found))}; say which, e.g. target={found[0]!r}"
@@ -140,27 +202,33 @@ def target_column(table: Table) -> str:
     )
 
 
-def _values(role: Role, numeric: dict[str, str]) -> list[Any]:
-    """Values of a role that the names of numeric columns fit, as `resolve` takes them."""
-    candidates = [_candidates(role.parameters[name], numeric) for name in role.needed]
+def _values(role: Role, columns: dict[str, str], table: Table) -> list[Any]:
+    """Values of a role that the names of columns fit, as `resolve` takes them."""
+    paired = _of_vectors(role)  # by what the stars of their parameters stand for
+    candidates = [_candidates(role.parameters[name], columns, table, paired) for name in role.needed]
     if role.of_roles or not all(candidates):
         return []
     chosen = itertools.islice(itertools.product(*candidates), _MOST_READINGS)
     return [values[0] if len(values) == 1 else values for values in chosen]
 
 
-def _candidates(spec: Parameter, numeric: dict[str, str]) -> list[Any]:
-    """Columns that may be this parameter: single ones, or lists that match one glob."""
+def _candidates(spec: Parameter, columns: dict[str, str], table: Table, paired: bool) -> list[Any]:
+    """Columns that may be this parameter: single ones, or several that match one glob."""
     if spec.ndim == 1:
-        return [name for name, low in numeric.items() if low in spec.usual]
+        return [name for name, low in columns.items() if low in spec.usual]
     found: list[Any] = []
     for glob in spec.usual:
-        fitting = set(fnmatch.filter(numeric.values(), glob))
-        matched = [name for name, low in numeric.items() if low in fitting]
+        fitting = set(fnmatch.filter(columns.values(), glob))
+        matched = [name for name, low in columns.items() if low in fitting]
+        if "*" not in glob:  # the name of one column, which holds them all
+            found.extend(name for name in matched if table.holds_lists(name))
+            continue
         if spec.named == "levels":
             matched = [name for name in matched if level_of(name) is not None]
+        if "[0-9]" in glob:
+            matched = [name for name in matched if name[len(glob) - len("[0-9]*") :].isdecimal()]
         if len(matched) > 1:
-            found.append(_pattern(glob, matched) if spec.named == "classes" else matched)
+            found.append(_pattern(glob, matched) if paired or spec.named == "classes" else matched)
     return found
 
 

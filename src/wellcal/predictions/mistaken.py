@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.checks import plain_array
+from wellcal._arrays.checks import plain_array, without_remedy
 from wellcal._arrays.namespaces import NDArray, to_numpy
+
+_ROUNDED = 0.05  # how far sums of probabilities are from one where these were rounded, or cut
 
 
 def likely_mistake(y: object, pred: object, name: str = "pred") -> str:
@@ -97,7 +99,8 @@ class asking_what:  # noqa: N801 - used as a function
         except Exception:  # a question is no reason for another error
             return
         if question:
-            raise ValueError(f"{error}; {question}") from None
+            # What is no probability does not become one by what makes probabilities sum to one.
+            raise ValueError(f"{without_remedy(error)}; {question}") from None
 
 
 def not_probabilities(array: NDArray) -> str:
@@ -112,6 +115,8 @@ def not_probabilities(array: NDArray) -> str:
     'are these log probabilities? give np.exp(x)'
     >>> not_probabilities(np.array([20.0, 90.0]))
     'are these percentages? divide by 100'
+    >>> not_probabilities(np.array([[10.3, 9.7, 11.2], [8.1, 8.8, 9.2]]))
+    'are these draws from the predictions? give wc.Samples(x)'
     """
     if array.ndim == 2:
         if (array <= 0).all() and np.allclose(np.exp(array).sum(axis=1), 1.0, atol=1e-3):
@@ -121,9 +126,15 @@ def not_probabilities(array: NDArray) -> str:
                 "are these logits? give their softmax, np.exp(x) / np.exp(x).sum(axis=1, keepdims=True); or "
                 "draws from the predictions? give wc.Samples(x)"
             )
-        if np.allclose(array.sum(axis=1), 100.0, atol=0.5):
+        sums = array.sum(axis=1)
+        if np.allclose(sums, 100.0, atol=0.5):
             return "are these percentages? divide by 100"
-        return ""
+        if np.allclose(sums, sums[0], atol=_ROUNDED):
+            return ""  # they are shares, of something else than one
+        draws = "are these draws from the predictions? give wc.Samples(x)"
+        if (array > 1).any() and (array != np.floor(array)).any():
+            return draws
+        return f"{draws}; or votes or scores of classes? divide each row by its sum"
     if (array < 0).any():
         return "are these logits? give 1 / (1 + np.exp(-x))"
     return "are these percentages? divide by 100" if (array <= 100).all() and (array > 1).mean() > 0.5 else ""

@@ -326,7 +326,7 @@ def _quantiles_of_cases(batch: Mixture, cases: NDArray, level: NDArray) -> NDArr
     some = batch[cases]
     low, high = np.full(level.shape, np.inf), np.full(level.shape, -np.inf)
     for k, component in enumerate(some.components):
-        found = component.quantile(level)
+        found = component.quantile(level[None, :])[0]
         used = some.weights[:, k] > 0
         low = np.where(used, np.minimum(low, found), low)
         high = np.where(used, np.maximum(high, found), high)

@@ -114,8 +114,8 @@ class DiagonalNormal(Predictions):
     array([-1.837877, -1.837877, -1.837877])
     """
 
-    loc: Array = parameter(ndim=2, unit="scale")
-    scale: Array = parameter(spread, ndim=2)
+    loc: Array = parameter(ndim=2, unit="scale", usual=("mu_*", "mean_*", "loc_*"))
+    scale: Array = parameter(spread, ndim=2, usual=("sigma_*", "sd_*", "std_*", "scale_*"))
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -178,8 +178,8 @@ class MultivariateNormal(Predictions):
     array([-3.224171])
     """
 
-    loc: Array = parameter(ndim=2)
-    cov: Array = parameter(ndim=3)
+    loc: Array = parameter(ndim=2, usual=("mu_*", "mean_*", "loc_*"))
+    cov: Array = parameter(ndim=3, usual=("cov_*",))
     chol: Array = derived()
 
     def __post_init__(self) -> None:

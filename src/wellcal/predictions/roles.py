@@ -6,10 +6,11 @@ columns its role takes, in which order, and which of them are vectors, for famil
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -25,6 +26,8 @@ from wellcal.predictions.fields import Parameter
 from wellcal.predictions.samples import Samples
 
 _ROUNDED = 0.01  # how far the sum of probabilities may be from 1 where they were rounded
+
+_OF_ARRAYS = ("axis",)  # what constructors ask of arrays, and names of columns have said already
 
 Source = Selection | float
 """Where a parameter comes from: columns, or a number for all rows."""
@@ -76,10 +79,8 @@ class Role:
     @property
     def options(self) -> list[str]:
         """What else the constructor takes, which is no column."""
-        declared = {*self.family.parameter_fields, *self.family.batch_fields}
-        return [
-            item.name for item in fields(cast("Any", self.family)) if item.name not in declared and item.init
-        ]
+        declared = {*self.parameters, *self.family.batch_fields, *_OF_ARRAYS}
+        return [name for name in inspect.signature(self.family).parameters if name not in declared]
 
     def takes(self) -> str:
         """What it takes, in words."""
@@ -171,10 +172,12 @@ class ColumnReading:
         """The predictions, with names of classes of the kind that `targets` are."""
         if len(table) == 0:
             raise ValueError("the data frame has no rows: at least one is needed")
-        names = self.columns
-        values = table.numbers(names) if names else np.empty((len(table), 0))
-        made = self._made({name: values[:, k] for k, name in enumerate(names)}, len(table), targets)
-        return made.with_index(table.index)
+        lists = [name for name in self.columns if table.holds_lists(name)]
+        names = [name for name in self.columns if name not in lists]
+        numbers = table.numbers(names) if names else np.empty((len(table), 0))
+        values = {name: numbers[:, k] for k, name in enumerate(names)}
+        values |= {name: table.vectors(name) for name in lists}
+        return self._made(values, len(table), targets).with_index(table.index)
 
     def _made(self, values: Mapping[str, NDArray], n: int, targets: NDArray | None) -> Predictions:
         family: Any = self.role.family
@@ -184,8 +187,9 @@ class ColumnReading:
         for name, source in self.sources.items():
             given[name] = self._array(name, source, values)
         if self.labels_from is not None:
-            parts = cast("Selection", self.sources[self.labels_from]).parts
-            given["classes"] = class_labels(parts, targets)
+            found = cast("Selection", self.sources[self.labels_from])
+            if values[found.names[0]].ndim == 1:  # a list of probabilities has no names
+                given["classes"] = class_labels(found.parts, targets)
         try:
             if not self.parts:
                 return family(**given)
@@ -226,7 +230,10 @@ class ColumnReading:
                 whole = len(source.names) == d * d
                 values = values.reshape(len(values), -1) if whole else values[:, low[0], low[1]]
             columns = values[:, None] if values.ndim == 1 else values
-            found.update({column: columns[:, k] for k, column in enumerate(source.names)})
+            if len(source.names) == 1 < columns.shape[1]:  # a column of lists
+                found[source.names[0]] = columns
+            else:
+                found.update({column: columns[:, k] for k, column in enumerate(source.names)})
         return found
 
     def _array(self, name: str, source: Source, values: Mapping[str, NDArray]) -> Any:
@@ -234,7 +241,13 @@ class ColumnReading:
             return source
         ndim = self.role.parameters[name].ndim
         if ndim == 1:
-            return values[source.names[0]]
+            found = values[source.names[0]]
+            if found.ndim > 1:
+                raise TypeError(
+                    f"{self.role.keyword}, {name}: column {source.names[0]!r} holds lists, and one number is "
+                    "needed in each row; name another column"
+                )
+            return found
         rows = np.column_stack([values[column] for column in source.names])
         if ndim == 2:
             classes = self.rounded and self.role.parameters[name].named == "classes"
@@ -243,20 +256,34 @@ class ColumnReading:
         return _matrices(rows, d, f"{self.role.keyword}, {name}")
 
 
-def only_role(roles: Mapping[str, Any]) -> tuple[str, Any]:
-    """The keyword and value of the one role that was given; those that are None count as not given."""
+def only_role(roles: Mapping[str, Any]) -> tuple[str, Any, dict[str, Any]]:
+    """The one role that was given, its value, and options of its family; None counts as not given.
+
+    Examples
+    --------
+    >>> only_role({"quantiles": "q*", "sort": True, "normal": None})
+    ('quantiles', 'q*', {'sort': True})
+    """
+    known = known_roles()
     given = {keyword: value for keyword, value in roles.items() if value is not None}
-    for keyword in given:
-        one_of(keyword, "role of columns", known_roles())
-    if len(given) != 1:
-        found = " and ".join(given) if given else "none"
+    found = [keyword for keyword in given if keyword in known]
+    options = {keyword: value for keyword, value in given.items() if keyword not in known}
+    for keyword in options:
+        taking = [name for name, role in known.items() if keyword in role.options]
+        one_of(keyword, "role of columns", [*known, *([keyword] if taking else [])])
+        if len(found) == 1 and found[0] not in taking:
+            raise TypeError(f"{keyword}= is for {' and '.join(taking)}, found {found[0]}; leave it out")
+    if len(found) != 1:
+        words = " and ".join(found) if found else "none"
         raise TypeError(
-            f"exactly one role of columns is needed, such as normal=('mu', 'sigma'), found {found}"
+            f"exactly one role of columns is needed, such as normal=('mu', 'sigma'), found {words}"
         )
-    return next(iter(given.items()))
+    return found[0], given[found[0]], options
 
 
-def resolve(names: Sequence[str], keyword: str, value: object) -> ColumnReading:
+def resolve(
+    names: Sequence[str], keyword: str, value: object, options: Mapping[str, Any] | None = None
+) -> ColumnReading:
     """Find the columns of a role among `names`.
 
     Parameters
@@ -265,6 +292,8 @@ def resolve(names: Sequence[str], keyword: str, value: object) -> ColumnReading:
         Names of all columns.
     keyword, value
         The role, as in :func:`wellcal.as_predictions`.
+    options
+        What else the family takes, such as ``{"sort": True}``.
 
     Examples
     --------
@@ -279,7 +308,7 @@ def resolve(names: Sequence[str], keyword: str, value: object) -> ColumnReading:
         return _resolve_parts(names, role, value)
     given = _by_parameter(role, value)
     specs = role.parameters
-    options = {name: x for name, x in given.items() if name not in specs}
+    options = {**{name: x for name, x in given.items() if name not in specs}, **(options or {})}
     sources: dict[str, Source] = {}
     labels_from: str | None = None
     first: Selection | None = None
@@ -425,6 +454,6 @@ def _shown(source: Source) -> str:
 
 def from_columns(frame: object, roles: Mapping[str, Any]) -> Predictions:
     """Columns of a data frame as predictions: :func:`wellcal.as_predictions` with a role."""
-    keyword, value = only_role(roles)
+    chosen = only_role(roles)
     table = Table(frame)
-    return resolve(table.names, keyword, value).batch(table)
+    return resolve(table.names, *chosen).batch(table)

@@ -58,7 +58,7 @@ class Samples(Predictions):
     array([1.5, 5. ])
     """
 
-    values: Array = parameter(ndim=2, usual=("draw_*", "sample_*"))
+    values: Array = parameter(ndim=2, usual=("draw_*", "sample_*", "s[0-9]*", "draws", "samples"))
     weights: Array = parameter(simplex, ndim=2, default=None)
     kind: str = "draws"
     axis: InitVar[Any] = None

@@ -281,8 +281,13 @@ def prepare_checked(
     kernel: Kernel,
     *,
     expectations: str | Lowering = "auto",
+    like: Problem | None = None,
 ) -> Problem:
-    """The same for targets as `check_targets` of the predictions returned them."""
+    """The same for targets as `check_targets` of the predictions returned them.
+
+    `like` is the problem of the same predictions and kernel with other targets: what it knows of the kernel
+    on predictions, which may take most of the time, is taken from it.
+    """
     chosen = check_pair_kernel(kernel)
     if len(predictions) >= _LARGE:
         keep_freed_memory()
@@ -294,16 +299,20 @@ def prepare_checked(
     terms: list[Term] = []
     rows: list[TermRows] = []
     corrections: list[Correction] = []
-    for factor, part in expand(chosen):
+    for position, (factor, part) in enumerate(expand(chosen)):
         if isinstance(part, Joint):
             form, own_rows = JointForm.prepare(part, predictions, targets, expectations, notes)
             term, term_rows = Term(factor, None, form), TermRows(own_rows, None)
             if form.draws:
                 corrections.append(partial(_of_joint_draws, factor, form, own_rows))
         else:
-            k_P, prediction_rows = prediction_kernel(
-                part.predictions, predictions, expectations=expectations, notes=notes
-            )
+            if like is not None:
+                k_P, prediction_rows = like.terms[position].on_predictions, like.rows[position].on_predictions
+                assert k_P is not None
+            else:
+                k_P, prediction_rows = prediction_kernel(
+                    part.predictions, predictions, expectations=expectations, notes=notes
+                )
             scheme = plan(part.targets, [predictions, targets], expectations=expectations, notes=notes)
             target_rows = scheme.rows([(1.0, predictions), (-1.0, targets)])
             term = Term(factor, k_P, scheme.form(target_rows, target_rows))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 from collections.abc import Generator, Mapping, Sequence
@@ -11,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.frames import Table, shown_names
+from wellcal._arrays.frames import MissingValuesError, Table, shown_names
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.selecting import Selection, select
 from wellcal.predictions import Bernoulli, Predictions
-from wellcal.predictions.guessing import guess_roles, target_column
-from wellcal.predictions.roles import ColumnReading, only_role, resolve
-from wellcal.reading.errors import ReadError
+from wellcal.predictions.guessing import guess_roles, target_columns
+from wellcal.predictions.roles import ColumnReading, known_roles, only_role, resolve
 from wellcal.reading.missing import NothingLeftError
 from wellcal.reading.missing import drop_missing as without_missing
+from wellcal.reading.places import among_kept, naming_file
 from wellcal.reading.tables import read_batches, read_table
 
 
@@ -39,6 +38,8 @@ class Cases:
         What was taken from which columns, in words.
     dropped
         How many rows were dropped because a value was missing in them.
+    rows
+        Positions of the rows that were kept; None where none was dropped.
 
     Examples
     --------
@@ -53,6 +54,7 @@ class Cases:
     others: dict[str, NDArray]
     taken: str
     dropped: int = 0
+    rows: NDArray | None = None
 
 
 def as_cases(
@@ -82,7 +84,8 @@ def as_cases(
         Whether probabilities of classes are divided by their sum, which rounding to a few digits has moved
         from 1; sums that are further off than 0.01 are refused all the same.
     roles
-        One role of columns, as in :func:`wellcal.as_predictions`; where there is none it is guessed.
+        One role of columns, as in :func:`wellcal.as_predictions`, with options of its family; where there is
+        none it is guessed.
 
     Examples
     --------
@@ -100,17 +103,33 @@ def as_cases(
 
 
 def taken_cases(
-    table: Table, targets: Selection, found: ColumnReading, others: Sequence[str], drop_missing: bool
+    table: Table,
+    targets: Selection,
+    found: ColumnReading,
+    others: Sequence[str],
+    drop_missing: bool,
+    beside: Sequence[str] = (),
 ) -> Cases:
-    """Cases from columns that were found."""
+    """Cases from columns that were found; rows without a value are counted in those `beside` them too."""
     further = {name: select(table.names, name, "others").names[0] for name in others}
-    dropped = 0
-    if drop_missing:
-        used = list(dict.fromkeys([*targets.names, *found.columns, *further.values()]))
-        kept = without_missing(table.native, used)
-        table, dropped = Table(kept.frame), kept.dropped
+    used = list(dict.fromkeys([*targets.names, *found.columns, *further.values(), *beside]))
+    if not drop_missing:
+        try:
+            return _taken(table, targets, found, further)
+        except MissingValuesError:  # of the column that was read first: all of them count
+            table.refuse_missing(used)
+            raise
+    kept = without_missing(table.native, used)
+    with among_kept(kept.rows):
+        cases = _taken(Table(kept.frame), targets, found, further)
+    return replace(cases, dropped=kept.dropped, rows=kept.rows)
+
+
+def _taken(table: Table, targets: Selection, found: ColumnReading, further: Mapping[str, str]) -> Cases:
     single = table.labels(targets.names[0]) if len(targets.names) == 1 else None
     pred = found.batch(table, single)
+    if single is not None:
+        pred = pred.ordered_like(table.column(targets.names[0])) or pred
     if single is not None and _is_text(single) and isinstance(pred, Bernoulli) and pred.classes is None:
         names = [str(name) for name in np.unique(single)[:3]]
         raise ValueError(
@@ -129,8 +148,10 @@ def taken_cases(
         )
     else:
         y = single
-    taken = f"target: {', '.join(targets.names)}; {found.words()}"
-    return Cases(y, pred, {name: table.labels(column) for name, column in further.items()}, taken, dropped)
+    columns = ", ".join(targets.names)
+    pred.check_targets(y, f"target {columns!r}")
+    taken = f"target: {columns}; {found.words()}"
+    return Cases(y, pred, {name: table.labels(column) for name, column in further.items()}, taken)
 
 
 def read_cases(
@@ -170,8 +191,9 @@ def read_cases(
     >>> cases.taken
     'target: y; normal: loc = mu, scale = sigma'
     """
-    table = read_table(path, **dict(options or {}))
-    with naming_file(path):
+    given = dict(options or {})
+    table = read_table(path, **given)
+    with naming_file(path, format=given.get("format")):
         return as_cases(table, target, others=others, drop_missing=drop_missing, normalise=normalise, **roles)
 
 
@@ -222,7 +244,7 @@ def case_batches(
     start, dropped = 0, 0
     ready: Cases | None = None  # of a batch without a whole row only the number of rows is left
     for part in parts:
-        with naming_file(path, f"in the batch whose row 0 is row {start} of the file, " if start else ""):
+        with naming_file(path, start, format=given.get("format")):
             try:
                 cases = taken_cases(Table(part), targets, found, others, drop_missing)
             except NothingLeftError:
@@ -240,27 +262,15 @@ def case_batches(
         yield replace(ready, dropped=ready.dropped + dropped)
 
 
-@contextlib.contextmanager
-def naming_file(path: str | os.PathLike[str], where: str = "") -> Generator[None]:
-    """Let errors about columns name the file that they are in."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        name = "standard input" if os.fspath(path) == "-" else os.fspath(path)
-        raise ReadError(f"{name}: {where}{error}") from error
-
-
 def found_columns(
     table: Table, target: object, roles: Mapping[str, Any], normalise: bool = False
 ) -> tuple[Selection, ColumnReading]:
     """Columns of targets and predictions, as they were named, or as names suggest where they were not."""
     given = {keyword: value for keyword, value in roles.items() if value is not None}
-    target = target_column(table) if target is None else target
-    if not given:
-        if not isinstance(target, str):
-            raise TypeError("where targets are vectors the role of the predictions must be given")
-        given = guess_roles(table, target).roles
-    targets = select(table.names, target, "target")
+    wanted: Any = target_columns(table) if target is None else target
+    if not known_roles().keys() & given.keys():
+        given |= guess_roles(table, wanted).roles
+    targets = select(table.names, wanted, "target")
     found = resolve(table.names, *only_role(given))
     both = next((name for name in targets.names if name in found.columns), None)
     if both is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.frames import Table
+from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.selecting import select
 
 
@@ -28,6 +29,8 @@ class Kept:
         How many rows were dropped, and how many there were.
     by_column
         How many values were missing in each column that misses any.
+    rows
+        Positions of the rows that were kept; None where none was dropped.
 
     Examples
     --------
@@ -41,6 +44,7 @@ class Kept:
     dropped: int
     total: int
     by_column: dict[str, int]
+    rows: NDArray | None = None
 
     def words(self) -> str:
         """How many rows were dropped, and why, as a sentence."""
@@ -93,4 +97,4 @@ def drop_missing(frame: Any, columns: Sequence[str] | str | None = None) -> Kept
         raise NothingLeftError(
             f"no row is left: {kept.words()} Fill values in, or name the columns that are needed"
         )
-    return Kept(table.kept(~missing), dropped, len(table), by_column)
+    return Kept(table.kept(~missing), dropped, len(table), by_column, np.flatnonzero(~missing))

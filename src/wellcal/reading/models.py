@@ -12,8 +12,9 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.selecting import select
 from wellcal.predictions import Predictions
 from wellcal.predictions.roles import ColumnReading
-from wellcal.reading.cases import found_columns, naming_file, taken_cases
+from wellcal.reading.cases import found_columns, taken_cases
 from wellcal.reading.missing import drop_missing as without_missing
+from wellcal.reading.places import among_kept, naming_file
 from wellcal.reading.tables import read_table
 
 
@@ -37,6 +38,8 @@ class ModelCases:
         The rows that were kept, with all columns.
     readings
         Which columns hold the predictions of each model.
+    rows
+        Positions in the file of the rows that were kept; None where none was dropped.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class ModelCases:
     dropped: int
     frame: Any
     readings: dict[str, ColumnReading]
+    rows: NDArray | None = None
 
 
 def read_models(
@@ -90,21 +94,23 @@ def read_models(
     >>> cases.models
     {'a': <Bernoulli: 2 predictions>, 'b': <Bernoulli: 2 predictions>}
     """
-    frame = read_table(path, **dict(options or {}))
-    with naming_file(path):
+    given = dict(options or {})
+    frame = read_table(path, **given)
+    with naming_file(path, format=given.get("format")):
         table = Table(frame)
         found = {name: found_columns(table, target, role, normalise) for name, role in models.items()}
         further = [select(table.names, name, "others").names[0] for name in others]
-        dropped = 0
+        dropped, rows = 0, None
+        columns = [list(targets.names) + list(reading.columns) for targets, reading in found.values()]
+        used = list(dict.fromkeys(name for part in (*columns, further) for name in part))
         if drop_missing:
-            columns = [list(targets.names) + list(reading.columns) for targets, reading in found.values()]
-            used = list(dict.fromkeys(name for part in (*columns, further) for name in part))
             kept = without_missing(table.native, used)
-            table, dropped = Table(kept.frame), kept.dropped
-        cases = {
-            name: taken_cases(table, targets, reading, others, False)
-            for name, (targets, reading) in found.items()
-        }
+            table, dropped, rows = Table(kept.frame), kept.dropped, kept.rows
+        with among_kept(rows):
+            cases = {
+                name: taken_cases(table, targets, reading, others, False, used)
+                for name, (targets, reading) in found.items()
+            }
     first = next(iter(cases.values()))
     return ModelCases(
         first.y,
@@ -114,4 +120,5 @@ def read_models(
         dropped,
         table.native,
         {name: reading for name, (_, reading) in found.items()},
+        rows,
     )

@@ -18,7 +18,7 @@ and bytes that are computed of each case that is tested."""
 
 _OF_ROLES = {
     "poisson": (_COPIES, 14_000.0),
-    "samples": (150.0, _CASE),
+    "samples": (20.0, 3_000.0),
     "mixture": (15.0, 7_000.0),
 }
 """The same of families that need more: tables of counts, draws that are pooled with targets, parts."""

@@ -215,7 +215,7 @@ class TextFile:
         name, text = self.source.name, short(error)
         if ragged := _RAGGED.search(text):
             row, wanted, got, start = ragged.groups()
-            where = "a row" if row is None else f"row {int(row) - 2}"  # counted from 1, with the header
+            where = "a row" if row is None else f"row {int(row) - 1}"  # counted with the header
             if start.count('"') % 2 or ('"' in start and int(got) < int(wanted)):
                 return ReadError(
                     f"{name}: the lines are of different lengths: {where} ({start[:40]!r}) has {got} entries "

@@ -57,6 +57,8 @@ def write_table(table: Any, path: str | os.PathLike[str]) -> None:
     {'y': [1.5, 2.0]}
     """
     kind = written_format(path)
+    if kind in ("csv", "tsv", "npz"):
+        _refuse_lists(table, path)
     if kind == "jsonl":
         import json
 
@@ -77,6 +79,21 @@ def write_table(table: Any, path: str | os.PathLike[str]) -> None:
     write_whole(path, sink.getvalue())
 
 
+def _refuse_lists(table: Any, path: str | os.PathLike[str]) -> None:
+    lists = [field.name for field in table.schema if "list" in str(field.type)]
+    if lists:
+        raise ValueError(
+            f"{os.fspath(path)}: column {lists[0]!r} holds lists, which such a file has no place for; write "
+            ".parquet, .arrow or .jsonl"
+        )
+
+
+def _lists(pyarrow: Any, values: NDArray) -> Any:
+    """Rows of an array as lists, one in each row of a column."""
+    ends = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
+    return pyarrow.ListArray.from_arrays(ends, pyarrow.array(np.ascontiguousarray(values).ravel()))
+
+
 def _array(column: Any) -> Any:
     values: Any = column.to_numpy()
     return values.astype(np.str_) if values.dtype.kind == "O" else values
@@ -95,7 +112,9 @@ def with_columns(table: Any, columns: Mapping[str, NDArray]) -> Any:
     """
     pyarrow = library("pyarrow")
     for name, values in columns.items():
-        array = pyarrow.array(np.ascontiguousarray(values))
+        array = (
+            _lists(pyarrow, values) if np.ndim(values) == 2 else pyarrow.array(np.ascontiguousarray(values))
+        )
         if name in table.column_names:
             table = table.set_column(table.column_names.index(name), name, array)
         else:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wellcal.measures.presentation import Presentable
+from wellcal.measures.presentation import Shown
 from wellcal.measures.quantiles import IntervalCoverage
 from wellcal.reporting.first_screen import verdict_of
 from wellcal.reporting.pictures import ReportFigure
@@ -19,7 +19,7 @@ from wellcal.reporting.view import Picture
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-def page_of(result: Presentable) -> str:
+def page_of(result: Shown) -> str:
     """The page of any result: what its `to_html` returns and writes."""
     return report_page(result) if isinstance(result, Report) else result_page(result)
 
@@ -62,7 +62,7 @@ def index_page(title: str, entries: Sequence[Entry]) -> str:
     return render("index.html", {"title": title, "entries": shown})
 
 
-def result_page(result: Presentable) -> str:
+def result_page(result: Shown) -> str:
     """The page of any other result: what notebooks show, and its pictures."""
     shown = result.in_words()
     pictures = _drawn(result.figures)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.files import write_whole
 from wellcal._arrays.registry import Rules
 from wellcal.comparison import Comparison, Comparisons
 from wellcal.comparison.differences import Difference
@@ -46,13 +49,13 @@ from wellcal.hypotests.resampling.targets import users_form
 from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.tolerance import ToleranceResult
 from wellcal.measures._local_discrepancy import LocalDiscrepancy
-from wellcal.measures.presentation import Presentable
+from wellcal.measures.presentation import Presentable, Shown
 from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
 from wellcal.measures.running.table import Measured
 from wellcal.measures.yardstick import Yardstick
 from wellcal.monitoring import MonitorChange, MonitorStatus
 from wellcal.reporting.pieces import Choices, ExampleCase, Mended, SegmentReport, Segments, WorstGroup
-from wellcal.scaling import CrossFitted
+from wellcal.scaling import CrossFitted, TemperatureScaling
 from wellcal.witnesses import Witness
 from wellcal.witnesses.result import Group
 
@@ -79,6 +82,7 @@ class ReportFigure:
     "Do the model's intervals hold as many outcomes as they promise?"
     >>> picture.svg().startswith("<svg")
     True
+    >>> picture.savefig("coverage.png")  # doctest: +SKIP
     """
 
     title: str
@@ -100,6 +104,23 @@ class ReportFigure:
         """matplotlib's figure."""
         return self.display.figure_
 
+    def savefig(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write the picture to a file, which is there in full or not at all.
+
+        The end of its name says the format.
+
+        Parameters
+        ----------
+        path
+            Such as ``"pit.png"``, ``"pit.svg"`` or ``"pit.pdf"``.
+        options
+            As of matplotlib's `savefig`.
+        """
+        content, kind = io.BytesIO(), os.path.splitext(path)[1].removeprefix(".").lower()
+        with style("light"):
+            self.figure.savefig(content, **{"format": kind or "png", "dpi": 200, **options})
+        write_whole(path, content.getvalue())
+
     def svg(self) -> str:
         """The picture as SVG in the colours of the page that it is set into: `wellcal.displays.to_svg`."""
         if "_svg" not in self.__dict__:
@@ -117,7 +138,7 @@ pictures: Rules[Callable[[Any], Pictures]] = Rules("pictures")
 """Pictures of a result, by its class."""
 
 
-def pictures_of(result: Presentable) -> Pictures:
+def pictures_of(result: Shown) -> Pictures:
     """Pictures of a result by name, the most telling first; none for results that have nothing to show.
 
     They are made once: what was drawn is not drawn again.
@@ -174,6 +195,7 @@ def _of_witness(found: Witness) -> Pictures:
 
 COMPARED = "Which model is better calibrated, and by how much?"
 MENDED = "Would recalibration mend it?"
+FITTED = "What did the temperature do to the cases that it was fitted to?"
 
 
 @pictures.register(Comparisons)
@@ -213,6 +235,15 @@ def _of_cross_fitted(found: CrossFitted) -> Pictures:
     y = users_form(given[1], given[0])
     draw = lambda: RecalibrationDisplay.from_result(found, y, given[1])  # noqa: E731
     return {"mended": ReportFigure("Before and after recalibration", MENDED, draw)}
+
+
+@pictures.register(TemperatureScaling)
+def _of_scaling(found: TemperatureScaling) -> Pictures:
+    given = found.fitting_cases
+    if given is None or given[1].event_shape != ():
+        return {}
+    draw = lambda: RecalibrationDisplay.from_result(found, *given)  # noqa: E731
+    return {"fitted": ReportFigure("Before and after recalibration", FITTED, draw)}
 
 
 @pictures.register(PowerPlan)

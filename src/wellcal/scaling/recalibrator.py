@@ -30,6 +30,7 @@ from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
 from wellcal.measures import presentation
+from wellcal.measures.presentation import Shown
 from wellcal.predictions import Mixture
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_inputs
@@ -54,7 +55,7 @@ class NotFittedError(ValueError, AttributeError):
     """
 
 
-class TemperatureScaling(ByState):
+class TemperatureScaling(Shown, ByState):
     """Recalibration of predictions by one number, the temperature.
 
     Densities p become q proportional to p^(1/T), with one T for all predictions: see
@@ -84,6 +85,8 @@ class TemperatureScaling(ByState):
         Number of cases.
     kernel_
         Kernel of the objective "skce", else None.
+    fitting_cases
+        Targets and predictions that it was fitted to, for pictures; None before, and where it was stored.
 
     Notes
     -----
@@ -186,7 +189,18 @@ class TemperatureScaling(ByState):
         self.family_ = family_name(predictions)
         self.by_component_ = isinstance(predictions, Mixture)
         self.n_samples_ = len(predictions)
+        self._cases = targets, predictions
+        self.__dict__.pop("_pictures", None)  # of an earlier fit
         return self
+
+    @property
+    def fitting_cases(self) -> tuple[Any, Any] | None:
+        """Targets and predictions that it was fitted to, in NumPy, for pictures; they are not stored."""
+        return self.__dict__.get("_cases")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to other processes, and into files: no cases."""
+        return {name: x for name, x in self.__dict__.items() if name not in ("_cases", "_pictures")}
 
     def transform(self, pred: object) -> Any:
         """Scaled predictions, of the same family and in the same array library, with gradients.
@@ -296,16 +310,22 @@ class TemperatureScaling(ByState):
 
     # -- for people --------------------------------------------------------------------------
 
-    def __repr__(self) -> str:
+    def _headline(self) -> str:
         if not self.__sklearn_is_fitted__():
             return f"TemperatureScaling(bounds={self.bounds})"
         how = ", each component by itself" if self.by_component_ else ""
+        return f"TemperatureScaling: T = {self.temperature_:.4g} for {self.family_}{how}"
+
+    def _rows(self) -> list[presentation.Row]:
+        if not self.__sklearn_is_fitted__():
+            return []
+        certain = "less" if self.temperature_ > 1.0 else "more"
         name = {"nll": "NLL", "skce": "SKCE"}[self.objective_]
-        return (
-            f"TemperatureScaling: T = {self.temperature_:.4g} for {self.family_}{how}\n"
-            f"  {name} on the {self.n_samples_} fitting cases: {self.before_:.6g} before, "
-            f"{self.after_:.6g} after"
-        )
+        return [
+            ("meaning", "unchanged" if self.temperature_ == 1.0 else f"predictions become {certain} certain"),
+            (name, f"{self.before_:.6g} before, {self.after_:.6g} after, on the cases it was fitted to"),
+            ("cases", f"{self.n_samples_:,}"),
+        ]
 
 
 def _checked_bounds(bounds: Any) -> tuple[float, float]:

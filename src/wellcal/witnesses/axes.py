@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.round_numbers import SAME, cut_text, distinct, round_between
+from wellcal._arrays.round_numbers import SAME, cut_text, distinct, round_between, share_cut_text
 from wellcal.problem.defaults import sampled_rows
 from wellcal.witnesses.summaries import Cases, Side, Summary
 
@@ -37,6 +37,8 @@ class Axis:
         How many of these lie below each cut, and none and all of them, ``(size + 1,)``.
     cell
         How many cuts each case lies above, ``(n,)``.
+    share
+        Whether it is a share, which is told in percent.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Axis:
     level: NDArray
     ends: NDArray
     cell: NDArray
+    share: bool = False
 
     @property
     def size(self) -> int:
@@ -56,7 +59,8 @@ class Axis:
         A cut lies between two neighbouring values and is called by the shortest number between them: a
         change of unit changes what it is called, and not which cases it separates.
         """
-        low, high = (cut_text(self.number(end)) for end in (first, last))
+        told = share_cut_text if self.share else cut_text
+        low, high = (told(self.number(end)) for end in (first, last))
         if low == high:  # two numbers that are about the same need their digits
             low, high = (f"{self.number(end):.15g}" for end in (first, last))
         if first == 0:
@@ -114,7 +118,8 @@ def axis_of(summary: Summary, cells: int) -> Axis | None:
     nearer = np.abs(upto[before] - wanted) <= np.abs(upto[after] - wanted)
     gaps = np.unique(np.where(nearer, before, after))
     ends = np.concatenate([[0], gaps + 1, [len(ordered)]])
-    return Axis(summary.name, ordered, level, ends, np.searchsorted(gaps, level, side="left"))
+    cell = np.searchsorted(gaps, level, side="left")
+    return Axis(summary.name, ordered, level, ends, cell, summary.share)
 
 
 def ranked_rows(n: int) -> NDArray:
@@ -148,7 +153,7 @@ def _with_cuts_of(summary: Summary, some: Axis | None) -> Axis | None:
     level = np.searchsorted(ordered, values + SAME * np.abs(values), side="right") - 1
     below = cells_between(ordered, some.cuts)  # of each value, how many cuts there are below
     ends = np.searchsorted(below, np.arange(some.size + 1))
-    return Axis(summary.name, ordered, level, ends, below[level])
+    return Axis(summary.name, ordered, level, ends, below[level], summary.share)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from wellcal.measures.wording import counted
 from wellcal.predictions import Predictions, Quantiles, Samples
 from wellcal.problem.problem import expand
 from wellcal.witnesses.summaries import MOST_CLASSES, Overview, Summary, summaries_of
-from wellcal.witnesses.wording import how_often, shares_text, times
+from wellcal.witnesses.wording import how_far, how_often, shares_text
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Levels of the quantiles that targets are compared with."""
@@ -184,7 +184,7 @@ def _of_classes(predictions: Any, common: NDArray) -> list[Direction]:
     names = class_names(predictions)
     top = np.argmax(probabilities, axis=1)
     confidence = probabilities[np.arange(len(top)), top]
-    more: tuple[Summary, ...] = (Summary("the largest probability", confidence),)
+    more: tuple[Summary, ...] = (Summary("the largest probability", confidence, share=True),)
     if probabilities.shape[1] == 2:
         common = np.array([1])  # the other class says the same
         more = ()
@@ -193,7 +193,7 @@ def _of_classes(predictions: Any, common: NDArray) -> list[Direction]:
             lambda targets, c=c: targets == c,
             probabilities[:, c],
             _event(f"{names[c]} occurs"),
-            (Summary("its probability", probabilities[:, c]), *more),
+            (Summary("its probability", probabilities[:, c], share=True), *more),
             name=f"{names[c]} occurs",
         )
         for c in np.sort(common)
@@ -202,7 +202,7 @@ def _of_classes(predictions: Any, common: NDArray) -> list[Direction]:
         lambda targets: targets == top,
         confidence,
         _event("the most probable class is right"),
-        (Summary("its probability", confidence),),
+        (Summary("its probability", confidence, share=True),),
         name="the most probable class is right",
     )
     return [*found, right]
@@ -234,7 +234,7 @@ def _of_vectors(predictions: Predictions, summaries: tuple[Summary, ...]) -> lis
 
     def describe_distance(observed: float, expected: float) -> tuple[str, str]:
         ratio = np.sqrt(observed / expected) if expected > 0 else np.inf
-        text = f"targets lie {times(float(ratio))} as far from the predicted mean as predicted"
+        text = f"targets lie {how_far(float(ratio), 'the predicted mean')}"
         return text, f"mean square {observed:.2g} instead of {expected:.2g} predicted variances"
 
     with np.errstate(invalid="ignore"):

@@ -53,10 +53,11 @@ class Cases:
 
 @dataclass(frozen=True)
 class Summary:
-    """A number for each prediction, ``(n,)``, and what to call it."""
+    """A number for each prediction, ``(n,)``, what to call it, and whether it is a share."""
 
     name: str
     values: NDArray
+    share: bool = False
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def test_guessed_columns_that_hold_no_numbers(run: Run) -> None:
 def test_missing_values_are_refused_or_counted(run: Run) -> None:
     text = "y,mu,sigma\n" + "0.1,0.0,1.0\n" * 8 + ",0.0,1.0\n0.2,,1.0\n"
     done = run("test", "-", text=text, expect=2)
-    assert "1 missing value in 'y' (1), the first in row 8" in done.stderr
+    assert "missing in 2 of 10 rows: 'y' (1), 'mu' (1), the first in row 9;" in done.stderr
     for command in ("scores", "test", "monitor"):
         done = run(command, "-", "--drop-missing", text=text)
         assert "2 of 10 rows dropped" in done.stderr
@@ -383,3 +383,21 @@ def test_progress_knows_how_much_is_left(
     run(command, "preds.parquet", "--target", "y", "--normal", "mu,sigma", *few)
     steps = [(done, total) for what, done, total in told if what == command]
     assert steps == [(20, 60), (40, 60), (60, 61), (1, 1)]
+
+
+def test_quantiles_that_cross_are_sorted_by_a_flag(run: Run) -> None:
+    text = "y,q10,q50,q90\n" + "0.1,-1.0,0.0,1.0\n" * 30 + "0.1,1.0,0.0,2.0\n"
+    done = run("test", "-", "--quantiles", "q*", text=text, expect=2)
+    assert "cross (are not in increasing order) in row 31: found [1. 0. 2.]; give --sort" in done.stderr
+    for given in (["--quantiles", "q*"], []):
+        run("scores", "-", *given, "--sort", text=text)
+    done = run("scores", "-", "--sort", text="y,mu,sigma\n0.1,0.0,1.0\n", expect=2)
+    assert "--sort is for quantiles, found normal" in done.stderr
+
+
+def test_errors_about_single_cases_name_the_file_and_its_row(run: Run, folder: Path) -> None:
+    (folder / "weights.csv").write_text("y,mu,sigma,w\n0.1,0,1,1\n0.2,0,1,1\n0.3,0,1,-2\n")
+    for command in ("scores", "witness"):
+        done = run(command, "weights.csv", "--weights", "w", expect=2)
+        assert "weights.csv: " in done.stderr
+        assert "row 3 (line 4): found -2" in done.stderr

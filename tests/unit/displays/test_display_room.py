@@ -65,12 +65,7 @@ FIGURES: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_everything_is_inside_of_the_figure(name: str) -> None:
-    figure = FIGURES[name]().figure_
-    figure.draw_without_rendering()
-    found, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    assert min(found.x0, found.y0) > -0.02
-    assert found.x1 < width + 0.02
-    assert found.y1 < height + 0.02
+    assert_all_inside(FIGURES[name]().figure_)
 
 
 @pytest.mark.parametrize("name", ["comparison", "groups"])
@@ -81,6 +76,92 @@ def test_words_of_rows_are_apart(name: str) -> None:
     boxes = [text.get_window_extent() for text in rows]
     assert len(boxes) == 2
     assert not boxes[0].overlaps(boxes[1])
+
+
+OWN: dict[str, Callable[[Any], Any]] = {
+    name: (lambda ax, make=make: make().plot(ax))
+    for name, make in FIGURES.items()
+    if not name.startswith("two")
+}
+OWN["two models"] = lambda ax: [
+    displays.ReliabilityDisplay.from_predictions(HITS, p, name=name, ax=ax, rng=0)
+    for name, p in (("a forest of many trees", P), ("boosting", P**2))
+]
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_axes_of_a_user_make_room_for_all_that_is_written(name: str) -> None:
+    """Nothing is lost where the figure is saved as it is, and nothing written into the axes beside it."""
+    from matplotlib import pyplot
+
+    figure, ax = pyplot.subplots()
+    OWN[name](ax)
+    assert_all_inside(figure)
+    figure, grid = pyplot.subplots(2, 2, figsize=(9.0, 8.0))
+    for other in grid.flat:
+        other.plot([0.0, 1.0])
+    OWN[name](grid[1, 0])
+    OWN[name](grid[0, 0])
+    assert_all_inside(figure)
+    boxes = [other.get_tightbbox() for other in grid.flat]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+
+
+def test_axes_of_a_user_stay_where_a_layout_or_somebody_else_puts_them() -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 4.0))
+    left, right = figure.subfigures(1, 2)
+    display = displays.PITDisplay.from_predictions(Y, NARROW, ax=left.subplots())
+    assert display.ax_.get_tightbbox().x1 < right.bbox.x0 + 2.0
+    # A layout that is asked for later is followed.
+    figure, first = drawn_on_given_axes(Figure())
+    figure.tight_layout()
+    assert first.ax_.get_position().height > 0.75
+    assert_all_inside(figure)
+    figure = Figure(figsize=(9.0, 4.5))
+    for ax in figure.subplots(1, 2):
+        displays.ReliabilityDisplay.from_predictions(HITS, P**2, ax=ax, rng=0)
+    for lay_out in (figure.tight_layout, lambda: figure.set_layout_engine("constrained")):
+        lay_out()
+        assert_all_inside(figure)
+    # One that is there already arranges the axes itself, and given room they have it back.
+    figure, _ = drawn_on_given_axes(Figure(layout="constrained"))
+    assert_all_inside(figure)
+    figure, again = drawn_on_given_axes(Figure(figsize=(12.0, 9.0)))
+    given = again.ax_.get_position(original=True)
+    assert given.y0 == pytest.approx(figure.subplotpars.bottom)
+    again.ax_.set_position([0.3, 0.3, 0.4, 0.4])
+    again.plot(again.ax_)
+    assert again.ax_.get_position(original=True).bounds == pytest.approx((0.3, 0.3, 0.4, 0.4))
+
+
+def drawn_on_given_axes(figure: Any) -> tuple[Any, Any]:
+    return figure, displays.PITDisplay.from_predictions(Y, NARROW, ax=figure.subplots())
+
+
+def assert_all_inside(figure: Any) -> None:
+    figure.draw_without_rendering()
+    found, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    assert min(found.x0, found.y0) > -0.02
+    assert found.x1 < width + 0.02
+    assert found.y1 < height + 0.02
+
+
+def test_names_of_models_have_the_colours_of_their_lines() -> None:
+    """As they are, or as dark as small words have to be on white paper."""
+    from matplotlib.colors import to_rgb
+
+    for curves in ([np.full(9, 0.2), np.full(9, 0.5)], [np.full(9, 0.5), np.full(9, 0.51)]):
+        ax = crowded(curves, "ab")
+        legend = ax.get_legend()
+        named = (
+            [text for text in ax.texts if text.get_label() == NAME] if legend is None else legend.get_texts()
+        )
+        blue, orange = (np.array(to_rgb(text.get_color())) for text in named)
+        assert np.allclose(blue, to_rgb("#0072B2"))
+        assert orange[0] > 1.3 * orange[1] > 6 * orange[2]
+        assert orange @ [0.2126, 0.7152, 0.0722] < 0.45
 
 
 def crowded(curves: Any, names: Any) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -243,3 +245,37 @@ def test_words_of_any_width_leave_the_axes_their_room(row: str) -> None:
     width = display.figure_.get_size_inches()[0] * display.figure_.dpi
     assert all(box.right <= width for box in boxes)
     assert not boxes[0].meets(boxes[1])
+
+
+@pytest.mark.parametrize(
+    ("y", "pred"), [(Y, wc.Normal(MU, 0.5)), (LABELS, wc.Categorical(P)), (LABELS > 0, wc.Bernoulli(P[:, 0]))]
+)
+def test_a_scaling_is_shown_like_results(y: Any, pred: Any, tmp_path: Path) -> None:
+    found = wc.TemperatureScaling().fit(y, pred)
+    assert json.loads(found.to_json()) == found.to_dict()
+    assert found.in_words().headline.startswith("TemperatureScaling: T = ")
+    display = found.figures["fitted"].display
+    assert (display.before.name, display.after.name) == ("before", "after")
+    found.to_html(tmp_path / "scaling.html")
+    page = (tmp_path / "scaling.html").read_text()
+    assert "What did the temperature do to the cases that it was fitted to?" in page
+    assert page.count("<svg") >= 1
+    again = pickle.loads(pickle.dumps(found))  # without its cases
+    assert again == found
+    assert not again.figures
+    assert "<svg" not in again.to_html()
+    found.fit(y[:60], pred[:60])
+    assert len(found.figures["fitted"].display.before.ax_.lines) > 0
+    assert found.figures["fitted"].display is not display
+    assert "bounds" in repr(wc.TemperatureScaling())
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_pictures_are_saved_as_people_expect(ending: str, tmp_path: Path) -> None:
+    picture = wc.interval_coverage(Y, PRED).figures["coverage"]
+    picture.savefig(tmp_path / f"coverage.{ending}")
+    begins = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[ending]
+    assert (tmp_path / f"coverage.{ending}").read_bytes().startswith(begins)
+    with pytest.raises(ValueError, match="supported"):
+        picture.savefig(tmp_path / "coverage.xyz")
+    assert not (tmp_path / "coverage.xyz").exists()

@@ -64,7 +64,7 @@ def test_too_many_cases_for_exact_tests(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(choose, "TRIANGLE_BUDGET", 1e3)
     found = chosen(100)
     assert found.method == Block()
-    assert "exceed 1e+03" in found.reason
+    assert "exceed 1,000" in found.reason
     assert "pearson is stronger" in found.alternatives
 
 

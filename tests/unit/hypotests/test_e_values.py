@@ -78,7 +78,7 @@ def test_bets_on_numbers_are_fair(name: str) -> None:
     pred = CONTINUOUS[name]
     edge = float(special.ndtri(EDGE))
     x, weights = panels([-8.0, edge, 0.0, -edge, 8.0], 40)
-    y = np.array([float(np.asarray(pred.quantile(np.array([u])))[0]) for u in special.ndtr(x)])
+    y = np.array([float(np.asarray(pred.quantile(float(u)))[0]) for u in special.ndtr(x)])
     if name == "Normal":  # nothing stops at an edge
         x, weights = panels([-30.0, 0.0, 30.0], 120)
         y = 0.4 + 2.0 * x

@@ -93,7 +93,7 @@ def test_the_example_is_neymans_test() -> None:
     expected = sum(p.sum() ** 2 / 3 for p in polynomials)
     pred = wc.Normal(np.zeros(3), np.ones(3))
     method = example["NeymanSmooth"](3)
-    assert method.statistic(pred, pred.quantile(u)[None])[0] == pytest.approx(expected, rel=1e-12)
+    assert method.statistic(pred, pred.quantile(u[None]))[0] == pytest.approx(expected, rel=1e-12)
     found = run("neyman_smooth", keep_null=True)
     assert found.pvalue == (1 + np.count_nonzero(found.null >= found.statistic)) / 100
     assert run("neyman_smooth", Y + 3.0).pvalue == 0.01

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import cast
 
 import numpy as np
@@ -11,6 +12,8 @@ from wellcal._arrays.checks import one_of, probability
 from wellcal._arrays.namespaces import NDArray
 
 KINDS = ("kolmogorov", "equal_precision")
+
+_FEW = 300  # numbers, up to which a convolution is quickest term by term
 
 
 def calibration_band(levels: NDArray, n: int, level: float, kind: str) -> tuple[NDArray, NDArray]:
@@ -26,14 +29,18 @@ def calibration_band(levels: NDArray, n: int, level: float, kind: str) -> tuple[
 
         half = float(stats.kstwo.ppf(level, n))
         return np.clip(levels - half, 0.0, 1.0), np.clip(levels + half, 0.0, 1.0)
-    return _equal_precision(levels, n, level)
+    low, high = _equal_precision(tuple(levels.tolist()), n, level)
+    return low.copy(), high.copy()
 
 
-def _equal_precision(levels: NDArray, n: int, level: float) -> tuple[NDArray, NDArray]:
+@lru_cache(maxsize=64)
+def _equal_precision(at: tuple[float, ...], n: int, level: float) -> tuple[NDArray, NDArray]:
     """Binomial intervals of one level at each of the levels, widened until all hold together.
 
-    As in Säilynoja, Bürkner, Vehtari (2022), with the probability of the whole path computed exactly.
+    As in Säilynoja, Bürkner, Vehtari (2022), with the probability of the whole path computed exactly. They
+    are remembered: the pictures of one report ask for the same band again and again.
     """
+    levels = np.array(at)
     inner = np.unique(levels[(levels > 0) & (levels < 1)])
     if len(inner) == 0:
         return levels.copy(), levels.copy()
@@ -81,7 +88,9 @@ def path_probability(levels: NDArray, n: int, least: NDArray, most: NDArray) -> 
         rate = n * step
         log_jumps = cast("NDArray", special.xlogy(counts, rate) - rate - special.gammaln(counts + 1.0))
         jumps = np.exp(log_jumps)
-        moved = cast("NDArray", signal.convolve(mass, jumps))
+        # Few terms are added up: what chooses between that and transforms takes longer than either.
+        few = min(len(mass), len(jumps)) <= _FEW
+        moved = np.convolve(mass, jumps) if few else cast("NDArray", signal.fftconvolve(mass, jumps))
         mass, start = np.maximum(moved[low - start : last - start + 1], 0.0), low
     total = np.exp(special.xlogy(n, n) - n - special.gammaln(n + 1.0))
     return float(mass[-1] / total) if len(mass) else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,10 +12,17 @@ from wellcal._arrays.namespaces import Array, stop_gradient, to_numpy
 from wellcal._arrays.schema import Check, numbers, whole
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
+from wellcal.measures.presentation import html_grid, text_table
 from wellcal.measures.quantiles.bands import calibration_band
 from wellcal.measures.quantiles.checks import check_levels, check_scalar
+from wellcal.measures.quantiles.coverage import LIMITS
 from wellcal.predictions import Quantiles
 from wellcal.predictions.base import check_inputs
+
+SHOWN_LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+"""Levels of the table that is printed of many."""
+
+_PRECISE = 50_000  # cases up to which the band takes the same probability at every level
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,6 +44,27 @@ class QuantileCalibration(Estimate):
 
     def check_stored(self, name: str) -> None:
         self._check_lengths(name, "levels", len(self.levels), "frequencies")
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Names of columns, and a row for each of some levels."""
+        inner = np.flatnonzero((self.levels > 0.0) & (self.levels < 1.0))
+        if len(inner) > len(SHOWN_LEVELS):
+            nearest = [np.argmin(np.abs(self.levels[inner] - level)) for level in SHOWN_LEVELS]
+            inner = inner[np.unique(nearest)]
+        levels, found = np.asarray(self.levels)[inner], np.asarray(self.frequencies)[inner]
+        kind = "equal_precision" if self.n_samples <= _PRECISE else "kolmogorov"
+        band = calibration_band(levels, self.n_samples, LIMITS, kind)
+        return ["level", "below", f"{100 * LIMITS:.0f}% of calibrated models"], [
+            [f"{100 * level:.4g}%", f"{100 * below:.1f}%", f"{100 * low:.1f}% to {100 * high:.1f}%"]
+            for level, below, low, high in zip(levels, found, *band, strict=True)
+        ]
+
+    def __repr__(self) -> str:
+        return "\n".join([super().__repr__(), *text_table(*self._table())])
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<p>{html.escape(text)}</p>" for _, text in self._rows())
+        return html_grid(*self._table(), caption=self._headline()) + notes
 
     @classmethod
     def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
@@ -106,6 +135,12 @@ def quantile_calibration(
     --------
     >>> import numpy as np
     >>> found = quantile_calibration(np.array([-1.0, 1.0]), (np.zeros(2), np.ones(2)), levels=[0.2, 0.5, 0.9])
+    >>> found
+    quantile calibration = 0.341345  (largest deviation, 2 cases)
+      level   below  95% of calibrated models
+      20%     50.0%            0.0% to 100.0%
+      50%     50.0%            0.0% to 100.0%
+      90%    100.0%           50.0% to 100.0%
     >>> found.frequencies
     array([0.5, 0.5, 1. ])
     """

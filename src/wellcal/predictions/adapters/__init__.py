@@ -68,7 +68,8 @@ def as_predictions(obj: object, X: Any = None, /, **roles: Any) -> Predictions:
                                                `StudentT` for linear regression
     ``{0.1: low, 0.5: median, 0.9: high}``     `Quantiles`, from a regressor for each level
     list of models                             `Mixture` of what each predicts
-    function of `X`, PyTorch module            what its result becomes
+    function of `X`, PyTorch module            what its result becomes; a module is given tensors in its
+                                               precision and on its device where `X` is another array
     =========================================  ====================================================
 
     Pipelines and searches of scikit-learn count as the estimator that predicts in them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wellcal._arrays.checks import plain_array
+from wellcal._arrays.frames import is_frame
 from wellcal._arrays.labels import labels_of
 from wellcal._arrays.namespaces import has, is_array, namespace
 from wellcal.predictions import (
@@ -26,6 +27,8 @@ def is_table(obj: object) -> bool:
 
 def from_probabilities(obj: object) -> Predictions:
     """Probabilities of one of two classes, ``(n,)``, or of all classes, ``(n, C)``."""
+    if is_frame(obj):
+        return _from_frame(obj)
     array = plain_array(obj, "predictions")
     given = array if labels_of(obj) is None else obj
     if array.ndim == 1:
@@ -36,6 +39,27 @@ def from_probabilities(obj: object) -> Predictions:
         "an array of predictions holds probabilities of shape (n,) or (n, C), "
         f"found shape {tuple(array.shape)}; draws from a model are wc.Samples(values)"
     )
+
+
+def _from_frame(frame: Any) -> Predictions:
+    """A data frame without a role: probabilities, with a column for each class.
+
+    Where it holds something else, the error says which role its columns seem to have.
+    """
+    try:
+        named = column_names(frame) is not None or labels_of(frame) is not None
+        return Categorical(frame if named else plain_array(frame, "predictions"))
+    except (TypeError, ValueError) as error:
+        from wellcal.predictions.guessing import proposed_role  # it needs all families
+
+        role = proposed_role(frame)
+        if not role:
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
+            f"a data frame without a role holds a column of probabilities for each class, and this one does "
+            f"not; its columns look like {role}"
+        ) from error
 
 
 def from_pair(pair: tuple[Any, ...]) -> Predictions:

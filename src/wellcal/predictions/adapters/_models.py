@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from wellcal._arrays.checks import plain_array, real_array
 from wellcal.predictions.adapters.registry import converted
 from wellcal.predictions.base import Predictions
 from wellcal.predictions.discrete import Bernoulli, Categorical
@@ -154,12 +155,32 @@ def _from_function(model: Any, X: Any) -> Predictions:
     return converted(model(X))
 
 
+def _is_module_of_torch(model: Any) -> bool:
+    torch = sys.modules.get("torch")  # whoever has a module has imported it
+    return torch is not None and isinstance(model, torch.nn.Module)
+
+
+def _from_module(model: Any, X: Any) -> Predictions:
+    """What a module of PyTorch predicts; of arrays that are none of its tensors, in its own precision."""
+    torch: Any = sys.modules["torch"]
+    if isinstance(X, torch.Tensor) or not (isinstance(X, list) or hasattr(X, "__array__")):
+        return converted(model(X))
+    weight = next((p for p in model.parameters() if p.is_floating_point()), None)
+    array = real_array(plain_array(X, "X"), "X", ndim=tuple(range(1, 9)))
+    tensor = torch.as_tensor(np.ascontiguousarray(array))
+    if weight is not None:
+        tensor = tensor.to(device=weight.device, dtype=weight.dtype)
+    with torch.no_grad():
+        return converted(model(tensor))
+
+
 _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Any], Predictions]], ...] = (
     (_is_of_statsmodels, _from_statsmodels),
     (_gives_distributions, _from_distributions),
     (_is_classifier, _from_classifier),
     (_gives_probabilistic_regressions, _from_predict_proba),
     (_takes_return_std, _from_return_std),
+    (_is_module_of_torch, _from_module),
     (_is_function, _from_function),
 )
 """The first that recognises a model predicts."""

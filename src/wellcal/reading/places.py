@@ -1,0 +1,101 @@
+"""Where in a file a row of a message is: rows of files are counted from 1, as lines are."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Generator
+
+from wellcal._arrays.namespaces import NDArray
+from wellcal.reading.errors import ReadError
+from wellcal.reading.sources import source_file
+
+_ROW = re.compile(r"\brow (\d+)\b")
+
+
+def renumbered(message: str, place: Callable[[int], str]) -> str:
+    """A message with other words for its rows, which it counts from 0.
+
+    Examples
+    --------
+    >>> renumbered("found inf in row 20 and -inf in row 3", lambda row: f"row {row + 1}")
+    'found inf in row 21 and -inf in row 4'
+    """
+    return _ROW.sub(lambda match: place(int(match[1])), message)
+
+
+@contextlib.contextmanager
+def among_kept(rows: NDArray | None) -> Generator[None]:
+    """Let errors about some rows of a table count all of its rows.
+
+    Parameters
+    ----------
+    rows
+        Positions in the table of the rows that were kept; None where all of them were.
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if rows is None:
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(renumbered(str(error), lambda row: f"row {_at(rows, row)}")) from error
+
+
+@contextlib.contextmanager
+def naming_file(
+    path: str | os.PathLike[str],
+    start: int = 0,
+    rows: NDArray | None = None,
+    format: str | None = None,
+) -> Generator[None]:
+    """Let errors about columns name the file that they are in, and count rows as a reader of the file does.
+
+    Parameters
+    ----------
+    path, format
+        The file, as in :func:`wellcal.reading.read_table`.
+    start
+        Rows of the file before those that the errors are about.
+    rows
+        Which of the rows from there on were kept; None where all of them were.
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ReadError):
+            raise
+        name = "standard input" if os.fspath(path) == "-" else os.fspath(path)
+        told = renumbered(str(error), lambda row: _place(path, start + _at(rows, row), format))
+        raise ReadError(f"{name}: {told}") from error
+
+
+def _at(rows: NDArray | None, row: int) -> int:
+    return row if rows is None or row >= len(rows) else int(rows[row])
+
+
+def _place(path: str | os.PathLike[str], row: int, format: str | None) -> str:
+    line = _line(path, row, format)
+    return f"row {row + 1}" if line is None else f"row {row + 1} (line {line})"
+
+
+def _line(path: str | os.PathLike[str], row: int, format: str | None) -> int | None:
+    """The line of a row of a text; None where each row does not have a line of its own, or it is no text."""
+    if os.fspath(path) == "-":
+        return None
+    try:
+        source = source_file(path, format)
+        if source.format not in ("csv", "tsv", "jsonl") or source.compression is not None:
+            return None
+        wanted = row + (1 if source.format == "jsonl" else 2)
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, start=1):
+                quoted = source.format != "jsonl" and line.count(b'"') % 2 == 1
+                if not line.strip() or quoted or b"\0" in line:
+                    return None
+                if number == wanted:
+                    return number
+    except (OSError, ValueError):  # the message is worth more than the line
+        pass
+    return None
