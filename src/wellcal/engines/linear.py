@@ -1,4 +1,4 @@
-"""Sums over all pairs without the square: for predictions that a line or a plane can hold."""
+"""Sums over all pairs without the square: for predictions on a line, in a plane, or under a smooth kernel."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 
 from wellcal._arrays.checks import positive_number
-from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray, is_numpy
-from wellcal._arrays.progress import reporter
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines.base import Support
+from wellcal.engines.controls import Controls
 from wellcal.engines.mixed import large_coordinates
 from wellcal.engines.multipoles import Kind, Tree, plane_sums
 from wellcal.engines.reductions import Sums
 from wellcal.engines.running_sums import MOST_RUNS, line_sums, runs_on_a_line
+from wellcal.engines.spanning import Spans, spans_of
 from wellcal.engines.tiled import Tiled
 from wellcal.expectations.bilinear import Form, WeightRows
 from wellcal.expectations.differences import may_have_features
 from wellcal.expectations.distances import EmbeddingDistance
+from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.on_predictions import ExpDistanceForm
-from wellcal.problem.deviations import NullDeviation, null_deviation
 from wellcal.problem.feature_form import in_products, known_features
 from wellcal.problem.problem import Problem, Term, TermRows
 from wellcal.problem.weights import WeightedForm
@@ -31,11 +32,14 @@ from wellcal.problem.weights import WeightedForm
 FEWEST_ON_A_LINE = 2000
 """Cases from which "auto" takes running sums, which are exact to rounding."""
 
+FEWEST_SPANNED = 4000
+"""Cases from which "auto" takes a span of few predictions, where that holds all of them to rounding."""
+
 FEWEST_IN_A_PLANE = 20_000
 """Cases from which "auto" takes multipoles: below, tiles in float64 take less than two seconds."""
 
-_CONTROLS = 128  # rows that are compared with exact ones
 _ORDERS = (6, 8, 10, 13)  # nodes along a side of a box, few first
+_PIVOTS = (64, 128, 256, 512, 1024)  # predictions that span the others, few first
 _FAR = 44.0  # of the exponent: exp(-44) is 1e-19
 _LOOKED_AT = 4096  # cases among which equal predictions are looked for
 
@@ -49,7 +53,9 @@ class Linear(Tiled):
     distance), and the kernel on targets has finitely many features, the sum over all pairs is a kernel sum
     with one right-hand side for each feature. On a line it is made by running sums, exact to rounding; in
     a plane by multipoles, whose row sums are compared with exact ones: where they differ by more than
-    `tolerance`, more nodes are taken, and tiles in the end. Everything but :meth:`triangle` is done by tiles.
+    `tolerance`, more nodes are taken, and tiles in the end. Kernels ``exp(-(d / lengthscale) ** 2)`` of a
+    distance in more dimensions, such as the MMD, are smooth: some predictions span all others, to rounding
+    where few are enough, and else until row sums agree. Everything but :meth:`triangle` is done by tiles.
 
     Parameters
     ----------
@@ -81,7 +87,7 @@ class Linear(Tiled):
         positive_number(self.tolerance, "tolerance")
 
     def supports(self, problem: Problem) -> Support:
-        """Whether predictions are points on a line or in a plane, and targets have features."""
+        """Whether predictions have a place where sums need no square, and targets have features."""
         if not is_numpy(problem.xp):
             return Support(False, "it is for NumPy")
         if not problem.terms:
@@ -91,7 +97,7 @@ class Linear(Tiled):
                 return Support(
                     False,
                     "it needs predictions that are points on a line or in a plane, under ExpDistance of a "
-                    "Euclidean distance between them",
+                    "Euclidean distance between them, or power=2 with such a distance or with the MMD",
                 )
             if not _has_features(term.on_targets):
                 return Support(False, "it needs a kernel on targets with finitely many features")
@@ -100,11 +106,15 @@ class Linear(Tiled):
     def pays(self, problem: Problem) -> bool:
         """Whether there are so many cases that it is worth its set-up.
 
-        On a line, where it is registered with the fewest cases that it is considered for, there are.
+        On a line, where it is registered with the fewest cases that it is considered for, there are. So there
+        are where few predictions span all others to rounding.
         """
         if not is_numpy(problem.xp):
             return False
-        return problem.n >= FEWEST_IN_A_PLANE or all(_place_of(term) == "line" for term in problem.terms)
+        places = {_place_of(term) for term in problem.terms}
+        if problem.n >= FEWEST_IN_A_PLANE or places <= {"line"}:
+            return True
+        return places == {"span"} and problem.n >= FEWEST_SPANNED and spans_of(problem).whole
 
     def triangle(self, problem: Problem) -> Sums:
         """Sums of h over all pairs i < j."""
@@ -131,12 +141,31 @@ class Linear(Tiled):
         exact = in_products(problem)
         if exact is None:
             return None
+        if "span" in places:
+            return self._spanned(spans_of(problem), exact) if places == {"span"} else None
         return _on_a_line(exact) if places == {"line"} else self._in_a_plane(exact)
+
+    def _spanned(self, spans: Spans, exact: Problem) -> _Found | None:
+        """Products with few predictions, if they span all others, or by more of them until controls agree."""
+        if spans.whole:
+            return _Found.of(spans.row_sums(), {"engine": self.name, "sums": spans.describe()})
+        if self.precision == "float64" or not spans.each:
+            return None
+        controls = Controls.of(exact)
+        for count in _PIVOTS:
+            if count > spans.most:
+                break
+            rows = spans.row_sums(count)
+            error = controls.error(rows)
+            if error <= self.tolerance * controls.deviation:
+                said = {"engine": self.name, "sums": spans.describe(), **controls.describe(error)}
+                return _Found.of(rows, said)
+        return None
 
     def _in_a_plane(self, exact: Problem) -> _Found | None:
         """Multipoles of rising order, until control rows agree."""
         kind = np.float64 if self.precision == "float64" else np.float32
-        controls = _Controls.of(exact)
+        controls = Controls.of(exact)
         trees = [
             _Planar.of(term, rows, exact=kind is np.float64)
             for term, rows in zip(exact.terms, exact.rows, strict=True)
@@ -153,13 +182,17 @@ class Linear(Tiled):
                     "precision": "float64" if kind is np.float64 else "mixed: products in float32",
                     **controls.describe(error),
                 }
-                return _Found(Sums(0.5 * math.fsum(rows), rows), said)
+                return _Found.of(rows, said)
         return None
 
 
 class _Found(NamedTuple):
     sums: Sums
     said: dict[str, Any]
+
+    @classmethod
+    def of(cls, rows: NDArray, said: dict[str, Any]) -> _Found:
+        return cls(Sums(0.5 * math.fsum(rows), rows), said)
 
 
 def _orders(n: int, exact: bool) -> tuple[int, ...]:
@@ -173,15 +206,26 @@ def _has_features(form: Form) -> bool:
 
 
 def _place_of(term: Term) -> str | None:
-    """Whether predictions are points on a line with a kernel that decays exponentially, or in a plane."""
+    """Whether predictions are points on a line with a kernel that decays exponentially, or in a plane.
+
+    Or in more dimensions with a kernel that is smooth, where some of them may span the others.
+    """
     form = term.on_predictions
-    if not isinstance(form, ExpDistanceForm) or not isinstance(form.inner, EmbeddingDistance):
+    if not isinstance(form, ExpDistanceForm):
         return None
     if not isinstance(form.lengthscale, float) or not isinstance(term.factor, float):
         return None
-    if form.inner.size == 1:
+    distance = form.inner
+    smooth = distance.degree == 2.0 and form.power == 2.0
+    if isinstance(distance, MeanDiscrepancy):
+        return "span" if smooth and not distance.relative and may_have_features(distance.form) else None
+    if not isinstance(distance, EmbeddingDistance):
+        return None
+    if distance.size == 1:
         return "line" if form.power == 1.0 else "plane"
-    return "plane" if form.inner.size == 2 and form.inner.degree == 2.0 else None
+    if distance.size == 2:
+        return "plane" if distance.degree == 2.0 else None
+    return "span" if smooth else None
 
 
 # -- a line ------------------------------------------------------------------------------------------
@@ -289,70 +333,3 @@ def _merged(features: NDArray, at: NDArray, count: int) -> NDArray:
     """Sums of the features of cases with equal predictions."""
     columns = [np.bincount(at, features[:, c], count) for c in range(features.shape[1])]
     return np.stack(columns, axis=1).astype(features.dtype)
-
-
-@dataclass(frozen=True)
-class _Controls:
-    """Some cases, their exact sums, and what errors of the sum over all pairs are measured in.
-
-    Attributes
-    ----------
-    n
-        How many cases there are in all.
-    cases, rows
-        Positions, and sums over all other cases.
-    unit
-        Standard deviation of the sum for calibrated predictions.
-    """
-
-    n: int
-    cases: NDArray
-    rows: NDArray
-    unit: NullDeviation
-
-    @classmethod
-    def of(cls, exact: Problem) -> _Controls:
-        n = exact.n
-        cases = np.sort(np.random.default_rng(0).choice(n, min(n, _CONTROLS), replace=False))
-        sums, told = np.zeros(len(cases)), reporter()
-        told("control rows", 0, n)
-        for some in in_chunks(n, len(cases), within=budget.cache):
-            with np.errstate(over="ignore", under="ignore"):
-                h = np.asarray(exact.values(cases, some))
-            inside = np.flatnonzero((cases >= some.start) & (cases < some.stop))
-            h[inside, cases[inside] - some.start] = 0.0
-            sums += h.sum(axis=1)
-            told("control rows", some.stop, n)
-        return cls(n, cases, sums, null_deviation(exact))
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the sum, from the spread of its rows where that is more than the null's.
-
-        With v the variance of rows, that of the sum is n v / 2 for calibrated predictions; for others it goes
-        towards n v.
-        """
-        return max(self.unit.value, math.sqrt(0.5 * self.n * float(np.var(self.rows))))
-
-    def error(self, rows: NDArray) -> float:
-        """How far the sum over all pairs is likely to be off.
-
-        The mean difference of the control rows, and its standard error.
-        """
-        off = rows[self.cases] - self.rows
-        size = len(off)
-        mean = float(off.mean())
-        spread = float(off.std(ddof=1)) / math.sqrt(size) if size < self.n else 0.0
-        return 0.5 * self.n * math.hypot(mean, spread)
-
-    def describe(self, error: float) -> dict[str, Any]:
-        """For the provenance of a result."""
-        out: dict[str, Any] = {
-            "control_rows": len(self.cases),
-            "control_error": error / max(self.unit.value, 1e-300),
-            **self.unit.describe(),
-        }
-        # Rows of few controls spread by chance, and so do pairs of few drawn targets.
-        if self.deviation > 1.5 * self.unit.value:
-            out["control_error_observed"] = error / self.deviation
-        return out
