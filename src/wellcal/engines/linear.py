@@ -40,6 +40,7 @@ FEWEST_IN_A_PLANE = 20_000
 
 _ORDERS = (6, 8, 10, 13)  # nodes along a side of a box, few first
 _PIVOTS = (64, 128, 256, 512, 1024)  # predictions that span the others, few first
+_DROPPED = 1e-9  # share of the energy of features that goes without products in float32
 _FAR = 44.0  # of the exponent: exp(-44) is 1e-19
 _LOOKED_AT = 4096  # cases among which equal predictions are looked for
 
@@ -166,14 +167,11 @@ class Linear(Tiled):
         """Multipoles of rising order, until control rows agree."""
         kind = np.float64 if self.precision == "float64" else np.float32
         controls = Controls.of(exact)
-        trees = [
-            _Planar.of(term, rows, exact=kind is np.float64)
-            for term, rows in zip(exact.terms, exact.rows, strict=True)
-        ]
+        trees = [_Planar.of(term, rows, kind) for term, rows in zip(exact.terms, exact.rows, strict=True)]
         for order in _orders(exact.n, kind is np.float64):
             rows = np.zeros(exact.n)
             for tree in trees:
-                rows += tree.row_sums(order, kind)
+                rows += tree.row_sums(order)
             error = controls.error(rows)
             if error <= self.tolerance * controls.deviation:
                 said = {
@@ -259,31 +257,49 @@ def _thin(weights: NDArray) -> NDArray:
 
 @dataclass(frozen=True)
 class _Planar:
-    """One term: different points, the features at each, and which of them the cases are."""
+    """One term.
+
+    Attributes
+    ----------
+    tree
+        Different points.
+    phi
+        Features at each, summed over the cases that are there, box by box.
+    ties
+        Features of the cases, and at which of the points they are; None where each has its own.
+    n
+        Number of cases.
+    rate, power, factor
+        Of the kernel.
+    """
 
     tree: Tree
-    features: NDArray
-    at: NDArray | None
-    merged: NDArray
+    phi: NDArray
+    ties: tuple[NDArray, NDArray] | None
+    n: int
     rate: float
     power: float
     factor: float
 
     @classmethod
-    def of(cls, term: Term, rows: TermRows, *, exact: bool) -> _Planar:
+    def of(cls, term: Term, rows: TermRows, kind: Kind) -> _Planar:
         form = cast("ExpDistanceForm", term.on_predictions)
         points = np.asarray(rows.on_predictions)
         if points.shape[1] == 1:
             points = np.concatenate([points, np.zeros_like(points)], axis=1)
         weights = cast("WeightRows", rows.on_targets).weights
-        features = weights if exact else _in_float32(weights)
+        columns = None if kind is np.float64 else large_coordinates(weights, _DROPPED)
         length = cast("float", form.lengthscale)
         different, at = _without_ties(points)
-        merged = features if at is None else _merged(features, at, len(different))
-        reach = length * _FAR ** (1.0 / form.power)
-        tree = Tree.of(different, reach)
+        tree = Tree.of(different, length * _FAR ** (1.0 / form.power))
+        if at is None:
+            phi, ties = tree.by_boxes(weights, kind, columns), None
+        else:
+            features = weights if columns is None else weights[:, columns].astype(kind)
+            phi = tree.by_boxes(_merged(features, at, len(different)), kind)
+            ties = features, at
         rate = -(length**-form.power)
-        return cls(tree, features, at, merged, rate, form.power, cast("float", term.factor))
+        return cls(tree, phi, ties, len(points), rate, form.power, cast("float", term.factor))
 
     def kernel(self, squared: NDArray) -> NDArray:
         """Of squared distances, in their place."""
@@ -294,25 +310,25 @@ class _Planar:
         squared *= self.rate
         return np.exp(squared, out=squared)
 
-    def row_sums(self, order: int, kind: Kind) -> NDArray:
+    def row_sums(self, order: int) -> NDArray:
         """Sums of the term over all other cases."""
         with np.errstate(under="ignore"):
-            found = plane_sums(self.tree, self.merged, self.kernel, order, kind)
-        out = np.empty(len(self.features))
-        for cases in in_chunks(len(out), 3 * self.features.shape[1]):
-            own = self.features[cases].astype(np.float64)
-            sums = found[cases] if self.at is None else found[self.at[cases]]
-            out[cases] = np.einsum("nm,nm->n", own, sums - own)
-        out *= self.factor
-        return out
+            sums = plane_sums(self.tree, self.phi, self.kernel, order)
+        if self.ties is None:
+            flat = (array.reshape(-1, array.shape[2]) for array in (self.phi, sums))
+            rows = _with_others(*flat)
+            return self.factor * self.tree.by_points(rows.reshape(sums.shape[:2]), self.n)
+        features, at = self.ties
+        found = self.tree.by_points(sums, int(at.max()) + 1)
+        return self.factor * _with_others(features, found, at)
 
 
-def _in_float32(weights: NDArray) -> NDArray:
-    """The coordinates that count."""
-    some = large_coordinates(weights)
-    out = np.empty((len(weights), len(some)), dtype=np.float32)
-    for cases in in_chunks(len(weights), len(some)):
-        out[cases] = weights[cases][:, some]
+def _with_others(features: NDArray, sums: NDArray, at: NDArray | None = None) -> NDArray:
+    """Products of features with sums, less those with themselves, ``(n,)``."""
+    out = np.empty(len(features))
+    for cases in in_chunks(len(out), 3 * features.shape[1]):
+        own = features[cases].astype(np.float64)
+        out[cases] = np.einsum("nm,nm->n", own, (sums[cases] if at is None else sums[at[cases]]) - own)
     return out
 
 
