@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import probability, whole_number
+from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.deprecation import renamed_arguments
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, handed_over, is_array
 from wellcal._arrays.ownership import own_copy
@@ -182,7 +183,7 @@ def witness(
         candidates = Candidates(directions_of(setup, tuple(levels.tolist())), given, w, fewest)
         at_locations, in_groups = _resample(setup, prepared, candidates)
     # An error of expectations is the same in all sets of targets; what is left is rounding.
-    band = MaxTest.of(at_locations, _ROUNDING * np.sum(np.abs(prepared.expected), axis=0))
+    band = MaxTest.of(at_locations, _ROUNDING * _summed_sizes(prepared.expected))
     test = ScanTest(candidates, in_groups)
     unit = 1.0 / float(w.sum())
     half = np.where(band.scale > 0, band.half_width(alpha), np.abs(at_locations[0])) * unit
@@ -216,6 +217,13 @@ def witness(
         kernel=setup.kernel,
         provenance=provenance,
     )
+
+
+def _summed_sizes(expected: NDArray) -> NDArray:
+    """Sums of absolute values over cases, ``(J,)``."""
+    count = expected.shape[1]
+    parts = [np.sum(np.abs(expected[cases]), axis=0) for cases in in_chunks(len(expected), count)]
+    return np.sum(parts, axis=0)
 
 
 def enough_resamples(n_resamples: object, alpha: float) -> int:
