@@ -40,6 +40,7 @@ FEWEST_IN_A_PLANE = 20_000
 
 _ORDERS = (6, 8, 10, 13)  # nodes along a side of a box, few first
 _PIVOTS = (64, 128, 256, 512, 1024)  # predictions that span the others, few first
+_WHOLE, _FEW_WHOLE = 512, 128  # that hold all others to rounding; where less serves, no more than few
 _DROPPED = 1e-9  # share of the energy of features that goes without products in float32
 _FAR = 44.0  # of the exponent: exp(-44) is 1e-19
 _LOOKED_AT = 4096  # cases among which equal predictions are looked for
@@ -115,7 +116,7 @@ class Linear(Tiled):
         places = {_place_of(term) for term in problem.terms}
         if problem.n >= FEWEST_IN_A_PLANE or places <= {"line"}:
             return True
-        return places == {"span"} and problem.n >= FEWEST_SPANNED and spans_of(problem).whole
+        return places == {"span"} and problem.n >= FEWEST_SPANNED and spans_of(problem).whole(_WHOLE)
 
     def triangle(self, problem: Problem) -> Sums:
         """Sums of h over all pairs i < j."""
@@ -148,7 +149,8 @@ class Linear(Tiled):
 
     def _spanned(self, spans: Spans, exact: Problem) -> _Found | None:
         """Products with few predictions, if they span all others, or by more of them until controls agree."""
-        if spans.whole:
+        few = self.precision != "float64" and exact.n >= FEWEST_IN_A_PLANE
+        if spans.whole(_FEW_WHOLE if few else _WHOLE):
             return _Found.of(spans.row_sums(), {"engine": self.name, "sums": spans.describe()})
         if self.precision == "float64" or not spans.each:
             return None

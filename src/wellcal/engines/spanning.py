@@ -17,7 +17,7 @@ from wellcal.problem.feature_form import in_products
 from wellcal.problem.problem import Problem, Term, TermRows
 
 
-@dataclass(frozen=True)
+@dataclass
 class Spans:
     """Predictions that span the others, for each term.
 
@@ -25,12 +25,18 @@ class Spans:
     ----------
     each
         A span for each term; none where predictions have no coordinates.
-    whole
-        Whether they hold all predictions to rounding.
     """
 
     each: tuple[Span, ...]
-    whole: bool
+    _whole: bool = False
+    _tried: int = 0
+
+    def whole(self, most: int) -> bool:
+        """Whether so many hold all predictions to rounding, and no more than are worth it."""
+        if self.each and not self._whole and most > self._tried:
+            self._tried = most
+            self._whole = all(span.reaches_all(min(most, span.spread.most_pivots)) for span in self.each)
+        return self._whole
 
     @property
     def most(self) -> int:
@@ -62,9 +68,8 @@ def _find(problem: Problem) -> Spans:
     found = [_spread(term, rows) for term, rows in pairs]
     spreads = [spread for spread in found if spread is not None]
     if not found or len(spreads) < len(found):
-        return Spans((), False)
-    each = tuple(map(Span, spreads))
-    return Spans(each, all(span.reaches_all(span.spread.most_pivots) for span in each))
+        return Spans(())
+    return Spans(tuple(map(Span, spreads)))
 
 
 def _spread(term: Term, rows: TermRows) -> Spread | None:

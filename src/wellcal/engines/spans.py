@@ -104,13 +104,17 @@ class Span:
     def reaches_all(self, most: int) -> bool:
         """Grow until the span holds all points, if that is likely to take no more than `most` pivots.
 
-        Distances from the span fall by a factor with each pivot, and by less and less in many dimensions.
+        Distances from the span fall by a factor with each pivot, and by less and less in many dimensions: if
+        they fell on as they did last, so many would be needed at least.
         """
+        before = 0.0
         while not self.complete:
             self.grow(self.size + _LOOKED_AT)
-            left = float(self._left.max())
-            if left > ROUNDING and self.size * math.log(ROUNDING) / math.log(min(left, 0.99)) > most:
+            left = math.log(max(float(self._left.max()), ROUNDING))
+            fall = max(before - left, 1e-3) / _LOOKED_AT
+            if self.size + (left - math.log(ROUNDING)) / fall > most:
                 return False
+            before = left
         for _ in range(_ROUNDS):
             off = self._off()
             if not len(off):
