@@ -41,7 +41,6 @@ FEWEST_IN_A_PLANE = 20_000
 _ORDERS = (6, 8, 10, 13)  # nodes along a side of a box, few first
 _PIVOTS = (64, 128, 256, 512, 1024)  # predictions that span the others, few first
 _WHOLE, _FEW_WHOLE = 512, 128  # that hold all others to rounding; where less serves, no more than few
-_DROPPED = 1e-9  # share of the energy of features that goes without products in float32
 _FAR = 44.0  # of the exponent: exp(-44) is 1e-19
 _LOOKED_AT = 4096  # cases among which equal predictions are looked for
 
@@ -290,7 +289,7 @@ class _Planar:
         if points.shape[1] == 1:
             points = np.concatenate([points, np.zeros_like(points)], axis=1)
         weights = cast("WeightRows", rows.on_targets).weights
-        columns = None if kind is np.float64 else large_coordinates(weights, _DROPPED)
+        columns = None if kind is np.float64 else large_coordinates(weights)
         length = cast("float", form.lengthscale)
         different, at = _without_ties(points)
         tree = Tree.of(different, length * _FAR ** (1.0 / form.power))

@@ -185,15 +185,15 @@ def _rounded(problem: Problem) -> Problem:
     return replace(problem, terms=tuple(terms), rows=tuple(rows))
 
 
-def large_coordinates(weights: NDArray, dropped: float = _DROPPED) -> NDArray:
+def large_coordinates(weights: NDArray) -> NDArray:
     """Coordinates that hold all but a negligible part of the sum of squares."""
-    return largest_sums(np.einsum("nm,nm->m", weights, weights), dropped)
+    return largest_sums(np.einsum("nm,nm->m", weights, weights))
 
 
-def largest_sums(squares: NDArray, dropped: float = _DROPPED) -> NDArray:
+def largest_sums(squares: NDArray) -> NDArray:
     """The same from the sums of squares of all coordinates."""
     order = np.argsort(squares)
-    kept = np.cumsum(squares[order]) > dropped * squares.sum()
+    kept = np.cumsum(squares[order]) > _DROPPED * squares.sum()
     return np.sort(order[kept])
 
 
