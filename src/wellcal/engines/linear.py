@@ -113,9 +113,9 @@ class Linear(Tiled):
         if not is_numpy(problem.xp):
             return False
         places = {_place_of(term) for term in problem.terms}
-        if problem.n >= FEWEST_IN_A_PLANE or places <= {"line"}:
-            return True
-        return places == {"span"} and problem.n >= FEWEST_SPANNED and spans_of(problem).whole(_WHOLE)
+        if "span" in places:
+            return places == {"span"} and problem.n >= FEWEST_SPANNED and spans_of(problem).whole(_WHOLE)
+        return problem.n >= FEWEST_IN_A_PLANE or places <= {"line"}
 
     def triangle(self, problem: Problem) -> Sums:
         """Sums of h over all pairs i < j."""
