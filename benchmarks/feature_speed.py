@@ -92,6 +92,9 @@ def _prepared(data: Data) -> Callable[[], Problem]:
     return lambda: prepare(y, pred, kernel)
 
 
+_WAYS = ("features", "mixed", "linear")
+
+
 def features(settings: Settings) -> Section:
     """CPU time of one thread for the sums over all pairs of each family, by closed forms and by features."""
     load = environment.load_average()
@@ -101,6 +104,7 @@ def features(settings: Settings) -> Section:
         fresh = _prepared(make(n, np.random.default_rng(1)))
         sums = take_turns(_runs(fresh), budget=settings.budget, rounds=min(3, settings.rounds))
         closed, exact, single = sums["closed"], sums["float64"], sums["mixed"]
+        linear = sums.get("linear")
         problem = fresh()
         Tiled(threads=1, precision="mixed").triangle(problem)
         said = Tiled(threads=1, precision="mixed").describe(problem)
@@ -111,15 +115,16 @@ def features(settings: Settings) -> Section:
                 f"{closed.best_cpu:.3g} s",
                 f"{closed.best_cpu / exact.best_cpu:.1f}",
                 f"{closed.best_cpu / single.best_cpu:.1f}",
+                "-" if linear is None else f"{closed.best_cpu / linear.best_cpu:.1f}",
                 f"{said['precision_error']:.0e}" if "precision_error" in said else "-",
             )
         )
-    header = ("family", "features", "closed forms", "features: times faster", "mixed: times faster", "error")
+    header = ("family", "features", "closed forms", *(f"{way}: times faster" for way in _WAYS), "error")
     body = (
         f"Sums over all pairs of {n:,} prepared cases, one thread, CPU time with the making of features.\n"
         "The error is the standard error of products in float32 that is reported, in standard deviations\n"
         "that the sum would have for calibrated predictions. Normals in many dimensions have no features:\n"
-        "their exponents are matrix products.\n\n"
+        "their exponents are matrix products. *Linear* takes no square, where there is a way without.\n\n"
         f"{table(header, rows)}\n\n{environment.describe(load)}"
     )
     return Section("features", "Features before pairs", body)
@@ -133,11 +138,15 @@ def _runs(fresh: Callable[[], Problem]) -> dict[str, Callable[[], float]]:
     def by_features(precision: str) -> float:
         return float(Tiled(threads=1, precision=precision).triangle(fresh()).total)
 
-    return {
+    def without_the_square() -> float:
+        return float(Linear(threads=1).triangle(fresh()).total)
+
+    runs = {
         "closed": by_closed_forms,
         "float64": lambda: by_features("float64"),
         "mixed": lambda: by_features("mixed"),
     }
+    return {**runs, "linear": without_the_square} if Linear().supports(fresh()) else runs
 
 
 def no_square(settings: Settings) -> Section:
@@ -146,6 +155,9 @@ def no_square(settings: Settings) -> Section:
     rows: list[tuple[str, ...]] = []
     for name, make, sizes in (
         ("normals", _normals, settings.plane_cases),
+        ("Laplace, Gaussian kernel", _laplace, settings.plane_cases[-1:]),
+        ("gamma, lowered", _lowered, settings.spanned_cases),
+        ("ensembles of 50", _ensembles, settings.spanned_cases),
         ("Bernoulli", _events, settings.line_cases),
     ):
         for n in sizes:
@@ -154,7 +166,7 @@ def no_square(settings: Settings) -> Section:
             found = wc.skce(y, pred, kernel=kernel)
             spent = time.process_time() - started
             said = found.provenance
-            how = said.get("sums", f"tiles, {said['precision']}")
+            how = said.get("sums", f"tiles, {said.get('precision', 'float64')}")
             error = f"{said['control_error']:.0e}" if "control_error" in said else "-"
             rows.append((name, f"{n:,}", f"{spent:.3g} s", f"{1e6 * spent / n:.3g} us", how, error))
     header = ("predictions", "cases", "CPU time", "for a case", "how", "error")
@@ -166,9 +178,22 @@ def no_square(settings: Settings) -> Section:
         "Where it pays: CPU times of one thread, from the number of cases on that `auto` takes it for, and\n"
         "for fewer; there it must not be slower than tiles in float64.\n\n"
         f"{table(('predictions', 'cases', 'tiles', 'linear', 'ratio'), lines)}\n\n"
+        "`witness` of normals, with 999 sets of targets: its contributions are sums over all pairs.\n\n"
+        f"{table(('cases', 'CPU time'), _witnesses(settings))}\n\n"
         f"{environment.describe(load)}"
     )
     return Section("no-square", "Sums over all pairs without the square", body, tuple(failures))
+
+
+def _witnesses(settings: Settings) -> list[tuple[str, str]]:
+    """CPU times of `witness` against the number of cases."""
+    rows: list[tuple[str, str]] = []
+    for n in settings.witness_cases:
+        y, pred, _ = _normals(n, np.random.default_rng(4))
+        started = time.process_time()
+        wc.witness(y, pred, rng=1)
+        rows.append((f"{n:,}", f"{time.process_time() - started:.3g} s"))
+    return rows
 
 
 def _break_even(settings: Settings) -> tuple[list[tuple[str, ...]], list[str]]:

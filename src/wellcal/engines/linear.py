@@ -1,4 +1,4 @@
-"""Sums over all pairs without the square: for predictions that a line or a plane can hold."""
+"""Sums over all pairs without the square: for predictions on a line, in a plane, or under a smooth kernel."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 
 from wellcal._arrays.checks import positive_number
-from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray, is_numpy
-from wellcal._arrays.progress import reporter
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines.base import Support
+from wellcal.engines.controls import Controls
 from wellcal.engines.mixed import large_coordinates
 from wellcal.engines.multipoles import Kind, Tree, plane_sums
 from wellcal.engines.reductions import Sums
 from wellcal.engines.running_sums import MOST_RUNS, line_sums, runs_on_a_line
+from wellcal.engines.spanning import Spans, spans_of
 from wellcal.engines.tiled import Tiled
 from wellcal.expectations.bilinear import Form, WeightRows
 from wellcal.expectations.differences import may_have_features
 from wellcal.expectations.distances import EmbeddingDistance
+from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.on_predictions import ExpDistanceForm
-from wellcal.problem.deviations import NullDeviation, null_deviation
 from wellcal.problem.feature_form import in_products, known_features
 from wellcal.problem.problem import Problem, Term, TermRows
 from wellcal.problem.weights import WeightedForm
@@ -31,11 +32,15 @@ from wellcal.problem.weights import WeightedForm
 FEWEST_ON_A_LINE = 2000
 """Cases from which "auto" takes running sums, which are exact to rounding."""
 
+FEWEST_SPANNED = 4000
+"""Cases from which "auto" takes a span of few predictions, where that holds all of them to rounding."""
+
 FEWEST_IN_A_PLANE = 20_000
 """Cases from which "auto" takes multipoles: below, tiles in float64 take less than two seconds."""
 
-_CONTROLS = 128  # rows that are compared with exact ones
 _ORDERS = (6, 8, 10, 13)  # nodes along a side of a box, few first
+_PIVOTS = (64, 128, 256, 512, 1024)  # predictions that span the others, few first
+_WHOLE, _FEW_WHOLE = 512, 128  # that hold all others to rounding; where less serves, no more than few
 _FAR = 44.0  # of the exponent: exp(-44) is 1e-19
 _LOOKED_AT = 4096  # cases among which equal predictions are looked for
 
@@ -49,7 +54,9 @@ class Linear(Tiled):
     distance), and the kernel on targets has finitely many features, the sum over all pairs is a kernel sum
     with one right-hand side for each feature. On a line it is made by running sums, exact to rounding; in
     a plane by multipoles, whose row sums are compared with exact ones: where they differ by more than
-    `tolerance`, more nodes are taken, and tiles in the end. Everything but :meth:`triangle` is done by tiles.
+    `tolerance`, more nodes are taken, and tiles in the end. Kernels ``exp(-(d / lengthscale) ** 2)`` of a
+    distance in more dimensions, such as the MMD, are smooth: some predictions span all others, to rounding
+    where few are enough, and else until row sums agree. Everything but :meth:`triangle` is done by tiles.
 
     Parameters
     ----------
@@ -81,7 +88,7 @@ class Linear(Tiled):
         positive_number(self.tolerance, "tolerance")
 
     def supports(self, problem: Problem) -> Support:
-        """Whether predictions are points on a line or in a plane, and targets have features."""
+        """Whether predictions have a place where sums need no square, and targets have features."""
         if not is_numpy(problem.xp):
             return Support(False, "it is for NumPy")
         if not problem.terms:
@@ -91,7 +98,7 @@ class Linear(Tiled):
                 return Support(
                     False,
                     "it needs predictions that are points on a line or in a plane, under ExpDistance of a "
-                    "Euclidean distance between them",
+                    "Euclidean distance between them, or power=2 with such a distance or with the MMD",
                 )
             if not _has_features(term.on_targets):
                 return Support(False, "it needs a kernel on targets with finitely many features")
@@ -100,11 +107,15 @@ class Linear(Tiled):
     def pays(self, problem: Problem) -> bool:
         """Whether there are so many cases that it is worth its set-up.
 
-        On a line, where it is registered with the fewest cases that it is considered for, there are.
+        On a line, where it is registered with the fewest cases that it is considered for, there are. So there
+        are where few predictions span all others to rounding.
         """
         if not is_numpy(problem.xp):
             return False
-        return problem.n >= FEWEST_IN_A_PLANE or all(_place_of(term) == "line" for term in problem.terms)
+        places = {_place_of(term) for term in problem.terms}
+        if "span" in places:
+            return places == {"span"} and problem.n >= FEWEST_SPANNED and spans_of(problem).whole(_WHOLE)
+        return problem.n >= FEWEST_IN_A_PLANE or places <= {"line"}
 
     def triangle(self, problem: Problem) -> Sums:
         """Sums of h over all pairs i < j."""
@@ -131,20 +142,37 @@ class Linear(Tiled):
         exact = in_products(problem)
         if exact is None:
             return None
+        if "span" in places:
+            return self._spanned(spans_of(problem), exact) if places == {"span"} else None
         return _on_a_line(exact) if places == {"line"} else self._in_a_plane(exact)
+
+    def _spanned(self, spans: Spans, exact: Problem) -> _Found | None:
+        """Products with few predictions, if they span all others, or by more of them until controls agree."""
+        few = self.precision != "float64" and exact.n >= FEWEST_IN_A_PLANE
+        if spans.whole(_FEW_WHOLE if few else _WHOLE):
+            return _Found.of(spans.row_sums(), {"engine": self.name, "sums": spans.describe()})
+        if self.precision == "float64" or not spans.each:
+            return None
+        controls = Controls.of(exact)
+        for count in _PIVOTS:
+            if count > spans.most:
+                break
+            rows = spans.row_sums(count)
+            error = controls.error(rows)
+            if error <= self.tolerance * controls.deviation:
+                said = {"engine": self.name, "sums": spans.describe(), **controls.describe(error)}
+                return _Found.of(rows, said)
+        return None
 
     def _in_a_plane(self, exact: Problem) -> _Found | None:
         """Multipoles of rising order, until control rows agree."""
         kind = np.float64 if self.precision == "float64" else np.float32
-        controls = _Controls.of(exact)
-        trees = [
-            _Planar.of(term, rows, exact=kind is np.float64)
-            for term, rows in zip(exact.terms, exact.rows, strict=True)
-        ]
+        controls = Controls.of(exact)
+        trees = [_Planar.of(term, rows, kind) for term, rows in zip(exact.terms, exact.rows, strict=True)]
         for order in _orders(exact.n, kind is np.float64):
             rows = np.zeros(exact.n)
             for tree in trees:
-                rows += tree.row_sums(order, kind)
+                rows += tree.row_sums(order)
             error = controls.error(rows)
             if error <= self.tolerance * controls.deviation:
                 said = {
@@ -153,13 +181,17 @@ class Linear(Tiled):
                     "precision": "float64" if kind is np.float64 else "mixed: products in float32",
                     **controls.describe(error),
                 }
-                return _Found(Sums(0.5 * math.fsum(rows), rows), said)
+                return _Found.of(rows, said)
         return None
 
 
 class _Found(NamedTuple):
     sums: Sums
     said: dict[str, Any]
+
+    @classmethod
+    def of(cls, rows: NDArray, said: dict[str, Any]) -> _Found:
+        return cls(Sums(0.5 * math.fsum(rows), rows), said)
 
 
 def _orders(n: int, exact: bool) -> tuple[int, ...]:
@@ -173,15 +205,26 @@ def _has_features(form: Form) -> bool:
 
 
 def _place_of(term: Term) -> str | None:
-    """Whether predictions are points on a line with a kernel that decays exponentially, or in a plane."""
+    """Whether predictions are points on a line with a kernel that decays exponentially, or in a plane.
+
+    Or in more dimensions with a kernel that is smooth, where some of them may span the others.
+    """
     form = term.on_predictions
-    if not isinstance(form, ExpDistanceForm) or not isinstance(form.inner, EmbeddingDistance):
+    if not isinstance(form, ExpDistanceForm):
         return None
     if not isinstance(form.lengthscale, float) or not isinstance(term.factor, float):
         return None
-    if form.inner.size == 1:
+    distance = form.inner
+    smooth = distance.degree == 2.0 and form.power == 2.0
+    if isinstance(distance, MeanDiscrepancy):
+        return "span" if smooth and not distance.relative and may_have_features(distance.form) else None
+    if not isinstance(distance, EmbeddingDistance):
+        return None
+    if distance.size == 1:
         return "line" if form.power == 1.0 else "plane"
-    return "plane" if form.inner.size == 2 and form.inner.degree == 2.0 else None
+    if distance.size == 2:
+        return "plane" if distance.degree == 2.0 else None
+    return "span" if smooth else None
 
 
 # -- a line ------------------------------------------------------------------------------------------
@@ -215,31 +258,49 @@ def _thin(weights: NDArray) -> NDArray:
 
 @dataclass(frozen=True)
 class _Planar:
-    """One term: different points, the features at each, and which of them the cases are."""
+    """One term.
+
+    Attributes
+    ----------
+    tree
+        Different points.
+    phi
+        Features at each, summed over the cases that are there, box by box.
+    ties
+        Features of the cases, and at which of the points they are; None where each has its own.
+    n
+        Number of cases.
+    rate, power, factor
+        Of the kernel.
+    """
 
     tree: Tree
-    features: NDArray
-    at: NDArray | None
-    merged: NDArray
+    phi: NDArray
+    ties: tuple[NDArray, NDArray] | None
+    n: int
     rate: float
     power: float
     factor: float
 
     @classmethod
-    def of(cls, term: Term, rows: TermRows, *, exact: bool) -> _Planar:
+    def of(cls, term: Term, rows: TermRows, kind: Kind) -> _Planar:
         form = cast("ExpDistanceForm", term.on_predictions)
         points = np.asarray(rows.on_predictions)
         if points.shape[1] == 1:
             points = np.concatenate([points, np.zeros_like(points)], axis=1)
         weights = cast("WeightRows", rows.on_targets).weights
-        features = weights if exact else _in_float32(weights)
+        columns = None if kind is np.float64 else large_coordinates(weights)
         length = cast("float", form.lengthscale)
         different, at = _without_ties(points)
-        merged = features if at is None else _merged(features, at, len(different))
-        reach = length * _FAR ** (1.0 / form.power)
-        tree = Tree.of(different, reach)
+        tree = Tree.of(different, length * _FAR ** (1.0 / form.power))
+        if at is None:
+            phi, ties = tree.by_boxes(weights, kind, columns), None
+        else:
+            features = weights if columns is None else weights[:, columns].astype(kind)
+            phi = tree.by_boxes(_merged(features, at, len(different)), kind)
+            ties = features, at
         rate = -(length**-form.power)
-        return cls(tree, features, at, merged, rate, form.power, cast("float", term.factor))
+        return cls(tree, phi, ties, len(points), rate, form.power, cast("float", term.factor))
 
     def kernel(self, squared: NDArray) -> NDArray:
         """Of squared distances, in their place."""
@@ -250,25 +311,25 @@ class _Planar:
         squared *= self.rate
         return np.exp(squared, out=squared)
 
-    def row_sums(self, order: int, kind: Kind) -> NDArray:
+    def row_sums(self, order: int) -> NDArray:
         """Sums of the term over all other cases."""
         with np.errstate(under="ignore"):
-            found = plane_sums(self.tree, self.merged, self.kernel, order, kind)
-        out = np.empty(len(self.features))
-        for cases in in_chunks(len(out), 3 * self.features.shape[1]):
-            own = self.features[cases].astype(np.float64)
-            sums = found[cases] if self.at is None else found[self.at[cases]]
-            out[cases] = np.einsum("nm,nm->n", own, sums - own)
-        out *= self.factor
-        return out
+            sums = plane_sums(self.tree, self.phi, self.kernel, order)
+        if self.ties is None:
+            flat = (array.reshape(-1, array.shape[2]) for array in (self.phi, sums))
+            rows = _with_others(*flat)
+            return self.factor * self.tree.by_points(rows.reshape(sums.shape[:2]), self.n)
+        features, at = self.ties
+        found = self.tree.by_points(sums, int(at.max()) + 1)
+        return self.factor * _with_others(features, found, at)
 
 
-def _in_float32(weights: NDArray) -> NDArray:
-    """The coordinates that count."""
-    some = large_coordinates(weights)
-    out = np.empty((len(weights), len(some)), dtype=np.float32)
-    for cases in in_chunks(len(weights), len(some)):
-        out[cases] = weights[cases][:, some]
+def _with_others(features: NDArray, sums: NDArray, at: NDArray | None = None) -> NDArray:
+    """Products of features with sums, less those with themselves, ``(n,)``."""
+    out = np.empty(len(features))
+    for cases in in_chunks(len(out), 3 * features.shape[1]):
+        own = features[cases].astype(np.float64)
+        out[cases] = np.einsum("nm,nm->n", own, (sums[cases] if at is None else sums[at[cases]]) - own)
     return out
 
 
@@ -289,70 +350,3 @@ def _merged(features: NDArray, at: NDArray, count: int) -> NDArray:
     """Sums of the features of cases with equal predictions."""
     columns = [np.bincount(at, features[:, c], count) for c in range(features.shape[1])]
     return np.stack(columns, axis=1).astype(features.dtype)
-
-
-@dataclass(frozen=True)
-class _Controls:
-    """Some cases, their exact sums, and what errors of the sum over all pairs are measured in.
-
-    Attributes
-    ----------
-    n
-        How many cases there are in all.
-    cases, rows
-        Positions, and sums over all other cases.
-    unit
-        Standard deviation of the sum for calibrated predictions.
-    """
-
-    n: int
-    cases: NDArray
-    rows: NDArray
-    unit: NullDeviation
-
-    @classmethod
-    def of(cls, exact: Problem) -> _Controls:
-        n = exact.n
-        cases = np.sort(np.random.default_rng(0).choice(n, min(n, _CONTROLS), replace=False))
-        sums, told = np.zeros(len(cases)), reporter()
-        told("control rows", 0, n)
-        for some in in_chunks(n, len(cases), within=budget.cache):
-            with np.errstate(over="ignore", under="ignore"):
-                h = np.asarray(exact.values(cases, some))
-            inside = np.flatnonzero((cases >= some.start) & (cases < some.stop))
-            h[inside, cases[inside] - some.start] = 0.0
-            sums += h.sum(axis=1)
-            told("control rows", some.stop, n)
-        return cls(n, cases, sums, null_deviation(exact))
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the sum, from the spread of its rows where that is more than the null's.
-
-        With v the variance of rows, that of the sum is n v / 2 for calibrated predictions; for others it goes
-        towards n v.
-        """
-        return max(self.unit.value, math.sqrt(0.5 * self.n * float(np.var(self.rows))))
-
-    def error(self, rows: NDArray) -> float:
-        """How far the sum over all pairs is likely to be off.
-
-        The mean difference of the control rows, and its standard error.
-        """
-        off = rows[self.cases] - self.rows
-        size = len(off)
-        mean = float(off.mean())
-        spread = float(off.std(ddof=1)) / math.sqrt(size) if size < self.n else 0.0
-        return 0.5 * self.n * math.hypot(mean, spread)
-
-    def describe(self, error: float) -> dict[str, Any]:
-        """For the provenance of a result."""
-        out: dict[str, Any] = {
-            "control_rows": len(self.cases),
-            "control_error": error / max(self.unit.value, 1e-300),
-            **self.unit.describe(),
-        }
-        # Rows of few controls spread by chance, and so do pairs of few drawn targets.
-        if self.deviation > 1.5 * self.unit.value:
-            out["control_error_observed"] = error / self.deviation
-        return out

@@ -74,27 +74,52 @@ class Tree:
         boxes = int(2**depth)
         size = -(-n // boxes)
         order: NDArray = np.arange(size * boxes)
-        all_points = np.concatenate([points, np.repeat(points[-1:], len(order) - n, axis=0)])
+        lines = [np.append(points[:, c], np.repeat(points[-1, c], len(order) - n)) for c in (0, 1)]
         for level in range(depth):
-            order = _halved(all_points, order.reshape(1 << level, -1))
-        sorted_points = all_points[order].reshape(boxes, size, 2)
+            _halved([line.reshape(1 << level, -1) for line in lines], order.reshape(1 << level, -1))
+        sorted_points = np.stack(lines, axis=1).reshape(boxes, size, 2)
         levels = [_Boxes(sorted_points.min(axis=1), sorted_points.max(axis=1))]
         for _ in range(depth):
             low, high = (corner.reshape(-1, 2, 2) for corner in levels[0])
             levels.insert(0, _Boxes(low.min(axis=1), high.max(axis=1)))
         return cls(order, sorted_points, levels, *_meetings(levels, reach))
 
+    def by_boxes(self, features: NDArray, kind: Kind, columns: NDArray | None = None) -> NDArray:
+        """Features ``(n, M)`` of the points, box by box: ``(boxes, m, M)``, zero where there is no point.
 
-def _halved(points: NDArray, boxes: NDArray) -> NDArray:
-    """Each box cut into halves of equally many points, across its longer side."""
-    out = np.empty_like(boxes)
-    half = boxes.shape[1] // 2
-    for some in in_chunks(len(boxes), 4 * boxes.shape[1]):
-        at = points[boxes[some]]
-        longer = np.argmax(np.ptp(at, axis=1), axis=1)
-        key = np.take_along_axis(at, longer[:, None, None], axis=2)[:, :, 0]
-        out[some] = np.take_along_axis(boxes[some], np.argpartition(key, half, axis=1), axis=1)
-    return out.reshape(-1)
+        All of them, or those in some `columns`.
+        """
+        count, members = self.points.shape[:2]
+        n, size = len(features), features.shape[1] if columns is None else len(columns)
+        out = np.empty((count * members, size), dtype=kind)
+        for some in in_chunks(len(out), 2 * features.shape[1]):
+            order = self.order[some]
+            own = features[np.minimum(order, n - 1)]
+            out[some] = own if columns is None else own.take(columns, axis=1)
+            out[some][order >= n] = 0.0
+        return out.reshape(count, members, size)
+
+    def by_points(self, values: NDArray, n: int) -> NDArray:
+        """Values ``(boxes, m, ...)`` of n points in their own order, ``(n, ...)``."""
+        flat = values.reshape(-1, *values.shape[2:])
+        out = np.empty((n, *values.shape[2:]), dtype=values.dtype)
+        some = self.order < n
+        out[self.order[some]] = flat[some]
+        return out
+
+
+def _halved(lines: list[NDArray], order: NDArray) -> None:
+    """Cut each box into halves of equally many points, across its longer side: coordinates and their order.
+
+    Arrays ``(boxes, m)`` are sorted in their place.
+    """
+    half = order.shape[1] // 2
+    for some in in_chunks(len(order), 4 * order.shape[1]):
+        x, y = (line[some] for line in lines)
+        along_y = np.ptp(y, axis=1) > np.ptp(x, axis=1)
+        places = np.argpartition(np.where(along_y[:, None], y, x), half, axis=1)
+        for array in (*lines, order):
+            array[some] = np.take_along_axis(array[some], places, axis=1)
 
 
 def _meetings(
@@ -166,35 +191,25 @@ class _Nodes:
 # -- sums --------------------------------------------------------------------------------------------
 
 
-def plane_sums(tree: Tree, features: NDArray, kernel: OnSquares, order: int, kind: Kind) -> NDArray:
-    """Sums over all points, each point itself included, ``(n, M)``: K phi, in the order of the points.
+def plane_sums(tree: Tree, phi: NDArray, kernel: OnSquares, order: int) -> NDArray:
+    """Sums over all points, each point itself included: K phi, box by box.
 
     Parameters
     ----------
     tree
         The points.
-    features
-        phi, ``(n, M)``.
+    phi
+        Features of the points in the order of the boxes, ``(boxes, m, M)``; sums are numbers of their type.
     kernel
         Of squared distances.
     order
         Nodes along a side of a box.
-    kind
-        Type of numbers, float32 or float64.
     """
-    n, size = features.shape
-    count, members = tree.points.shape[:2]
-    phi: NDArray = np.zeros((count * members, size), dtype=kind)
-    some = tree.order < n
-    phi[some] = features[tree.order[some]]
-    phi = phi.reshape(count, members, size)
     out = np.zeros_like(phi)
     _meet_nearby(tree, phi, kernel, out)
     if any(len(a) for a, _ in tree.far):
         _meet_far(tree, phi, kernel, _Nodes(order), out)
-    result: NDArray = np.empty((n, size), dtype=kind)
-    result[tree.order[some]] = out.reshape(-1, size)[some]
-    return result
+    return out
 
 
 def _grouped(a: NDArray, b: NDArray) -> list[tuple[int, NDArray]]:

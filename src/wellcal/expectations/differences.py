@@ -243,9 +243,14 @@ def _mean(grid: FeatureGrid, part: Components, laplace: Callable[[], LaplaceFeat
     total: Array = 0.0
     for k in range(part.size):
         x, scale = element.x[0][:, k] - grid.origin[0], element.scale[:, k]
-        own = laplace().at(np.asarray(x), np.asarray(scale)) if in_numpy else _closed(grid, x, scale)
-        total = total + weights[:, k : k + 1] * own
-    return NORM * total
+        factor = NORM * weights[:, k : k + 1]
+        if in_numpy:  # in an array that nobody else has
+            own = laplace().at(np.asarray(x), np.asarray(scale))
+            own *= factor
+            total = own if k == 0 else np.add(total, own, out=total)
+        else:
+            total = total + factor * _closed(grid, x, scale)
+    return total
 
 
 def _narrow(grid: FeatureGrid) -> Gaussian:

@@ -6,6 +6,7 @@ grid: a batch has its own cells on it, and is zero in all others.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -20,6 +21,7 @@ from wellcal.expectations.gaussian_features import (
     occupied_cells,
     step_of,
 )
+from wellcal.expectations.nodes import in_order
 from wellcal.predictions import Predictions
 
 _BLOCK = 1024.0  # cells: origins are multiples of it, so that batches in one place share theirs
@@ -125,3 +127,43 @@ def common_cells(lengthscale: float, batches: list[Cells], targets: list[NDArray
         if len(missing):
             centres = np.union1d(centres, missing)
     return FeatureGrid(lengthscale, (centres,), (origin * step,))
+
+
+# -- exact features --------------------------------------------------------------------------------
+
+_exact: WeakKeyDictionary[Predictions, dict[Any, Cells]] = WeakKeyDictionary()
+
+
+def exact_features(
+    family: Predictions,
+    parts: list[tuple[NDArray | None, Components]],
+    extents: Callable[[], list[NDArray]],
+    grid: FeatureGrid,
+) -> NDArray:
+    """Mean features of a batch of scalars in NumPy on a grid that reaches all of it, ``(n, M)``.
+
+    Kernels on predictions and on targets ask for the same features, but for cells that only targets reach, in
+    which the batch has none: it remembers those that it has.
+
+    Parameters
+    ----------
+    family, parts
+        The batch, and its elementary distributions with the rows that they belong to.
+    extents
+        Gives points, in whatever shape, that mark where these have mass.
+    grid
+        The features.
+    """
+    known = _exact.setdefault(family, {})
+    key = grid.lengthscale, grid.origin
+    cells = known.get(key)
+    if cells is None:
+        step, (origin,) = step_of(grid.lengthscale), grid.origin
+        occupied = [np.unique(np.rint((points.reshape(-1) - origin) / step)) for points in extents()]
+        centres = around(np.unique(np.concatenate(occupied))) * step
+        own = FeatureGrid(grid.lengthscale, (centres,), grid.origin)
+        mean = in_order([(rows, mean_features(own, part)) for rows, part in parts])
+        cells = Cells(origin / step, centres, mean, 0.0)
+        if mean.size <= _MAX_REMEMBERED:
+            known[key] = cells
+    return cells.on(grid)

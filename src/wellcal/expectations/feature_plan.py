@@ -21,7 +21,7 @@ from wellcal.expectations.decompose import (
     target_components,
     weighted_sum,
 )
-from wellcal.expectations.feature_cells import Cells, cells_of, common_cells
+from wellcal.expectations.feature_cells import Cells, cells_of, common_cells, exact_features
 from wellcal.expectations.finite_plan import FinitePlan
 from wellcal.expectations.gaussian_features import FeatureGrid, feature_grid, mean_features, normal_extent
 from wellcal.expectations.low_rank import LowRank, spanned
@@ -64,8 +64,15 @@ class FeaturePlan(FinitePlan):
         for batch, cells in self.known:
             if batch is family:
                 return cells.on(cast("FeatureGrid", self.features)) if isinstance(cells, Cells) else cells
-        parts = self.elements.of_family(family)
-        return in_order([(rows, mean_features(self.features, part)) for rows, part in parts])
+        parts, grid = self.elements.of_family(family), self.features
+        plain = is_numpy(family.xp) and not self.elements.lowered
+        if plain and isinstance(grid, FeatureGrid) and len(grid.centres) == 1:
+
+            def extents() -> list[NDArray]:
+                return [_with_weight(*_extent(part, grid.lengthscale)) for _, part in parts]
+
+            return exact_features(family, parts, extents, grid)
+        return in_order([(rows, mean_features(grid, part)) for rows, part in parts])
 
 
 def by_features(
@@ -166,6 +173,11 @@ MAX_DIMENSION = 4
 """Coordinates of vectors for which features are tried."""
 
 _SPANNING_ROWS, _SPANNING_POINTS = 64, 64
+
+
+def _with_weight(points: NDArray, weights: NDArray | None) -> NDArray:
+    """Those of the points ``(n, S, 1)`` that carry weight."""
+    return points if weights is None else points[np.broadcast_to(weights, points.shape[:2]) != 0.0]
 
 
 def _as_column(side: Targets) -> NDArray:

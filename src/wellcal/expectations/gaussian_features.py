@@ -225,7 +225,9 @@ def mean_features(grid: FeatureGrid | LowRank, part: Components) -> Array:
     if isinstance(element, Points):
         values = _side_by_side(element.x)
         if isinstance(part.weights, float):
-            return (part.weights * part.size) * grid.of_points(values, None)
+            own = grid.of_points(values, None)
+            factor = part.weights * part.size
+            return np.multiply(own, factor, out=own) if is_numpy(namespace(own)) else factor * own
         return grid.of_points(values, part.weight_array())
     assert isinstance(grid, FeatureGrid)
     total: Array = None

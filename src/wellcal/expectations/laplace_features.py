@@ -28,6 +28,7 @@ FEWEST = 2000
 
 _IN_PLACE, IN_SCALE = 13, 17  # coefficients
 _ERROR = 1e-14  # of a feature, whose largest value is one
+_NEGLIGIBLE = 1e-16  # coefficient of a polynomial that is at most one
 _LOOKED_AT = 64  # cases
 _TAIL = 37.0  # scales: exp(-37) is rounding
 _FURTHEST = 1024  # centres to either side
@@ -108,13 +109,22 @@ class _Table:
     ----------
     smallest, step
         The least scale, and the distance of centres.
+    in_scale
+        How many polynomials of the scale each of those of the place goes with, ``(_IN_PLACE,)``.
     coefficients
-        ``(_IN_PLACE * IN_SCALE, 2 K + 1)`` of Chebyshev polynomials, for K centres to either side.
+        ``(sum(in_scale), 2 K + 3)`` of products of Chebyshev polynomials, for K centres to either side, and
+        one more without features.
     """
 
     smallest: float
     step: float
+    in_scale: tuple[int, ...]
     coefficients: NDArray
+
+    @property
+    def sides(self) -> int:
+        """Centres to either side."""
+        return self.coefficients.shape[1] // 2 - 1
 
     @classmethod
     def of(
@@ -132,30 +142,42 @@ class _Table:
         values = closed(away, smallest * 2.0 ** (0.5 * (1.0 + scales))[None, :, None])
         to_place, to_scale = (np.linalg.inv(_polynomials(at, len(at))) for at in (places, scales))
         found = np.einsum("ai,bj,ijk->abk", to_place, to_scale, values, optimize=True)
-        return cls(smallest, step, found.reshape(_IN_PLACE * IN_SCALE, -1))
+        return cls._of_large_ones(smallest, step, found)
+
+    @classmethod
+    def _of_large_ones(cls, smallest: float, step: float, found: NDArray) -> _Table:
+        """Without the highest powers, whose coefficients ``(_IN_PLACE, IN_SCALE, 2 K + 1)`` are rounding."""
+        large = np.abs(found).max(axis=2) > _NEGLIGIBLE
+        in_scale = tuple(int(np.flatnonzero(row)[-1]) + 1 if row.any() else 0 for row in large)
+        rows = np.concatenate([found[k, :count] for k, count in enumerate(in_scale)])
+        return cls(smallest, step, in_scale, np.pad(rows, ((0, 0), (1, 1))))
 
     def at(self, x: NDArray, scale: NDArray, cells: NDArray) -> NDArray:
         """Features ``(n, M)`` of some cases."""
         values, nearest = self._about_the_nearest(x, scale)
-        sides = self.coefficients.shape[1] // 2
-        position = cells - nearest[:, None]
-        inside = np.abs(position) <= sides
-        place = np.where(inside, position + sides, 0.0).astype(np.intp)
-        return np.where(inside, np.take_along_axis(values, place, axis=1), 0.0)
+        width = values.shape[1]
+        place = cells.astype(np.intp) + (self.sides + 1 - nearest.astype(np.intp))[:, None]
+        np.clip(place, 0, width - 1, out=place)
+        place += np.arange(0, values.size, width)[:, None]
+        return values.reshape(-1).take(place)
 
     def agrees(self, x: NDArray, scale: NDArray, closed: ClosedForm) -> bool:
         """Whether some cases have the features of the closed form, from the least to the largest scale."""
         spread = np.argsort(scale)[np.linspace(0, len(x) - 1, _LOOKED_AT).astype(int)]
         values, nearest = self._about_the_nearest(x[spread], scale[spread])
-        sides = self.coefficients.shape[1] // 2
-        away = x[spread, None] - (nearest[:, None] + np.arange(-sides, sides + 1)) * self.step
-        return float(np.max(np.abs(values - closed(away, scale[spread, None])))) <= _ERROR
+        away = x[spread, None] - (nearest[:, None] + np.arange(-self.sides, self.sides + 1)) * self.step
+        return float(np.max(np.abs(values[:, 1:-1] - closed(away, scale[spread, None])))) <= _ERROR
 
     def _about_the_nearest(self, x: NDArray, scale: NDArray) -> tuple[NDArray, NDArray]:
         nearest = np.rint(x / self.step)
         place = _polynomials(2.0 * (x / self.step - nearest), _IN_PLACE)
         of_scale = _polynomials(2.0 * np.log2(scale / self.smallest) - 1.0, IN_SCALE)
-        return (place[:, :, None] * of_scale[:, None, :]).reshape(len(x), -1) @ self.coefficients, nearest
+        products = np.empty((len(x), len(self.coefficients)))
+        start = 0
+        for k, count in enumerate(self.in_scale):
+            np.multiply(place[:, k : k + 1], of_scale[:, :count], out=products[:, start : start + count])
+            start += count
+        return products @ self.coefficients, nearest
 
 
 def _polynomials(t: NDArray, count: int) -> NDArray:

@@ -12,10 +12,10 @@ from wellcal import kernels
 from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, is_numpy, namespace
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, slice_rows
-from wellcal.expectations.bilinear import Distance, Form, Prepared, cost_of, in_batches, room_of
+from wellcal.expectations.bilinear import Distance, FiniteForm, Form, Prepared, cost_of, in_batches, room_of
 from wellcal.expectations.distances import EmbeddingDistance, distance
 from wellcal.expectations.lowering import Lowering
-from wellcal.expectations.mmd import MeanDiscrepancy
+from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
 from wellcal.expectations.plans import Notes
 from wellcal.kernels.algebra import Product, Scaled, Sum
 from wellcal.kernels.base import Kernel, Radial, Scale
@@ -81,6 +81,33 @@ class ExpDistanceForm(_FunctionOfDistance):
 
     lengthscale: Scale
     power: float
+
+    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        """All pairs of rows."""
+        if is_numpy(ops.xp) and self._has_products():
+            return self._by_products(a, b)
+        return super().tile(ops, a, b)
+
+    def _has_products(self) -> bool:
+        """Whether exponents are products of coordinates, once squared norms are among these."""
+        inner = self.inner
+        if not isinstance(inner, MeanDiscrepancy) or inner.relative or self.power != inner.degree:
+            return False
+        finite = isinstance(inner.form, FiniteForm) and inner.form.gram is None
+        return finite and isinstance(self.lengthscale, float)
+
+    def _by_products(self, a: NormedRows, b: NormedRows) -> NDArray:
+        """The kernel in two passes: ``2 <x, y> - |x|^2 - |y|^2`` is one product of matrices."""
+        rate = float(self.lengthscale) ** -self.power  # pyright: ignore[reportArgumentType]
+        left, right = (np.asarray(rows.inner.weights) for rows in (a, b))
+        size = left.shape[1]
+        wide, other = (np.ones((len(x), size + 2), dtype=x.dtype) for x in (left, right))
+        np.multiply(left, 2.0 * rate, out=wide[:, :size])
+        np.multiply(a.norm, -rate, out=wide[:, size])
+        other[:, :size] = right
+        np.multiply(b.norm, -rate, out=other[:, size + 1])
+        out = wide @ other.T
+        return np.exp(out, out=out)
 
     def value(self, ops: Ops, raised: Array) -> Array:
         """The kernel at a distance."""

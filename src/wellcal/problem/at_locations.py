@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any, cast
 
@@ -58,6 +59,7 @@ from wellcal.predictions.batches import concatenate
 from wellcal.problem.locations import Locations, as_locations
 from wellcal.problem.problem import check_pair_kernel, expand
 from wellcal.problem.rectangles import InChunks, VisitsRectangles
+from wellcal.problem.repeated_locations import FEWEST, RepeatedLocations
 
 Column = Callable[[int], Array]
 """Kernel values ``(R, m)`` of R sets of m targets at location j."""
@@ -149,6 +151,8 @@ class LocationKernel:
 
     def weighted(self, weights: Array) -> LocationKernel:
         """The same with D_ij multiplied by the weight ``(n,)`` of case i."""
+        if bool((weights == 1.0).all()):
+            return self
         column = weights[:, None]
         terms = tuple(replace(term, weights=term.weights * column) for term in self.terms)
         return replace(self, terms=terms, expected=self.expected * column)
@@ -186,6 +190,13 @@ class LocationKernel:
         count = len(self.locations)
         if not is_numpy(namespace(targets)):
             return self._sums_of_tensors(targets, centred=centred)
+        repeated = self._repeated if targets.ndim == 2 else None
+        if repeated is not None:
+            with one_blas_thread():
+                out = repeated.sums(targets)
+            if progress is not None:
+                progress(len(targets), len(targets))
+            return out - self._total_expected if centred else out
         out = np.zeros((len(targets), count))
         weights = [np.ascontiguousarray(term.weights.T) for term in self.terms]
         # Products with single vectors are too small for the threads of BLAS.
@@ -198,7 +209,21 @@ class LocationKernel:
                         out[sets, j] += column(j) @ by_location[j, cases]
                 if progress is not None:
                     progress(sets.stop, len(targets))
-        return out - np.sum(self.expected, axis=0) if centred else out
+        return out - self._total_expected if centred else out
+
+    @cached_property
+    def _total_expected(self) -> NDArray:
+        return np.sum(self.expected, axis=0)
+
+    @cached_property
+    def _repeated(self) -> RepeatedLocations | None:
+        """Where there are few predictions among the locations, and many cases."""
+        (term, *more) = self.terms
+        if more or self.n < FEWEST or not isinstance(term, TensorTerm) or term.table is not None:
+            return None
+        if not is_numpy(namespace(term.weights)) or not term.takes_numbers:
+            return None
+        return RepeatedLocations.of(term.kernel, np.asarray(term.points), np.asarray(term.weights))
 
     def _sums_of_tensors(self, targets: Array, *, centred: bool) -> Array:
         """`sums` for numbers on a device: one location after the other, as many sets as there is room for."""
@@ -272,6 +297,11 @@ class TensorTerm:
     predictions: Predictions
     points: Array
     table: Array | None
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether targets are numbers."""
+        return self.predictions.target_kind == "real" and self.predictions.event_shape == ()
 
     def values(self, targets: Array) -> Array:
         """Weighted values ``(n, J)`` for targets of all cases."""
@@ -397,7 +427,8 @@ def _tensor_term(
         both = concatenate((predictions, locations.predictions), ("pred", "locations"), "pred and locations")
         k_P, rows = prediction_kernel(kernel.predictions, both, expectations=expectations, notes=notes)
         own, other = slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))
-    weights = factor * engine.rectangle(k_P, ops, own, other)
+    weights = engine.rectangle(k_P, ops, own, other)
+    weights = weights if isinstance(factor, float) and factor == 1.0 else factor * weights
     if is_numpy(predictions.xp):
         weights = np.asfortranarray(weights)  # sums over cases go location by location
     at = Targets(locations.targets, locations.predictions)

@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.witnesses.axes import Region
+from wellcal.witnesses.cell_sums import FEW_SETS, Events, Members, few_sets, many_sets
 from wellcal.witnesses.directions import Direction
 from wellcal.witnesses.refine import SIZES, Deviation
 from wellcal.witnesses.regions import Grid, Listed, grids_of
@@ -47,10 +48,10 @@ class Block:
     ----------
     direction, grid
         In which direction, and where.
-    membership
-        Weights of cases in cells, ``(n, C)``.
+    members
+        Weights of cases in its cells, `Members`; None where cases are elsewhere.
     alike
-        The same where all cases weigh one.
+        The same where all cases weigh one, ``(n, C)``.
     kept
         Groups of the grid with enough cases in them, by pieces of the grid, then by their rivals.
     rivals
@@ -61,7 +62,7 @@ class Block:
 
     direction: Direction
     grid: Grid
-    membership: Any
+    members: Any
     alike: Any
     kept: NDArray
     rivals: NDArray
@@ -184,7 +185,7 @@ class Candidates(Scanned):
         blocks: list[Block] = []
         everything = Cases("in all cases", np.ones(len(weights), dtype=bool), "all", ())
         listed = Listed(_distinct([everything, *segments], weights, fewest))
-        made: dict[tuple[int, ...], list[tuple[Grid, Any, Any, NDArray, NDArray]]] = {}
+        made: dict[tuple[int, ...], list[_Placed]] = {}
         counted = self._counted = (weights > 0).astype(np.float64)
         cells = 0
         for direction in directions:
@@ -192,43 +193,62 @@ class Candidates(Scanned):
             if key not in made:
                 grids: list[Grid] = [listed, *grids_of(direction.summaries)]
                 made[key] = [_placed(grid, weights, counted) for grid in grids]
-            for grid, membership, alike, count, rivals in made[key]:
+            for grid, members, alike, count, rivals in made[key]:
                 yes = grid.totals(np.asarray((counted * direction.expected) @ alike))
                 order, rival = kept_groups(grid, direction, count, yes, rivals, fewest)
                 if len(order):
                     where = slice(cells, cells + grid.size)
                     cells += grid.size
-                    blocks.append(Block(direction, grid, membership, alike, order, rival, where))
+                    blocks.append(Block(direction, grid, members, alike, order, rival, where))
         super().__init__(directions, blocks)
         self._sets = 0
         self._squares = {id(d): np.zeros(len(weights)) for d in directions if not d.happens}
         self._observed: dict[int, NDArray] = {}
+        self._plain = bool(np.all(weights == 1.0))
+        self._expected: dict[int, dict[int, NDArray]] = {}
 
     def observed(self, block: Block, among: NDArray) -> NDArray:
         """Sums over the groups of a block for the observed targets, over cases `among` some, ``(n,)``."""
         deviation = self._observed[id(block.direction)] * among
-        return block.grid.totals(np.asarray(deviation @ block.membership))[block.kept]
+        return block.grid.totals(np.asarray(deviation @ block.members.weights))[block.kept]
 
     def sums(self, targets: NDArray) -> NDArray:
         """Weighted sums ``(r, C)`` over the cells of all blocks, of function minus expectation.
 
         What is needed of the latter besides is remembered: squares, the observed set, sums over all cases.
         """
-        parts = [np.zeros((len(targets), 0))]
-        direction, deviation = None, np.zeros(0)
+        parts: list[NDArray] = [np.zeros((len(targets), 0))]
+        direction, deviation, sums = None, np.zeros(0), many_sets(np.zeros((0, 0)))
         of_all = np.zeros((len(targets), len(self.listed)))
         self.sums_of_all.append(of_all)
         self._sets += len(targets)
+        few = len(targets) <= FEW_SETS
+        over_cells = few_sets if few else many_sets
         for block in self.blocks:
             if block.direction is not direction:
                 direction = block.direction
+                if few and direction.happens and self._plain:
+                    events = self._events_of(direction, targets)
+                    of_all[:, self.number[id(direction)]] = events.total
+                    sums = events.sums
+                    parts.append(sums(block.members))
+                    continue
                 deviation = direction.of(targets) - direction.expected
+                sums = over_cells(deviation)
                 self._observed.setdefault(id(direction), deviation[0])  # the first set is the observed one
                 of_all[:, self.number[id(direction)]] = deviation @ self.weights
                 if not direction.happens:
                     self._squares[id(direction)] += np.sum(deviation**2, axis=0)
-            parts.append(np.asarray(deviation @ block.membership))
+            parts.append(sums(block.members))
         return np.concatenate(parts, axis=1)
+
+    def _events_of(self, direction: Direction, targets: NDArray) -> Events:
+        """Where something happens in sets of targets."""
+        happened = np.asarray(direction.of(targets), dtype=bool)
+        if id(direction) not in self._observed:
+            self._observed[id(direction)] = happened[0] - direction.expected
+        cases = [np.flatnonzero(row) for row in happened]
+        return Events(cases, direction.expected, self._expected.setdefault(id(direction), {}))
 
     def scales(self) -> list[NDArray]:
         """Standard deviations of the candidates of each block, under calibration.
@@ -350,14 +370,17 @@ def largest_gains(block: Block, z: NDArray, gains: Callable[[float], NDArray]) -
     return found
 
 
-def _placed(grid: Grid, weights: NDArray, counted: NDArray) -> tuple[Grid, Any, Any, NDArray, NDArray]:
+_Placed: TypeAlias = tuple[Grid, Members, Any, NDArray, NDArray]
+
+
+def _placed(grid: Grid, weights: NDArray, counted: NDArray) -> _Placed:
     """A grid with weights of cases in its cells, ones in their place, and cases and rivals of its groups."""
     ones = np.ones(len(weights))
-    alike = grid.membership(ones)
+    alike: Any = grid.membership(ones)
     same = bool(np.all(weights == ones))
-    membership = alike if same else grid.membership(weights)
+    members = Members(alike if same else grid.membership(weights), same)
     count = grid.totals(np.asarray(counted @ alike))
-    return grid, membership, alike, count, rivals_of(grid.kinds, count / max(counted.sum(), 1.0))
+    return grid, members, alike, count, rivals_of(grid.kinds, count / max(counted.sum(), 1.0))
 
 
 def rivals_of(kinds: NDArray, share: NDArray) -> NDArray:

@@ -7,7 +7,9 @@ assumption that targets deviate in the group, by the same amount, and nowhere el
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +29,9 @@ SIZES = (0.2, 0.4, 0.7, 1.1, 1.6, 2.4, 3.6)
 
 SLACK = 2.0
 """Twice the log-likelihood that room for a short number may cost."""
+
+ALIKE = 1e-12
+"""Difference of probabilities that count as the same."""
 
 _MOST = 6.0  # change of log odds
 _SWEEPS = 12
@@ -65,12 +70,28 @@ class Deviation:
         t = size * self.weights
         if not self.happens:
             return t * (2.0 * self.observed - t * self.variance)
+        if self._alike is not None:
+            w, e = self._alike
+            return 2.0 * (t * (self.observed + e) - (math.log1p(e * math.expm1(size * w)) / w) * self.weights)
         return 2.0 * (t * (self.observed + self.expected) - np.log1p(self.expected * np.expm1(t)))
+
+    @cached_property
+    def _alike(self) -> tuple[float, float] | None:
+        """Weight and expectation of a case, where all that count have the same: one stands for all."""
+        some = self.weights[self.weights != 0.0]
+        if not len(some) or some.min() != some.max():
+            return None
+        low, high = float(self.expected.min()), float(self.expected.max())
+        return (float(some[0]), 0.5 * (low + high)) if high - low <= ALIKE else None
 
     def size(self, mask: NDArray, sign: float) -> float:
         """The most likely size in a group, of the given sign."""
         w, e = self.weights[mask], self.expected[mask]
         total = float(w @ self.observed[mask])
+        if self.happens and self._alike is not None:
+            alike = np.array(self._alike)
+            count = np.count_nonzero(w)
+            w, e, total = alike[:1], alike[1:], total / max(count, 1)
         if not self.happens:
             variance = float(w**2 @ self.variance[mask])
             return total / variance if variance > 0.0 and total * sign > 0.0 else 0.0

@@ -109,8 +109,9 @@ def _alike(variances: tuple[NDArray, ...] | None) -> bool:
     """Whether each case has the same variance in all coordinates."""
     if variances is None:
         return True
-    across = -1 if variances[0].shape[-1] == 1 else -2
-    return bool((np.concatenate(variances, axis=across) == variances[0]).all())
+    # One coordinate after another, as they stand.
+    together = np.concatenate(variances).reshape(len(variances), -1)
+    return bool((together == together[0]).all())
 
 
 def _spherical(
@@ -149,7 +150,7 @@ def _raised(x: NDArray, d: int) -> NDArray:
     return result
 
 
-_FEW_PAIRS = 256
+_FEW_PAIRS = 2048
 
 
 def _squared_distances(x: tuple[NDArray, ...], y: tuple[NDArray, ...]) -> NDArray:
@@ -164,10 +165,15 @@ def _squared_distances(x: tuple[NDArray, ...], y: tuple[NDArray, ...]) -> NDArra
             for one, other, out in zip(left, np.ascontiguousarray(right), distances, strict=True):
                 cdist(one, other, "sqeuclidean", out=out)
             return distances
-    if first == second and first[1:] == (1, 1) and first[0] <= _FEW_PAIRS:
-        # One pair after another: a call for all coordinates costs less than one for each.
-        away: NDArray = np.concatenate(x, axis=2) - np.concatenate(y, axis=2)
-        return np.einsum("pij,pij->pi", away, away)[:, :, None]
+    if len(first) == len(second) == 3 and first[0] * first[1] * second[2] <= _FEW_PAIRS:
+        # A call for all coordinates costs less than one for each.
+        away, other = np.concatenate(x), np.concatenate(y)
+        if first == second:
+            away -= other
+        else:
+            away = away.reshape(-1, *first) - other.reshape(-1, *second)
+        flat = away.reshape(len(x), -1)
+        return np.einsum("cp,cp->p", flat, flat).reshape(first[0], first[1], second[2])
     total = np.subtract(x[0], y[0])
     total *= total
     difference = np.empty_like(total)

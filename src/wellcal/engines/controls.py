@@ -1,0 +1,84 @@
+"""Rows of a sum over all pairs that are compared with exact ones: how far it is likely to be off."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.progress import reporter
+from wellcal.problem.deviations import NullDeviation, null_deviation
+from wellcal.problem.problem import Problem
+
+_CONTROLS = 128  # rows that are compared with exact ones
+
+
+@dataclass(frozen=True)
+class Controls:
+    """Some cases, their exact sums, and what errors of the sum over all pairs are measured in.
+
+    Attributes
+    ----------
+    n
+        How many cases there are in all.
+    cases, rows
+        Positions, and sums over all other cases.
+    unit
+        Standard deviation of the sum for calibrated predictions.
+    """
+
+    n: int
+    cases: NDArray
+    rows: NDArray
+    unit: NullDeviation
+
+    @classmethod
+    def of(cls, exact: Problem) -> Controls:
+        n = exact.n
+        cases = np.sort(np.random.default_rng(0).choice(n, min(n, _CONTROLS), replace=False))
+        sums, told = np.zeros(len(cases)), reporter()
+        told("control rows", 0, n)
+        for some in in_chunks(n, len(cases), within=budget.cache):
+            with np.errstate(over="ignore", under="ignore"):
+                h = np.asarray(exact.values(cases, some))
+            inside = np.flatnonzero((cases >= some.start) & (cases < some.stop))
+            h[inside, cases[inside] - some.start] = 0.0
+            sums += h.sum(axis=1)
+            told("control rows", some.stop, n)
+        return cls(n, cases, sums, null_deviation(exact))
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the sum, from the spread of its rows where that is more than the null's.
+
+        With v the variance of rows, that of the sum is n v / 2 for calibrated predictions; for others it goes
+        towards n v.
+        """
+        return max(self.unit.value, math.sqrt(0.5 * self.n * float(np.var(self.rows))))
+
+    def error(self, rows: NDArray) -> float:
+        """How far the sum over all pairs is likely to be off.
+
+        The mean difference of the control rows, and its standard error.
+        """
+        off = rows[self.cases] - self.rows
+        size = len(off)
+        mean = float(off.mean())
+        spread = float(off.std(ddof=1)) / math.sqrt(size) if size < self.n else 0.0
+        return 0.5 * self.n * math.hypot(mean, spread)
+
+    def describe(self, error: float) -> dict[str, Any]:
+        """For the provenance of a result."""
+        out: dict[str, Any] = {
+            "control_rows": len(self.cases),
+            "control_error": error / max(self.unit.value, 1e-300),
+            **self.unit.describe(),
+        }
+        # Rows of few controls spread by chance, and so do pairs of few drawn targets.
+        if self.deviation > 1.5 * self.unit.value:
+            out["control_error_observed"] = error / self.deviation
+        return out
