@@ -165,7 +165,8 @@ def _squared_distances(x: tuple[NDArray, ...], y: tuple[NDArray, ...]) -> NDArra
             for one, other, out in zip(left, np.ascontiguousarray(right), distances, strict=True):
                 cdist(one, other, "sqeuclidean", out=out)
             return distances
-    if len(first) == len(second) == 3 and first[0] * first[1] * second[2] <= _FEW_PAIRS:
+    pairs = np.broadcast_shapes(first, second)
+    if len(first) == len(second) == 3 and math.prod(pairs) <= _FEW_PAIRS:
         # A call for all coordinates costs less than one for each.
         away, other = np.concatenate(x), np.concatenate(y)
         if first == second:
@@ -173,7 +174,7 @@ def _squared_distances(x: tuple[NDArray, ...], y: tuple[NDArray, ...]) -> NDArra
         else:
             away = away.reshape(-1, *first) - other.reshape(-1, *second)
         flat = away.reshape(len(x), -1)
-        return np.einsum("cp,cp->p", flat, flat).reshape(first[0], first[1], second[2])
+        return np.einsum("cp,cp->p", flat, flat).reshape(pairs)
     total = np.subtract(x[0], y[0])
     total *= total
     difference = np.empty_like(total)
