@@ -48,7 +48,7 @@ class Yardstick(Presentable):
     numbers, its means) has a KCE that grows with the size of that error. The yardstick is the size at which
     it is the estimated one. It says how large an error is, not of what kind: what is too small in some cases
     and too large in others, or an error of another kind, is told without a direction. Of a test that found
-    just that error, the yardstick is the size that it found (:attr:`wellcal.hypotests.TestResult.yardstick`).
+    just that error, the yardstick is the size that it found (:attr:`wellcal.TestResult.yardstick`).
 
     Attributes
     ----------
