@@ -43,7 +43,8 @@ class Finding(Presentable):
         For the share of targets that fall somewhere: which one a calibrated model has. None elsewhere.
     ratio
         Predicted over true, and the ends of its interval, where spreads, temperature or means are wrong in
-        all cases alike: the size of the error, and what :attr:`wellcal.TestResult.yardstick` tells. None elsewhere.
+        all cases alike: the size of the error, and what :attr:`wellcal.TestResult.yardstick` tells. None
+        elsewhere.
 
     Examples
     --------
