@@ -23,7 +23,7 @@ from wellcal.comparison.result import (
     side_by_side,
     some_only,
 )
-from wellcal.comparison.shares import SHARES, clearest, compared_pvalue, differences_of, shares_of
+from wellcal.comparison.shares import SHARES, clearest, compared_pvalue, differences_of, most_shown, shares_of
 from wellcal.hypotests.result import TestResult
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate, estimate_text
@@ -130,8 +130,8 @@ class Comparisons(Presentable):
 
     @property
     def measure(self) -> str:
-        """The measure of calibration that shows most clearly how the models differ."""
-        return clearest(found for pair in self.pairs for found in pair.differences).measure
+        """The measure of calibration that shows differences of the most pairs, and most clearly."""
+        return most_shown([pair.differences for pair in self.pairs])
 
     @property
     def better_in_scores(self) -> list[str]:
