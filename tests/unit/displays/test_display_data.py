@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib import pyplot
+from matplotlib.text import Text
 
 import wellcal as wc
 from wellcal.displays import (
@@ -389,3 +390,13 @@ def test_spreads_that_differ_by_rounding_are_one_spread():
     shown = ResidualDisplay.computed(mean, pred, test=False)
     assert np.ptp(pred.quantile(0.75) - pred.quantile(0.25)) > 0.0
     assert shown.against == "mean"
+
+
+def test_residuals_that_are_drawn_at_the_edge_are_counted():
+    mean = np.linspace(-3.0, 3.0, 60)
+    near, far = mean.copy(), mean.copy()
+    far[:2] += 9.0
+    for y, told in ((near, False), (far, True)):
+        ax = ResidualDisplay.from_predictions(y, wc.Normal(mean, np.ones(60)), test=False).ax_
+        text = " ".join(" ".join(each.get_text() for each in ax.figure.findobj(Text)).split())
+        assert ("2 residuals beyond 4 are at the edge" in text) == told
