@@ -172,3 +172,25 @@ def test_a_finding_stands_beside_a_picture_that_shows_it(
     album.first = first
     figures = {name: SimpleNamespace(display=SimpleNamespace(reach=far)) for name, far in reaches.items()}
     assert album.beside(("pit", "coverage", "histogram"), figures) == expected
+
+
+def test_a_p_value_is_told_with_the_same_digits_and_sign_in_all_places():
+    # The smallest p-value of these resamples is 4.75e-05: rounded up as a bound, and never told as 4.7e-05.
+    rng = np.random.default_rng(0)
+    outcomes, probs = rng.integers(0, 2, 60), rng.uniform(0.9, 0.99, 60)
+    models = {"a": wc.Bernoulli(probs), "b": wc.Bernoulli(1.0 - probs)}
+    found = wc.report(outcomes, models, n_resamples=21_052)
+    assert found.models[0].test.pvalue_floor == pytest.approx(1 / 21_053)
+    page = found.to_html()
+    assert "4.7e-05" not in page
+    assert page.count("p &lt;= 4.8e-05") >= 4
+
+
+def test_a_finding_beyond_the_smallest_number_has_a_bound():
+    mu = np.linspace(-1.0, 1.0, 60)
+    found = wc.report(mu + 50.0, wc.Normal(mu, np.ones(60)))
+    assert found.findings[0].pvalue == 0.0
+    page = found.to_html()
+    assert "e+00" not in page
+    assert "By itself p &lt;= 2.3e-308" in page
+    assert "p     <= 2.3e-308" in repr(found.findings[0])

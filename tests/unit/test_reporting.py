@@ -398,6 +398,7 @@ def test_other_data_have_another_fingerprint() -> None:
         (NARROW, Y, {}, "did you swap y and pred"),
         (np.where(np.arange(N) == 7, np.nan, Y), NARROW, {}, "y is not finite in row 7"),
         (Y, {}, {}, "pred is an empty dictionary"),
+        (Y, {" ": HONEST}, {}, "the name of a model is empty"),
         (Y, {1: NARROW, "1": HONEST}, {}, "two models have the same name"),
         (Y[:1], NARROW[:1], {}, "at least 2 cases, found 1"),
         (Y[:2], {"a": NARROW[:2], "b": HONEST[:2]}, {}, "at least 3 cases, found 2"),

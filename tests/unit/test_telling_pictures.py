@@ -206,3 +206,26 @@ def test_every_kind_of_finding_and_part_has_pictures_that_exist() -> None:
         *("reliability", "class", "grade", "classes", "coordinates", "together"),
     }
     assert {name for names in (*SHOWS.values(), *OF_PARTS.values()) for name in names} <= known
+
+
+def test_the_farthest_of_named_grades_is_found_by_their_order() -> None:
+    rng = np.random.default_rng(0)
+    names = np.array(["low", "medium", "high", "extreme"])  # by letters: extreme, high, low, medium
+    y = rng.choice(4, size=600, p=[0.4, 0.3, 0.05, 0.25])
+    pred = wc.Categorical(np.tile([0.4, 0.3, 0.2, 0.1], (600, 1)), classes=names, support=[1, 2, 3, 4])
+    assert farthest_class(names[y], pred) == "extreme"
+    letters = np.argsort(names)
+    same = wc.Categorical(
+        np.tile(np.array([0.4, 0.3, 0.2, 0.1])[letters], (600, 1)),
+        classes=names[letters],
+        support=np.arange(1, 5)[letters],
+    )
+    assert farthest_class(names[y], same) == "extreme"
+
+
+def test_residuals_of_equal_predictions_are_no_picture() -> None:
+    y = np.random.default_rng(0).normal(size=40)
+    same, differ = wc.Normal(np.zeros(40), np.ones(40)), wc.Normal(np.arange(40.0), np.ones(40))
+    for pred, expected in ((same, False), (differ, True)):
+        kinds = kinds_with(Shown(y, pred, None, None), [])
+        assert ("residuals" in [kind.name for kind in kinds]) == expected

@@ -23,6 +23,7 @@ from wellcal.cli.bars import on_terminal
 BAD_INPUT = CANNOT
 REJECTED = 1
 MOST_LINES = 12
+_WRITTEN = ("page", "written", "scaling")  # rows that name a file
 """Below the verdict."""
 
 DEBUG = "WELLCAL_TRACEBACK"
@@ -166,13 +167,20 @@ def show(
             sys.stdout.write(text)
             return
         write_whole(to, text)
-    shown = list(lines)
-    if len(shown) > MOST_LINES:
-        left = len(shown) - MOST_LINES + 1
-        shown = [*shown[: MOST_LINES - 1], f"  ... and {left} lines more: --json - shows everything"]
     _print_verdict(verdict, bad)
-    for line in shown:
+    for line in _cut(lines):
         print(line)
+
+
+def _cut(lines: Sequence[str]) -> list[str]:
+    """As many lines as a screen has; what was written, and where, is always among them."""
+    if len(lines) <= MOST_LINES:
+        return list(lines)
+    kept = [line for line in lines if line.split(maxsplit=1)[0] in _WRITTEN]
+    others = [line for line in lines if line not in kept]
+    room = max(MOST_LINES - 1 - len(kept), 0)
+    word = f"  ... and {len(others) - room} lines more: --json - shows everything"
+    return [*others[:room], *kept, word]
 
 
 def _print_verdict(verdict: str, bad: bool) -> None:

@@ -84,6 +84,12 @@ class Difference(Presentable):
         half = critical * self.standard_error
         return Interval(self.value - half, self.value + half, self.level if level is None else level)
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is an interval, and zero is outside."""
+        found = self.confidence_interval()
+        return self.holds and (found.low > 0.0 or found.high < 0.0)
+
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON."""
         interval = self.confidence_interval()

@@ -23,11 +23,11 @@ from wellcal.comparison.result import (
     side_by_side,
     some_only,
 )
-from wellcal.comparison.shares import SHARES, clearest, compared_pvalue, differences_of, shares_of
+from wellcal.comparison.shares import SHARES, clearest, compared_pvalue, differences_of, most_shown, shares_of
 from wellcal.hypotests.result import TestResult
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate, estimate_text
-from wellcal.measures.presentation import KERNEL, Presentable, Row, pvalue_text, within
+from wellcal.measures.presentation import KERNEL, Presentable, Row, pvalue_sign, within
 
 _MOST_TIES = 6  # pairs without a difference that a sentence lists
 
@@ -74,7 +74,7 @@ class Pair(Presentable):
 
     def _headline(self) -> str:
         parts = [f"{found.measure} {found.phrase}" for found in self.differences]
-        return f"{self.first} - {self.second}: {'; '.join(parts)}; p = {pvalue_text(self.pvalue)}"
+        return f"{self.first} - {self.second}: {'; '.join(parts)}; {pvalue_sign(self.pvalue)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,8 +130,8 @@ class Comparisons(Presentable):
 
     @property
     def measure(self) -> str:
-        """The measure of calibration that shows most clearly how the models differ."""
-        return clearest(found for pair in self.pairs for found in pair.differences).measure
+        """The measure of calibration that shows differences of the most pairs, and most clearly."""
+        return most_shown([pair.differences for pair in self.pairs])
 
     @property
     def better_in_scores(self) -> list[str]:
@@ -214,7 +214,7 @@ class Comparisons(Presentable):
             rows.append((name, f"SKCE {estimate_text(estimate)}; {tested}"))
         for pair in self.pairs:
             parts = [f"{found.measure} {found.phrase}" for found in pair.differences]
-            text_of = f"{'; '.join(parts)}; p = {pvalue_text(pair.pvalue)}"
+            text_of = f"{'; '.join(parts)}; {pvalue_sign(pair.pvalue)}"
             rows.append((f"{pair.first} - {pair.second}", text_of))
         rows += [("scores", text) for text in self.better_in_scores]
         if self.pairs:

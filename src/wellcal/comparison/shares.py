@@ -51,6 +51,17 @@ def clearest(differences: Iterable[Difference]) -> Difference:
     return min(_weighted(differences), key=lambda pair: pair[1])[0]
 
 
+def most_shown(pairs: Sequence[Sequence[Difference]]) -> str:
+    """The measure of calibration that shows differences of the most pairs; of several, the clearest one."""
+    first = clearest(found for differences in pairs for found in differences).measure
+
+    def shown(measure: str) -> tuple[int, bool]:
+        found = [each for differences in pairs for each in differences if each.measure == measure]
+        return sum(each.is_shown for each in found), measure == first
+
+    return max({found.measure for found in pairs[0] if found.measure in SHARES} | {first}, key=shown)
+
+
 def differences_of(
     models: Models, i: int, j: int, pairs: int = 1, scores: Mapping[str, float] | None = None
 ) -> tuple[Difference, ...]:

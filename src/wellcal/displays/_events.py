@@ -67,7 +67,7 @@ def events_of(y: object, pred: object, reduce: str | None, label: Any, grade: An
             Event(_named(names[k], "class"), (index == k).astype(float), probs[:, k])
             for k in range(len(names))
         ]
-    return list(_grades(index, probs, names, grade))
+    return list(_grades(index, probs, names, in_order(batch), grade))
 
 
 def _named(name: Any, what: str) -> str:
@@ -82,21 +82,33 @@ def _usual(batch: Any, classes: int) -> str | None:
     return "cumulative" if getattr(batch, "support", None) is not None else "confidence"
 
 
-def _grades(index: NDArray, probs: NDArray, names: list[Any], grade: Any) -> Iterator[Event]:
-    """At or above each grade but the lowest, or the given one."""
-    if any(isinstance(name, list) for name in names):
+def in_order(batch: Any) -> NDArray:
+    """Indices of classes from the lowest grade to the highest: by the numbers that they stand for.
+
+    Columns are in any order: scikit-learn has names by their letters.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> in_order(wc.Categorical([[0.2, 0.3, 0.5]], classes=("high", "low", "mid"), support=(3, 1, 2)))
+    array([1, 2, 0])
+    """
+    values = batch.support_values()
+    if values is None:
+        return np.arange(len(batch.labels()))
+    if values.ndim > 1:
         raise ValueError("reduce: classes whose support are vectors have no order; take 'classwise'")
-    order = np.argsort(np.array(names), kind="stable") if _numbers(names) else np.arange(len(names))
+    return np.argsort(values, kind="stable")
+
+
+def _grades(index: NDArray, probs: NDArray, names: list[Any], order: NDArray, grade: Any) -> Iterator[Event]:
+    """At or above each grade but the lowest, or the given one."""
     ranks = np.argsort(order)
     # Sums from above, so that rare high grades keep their precision.
     upper = np.clip(np.cumsum(probs[:, order][:, ::-1], axis=1)[:, ::-1], 0.0, 1.0)
     wanted = range(1, len(names)) if grade is None else [int(ranks[_position(grade, names, "grade")])]
     for k in wanted:
         yield Event(f"{_plain(names[order[k]])} or above", (ranks[index] >= k).astype(float), upper[:, k])
-
-
-def _numbers(names: list[Any]) -> bool:
-    return all(isinstance(name, (int, float)) for name in names)
 
 
 def _plain(name: Any) -> str:

@@ -13,7 +13,7 @@ from wellcal._arrays.checks import described, one_of
 from wellcal._arrays.round_numbers import how_many
 from wellcal.comparison import Comparison, Comparisons
 from wellcal.comparison.differences import Difference
-from wellcal.comparison.shares import SHARES, called, clearest
+from wellcal.comparison.shares import SHARES, called, clearest, most_shown
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import WIDE, Canvas
 from wellcal.displays.base import Display
@@ -38,6 +38,8 @@ class ComparisonDisplay(Display):
         Coverage of the intervals.
     n_samples
         Number of cases.
+    by_others
+        Which pairs another measure shows to differ, in words.
 
     Examples
     --------
@@ -59,6 +61,7 @@ class ComparisonDisplay(Display):
     verdict: str | None = None
     level: float = 0.95
     n_samples: int = 0
+    by_others: tuple[str, ...] = ()
 
     @classmethod
     def from_result(cls, result: Any, *, measure: str | None = None, ax: Any = None) -> ComparisonDisplay:
@@ -70,7 +73,8 @@ class ComparisonDisplay(Display):
             Of two models, or of several.
         measure
             One that the models were compared in, such as "SKCE" or "NLL"; None takes the one of
-            calibration that shows most clearly what is said.
+            calibration that shows differences of the most pairs; pairs that only another one shows are in
+            the small print.
         ax
             Where to draw it.
         """
@@ -83,8 +87,8 @@ class ComparisonDisplay(Display):
         known = [found.measure for found in pairs[0][1]]
         if not known:
             raise ValueError("result has no differences: it was stored by an earlier version; compare again")
-        every = [found for _, differences in pairs for found in differences]
-        chosen = clearest(every).measure if measure is None else one_of(measure, "measure", known)
+        every = [differences for _, differences in pairs]
+        chosen = most_shown(every) if measure is None else one_of(measure, "measure", known)
         found = [next(d for d in differences if d.measure == chosen) for _, differences in pairs]
         ends = [difference.confidence_interval() for difference in found]
         first, _, rest = result.verdict.partition(" ")
@@ -99,6 +103,7 @@ class ComparisonDisplay(Display):
             f"{first} {rest}.",
             result.level,
             result.n_samples,
+            _by_others(result, chosen) if isinstance(result, Comparisons) else (),
         ).plot(ax)
 
     @property
@@ -126,7 +131,8 @@ class ComparisonDisplay(Display):
             ax.set_xlabel(text, color=theme.ink)
             canvas.add(None, handle)
             canvas.head(self.verdict or self.finding)
-            canvas.note(f"{how_many(self.n_samples)}; {self._intervals(np.isnan(low))}.")
+            others = "".join(f"; {told}" for told in self.by_others)
+            canvas.note(f"{how_many(self.n_samples)}; {self._intervals(np.isnan(low))}{others}.")
         self._drawn(ax)
         return self
 
@@ -140,3 +146,14 @@ class ComparisonDisplay(Display):
         together = f" that hold for {what} together" if what else ""
         told = f"{self.level:.0%} intervals{together}; filled: zero is outside"
         return f"{told}; {none}" if without.any() else told
+
+
+def _by_others(result: Comparisons, measure: str) -> tuple[str, ...]:
+    """Pairs that differ, as the title says, and not in the measure that is drawn."""
+    told: list[str] = []
+    for pair in result.shown:
+        drawn = next(found for found in pair.differences if found.measure == measure)
+        if not drawn.is_shown:
+            by = called(clearest(pair.differences).measure)
+            told.append(f"{pair.first} - {pair.second} is shown by the {by}")
+    return tuple(told)

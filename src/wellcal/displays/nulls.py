@@ -17,6 +17,7 @@ from wellcal.hypotests.method import METHODS
 from wellcal.hypotests.resampling.targets import users_form
 from wellcal.hypotests.result import TestResult
 
+_STEP = 0.17  # between the words of models, as a share of the axes
 _FAR = 0.8  # widths of the null to either side within which a statistic is drawn where it is
 _LIMIT = 300.0  # of logarithms of p-values: a number that means that there is none
 _DRAWN = 999  # draws of a null that was not kept, at most
@@ -138,17 +139,21 @@ class NullDisplay(Display):
             drawn = np.where(heights > 0, heights, np.nan) / len(self.null)
             ax.stairs(drawn, edges, fill=True, color=theme.band, zorder=1.0)
             at: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "zorder": 3}
-            colour = look.colour if theme.paper == "#ffffff" else theme.ink
+            colour = theme.in_words(look.colour) if theme.paper == "#ffffff" else theme.ink
             room = 0.06 * (high - low)
-            ax.set_xlim(low - room, high + room)
-            top = float(np.nanmax(drawn))
-            ax.set_ylim(0.0, 1.25 * top)
-            ax.set_yticks([tick for tick in ax.get_yticks() if 0.0 <= tick <= min(1.0, 1.25 * top)])  # shares
+            left, right_end, most_high = low - room, high + room, 1.25 * float(np.nanmax(drawn))
+            if not canvas.first:  # what is there stays in sight
+                left, right_end = min(left, ax.get_xlim()[0]), max(right_end, ax.get_xlim()[1])
+                most_high = max(most_high, ax.get_ylim()[1])
+            ax.set_xlim(left, right_end)
+            ax.set_ylim(0.0, most_high)
+            ax.set_yticks([tick for tick in ax.get_yticks() if 0.0 <= tick <= min(1.0, most_high)])  # shares
+            below = _STEP * len(canvas.shown.names)  # words of several models stand below each other
             if far:
                 (handle,) = ax.plot([], [], **look.line)
                 ax.annotate(
                     "",
-                    (1.0 if right_of else 0.0, 0.85),
+                    (1.0 if right_of else 0.0, 0.85 - below),
                     xycoords="axes fraction",
                     xytext=(-70.0 if right_of else 70.0, 0.0),
                     textcoords="offset points",
@@ -159,8 +164,8 @@ class NullDisplay(Display):
             right = (far and not right_of) or (not far and shown < 0.5 * (low + high))
             edge = (1.0 if right_of else 0.0) if far else shown
             ax.annotate(
-                self._called(far),
-                (edge, 0.96),
+                self._called(far, canvas.first),
+                (edge, 0.96 - below),
                 xycoords=("axes fraction" if far else "data", "axes fraction"),
                 xytext=(5.0 if right else -5.0, 0.0),
                 textcoords="offset points",
@@ -195,12 +200,13 @@ class NullDisplay(Display):
         self._drawn(ax)
         return self
 
-    def _called(self, far: bool) -> str:
-        """What stands at the statistic."""
+    def _called(self, far: bool, alone: bool) -> str:
+        """What stands at the statistic: the name, where several models may be shown."""
+        name = self.name or ("this model" if alone else "this model, too")
         if not far:
-            return "this model"
+            return name
         number = f", at {self.statistic:.3g}" if abs(self.statistic) < _LIMIT else ""
-        return f"this model{number}: off this scale"
+        return f"{name}{number}: off this scale"
 
 
 def with_null(found: TestResult) -> TestResult:

@@ -29,6 +29,7 @@ _FARTHEST = 4.0  # residuals beyond are drawn at the edge
 _MOST_POINTS = 4000
 _FEWEST_BINS, _MOST_BINS = 2, 10
 _GAP = 0.1  # between bands, in standard deviations
+_ROUNDING = 1e-9  # of spreads and means that are the same
 _RANGE = 2.0 * float(special.ndtri(0.75))  # between the quartiles of a normal, in standard deviations
 
 
@@ -224,9 +225,11 @@ class ResidualDisplay(Display):
             canvas.title()
             named = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
             drawn = "" if n <= _MOST_POINTS else f", {_MOST_POINTS:,} of them drawn"
+            beyond = int(np.sum(np.abs(self.residuals) > _FARTHEST))
+            edge = f"; {beyond:,} residuals beyond {_FARTHEST:g} are at the edge" if beyond else ""
             canvas.note(
                 f"{named}{how_many(n)}{drawn}; lines: quantiles of residuals in bins of equal counts; "
-                f"{self.level:.0%} of calibrated models stay in all the grey bands."
+                f"{self.level:.0%} of calibrated models stay in all the grey bands{edge}."
             )
             canvas.name_models()
         self._drawn(ax)
@@ -234,7 +237,7 @@ class ResidualDisplay(Display):
 
 
 def varies(predictions: Any, what: str) -> bool:
-    """Whether predicted spreads, or means, differ between cases.
+    """Whether predicted spreads, or means, differ between cases by more than rounding.
 
     Examples
     --------
@@ -243,7 +246,9 @@ def varies(predictions: Any, what: str) -> bool:
     >>> varies(pred, "mean"), varies(pred, "spread")
     (True, False)
     """
-    return bool(np.ptp(_described(predictions, what)) > 0)
+    found = _described(predictions, what)
+    # Spreads that are differences of quantiles are rounded as those are.
+    return bool(np.ptp(found) > _ROUNDING * np.max(np.abs(found), initial=0.0))
 
 
 def _described(predictions: Any, what: str) -> NDArray:

@@ -39,7 +39,7 @@ from wellcal.measures.presentation import (
     at_floor,
     plain,
     pvalue_phrase,
-    pvalue_text,
+    pvalue_sign,
     within,
 )
 from wellcal.measures.yardstick import Yardstick
@@ -358,9 +358,8 @@ def _numbers_by_name(plain: Any, name: str) -> dict[str, float]:
 def _parts_text(provenance: dict[str, Any]) -> str:
     """p-values of the parts of a test; those at their floor as bounds."""
     floors = provenance.get("pvalue_floors", {})
-    signs = {True: " <= ", False: " "}
     return ", ".join(
-        f"{name}{signs[at_floor(value, floors.get(name))]}{pvalue_text(value)}"
+        f"{name} {pvalue_sign(value, floors.get(name)).removeprefix('p ').removeprefix('= ')}"
         for name, value in provenance["pvalues"].items()
     )
 

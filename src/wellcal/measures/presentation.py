@@ -295,12 +295,26 @@ def pvalue_phrase(pvalue: float, floor: float | None = None, n_resamples: int | 
     >>> pvalue_phrase(0.001, 0.001, 999)
     'p <= 0.001, the smallest that 999 resamples can give'
     """
+    told = pvalue_sign(pvalue, floor)
     if pvalue <= _TINY:
-        return f"p <= {_rounded_up(_TINY)}, the smallest number"
+        return f"{told}, the smallest number"
     if not at_floor(pvalue, floor):
-        return f"p = {pvalue_text(pvalue)}"
+        return told
     given = "resampling can" if n_resamples is None else f"{n_resamples:,} resamples can"
-    return f"p <= {_rounded_up(pvalue)}, the smallest that {given} give"
+    return f"{told}, the smallest that {given} give"
+
+
+def pvalue_sign(pvalue: float, floor: float | None = None) -> str:
+    """A p-value with its sign, where there is no room for what bounds it.
+
+    Examples
+    --------
+    >>> pvalue_sign(0.04567, 0.001), pvalue_sign(1 / 21053, 1 / 21053), pvalue_sign(0.0)
+    ('p = 0.0457', 'p <= 4.8e-05', 'p <= 2.3e-308')
+    """
+    if pvalue <= _TINY:
+        return f"p <= {_rounded_up(_TINY)}"
+    return f"p <= {_rounded_up(pvalue)}" if at_floor(pvalue, floor) else f"p = {pvalue_text(pvalue)}"
 
 
 def at_floor(pvalue: float, floor: float | None) -> bool:

@@ -166,6 +166,8 @@ def _models(pred: object) -> tuple[dict[str, object], bool]:
     models = {str(name): one for name, one in given.items()}
     if len(models) != len(given):
         raise ValueError("pred: two models have the same name; give each a name of its own")
+    if not all(map(str.strip, models)):
+        raise ValueError("pred: the name of a model is empty; give each a name of its own")
     if len(models) > _MOST_MODELS:
         raise ValueError(f"pred has {len(models)} models; a report shows {_MOST_MODELS} at most")
     return models, True

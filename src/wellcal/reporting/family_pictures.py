@@ -27,6 +27,7 @@ from wellcal.displays import (
     residuals,
     uniformity,
 )
+from wellcal.displays._events import in_order
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.resampling.targets import users_form
@@ -85,8 +86,10 @@ def kinds_for(predictions: Any) -> list[Kind]:
             pit[0]._replace(title="Ranks, difference from uniform"),
         ]
     pit.append(Kind("coverage", "Coverage of intervals", coverage.QUESTION, CoverageDisplay, {}))
-    pit.append(Kind("residuals", "Residuals", residuals.QUESTION, ResidualDisplay, {}))
-    if all(residuals.varies(predictions, what) for what in residuals.AGAINST):
+    known = [residuals.varies(predictions, what) for what in residuals.AGAINST]
+    if any(known):  # else all points are at one place
+        pit.append(Kind("residuals", "Residuals", residuals.QUESTION, ResidualDisplay, {}))
+    if all(known):
         title, options = "Residuals against the predicted mean", {"against": "mean"}
         pit.append(Kind(BY_MEAN, title, residuals.OF_MEANS, ResidualDisplay, options))
     if predictions.continuous and predictions.supports("cdf"):
@@ -123,7 +126,7 @@ def farthest_class(targets: NDArray, predictions: Any) -> Any:
         reduce = "cumulative" if ordered else "classwise"
         shown = ReliabilityDisplay.computed(targets, predictions, reduce=reduce, test=False)
         farthest = int(np.argmax([curve.reach for curve in shown.curves]))
-        return sorted(names)[1 + farthest] if ordered else names[farthest]
+        return names[in_order(predictions)[1 + farthest]] if ordered else names[farthest]
     p = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
     index = np.asarray(to_numpy(predictions.check_targets(targets)))
     off = (index[:, None] == np.arange(len(names))) - p

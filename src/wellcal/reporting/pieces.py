@@ -90,9 +90,13 @@ class WorstGroup(Presentable):
     interval: tuple[float, float] | None = None
     searched: int | None = None
 
+    @property
+    def pvalue_floor(self) -> float | None:
+        """The smallest p-value that its resamples can give, where there are any."""
+        return None if self.n_resamples is None else 1.0 / (self.n_resamples + 1.0)
+
     def _headline(self) -> str:
-        floor = None if self.n_resamples is None else 1.0 / (self.n_resamples + 1.0)
-        return f"{self.statement}; {pvalue_phrase(self.pvalue, floor, self.n_resamples)}"
+        return f"{self.statement}; {pvalue_phrase(self.pvalue, self.pvalue_floor, self.n_resamples)}"
 
     def _points(self) -> list[str]:
         return [repr(example) for example in self.examples]

@@ -8,7 +8,8 @@ from typing import Any
 
 from wellcal._arrays.round_numbers import how_many
 from wellcal.hypotests.findings.finding import Finding
-from wellcal.measures.presentation import pvalue_text
+from wellcal.hypotests.result import TestResult
+from wellcal.measures.presentation import pvalue_sign
 from wellcal.reporting.first_screen import sentence, tiles, verdict_of
 from wellcal.reporting.pictures import ReportFigure
 from wellcal.reporting.pieces import WorstGroup
@@ -164,7 +165,7 @@ def _findings(report: Report, album: Album) -> Iterator[Part]:
 
 
 def _sureness(finding: Finding) -> list[str]:
-    told = [f"by itself p = {pvalue_text(finding.pvalue)}"]
+    told = [f"by itself {pvalue_sign(finding.pvalue)}"]
     if finding.interval is not None:
         told.append(f"intervals in parentheses are {finding.level:.0%} confidence intervals")
     return [sentence("; ".join(told))]
@@ -205,10 +206,8 @@ def _where(report: Report, album: Album) -> Iterator[Part]:
 
 
 def _group(group: WorstGroup) -> Note:
-    sure = (
-        f"{how_many(group.n_samples)}, {group.share:.0%}; p = {pvalue_text(group.pvalue)}, adjusted for all "
-        "groups"
-    )
+    chance = pvalue_sign(group.pvalue, group.pvalue_floor)
+    sure = f"{how_many(group.n_samples)}, {group.share:.0%}; {chance}, adjusted for all groups"
     if group.searched is not None:
         sure += f"; found in {how_many(group.searched)} drawn at random, and seen in all"
     return Note(sentence(group.statement), f"{sure}.", examples_table(group))
@@ -238,13 +237,17 @@ def _mending(report: Report, album: Album) -> Iterator[Part]:
         tables = [mended_table(model.mended)]
         texts = [
             "On cases that the recalibration was not fitted to. The calibration test has "
-            f"p = {pvalue_text(model.mended.pvalue_before)} before it, and after it, approximately, "
-            f"p = {pvalue_text(model.mended.pvalue_after)}."
+            f"{_chance(model.mended.cross_fitted.before)} before it, and after it, approximately, "
+            f"{_chance(model.mended.cross_fitted.after)}."
         ]
         picture = shown[0] if shown else None
         blocks.append(Beside(sentence(model.mended.verdict), texts, picture, tables=tables, heading=heading))
     if blocks:
         yield Part("mending", "Mending", "What mending would do", blocks)
+
+
+def _chance(test: TestResult) -> str:
+    return pvalue_sign(test.pvalue, test.pvalue_floor)
 
 
 def _scores(report: Report, album: Album) -> Iterator[Part]:

@@ -11,7 +11,7 @@ from wellcal.comparison.several import Pair
 from wellcal.comparison.shares import called, clearest
 from wellcal.hypotests.e_values import e_value_text
 from wellcal.measures.estimate import Estimate
-from wellcal.measures.presentation import at_floor, pvalue_text
+from wellcal.measures.presentation import pvalue_sign, pvalue_text
 from wellcal.reporting.first_screen import how_large, mending, sentence, where
 from wellcal.reporting.pieces import Mended, Segments, WorstGroup
 from wellcal.reporting.result import ModelReport, Report
@@ -47,8 +47,7 @@ def _row(report: Report, rank: int, model: ModelReport, mended: bool) -> list[Ce
 
 
 def _pvalue(model: ModelReport) -> str:
-    sign = "<=" if at_floor(model.test.pvalue, model.test.pvalue_floor) else "="
-    return f"p {sign} {pvalue_text(model.test.pvalue)}"
+    return pvalue_sign(model.test.pvalue, model.test.pvalue_floor)
 
 
 def estimate_cell(estimate: Estimate | None) -> Cell:

@@ -282,6 +282,9 @@ def test_long_results_are_cut_with_a_word(run: Run, monkeypatch: pytest.MonkeyPa
     lines = run("test", "stream.csv", "--resamples", "99").stdout.splitlines()
     assert len(lines) == 4
     assert re.search(r"and \d+ lines more: --json - shows everything", lines[-1])
+    lines = run("report", "stream.csv", "--out", "page.html").stdout.splitlines()
+    assert len(lines) == 4
+    assert re.fullmatch(r"  page +page.html", lines[2])
 
 
 def test_a_file_that_needs_too_much_memory_is_refused_unread(

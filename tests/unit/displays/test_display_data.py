@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib import pyplot
+from matplotlib.text import Text
 
 import wellcal as wc
 from wellcal.displays import (
@@ -361,3 +362,41 @@ def test_draws_beside_densities_are_no_reason_to_call_all_of_them_draws():
     small = " ".join(text.get_text() for text in display.ax_.texts).replace("\n", " ")
     assert "probability integral transform or ranks among draws" in small
     assert small.count("cases;") == 1
+
+
+def test_grades_are_ordered_by_their_support_not_by_their_columns():
+    rng = np.random.default_rng(2)
+    probs, names = rng.dirichlet(np.ones(3), 50), np.array(["low", "mid", "high"])
+    y = names[rng.integers(0, 3, 50)]
+    columns = [2, 0, 1]  # as scikit-learn has them: high, low, mid
+    one, other = (
+        ReliabilityDisplay.computed(
+            y,
+            wc.Categorical(probs[:, order], classes=names[order], support=np.array([1, 2, 3])[order]),
+            test=False,
+        )
+        for order in ([0, 1, 2], columns)
+    )
+    assert [curve.event for curve in other.curves] == ["mid or above", "high or above"]
+    for a, b in zip(one.curves, other.curves, strict=True):
+        np.testing.assert_allclose(b.predicted, a.predicted)
+        np.testing.assert_allclose(b.observed, a.observed)
+
+
+def test_spreads_that_differ_by_rounding_are_one_spread():
+    mean = np.linspace(-3.0, 3.0, 60)
+    levels = [0.1, 0.25, 0.5, 0.75, 0.9]
+    pred = wc.Quantiles(levels, wc.Normal(mean, np.full(60, 0.1)).quantile(levels))
+    shown = ResidualDisplay.computed(mean, pred, test=False)
+    assert np.ptp(pred.quantile(0.75) - pred.quantile(0.25)) > 0.0
+    assert shown.against == "mean"
+
+
+def test_residuals_that_are_drawn_at_the_edge_are_counted():
+    mean = np.linspace(-3.0, 3.0, 60)
+    near, far = mean.copy(), mean.copy()
+    far[:2] += 9.0
+    for y, told in ((near, False), (far, True)):
+        ax = ResidualDisplay.from_predictions(y, wc.Normal(mean, np.ones(60)), test=False).ax_
+        text = " ".join(" ".join(each.get_text() for each in ax.figure.findobj(Text)).split())
+        assert ("2 residuals beyond 4 are at the edge" in text) == told

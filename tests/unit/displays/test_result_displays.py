@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.text import Annotation
 from scipy import stats
 
 import wellcal as wc
@@ -204,3 +205,34 @@ def test_other_results_are_refused(display: Any):
         display.from_result(0.3)
     with pytest.raises(TypeError, match="result must be what cross_fit returns"):
         RecalibrationDisplay.from_result(0.3, Y, PRED)
+
+
+def test_a_comparison_shows_the_measure_that_shows_most_of_what_its_title_says():
+    rng = np.random.default_rng(11)
+    mu = 2.0 * rng.normal(size=400)
+    y = mu + 1.3 * rng.normal(size=400)
+    one = np.ones(400)
+    models = {"a": wc.Normal(mu, one), "b": wc.Normal(mu + 0.5, 1.5 * one), "c": wc.Laplace(mu, 0.5 * one)}
+    found = wc.compare(y, models)
+    assert [(pair.first, pair.second) for pair in found.shown] == [("a", "c"), ("b", "c")]
+    display = ComparisonDisplay.from_result(found)  # the SKCE of a and c is clearest, and that of b is not
+    assert (display.measure, display.by_others) == ("centre and spread", ())
+    assert [high < 0.0 for high in display.high] == [False, True, True]
+    assert found.measure == display.measure
+    given = ComparisonDisplay.from_result(found, measure="SKCE")
+    assert given.by_others == ("b - c is shown by the error in centre and spread",)
+
+
+def test_several_models_in_one_null_distribution_have_their_names_and_room():
+    null = np.random.default_rng(0).normal(size=500)
+    ax = NullDisplay(null, 1.0, name="near").plot().ax_
+    before = ax.get_xlim()
+    for name, statistic in (("far", 80.0), ("farther", 90.0)):
+        NullDisplay(null / 4.0, statistic, name=name).plot(ax)
+    words = {text.get_text(): text.xy[1] for text in ax.texts if isinstance(text, Annotation)}
+    told = ["near", "far, at 80: off this scale", "farther, at 90: off this scale"]
+    assert set(told) <= set(words)
+    heights = [words[text] for text in told]
+    assert min(-np.diff(heights)) > 0.1
+    assert ax.get_xlim()[0] <= before[0]
+    assert ax.get_xlim()[1] >= before[1]

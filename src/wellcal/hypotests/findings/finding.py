@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from wellcal._arrays.schema import Check, listed, number, optional, text
 from wellcal.kernels.base import Kernel
-from wellcal.measures.presentation import Presentable, Row, pvalue_text
+from wellcal.measures.presentation import Presentable, Row, pvalue_sign
 
 LEVEL = 0.95
 """Coverage of the intervals of findings."""
@@ -92,7 +92,7 @@ class Finding(Presentable):
         return self.sentence
 
     def _rows(self) -> list[Row]:
-        rows = [("kind", self.kind), ("p", pvalue_text(self.pvalue))]
+        rows = [("kind", self.kind), ("p", pvalue_sign(self.pvalue).removeprefix("p ").removeprefix("= "))]
         if self.size is not None and self.interval is not None:
             low, high = self.interval
             rows.insert(1, ("size", f"{self.size:.3g}  ({self.level:.0%}: {low:.3g} to {high:.3g})"))
