@@ -216,8 +216,9 @@ def smallest_errors(settings: Settings) -> Section:
         f"Power of `auto` at alpha = {ALPHA} over {settings.data_sets:,} data sets, {SMALLEST_RESAMPLES} "
         "resamples, at the smallest error that a test\nwhich does not reject says it would have found with "
         "power 0.8: predictions too small, and too large, by it. The\nsmaller of the two is to lie between "
-        f"{LEAST_POWER} and {MOST_POWER}, below {FEW} cases above {LEAST_POWER}. *Told* is the share of data "
-        "sets with such an error; others\nsay that they are too few.\n\n"
+        f"{LEAST_POWER} and {MOST_POWER}, below {FEW} cases above {LEAST_POWER}, within binomial bounds "
+        "(0.1% a row). *Told* is the share of data sets with such an error;\n"
+        "others say that they are too few.\n\n"
         f"{table(('predictions', 'n', 'told', 'too small', 'too large'), rows)}\n\n"
         f"{'; '.join(failures) or 'All are there.'}\n\n{environment.describe(load)}"
     )

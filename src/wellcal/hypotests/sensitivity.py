@@ -12,7 +12,8 @@ score is found.
 
 Cases of one cluster say less than as many independent ones. How much less is seen in the scores of the
 observed targets: the variance of their sums over clusters, in units of what it were without clusters, is the
-design effect, and n cases are worth n over it.
+design effect, and n cases are worth n over it. A test with signs of clusters knows the spread of a sum from
+the sums of clusters alone, as a t test does, and needs a larger error for it where these are few.
 """
 
 from __future__ import annotations
@@ -146,6 +147,8 @@ def smallest_error(cases: Cases, power: float = POWER, alpha: float = ALPHA) -> 
     logarithm = wanted / (moved * math.sqrt(worth))
     if worth < FEW and len(few.predictions) == len(cases):
         logarithm = _found_by_few(few.predictions, kind, logarithm, power, level, len(cases) / worth)
+    if clusters is not None and clusters < len(cases):
+        logarithm *= needed(power, level, clusters) / wanted
     # Of predictions that are too large by so much: those that are too small are found at a smaller share.
     beyond = logarithm > math.log(LARGEST)
     ratio = LARGEST if beyond else math.exp(logarithm)
@@ -208,15 +211,25 @@ def design_effect(cases: Cases, kind: str) -> float:
     return max(1.0, float(np.sum(sums**2)) / alone) if alone > 0.0 else 1.0
 
 
-def needed(power: float, level: float) -> float:
+def needed(power: float, level: float, clusters: int | None = None) -> float:
     """Standard deviations by which a score must move to be found by a test of two sides.
+
+    Where the standard deviation is known from so many `clusters` alone, quantiles are those of Student's t,
+    and what is compared with them varies by as much more.
 
     Examples
     --------
     >>> round(needed(0.8, 0.05), 2), round(needed(0.8, 0.05 / PRICE), 2)
     (2.8, 3.78)
+    >>> round(needed(0.8, 0.05 / PRICE, clusters=20), 2), round(needed(0.8, 0.05 / PRICE, clusters=10**6), 2)
+    (4.31, 3.78)
     """
-    return float(special.ndtri(1.0 - 0.5 * level) + special.ndtri(power))
+    found = float(special.ndtri(power))
+    if clusters is None:
+        return float(special.ndtri(1.0 - 0.5 * level)) + found
+    freedom = max(clusters - 1, 1)
+    beyond = float(special.stdtrit(freedom, 1.0 - 0.5 * level))
+    return beyond + found * math.sqrt(1.0 + 0.5 * beyond**2 / freedom)
 
 
 def information(predictions: Predictions, kind: str) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 from wellcal._arrays.equality import ByValue, same
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.namespaces import is_array, is_traced, to_numpy
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import (
     Check,
     Schema,
@@ -294,13 +295,15 @@ def pvalue_phrase(pvalue: float, floor: float | None = None, n_resamples: int | 
     ('p = 0.0457', 'p <= 2.3e-308, the smallest number')
     >>> pvalue_phrase(0.001, 0.001, 999)
     'p <= 0.001, the smallest that 999 resamples can give'
+    >>> pvalue_phrase(0.5, 0.5, 1)
+    'p <= 0.5, the smallest that 1 resample can give'
     """
     told = pvalue_sign(pvalue, floor)
     if pvalue <= _TINY:
         return f"{told}, the smallest number"
     if not at_floor(pvalue, floor):
         return told
-    given = "resampling can" if n_resamples is None else f"{n_resamples:,} resamples can"
+    given = "resampling can" if n_resamples is None else f"{how_many(n_resamples, 'resample')} can"
     return f"{told}, the smallest that {given} give"
 
 

@@ -216,15 +216,38 @@ def test_the_smallest_error_shrinks_with_the_number_of_cases() -> None:
     assert alone.share == found[1].share, "clusters of one case are independent cases"
 
 
+@pytest.mark.parametrize("clusters", [6, 10, 50, 1000])
+def test_what_is_needed_with_clusters_has_the_power_of_a_t_test(clusters: int) -> None:
+    level, freedom = 0.05 / PRICE, clusters - 1
+    beyond = stats.t.isf(0.5 * level, freedom)
+    assert 0.8 <= stats.nct.sf(beyond, freedom, needed(0.8, level, clusters)) < 0.85
+
+
+def test_the_smallest_error_of_few_clusters_is_found() -> None:
+    """Power of 100 data sets at 0.7 at least; a spread that counts as known is found in half of them."""
+    clusters = np.repeat(np.arange(10), 5)
+    x = np.linspace(-1.0, 1.0, 50)
+    pred = wc.Normal(x, np.ones(50))
+    found = 0
+    for rng in np.random.default_rng(10).spawn(100):
+        z = rng.normal(size=50)
+        least = smallest_error(Cases(x + z, pred, wc.default_kernel(pred), groups=clusters))
+        y = x + z * (1.0 + least.share)
+        with pytest.warns(UserWarning, match="10 clusters"):
+            found += wc.calibration_test(y, pred, groups=clusters, n_resamples=199, rng=rng).rejected
+    assert found >= stats.binom.ppf(0.01, 100, 0.7)
+
+
 def test_the_smallest_error_grows_with_the_likeness_of_cases_in_clusters() -> None:
-    """Three copies of each case are worth a third of as many independent ones."""
+    """Three copies of each case are worth a third of as many independent ones, whose spread is known."""
     z = np.random.default_rng(2).normal(size=100)
     mu, clusters = np.linspace(-1.0, 1.0, 300), np.repeat(np.arange(100), 3)
     pred = wc.Normal(mu, np.ones(300))
     kernel = wc.default_kernel(pred)
     copies = smallest_error(Cases(mu + np.repeat(z, 3), pred, kernel, groups=clusters))
     single = smallest_error(Cases(mu + np.repeat(z, 3), pred, kernel))
-    assert np.log1p(copies.share) == pytest.approx(np.sqrt(3.0) * np.log1p(single.share))
+    unknown = needed(0.8, 0.05 / PRICE, clusters=100) / needed(0.8, 0.05 / PRICE)
+    assert np.log1p(copies.share) == pytest.approx(unknown * np.sqrt(3.0) * np.log1p(single.share))
     result = wc.calibration_test(mu + np.repeat(z, 3), pred, groups=clusters, rng=0, n_resamples=99)
     assert not result.rejected
     assert "300 cases in 100 clusters would have shown spreads that are" in result.verdict
