@@ -112,7 +112,7 @@ BROKEN: dict[str, tuple[str, bytes, str]] = {
         "column 'mu' .*finite.*-inf in row 1 ",
     ),
     "a JSON array": ("p.json", b'[{"y": 1.0, "mu": 0.0, "sigma": 1.0}]', "one JSON array; write one object"),
-    "JSON cut off": ("p.jsonl", b'{"y": 1.0}\n{"y": 2', "cannot be read as jsonl"),
+    "JSON cut off": ("p.jsonl", b'{"y": 1.0}\n{"y": 2', "row 2 is no JSON object"),
     "truncated gzip": ("p.csv.gz", gzip.compress(GOOD * 100)[:40], "cannot be read as csv"),
     "gzip without its name": ("p.csv", gzip.compress(GOOD), "gzip"),
     "Excel": ("p.csv", b"\xd0\xcf\x11\xe0" + bytes(50), "Excel"),

@@ -92,12 +92,26 @@ def test_ten_thousand_columns(tmp_path: Path) -> None:
 def test_a_batch_after_the_first_may_be_the_broken_one(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_bytes(b"y\n" + b"1.5\n" * 30_000 + b"x\n")
-    with pytest.raises(ReadError, match="changes its kind"):
+    with pytest.raises(ReadError, match="column 'y' changes its kind in row 30001: invalid value 'x'"):
         list(read_batches(path))
     path = tmp_path / "p.jsonl"
     path.write_bytes(b'{"y": 1}\n{"y": \n')
-    with pytest.raises(ReadError, match="no JSON object"):
+    with pytest.raises(ReadError, match="row 2 is no JSON object like those before it"):
         list(read_batches(path))
+
+
+def test_rows_of_json_are_counted_from_1_through_all_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wellcal.reading.texts.BLOCK", 100)
+    path = tmp_path / "p.jsonl"
+    path.write_bytes(b'{"y": 1}\n' * 40 + b"\n" + b'{"y": "a", "z": "b"\n' + b'{"y": 1}\n')
+    for read in (lambda: list(read_batches(path)), lambda: read_table(path)):
+        with pytest.raises(ReadError, match=r"p\.jsonl: row 41 is no JSON object"):
+            read()
+    path.write_bytes(b'{"y": "a')
+    with pytest.raises(ReadError, match=r"row 1 is no JSON object: Missing a closing quotation mark"):
+        read_table(path)
 
 
 # -- fuzzed ---------------------------------------------------------------------------------------------

@@ -248,6 +248,31 @@ def test_quantiles_that_cross_are_sorted_on_request() -> None:
         wc.Quantiles([0.1, 0.5, 0.9], values, sort="yes")  # type: ignore[arg-type]
 
 
+def test_grades_that_are_not_predicted_leave_the_others_in_order() -> None:
+    frame = pd.DataFrame(np.tile([0.2, 0.5, 0.3], (30, 1)), columns=["top", "low", "mid"])
+    y = pd.Series(["low", "mid", "top"] * 10)
+    values = [
+        wc.skce(y.astype(pd.CategoricalDtype(grades, ordered=True)), frame)
+        for grades in (["low", "mid", "top"], ["none", "low", "mid", "high", "top"])
+    ]
+    assert values[0].value == values[1].value
+    assert values[0].value != wc.skce(y, frame).value
+    unseen = pd.Series(pd.Categorical(["low", "high"] * 15, ["low", "mid", "high", "top"], ordered=True))
+    with pytest.raises(ValueError, match="not among the classes in row 1: found 'high'"):
+        wc.skce(unseen, frame)
+
+
+def test_a_row_of_a_data_frame_is_a_single_case_for_the_monitor() -> None:
+    frame = pd.DataFrame([[0.2, 0.7, 0.1], [0.5, 0.2, 0.3]], columns=["a", "b", "c"])
+    one, batch = wc.Monitor(), wc.Monitor()
+    for k, label in enumerate(["b", "a"]):
+        one.update(label, frame.iloc[k])
+    batch.update(["b", "a"], frame)
+    assert one.e_value == batch.e_value
+    with pytest.raises(ValueError, match="'d'"):
+        one.update("d", frame.iloc[0])
+
+
 def test_a_single_case_for_the_monitor() -> None:
     batch, single = wc.Monitor(rng=0, warmup=5), wc.Monitor(rng=0, warmup=5)
     batch.update(Y, wc.Normal(MU, 1.0))

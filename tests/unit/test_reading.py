@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ import wellcal as wc
 from wellcal.reading import (
     FORMATS,
     ReadError,
+    as_cases,
     case_batches,
     read_batches,
     read_cases,
@@ -208,6 +210,26 @@ def test_rows_are_those_of_the_file(tmp_path: Path) -> None:
         read_cases(tmp_path / "p.npz")
 
 
+def test_names_and_labels_that_look_like_places_stay_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("row 1,row 2,row 3\n1,2,1\n1,2,-1\n")
+    with pytest.raises(ReadError, match=r"loc = row 2, scale = row 3: .* in row 2 \(line 3\): found -1"):
+        read_cases(path, "row 1", normal=("row 2", "row 3"))
+    with pytest.raises(ReadError, match=r"no column 'row 9'; did you mean 'row 3' or 'row 2' or 'row 1'"):
+        read_cases(path, "row 9", normal=("row 2", "row 3"))
+    path.write_text("y,p_a,p_b\na,0.5,0.5\nrow 7,0.5,0.5\n")
+    with pytest.raises(ReadError, match=r"in row 2 \(line 3\): found 'row 7'"):
+        read_cases(path, "y", probs="p_*")
+
+
+def test_a_gap_in_a_list_is_a_missing_value() -> None:
+    table = pa.table({"y": [0.5, 1.5, 2.5], "draws": [[0.0, 1.0], [None, 2.0], None]})
+    for frame in (table, table.to_pandas(), pl.from_arrow(table)):
+        with pytest.raises(ValueError, match=r"missing in 2 of 3 rows: 'draws' \(2\), the first in row 1"):
+            as_cases(frame, "y", samples="draws")
+        assert as_cases(frame, "y", samples="draws", drop_missing=True).dropped == 2
+
+
 def test_a_column_of_lists_is_written_as_one(tmp_path: Path) -> None:
     table = pa.table({"y": [0.5, 1.5], "draws": [[0.0, 1.0], [1.0, 2.0]]})
     pq.write_table(table, tmp_path / "draws.parquet")
@@ -224,7 +246,7 @@ def test_errors_say_where_a_batch_begins(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text("y,rate,note\n1,2.0,a\n2,2.0,\n3,,b\n,1.0,c\n5,1.0,d\n,,e\n")
     with pytest.raises(
-        ReadError, match=r"missing in 2 of 2 rows: 'y' \(1\), 'rate' \(1\), .* row 3 \(line 4\)"
+        ReadError, match=r"missing in 3 of 6 rows: 'y' \(2\), 'rate' \(2\), .* row 3 \(line 4\)"
     ):
         list(case_batches(path, "y", poisson="rate", options={"rows": 2}))
     found = list(case_batches(path, drop_missing=True, options={"rows": 2}))

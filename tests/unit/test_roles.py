@@ -234,6 +234,7 @@ def test_vectors_of_targets_follow_the_predictions() -> None:
 
 # -- guesses -----------------------------------------------------------------------------------------------
 
+NUMBERED_DRAWS = ["s0", "s1", "s2", "s3", "s10"]
 GUESSED: dict[str, tuple[list[str], dict[str, Any]]] = {
     "normal": (["y", "id", "mu", "sigma"], {"normal": ("mu", "sigma")}),
     "other words": (["Target", "MEAN", "std"], {"normal": ("MEAN", "std")}),
@@ -244,7 +245,10 @@ GUESSED: dict[str, tuple[list[str], dict[str, Any]]] = {
     "rate": (["y", "lambda"], {"poisson": "lambda"}),
     "dispersion": (["y", "mu", "dispersion"], {"negative_binomial": ("mu", "dispersion")}),
     "probability": (["y", "prob"], {"bernoulli": "prob"}),
-    "numbered draws": (["y", "s0", "s1", "s10", "size"], {"samples": ["s0", "s1", "s10"]}),
+    "numbered draws": (
+        ["y", *NUMBERED_DRAWS, "x0", "x1", "size"],
+        {"samples": NUMBERED_DRAWS},
+    ),
 }
 
 
@@ -270,6 +274,9 @@ def test_names_suggest_roles(what: str) -> None:
         (["z", "mu", "sigma"], "no column is called y"),
         (["y", "z"], "no columns have names that say"),
         (["y", "q1", "q2", "q3"], "quartiles"),
+        (["y", "s1", "s2"], "no columns have names that say"),
+        # Parts of a mixture, and no draws.
+        (["y", *(f"{of}{k}" for k in range(9) for of in "msw")], "no columns have names that say"),
     ],
 )
 def test_what_can_be_read_in_two_ways_is_not_guessed(names: list[str], message: str) -> None:
@@ -310,7 +317,8 @@ def test_lists_that_cannot_be_draws() -> None:
     for lists, message in (
         ([[1.0, 2.0], [1.0]], r"lists of one length.*found 1 numbers in row 1 and 2 in row 0"),
         ([[], []], "found 0 numbers in row 0"),
-        ([[1.0, None], [1.0, 2.0]], "finite numbers: found nan in row 0"),
+        ([[1.0, None], [1.0, 2.0]], r"missing in 1 of 2 rows: 'draws' \(1\), the first in row 0"),
+        ([[1.0, 2.0], [1.0, np.inf]], "finite numbers: found inf in row 1"),
         ([[1.0, 2.0], None], r"missing in 1 of 2 rows: 'draws' \(1\), the first in row 1"),
         ([["a"], ["b"]], "must hold lists of numbers"),
     ):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -148,6 +148,7 @@ class Table:
         except (TypeError, ValueError):
             raise TypeError(f"column {name!r} must hold lists of numbers; name another column") from None
         values = values.reshape(n, -1)
+        self._refuse_missing([name], np.isnan(values).any(axis=1)[:, None])
         if not np.isfinite(values).all():
             row, place = np.argwhere(~np.isfinite(values))[0]
             raise ValueError(
@@ -212,7 +213,7 @@ class Table:
     # -- what is missing -----------------------------------------------------------------------
 
     def missing(self, name: str) -> NDArray:
-        """Where a column has no value, ``(n,)``: null, NaN, or a text without characters."""
+        """Where a column has no value, ``(n,)``: null, NaN, a list with one of them, or an empty text."""
         column = self._column(name)
         found = np.asarray(column.is_null().to_numpy(), dtype=np.bool_)
         if column.dtype.is_float():
@@ -220,10 +221,7 @@ class Table:
         if column.dtype.is_numeric():
             return found
         items: list[Any] = column.to_numpy().tolist()
-        return found | np.asarray(
-            [not x.strip() if isinstance(x, str) else isinstance(x, float) and x != x for x in items],
-            dtype=np.bool_,
-        )
+        return found | np.asarray([_no_value(x) for x in items], dtype=np.bool_)
 
     def _refuse_missing(self, names: Sequence[str], missing: NDArray) -> None:
         if not missing.any():
@@ -231,13 +229,8 @@ class Table:
         counts = missing.sum(axis=0)
         columns = np.flatnonzero(counts)
         rows = np.flatnonzero(missing.any(axis=1))
-        where = ", ".join(f"{names[k]!r} ({int(counts[k])})" for k in columns[:_SHOWN].tolist())
-        more = f" and {len(columns) - _SHOWN} columns more" if len(columns) > _SHOWN else ""
-        raise MissingValuesError(
-            f"values are missing in {len(rows)} of {len(missing)} rows: {where}{more}, the first in row "
-            f"{int(rows[0])}; fill them in, or leave such rows out "
-            "(wellcal.reading.drop_missing, --drop-missing)"
-        )
+        found = {names[k]: int(counts[k]) for k in columns.tolist()}
+        raise missing_values(found, len(rows), len(missing), int(rows[0]))
 
     def refuse_missing(self, names: Sequence[str]) -> None:
         """Refuse rows in which one of some columns has no value, with how many there are, and where."""
@@ -247,6 +240,24 @@ class Table:
         """The frame with the rows where `rows` holds, in its own library."""
         mask: Any = rows.tolist()
         return self._frame.filter(mask).to_native()
+
+
+def missing_values(by_column: Mapping[str, int], rows: int, total: int, first: int) -> MissingValuesError:
+    """The error about rows without a value: how many there are, in which columns, and where the first is."""
+    where = ", ".join(f"{name!r} ({count})" for name, count in list(by_column.items())[:_SHOWN])
+    more = f" and {len(by_column) - _SHOWN} columns more" if len(by_column) > _SHOWN else ""
+    return MissingValuesError(
+        f"values are missing in {rows} of {total} rows: {where}{more}, the first in row {first}; fill them "
+        "in, or leave such rows out (wellcal.reading.drop_missing, --drop-missing)"
+    )
+
+
+def _no_value(x: Any) -> bool:
+    if isinstance(x, str):
+        return not x.strip()
+    if isinstance(x, (list, tuple, np.ndarray)):
+        return any(item is None or item != item for item in np.asarray(x, dtype=object).ravel().tolist())
+    return isinstance(x, float) and x != x
 
 
 def shown_names(names: Sequence[str], most: int = _SHOWN) -> str:

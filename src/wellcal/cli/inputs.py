@@ -60,10 +60,11 @@ def target_of(given: ReadOptions) -> Any:
     return [name.strip() for name in given.target.split(",")]
 
 
-def others_of(given: ReadOptions) -> list[str]:
-    """All further columns with something for each case."""
-    singles = [name for name in (given.groups, given.weights) if name is not None]
-    return list(dict.fromkeys([*singles, *segments_of(given)]))
+def others_of(given: ReadOptions) -> dict[str, str]:
+    """All further columns with something for each case, and the options that name them."""
+    singles = {"--groups": given.groups, "--weights": given.weights}
+    named = {name: option for option, name in singles.items() if name is not None}
+    return dict.fromkeys(segments_of(given), "--segments") | named
 
 
 def read(

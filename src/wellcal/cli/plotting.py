@@ -38,12 +38,12 @@ class Picture:
         """What the figure shows, in a sentence, and all that it was drawn from, for JSON."""
         self.verdict, self.rejected, self.found = verdict, bool(rejected), found.to_dict()
 
-    def tested(self) -> Any:
+    def tested(self, **options: Any) -> Any:
         """The test of the first model."""
         import wellcal as wc
 
         groups = column_of(self.cases, self.given.groups)
-        result = wc.calibration_test(self.y, self.pred, groups=groups, **self.drawing)
+        result = wc.calibration_test(self.y, self.pred, groups=groups, **self.drawing, **options)
         self.say(result.verdict, result.rejected, result)
         return result
 
@@ -162,12 +162,9 @@ def _segments(p: Picture) -> Any:
 
 
 def _null(p: Picture) -> Any:
-    import wellcal as wc
     from wellcal.displays import NullDisplay
 
-    result = wc.calibration_test(p.y, p.pred, method="exact", keep_null=True, **p.drawing)
-    p.say(result.verdict, result.rejected, result)
-    return NullDisplay.from_result(result)
+    return NullDisplay.from_result(p.tested(keep_null=True))
 
 
 def _comparison(p: Picture) -> Any:

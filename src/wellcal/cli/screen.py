@@ -136,6 +136,19 @@ def in_options(message: str) -> str:
     return _ARGUMENT.sub(option, message)
 
 
+def in_commands(sentence: str) -> str:
+    """A sentence of a result, with the command that says more in the place of a function of Python.
+
+    Examples
+    --------
+    >>> in_commands("No single kind of error stands out: wc.witness(y, pred) says for which cases.")
+    'No single kind of error stands out: wellcal witness says for which cases.'
+    """
+    from wellcal.hypotests.findings.reasons import WITNESS
+
+    return sentence.replace(WITNESS, "wellcal witness says for which cases")
+
+
 def show(
     command: str,
     verdict: str,
@@ -167,8 +180,8 @@ def show(
             sys.stdout.write(text)
             return
         write_whole(to, text)
-    _print_verdict(verdict, bad)
-    for line in _cut(lines):
+    _print_verdict(in_commands(verdict), bad)
+    for line in _cut([in_commands(line) for line in lines]):
         print(line)
 
 

@@ -256,7 +256,8 @@ class Monitor(Kept):
             Targets of the new cases, or the target of one: a number, a label, a vector.
         pred
             Their predictions, of the family of earlier ones. For one target also what is there of one case: a
-            batch of one, ``(mu, sigma)`` as two numbers, a probability, the probabilities of all classes.
+            batch of one, ``(mu, sigma)`` as two numbers, a probability, the probabilities of all classes, a
+            row of a data frame of them.
 
         Returns
         -------

@@ -113,6 +113,8 @@ def as_batch(y: Any, pred: Any) -> tuple[Any, Any]:
     given = _shape(pred)
     if issubclass(kind, (int, float, np.generic)) or (issubclass(kind, list) and len(given) == 1 < given[0]):
         return [y], [pred]
+    if len(given) == 1 < given[0] and labels_of(pred) is not None:
+        return [y], pred.to_frame().T  # a row of a data frame, whose labels are the names of classes
     return [y], (pred[None] if is_array(pred) and len(given) == 1 < given[0] else pred)
 
 

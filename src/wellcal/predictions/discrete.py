@@ -235,15 +235,18 @@ class Categorical(Predictions):
             self.store(support=order)
 
     def ordered_like(self, y: object) -> Self | None:
-        """The same classes as grades, where `y` is an ordered categorical of pandas of their names."""
-        grades = ordered_categories(y)
-        if grades is None or self.support is not None or len(grades) != self.probs.shape[1]:
+        """The same classes as grades, where `y` is an ordered categorical of pandas of their names.
+
+        It may have further categories, which are not predicted, where the classes have names.
+        """
+        grades, count = ordered_categories(y), int(self.probs.shape[1])
+        if grades is None or self.support is not None or (self.classes is None and len(grades) != count):
             return None
-        names = checked_labels(grades if self.classes is None else self.classes, len(grades))
+        names = checked_labels(grades if self.classes is None else self.classes, count)
         places = find_labels(np.asarray(grades), names)
         if (places < 0).any():
             return None
-        return self.with_fields(classes=names, support=places.astype(np.float64))
+        return self.with_fields(classes=names, support=np.argsort(np.argsort(places)).astype(np.float64))
 
     @property
     def event_shape(self) -> tuple[int, ...]:

@@ -28,6 +28,7 @@ LIKELY = {
 
 _NUMBERED = f"(?:{'|'.join(TARGETS)})_?[0-9]+"
 _MOST_READINGS = 20
+_FEWEST_DRAWS = 5  # that are called by a letter
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
 
     Targets are called y, target, label or actual; vectors y_0, y_1 and so on. Predictions are columns with
     the usual names of a family's parameters: mu and sigma (mean, loc; sd, std, scale), p_* (prob_*, proba_*),
-    q* with levels, draw_* (sample_*, or s0, s1 and so on; a column of lists that is called draws or samples),
+    q* with levels, draw_* (sample_*, s0 to s4 and beyond; a column of lists called draws or samples),
     rate (lambda), p (prob, proba, probability), in small letters or large; for vectors mu_* and sigma_*, or
     mu_* and cov_*. Where two readings fit, or none does, the error says which, and nothing is chosen. A
     family that derives from another, with the same parameters, is not guessed.
@@ -226,10 +227,25 @@ def _candidates(spec: Parameter, columns: dict[str, str], table: Table, paired: 
         if spec.named == "levels":
             matched = [name for name in matched if level_of(name) is not None]
         if "[0-9]" in glob:
-            matched = [name for name in matched if name[len(glob) - len("[0-9]*") :].isdecimal()]
+            matched = _alone(glob.removesuffix("[0-9]*"), matched, columns)
         if len(matched) > 1:
             found.append(_pattern(glob, matched) if paired or spec.named == "classes" else matched)
     return found
+
+
+def _alone(letter: str, matched: Sequence[str], columns: dict[str, str]) -> list[str]:
+    """Columns of a letter and a number, if they are many, and no other columns have the same numbers.
+
+    Those of s1, s2 beside m1, m2 are spreads of the parts of a mixture, and no draws.
+    """
+    numbers: dict[str, set[str]] = {}
+    for low in columns.values():
+        beginning = low.rstrip("0123456789")
+        numbers.setdefault(beginning, set()).add(low[len(beginning) :])
+    own = numbers.pop(letter, set())
+    if len(own) < _FEWEST_DRAWS or own in numbers.values():
+        return []
+    return [name for name in matched if name[len(letter) :].isdecimal()]
 
 
 def _pattern(glob: str, matched: Sequence[str]) -> Any:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.frames import MissingValuesError, Table, shown_names
+from wellcal._arrays.frames import MissingValuesError, Table, missing_values, shown_names
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.selecting import Selection, select
 from wellcal.predictions import Bernoulli, Predictions
@@ -61,7 +61,7 @@ def as_cases(
     frame: Any,
     target: str | Sequence[str] | None = None,
     *,
-    others: Sequence[str] = (),
+    others: Sequence[str] | Mapping[str, str] = (),
     drop_missing: bool = False,
     normalise: bool = False,
     **roles: Any,
@@ -77,7 +77,7 @@ def as_cases(
         :func:`wellcal.guess_roles`
         finds.
     others
-        Names of further columns with something for each case.
+        Names of further columns with something for each case; a mapping has, for each, what errors call it.
     drop_missing
         Whether rows are dropped in which one of these columns has no value, rather than refused.
     normalise
@@ -106,12 +106,12 @@ def taken_cases(
     table: Table,
     targets: Selection,
     found: ColumnReading,
-    others: Sequence[str],
+    others: Sequence[str] | Mapping[str, str],
     drop_missing: bool,
     beside: Sequence[str] = (),
 ) -> Cases:
     """Cases from columns that were found; rows without a value are counted in those `beside` them too."""
-    further = {name: select(table.names, name, "others").names[0] for name in others}
+    further = further_columns(table, others)
     used = list(dict.fromkeys([*targets.names, *found.columns, *further.values(), *beside]))
     if not drop_missing:
         try:
@@ -123,6 +123,15 @@ def taken_cases(
     with among_kept(kept.rows):
         cases = _taken(Table(kept.frame), targets, found, further)
     return replace(cases, dropped=kept.dropped, rows=kept.rows)
+
+
+def further_columns(table: Table, others: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    """Columns beside targets and predictions, by the names under which they were asked for.
+
+    A mapping also has what each of them is for, which an error then names.
+    """
+    words: Mapping[str, str] = others if isinstance(others, Mapping) else {}
+    return {name: select(table.names, name, words.get(name, "others")).names[0] for name in others}
 
 
 def _taken(table: Table, targets: Selection, found: ColumnReading, further: Mapping[str, str]) -> Cases:
@@ -158,7 +167,7 @@ def read_cases(
     path: str | os.PathLike[str],
     target: str | Sequence[str] | None = None,
     *,
-    others: Sequence[str] = (),
+    others: Sequence[str] | Mapping[str, str] = (),
     drop_missing: bool = False,
     normalise: bool = False,
     options: Mapping[str, Any] | None = None,
@@ -201,7 +210,7 @@ def case_batches(
     path: str | os.PathLike[str],
     target: str | Sequence[str] | None = None,
     *,
-    others: Sequence[str] = (),
+    others: Sequence[str] | Mapping[str, str] = (),
     drop_missing: bool = False,
     normalise: bool = False,
     options: Mapping[str, Any] | None = None,
@@ -234,8 +243,8 @@ def case_batches(
     with naming_file(path):
         table = Table(first)
         targets, found = found_columns(table, target, roles, normalise)
-        further = [select(table.names, name, "others").names[0] for name in others]
-    used = list(dict.fromkeys([*targets.names, *found.columns, *further]))
+        further = further_columns(table, others)
+    used = list(dict.fromkeys([*targets.names, *found.columns, *further.values()]))
     if os.fspath(path) == "-":
         parts = itertools.chain([first], batches)
     else:
@@ -249,6 +258,10 @@ def case_batches(
                 cases = taken_cases(Table(part), targets, found, others, drop_missing)
             except NothingLeftError:
                 dropped += part.num_rows
+            except MissingValuesError as error:
+                if os.fspath(path) == "-":  # whose end may be far
+                    raise
+                raise _missing_from_here(itertools.chain([part], parts), used, start) from error
             else:
                 if ready is not None:
                     yield replace(ready, dropped=ready.dropped + dropped)
@@ -260,6 +273,21 @@ def case_batches(
             raise NothingLeftError(f"no row is left: a value is missing in all {start} rows; fill values in")
     else:
         yield replace(ready, dropped=ready.dropped + dropped)
+
+
+def _missing_from_here(parts: Iterable[Any], used: Sequence[str], start: int) -> MissingValuesError:
+    """The error about values that are missing, from a batch that misses one to the end of the file."""
+    by_column, rows, total, first = dict.fromkeys(used, 0), 0, start, -1
+    for part in parts:
+        table = Table(part)
+        missing = np.column_stack([table.missing(name) for name in used])
+        for name, count in zip(used, missing.sum(axis=0).tolist(), strict=True):
+            by_column[name] += count
+        here = np.flatnonzero(missing.any(axis=1))
+        if first < 0 and len(here):
+            first = total - start + int(here[0])
+        rows, total = rows + len(here), total + len(table)
+    return missing_values({name: count for name, count in by_column.items() if count}, rows, total, first)
 
 
 def found_columns(

@@ -9,10 +9,9 @@ from typing import Any
 
 from wellcal._arrays.frames import Table
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.selecting import select
 from wellcal.predictions import Predictions
 from wellcal.predictions.roles import ColumnReading
-from wellcal.reading.cases import found_columns, taken_cases
+from wellcal.reading.cases import found_columns, further_columns, taken_cases
 from wellcal.reading.missing import drop_missing as without_missing
 from wellcal.reading.places import among_kept, naming_file
 from wellcal.reading.tables import read_table
@@ -68,7 +67,7 @@ def read_models(
     target: str | Sequence[str] | None = None,
     *,
     models: Mapping[str, Mapping[str, Any]],
-    others: Sequence[str] = (),
+    others: Sequence[str] | Mapping[str, str] = (),
     drop_missing: bool = False,
     normalise: bool = False,
     options: Mapping[str, Any] | None = None,
@@ -99,7 +98,7 @@ def read_models(
     with naming_file(path, format=given.get("format")):
         table = Table(frame)
         found = {name: found_columns(table, target, role, normalise) for name, role in models.items()}
-        further = [select(table.names, name, "others").names[0] for name in others]
+        further = list(further_columns(table, others).values())
         dropped, rows = 0, None
         columns = [list(targets.names) + list(reading.columns) for targets, reading in found.values()]
         used = list(dict.fromkeys(name for part in (*columns, further) for name in part))

@@ -11,7 +11,9 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.reading.errors import ReadError
 from wellcal.reading.sources import source_file
 
-_ROW = re.compile(r"\brow (\d+)\b")
+# Names and labels of a user may be called "row 3", too: they stand in quotes, or after an equals sign.
+_QUOTED = r"""(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|(?<!\w)"(?:[^"\\]|\\.)*"(?!\w)"""
+_ROW = re.compile(rf"{_QUOTED}|(\b(?:in|of|as|and|ragged:) )row (\d+)\b")
 
 
 def renumbered(message: str, place: Callable[[int], str]) -> str:
@@ -21,8 +23,12 @@ def renumbered(message: str, place: Callable[[int], str]) -> str:
     --------
     >>> renumbered("found inf in row 20 and -inf in row 3", lambda row: f"row {row + 1}")
     'found inf in row 21 and -inf in row 4'
+    >>> renumbered(
+    ...     "there is no column 'row 3'; loc = row 1 is negative in row 0", lambda row: f"row {row + 1}"
+    ... )
+    "there is no column 'row 3'; loc = row 1 is negative in row 1"
     """
-    return _ROW.sub(lambda match: place(int(match[1])), message)
+    return _ROW.sub(lambda match: match[0] if match[2] is None else match[1] + place(int(match[2])), message)
 
 
 @contextlib.contextmanager

@@ -17,6 +17,8 @@ from wellcal.reading.sources import HEAD, SourceFile
 
 _DELIMITERS = (",", "\t", ";", "|")
 _RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+): ?(.*)")
+_CONVERSION = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to \S+: (.*)")
+_JSON_ROW = re.compile(r"(?:JSON parse error: )?(.*?)\.? in row (\d+)")
 BLOCK = 1 << 24
 """Bytes of a file that are read at a time."""
 
@@ -68,7 +70,7 @@ class TextFile:
             options = json.ReadOptions(block_size=max(len(text) + 1, 1 << 16), use_threads=False)
             return json.read_json(io.BytesIO(text), read_options=options)
         except Exception as error:
-            raise self._explained(error) from error
+            raise self._no_objects(error, 0) from error
 
     # -- batches -----------------------------------------------------------------------------
 
@@ -122,7 +124,7 @@ class TextFile:
         json = library("pyarrow.json")
         self._refuse_array()
         with reading(self.source.name, "jsonl"), self.source.open() as file:
-            begun, line = b"", 0
+            begun, rows = b"", 0
             while True:
                 more = file.read(BLOCK)
                 text = begun + more
@@ -131,13 +133,11 @@ class TextFile:
                 if whole.strip():
                     try:
                         options = json.ReadOptions(block_size=len(whole) + 1, use_threads=False)
-                        yield json.read_json(io.BytesIO(whole), read_options=options)
+                        table = json.read_json(io.BytesIO(whole), read_options=options)
                     except Exception as error:
-                        raise ReadError(
-                            f"{self.source.name}: a line after line {line} is no JSON object: "
-                            f"{short(error)}; write one object in each line"
-                        ) from error
-                line += whole.count(b"\n")
+                        raise self._no_objects(error, rows) from error
+                    rows += table.num_rows
+                    yield table
                 if not more:
                     return
 
@@ -210,6 +210,19 @@ class TextFile:
             "encoding='latin-1'"
         )
 
+    def _no_objects(self, error: Exception, before: int) -> Exception:
+        """A clearer error about JSON, of which pyarrow counts rows from 0 after those `before`."""
+        explained = self._explained(error)
+        place = _JSON_ROW.fullmatch(short(error))
+        if explained is not error or place is None:
+            return explained
+        row = before + int(place[2]) + 1
+        like = " like those before it" if row > 1 else ""
+        return ReadError(
+            f"{self.source.name}: row {row} is no JSON object{like}: {place[1]}; write one object in each "
+            "line, with values of one kind under each name"
+        )
+
     def _explained(self, error: Exception) -> Exception:
         """A clearer error about what pyarrow found, where there is one."""
         name, text = self.source.name, short(error)
@@ -230,9 +243,12 @@ class TextFile:
             return error
         if isinstance(error, UnicodeError) or "UTF8" in text or "UTF-8" in text:
             return self._not_text("")
-        if "conversion error" in text:
+        if found := _CONVERSION.search(text):
+            number, row, what = found.groups()
+            where = "" if row is None else f" in row {int(row) - 1}"  # counted with the header
             return ReadError(
-                f"{name}: a column changes its kind: {text}; read the whole file at once, or mend the entry"
+                f"{name}: column {self._header()[int(number)]!r} changes its kind{where}: {what}; mend the "
+                "entry, or read the whole file at once"
             )
         if "Empty CSV" in text:
             return ReadError(

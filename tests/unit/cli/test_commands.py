@@ -217,6 +217,28 @@ def test_what_cannot_be_written_is_refused_before_the_work(run: Run, monkeypatch
         assert f"{option} .: is a folder; give the name of a file" in done.stderr
 
 
+def test_all_figures_of_one_model_have_the_verdict_of_its_test(run: Run, folder: Path) -> None:
+    """Though the SKCE by itself would say something else of these."""
+    rng = np.random.default_rng(4)
+    p = rng.dirichlet(np.ones(3), size=60)
+    y = (p.cumsum(axis=1) < rng.random((60, 1))).sum(axis=1)
+    rows = [f"{y[i]},{p[i, 0]:.17g},{p[i, 1]:.17g},{p[i, 2]:.17g}" for i in range(60)]
+    (folder / "verdicts.csv").write_text("y,p_0,p_1,p_2\n" + "\n".join(rows) + "\n")
+    model = ("verdicts.csv", "--target", "y", "--probs", "p_*", "--json", "-")
+    told = json.loads(run("test", *model).stdout)
+    alone = wc.calibration_test(y, wc.Categorical(p), method="exact", rng=0)
+    assert abs(alone.pvalue - told["result"]["pvalue"]) > 0.02
+    for kind in ("null", "reliability"):
+        drawn = json.loads(run("plot", kind, *model, "--out", "v.svg").stdout)
+        assert drawn["verdict"] == told["verdict"]
+
+
+@pytest.mark.parametrize("option", ["--groups", "--segments", "--weights"])
+def test_a_column_that_is_not_there_is_that_of_its_option(run: Run, option: str) -> None:
+    done = run("witness" if option != "--groups" else "test", "good.csv", option, "nowhere", expect=2)
+    assert f"good.csv: {option}: there is no column 'nowhere'" in done.stderr
+
+
 def test_figures_refuse_what_they_would_not_heed(run: Run) -> None:
     model = ("preds.csv", "--target", "y", "--normal", "mu,sigma")
     second = ("--versus-normal", "mu_a,sigma_a")
