@@ -31,7 +31,7 @@ from wellcal.hypotests.findings.sizes import surely_not_slight, yardstick_with
 from wellcal.hypotests.sensitivity import SmallestError
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
-from wellcal.measures.estimate import Estimate, WhenAsked, estimate_text
+from wellcal.measures.estimate import Estimate, WhenAsked, estimate_text, left_out_rows
 from wellcal.measures.presentation import (
     KERNEL,
     Presentable,
@@ -301,9 +301,9 @@ class TestResult(Presentable):
         if "n_resamples" in provenance:
             seed = f", seed {seed_text(provenance['seed'])}" if "seed" in provenance else ""
             rows.append(("resamples", f"{provenance['n_resamples']:,}{seed}"))
-        noted = [name for name in ("lowered", "dropped") if estimate.provenance.get(name)]
-        rows.extend((name, _short(estimate.provenance[name])) for name in noted)
-        return rows
+        if estimate.provenance.get("lowered"):
+            rows.append(("lowered", _short(estimate.provenance["lowered"])))
+        return [*rows, *left_out_rows(estimate.provenance)]
 
 
 def clusters_text(provenance: Mapping[str, Any]) -> str:

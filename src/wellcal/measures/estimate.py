@@ -296,9 +296,7 @@ class Estimate(Presentable):
             rows.append(("expectations", f"numerical, {known}; {'; '.join(self.provenance['lowered'])}"))
         if "compared" in self.provenance:
             rows.append(("compared", self.provenance["compared"]))
-        if self.provenance.get("dropped"):
-            rows.append(("left out", f"the last {self.provenance['dropped']} cases (incomplete block)"))
-        return rows
+        return [*rows, *left_out_rows(self.provenance)]
 
 
 P = ParamSpec("P")
@@ -415,3 +413,15 @@ class _Aside:
 
 
 on_first_jax_array(_register_with_jax)
+
+
+def left_out_rows(provenance: Mapping[str, Any]) -> list[Row]:
+    """Cases that fill no block, as a row of a table; none where all cases count.
+
+    Examples
+    --------
+    >>> left_out_rows({"dropped": 3}), left_out_rows({})
+    ([('left out', 'the last 3 cases (incomplete block)')], [])
+    """
+    count = provenance.get("dropped")
+    return [("left out", f"the last {how_many(count)} (incomplete block)")] if count else []

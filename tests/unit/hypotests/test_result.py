@@ -245,7 +245,7 @@ def test_repr_tells_all_that_matters(method: str) -> None:
 def test_repr_tells_what_was_lowered_and_dropped() -> None:
     pred = wc.StudentT(np.full(N, 5.0), MU, SIGMA)
     assert "lowered" in repr(run("pearson", pred=pred, expectations=wc.Lowering(nodes=16)))
-    assert "dropped" in repr(run(Block(5)))
+    assert "(incomplete block)" in repr(run(Block(5)))
 
 
 def test_small_pvalues_are_not_printed_as_zero() -> None:
