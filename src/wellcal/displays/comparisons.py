@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from wellcal.displays.base import Display
 
 @dataclass(repr=False)
 class ComparisonDisplay(Display):
-    """Differences between models on the same cases, one row for each pair.
+    """Differences between models on the same cases, one row a model: how it differs from the best of them.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class ComparisonDisplay(Display):
     n_samples
         Number of cases.
     by_others
-        Which pairs another measure shows to differ, in words.
+        Which pairs differ that are not drawn, or not in this measure, in words.
 
     Examples
     --------
@@ -64,7 +64,9 @@ class ComparisonDisplay(Display):
     by_others: tuple[str, ...] = ()
 
     @classmethod
-    def from_result(cls, result: Any, *, measure: str | None = None, ax: Any = None) -> ComparisonDisplay:
+    def from_result(
+        cls, result: Any, *, measure: str | None = None, against: str | None = None, ax: Any = None
+    ) -> ComparisonDisplay:
         """Draw what :func:`wellcal.compare` returned.
 
         Parameters
@@ -75,35 +77,41 @@ class ComparisonDisplay(Display):
             One that the models were compared in, such as "SKCE" or "NLL"; None takes the one of
             calibration that shows differences of the most pairs; pairs that only another one shows are in
             the small print.
+        against
+            The model that the others are compared with, where there are several; None takes the one that is
+            best in that measure. Pairs of others that differ are in the small print.
         ax
             Where to draw it.
         """
         if isinstance(result, Comparison):
-            pairs: list[tuple[str, tuple[Difference, ...]]] = [(" - ".join(result.names), result.differences)]
+            every: list[tuple[Difference, ...]] = [result.differences]
         elif isinstance(result, Comparisons):
-            pairs = [(f"{pair.first} - {pair.second}", pair.differences) for pair in result.pairs]
+            every = [pair.differences for pair in result.pairs]
         else:
             raise TypeError(f"result must be what compare returns, found {described(result)}")
-        known = [found.measure for found in pairs[0][1]]
+        known = [found.measure for found in every[0]]
         if not known:
             raise ValueError("result has no differences: it was stored by an earlier version; compare again")
-        every = [differences for _, differences in pairs]
         chosen = most_shown(every) if measure is None else one_of(measure, "measure", known)
-        found = [next(d for d in differences if d.measure == chosen) for _, differences in pairs]
-        ends = [difference.confidence_interval() for difference in found]
+        if isinstance(result, Comparison):
+            rows, others = [_Row.of(*result.names, _in(chosen, result.differences))], ()
+        else:
+            given = None if against is None else one_of(against, "against", result.names)
+            reference = _best(result, chosen) if given is None else given
+            rows, others = _against(result, chosen, reference), _by_others(result, chosen, reference)
         first, _, rest = result.verdict.partition(" ")
         # A name stays as it was given.
         first = first.capitalize() if first in ("no", "neither", "which") else first
         return cls(
-            tuple(name for name, _ in pairs),
-            tuple(difference.value for difference in found),
-            tuple(end.low if d.holds else math.nan for d, end in zip(found, ends, strict=True)),
-            tuple(end.high if d.holds else math.nan for d, end in zip(found, ends, strict=True)),
+            tuple(row.name for row in rows),
+            tuple(row.value for row in rows),
+            tuple(row.low for row in rows),
+            tuple(row.high for row in rows),
             chosen,
             f"{first} {rest}.",
             result.level,
             result.n_samples,
-            _by_others(result, chosen) if isinstance(result, Comparisons) else (),
+            others,
         ).plot(ax)
 
     @property
@@ -148,12 +156,58 @@ class ComparisonDisplay(Display):
         return f"{told}; {none}" if without.any() else told
 
 
-def _by_others(result: Comparisons, measure: str) -> tuple[str, ...]:
-    """Pairs that differ, as the title says, and not in the measure that is drawn."""
+class _Row(NamedTuple):
+    """A difference with its interval, NaN where it has none."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, first: str, second: str, found: Difference) -> _Row:
+        ends = found.confidence_interval()
+        low, high = (ends.low, ends.high) if found.holds else (math.nan, math.nan)
+        return cls(f"{first} - {second}", found.value, low, high)
+
+    def turned(self, first: str, second: str) -> _Row:
+        """The same the other way round."""
+        return _Row(f"{first} - {second}", -self.value, -self.high, -self.low)
+
+
+def _in(measure: str, differences: Sequence[Difference]) -> Difference:
+    return next(found for found in differences if found.measure == measure)
+
+
+def _best(result: Comparisons, measure: str) -> str:
+    """The model with the least sum of differences to the others."""
+    totals = dict.fromkeys(result.names, 0.0)
+    for pair in result.pairs:
+        value = _in(measure, pair.differences).value
+        totals[pair.first] += value
+        totals[pair.second] -= value
+    return min(totals, key=lambda name: totals[name])
+
+
+def _against(result: Comparisons, measure: str, reference: str) -> list[_Row]:
+    """How each of the other models differs from one, the nearest first."""
+    rows: list[_Row] = []
+    for pair in result.pairs:
+        row = _Row.of(pair.first, pair.second, _in(measure, pair.differences))
+        if pair.second == reference:
+            rows.append(row)
+        elif pair.first == reference:
+            rows.append(row.turned(pair.second, pair.first))
+    return sorted(rows, key=lambda row: row.value)
+
+
+def _by_others(result: Comparisons, measure: str, reference: str) -> tuple[str, ...]:
+    """Pairs that differ, as the title says, and are not drawn, or not in that measure."""
     told: list[str] = []
     for pair in result.shown:
-        drawn = next(found for found in pair.differences if found.measure == measure)
-        if not drawn.is_shown:
-            by = called(clearest(pair.differences).measure)
-            told.append(f"{pair.first} - {pair.second} is shown by the {by}")
+        name = f"{pair.first} - {pair.second}"
+        if not _in(measure, pair.differences).is_shown:
+            told.append(f"{name} is shown by the {called(clearest(pair.differences).measure)}")
+        elif reference not in (pair.first, pair.second):
+            told.append(f"{name} is shown, too")
     return tuple(told)
