@@ -27,7 +27,8 @@ from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.setup import Setup
 from wellcal.kernels.targets import Delta
 from wellcal.predictions import Predictions
-from wellcal.problem.at_locations import LocationKernel, TensorTerm
+from wellcal.problem.at_locations import LocationKernel
+from wellcal.problem.location_terms import TensorTerm
 from wellcal.problem.locations import Locations, draw_locations
 
 ANCHORS = 24
