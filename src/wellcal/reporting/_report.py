@@ -11,6 +11,7 @@ import numpy as np
 from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.progress import Listener, Stages, reported
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator, known_seed
 from wellcal.comparison import Comparisons
 from wellcal.comparison.models import prepare_models
@@ -323,9 +324,9 @@ class _Plan:
         looked = second_look(where, as_computed(model.targets, model.predictions), model.predictions, rows)
         lost = sum(not one.holds for one in looked)
         if lost:
-            which = "1 group" if lost == 1 else f"{lost} groups"
             left_out.append(
-                f"{which} that stood out in {len(rows):,} cases, but not in all {len(model):,}, "
+                f"{how_many(lost, 'group')} that stood out in {len(rows):,} cases, but not in all "
+                f"{len(model):,}, "
                 f"{'is' if lost == 1 else 'are'} not told."
             )
         held = tuple(one.after for one in looked if one.holds)
