@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.spatial.distance import pdist
 
 import wellcal as wc
 from wellcal._arrays.chunks import limited
@@ -156,3 +157,19 @@ def test_a_test_on_a_graphics_card() -> None:
     there = wc.calibration_test(*tensors, **options)
     for name, expected in here.provenance["pvalues"].items():
         assert there.provenance["pvalues"][name] == pytest.approx(expected, abs=0.15)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 100, 101])
+@pytest.mark.parametrize("entries", [10, 2**23])
+def test_the_median_distance_of_points_on_a_device_is_that_of_all_pairs(n: int, entries: int) -> None:
+    """Even and odd numbers of cases, in one chunk and in many."""
+    rng = np.random.default_rng(n)
+    normals = wc.Normal(rng.normal(size=n), np.exp(rng.normal(size=n)))
+    classes = wc.Categorical(rng.dirichlet(np.ones(3), n))
+    points = np.column_stack([normals.loc, normals.scale])
+    like = torch.zeros(1)
+    with limited(device=entries):
+        by_scale = defaults.median_distance(wc.kernels.Wasserstein(), normals, like=like)
+        by_classes = defaults.median_distance(wc.kernels.TotalVariation(), classes, like=like)
+    assert by_scale == pytest.approx(np.sqrt(np.median(pdist(points, "sqeuclidean"))), rel=1e-14)
+    assert by_classes == pytest.approx(0.5 * np.median(pdist(classes.probs, "cityblock")), rel=1e-14)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -147,7 +148,9 @@ def _start(
 
 def _on_device_of(torch: Any, like: Array) -> Any:
     """Kernels start on the current device: here that of the arrays."""
-    return torch.cuda.device(like.device) if like.device.type == "cuda" else torch.no_grad()
+    if like.device.type != "cuda" or like.device.index == torch.cuda.current_device():
+        return nullcontext()
+    return torch.cuda.device(like.device)
 
 
 def start(name: str, programs: int, like: Array, *arguments: Any, **options: Any) -> None:

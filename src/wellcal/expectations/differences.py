@@ -216,7 +216,9 @@ def _on_a_line(grids: list[tuple[float, FeatureGrid]], rows: Measure) -> OnALine
         return None
     normals, points = cast("Any", said.element), cast("Any", seen.element)
     (root, grid) = grids[0]
-    return OnALine(normals.x[0][:, 0], normals.v[0][:, 0], points.x[0][:, 0], grid, root)
+    # As views of all of it: the derivative of a column that is taken out is a matrix to be filled.
+    loc, variance, targets = (array.reshape(-1) for array in (normals.x[0], normals.v[0], points.x[0]))
+    return OnALine(loc, variance, targets, grid, root)
 
 
 def _gaussian_summands(kernel: Kernel, factor: float = 1.0) -> list[tuple[float, Gaussian]] | None:

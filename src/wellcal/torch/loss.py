@@ -126,7 +126,7 @@ class SKCELoss(nn.Module):
                 block_size=self.block_size,
                 expectations=self.expectations,
             )
-        return (self.weight * value).to(like.dtype)
+        return (value if self.weight == 1.0 else self.weight * value).to(like.dtype)
 
     def _kernel(self, predictions: Predictions) -> Kernel | None:
         if not isinstance(self.kernel, str):
