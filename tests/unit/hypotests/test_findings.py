@@ -15,13 +15,13 @@ from scipy import optimize, special
 import wellcal as wc
 from wellcal.hypotests import Omnibus, TestResult
 from wellcal.hypotests.findings import families
-from wellcal.hypotests.findings.binary import fitted_line
 from wellcal.hypotests.findings.claims import jackknife
 from wellcal.hypotests.findings.families import claims_of, findings_in, findings_of
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.reasons import UNNAMED, Reasons
 from wellcal.hypotests.findings.sizes import yardstick_with
 from wellcal.hypotests.setup import make_setup
+from wellcal.measures.log_odds import fitted_line
 from wellcal.measures.yardstick import Yardstick
 from wellcal.predictions.base import check_inputs
 from wellcal.problem.drawn_targets import draw_targets, pool_draws
@@ -114,6 +114,11 @@ def test_slopes_are_fitted_however_extreme_predictions_are(slope: float) -> None
     assert fitted_line(y, logit) == pytest.approx([best.x[0], best.x[1] / slope], rel=1e-5)
     separated = fitted_line((logit > 0.0).astype(float), logit)
     assert np.isnan(separated).all()
+    held = fitted_line(y, logit, np.full(150, 1 / 150), held=1e-9)
+    assert held == pytest.approx(fitted_line(y, logit), rel=1e-4)
+    sure = fitted_line((logit > 0.0).astype(float), logit, held=1e-6)
+    assert np.isfinite(sure).all()
+    assert sure[1] > 1.0
 
 
 def test_groups_that_follow_from_a_slope_are_not_told() -> None:

@@ -14,6 +14,7 @@ from wellcal._arrays.special import bounded_log_odds, middle_ranks
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.tails import normal_tail
+from wellcal.measures.log_odds import fitted_line
 from wellcal.measures.wording import percent, plain_number, share_span, span
 
 FREQUENCY, SLOPE, GROUP = "frequency", "slope", "group "
@@ -22,7 +23,6 @@ GROUPED = "group"
 
 _GROUPS = 5
 _MOST_GROUPS = 2  # that are told
-_STEPS, _HALVINGS = 25, 30  # of Newton's method, and of one of its steps
 
 
 class BinaryClaims(Claims):
@@ -169,33 +169,3 @@ def fitted_slope(y: NDArray, logit: NDArray) -> float:
     0.7
     """
     return float(fitted_line(y, logit)[1])
-
-
-def fitted_line(y: NDArray, logit: NDArray) -> NDArray:
-    """Intercept and slope of it ``(2,)``, by Newton's method from zero.
-
-    Steps that lower the likelihood are halved: full ones from slope 1 overshoot where predictions are far
-    too extreme, and never come back.
-    """
-    design = np.stack([np.ones_like(logit), logit], axis=1)
-    beta = np.zeros(2)
-    reached = _log_likelihood(y, design @ beta)
-    for _ in range(_STEPS):
-        p = special.expit(design @ beta)
-        information = (design * (p * (1.0 - p))[:, None]).T @ design
-        if not np.linalg.cond(information) < 1e12:
-            break
-        step = np.linalg.solve(information, design.T @ (y - p))
-        if np.abs(step).max() < 1e-8:
-            return beta + step
-        for _ in range(_HALVINGS):
-            found = _log_likelihood(y, design @ (beta + step))
-            if found >= reached - 1e-12 * abs(reached):
-                break
-            step = 0.5 * step
-        beta, reached = beta + step, max(found, reached)  # pyright: ignore[reportPossiblyUnboundVariable]
-    return np.full(2, np.nan)
-
-
-def _log_likelihood(y: NDArray, odds: NDArray) -> float:
-    return float(np.sum(y * odds - np.logaddexp(0.0, odds)))

@@ -9,9 +9,9 @@ from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.special import LEAST_PROBABILITY, bounded_log_odds
-from wellcal.hypotests.findings.binary import fitted_line
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.measures.log_odds import fitted_line
 from wellcal.measures.wording import plain_number, span
 
 CLASS_SLOPE = "class slope"
