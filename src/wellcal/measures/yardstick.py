@@ -151,10 +151,9 @@ class Yardstick(Presentable):
 
     @property
     def slight(self) -> bool:
-        """Whether the error is slight, and not strong at the upper end of its interval either."""
-        told = self._told
-        bounded = not told.high_beyond and share_of(told.high) <= STRONG
-        return self.size == "slight" and bounded
+        """Whether the error is slight, and would still be at the upper end of its interval."""
+        most = self._told.most
+        return self.size == "slight" and most is not None and share_of(most) < SLIGHT
 
     @property
     def sentence(self) -> str:

@@ -419,7 +419,7 @@ def test_small_errors_are_called_slight() -> None:
     found = result()
     slight = Yardstick("spreads", 0.98, 1.0, 0.96)
     (told,) = found.findings
-    for finding in (replace(told, ratio=(0.98, 0.96, 1.0)), replace(told, ratio=None)):
+    for finding in (replace(told, ratio=(0.98, 0.96, 1.0)), replace(told, kind="skew", ratio=None)):
         estimate = replace(found.estimate, known_yardstick=slight)
         small = replace(found, estimate=estimate, findings=(finding,))
         first, second, *_ = repr(small).splitlines()

@@ -45,6 +45,9 @@ class Finding(Presentable):
         Predicted over true, and the ends of its interval, where spreads, temperature or means are wrong in
         all cases alike: the size of the error, and what :attr:`wellcal.TestResult.yardstick` tells. None
         elsewhere.
+    elsewhere
+        Where the size is that of some cases: the same of all others, and the ends of its interval. None
+        elsewhere.
 
     Examples
     --------
@@ -67,8 +70,9 @@ class Finding(Presentable):
     pvalue: float
     expected: float | None = None
     ratio: tuple[float, float, float] | None = None
+    elsewhere: tuple[float, float, float] | None = None
 
-    added: ClassVar[Mapping[str, Any]] = {"expected": None, "ratio": None}
+    added: ClassVar[Mapping[str, Any]] = {"expected": None, "ratio": None, "elsewhere": None}
 
     def __str__(self) -> str:
         return self.sentence
@@ -86,6 +90,7 @@ class Finding(Presentable):
             "pvalue": number(least=0.0, most=1.0),
             "expected": optional(number(least=0.0, most=1.0)),
             "ratio": optional(listed(number(least=0.0, infinite=True), length=3)),
+            "elsewhere": optional(listed(number(infinite=True), length=3)),
         }
 
     def _headline(self) -> str:

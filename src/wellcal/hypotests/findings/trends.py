@@ -59,6 +59,8 @@ class Manner(NamedTuple):
         interval of it.
     closing
         What the sentence ends with: what was expected.
+    expected
+        The share that a calibrated model has, where sizes are shares.
     """
 
     kind: str
@@ -69,6 +71,7 @@ class Manner(NamedTuple):
     ends: Callable[[float, float], str]
     apart: Callable[[float], str]
     closing: str = ""
+    expected: float | None = None
 
 
 def shifts(measure: Measure, units: Units = PLAIN) -> Manner:
@@ -117,9 +120,8 @@ def shares(kind: str, measure: Measure, what: str, expected: float) -> Manner:
     def apart(size: float) -> str:
         return f"{what} {'more' if size > expected else 'less'} often"
 
-    return Manner(
-        kind, measure, size_of, phrase, percent, share_span, apart, f", expected {percent(expected)}"
-    )
+    closing = f", expected {percent(expected)}"
+    return Manner(kind, measure, size_of, phrase, percent, share_span, apart, closing, expected)
 
 
 def trend_finding(
@@ -169,18 +171,21 @@ def _in_words(manner: Manner, found: Contrast, reach: float, pvalue: float) -> F
         size, ends = _sized(manner, found.inside, reach)
         other, others = _sized(manner, found.outside, reach)
         told = f"{percent(size)}, {manner.ends(*ends)}, against {percent(other)}, {manner.ends(*others)}"
-        return Finding(f"{text} ({told})", manner.kind, text, size, ends, LEVEL, pvalue)
+        right, elsewhere = manner.expected, (other, *others)
+        texts = f"{text} ({told})", manner.kind, text
+        return Finding(*texts, size, ends, LEVEL, pvalue, right, elsewhere=elsewhere)
     # The side that is off most is named; the other one is told where it is off too.
     side, name = clear[0]
     size, ends = _sized(manner, side, reach)
     short = f"{manner.phrase(size)} {name}"
     sentence = f"{manner.phrase(size)} ({manner.ends(*ends)}) {name}"
-    for other, _ in clear[1:]:
-        rest, its_ends = _sized(manner, other, reach)
+    rest, its_ends = _sized(manner, found.outside if side is found.inside else found.inside, reach)
+    if len(clear) > 1:
         elsewhere = manner.again(rest)
         sentence += f", and {elsewhere} ({manner.ends(*its_ends)}) elsewhere"
         short += f", and {elsewhere} elsewhere"
-    return Finding(sentence + manner.closing, manner.kind, short + manner.closing, size, ends, LEVEL, pvalue)
+    texts, right = (sentence + manner.closing, manner.kind, short + manner.closing), manner.expected
+    return Finding(*texts, size, ends, LEVEL, pvalue, right, elsewhere=(rest, *its_ends))
 
 
 def _sized(manner: Manner, side: Side, reach: float) -> tuple[float, tuple[float, float]]:
