@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.progress import reporter
-from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.resampling.smooth_tails import first_pvalues
 
@@ -176,11 +175,7 @@ def likely(
     first = min(some, key=lambda name: some[name].pvalue, default=None)
     if first is None or some[first].pvalue > ALPHA:
         return []
-    return [_perhaps(finding) for finding in claims.tell({first: some[first]}, every, targets)]
-
-
-def _perhaps(finding: Finding) -> Finding:
-    return replace(finding, sentence=f"perhaps {finding.sentence}", short=f"perhaps {finding.short}")
+    return [perhaps(finding) for finding in claims.tell({first: some[first]}, every, targets)]
 
 
 def evidence(claims: Claims, targets: NDArray, drawn: Iterable[NDArray]) -> dict[str, Found]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
-from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.findings.scalars import CENTRE, SPREAD, WIDTH, spread_finding
 from wellcal.hypotests.findings.splits import Summary, log_ratio_of, mean_of
 from wellcal.hypotests.findings.trends import (
@@ -230,13 +230,6 @@ def _fall(found: Found, kind: str, what: str) -> Finding:
     start = f"{what} {percent(found.estimate)} of the time"
     ends = found.share_ends
     said = f"expected {percent(found.expected)}"
-    return Finding(
-        f"{start} ({share_span(*ends)}), {said}",
-        kind,
-        f"{start}, {said}",
-        found.estimate,
-        ends,
-        LEVEL,
-        found.pvalue,
-        found.expected,
-    )
+    texts = f"{start} ({share_span(*ends)}), {said}", kind, f"{start}, {said}"
+    finding = Finding(*texts, found.estimate, ends, LEVEL, found.pvalue, found.expected)
+    return perhaps(finding, found.expected)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from wellcal._arrays.schema import Check, listed, number, optional, text
@@ -102,6 +103,25 @@ class Finding(Presentable):
             low, high = self.interval
             rows.insert(1, ("size", f"{self.size:.3g}  ({self.level:.0%}: {low:.3g} to {high:.3g})"))
         return rows
+
+
+PERHAPS = "perhaps "
+"""How sentences begin that are not certain."""
+
+
+def perhaps(finding: Finding, right: float | None = None) -> Finding:
+    """A finding as one that is not certain; with the value that is `right`, only where its interval has it.
+
+    Examples
+    --------
+    >>> found = Finding("it is", "class", "it is", 0.5, (0.2, 0.8), LEVEL, 0.01)
+    >>> str(perhaps(found)), str(perhaps(found, 0.3)), str(perhaps(found, 0.9))
+    ('perhaps it is', 'perhaps it is', 'it is')
+    """
+    low, high = (-math.inf, math.inf) if finding.interval is None or right is None else finding.interval
+    if finding.sentence.startswith(PERHAPS) or (right is not None and not low <= right <= high):
+        return finding
+    return replace(finding, sentence=PERHAPS + finding.sentence, short=PERHAPS + finding.short)
 
 
 def together(findings: Sequence[Finding]) -> str:

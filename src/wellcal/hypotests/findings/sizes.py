@@ -116,7 +116,8 @@ def _sides(size: Yardstick, found: Finding) -> set[int]:
 
 def _told_in_part(kind: str, findings: Sequence[Finding]) -> bool:
     """Whether a finding tells an error of this kind in some cases or coordinates, by another number."""
-    return any(_of_this_kind(kind, found) and found.expected is None for found in findings)
+    told = [found for found in findings if _of_this_kind(kind, found) and found.expected is None]
+    return bool(told) and (len(findings) > 1 or told[0].kind not in OF_ALL_CASES[TEMPERATURE])
 
 
 def _of_this_kind(kind: str, found: Finding) -> bool:
