@@ -139,6 +139,16 @@ def test_what_the_interval_does_not_exclude_is_not_certain(predicted: float, sta
     assert found.short.startswith(start)
 
 
+def test_a_trend_that_another_error_hides_from_the_test_is_told() -> None:
+    """Bias where spreads are too large: squares have no trend, but about their centre they do."""
+    mean, spread = np.linspace(-2.0, 2.0, 500), np.tile([0.5, 1.0, 1.5, 2.0], 125)
+    y = np.random.default_rng(3).normal(1.8 * mean, spread**2)
+    found = wc.calibration_test(y, wc.Normal(mean, spread), n_resamples=99)
+    assert found.provenance["pvalues"]["trend of the spread"] > 0.05
+    assert [finding.kind for finding in found.findings] == ["trend of the centre", "trend of the spread"]
+    assert found.findings[1].by == "predicted spread"
+
+
 def test_groups_that_follow_from_a_slope_are_not_told() -> None:
     rng = np.random.default_rng(4)
     logit = rng.normal(0.0, 3.0, 1500)

@@ -39,6 +39,7 @@ class DrawClaims(Claims):
         "trend of the spread": (WIDTH,),
         "curve of the centre": (CENTRE,),
     }
+    trends: ClassVar[Mapping[str, str]] = {ABOVE: CENTRE, RANGE: WIDTH, SPREAD: WIDTH}
 
     def __init__(
         self, values: NDArray, weights: NDArray, pooled: bool, columns: Contrasts, summaries: list[Summary]
@@ -151,6 +152,7 @@ class QuantileClaims(Claims):
         "trend of the spread": (WIDTH,),
         "curve of the centre": (CENTRE,),
     }
+    trends: ClassVar[Mapping[str, str]] = {COVERAGE: WIDTH}
 
     def __init__(
         self, levels: NDArray, values: NDArray, columns: Contrasts, summaries: list[Summary]

@@ -49,6 +49,8 @@ class Finding(Presentable):
     elsewhere
         Where the size is that of some cases: the same of all others, and the ends of its interval. None
         elsewhere.
+    by
+        What these cases are told by, such as "predicted mean". None elsewhere.
 
     Examples
     --------
@@ -72,8 +74,9 @@ class Finding(Presentable):
     expected: float | None = None
     ratio: tuple[float, float, float] | None = None
     elsewhere: tuple[float, float, float] | None = None
+    by: str | None = None
 
-    added: ClassVar[Mapping[str, Any]] = {"expected": None, "ratio": None, "elsewhere": None}
+    added: ClassVar[Mapping[str, Any]] = {"expected": None, "ratio": None, "elsewhere": None, "by": None}
 
     def __str__(self) -> str:
         return self.sentence
@@ -92,6 +95,7 @@ class Finding(Presentable):
             "expected": optional(number(least=0.0, most=1.0)),
             "ratio": optional(listed(number(least=0.0, infinite=True), length=3)),
             "elsewhere": optional(listed(number(infinite=True), length=3)),
+            "by": optional(text),
         }
 
     def _headline(self) -> str:

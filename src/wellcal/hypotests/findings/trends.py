@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -167,13 +168,14 @@ def _in_words(manner: Manner, found: Contrast, reach: float, pvalue: float) -> F
         text = f"{manner.apart(size)} {found.split.name} than elsewhere"
         if not manner.closing:  # sizes of differences are told where they are no shares
             text += ", relative to their predictions"
-            return Finding(f"{text} ({manner.ends(*ends)})", manner.kind, text, size, ends, LEVEL, pvalue)
+            texts = f"{text} ({manner.ends(*ends)})", manner.kind, text
+            return Finding(*texts, size, ends, LEVEL, pvalue, by=found.split.by)
         size, ends = _sized(manner, found.inside, reach)
         other, others = _sized(manner, found.outside, reach)
         told = f"{percent(size)}, {manner.ends(*ends)}, against {percent(other)}, {manner.ends(*others)}"
         right, elsewhere = manner.expected, (other, *others)
         texts = f"{text} ({told})", manner.kind, text
-        return Finding(*texts, size, ends, LEVEL, pvalue, right, elsewhere=elsewhere)
+        return Finding(*texts, size, ends, LEVEL, pvalue, right, elsewhere=elsewhere, by=found.split.by)
     # The side that is off most is named; the other one is told where it is off too.
     side, name = clear[0]
     size, ends = _sized(manner, side, reach)
@@ -181,11 +183,12 @@ def _in_words(manner: Manner, found: Contrast, reach: float, pvalue: float) -> F
     sentence = f"{manner.phrase(size)} ({manner.ends(*ends)}) {name}"
     rest, its_ends = _sized(manner, found.outside if side is found.inside else found.inside, reach)
     if len(clear) > 1:
-        elsewhere = manner.again(rest)
-        sentence += f", and {elsewhere} ({manner.ends(*its_ends)}) elsewhere"
-        short += f", and {elsewhere} elsewhere"
+        again = manner.again(rest)
+        sentence += f", and {again} ({manner.ends(*its_ends)}) elsewhere"
+        short += f", and {again} elsewhere"
     texts, right = (sentence + manner.closing, manner.kind, short + manner.closing), manner.expected
-    return Finding(*texts, size, ends, LEVEL, pvalue, right, elsewhere=(rest, *its_ends))
+    elsewhere = rest, *its_ends
+    return Finding(*texts, size, ends, LEVEL, pvalue, right, elsewhere=elsewhere, by=found.split.by)
 
 
 def _sized(manner: Manner, side: Side, reach: float) -> tuple[float, tuple[float, float]]:
@@ -224,4 +227,6 @@ def correlation_finding(
     sentence = f"{start}{texts[0]} {where}, and of {texts[1]} elsewhere, {end}"
     short = f"{start}{shorts[0]} {where}, and of {shorts[1]} elsewhere, {end}"
     size, low, high = sizes[0]
-    return Finding(sentence, "trend of the correlation", short, size, (low, high), LEVEL, pvalue)
+    ends, kind = (low, high), "trend of the correlation"
+    told = Finding(sentence, kind, short, size, ends, LEVEL, pvalue)
+    return replace(told, elsewhere=sizes[1], by=found.split.by)
