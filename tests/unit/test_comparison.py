@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 import wellcal as wc
 from wellcal.comparison import Comparison, compare, pooled_kernel
@@ -308,7 +308,8 @@ def test_differences_by_their_definitions():
 def test_measures_of_other_families():
     y = rng.integers(0, 2, N)
     found = compare(y, wc.Categorical(PROBS), wc.Bernoulli(np.full(N, 0.5)), **FAST)
-    assert [each.measure for each in found.differences] == ["SKCE", "centre and spread", "NLL", "Brier score"]
+    of_classes = ["SKCE", "temperature and frequency", "NLL", "Brier score"]
+    assert [each.measure for each in found.differences] == of_classes
     assert found.differences[3].first == pytest.approx(wc.brier(y, wc.Categorical(PROBS)).value, rel=1e-12)
     draws = wc.Samples(MU[:, None] + rng.normal(size=(N, 9)))
     found = compare(Y, draws, A, **FAST)
@@ -394,6 +395,59 @@ def test_length_of_an_error_and_its_terms(family):
         moved[case] += step
         change = (size_of(targets, pred, moved).length - found.length) / step
         assert change == pytest.approx(found.terms[case], rel=0.02, abs=2e-3)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_length_of_an_error_of_classes_is_what_mending_gains(classes):
+    """Twice the gain in log-likelihood, by a search without derivatives."""
+    far = np.random.default_rng(11)
+    logits = 1.5 * far.normal(size=(250, classes))
+    targets = np.argmax(logits + far.gumbel(size=(250, classes)) + np.eye(classes)[0] * 0.5, axis=1)
+    logs = special.log_softmax(3.0 * logits, axis=1)
+    pred = wc.Bernoulli(np.exp(logs[:, 1])) if classes == 2 else wc.Categorical(np.exp(logs))
+
+    def loss(line):
+        moved = line[1] * logs + line[0] * np.eye(classes)[1] * (classes == 2)
+        return -float(special.log_softmax(moved, axis=1)[np.arange(250), targets].mean())
+
+    tight = {"xatol": 1e-8, "fatol": 1e-14}
+    best = optimize.minimize(loss, [0.0, 1.0], method="Nelder-Mead", options=tight)
+    found = size_of(targets, pred, np.full(250, 1 / 250))
+    assert 0.5 * found.length**2 == pytest.approx(loss([0.0, 1.0]) - best.fun, rel=1e-5)
+    assert found.measure == ("temperature and frequency" if classes == 2 else "temperature")
+
+
+@pytest.mark.parametrize("probs", [np.full(60, 0.5), np.full(60, 0.2), np.linspace(0.0, 1.0, 60)])
+def test_there_is_a_length_where_no_line_is_the_best(probs):
+    """All predictions are alike, or outcomes are separated: what happened always is gained at most."""
+    always = size_of(np.ones(60, dtype=int), wc.Bernoulli(probs), np.full(60, 1 / 60))
+    most = np.sqrt(-2.0 * np.mean(np.log(np.maximum(probs, 1e-12))))
+    assert 0.5 * most < always.length < most + 1e-3
+    assert np.isfinite(always.terms).all()
+
+
+def test_predictions_that_are_far_too_sure_are_worse_calibrated():
+    """Those that leave no room for a residual have a large error, which stands out from none."""
+    far = np.random.default_rng(12)
+    odds = far.normal(0.0, 2.0, 250)
+    y = (far.random(250) < special.expit(odds)).astype(int)
+    right, sure = (wc.Bernoulli(special.expit(power * odds)) for power in (1.0, 5.0))
+    found = compare(y, right, sure, rng=0, n_resamples=199)
+    assert found.verdict == "A is better calibrated than B"
+    assert "in temperature and frequency" in repr(found)
+
+
+def test_equal_errors_of_classes_are_rarely_told_apart():
+    """Frequencies that are too high and too low by the same: within the binomial bound of 0.04."""
+    far, found = np.random.default_rng(13), 0
+    flat = np.full(200, 1 / 200)
+    for _ in range(400):
+        odds = far.normal(0.0, 1.5, 200)
+        y = (far.random(200) < special.expit(odds)).astype(int)
+        a, b = (size_of(y, wc.Bernoulli(special.expit(odds + shift)), flat) for shift in (0.7, -0.7))
+        gap = abs(a.length - b.length) / difference_error(a, b, flat)
+        found += gap > stats.t.isf(0.02, 199)
+    assert found <= stats.binom.ppf(0.999, 400, 0.04)
 
 
 def test_lengths_whose_direction_is_in_doubt_are_compared_with_care():

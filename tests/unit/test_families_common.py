@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -435,6 +436,35 @@ def test_libraries_are_not_mixed() -> None:
     assert isinstance(pred.loc, torch.Tensor)
     with pytest.raises(TypeError, match="different libraries"):
         wp.Mixture([wp.Normal(torch.zeros(2), 1.0), wp.Normal(jnp.zeros(2), 1.0)])
+
+
+with_quantiles = pytest.mark.parametrize(
+    "example",
+    [each for each in EXAMPLES.values() if each.build().supports("quantile")],
+    ids=[name for name, each in EXAMPLES.items() if each.build().supports("quantile")],
+)
+
+
+@with_quantiles
+def test_numbers_that_are_no_levels_are_refused(example: Example) -> None:
+    """By one check for all families, whatever form levels come in; 0 and 1 are levels."""
+    pred = example.build()
+    told = r"u must be numbers between 0 and 1, found "
+    given = {
+        "1.5": 1.5,
+        "-0.25": [0.5, -0.25],
+        "nan": np.array([[0.5], [np.nan]]),
+        "2": np.array(2.0),
+        "95; levels are shares: 95% is 0.95": 95,
+    }
+    for found, levels in given.items():
+        with pytest.raises(ValueError, match=told + re.escape(found)):
+            pred.quantile(levels)
+    if pred.supports("upper_quantile"):
+        with pytest.raises(ValueError, match=r"q must be numbers between 0 and 1, found 1\.5"):
+            pred.upper_quantile(1.5)
+    if not isinstance(pred, wp.Quantiles):  # of which nothing is known there
+        assert not np.isnan(pred.quantile([0.0, 1.0])).any()
 
 
 def test_numbers_keep_the_precision_of_the_parameters() -> None:

@@ -30,7 +30,8 @@ def test_samples_are_the_empirical_distribution() -> None:
         reference = stats.ecdf(DRAWS[i]).cdf
         assert_allclose(pred.cdf(DRAWS[:, 3])[i], reference.evaluate(DRAWS[i, 3]))
         assert_allclose(pred.cdf(0.1)[i], reference.evaluate(0.1))
-    assert np.all(np.isnan(pred.quantile(-0.1)))
+    with pytest.raises(ValueError, match=r"u must be numbers between 0 and 1, found -0\.1"):
+        pred.quantile(-0.1)
     assert not hasattr(pred, "log_prob")
 
 

@@ -273,10 +273,11 @@ def test_ends_beyond_the_scale_are_bounds() -> None:
     assert found.high_beyond
     assert found.sentence.endswith("or more)")
     assert "at most" not in far.verdict
-    within = wc.Yardstick("spreads", 0.98, 1.0, 0.85)
+    within = wc.Yardstick("spreads", 0.98, 1.0, 0.96)
     assert within.slight
-    assert not wc.Yardstick("spreads", 0.98, 1.0, 0.7).slight, "strong at the end of its interval"
-    assert not wc.Yardstick("spreads", 0.98, 1.0, 0.95, high_beyond=True).slight
+    assert not wc.Yardstick("spreads", 0.98, 1.0, 0.84).slight, "moderate at the end of its interval"
+    assert not wc.Yardstick("spreads", 0.98, 1.0, 0.96, other=(1.02, 1.0, 1.2)).slight, "on the other side"
+    assert not wc.Yardstick("spreads", 0.98, 1.0, 0.96, high_beyond=True).slight
     assert wc.Yardstick("spreads", 0.98, 1.0, 0.98, beyond=True).size == "strong"
     stored = within.to_dict()
     stored.pop("high_beyond")
@@ -399,9 +400,21 @@ def test_the_direction_of_a_small_error_is_that_of_many_cases(family: str, seed:
 
 
 def test_an_error_is_called_slight_where_its_interval_is_short() -> None:
-    for high, word in ((0.9, "slight"), (0.5, "slight, or more: the interval reaches further")):
+    for high, word in ((0.96, "slight"), (0.9, "slight or more")):
         assert repr(wc.Yardstick("spreads", 0.97, 1.0, high)).endswith(f"size  {word}")
     assert repr(wc.Yardstick("spreads", 0.7, 0.9, 0.5)).endswith("size  strong")
+
+
+def test_an_interval_with_all_sizes_says_none() -> None:
+    """Not "further off than 90%, from 0% on", nor "right, or 90% wrong"."""
+    all_sizes = "as far off as a model whose temperature is anything between right and 90% wrong or more"
+    for ratio, beyond in ((0.1, True), (1.0, False)):
+        found = wc.Yardstick("temperature", ratio, 1.0, 0.1, beyond=beyond, high_beyond=True)
+        assert found.sentence == all_sizes
+        assert found.word == "not known"
+    known = wc.Yardstick("temperature", 0.1, 0.6, 0.1, beyond=True, high_beyond=True)
+    assert known.sentence == "further off than a model whose temperature is 90% too low (40% to 90% or more)"
+    assert known.word == "strong"
 
 
 # -- the direction of a yardstick -----------------------------------------------------------------------
@@ -507,7 +520,7 @@ def test_what_is_surely_not_slight_has_a_yardstick_that_is_not(kind: str) -> Non
         first, second = (wc.calibration_test(y, pred, rng=0, n_resamples=99) for _ in range(2))
         sure.append(surely_not_slight(first.estimate, first.findings))
         size = second.yardstick
-        assert size is None or not (sure[-1] and size.size == "slight")
+        assert size is None or not (sure[-1] and size.slight)
         if second.rejected:
             assert first.verdict == second.verdict
             assert (first.estimate.known_yardstick is None) == sure[-1]

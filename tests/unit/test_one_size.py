@@ -122,4 +122,55 @@ def test_the_quick_look_agrees(ratio: float) -> None:
     found = outcome("normals")
     findings = (replace(found.findings[0], ratio=(ratio, 0.99 * ratio, 1.01 * ratio)),)
     size = yardstick_with(found.estimate, findings)
-    assert surely_not_slight(found.estimate, findings) == (size.size != "slight")
+    assert surely_not_slight(found.estimate, findings) == (not size.slight)
+
+
+@pytest.mark.parametrize(
+    ("spreads", "side"),
+    [((0.5, 0.8), "small"), ((1.9, 1.3), "large"), ((0.6, 1.0), "small"), ((0.5, 1.5), None)],
+)
+def test_errors_that_differ_between_cases_have_a_direction_where_they_share_it(
+    spreads: tuple[float, float], side: str | None
+) -> None:
+    rng = np.random.default_rng(5)
+    mean = rng.normal(0.0, 2.0, 700)
+    pred = wc.Normal(mean, np.where(mean > 0.0, *spreads))
+    found = wc.calibration_test(rng.normal(mean, 1.0), pred, n_resamples=199)
+    (told,) = found.findings
+    assert told.kind == "trend of the spread"
+    (first, *_), (second, low, high) = (told.size, *told.interval), told.elsewhere
+    assert (first, second) == pytest.approx(sorted(spreads, key=lambda s: -abs(np.log(s))), rel=0.15)
+    assert low < second < high
+    size = found.yardstick
+    assert size.sentence.startswith("all in all as far off as a model whose spreads are")
+    assert (f"too {side} (" in size.sentence) if side else ("% wrong (" in size.sentence)
+    assert wc.TestResult.from_json(found.to_json()).yardstick == size
+
+
+def test_what_is_known_of_differences_alone_has_no_direction() -> None:
+    found = outcome("normals")
+    (told,) = found.findings
+    trend = replace(told, kind="trend of the spread", ratio=None, elsewhere=None)
+    assert not yardstick_with(found.estimate, (trend,)).directed
+    assert yardstick_with(found.estimate, (replace(trend, elsewhere=(0.8, 0.7, 0.9)),)).directed
+
+
+@pytest.mark.parametrize(("spreads", "direction"), [((0.75, 1.0), "too small"), ((0.75, 1.4), "wrong")])
+def test_a_coordinate_and_all_of_them_are_told_apart(spreads: tuple[float, float], direction: str) -> None:
+    rng = np.random.default_rng(6)
+    mean = rng.normal(size=(400, 2))
+    pred = wc.DiagonalNormal(mean, np.tile(spreads, (400, 1)))
+    found = wc.calibration_test(rng.normal(mean, 1.0), pred, n_resamples=199)
+    assert any(str(told).startswith("coordinate 1: spreads are") for told in found.findings)
+    assert found.yardstick.sentence.startswith("all in all as far off as a model whose spreads are")
+    assert f"% {direction} (" in found.yardstick.sentence
+
+
+def test_counts_that_are_too_high_everywhere_but_not_alike_have_a_direction() -> None:
+    rng = np.random.default_rng(7)
+    rate = np.exp(rng.normal(1.0, 0.7, 700))
+    y = rng.poisson(rate * np.where(rate > 3.0, 1.5, 1.2))
+    found = wc.calibration_test(y, wc.Poisson(rate), n_resamples=199)
+    assert "trend of the centre" in {told.kind for told in found.findings}
+    assert "means are" in found.yardstick.sentence
+    assert "too small (" in found.yardstick.sentence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy import special
 import wellcal as wc
 from wellcal.reporting.family_pictures import Shown, album, farthest_class, kinds_with
 from wellcal.reporting.sections import report_view
-from wellcal.reporting.telling import OF_PARTS, SHOWS, most_telling
+from wellcal.reporting.telling import OF_PARTS, SHOWS, most_telling, shown_in
 
 N = 500
 MU = np.linspace(-2.0, 2.0, N)
@@ -229,3 +230,35 @@ def test_residuals_of_equal_predictions_are_no_picture() -> None:
     for pred, expected in ((same, False), (differ, True)):
         kinds = kinds_with(Shown(y, pred, None, None), [])
         assert ("residuals" in [kind.name for kind in kinds]) == expected
+
+
+@pytest.mark.parametrize(("bias", "power", "first"), [(1.8, 2.0, "centre"), (1.25, 2.0, "spread")])
+def test_a_trend_is_seen_against_what_it_goes_with(bias: float, power: float, first: str) -> None:
+    """Bias that goes with the mean and spread that goes with the spread, whichever is told first."""
+    rng = np.random.default_rng(3)
+    found = wc.report(rng.normal(bias * MU, SD**power), wc.Normal(MU, SD), n_resamples=99)
+    told = [finding for finding in found.best.findings if finding.kind.startswith("trend")]
+    assert told[0].kind == f"trend of the {first}"
+    assert {finding.kind: finding.by for finding in told} == {
+        "trend of the centre": "predicted mean",
+        "trend of the spread": "predicted spread",
+    }
+    view = report_view(found)
+    (part,) = [part for part in view["parts"] if part.anchor == "findings"]
+    blocks = {finding.by: block for finding, block in zip(found.best.findings, part.blocks, strict=False)}
+    shown = {view["hero"].anchor: view["hero"].kind}
+    shown |= {block.picture.anchor: block.picture.kind for block in part.blocks if block.picture}
+    for by, block in blocks.items():
+        anchor = block.picture.anchor if block.picture else block.links[0].href.removeprefix("#")
+        assert ("predicted mean" in shown[anchor]) == (by == "predicted mean"), block.title
+
+
+def test_several_trends_by_the_spread_share_their_picture() -> None:
+    there = ["pit", "residuals", "residuals by mean"]
+    told = wc.calibration_test(np.zeros(30) + 3.0, wc.Normal(np.zeros(30), np.ones(30)), rng=0).findings[0]
+    of = [
+        replace(told, kind="trend of the spread", by=by)
+        for by in ("predicted spread", "predicted mean", None)
+    ]
+    assert [shown_in(one, there) for one in of] == [("residuals",), ("residuals by mean",), tuple(there[1:])]
+    assert shown_in(of[1], ["pit", "residuals"]) == tuple(there[1:]), "which is against the mean"

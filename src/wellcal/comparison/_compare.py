@@ -82,7 +82,8 @@ def compare(
     with :math:`\zeta_1` the variance of the row means of q. Errors that both models share, because they
     see the same targets, cancel in q. The difference in units of its standard error is compared with a t
     distribution of n - 1 degrees of freedom. Beside it stand paired differences of the error in centre and
-    spread, as a length in standard deviations, and of proper scores.
+    spread, as a length in standard deviations (for classes: of what another temperature would mend), and of
+    proper scores.
 
     Parameters
     ----------
@@ -129,7 +130,9 @@ def compare(
     Two differences count: in SKCE, with a fifth of the error rate, and in the length of the error in centre
     and spread, ``(mean z, sqrt(2) log sd z)`` of normal scores z of the targets, with the rest. The SKCE is a
     square, and a large error is known by its square less well than by its length: that spreads are too
-    small by the factor 0.6 is seen in 0.9 of all sets of 100 cases, by the SKCE alone in 0.5. A proper score
+    small by the factor 0.6 is seen in 0.9 of all sets of 100 cases, by the SKCE alone in 0.5. For classes the
+    square of the length is twice the log-likelihood that the best temperature would gain, or for two classes
+    the best line of log odds, which mends how often each occurs, too. A proper score
     does not count: a model that is sharper may have a better one and be worse calibrated.
 
     These are the tests that ``calibration_test(y, pred)`` makes of each model, with the same `kernel`,

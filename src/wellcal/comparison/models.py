@@ -14,7 +14,15 @@ from wellcal._arrays.progress import Stages
 from wellcal._arrays.seeds import DEFAULT_SEED, as_generator
 from wellcal.comparison.differences import Difference, t_quantile
 from wellcal.comparison.pooling import TWO, pooled_kernel
-from wellcal.comparison.sizes import Size, difference_error, size_of, standard_error
+from wellcal.comparison.sizes import (
+    CLASSES,
+    NUMBERS,
+    TWO_CLASSES,
+    Size,
+    difference_error,
+    size_of,
+    standard_error,
+)
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.pvalues import advise_of_few_resamples
@@ -31,8 +39,11 @@ from wellcal.predictions.cases import per_case, same_cases
 from wellcal.predictions.spaces import check_one_space
 from wellcal.problem.weights import check_weights, effective_size
 
-SKCE, SIZE, NLL = "SKCE", "centre and spread", "NLL"
+SKCE, NLL = "SKCE", "NLL"
 """Measures that several families have; CRPS or Brier score come after them."""
+
+SIZES = (NUMBERS, TWO_CLASSES, CLASSES)
+"""Measures that are lengths of an error; models of one kind of target have one of them."""
 
 _TEST = 3.0  # how long the test of a model takes, in kernel sums
 
@@ -48,7 +59,7 @@ class Model:
     parts
         What each case adds to its SKCE under the common kernel.
     size
-        How large its error in centre and spread is, where that means anything.
+        How large its error in centre and spread is, of classes in temperature, where that means anything.
     scores
         Proper scores of each case.
     test
@@ -80,7 +91,8 @@ class Models:
     @property
     def measures(self) -> list[str]:
         """Measures that all models have."""
-        with_size = [SIZE] if all(model.size is not None for model in self.models) else []
+        sizes = {None if model.size is None else model.size.measure for model in self.models}
+        with_size = [] if None in sizes or len(sizes) > 1 else [str(size) for size in sizes]
         first = self.models[0].scores
         scores = [name for name in first if all(name in model.scores for model in self.models)]
         return [SKCE, *with_size, *scores]
@@ -94,7 +106,7 @@ class Models:
         if measure == SKCE:
             found = a.parts.minus(b.parts, "", {})
             first, second, error = float(a.parts.estimate), float(b.parts.estimate), found.standard_error
-        elif measure == SIZE:
+        elif measure in SIZES:
             assert a.size is not None
             assert b.size is not None
             first, second, error = a.size.length, b.size.length, difference_error(a.size, b.size, w)
@@ -109,7 +121,7 @@ class Models:
         """What each case adds to the deviation of a difference from the true one, ``(n,)``, weighted."""
         a, b = self.models[i], self.models[j]
         w = self.weights / self.weights.sum()
-        if measure == SIZE:
+        if measure in SIZES:
             assert a.size is not None
             assert b.size is not None
             return w * (a.size.terms - b.size.terms)

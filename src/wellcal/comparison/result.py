@@ -33,8 +33,8 @@ class Comparison(Presentable):
         SKCE of each model under the common kernel.
     pvalue
         Two-sided p-value of equal calibration errors, valid also where both are zero: the larger of that of
-        the differences in SKCE and in `centre and spread`, with shares 1/5 and 4/5 of the error rate, and
-        twice the smaller p-value of `tests`.
+        the differences in SKCE and in centre and spread, or of classes in temperature, with shares 1/5 and
+        4/5 of the error rate, and twice the smaller p-value of `tests`.
     difference_pvalue
         p-value of the standardised difference in SKCE alone, which takes for granted that at least one model
         is miscalibrated.
@@ -97,7 +97,7 @@ class Comparison(Presentable):
         """t interval of SKCE_A - SKCE_B; it does not hold where the comparison is `degenerate`.
 
         With `level` for this difference alone. Without it is that of `differences`, which holds together with
-        that of the error in centre and spread, and excludes zero only where the verdict is that the models
+        that of the other measure, and excludes zero only where the verdict is that the models
         differ.
         """
         if level is None and self.differences:

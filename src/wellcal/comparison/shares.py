@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from wellcal.comparison.differences import Difference, t_quantile
-from wellcal.comparison.models import SIZE, SKCE, Models, gate
+from wellcal.comparison.models import SIZES, SKCE, Models, gate
 
-SHARES = {SKCE: 0.2, SIZE: 0.8}
+SHARES = {SKCE: 0.2, **dict.fromkeys(SIZES, 0.8)}
 """Of the error rate, for the two measures of calibration that may show a difference.
 
-The length of the error in centre and spread shows ordinary differences at half the number of cases; the SKCE
-sees whatever there is."""
+The length of the error in centre and spread, or in temperature, shows ordinary differences at half the number
+of cases; the SKCE sees whatever there is."""
 
 
 def shares_of(measures: Iterable[str]) -> dict[str, float]:
@@ -33,7 +33,7 @@ def shares_of(measures: Iterable[str]) -> dict[str, float]:
 
 def called(measure: str) -> str:
     """A measure as tables and pictures call it."""
-    return f"error in {measure}" if measure == SIZE else measure
+    return f"error in {measure}" if measure in SIZES else measure
 
 
 def compared_pvalue(differences: Sequence[Difference]) -> float:

@@ -1,13 +1,14 @@
-"""How large the error of a model is in centre and spread: a length that two models can be compared by.
+"""How large the error of a model is in its simplest kinds: a length that two models can be compared by.
 
 The SKCE is a square. Its standard error grows with it, so that the difference between a large error and none
 is seen late. The length of an error does not have that defect. For targets with normal scores z (see
-:mod:`~wellcal.measures.normal_scores`) it is that of ``(mean z, sqrt(2) log sd z)``; for classes that of
-the mean residual in units of its standard deviation (two classes) and of the logarithm of the temperature
-that would mend the predictions, in the same unit: the square of the length is close to twice the
-Kullback-Leibler divergence that mending the error would save. Scores that are not standard normal under the
-predictions are seen beside what is usual for them (:mod:`~wellcal.comparison.usual`): a calibrated
-model has no error, however coarse its scores are.
+:mod:`~wellcal.measures.normal_scores`) it is that of ``(mean z, sqrt(2) log sd z)``, whose square is close to
+twice the Kullback-Leibler divergence that mending the error would save. For classes its square is twice the
+log-likelihood that the best temperature would gain, of two classes the best line of log odds. (In units of
+what predictions say of themselves, as for numbers, predictions that are far too sure would have a small
+error, since they leave no room for a residual, and one that is hardly known.) Scores that are not standard
+normal under the predictions are seen beside what is usual for them (:mod:`~wellcal.comparison.usual`): a
+calibrated model has no error, however coarse its scores are.
 """
 
 from __future__ import annotations
@@ -20,17 +21,22 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal._arrays.special import LEAST_PROBABILITY
+from wellcal._arrays.special import LEAST_PROBABILITY, bounded_log_odds
 from wellcal.comparison.usual import Usual, among, usual_scores
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.parts.families import parts_of
 from wellcal.hypotests.parts.part import Parts
 from wellcal.hypotests.parts.scalars import ScalarParts
 from wellcal.hypotests.parts.vectors import VectorParts
+from wellcal.measures.log_odds import fitted_line
 from wellcal.measures.sharpness import best_sharpness
 from wellcal.predictions import Predictions, Samples
 
+NUMBERS, TWO_CLASSES, CLASSES = "centre and spread", "temperature and frequency", "temperature"
+"""What an error is in whose length is known."""
+
 _LEAST = 1e-12  # variance that is divided by
+_HELD = 1e-6  # how strongly a line is held to what was predicted: there is always one, and it is never worse
 
 
 @dataclass(frozen=True)
@@ -44,14 +50,18 @@ class Size:
     terms
         What each case adds to its deviation from the true one, ``(n,)``, to first order: their weighted mean
         is zero.
+    measure
+        What the error is in: "centre and spread", "temperature and frequency" of two classes, "temperature"
+        of more.
     """
 
     length: float
     terms: NDArray
+    measure: str = NUMBERS
 
 
 def size_of(targets: NDArray, predictions: Predictions, weights: NDArray) -> Size | None:
-    """The length of the error in centre and spread; None for targets that have neither.
+    """The length of the error in centre and spread, or of classes in temperature; None where there is none.
 
     Parameters
     ----------
@@ -72,7 +82,7 @@ def size_of(targets: NDArray, predictions: Predictions, weights: NDArray) -> Siz
     if isinstance(predictions, Samples) and predictions.holds_objects:
         return None
     if targets_are_indices(predictions):
-        return _length(*_of_classes(targets, predictions, weights))
+        return _of_classes(targets, predictions, weights)
     parts = parts_of(predictions)
     if parts is None:
         return None
@@ -136,29 +146,25 @@ def _of_scores(z: NDArray, weights: NDArray, usual: Usual | None) -> tuple[NDArr
     return errors, np.column_stack([centre, spread])
 
 
-def _of_classes(targets: NDArray, predictions: Any, weights: NDArray) -> tuple[NDArray, NDArray]:
-    """The same for classes: residual, where there are two, and logarithm of the temperature."""
+def _of_classes(targets: NDArray, predictions: Any, weights: NDArray) -> Size:
+    """The root of twice what the best temperature gains, of two classes the best line of log odds.
+
+    The best one is where the gain does not change with it, so that terms are what single cases gain.
+    """
     p = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
-    logs = np.log(np.maximum(p, LEAST_PROBABILITY))
-    bends = _variance(p, logs)
-    bend = max(float(weights @ bends), _LEAST)
-    best = best_sharpness(logs, targets, weights)
-    curvature = max(float(weights @ best.bend) * best.power, _LEAST)
-    unit, log_sharpness = np.sqrt(bend), np.log(best.power)
-    errors = [unit * log_sharpness]
-    terms = [
-        unit * best.slope / curvature + 0.5 * log_sharpness * (bends - bend) / unit
-    ]  # the unit varies, too
     if p.shape[1] == 2:
-        residual = (targets == 1) - p[:, 1]
-        variances = p[:, 1] * p[:, 0]
-        scale = np.sqrt(max(float(weights @ variances), _LEAST))
-        mean = float(weights @ residual)
-        errors.append(mean / scale)
-        terms.append((residual - mean) / scale - 0.5 * mean / scale**3 * (variances - scale**2))
-    return np.array(errors), np.column_stack(terms)
-
-
-def _variance(p: NDArray, values: NDArray) -> NDArray:
-    mean = np.sum(p * values, axis=1)
-    return np.sum(p * values**2, axis=1) - mean**2
+        odds = bounded_log_odds(p[:, 1])
+        intercept, slope = fitted_line(targets.astype(np.float64), odds, weights, held=_HELD)
+        sign = np.where(targets == 1, -1.0, 1.0)
+        gains = np.logaddexp(0.0, sign * odds) - np.logaddexp(0.0, sign * (intercept + slope * odds))
+    else:
+        logs = np.log(np.maximum(p, LEAST_PROBABILITY))
+        logs -= special.logsumexp(logs, axis=1, keepdims=True)
+        power, rows = best_sharpness(logs, targets, weights).power, np.arange(len(logs))
+        gains = (power - 1.0) * logs[rows, targets] - special.logsumexp(power * logs, axis=1)
+    gain = float(weights @ gains)
+    measure = TWO_CLASSES if p.shape[1] == 2 else CLASSES
+    if not gain > 0.0:
+        return Size(0.0, np.zeros(len(gains)), measure)
+    length = np.sqrt(2.0 * gain)
+    return Size(float(length), (gains - gain) / length, measure)

@@ -275,8 +275,7 @@ class TestResult(Presentable):
         rows: list[Row] = []
         size = self._size()
         if size is not None:
-            doubtful = size.size == "slight" and not size.slight
-            rows.append(("how large", size.sentence if doubtful else f"{size.size}: {size.sentence}"))
+            rows.append(("how large", f"{size.word}: {size.sentence}"))
         if not math.isnan(self.log_e_value):
             rows.append(("e-value", f"{e_value_text(self.log_e_value)}  (about 1 or less if calibrated)"))
         effect = "not known: too few draws for each prediction"

@@ -10,6 +10,9 @@ That is so for many cases. Few of them show large errors alone, for which scores
 skewed: there targets are drawn that are wrong by that much, and the share of sets is counted in which the
 score is found.
 
+Classes whose probabilities hardly differ between cases say nothing of temperatures: a coin stays a coin. What
+can be wrong of them is how often each occurs, and the mean residual of a class shows it.
+
 Cases of one cluster say less than as many independent ones. How much less is seen in the scores of the
 observed targets: the variance of their sums over clusters, in units of what it were without clusters, is the
 design effect, and n cases are worth n over it. A test with signs of clusters knows the spread of a sum from
@@ -20,18 +23,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from wellcal._arrays.checks import probability
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.round_numbers import how_many
+from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.parts.centres import centre_and_spread
 from wellcal.hypotests.resampling.smooth_tails import pearson_tail
 from wellcal.measures.deviations import Cases
 from wellcal.measures.scores.casewise import log_prob_of_cases
-from wellcal.measures.wording import share_of, wrong_phrase
+from wellcal.measures.wording import counted, plain_number, share_of, wrong_phrase
 from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.alterations import (
     SHIFT,
@@ -44,8 +49,18 @@ from wellcal.predictions.alterations import (
 PRICE, PRICE_OF_TEMPERATURE = 15.0, 5.0
 """How many times smaller the error rate is at which a part of the omnibus test works."""
 
+PRICE_OF_FREQUENCIES = 1.5
+"""The same for how often a class occurs, where all predictions are alike; for more than two classes times
+their number."""
+
 FEW = 100
 """Cases below which sets are drawn."""
+
+FREQUENCIES = "frequencies"
+"""Kind of an error in how often a class occurs; its size is a difference of shares."""
+
+LARGEST_DIFFERENCE = 0.5
+"""The largest difference of shares that is told."""
 
 POWER, ALPHA = 0.8, 0.05
 
@@ -58,6 +73,8 @@ _STEP = 0.02  # of logarithms of ratios
 _SEED = 0
 _SETS = 400  # of targets, where there are few cases
 _FARTHER = 1.05  # by which a logarithm grows until an error is found
+_ROUNDING = 1e-9  # information that is none
+_HARDLY = 0.2  # root of the information of a case below which it hardly says anything
 
 
 @dataclass(frozen=True)
@@ -67,9 +84,9 @@ class SmallestError:
     Attributes
     ----------
     kind
-        "spreads", "temperature" or "means".
+        "spreads", "temperature" or "means"; "frequencies" of classes for which temperatures say nothing.
     share
-        Its size, as a share of what is true.
+        Its size, as a share of what is true; of frequencies, the difference of two shares.
     n_samples, power, alpha
         Number of cases, and power at that error rate.
     clusters
@@ -85,6 +102,8 @@ class SmallestError:
     500 cases in 100 clusters would have shown spreads that are 20% wrong or more (power about .8)
     >>> print(SmallestError("spreads", 3.0, 2, beyond=True))
     2 cases are too few to show even spreads that are wrong by a factor of 4 (power .8)
+    >>> print(SmallestError("frequencies", 0.08, 400))
+    400 cases would have shown frequencies that are 8 percentage points wrong or more (power .8)
     """
 
     kind: str
@@ -108,7 +127,10 @@ class SmallestError:
             cases, about = f"{cases} in {self.clusters:,} clusters", "about "
         if self.hopeless:
             return f"{cases} are too few clusters to show an error of any size reliably"
-        wrong, sure = f"{what} {wrong_phrase(1.0 + self.share)}", f"(power {about}{power})"
+        by = wrong_phrase(1.0 + self.share)
+        if self.kind == FREQUENCIES:
+            by = f"{counted(plain_number(100.0 * self.share), 'percentage points')} wrong"
+        wrong, sure = f"{what} {by}", f"(power {about}{power})"
         if self.beyond:
             return f"{cases} are too few to show even {wrong} {sure}"
         return f"{cases} would have shown {wrong} or more {sure}"
@@ -118,7 +140,7 @@ def smallest_error(cases: Cases, power: float = POWER, alpha: float = ALPHA) -> 
     """The smallest error that the omnibus test would have found in these predictions, whatever the targets.
 
     An approximation that takes some milliseconds; None for targets without such an error, and where
-    predictions say nothing that could be wrong by a ratio. Where even predictions that are four times too
+    predictions are certain. Where even predictions that are four times too
     large would not be found, it is `beyond` that. Targets say how alike cases of one cluster are, where there
     are clusters.
 
@@ -136,8 +158,8 @@ def smallest_error(cases: Cases, power: float = POWER, alpha: float = ALPHA) -> 
         return None
     few = cases.in_numpy().at_most(_CASES)
     moved = information(few.predictions, kind)
-    if not moved > 0.0:
-        return None
+    if not moved > _ROUNDING:
+        return _smallest_difference(cases.in_numpy(), power, alpha)
     worth, clusters = float(len(cases)), None
     if cases.groups is not None:
         clusters = len(np.unique(cases.groups))
@@ -152,7 +174,56 @@ def smallest_error(cases: Cases, power: float = POWER, alpha: float = ALPHA) -> 
     # Of predictions that are too large by so much: those that are too small are found at a smaller share.
     beyond = logarithm > math.log(LARGEST)
     ratio = LARGEST if beyond else math.exp(logarithm)
+    if beyond and moved < _HARDLY:
+        known = _smallest_difference(cases.in_numpy(), power, alpha)
+        if known is not None and not known.beyond:
+            return known
     return SmallestError(kind, share_of(ratio), len(cases), power, alpha, clusters, beyond)
+
+
+def _smallest_difference(cases: Cases, power: float, alpha: float) -> SmallestError | None:
+    """The smallest error in how often a class occurs; None for other targets, and where all is certain."""
+    if not targets_are_indices(cases.predictions):
+        return None
+    some: Any = (cases if cases.groups is not None else cases.at_most(_CASES)).predictions
+    p = np.asarray(to_numpy(some.class_probs()), dtype=np.float64)
+    place = int(np.argmax(np.mean(p * (1.0 - p), axis=0)))  # the class of which the least is known
+    p, classes = p[:, place], p.shape[1]
+    variance = float(np.mean(p * (1.0 - p)))
+    if not variance > 0.0:
+        return None
+    price = PRICE_OF_FREQUENCIES * (1.0 if classes == 2 else classes)
+    price = price if np.ptp(p) <= _ROUNDING else max(price, PRICE_OF_TEMPERATURE)
+    level, worth, clusters = probability(alpha, "alpha") / price, float(len(cases)), None
+    if cases.groups is not None:
+        clusters = len(np.unique(cases.groups))
+        worth /= _effect_of((cases.targets == place) - p, cases.groups)
+    wanted = needed(probability(power, "power"), level)
+    size = wanted * math.sqrt(variance / worth)
+    if worth < FEW:
+        size = _difference_found_by_few(p, size, power, level, len(p) / worth)
+    if clusters is not None and clusters < len(cases):
+        size *= needed(power, level, clusters) / wanted
+    beyond = size > LARGEST_DIFFERENCE
+    size = min(size, LARGEST_DIFFERENCE)
+    return SmallestError(FREQUENCIES, size, len(cases), power, alpha, clusters, beyond)
+
+
+def _difference_found_by_few(p: NDArray, size: float, power: float, level: float, effect: float) -> float:
+    """A difference of shares that few cases find on either side, where it can be; `size` at least."""
+
+    def sums(shift: float) -> NDArray:
+        drawn = np.random.default_rng(_SEED).random((_SETS, len(p))) < np.clip(p + shift, 0.0, 1.0)
+        found: NDArray = drawn.sum(axis=1).astype(np.float64)
+        return found.mean() + (found - found.mean()) * math.sqrt(effect)
+
+    null = sums(0.0)
+    while size <= LARGEST_DIFFERENCE:
+        possible = [by for by in (size, -size) if 0.0 <= p.mean() + by <= 1.0]
+        if all(_share_found(sums(by), null, level) >= power for by in possible):
+            break
+        size *= _FARTHER
+    return size
 
 
 def _found_by_few(
@@ -203,10 +274,14 @@ def design_effect(cases: Cases, kind: str) -> float:
     3.0
     """
     assert cases.groups is not None
-    score = _scores(cases.predictions, kind, cases.targets[None])
+    return _effect_of(_scores(cases.predictions, kind, cases.targets[None])[0], cases.groups)
+
+
+def _effect_of(score: NDArray, groups: NDArray) -> float:
+    """The same from scores ``(n,)`` and clusters."""
     score = score - score.mean()  # those of a likelihood have mean 0, near enough, and others have not
-    _, cluster = np.unique(cases.groups, return_inverse=True)
-    sums = np.bincount(cluster, weights=score[0])
+    _, cluster = np.unique(groups, return_inverse=True)
+    sums = np.bincount(cluster, weights=score)
     alone = float(np.sum(score**2))
     return max(1.0, float(np.sum(sums**2)) / alone) if alone > 0.0 else 1.0
 

@@ -21,6 +21,8 @@ RATIOS = {
 TIMES, ENORMOUS = 2.0, 100.0
 """Ratios from which factors are told in the place of percent, and no number any more."""
 
+_PERCENT_TOO = 3.0  # up to which ends of an interval are told in percent, where its middle is
+
 _MOST_DIGITS = 6
 
 
@@ -147,15 +149,16 @@ def wrong_by(low: float, high: float, ratio: float | None = None) -> str:
     --------
     >>> wrong_by(0.73, 0.85), wrong_by(1.1, 1.3), wrong_by(0.9, 1.05), wrong_by(2.9, 5.16)
     ('15% to 27%', '10% to 30%', '-5% to 10%', '2.9 to 5.2 times')
-    >>> wrong_by(1.6, 10.0, 3.4), wrong_by(1.06, 5.3, 1.45), wrong_by(40.0, 1e5)
-    ('1.6 to 10 times', '6% to 5.3 times', '40 times or more')
+    >>> wrong_by(1.6, 10.0, 3.4), wrong_by(1.06, 5.3, 1.45), wrong_by(40.0, 1e5), wrong_by(1.8, 2.05)
+    ('1.6 to 10 times', '6% to 5.3 times', '40 times or more', '80% to 105%')
     """
     if (math.sqrt(low * high) if ratio is None else ratio) >= TIMES:
         if high < ENORMOUS:
             return f"{span(low, high)} times"
         return f"{plain_number(min(low, ENORMOUS))} times or more"
     if low >= 1.0:
-        return span(low - 1.0, high - 1.0, percent) if high < TIMES else f"{amount(low)} to {amount(high)}"
+        in_percent = high < _PERCENT_TOO
+        return span(low - 1.0, high - 1.0, percent) if in_percent else f"{amount(low)} to {amount(high)}"
     if high <= 1.0:
         return span(1.0 - high, 1.0 - low, percent)
     # Around what is right: the other direction is below zero.

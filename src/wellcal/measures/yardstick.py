@@ -151,15 +151,30 @@ class Yardstick(Presentable):
 
     @property
     def slight(self) -> bool:
-        """Whether the error is slight, and not strong at the upper end of its interval either."""
+        """Whether the error is slight, and would still be at the upper end of its interval."""
+        most = self._told.most
+        return self.size == "slight" and most is not None and share_of(most) < SLIGHT
+
+    @property
+    def word(self) -> str:
+        """The size as far as the interval goes: "slight or more" where it reaches further, or "not known"."""
+        if self._open:
+            return "not known"
+        return "slight or more" if self.size == "slight" and not self.slight else self.size
+
+    @property
+    def _open(self) -> bool:
+        """Whether there is no more to say than that errors of all sizes are in the interval."""
         told = self._told
-        bounded = not told.high_beyond and share_of(told.high) <= STRONG
-        return self.size == "slight" and bounded
+        return told.low == 1.0 and (told.beyond or (told.ratio == 1.0 and told.most is None))
 
     @property
     def sentence(self) -> str:
         """The yardstick in words: "as far off as a model whose spreads are 21% too small (12% to 33%)"."""
         told = self._told
+        if self._open:
+            far = f"{RATIOS[self.kind][0]} anything between right and {wrong_phrase(told.high)} or more"
+            return f"{'all in all ' if self.overall else ''}as far off as a model whose {far}"
         far = "further off than" if told.beyond else "as far off as"
         model = f"{'all in all ' if self.overall else ''}{far} a model whose"
         if told.ratio != 1.0:
@@ -168,8 +183,7 @@ class Yardstick(Presentable):
                 f"{model} {error_phrase(self.kind, told.ratio) if self.directed else wrong} ({told._ends()})"
             )
         most, right = self.most, f"{model} {error_phrase(self.kind, 1.0)}"
-        if most is None:
-            return f"{right}, or {wrong_phrase(told.high)} or more"
+        assert most is not None  # which is open
         return right if most == 1.0 else f"{right}, or {wrong_phrase(most)} at most"
 
     def _ends(self) -> str:
@@ -200,8 +214,7 @@ class Yardstick(Presentable):
         return self.sentence[0].upper() + self.sentence[1:]
 
     def _rows(self) -> list[Row]:
-        known = self.size != "slight" or self.slight
-        return [("size", self.size if known else "slight, or more: the interval reaches further")]
+        return [("size", self.word)]
 
 
 @dataclass(frozen=True, eq=False)

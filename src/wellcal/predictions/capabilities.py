@@ -11,6 +11,7 @@ import numpy as np
 
 from wellcal._arrays.checks import numeric_array, one_of, whole_number
 from wellcal._arrays.chunks import budget, check_size
+from wellcal._arrays.levels import must_be_levels
 from wellcal._arrays.namespaces import Array, NDArray, attribute, from_numpy, namespace
 from wellcal._arrays.seeds import fresh_generator
 
@@ -33,26 +34,32 @@ def at_all_levels(quantile: Callable[..., Array]) -> Callable[..., Array]:
 
     Levels ``(k,)`` are those of all n predictions and give ``(n, k)``, whatever k is: the shape of an answer
     must not depend on whether there happen to be as many cases as levels. Levels with more axes end in the
-    batch shape, one for each prediction, or in 1, and give ``(..., n)``.
+    batch shape, one for each prediction, or in 1, and give ``(..., n)``. Numbers that are no levels are
+    refused, here for all families.
     """
+    name = "q" if quantile.__name__ == "upper_quantile" else "u"
 
     @wraps(quantile)
     def shared(self: Any, u: Any) -> Array:
         if isinstance(u, (float, int)):
+            must_be_levels(u, name)
             return quantile(self, u)
-        levels = self.constant(numeric_array(u, "u")) if isinstance(u, (list, tuple)) else u
+        levels = self.constant(numeric_array(u, name)) if isinstance(u, (list, tuple)) else u
         shape = attribute(levels, "shape", ())
         n = len(self)
-        if not isinstance(shape, tuple) or not shape or self.event_shape != ():
+        if not isinstance(shape, tuple) or self.event_shape != ():
+            return quantile(self, u)
+        must_be_levels(numeric_array(levels, name), name)
+        if not shape:
             return quantile(self, u)
         axes = len(cast("Any", shape))
         if axes > 1 and (shape[-1] == n or shape[-1] != 1):
             return quantile(self, u)  # which says what is wrong with levels that do not fit
-        array = numeric_array(levels, "u")
+        array = numeric_array(levels, name)
         if axes == 1 and n * len(array) > budget.most:
             raise ValueError(
-                f"u has {len(array):,} levels, which would make {n:,} x {len(array):,} quantiles, a row for "
-                "each prediction; for one level for each prediction give them a first axis, u[None, :]"
+                f"{name} has {len(array):,} levels, which would make {n:,} x {len(array):,} quantiles, a row "
+                f"for each prediction; for one level for each of them give a first axis, {name}[None, :]"
             )
         xp = namespace(array)
         column = array[:, None] if axes == 1 else array

@@ -10,6 +10,7 @@ import numpy as np
 from wellcal._arrays.checks import check_rows, flag, one_of, plain_array, real_array
 from wellcal._arrays.domains import Domain
 from wellcal._arrays.labels import labelled_rows, labels_of
+from wellcal._arrays.levels import must_be_levels
 from wellcal._arrays.namespaces import Array, NDArray, is_traced, namespace, to_numpy
 from wellcal._arrays.special import draw_index, gather, integer_dtype
 from wellcal.predictions.base import Predictions, nonempty
@@ -75,8 +76,7 @@ class Quantiles(Predictions):
         levels = levels.astype(np.float64)
         if len(levels) == 0:
             raise ValueError("levels is empty: at least one level is needed")
-        if not (np.all(levels > 0) and np.all(levels < 1)):
-            raise ValueError(f"levels must lie strictly between 0 and 1, found {levels}")
+        must_be_levels(levels, "levels", ends=False)
         if not np.all(np.diff(levels) > 0):
             raise ValueError(
                 f"levels must be strictly increasing, found {levels}; sort them with their values, or give "

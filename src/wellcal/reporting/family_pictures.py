@@ -214,7 +214,7 @@ def leading(pictures: dict[str, Drawing], findings: Sequence[Finding]) -> str | 
     tests = [model.test for model in models if model.test is not None and model.test.rejected]
     if not tests:
         return next(iter(pictures))
-    first = [name for name in wanted(tests[0], findings) if name in pictures]
+    first = [name for name in wanted(tests[0], findings, pictures) if name in pictures]
     if "histogram" in first and next(iter(pictures)) == "histogram":  # of draws, the usual one
         first = ["histogram", *(name for name in first if name != "histogram")]
     others = [name for name in pictures if name not in first]

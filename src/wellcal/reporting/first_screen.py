@@ -64,7 +64,7 @@ def how_large(model: ModelReport) -> Tile:
         interval = model.kce.confidence_interval()
         between = f"{interval.level:.0%} interval {interval.low:.2g} to {interval.high:.2g}"
         return Tile(title, f"Calibration error {float(model.kce):.2g}", f"KCE; {between}", href, go)
-    return Tile(title, size.size.capitalize(), sentence(size.sentence), href, go)
+    return Tile(title, size.word.capitalize(), sentence(size.sentence), href, go)
 
 
 def where(model: ModelReport) -> Tile:

@@ -138,8 +138,7 @@ class ModelReport(Presentable):
             return None
         if not self.rejected:
             return _at_most(size)
-        doubtful = size.size == "slight" and not size.slight
-        return size.sentence if doubtful else f"{size.size}: {size.sentence}"
+        return f"{size.word}: {size.sentence}"
 
     @property
     def placed(self) -> Finding | None:

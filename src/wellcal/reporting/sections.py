@@ -24,7 +24,7 @@ from wellcal.reporting.tables import (
     segments_table,
     sizes_table,
 )
-from wellcal.reporting.telling import SHOWS
+from wellcal.reporting.telling import shown_in
 from wellcal.reporting.view import (
     Beside,
     Block,
@@ -75,6 +75,7 @@ class Album:
     def __init__(self, report: Report) -> None:
         self.count = 0
         self.common: dict[str, ReportFigure] = dict(report.figures)
+        self.names = tuple(self.common)
         self.of_models: list[dict[str, ReportFigure]] = [dict(model.figures) for model in report.models]
         if len(report.models) > 1:  # what all models share a picture of is shown there
             for figures in self.of_models:
@@ -97,9 +98,9 @@ class Album:
         found = picture_in(figure, f"picture-{self.count}")
         return replace(found, kind=f"{found.kind}: {of}") if of and len(self.of_models) > 1 else found
 
-    def shown(self, kind: str, above: Sequence[Picture | None]) -> list[Link]:
-        """Where a kind of finding is seen: in a picture above, or in the one beside the verdict, if it is."""
-        of_kind = self.hero if self.first in SHOWS.get(kind, ()) else None
+    def shown(self, names: Sequence[str], above: Sequence[Picture | None]) -> list[Link]:
+        """Where a finding is seen: in a picture above, or in the one beside the verdict, if it is."""
+        of_kind = self.hero if self.first in names else None
         for picture, text in [*((picture, SEE_ABOVE) for picture in above), (of_kind, SEE_FIRST)]:
             if picture is not None:
                 return [Link(f"#{picture.anchor}", text)]
@@ -139,6 +140,7 @@ def _findings(report: Report, album: Album) -> Iterator[Part]:
     blocks: list[Block] = []
     for model, figures, heading in _by_model(report, album):
         seen: dict[str, Picture | None] = {}
+        there = {*figures, *album.names}
         findings = [finding for finding in model.findings if finding.kind != GROUP]  # which are told below
         if not findings:
             texts = (
@@ -148,13 +150,11 @@ def _findings(report: Report, album: Album) -> Iterator[Part]:
             )
             blocks.append(Texts(texts, heading=heading))
         for number, finding in enumerate(findings):
-            names = SHOWS.get(finding.kind, ())
+            names = shown_in(finding, there)
             picture = None
             if name := album.beside(names, figures):
                 picture = seen[name] = album.take(figures, name)
-            links = (
-                [] if picture else album.shown(finding.kind, [seen[name] for name in names if name in seen])
-            )
+            links = [] if picture else album.shown(names, [seen[name] for name in names if name in seen])
             above = "" if number else heading
             title, texts = sentence(finding.sentence), _sureness(finding)
             blocks.append(Beside(title, texts, picture, links=links, heading=above))

@@ -9,10 +9,11 @@ band. Where no picture shows it, the statistic of the test among those of calibr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.reasons import reasons_in
+from wellcal.hypotests.findings.splits import OUTER, SPREAD
 from wellcal.hypotests.result import TestResult
 
 BY_MEAN = "residuals by mean"
@@ -83,12 +84,24 @@ on farther is not clearer."""
 _LEAVES = 1.0 + 1e-9
 
 
-def wanted(test: TestResult, findings: Sequence[Finding]) -> list[str]:
+def shown_in(finding: Finding, there: Collection[str]) -> tuple[str, ...]:
+    """Names of pictures that show a finding, given those that there are.
+
+    Residuals are shown against what the finding tells cases by, where there are both pictures of them.
+    """
+    names = SHOWS.get(finding.kind, ())
+    if names is not _TREND or finding.by is None or BY_MEAN not in there:
+        return names
+    return ("residuals",) if finding.by in (SPREAD, OUTER) else (BY_MEAN,)
+
+
+def wanted(test: TestResult, findings: Sequence[Finding], there: Collection[str]) -> list[str]:
     """Names of pictures that show what was found, those of the leading finding first.
 
-    Without a finding that has a name they are those of the part of the test that decided.
+    Without a finding that has a name they are those of the part of the test that decided. `there` are the
+    names of those that there are.
     """
-    found = [SHOWS[finding.kind] for finding in findings if finding.kind in SHOWS]
+    found = [names for finding in findings if (names := shown_in(finding, there))]
     leading = reasons_in(test.provenance).leading
     if leading is not None and not found:
         found = [OF_PARTS.get(leading, ())]

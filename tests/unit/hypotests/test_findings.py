@@ -15,13 +15,15 @@ from scipy import optimize, special
 import wellcal as wc
 from wellcal.hypotests import Omnibus, TestResult
 from wellcal.hypotests.findings import families
-from wellcal.hypotests.findings.binary import fitted_line
-from wellcal.hypotests.findings.claims import jackknife
+from wellcal.hypotests.findings.binary import occurs, slope_finding
+from wellcal.hypotests.findings.claims import Found, jackknife
+from wellcal.hypotests.findings.class_slopes import class_slope
 from wellcal.hypotests.findings.families import claims_of, findings_in, findings_of
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.reasons import UNNAMED, Reasons
 from wellcal.hypotests.findings.sizes import yardstick_with
 from wellcal.hypotests.setup import make_setup
+from wellcal.measures.log_odds import fitted_line
 from wellcal.measures.yardstick import Yardstick
 from wellcal.predictions.base import check_inputs
 from wellcal.problem.drawn_targets import draw_targets, pool_draws
@@ -114,6 +116,37 @@ def test_slopes_are_fitted_however_extreme_predictions_are(slope: float) -> None
     assert fitted_line(y, logit) == pytest.approx([best.x[0], best.x[1] / slope], rel=1e-5)
     separated = fitted_line((logit > 0.0).astype(float), logit)
     assert np.isnan(separated).all()
+    held = fitted_line(y, logit, np.full(150, 1 / 150), held=1e-9)
+    assert held == pytest.approx(fitted_line(y, logit), rel=1e-4)
+    sure = fitted_line((logit > 0.0).astype(float), logit, held=1e-6)
+    assert np.isfinite(sure).all()
+    assert sure[1] > 1.0
+
+
+@pytest.mark.parametrize(("error", "told"), [(0.2, "are too extreme, or point"), (0.05, "point")])
+def test_probabilities_point_the_wrong_way_where_the_interval_says_so(error: float, told: str) -> None:
+    found = Found(-0.3, 1.0, error, 2.0, 10, 1e-4, 5.0)
+    for finding in (slope_finding(found), class_slope("class 2", found)):
+        assert f" {told} the wrong way: slope -0.3 (" in str(finding)
+
+
+@pytest.mark.parametrize(("predicted", "start"), [(0.33, "perhaps class 0 occurs"), (0.4, "class 0 occurs")])
+def test_what_the_interval_does_not_exclude_is_not_certain(predicted: float, start: str) -> None:
+    """None of ten cases: Wilson's interval ends at 0.34, whatever a standard error of zero says."""
+    found = occurs("class 0", "class", Found(-predicted, 0.0, 0.0, 2.26, 10, 0.001, 4.0), predicted)
+    assert found.interval[1] == pytest.approx(0.338, abs=1e-3)
+    assert str(found).startswith(start)
+    assert found.short.startswith(start)
+
+
+def test_a_trend_that_another_error_hides_from_the_test_is_told() -> None:
+    """Bias where spreads are too large: squares have no trend, but about their centre they do."""
+    mean, spread = np.linspace(-2.0, 2.0, 500), np.tile([0.5, 1.0, 1.5, 2.0], 125)
+    y = np.random.default_rng(3).normal(1.8 * mean, spread**2)
+    found = wc.calibration_test(y, wc.Normal(mean, spread), n_resamples=99)
+    assert found.provenance["pvalues"]["trend of the spread"] > 0.05
+    assert [finding.kind for finding in found.findings] == ["trend of the centre", "trend of the spread"]
+    assert found.findings[1].by == "predicted spread"
 
 
 def test_groups_that_follow_from_a_slope_are_not_told() -> None:
@@ -414,11 +447,12 @@ def test_small_errors_are_called_slight() -> None:
     found = result()
     slight = Yardstick("spreads", 0.98, 1.0, 0.96)
     (told,) = found.findings
-    for finding in (replace(told, ratio=(0.98, 0.96, 1.0)), replace(told, ratio=None)):
+    sentences = slight.sentence, f"all in all {slight.sentence}"  # of all cases, and of some coordinate
+    for ratio, sentence in zip(((0.98, 0.96, 1.0), None), sentences, strict=True):
         estimate = replace(found.estimate, known_yardstick=slight)
-        small = replace(found, estimate=estimate, findings=(finding,))
+        small = replace(found, estimate=estimate, findings=(replace(told, ratio=ratio),))
         first, second, *_ = repr(small).splitlines()
-        assert first == f"Miscalibrated ({found.pvalue_statement}), but slightly: {slight.sentence}."
+        assert first == f"Miscalibrated ({found.pvalue_statement}), but slightly: {sentence}."
         assert second == f"  - {told}"
 
 

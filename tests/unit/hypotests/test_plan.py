@@ -8,7 +8,14 @@ from scipy import special, stats
 
 import wellcal as wc
 from wellcal.hypotests.power_search import Search
-from wellcal.hypotests.sensitivity import PRICE, SmallestError, information, needed, smallest_error
+from wellcal.hypotests.sensitivity import (
+    PRICE,
+    PRICE_OF_FREQUENCIES,
+    SmallestError,
+    information,
+    needed,
+    smallest_error,
+)
 from wellcal.hypotests.truths import truth_of
 from wellcal.measures.deviations import Cases
 
@@ -192,6 +199,66 @@ def test_the_smallest_error_of_few_counts_is_found_on_both_sides() -> None:
     assert min(sides) > 0.74  # 0.8, and three standard errors of 400 sets
     nearer = (1.0 + least.share) ** 0.85
     assert min(power(nearer), power(1.0 / nearer)) < 0.74
+
+
+@pytest.mark.parametrize("n", [20, 60, 400])
+def test_coins_have_a_smallest_error_in_how_often_they_fall(n: int) -> None:
+    """Temperatures say nothing of them; how many of n outcomes there are is binomial, with known tails."""
+    coin = wc.Bernoulli(np.full(n, 0.5))
+    least = smallest_error(Cases(np.zeros(n, dtype=int), coin, wc.default_kernel(coin)))
+    assert least is not None
+    assert (least.kind, least.beyond) == ("frequencies", False)
+    totals = np.arange(n + 1)
+    level = 0.05 / PRICE_OF_FREQUENCIES
+    found = 2.0 * np.minimum(stats.binom.cdf(totals, n, 0.5), stats.binom.sf(totals - 1, n, 0.5)) <= level
+
+    def power(share: float) -> float:
+        return float(stats.binom.pmf(totals[found], n, share).sum())
+
+    assert power(0.5 + least.share) > 0.72  # 0.8, less three standard errors of 400 sets and a step of counts
+    assert power(0.5 + 0.8 * least.share) < 0.74
+
+
+def test_the_smallest_error_of_coins_is_found() -> None:
+    """By the test itself, with power 0.7 at least."""
+    coin = wc.Bernoulli(np.full(80, 0.5))
+    least = smallest_error(Cases(np.zeros(80, dtype=int), coin, wc.default_kernel(coin)))
+    found = 0
+    for rng in np.random.default_rng(11).spawn(100):
+        y = (rng.random(80) < 0.5 - least.share).astype(int)
+        found += wc.calibration_test(y, coin, n_resamples=199, rng=rng).rejected
+    assert found >= stats.binom.ppf(0.01, 100, 0.7)
+
+
+@pytest.mark.parametrize(
+    ("pred", "told"),
+    [
+        (wc.Bernoulli(np.full(200, 0.5)), "200 cases would have shown frequencies that are "),
+        (wc.Bernoulli(np.linspace(0.49, 0.51, 200)), "200 cases would have shown frequencies that are "),
+        (wc.Categorical(np.full((200, 3), 1 / 3)), "200 cases would have shown frequencies that are "),
+        (
+            wc.Bernoulli(np.full(3, 0.5)),
+            "3 cases are too few to show even frequencies that are 50 percentage",
+        ),
+        (wc.Bernoulli(np.linspace(0.1, 0.9, 200)), "200 cases would have shown a temperature that is "),
+    ],
+)
+def test_classes_that_are_found_calibrated_say_what_would_have_shown(pred: wc.Predictions, told: str) -> None:
+    for seed in range(3):
+        found = wc.calibration_test(pred.sample(np.random.default_rng(seed)), pred, n_resamples=99)
+        if not found.rejected:
+            break
+    assert f"). {told}" in found.verdict
+    assert wc.TestResult.from_json(found.to_json()).verdict == found.verdict
+
+
+def test_clusters_of_alike_coins_show_less() -> None:
+    coin, falls = wc.Bernoulli(np.full(90, 0.5)), np.tile([0, 1, 1], 30)
+    clusters = np.arange(90) // 3
+    alone = smallest_error(Cases(falls, coin, wc.default_kernel(coin)))
+    alike = smallest_error(Cases(np.sort(falls), coin, wc.default_kernel(coin), groups=clusters))
+    assert alike.clusters == 30
+    assert alike.share > 1.5 * alone.share
 
 
 def test_the_smallest_error_of_few_draws_is_near_that_of_what_they_were_drawn_from() -> None:

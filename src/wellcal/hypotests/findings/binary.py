@@ -12,8 +12,9 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.round_numbers import SURE
 from wellcal._arrays.special import bounded_log_odds, middle_ranks
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
-from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.tails import normal_tail
+from wellcal.measures.log_odds import fitted_line
 from wellcal.measures.wording import percent, plain_number, share_span, span
 
 FREQUENCY, SLOPE, GROUP = "frequency", "slope", "group "
@@ -22,7 +23,6 @@ GROUPED = "group"
 
 _GROUPS = 5
 _MOST_GROUPS = 2  # that are told
-_STEPS, _HALVINGS = 25, 30  # of Newton's method, and of one of its steps
 
 
 class BinaryClaims(Claims):
@@ -86,9 +86,10 @@ class BinaryClaims(Claims):
 
     def _group(self, place: int, found: Found) -> Finding:
         some = self.probability[self.members[place]]
-        where = f"where it was predicted {_range(float(some.min()), float(some.max()))}"
-        own = found._replace(cases=len(some))
-        return occurs(self.outcome, GROUPED, own, float(some.mean()), where, "on average")
+        between = _range(float(some.min()), float(some.max()))
+        own, where = found._replace(cases=len(some)), f"where it was predicted {between}"
+        manner = None if between.startswith("at") else "on average"  # what is said already
+        return occurs(self.outcome, GROUPED, own, float(some.mean()), where, manner)
 
     def lie_on_a_line(self, targets: NDArray, alpha: float) -> bool:
         """Whether groups occur as often as the line says that fits outcomes to log odds.
@@ -136,24 +137,41 @@ def _range(low: float, high: float) -> str:
 
 
 def occurs(
-    what: str, kind: str, found: Found, predicted: float, where: str = "", manner: str = ""
+    what: str, kind: str, found: Found, predicted: float, where: str = "", manner: str | None = ""
 ) -> Finding:
-    """How often something happened and was predicted, from the difference of the two."""
+    """How often something happened and was predicted, from the difference of the two.
+
+    `where` it did, and in which `manner` it was predicted; None where that says it.
+    """
     share, (low, high) = found.share(predicted)
     place = f" {where}" if where else ""
-    said = f"predicted {percent(predicted)}" + (f" {manner}" if manner else "")
+    said = "" if manner is None else f", predicted {percent(predicted)}" + (f" {manner}" if manner else "")
     often = f"{what} occurs {percent(share)} of the time"
-    sentence = f"{often} ({share_span(low, high)}){place}, {said}"
-    return Finding(sentence, kind, f"{often}{place}, {said}", share, (low, high), LEVEL, found.pvalue)
+    sentence = f"{often} ({share_span(low, high)}){place}{said}"
+    short = f"{often}{place}{said}"
+    return perhaps(Finding(sentence, kind, short, share, (low, high), LEVEL, found.pvalue), predicted)
+
+
+def how_extreme(found: Found) -> str:
+    """What a slope of log odds means, as far as its interval goes.
+
+    Examples
+    --------
+    >>> found = Found(-0.2, 1.0, 0.2, 2.0, 50, 0.01, 3.0)
+    >>> how_extreme(found), how_extreme(found._replace(error=0.05)), how_extreme(found._replace(estimate=0.3))
+    ('are too extreme, or point the wrong way', 'point the wrong way', 'are too extreme')
+    """
+    if found.high <= 0.0:
+        return "point the wrong way"
+    if found.estimate <= 0.0:
+        return "are too extreme, or point the wrong way"
+    return f"are {'too extreme' if found.estimate < 1.0 else 'not extreme enough'}"
 
 
 def slope_finding(found: Found) -> Finding:
     """Probabilities that are too extreme, or not enough."""
     size, ends = found.estimate, (found.low, found.high)
-    if size <= 0.0:
-        short = "predicted probabilities point the wrong way"
-    else:
-        short = f"predicted probabilities are {'too extreme' if size < 1.0 else 'not extreme enough'}"
+    short = f"predicted probabilities {how_extreme(found)}"
     sentence = f"{short}: slope {plain_number(size)} ({span(*ends)})"
     ratio = (size, max(ends[0], 0.0), ends[1]) if size > 0.0 else None
     return Finding(sentence, SLOPE, short, size, ends, LEVEL, found.pvalue, ratio=ratio)
@@ -169,33 +187,3 @@ def fitted_slope(y: NDArray, logit: NDArray) -> float:
     0.7
     """
     return float(fitted_line(y, logit)[1])
-
-
-def fitted_line(y: NDArray, logit: NDArray) -> NDArray:
-    """Intercept and slope of it ``(2,)``, by Newton's method from zero.
-
-    Steps that lower the likelihood are halved: full ones from slope 1 overshoot where predictions are far
-    too extreme, and never come back.
-    """
-    design = np.stack([np.ones_like(logit), logit], axis=1)
-    beta = np.zeros(2)
-    reached = _log_likelihood(y, design @ beta)
-    for _ in range(_STEPS):
-        p = special.expit(design @ beta)
-        information = (design * (p * (1.0 - p))[:, None]).T @ design
-        if not np.linalg.cond(information) < 1e12:
-            break
-        step = np.linalg.solve(information, design.T @ (y - p))
-        if np.abs(step).max() < 1e-8:
-            return beta + step
-        for _ in range(_HALVINGS):
-            found = _log_likelihood(y, design @ (beta + step))
-            if found >= reached - 1e-12 * abs(reached):
-                break
-            step = 0.5 * step
-        beta, reached = beta + step, max(found, reached)  # pyright: ignore[reportPossiblyUnboundVariable]
-    return np.full(2, np.nan)
-
-
-def _log_likelihood(y: NDArray, odds: NDArray) -> float:
-    return float(np.sum(y * odds - np.logaddexp(0.0, odds)))

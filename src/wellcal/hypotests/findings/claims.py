@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.progress import reporter
-from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.resampling.smooth_tails import first_pvalues
 
@@ -111,11 +110,14 @@ class Claims(ABC):
     parts
         How names of quantities begin that tell the error which a part of the test looks for; all do, where
         a part is not there.
+    trends
+        How names of trends begin, by the name of the quantity that is told of all cases where none is.
     """
 
     names: Sequence[str]
     groups: NDArray | None = None
     parts: ClassVar[Mapping[str, Sequence[str]]] = {}
+    trends: ClassVar[Mapping[str, str]] = {}
 
     @property
     def tested(self) -> list[str]:
@@ -127,6 +129,16 @@ class Claims(ABC):
         starts = self.parts.get(part, ())
         own = [name for name in self.tested if name.split(": ")[-1].startswith(tuple(starts))]
         return own if starts else self.tested
+
+    def with_trends(self, names: Iterable[str]) -> list[str]:
+        """Some names, and those of trends without which they would be told of all cases alike.
+
+        A part of the test need not see a trend that is there, as where another error hides it.
+        """
+        some = list(names)
+        starts = [name.rpartition(": ") for name in some]
+        kinds = [f"{of}{colon}{self.trends[name]}" for of, colon, name in starts if name in self.trends]
+        return [*some, *(name for name in self.tested if kinds and name.startswith(tuple(kinds)))]
 
     def within(self, groups: NDArray | None) -> Self:
         """The same claims, of cases that come in clusters."""
@@ -176,11 +188,7 @@ def likely(
     first = min(some, key=lambda name: some[name].pvalue, default=None)
     if first is None or some[first].pvalue > ALPHA:
         return []
-    return [_perhaps(finding) for finding in claims.tell({first: some[first]}, every, targets)]
-
-
-def _perhaps(finding: Finding) -> Finding:
-    return replace(finding, sentence=f"perhaps {finding.sentence}", short=f"perhaps {finding.short}")
+    return [perhaps(finding) for finding in claims.tell({first: some[first]}, every, targets)]
 
 
 def evidence(claims: Claims, targets: NDArray, drawn: Iterable[NDArray]) -> dict[str, Found]:

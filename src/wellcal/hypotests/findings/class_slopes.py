@@ -9,9 +9,10 @@ from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.special import LEAST_PROBABILITY, bounded_log_odds
-from wellcal.hypotests.findings.binary import fitted_line
+from wellcal.hypotests.findings.binary import how_extreme
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.measures.log_odds import fitted_line
 from wellcal.measures.wording import plain_number, span
 
 CLASS_SLOPE = "class slope"
@@ -70,11 +71,6 @@ class ClassSlopes(Claims):
 def class_slope(label: str, found: Found) -> Finding:
     """Probabilities of a class that are too extreme, or not enough."""
     size, ends = found.estimate, (found.low, found.high)
-    how = (
-        "point the wrong way"
-        if size <= 0.0
-        else f"are {'too extreme' if size < 1.0 else 'not extreme enough'}"
-    )
-    short = f"probabilities of {label} {how}"
+    short = f"probabilities of {label} {how_extreme(found)}"
     sentence = f"{short}: slope {plain_number(size)} ({span(*ends)})"
     return Finding(sentence, CLASS_SLOPE, short, size, ends, LEVEL, found.pvalue)

@@ -12,7 +12,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.special import LEAST_PROBABILITY
 from wellcal.hypotests.findings.binary import occurs
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
-from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.parts.classes import counted
 from wellcal.measures.sharpness import best_sharpness
 from wellcal.measures.wording import error_phrase, percent, share_span, wrong_by
@@ -90,7 +90,7 @@ class ClassClaims(Claims):
         start = f"the likeliest class is right {percent(share)} of the time"
         sentence = f"{start} ({share_span(low, high)}), predicted {percent(said)}"
         short = f"{start}, predicted {percent(said)}"
-        return Finding(sentence, CONFIDENCE, short, share, (low, high), LEVEL, found.pvalue)
+        return perhaps(Finding(sentence, CONFIDENCE, short, share, (low, high), LEVEL, found.pvalue), said)
 
 
 def tempered(probabilities: NDArray, targets: NDArray) -> NDArray:

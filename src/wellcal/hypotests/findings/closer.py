@@ -25,7 +25,7 @@ from wellcal.hypotests.findings.classes import (
 from wellcal.hypotests.findings.confusions import Confusions
 from wellcal.hypotests.findings.counts import CountClaims
 from wellcal.hypotests.findings.draws import DrawClaims, QuantileClaims
-from wellcal.hypotests.findings.finding import Finding
+from wellcal.hypotests.findings.finding import PERHAPS, Finding
 from wellcal.hypotests.findings.joint import (
     CentreTrends,
     CorrelationTrends,
@@ -197,7 +197,9 @@ def _of_classes(
         # Each of them occurs as often as the other was predicted, which is no error of its own.
         names = {claims.labels[k] for k in both}
         found = [
-            one for one in found if one.kind != "class" or one.sentence.split(" occurs ")[0] not in names
+            one
+            for one in found
+            if one.kind != "class" or one.short.removeprefix(PERHAPS).split(" occurs ")[0] not in names
         ]
         return _first([plain.swapped(a, b, every) for a, b in pairs], found, seen, p, both)
     slopes = ClassSlopes(p, claims.labels).within(seen.groups)

@@ -8,7 +8,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
-from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.measures.wording import percent, share_span
 
 SWAPPED, CONFUSED = "swapped", "confused"
@@ -106,4 +106,5 @@ class Confusions(Claims):
 
     def _confused(self, name: str, found: Found) -> Finding:
         sentence, short, share, ends = self._where(name, found)
-        return Finding(sentence, CONFUSED, short, share, ends, LEVEL, found.pvalue)
+        said = float(self.predicted[self.names.index(name)])
+        return perhaps(Finding(sentence, CONFUSED, short, share, ends, LEVEL, found.pvalue), said)

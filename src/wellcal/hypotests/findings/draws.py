@@ -9,7 +9,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
-from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.findings.scalars import CENTRE, SPREAD, WIDTH, spread_finding
 from wellcal.hypotests.findings.splits import Summary, log_ratio_of, mean_of
 from wellcal.hypotests.findings.trends import (
@@ -39,6 +39,7 @@ class DrawClaims(Claims):
         "trend of the spread": (WIDTH,),
         "curve of the centre": (CENTRE,),
     }
+    trends: ClassVar[Mapping[str, str]] = {ABOVE: CENTRE, RANGE: WIDTH, SPREAD: WIDTH}
 
     def __init__(
         self, values: NDArray, weights: NDArray, pooled: bool, columns: Contrasts, summaries: list[Summary]
@@ -151,6 +152,7 @@ class QuantileClaims(Claims):
         "trend of the spread": (WIDTH,),
         "curve of the centre": (CENTRE,),
     }
+    trends: ClassVar[Mapping[str, str]] = {COVERAGE: WIDTH}
 
     def __init__(
         self, levels: NDArray, values: NDArray, columns: Contrasts, summaries: list[Summary]
@@ -230,13 +232,6 @@ def _fall(found: Found, kind: str, what: str) -> Finding:
     start = f"{what} {percent(found.estimate)} of the time"
     ends = found.share_ends
     said = f"expected {percent(found.expected)}"
-    return Finding(
-        f"{start} ({share_span(*ends)}), {said}",
-        kind,
-        f"{start}, {said}",
-        found.estimate,
-        ends,
-        LEVEL,
-        found.pvalue,
-        found.expected,
-    )
+    texts = f"{start} ({share_span(*ends)}), {said}", kind, f"{start}, {said}"
+    finding = Finding(*texts, found.estimate, ends, LEVEL, found.pvalue, found.expected)
+    return perhaps(finding, found.expected)

@@ -19,7 +19,7 @@ from wellcal.hypotests.findings.draws import DrawClaims, QuantileClaims
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.reasons import ALPHA, NO_REASONS, Reasons, Seen, reasons_in, unnamed
 from wellcal.hypotests.findings.scalars import ScalarClaims
-from wellcal.hypotests.findings.splits import Summary
+from wellcal.hypotests.findings.splits import OUTER, SPREAD, Summary
 from wellcal.hypotests.findings.vectors import VectorClaims
 from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.families import are_counts, summaries
@@ -114,7 +114,7 @@ def findings_in(
         return ()
     claims = claims.within(seen.groups)
     every = evidence(claims, targets, drawn_sets(seen))
-    found = certain(claims, every, targets, claims.tested, _about(claims, reasons.small))
+    found = certain(claims, every, targets, claims.tested, claims.with_trends(_about(claims, reasons.small)))
     if not found and reasons.clear:
         # A part that rejects by itself need not compete with what other parts look for.
         found = certain(claims, every, targets, _about(claims, reasons.clear))
@@ -215,11 +215,11 @@ def _named(predictions: Predictions, centre: NDArray, spread: NDArray) -> Iterat
         levels = np.asarray(predictions.levels)
         level = float(levels[np.argmin(np.abs(levels - 0.5))])
         yield (f"predicted {'median' if level == 0.5 else f'{percent(level)} quantile'}", centre)
-        yield ("distance of the outer quantiles", spread)
+        yield (OUTER, spread)
         return
     known = predictions.supports("mean") and bool(np.isfinite(to_numpy(predictions.mean())).all())
     yield (f"predicted {'mean' if known else 'median'}", centre)
-    yield ("predicted spread", spread)
+    yield (SPREAD, spread)
 
 
 def _of_classes(predictions: Predictions) -> Claims:

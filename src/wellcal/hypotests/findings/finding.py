@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from wellcal._arrays.schema import Check, listed, number, optional, text
@@ -45,6 +46,11 @@ class Finding(Presentable):
         Predicted over true, and the ends of its interval, where spreads, temperature or means are wrong in
         all cases alike: the size of the error, and what :attr:`wellcal.TestResult.yardstick` tells. None
         elsewhere.
+    elsewhere
+        Where the size is that of some cases: the same of all others, and the ends of its interval. None
+        elsewhere.
+    by
+        What these cases are told by, such as "predicted mean". None elsewhere.
 
     Examples
     --------
@@ -67,8 +73,10 @@ class Finding(Presentable):
     pvalue: float
     expected: float | None = None
     ratio: tuple[float, float, float] | None = None
+    elsewhere: tuple[float, float, float] | None = None
+    by: str | None = None
 
-    added: ClassVar[Mapping[str, Any]] = {"expected": None, "ratio": None}
+    added: ClassVar[Mapping[str, Any]] = {"expected": None, "ratio": None, "elsewhere": None, "by": None}
 
     def __str__(self) -> str:
         return self.sentence
@@ -86,6 +94,8 @@ class Finding(Presentable):
             "pvalue": number(least=0.0, most=1.0),
             "expected": optional(number(least=0.0, most=1.0)),
             "ratio": optional(listed(number(least=0.0, infinite=True), length=3)),
+            "elsewhere": optional(listed(number(infinite=True), length=3)),
+            "by": optional(text),
         }
 
     def _headline(self) -> str:
@@ -97,6 +107,25 @@ class Finding(Presentable):
             low, high = self.interval
             rows.insert(1, ("size", f"{self.size:.3g}  ({self.level:.0%}: {low:.3g} to {high:.3g})"))
         return rows
+
+
+PERHAPS = "perhaps "
+"""How sentences begin that are not certain."""
+
+
+def perhaps(finding: Finding, right: float | None = None) -> Finding:
+    """A finding as one that is not certain; with the value that is `right`, only where its interval has it.
+
+    Examples
+    --------
+    >>> found = Finding("it is", "class", "it is", 0.5, (0.2, 0.8), LEVEL, 0.01)
+    >>> str(perhaps(found)), str(perhaps(found, 0.3)), str(perhaps(found, 0.9))
+    ('perhaps it is', 'perhaps it is', 'it is')
+    """
+    low, high = (-math.inf, math.inf) if finding.interval is None or right is None else finding.interval
+    if finding.sentence.startswith(PERHAPS) or (right is not None and not low <= right <= high):
+        return finding
+    return replace(finding, sentence=PERHAPS + finding.sentence, short=PERHAPS + finding.short)
 
 
 def together(findings: Sequence[Finding]) -> str:

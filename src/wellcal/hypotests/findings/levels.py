@@ -9,7 +9,7 @@ import numpy as np
 from wellcal._arrays.namespaces import NDArray, namespace
 from wellcal._arrays.ops import ops_for
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
-from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.parts.surprise import Surprise
 from wellcal.measures.normal_scores import Standing
 from wellcal.measures.wording import percent, share_span, span
@@ -55,15 +55,8 @@ class LevelClaims(Claims):
             where = f"above the {low} quantile"
         start = f"targets fall {where} of their {self.of} {percent(found.estimate)} of the time"
         said, ends = f"expected {percent(found.expected)}", found.share_ends
-        return Finding(
-            f"{start} ({share_span(*ends)}), {said}",
-            LEVELS,
-            f"{start}, {said}",
-            found.estimate,
-            ends,
-            LEVEL,
-            found.pvalue,
-        )
+        texts = f"{start} ({share_span(*ends)}), {said}", LEVELS, f"{start}, {said}"
+        return perhaps(Finding(*texts, found.estimate, ends, LEVEL, found.pvalue), found.expected)
 
 
 def _shares(cells: NDArray) -> NDArray:

@@ -61,6 +61,7 @@ class ScalarClaims(Claims):
         "trend of the spread": (WIDTH,),
         "curve of the centre": (CENTRE,),
     }
+    trends: ClassVar[Mapping[str, str]] = {SHIFTED: CENTRE, SPREAD: WIDTH}
 
     def __init__(
         self,

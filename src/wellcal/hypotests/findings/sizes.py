@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from wellcal.hypotests.findings.finding import Finding
+from wellcal.hypotests.findings.trends import CENTRE_TREND, SPREAD_TREND
 from wellcal.measures import yardstick
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.wording import share_of
@@ -23,6 +24,13 @@ OF_ALL_CASES = {
 1 where a size below 1, or a share below the expected one, means predictions that are too small, -1 where it
 means too large, and 0 where the likelihood of the targets says it.
 """
+
+OF_SOME_CASES: Mapping[str, Mapping[str, tuple[int, float]]] = {
+    SPREADS: {SPREAD_TREND: (1, 1.0)},
+    TEMPERATURE: {},
+    MEANS: {CENTRE_TREND: (-1, 0.0)},
+}
+"""The same for findings about some cases that know of the others, too; and the size that is right."""
 
 
 def yardstick_with(estimate: Estimate, findings: Sequence[Finding]) -> Yardstick | None:
@@ -43,7 +51,7 @@ def yardstick_with(estimate: Estimate, findings: Sequence[Finding]) -> Yardstick
         return None if own is None else replace(own, overall=True)
     size = _directed(size, findings)
     if own is None or own.kind != size.kind or not size.directed:
-        return size
+        return replace(size, overall=_told_in_part(size.kind, findings))
     return replace(own if _farther(own, size) else size, overall=True)
 
 
@@ -51,7 +59,7 @@ def surely_not_slight(estimate: Estimate, findings: Sequence[Finding]) -> bool:
     """Whether the yardstick beside what was found is not slight, for less than it takes to find it."""
     own = _own(findings)
     if own is not None and (len(findings) == 1 or share_of(own.ratio) >= SLIGHT):
-        return share_of(own.ratio) >= SLIGHT
+        return not own.slight
     cases = estimate.cases
     if cases is None or estimate.known_yardstick is not None:  # nothing to find, or found already
         return False
@@ -79,16 +87,41 @@ def _farther(one: Yardstick, other: Yardstick) -> bool:
 
 
 def _directed(size: Yardstick, findings: Sequence[Finding]) -> Yardstick:
-    """A yardstick in the direction that a finding has, or in none."""
-    known = OF_ALL_CASES[size.kind]
-    for place, found in enumerate(findings):
-        # Shares are off where targets are shifted, too: they have a direction where nothing is clearer.
-        if found.kind in known and found.size is not None and (place == 0 or found.expected is None):
-            sign = known[found.kind]
-            own = 1 if size.high > 1.0 else -1
-            right = 1.0 if found.expected is None else found.expected
-            return size.towards(own if sign == 0 else sign if found.size > right else -sign)
-    return size.towards(None)
+    """A yardstick in the direction that findings have, or in none where they have none, or both."""
+    # Shares are off where targets are shifted, too: they have a direction where nothing is clearer.
+    clear = [found for place, found in enumerate(findings) if place == 0 or found.expected is None]
+    sides = set[int]().union(*(_sides(size, found) for found in clear))
+    return size.towards(sides.pop() if len(sides) == 1 else None)
+
+
+def _sides(size: Yardstick, found: Finding) -> set[int]:
+    """Sides that a finding knows an error on, -1 for too small; none where it is about something else."""
+    everywhere, somewhere = OF_ALL_CASES[size.kind], OF_SOME_CASES[size.kind]
+    if found.size is None or not _of_this_kind(size.kind, found):
+        return set()
+    if found.kind in everywhere:
+        sign, right, sizes = everywhere[found.kind], 1.0, [found.size]
+        if sign == 0:
+            return {1 if size.high > 1.0 else -1}
+    elif found.elsewhere is None:  # how cases differ, and not how far any of them are off
+        return {-1, 1}
+    else:
+        sign, right = somewhere[found.kind]
+        sizes = [found.size, found.elsewhere[0]]
+    right = right if found.expected is None else found.expected
+    if found.elsewhere is not None and found.elsewhere[1] <= right <= found.elsewhere[2]:
+        sizes = sizes[:1]  # what may be right is on no side
+    return {sign if value > right else -sign for value in sizes}
+
+
+def _told_in_part(kind: str, findings: Sequence[Finding]) -> bool:
+    """Whether a finding tells an error of this kind in some cases or coordinates, by another number."""
+    told = [found for found in findings if _of_this_kind(kind, found) and found.expected is None]
+    return bool(told) and (len(findings) > 1 or told[0].kind not in OF_ALL_CASES[TEMPERATURE])
+
+
+def _of_this_kind(kind: str, found: Finding) -> bool:
+    return found.kind in OF_ALL_CASES[kind] or found.kind in OF_SOME_CASES[kind]
 
 
 def _too_dispersed(findings: Sequence[Finding]) -> bool:

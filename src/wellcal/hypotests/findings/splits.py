@@ -16,6 +16,10 @@ _FINE_PLACES = (0.1, 0.5, 0.9)  # the same for errors that bend twice
 _SINGULAR = 1.0 - 1e-9
 
 
+SPREAD, OUTER = "predicted spread", "distance of the outer quantiles"
+"""What summaries of the spread of predictions are called."""
+
+
 class Summary(NamedTuple):
     """A number of each prediction, and what it is called."""
 
@@ -24,11 +28,12 @@ class Summary(NamedTuple):
 
 
 class Split(NamedTuple):
-    """Cases inside of a group, and names of the group and of its complement."""
+    """Cases inside of a group, names of the group and of its complement, and what cases are split by."""
 
     inside: NDArray
     name: str
     complement: str
+    by: str
 
 
 def each_split(summaries: list[Summary], fine: bool = False) -> Iterator[Split]:
@@ -55,7 +60,7 @@ def _between(summary: Summary, low: float | None, high: float | None) -> Iterato
 
 def _kept(inside: NDArray, name: str, where: str, elsewhere: str) -> Iterator[Split]:
     if _LEAST <= np.count_nonzero(inside) <= len(inside) - _LEAST:
-        yield Split(inside, f"where the {name} is {where}", f"where the {name} is {elsewhere}")
+        yield Split(inside, f"where the {name} is {where}", f"where the {name} is {elsewhere}", name)
 
 
 def _cut(values: NDArray, place: float) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -59,6 +60,8 @@ class Manner(NamedTuple):
         interval of it.
     closing
         What the sentence ends with: what was expected.
+    expected
+        The share that a calibrated model has, where sizes are shares.
     """
 
     kind: str
@@ -69,6 +72,7 @@ class Manner(NamedTuple):
     ends: Callable[[float, float], str]
     apart: Callable[[float], str]
     closing: str = ""
+    expected: float | None = None
 
 
 def shifts(measure: Measure, units: Units = PLAIN) -> Manner:
@@ -117,9 +121,8 @@ def shares(kind: str, measure: Measure, what: str, expected: float) -> Manner:
     def apart(size: float) -> str:
         return f"{what} {'more' if size > expected else 'less'} often"
 
-    return Manner(
-        kind, measure, size_of, phrase, percent, share_span, apart, f", expected {percent(expected)}"
-    )
+    closing = f", expected {percent(expected)}"
+    return Manner(kind, measure, size_of, phrase, percent, share_span, apart, closing, expected)
 
 
 def trend_finding(
@@ -165,22 +168,27 @@ def _in_words(manner: Manner, found: Contrast, reach: float, pvalue: float) -> F
         text = f"{manner.apart(size)} {found.split.name} than elsewhere"
         if not manner.closing:  # sizes of differences are told where they are no shares
             text += ", relative to their predictions"
-            return Finding(f"{text} ({manner.ends(*ends)})", manner.kind, text, size, ends, LEVEL, pvalue)
+            texts = f"{text} ({manner.ends(*ends)})", manner.kind, text
+            return Finding(*texts, size, ends, LEVEL, pvalue, by=found.split.by)
         size, ends = _sized(manner, found.inside, reach)
         other, others = _sized(manner, found.outside, reach)
         told = f"{percent(size)}, {manner.ends(*ends)}, against {percent(other)}, {manner.ends(*others)}"
-        return Finding(f"{text} ({told})", manner.kind, text, size, ends, LEVEL, pvalue)
+        right, elsewhere = manner.expected, (other, *others)
+        texts = f"{text} ({told})", manner.kind, text
+        return Finding(*texts, size, ends, LEVEL, pvalue, right, elsewhere=elsewhere, by=found.split.by)
     # The side that is off most is named; the other one is told where it is off too.
     side, name = clear[0]
     size, ends = _sized(manner, side, reach)
     short = f"{manner.phrase(size)} {name}"
     sentence = f"{manner.phrase(size)} ({manner.ends(*ends)}) {name}"
-    for other, _ in clear[1:]:
-        rest, its_ends = _sized(manner, other, reach)
-        elsewhere = manner.again(rest)
-        sentence += f", and {elsewhere} ({manner.ends(*its_ends)}) elsewhere"
-        short += f", and {elsewhere} elsewhere"
-    return Finding(sentence + manner.closing, manner.kind, short + manner.closing, size, ends, LEVEL, pvalue)
+    rest, its_ends = _sized(manner, found.outside if side is found.inside else found.inside, reach)
+    if len(clear) > 1:
+        again = manner.again(rest)
+        sentence += f", and {again} ({manner.ends(*its_ends)}) elsewhere"
+        short += f", and {again} elsewhere"
+    texts, right = (sentence + manner.closing, manner.kind, short + manner.closing), manner.expected
+    elsewhere = rest, *its_ends
+    return Finding(*texts, size, ends, LEVEL, pvalue, right, elsewhere=elsewhere, by=found.split.by)
 
 
 def _sized(manner: Manner, side: Side, reach: float) -> tuple[float, tuple[float, float]]:
@@ -219,4 +227,6 @@ def correlation_finding(
     sentence = f"{start}{texts[0]} {where}, and of {texts[1]} elsewhere, {end}"
     short = f"{start}{shorts[0]} {where}, and of {shorts[1]} elsewhere, {end}"
     size, low, high = sizes[0]
-    return Finding(sentence, "trend of the correlation", short, size, (low, high), LEVEL, pvalue)
+    ends, kind = (low, high), "trend of the correlation"
+    told = Finding(sentence, kind, short, size, ends, LEVEL, pvalue)
+    return replace(told, elsewhere=sizes[1], by=found.split.by)

@@ -24,6 +24,7 @@ from wellcal.hypotests.findings.scalars import (
     shift_finding,
     spread_finding,
 )
+from wellcal.hypotests.findings.splits import SPREAD as PREDICTED_SPREAD
 from wellcal.hypotests.findings.splits import Summary
 from wellcal.hypotests.findings.trends import INDEPENDENT
 from wellcal.hypotests.parts.contrasts import contrasts_of
@@ -55,6 +56,8 @@ class VectorClaims(Claims):
         "trend of the spread": (WIDTH,),
         "trend of the correlation": (_PAIR,),
     }
+
+    trends: ClassVar[Mapping[str, str]] = ScalarClaims.trends
 
     def __init__(
         self,
@@ -90,7 +93,7 @@ class VectorClaims(Claims):
             ScalarClaims(
                 lambda targets: targets,
                 contrasts_of(mean[:, j], width[:, j]),
-                [Summary("predicted mean", mean[:, j]), *_summary("predicted spread", width[:, j])],
+                [Summary("predicted mean", mean[:, j]), *_summary(PREDICTED_SPREAD, width[:, j])],
                 units=self.units,
             )
             for j in self.chosen

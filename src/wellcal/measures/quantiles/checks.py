@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import check_ndim, numeric_array
+from wellcal._arrays.levels import must_be_levels
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.predictions import Predictions
 
@@ -20,15 +21,13 @@ def check_levels(levels: Any, name: str = "levels", *, open_interval: bool = Fal
     array([0.1, 1. ])
     >>> check_levels([0.1, 1.0], open_interval=True)
     Traceback (most recent call last):
-    ValueError: levels must be numbers strictly between 0 and 1, found 1.0
+    ValueError: levels must be numbers strictly between 0 and 1, found 1
     """
     array = np.asarray(to_numpy(numeric_array(levels, name)), dtype=np.float64)
     check_ndim(array, name, (1,))
-    inside = (array > 0) & (array < 1) if open_interval else (array >= 0) & (array <= 1)
-    if len(array) == 0 or not inside.all():
-        found = "none" if len(array) == 0 else array[~inside][0]
-        where = "strictly between" if open_interval else "between"
-        raise ValueError(f"{name} must be numbers {where} 0 and 1, found {found}")
+    if len(array) == 0:
+        raise ValueError(f"{name} is empty: at least one level is needed")
+    must_be_levels(array, name, ends=not open_interval)
     return array
 
 

@@ -1,0 +1,41 @@
+"""One check of levels: shares between 0 and 1, wherever they are asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wellcal._arrays.namespaces import is_traced, namespace, to_numpy
+
+_PERCENTS = 100.0
+
+
+def must_be_levels(levels: Any, name: str, *, ends: bool = True) -> None:
+    """Reject levels, a number or an array, that are not between 0 and 1; without `ends` also 0 and 1.
+
+    What a library traces has no values to be looked at.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> must_be_levels(1.0, "u")
+    >>> must_be_levels(95, "u")
+    Traceback (most recent call last):
+    ValueError: u must be numbers between 0 and 1, found 95; levels are shares: 95% is 0.95
+    >>> must_be_levels(np.array([0.5, 1.0]), "levels", ends=False)
+    Traceback (most recent call last):
+    ValueError: levels must be numbers strictly between 0 and 1, found 1
+    """
+    if isinstance(levels, (float, int)):
+        inside = 0.0 <= levels <= 1.0 if ends else 0.0 < levels < 1.0
+        found = float(levels)
+    else:
+        if is_traced(levels):
+            return
+        good = (levels >= 0) & (levels <= 1) if ends else (levels > 0) & (levels < 1)
+        inside = bool(namespace(levels).all(good))
+        found = 0.0 if inside else float(to_numpy(levels)[~to_numpy(good)].ravel()[0])
+    if inside:
+        return
+    percents = f"; levels are shares: {found:g}% is {found / _PERCENTS:g}" if 1.0 < found <= _PERCENTS else ""
+    where = "between" if ends else "strictly between"
+    raise ValueError(f"{name} must be numbers {where} 0 and 1, found {found:g}{percents}")
