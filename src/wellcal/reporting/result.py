@@ -10,6 +10,7 @@ import numpy as np
 
 from wellcal._arrays.round_numbers import how_many
 from wellcal.comparison import Comparisons
+from wellcal.comparison.shares import called
 from wellcal.hypotests.findings.class_slopes import CLASS_SLOPE
 from wellcal.hypotests.findings.finding import LEVEL, Finding, together
 from wellcal.hypotests.findings.reasons import ALPHA, WITNESS
@@ -316,7 +317,7 @@ class Report(Presentable):
                 )
                 rows.extend((f"{model.name}: left out", text) for text in model.left_out)
             for pair in self.comparison.pairs:
-                told = "; ".join(f"{found.measure} {found.phrase}" for found in pair.differences)
+                told = "; ".join(f"{called(found.measure)} {found.phrase}" for found in pair.differences)
                 rows.append((f"{pair.first} - {pair.second}", told))
             rows += [("scores", text) for text in self.comparison.better_in_scores]
         rows.extend(("sampled", text) for text in self.sampled)
