@@ -471,6 +471,9 @@ def test_several_models():
     assert found.verdict in repr(found)
     assert found.verdict in found._repr_html_()
     assert wc.Comparisons.from_json(found.to_json()) == found
+    same = replace(found, pairs=tuple(pair for pair in found.pairs if "wide" in (pair.first, pair.second)))
+    assert same.verdict == "honest and far are better calibrated than wide"
+    assert "; error in centre and spread " in repr(found)
     two = compare(Y, HONEST, MODELS["far"], **options)
     pair = found.pairs[0]
     assert (pair.first, pair.second, pair.better, pair.worse) == ("honest", "far", "honest", "far")

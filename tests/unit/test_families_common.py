@@ -467,6 +467,12 @@ def test_numbers_that_are_no_levels_are_refused(example: Example) -> None:
         assert not np.isnan(pred.quantile([0.0, 1.0])).any()
 
 
+def test_levels_of_a_library_without_lengths() -> None:
+    pred = wp.Normal(array_api_strict.asarray(LOC), array_api_strict.asarray(SCALE))
+    found = pred.quantile(array_api_strict.asarray([0.1, 0.9]))
+    assert_allclose(to_numpy(found), wp.Normal(LOC, SCALE).quantile([0.1, 0.9]))
+
+
 def test_numbers_keep_the_precision_of_the_parameters() -> None:
     pred = wp.Normal(torch.zeros(2, dtype=torch.float64), [0.1, 0.2])
     assert pred.scale.tolist() == [0.1, 0.2]

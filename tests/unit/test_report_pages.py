@@ -20,6 +20,7 @@ from wellcal.displays import NullDisplay, PITDisplay, to_svg
 from wellcal.reporting import rendering
 from wellcal.reporting.inline import inline_svg
 from wellcal.reporting.sections import SEE_ABOVE, SEE_FIRST, Album
+from wellcal.reporting.telling import SHOWS
 
 HOSTILE = """<script>alert(1)</script>" onclick='alert(2)' x=\""""
 MU = np.linspace(-1.0, 1.0, 12)
@@ -150,9 +151,9 @@ def test_a_statistic_far_away_leaves_its_null_to_be_seen(statistic: float):
 def test_pictures_are_pointed_to_where_they_show_a_finding(first: str, kind: str, shown: bool):
     album: Any = object.__new__(Album)
     album.first, album.hero = first, SimpleNamespace(anchor="picture-1")
-    links = album.shown(kind, [])
+    links = album.shown(SHOWS[kind], [])
     assert [link.text for link in links] == ([SEE_FIRST] if shown else [])
-    (link,) = album.shown(kind, [SimpleNamespace(anchor="picture-3")])
+    (link,) = album.shown(SHOWS[kind], [SimpleNamespace(anchor="picture-3")])
     assert (link.href, link.text) == ("#picture-3", SEE_ABOVE)
 
 

@@ -344,6 +344,34 @@ def test_few_cases(n: int) -> None:
     json.dumps(found.to_dict(), allow_nan=False)
 
 
+def test_what_was_not_looked_for_looked_at_no_part_of_the_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PLAN, "SEARCHED", 40)
+    found = wc.report(Y, HONEST, **FAST)
+    assert not found.best.rejected
+    assert found.best.where == "groups are not looked for where no miscalibration is found"
+    assert not any("groups" in said for said in found.sampled)
+    assert any(
+        "The search for groups looked at 40 of" in said for said in wc.report(Y, NARROW, **FAST).sampled
+    )
+
+
+def test_groups_of_nearly_all_cases_are_no_place() -> None:
+    found = wc.report(Y, wc.Normal(HONEST.loc, 0.4 * HONEST.scale), **FAST).best
+    worst = replace(found.worst_groups[0], kind="split", statement="it is off where x is low", share=0.97)
+    for share, start in ((0.97, "nearly everywhere: it is off"), (0.5, "it is off")):
+        some = replace(found, worst_groups=(replace(worst, share=share),))
+        assert some.where.startswith(start)
+    everywhere = replace(worst, kind="all", statement="it is off in all cases (3 instead of 2)")
+    some = replace(found, worst_groups=(everywhere,))
+    assert some.where == "everywhere: it is off (3 instead of 2)"
+
+
+def test_what_is_not_excluded_is_said_of_all_kinds_of_error() -> None:
+    """A test says which error of one kind it would have shown: that is another number."""
+    told = wc.report(Y, HONEST, **FAST).best.size
+    assert told.startswith("errors of all kinds together: no further off than a model whose spreads are")
+
+
 def test_of_many_cases_a_part_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests and searches are bounded, scores are not, and the report says so."""
     monkeypatch.setattr(PLAN, "TESTED", 100)

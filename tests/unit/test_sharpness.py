@@ -33,7 +33,7 @@ def test_it_is_the_maximum_of_the_likelihood(true: float) -> None:
 
 
 def test_targets_that_no_power_is_best_for() -> None:
-    """Always the likeliest class, or the unlikeliest: the power ends at a bound, and nothing is nan."""
+    """Always the most probable class, or the unlikeliest: the power ends at a bound, and nothing is nan."""
     for targets, end in ((LOGS.argmax(axis=1), 4.0), (LOGS.argmin(axis=1), -4.0)):
         found = best_sharpness(LOGS, targets)
         assert np.log(found.power) == pytest.approx(end)

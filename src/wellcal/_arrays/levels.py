@@ -6,7 +6,7 @@ from typing import Any
 
 from wellcal._arrays.namespaces import is_traced, namespace, to_numpy
 
-_PERCENTS = 100.0
+_LEAST, _PERCENTS = 2.0, 100.0  # numbers that look like percents
 
 
 def must_be_levels(levels: Any, name: str, *, ends: bool = True) -> None:
@@ -36,6 +36,7 @@ def must_be_levels(levels: Any, name: str, *, ends: bool = True) -> None:
         found = 0.0 if inside else float(to_numpy(levels)[~to_numpy(good)].ravel()[0])
     if inside:
         return
-    percents = f"; levels are shares: {found:g}% is {found / _PERCENTS:g}" if 1.0 < found <= _PERCENTS else ""
+    share = f"; levels are shares: {found:g}% is {found / _PERCENTS:g}"
+    percents = share if _LEAST <= found <= _PERCENTS else ""
     where = "between" if ends else "strictly between"
     raise ValueError(f"{name} must be numbers {where} 0 and 1, found {found:g}{percents}")

@@ -23,7 +23,15 @@ from wellcal.comparison.result import (
     side_by_side,
     some_only,
 )
-from wellcal.comparison.shares import SHARES, clearest, compared_pvalue, differences_of, most_shown, shares_of
+from wellcal.comparison.shares import (
+    SHARES,
+    called,
+    clearest,
+    compared_pvalue,
+    differences_of,
+    most_shown,
+    shares_of,
+)
 from wellcal.hypotests.result import TestResult
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate, estimate_text
@@ -73,7 +81,7 @@ class Pair(Presentable):
         return self.second if self.better == self.first else self.first
 
     def _headline(self) -> str:
-        parts = [f"{found.measure} {found.phrase}" for found in self.differences]
+        parts = [f"{called(found.measure)} {found.phrase}" for found in self.differences]
         return f"{self.first} - {self.second}: {'; '.join(parts)}; {pvalue_sign(self.pvalue)}"
 
 
@@ -163,11 +171,16 @@ class Comparisons(Presentable):
         if not self.shown:
             only = some_only(self.names, self.tests, self.level)
             return f"No difference in calibration is shown between {names_in_words(self.names)}{only}"
-        parts: list[str] = []
+        than: dict[tuple[str, ...], list[str]] = {}  # who is better than some
         for name in self.ranking:
-            worse = [pair.worse for pair in self.shown if pair.better == name]
+            worse = tuple(pair.worse for pair in self.shown if pair.better == name)
             if worse:
-                parts.append(f"{name} is better calibrated than {names_in_words(worse)}")
+                than.setdefault(worse, []).append(name)
+        parts = [
+            f"{names_in_words(better)} {'is' if len(better) == 1 else 'are'} better calibrated than "
+            f"{names_in_words(worse)}"
+            for worse, better in than.items()
+        ]
         ties = [pair for pair in self.pairs if pair not in self.shown]
         if 0 < len(ties) <= _MOST_TIES:
             said = names_in_words([f"{pair.first} and {pair.second}" for pair in ties], ", or ")
@@ -213,7 +226,7 @@ class Comparisons(Presentable):
             tested = f"calibration test: {test.pvalue_statement}"
             rows.append((name, f"SKCE {estimate_text(estimate)}; {tested}"))
         for pair in self.pairs:
-            parts = [f"{found.measure} {found.phrase}" for found in pair.differences]
+            parts = [f"{called(found.measure)} {found.phrase}" for found in pair.differences]
             text_of = f"{'; '.join(parts)}; {pvalue_sign(pair.pvalue)}"
             rows.append((f"{pair.first} - {pair.second}", text_of))
         rows += [("scores", text) for text in self.better_in_scores]

@@ -50,6 +50,8 @@ def span(low: float, high: float, show: Format = plain_number) -> str:
     ('15% to 27%', '0.2 to 0.41')
     >>> span(0.048, 0.052, percent), span(0.312, 0.314), span(0.9, 0.9)
     ('4.8% to 5.2%', '0.312 to 0.314', 'exactly 0.9')
+    >>> span(999.885, 1000.171), span(12.1, 12.3)
+    ('999.9 to 1,000.2', '12.1 to 12.3')
     >>> span(0.999996, 0.999998, percent), span(0.9, 0.999998, percent)
     ('over 99.99%', '90% to over 99.99%')
     """
@@ -60,9 +62,10 @@ def span(low: float, high: float, show: Format = plain_number) -> str:
         return ends[0]
     if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):
         return f"exactly {ends[0]}"
+    more = 0 if abs(high) >= 9.95 else 2  # digits that numbers have already
     for digits in range(1, _MOST_DIGITS):
         finer = [
-            f"{100.0 * end:.{digits}f}%" if show is percent else f"{end:.{digits + 2}f}"
+            f"{100.0 * end:.{digits}f}%" if show is percent else f"{end:,.{digits + more}f}"
             for end in (low, high)
         ]
         if finer[0] != finer[1]:

@@ -166,7 +166,8 @@ class Yardstick(Presentable):
     def _open(self) -> bool:
         """Whether there is no more to say than that errors of all sizes are in the interval."""
         told = self._told
-        return told.low == 1.0 and (told.beyond or (told.ratio == 1.0 and told.most is None))
+        far = told.beyond or told.high_beyond or (told.ratio == 1.0 and told.most is None)
+        return told.low == 1.0 and far
 
     @property
     def sentence(self) -> str:

@@ -56,9 +56,10 @@ def at_all_levels(quantile: Callable[..., Array]) -> Callable[..., Array]:
         if axes > 1 and (shape[-1] == n or shape[-1] != 1):
             return quantile(self, u)  # which says what is wrong with levels that do not fit
         array = numeric_array(levels, name)
-        if axes == 1 and n * len(array) > budget.most:
+        count = int(array.shape[0])
+        if axes == 1 and n * count > budget.most:
             raise ValueError(
-                f"{name} has {len(array):,} levels, which would make {n:,} x {len(array):,} quantiles, a row "
+                f"{name} has {count:,} levels, which would make {n:,} x {count:,} quantiles, a row "
                 f"for each prediction; for one level for each of them give a first axis, {name}[None, :]"
             )
         xp = namespace(array)

@@ -14,6 +14,19 @@ from wellcal._arrays.ownership import own_copy
 _SHOWN = 6  # names that an error lists
 
 
+def is_ordered(predictions: Any) -> bool:
+    """Whether classes are grades in an order: those that have a number each.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> is_ordered(wc.Categorical([[0.2, 0.8]], support=[1, 2])), is_ordered(wc.Bernoulli([0.2]))
+    (True, False)
+    """
+    support = getattr(predictions, "support", None)
+    return support is not None and np.ndim(support) == 1
+
+
 def column_names(table: Any) -> Any:
     """Names of the columns of a data frame, which are those of the classes; None where it has none.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator, known_seed
 from wellcal.comparison import Comparisons
 from wellcal.comparison.models import prepare_models
+from wellcal.comparison.result import names_in_words
 from wellcal.comparison.several import compare_several
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.findings.finding import LEVEL
@@ -153,7 +154,7 @@ def report(
         models=tuple(models),
         comparison=comparison,
         choices=choices_of(data, tests, seed),
-        sampled=(*plan.sampled(recalibrate, comparison is not None), *notes, *in_part(parts)),
+        sampled=(*plan.sampled(models, recalibrate, comparison is not None), *notes, *in_part(parts)),
         n_samples=len(data),
         family=_family(data, [model.name for model in models]),
         made=today(),
@@ -226,7 +227,7 @@ class _Plan:
             return self.rows
         return self.fewer if self.rows is None else self.rows[self.fewer]
 
-    def sampled(self, recalibrated: bool, compared: bool) -> list[str]:
+    def sampled(self, models: Sequence[ModelReport], recalibrated: bool, compared: bool) -> list[str]:
         """What looked at a part of the cases, in sentences."""
         n = len(self.data)
         said: list[str] = []
@@ -235,15 +236,14 @@ class _Plan:
                 f"The calibration test, and the size of the error, are those of {len(self.rows):,} of {n:,} "
                 f"cases, drawn at random; scores, coverage and quantiles are those of all."
             )
-        if self.searched is not None and self.fewer is not None:
-            what = ["The search for groups"]
-            what += ["the comparison of models"] if compared else []
-            what += ["recalibration"] if recalibrated else []
-            listed = what[0] if len(what) == 1 else f"{', '.join(what[:-1])} and {what[-1]}"
-            said.append(
-                f"{listed} looked at {len(self.searched):,} of {n:,} cases, drawn at random; groups are told "
-                "as they are in all of them."
-            )
+        groups = any(model.witness is not None for model in models)  # looked for where an error is found
+        what = ["the search for groups"] if groups else []
+        what += ["the comparison of models"] if compared else []
+        what += ["recalibration"] if recalibrated else []
+        if self.searched is not None and self.fewer is not None and what:
+            listed = names_in_words([f"{what[0][0].upper()}{what[0][1:]}", *what[1:]])
+            told = "; groups are told as they are in all of them" if groups else ""
+            said.append(f"{listed} looked at {len(self.searched):,} of {n:,} cases, drawn at random{told}.")
         if n > DRAWN:
             said.append(f"Pictures show {DRAWN:,} of {n:,} cases, drawn at random.")
         return said

@@ -18,6 +18,7 @@ from wellcal.hypotests.setup import numpy_batch
 from wellcal.predictions import Bernoulli, Mixture, Predictions, Quantiles, Samples
 from wellcal.predictions.base import check_inputs, check_truth_first
 from wellcal.predictions.cases import per_case, same_cases
+from wellcal.predictions.class_names import is_ordered
 from wellcal.predictions.fingerprints import fingerprint
 from wellcal.predictions.spaces import check_one_space
 
@@ -193,8 +194,7 @@ def family_in_words(predictions: Any) -> str:
         return f"numbers, {len(predictions.levels)} predicted quantiles"
     if targets_are_indices(predictions):
         count = 2 if isinstance(predictions, Bernoulli) else int(predictions.class_probs().shape[1])
-        support = getattr(predictions, "support", None)
-        if support is not None and np.ndim(support) == 1:
+        if is_ordered(predictions):
             return f"ordered grades, {count} of them"
         return "binary classification" if count == 2 else f"classification, {count} classes"
     what = _targets_in_words(predictions)

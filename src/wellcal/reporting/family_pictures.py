@@ -37,6 +37,7 @@ from wellcal.hypotests.tolerance import ToleranceResult
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import check_inputs
+from wellcal.predictions.class_names import is_ordered
 from wellcal.reporting.data import DRAWN, at_most
 from wellcal.reporting.examples import observed_in_words as in_words
 from wellcal.reporting.pictures import Pictures, ReportFigure, null_of, pictures, pictures_of, tolerance_of
@@ -139,12 +140,6 @@ def farthest_class(targets: NDArray, predictions: Any) -> Any:
         spread = np.sqrt(np.maximum(np.sum(weight**2 * variance, axis=0), 1e-300))
         z.append(np.abs(np.sum(weight * off, axis=0)) / spread)
     return names[int(np.argmax(np.maximum(*z)))]
-
-
-def is_ordered(predictions: Any) -> bool:
-    """Whether classes are grades in an order."""
-    support = getattr(predictions, "support", None)
-    return support is not None and np.ndim(support) == 1
 
 
 class Shown(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 
 from wellcal._arrays.round_numbers import how_many
 from wellcal.comparison import Comparisons
+from wellcal.comparison.shares import called
 from wellcal.hypotests.findings.class_slopes import CLASS_SLOPE
 from wellcal.hypotests.findings.finding import LEVEL, Finding, together
 from wellcal.hypotests.findings.reasons import ALPHA, WITNESS
@@ -29,6 +30,8 @@ UNNAMED, GROUP = "unnamed", "cases"
 
 PLACED = {CENTRE_TREND, SPREAD_TREND, "trend of the correlation", "group", CLASS_SLOPE}
 """Kinds of findings that say for which predictions they hold."""
+
+_NEARLY_ALL = 0.95  # share of cases that a group has which is no place
 
 POINTER = f": {WITNESS}"
 """What a test says where it names no kind of error; a report has looked there already."""
@@ -152,7 +155,9 @@ class ModelReport(Presentable):
             return "groups are not looked for where no miscalibration is found"
         if self.worst_groups:
             worst = self.worst_groups[0]
-            return f"everywhere: {worst.statement}" if worst.kind == "all" else worst.statement
+            if worst.kind == "all":
+                return f"everywhere: {worst.statement.replace(' in all cases', '')}"
+            return f"nearly everywhere: {worst.statement}" if worst.share > _NEARLY_ALL else worst.statement
         if self.placed is not None:
             return f"{self.placed.short}; no single group stands out beyond that"
         return "no group of cases stands out" if self.witness is not None else "not known"
@@ -312,7 +317,7 @@ class Report(Presentable):
                 )
                 rows.extend((f"{model.name}: left out", text) for text in model.left_out)
             for pair in self.comparison.pairs:
-                told = "; ".join(f"{found.measure} {found.phrase}" for found in pair.differences)
+                told = "; ".join(f"{called(found.measure)} {found.phrase}" for found in pair.differences)
                 rows.append((f"{pair.first} - {pair.second}", told))
             rows += [("scores", text) for text in self.comparison.better_in_scores]
         rows.extend(("sampled", text) for text in self.sampled)
@@ -327,12 +332,12 @@ class Report(Presentable):
 
 def _at_most(size: Yardstick) -> str:
     """What is known of an error that was not found."""
-    start, sure = "no further off than a model whose", "(95% confidence)"
+    start, sure = "errors of all kinds together: no further off than a model whose", "(95% confidence)"
     unknown = "cannot be said from so few cases"
     if size.most is not None:
         return f"{start} {RATIOS[size.kind][0]} {wrong_phrase(size.most)} {sure}"
     if size.high_beyond and (size.other_beyond or size.other is None):
-        return f"how far off it is {unknown}"
+        return f"errors of all kinds together: how far off it is {unknown}"
     known = size.high if size.other is None or not size.high_beyond else size.other[2]
     return f"{start} {error_phrase(size.kind, known)} {sure}; how far to the other side {unknown}"
 

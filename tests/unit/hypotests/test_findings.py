@@ -149,6 +149,18 @@ def test_a_trend_that_another_error_hides_from_the_test_is_told() -> None:
     assert found.findings[1].by == "predicted spread"
 
 
+def test_grades_are_called_grades() -> None:
+    rng = np.random.default_rng(9)
+    p = rng.dirichlet([2.0, 2.0, 2.0, 2.0], 400)
+    y = np.minimum((p.cumsum(axis=1) < rng.random((400, 1))).sum(axis=1) + (rng.random(400) < 0.4), 3)
+    found = result(y + 1.0, wc.Categorical(p, support=[1, 2, 3, 4]))
+    assert any(str(finding).startswith("grade 1 occurs ") for finding in found.findings)
+    assert not any("class 1" in str(finding) for finding in found.findings)
+    swapped = np.array([1, 0, 2, 3])[(p.cumsum(axis=1) < rng.random((400, 1))).sum(axis=1).clip(0, 3)]
+    found = result(swapped + 1.0, wc.Categorical(p, support=[1, 2, 3, 4]))
+    assert any(finding.short == "grades 1 and 2 are taken for each other" for finding in found.findings)
+
+
 def test_groups_that_follow_from_a_slope_are_not_told() -> None:
     rng = np.random.default_rng(4)
     logit = rng.normal(0.0, 3.0, 1500)

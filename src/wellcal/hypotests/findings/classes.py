@@ -19,13 +19,28 @@ from wellcal.measures.wording import error_phrase, percent, share_span, wrong_by
 
 CLASS, TEMPERATURE, CONFIDENCE = "class ", "temperature", "confidence"
 
+GRADE = "grade "
+"""How names of classes begin that have an order."""
+
+
+def without_kind(label: str) -> str:
+    """The name of a class or grade alone.
+
+    Examples
+    --------
+    >>> without_kind("class 'cat'"), without_kind("grade 3")
+    ("'cat'", '3')
+    """
+    return label.removeprefix(CLASS).removeprefix(GRADE)
+
+
 _MOST_CLASSES = 5  # that are told
 _LEAST_CASES = 20  # that say anything about a temperature
 _CLEAR = 2.6  # standard errors: an error rate of .01, as of all that is told beside other findings
 
 
 class ClassClaims(Claims):
-    """Frequencies of classes, temperature, and how often the likeliest class is right."""
+    """Frequencies of classes, temperature, and how often the most probable class is right."""
 
     parts: ClassVar[Mapping[str, Sequence[str]]] = {
         "surprise": (TEMPERATURE, CONFIDENCE),
@@ -72,7 +87,7 @@ class ClassClaims(Claims):
         return np.zeros(len(self.names))
 
     def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
-        """Temperature and classes; how often the likeliest class is right where there is no temperature."""
+        """Temperature and classes; without one, how often the most probable class is right."""
         out: list[Finding] = []
         if TEMPERATURE in told:
             out.append(_temperature(told[TEMPERATURE]))
@@ -87,7 +102,7 @@ class ClassClaims(Claims):
     def _likeliest(self, found: Found) -> Finding:
         said = float(self.confidence.mean())
         share, (low, high) = found.share(said)
-        start = f"the likeliest class is right {percent(share)} of the time"
+        start = f"the most probable class is right {percent(share)} of the time"
         sentence = f"{start} ({share_span(low, high)}), predicted {percent(said)}"
         short = f"{start}, predicted {percent(said)}"
         return perhaps(Finding(sentence, CONFIDENCE, short, share, (low, high), LEVEL, found.pvalue), said)

@@ -8,6 +8,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
+from wellcal.hypotests.findings.classes import GRADE, without_kind
 from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.measures.wording import percent, share_span
 
@@ -89,16 +90,17 @@ class Confusions(Claims):
         said = float(self.predicted[self.names.index(name)])
         often = self.member.sum(axis=0)[self._rows[self.names.index(name)]]
         share, (low, high) = found.share(said, often)
-        first, second = (self.labels[k].removeprefix("class ") for k in (a, b))
-        start = f"where {first} is the likeliest class, {second} occurs {percent(share)} of the time"
+        first, second = (without_kind(self.labels[k]) for k in (a, b))
+        start = f"where {first} is the most probable class, {second} occurs {percent(share)} of the time"
         end = f", predicted {percent(said)}"
         return f"{start} ({share_span(low, high)}){end}", f"{start}{end}", share, (low, high)
 
     def swapped(self, a: int, b: int, every: Mapping[str, Found]) -> Finding:
         """Two classes that are taken for each other."""
         name, other = f"{a} {b}", f"{b} {a}"
-        both = " and ".join(self.labels[k].removeprefix("class ") for k in (a, b))
-        short = f"classes {both} are taken for each other"
+        both = " and ".join(without_kind(self.labels[k]) for k in (a, b))
+        kind = "grades" if self.labels[a].startswith(GRADE) else "classes"
+        short = f"{kind} {both} are taken for each other"
         sentence, _, share, ends = self._where(name, every[name])
         again, *_ = self._where(other, every[other])
         pvalue = max(every[name].pvalue, every[other].pvalue)

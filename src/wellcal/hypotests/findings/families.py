@@ -12,7 +12,7 @@ from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.hypotests.findings.binary import BinaryClaims
 from wellcal.hypotests.findings.claims import Claims, certain, evidence, likely
-from wellcal.hypotests.findings.classes import ClassClaims
+from wellcal.hypotests.findings.classes import CLASS, GRADE, ClassClaims
 from wellcal.hypotests.findings.closer import closer_look, drawn_sets
 from wellcal.hypotests.findings.counts import CountClaims
 from wellcal.hypotests.findings.draws import DrawClaims, QuantileClaims
@@ -28,6 +28,7 @@ from wellcal.measures.normal_scores import FARTHEST_RESIDUAL, standing_of
 from wellcal.measures.score_units import units_of
 from wellcal.measures.wording import percent
 from wellcal.predictions import Normal, Predictions, Quantiles, Samples, simplex
+from wellcal.predictions.class_names import is_ordered
 
 _FARTHEST_TOLD = 1e9  # residuals of normals
 _CHANCE = 0.05  # share of the variance of log spreads that may be chance
@@ -233,18 +234,20 @@ def _of_classes(predictions: Predictions) -> Claims:
 
 
 def class_names(predictions: Predictions) -> list[str]:
-    """What classes are called in sentences; the numbers 0 and 1 are outcomes.
+    """What classes are called in sentences; the numbers 0 and 1 are outcomes, and more of them grades.
 
     Examples
     --------
     >>> import wellcal as wc
     >>> class_names(wc.Bernoulli([0.3])), class_names(wc.Categorical([[0.3, 0.7]], classes=["cat", "dog"]))
     (['outcome 0', 'outcome 1'], ["class 'cat'", "class 'dog'"])
+    >>> class_names(wc.Categorical([[0.2, 0.3, 0.5]], support=[1, 2, 3]))
+    ['grade 1', 'grade 2', 'grade 3']
     """
     family: Any = predictions
     names = [_name(label, k) for k, label in enumerate(list(family.labels()))]
     if len(names) > 2:
-        return names
+        return [f"{GRADE}{name.removeprefix(CLASS)}" for name in names] if is_ordered(family) else names
     return [{"class 0": "outcome 0", "class 1": "outcome 1"}.get(name, name) for name in names]
 
 
