@@ -48,6 +48,7 @@ _LARGER = (3e-7, 6e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 _LEAST_MASS = 1e-10
 _BLOCK = 6.0  # length scales: a point sees nothing beyond
 _WHOLE = 2.0**50  # below, whole numbers and their neighbours are exact
+_FOR_THE_MIDDLE, _FEWEST_ROWS = 65_536, 256  # numbers, and rows, that a median is taken of
 MAX_FEATURES = 4096
 _MAX_ENTRIES = 200_000_000  # of the array of all features: 1.6 GB
 _MANY_FEATURES = 65_536  # where the array of all features stays small
@@ -262,7 +263,7 @@ def feature_grid(
     cases = max(values.shape[0] for values, _ in points)
     # Far from the origin centres are rounded: what must be exact may not be spread too far.
     most = _most_features(cases, 2 if exact else d)
-    origin = tuple(float(np.median(to_numpy(points[0][0][:, :, c]))) for c in range(d))
+    origin = tuple(_middle(to_numpy(points[0][0][:, :, c])) for c in range(d))
     extents = [(to_numpy(x), None if w is None else to_numpy(w)) for x, w in points]
     for negligible in (0.0,) if exact else _NEGLIGIBLE:
         cells = [
@@ -273,6 +274,12 @@ def feature_grid(
             step = step_of(lengthscale)
             return FeatureGrid(lengthscale, tuple(c * step for c in cells), origin), negligible
     return None
+
+
+def _middle(x: NDArray) -> float:
+    """The median of numbers ``(n, S)``, of many rows that of some: centres are near the data in either case."""
+    step = min(len(x) // _FEWEST_ROWS, x.size // _FOR_THE_MIDDLE)
+    return float(np.median(x[:: max(1, step)]))
 
 
 def _most_features(cases: int, dimension: int) -> int:
@@ -313,7 +320,7 @@ def _heaviest_in_cells(
     """Cells with atoms ``(n, S)``, and the largest weight near one of them; infinite where all count."""
     cells = np.rint((x.reshape(-1) - origin) / step_of(lengthscale))
     if weights is None:
-        occupied = np.unique(cells)
+        occupied = _different(cells)
         return occupied, np.full(len(occupied), np.inf)
     mass = _mass_nearby(x, weights, _BLOCK * lengthscale).reshape(-1)
     some = np.flatnonzero(mass > _LEAST_MASS)
@@ -349,9 +356,19 @@ def _cells(
     found: list[NDArray] = []
     for values, weights in points:
         x = values.reshape(-1) if weights is None else values[_weighty(weights, negligible)]
-        found.append(np.unique(np.rint((x - origin) / step)))
+        found.append(_different(np.rint((x - origin) / step)))
     occupied = np.unique(np.concatenate(found))
     return occupied if len(occupied) > most else around(occupied)
+
+
+def _different(cells: NDArray) -> NDArray:
+    """Whole numbers in ascending order, each once: marked where they lie close together, and else sorted."""
+    least, most = (float(cells.min()), float(cells.max())) if cells.size else (0.0, 0.0)
+    if not most - least < cells.size or max(-least, most) > _WHOLE:
+        return np.unique(cells)
+    there = np.zeros(int(most - least) + 1, dtype=bool)
+    there[(cells - least).astype(np.intp)] = True
+    return np.flatnonzero(there) + least
 
 
 def around(cells: NDArray) -> NDArray:
