@@ -277,7 +277,7 @@ def feature_grid(
 
 
 def _middle(x: NDArray) -> float:
-    """The median of numbers ``(n, S)``, of many rows that of some: centres are near the data in either case."""
+    """The median of numbers ``(n, S)``, of many rows that of some: it is near the data in either case."""
     step = min(len(x) // _FEWEST_ROWS, x.size // _FOR_THE_MIDDLE)
     return float(np.median(x[:: max(1, step)]))
 
@@ -320,7 +320,7 @@ def _heaviest_in_cells(
     """Cells with atoms ``(n, S)``, and the largest weight near one of them; infinite where all count."""
     cells = np.rint((x.reshape(-1) - origin) / step_of(lengthscale))
     if weights is None:
-        occupied = _different(cells)
+        occupied = different(cells)
         return occupied, np.full(len(occupied), np.inf)
     mass = _mass_nearby(x, weights, _BLOCK * lengthscale).reshape(-1)
     some = np.flatnonzero(mass > _LEAST_MASS)
@@ -356,12 +356,12 @@ def _cells(
     found: list[NDArray] = []
     for values, weights in points:
         x = values.reshape(-1) if weights is None else values[_weighty(weights, negligible)]
-        found.append(_different(np.rint((x - origin) / step)))
+        found.append(different(np.rint((x - origin) / step)))
     occupied = np.unique(np.concatenate(found))
     return occupied if len(occupied) > most else around(occupied)
 
 
-def _different(cells: NDArray) -> NDArray:
+def different(cells: NDArray) -> NDArray:
     """Whole numbers in ascending order, each once: marked where they lie close together, and else sorted."""
     least, most = (float(cells.min()), float(cells.max())) if cells.size else (0.0, 0.0)
     if not most - least < cells.size or max(-least, most) > _WHOLE:
