@@ -93,7 +93,7 @@ def compressed(source: FeatureSource) -> Compressed:
 
 
 def _with_basis(source: FeatureSource) -> tuple[FeatureSource, NDArray]:
-    """Orthonormal directions ``(M, r)`` of the features of some cases; of all, where features are kept then."""
+    """Orthonormal directions ``(M, r)`` of the features of some cases; of all, if kept then."""
     count = _cases(source)
     if source.n <= count:
         features = source.of(slice(0, source.n))
