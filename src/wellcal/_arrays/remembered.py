@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from typing import Any, Generic, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -13,17 +12,20 @@ Value = TypeVar("Value")
 _large: ContextVar[dict[Hashable, tuple[Any, Any]] | None] = ContextVar("_large", default=None)
 
 
-@contextmanager
-def one_task() -> Generator[None]:
-    """Keep large findings as well, within a ``with`` block: one task asks for the same more than once."""
-    if _large.get() is not None:  # part of a larger task
-        yield
-        return
-    token = _large.set({})
-    try:
-        yield
-    finally:
-        _large.reset(token)
+class OneTask:
+    """Keep large findings as well, within a ``with`` block: one task asks for the same more than once.
+
+    A block within another belongs to the larger task.
+    """
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        self._token = None if _large.get() is not None else _large.set({})
+
+    def __exit__(self, *error: object) -> None:
+        if self._token is not None:
+            _large.reset(self._token)
 
 
 class Remembered(Generic[Value]):
@@ -46,7 +48,7 @@ class Remembered(Generic[Value]):
     >>> ask(5), ask(5)
     looking
     (5, 5)
-    >>> with one_task():
+    >>> with OneTask():
     ...     ask(50), ask(50)
     looking
     (50, 50)

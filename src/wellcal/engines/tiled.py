@@ -310,10 +310,15 @@ class Tiled(Engine):
     def _sum_numpy(
         self, problem: Problem, pieces: Pieces, shape: tuple[int, ...], pairs: int
     ) -> tuple[float, Array]:
+        everything = slice(0, problem.n)
+
+        def rows_of(cases: Chunk) -> Rows:
+            return problem.rows if cases == everything else slice_rows(problem.rows, cases)
+
         def work(piece: Piece) -> tuple[Piece, tuple[Array, Array]]:
             # Far pairs overflow in an exponent and underflow in its exponential: both mean zero.
             with np.errstate(over="ignore", under="ignore"):
-                h = piece.value(problem, *(slice_rows(problem.rows, cases) for cases in piece.cases))
+                h = piece.value(problem, *map(rows_of, piece.cases))
                 return piece, piece.reduce(to_numpy(h))
 
         sums, told, done = RowAccumulator(shape), reporter(), 0

@@ -28,7 +28,7 @@ from wellcal._arrays.namespaces import (
     take_rows,
 )
 from wellcal._arrays.ops import Ops, ops_for
-from wellcal._arrays.remembered import one_task
+from wellcal._arrays.remembered import OneTask
 from wellcal._arrays.rows import Rows, arrays_of, slice_rows
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, cost_of, in_batches, room_of
 from wellcal.expectations.decompose import (
@@ -293,7 +293,7 @@ def prepare_checked(
     if len(predictions) < _LARGE:
         return _prepared(checked, predictions, chosen, expectations, like)
     keep_freed_memory()
-    with one_task():
+    with OneTask():
         return _prepared(checked, predictions, chosen, expectations, like)
 
 
