@@ -180,7 +180,7 @@ class Linear(Tiled):
             if error <= allowed:
                 said = {"engine": self.name, "sums": spans.describe(), **controls.describe(error)}
                 return _Found.of(rows, said)
-            for_each_unit = 0.5 * error / left  # errors fall as fast as what is left does, or faster
+            for_each_unit = 0.3 * error / left  # errors fall with what is left, and at times faster
         return None
 
     def _in_a_plane(self, exact: Problem) -> _Found | None:
