@@ -76,8 +76,12 @@ class Remembered(Generic[Value]):
         if large is not None and place in large:
             return cast("Value", large[place][1])
         found = find()
-        if size(found) <= self._most:
+        if self.is_small(size(found)):
             small[key] = found
         elif large is not None:
             large[place] = about, found  # with the object, whose number must not be taken by another
         return found
+
+    def is_small(self, size: int) -> bool:
+        """Whether a finding with so many entries is kept as long as its object lives."""
+        return size <= self._most
