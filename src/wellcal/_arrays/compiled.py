@@ -62,13 +62,13 @@ def l1_distances(a: NDArray, b: NDArray, factor: float = 1.0) -> NDArray:
 
 
 def _in_twos(a: NDArray, b: NDArray) -> tuple[NDArray, NDArray]:
-    """Rows, and columns of others, with an even number of coordinates: where one is added, it is zero.
+    """Rows, and columns of others, with two pairs of coordinates or more: those that are added are zero.
 
     Columns are a little longer than they have to be. If they began a power of two apart, all of them would
     have to share the same few places of the cache.
     """
     size = a.shape[1]
-    even = size + size % 2
+    even = max(4, size + size % 2)
     rows = np.zeros((len(a), even), dtype=a.dtype)
     columns = np.zeros((even, len(b) + _APART), dtype=a.dtype)
     rows[:, :size], columns[:size, : len(b)] = a, b.T
@@ -82,7 +82,7 @@ def _loops() -> tuple[Callable[..., None], Callable[..., None]]:
     def short(a: Any, columns: Any, factor: Any, out: Any) -> None:
         # Two rows by two coordinates: each number that is read serves two pairs, and sums are read and
         # written half as often; added up in order. An odd last row is done twice, at the same place.
-        width = out.shape[1]
+        width, last = out.shape[1], a.shape[1] - 2
         for i in range(0, a.shape[0], 2):
             after = min(i + 1, a.shape[0] - 1)
             first, second = out[i], out[after]
@@ -91,17 +91,19 @@ def _loops() -> tuple[Callable[..., None], Callable[..., None]]:
             for j in range(width):
                 first[j] = abs(x0 - y0[j]) + abs(x1 - y1[j])
                 second[j] = abs(z0 - y0[j]) + abs(z1 - y1[j])
-            for c in range(2, a.shape[1], 2):
+            for c in range(2, last, 2):
                 x0, x1, z0, z1 = a[i, c], a[i, c + 1], a[after, c], a[after, c + 1]
                 y0, y1 = columns[c], columns[c + 1]
                 for j in range(width):
                     one = (first[j] + abs(x0 - y0[j])) + abs(x1 - y1[j])
                     other = (second[j] + abs(z0 - y0[j])) + abs(z1 - y1[j])
                     first[j], second[j] = one, other
-            if factor != 1:
-                for j in range(width):
-                    one, other = factor * first[j], factor * second[j]
-                    first[j], second[j] = one, other
+            x0, x1, z0, z1 = a[i, last], a[i, last + 1], a[after, last], a[after, last + 1]
+            y0, y1 = columns[last], columns[last + 1]
+            for j in range(width):
+                one = factor * ((first[j] + abs(x0 - y0[j])) + abs(x1 - y1[j]))
+                other = factor * ((second[j] + abs(z0 - y0[j])) + abs(z1 - y1[j]))
+                first[j], second[j] = one, other
 
     def long(a: Any, b: Any, out: Any) -> None:
         # Two rows by two: each number that is read serves two pairs. An odd last one meets itself twice.
