@@ -36,6 +36,7 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.rows import add_at, can_add_at
 from wellcal.expectations.decompose import Components
+from wellcal.expectations.even_features import even_sums
 from wellcal.expectations.low_rank import LowRank
 from wellcal.expectations.rules.elements import Points
 from wellcal.expectations.tensor_features import line_features
@@ -54,6 +55,7 @@ _MAX_ENTRIES = 200_000_000  # of the array of all features: 1.6 GB
 _MANY_FEATURES = 65_536  # where the array of all features stays small
 _FEW_ENTRIES = 20_000_000
 _FEW_FEATURES = 192  # up to here an atom meets all of them in less time than it takes to find those near it
+_SEVERAL_ATOMS = 16  # of a row, from which products take less time than exponentials
 _MANY_MEETINGS = 2**17  # of a row's atoms with features: below, tensors meet all of them at once
 
 
@@ -123,6 +125,11 @@ class FeatureGrid:
         """The same for scalars in NumPy and few features: each atom meets all of them, in one array."""
         n, count = x.shape
         centres = self.centres[0]
+        if count >= _SEVERAL_ATOMS and self._is_even():
+            step = step_of(self.lengthscale)
+            first = float(centres[0])
+            found = even_sums(x, weights, self.origin[0], first, len(centres), step, self.lengthscale)
+            return np.multiply(found, NORM, out=found)
         out = np.empty((n, len(centres)))
         for rows in in_chunks(n, count * len(centres), within=budget.cache):
             table = np.subtract((x[rows] - self.origin[0])[:, :, None], centres)
@@ -137,6 +144,11 @@ class FeatureGrid:
                 np.matmul(np.asarray(weights)[rows, None, :], table, out=out[rows, None, :])
         out *= NORM
         return out
+
+    def _is_even(self) -> bool:
+        """Whether no cell is left out between the first and the last."""
+        cells = np.rint(self.centres[0] / step_of(self.lengthscale))
+        return bool(cells[-1] - cells[0] == len(cells) - 1)
 
     def _of_points_on_a_line(self, x: NDArray, weights: NDArray | None) -> NDArray:
         """The same for scalars in NumPy, each atom reaching only the features near it."""
