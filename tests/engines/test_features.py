@@ -14,9 +14,13 @@ from scipy.spatial.distance import cdist
 
 import wellcal as wc
 from wellcal._arrays.compiled import l1_distances, same_digits
+from wellcal._arrays.namespaces import namespace
+from wellcal._arrays.ops import ops_for
 from wellcal.engines import Tiled
 from wellcal.expectations.compression import ALLOWED, compressed
 from wellcal.expectations.differences import FeatureSource
+from wellcal.expectations.distances import EmbeddingDistance
+from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.kernels import (
     Delta,
     ExpDistance,
@@ -246,6 +250,20 @@ def test_compiled_distances_are_those_of_scipy(classes: int) -> None:
     single = l1_distances(a.astype(np.float32), b.astype(np.float32))
     assert single.dtype == np.float32
     assert np.abs(single - exact).max() < 1e-5
+    # A factor is a product after the sum, to the last digit, whoever makes it.
+    for kind in (np.float64, np.float32):
+        own = [array.astype(kind) for array in (a, b)]
+        assert np.array_equal(l1_distances(*own, factor=-1.7), l1_distances(*own) * kind(-1.7))
+
+
+@pytest.mark.parametrize("power", [1.0, 0.5])
+def test_kernels_of_compiled_distances_have_the_digits_of_others(power: float) -> None:
+    rng = np.random.default_rng(2)
+    a, b = (rng.dirichlet(np.ones(7), size=size) for size in (101, 77))
+    plain = ExpDistanceForm(EmbeddingDistance(7, 1.0), 0.3, power)
+    compiled = replace(plain, inner=EmbeddingDistance(7, 1.0, compiled=True))
+    ops = ops_for(namespace(a))
+    assert np.array_equal(compiled.tile(ops, a, b), plain.tile(ops, a, b))
 
 
 def test_many_classes_use_them_where_they_can(monkeypatch: pytest.MonkeyPatch) -> None:

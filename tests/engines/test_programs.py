@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import wellcal as wc
+from wellcal.engines import Tiled
 from wellcal.expectations.rules.elements import CLOSED_FORMS
 from wellcal.extend import Normals, Points, closed_form
 from wellcal.kernels import ExpDistance, Gaussian, Radial, Wasserstein
@@ -22,6 +23,8 @@ from wellcal.kernels.base import Scale
 from .examples import jax_x64, mean_size
 
 KERNEL = ExpDistance(Wasserstein(), 0.8) @ Gaussian(0.9)
+PROGRAMS = Tiled(threads=1)
+"""Few pairs are otherwise summed in NumPy, where the arrays lie."""
 _COMPILED = "/jax/core/compile/backend_compile_duration"
 
 
@@ -76,8 +79,9 @@ def in_jax(y: np.ndarray, pred: Any) -> tuple[Any, Any]:
     return jax.device_put(y), pred.map_arrays(jax.device_put)
 
 
-def assert_agrees(y: np.ndarray, pred: Any, **options: Any) -> None:
-    found, expected = wc.skce(*in_jax(y, pred), **options), wc.skce(y, pred, **options)
+def assert_agrees(y: np.ndarray, pred: Any, *, engine: Any = PROGRAMS, **options: Any) -> None:
+    found = wc.skce(*in_jax(y, pred), engine=engine, **options)
+    expected = wc.skce(y, pred, **options)
     few = slice(0, 200)
     size = mean_size(y[few], pred[few], kernel=expected.kernel)
     assert isinstance(found.value, jax.Array)
@@ -115,7 +119,7 @@ def test_nearby_numbers_of_cases_share_a_program(
     for n in sizes[1:]:
         given = in_jax(*make(n))
         with compilations() as found:
-            wc.skce(*given)
+            wc.skce(*given, engine=PROGRAMS)
         assert found == []
         assert_agrees(*make(n))
 
@@ -124,7 +128,7 @@ def test_neither_does_the_biased_estimate_compile_again() -> None:
     assert_agrees(*normals(150), kernel=KERNEL, estimator="biased")
     given = in_jax(*normals(153))
     with compilations() as found:
-        wc.skce(*given, kernel=KERNEL, estimator="biased")
+        wc.skce(*given, kernel=KERNEL, estimator="biased", engine=PROGRAMS)
     assert found == []
 
 
@@ -135,7 +139,7 @@ def test_other_numbers_of_a_kernel_compile_nothing(estimator: str) -> None:
     assert_agrees(y, pred, kernel=3.0 * KERNEL, **options)
     given, other = in_jax(y, pred), 2.0 * (ExpDistance(Wasserstein(), 0.1) @ Gaussian(3.3))
     with compilations() as found:
-        wc.skce(*given, kernel=other, **options)
+        wc.skce(*given, kernel=other, engine=PROGRAMS, **options)
     assert found == []
     assert_agrees(y, pred, kernel=other, **options)
 
@@ -193,6 +197,19 @@ def test_single_precision_loses_nothing_before_terms_cancel() -> None:
     assert abs(float(found) - float(exact)) <= 1e-4 * exact.standard_error
 
 
+@pytest.mark.parametrize("make", [normals, classes, vectors, mixtures])
+def test_few_pairs_of_known_values_need_no_program(make: Callable[[int], tuple[np.ndarray, Any]]) -> None:
+    y, pred = make(61)  # a number that no other test has compiled for
+    kernel = wc.default_kernel(pred)
+    given = in_jax(y, pred)
+    with compilations() as found:
+        wc.skce(*given, kernel=kernel)
+    assert found == []
+    assert_agrees(y, pred, kernel=kernel, engine="auto")
+    jax.config.update("jax_enable_x64", False)
+    assert wc.skce(*in_jax(y, pred), kernel=kernel).value.dtype == jnp.float32
+
+
 # -- what is not remembered -------------------------------------------------------------------------------
 
 
@@ -225,12 +242,16 @@ def test_a_closed_form_may_look_at_the_value_of_a_scale() -> None:
 def test_a_closed_form_that_was_replaced_is_not_remembered() -> None:
     kernel = ExpDistance(Wasserstein()) @ Gaussian(0.7)
     assert_agrees(*normals(30), kernel=kernel)
-    before = float(wc.skce(*in_jax(*normals(30)), kernel=kernel))
+
+    def value() -> float:
+        return float(wc.skce(*in_jax(*normals(30)), kernel=kernel, engine=PROGRAMS))
+
+    before = value()
     with CLOSED_FORMS.restored():
         closed_form(Gaussian, Points, Points, replace=True)(lambda ops, k, a, b: 0.0 * (a.x[0] - b.x[0]))
-        assert float(wc.skce(*in_jax(*normals(30)), kernel=kernel)) != pytest.approx(before)
+        assert value() != pytest.approx(before)
         assert_agrees(*normals(30), kernel=kernel)
-    assert float(wc.skce(*in_jax(*normals(30)), kernel=kernel)) == before
+    assert value() == before
 
 
 @dataclass(frozen=True)

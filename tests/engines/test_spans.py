@@ -9,9 +9,13 @@ import pytest
 
 import wellcal as wc
 from wellcal.engines import Linear, Tiled, choose_engine
+from wellcal.engines.controls import Controls
+from wellcal.engines.linear import FEWEST_NEARLY_SPANNED
+from wellcal.engines.spanning import spans_of
 from wellcal.engines.spans import Span, Spread
 from wellcal.kernels import Delta, ExpDistance, Gaussian, Hellinger, Kernel, MaximumMeanDiscrepancy
-from wellcal.problem.feature_form import closed_forms
+from wellcal.problem.deviations import null_deviation
+from wellcal.problem.feature_form import closed_forms, in_products
 from wellcal.problem.problem import Problem, prepare
 
 # -- points -------------------------------------------------------------------------------------------
@@ -109,10 +113,10 @@ def _classes() -> Problem:
     )
 
 
-def _ensembles(n: int = N) -> Problem:
+def _ensembles(n: int = N, kernel: Kernel | None = None) -> Problem:
     rng = np.random.default_rng(7)
     loc, scale = rng.normal(size=n), 0.6 * np.exp(0.3 * rng.normal(size=n))
-    return prepare(rng.normal(loc, scale), wc.Samples(rng.normal(loc, scale, (30, n)).T))
+    return prepare(rng.normal(loc, scale), wc.Samples(rng.normal(loc, scale, (30, n)).T), kernel)
 
 
 def _two_terms() -> Problem:
@@ -152,9 +156,50 @@ def test_spans_that_are_not_whole_are_held_to_control_rows() -> None:
     spread = np.sqrt(0.5 * N**2 * np.mean(h**2))
     assert abs(found.total - tiles.total) <= 4.0 * said["control_error"] * spread
     assert np.abs(found.rows - tiles.rows).max() <= 1e-2 * np.abs(tiles.rows).max()
-    # Whoever asks for float64, or for nothing, has tiles.
+    # Whoever asks for float64, or for nothing with so few cases, has tiles.
     assert Linear(precision="float64").triangle(problem).total == tiles.total
     assert type(choose_engine("auto", problem)) is Tiled
+
+
+def test_many_ensembles_are_spanned_nearly_unless_float64_is_asked_for() -> None:
+    problem = _ensembles(FEWEST_NEARLY_SPANNED)
+    engine = choose_engine("auto", problem)
+    assert type(engine) is Linear
+    found, tiles = engine.triangle(problem), Tiled(precision="float64").triangle(problem)
+    said = engine.describe(problem)
+    assert 0.0 < said["control_error"] <= 1e-3
+    spread = null_deviation(problem).value
+    assert abs(found.total - tiles.total) <= 4.0 * said["control_error"] * spread
+    exact = engine.at_precision("float64")
+    assert exact.triangle(problem).total == tiles.total
+    assert exact.describe(problem)["engine"] == "tiled"
+
+
+def test_ensembles_that_are_far_apart_are_not_tried() -> None:
+    """Under a short length scale hundreds of predictions do not span the others: tiles at once."""
+    kernel = ExpDistance(MaximumMeanDiscrepancy(Gaussian(1.5)), 0.05, power=2.0) @ Gaussian(1.5)
+    problem = _ensembles(FEWEST_NEARLY_SPANNED, kernel)
+    assert Linear().supports(problem)
+    assert type(choose_engine("auto", problem)) is Tiled
+
+
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-3, 1e-4])
+def test_the_first_number_of_predictions_that_serves_is_taken(tolerance: float) -> None:
+    """Those that leave too much are skipped, without a look at their sums; none that would have done is."""
+    problem, tried = _ensembles(), _ensembles()
+    exact = in_products(tried)
+    assert exact is not None
+    controls, spans = Controls.of(exact), spans_of(tried)
+    left: list[float] = []
+    serving: list[int] = []
+    for count in (64, 128, 256):
+        left.append(spans.left_by(count))
+        if controls.error(spans.row_sums()) <= tolerance * controls.deviation:
+            serving.append(count)
+    assert left == sorted(left, reverse=True)
+    engine = Linear(tolerance=tolerance)
+    engine.triangle(problem)
+    assert engine.describe(problem)["sums"] == f"a span of {serving[0]} predictions"
 
 
 def test_a_tighter_tolerance_takes_more_predictions() -> None:

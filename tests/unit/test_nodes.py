@@ -12,6 +12,7 @@ import torch
 
 import wellcal as wc
 from wellcal import kernels as k
+from wellcal._arrays.remembered import Remembered
 from wellcal.expectations import nodes
 from wellcal.expectations.low_rank import span
 from wellcal.expectations.nodes import FOR_FEATURES, FOR_PAIRS, choose
@@ -41,16 +42,34 @@ def dirichlets(n: int = 12) -> wc.Dirichlet:
 # -- once --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("batch", [unlike_gammas(30), dirichlets(30), odd_betas(30)])
-def test_nodes_are_chosen_once_in_a_test(batch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen: list[int] = []
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Numbers of cases that nodes were chosen for."""
+    found: list[int] = []
     choose_anew: Callable[..., Any] = nodes.choose_anew
 
     def counted(predictions: Any, *rest: Any) -> Any:
-        chosen.append(len(predictions))
+        found.append(len(predictions))
         return choose_anew(predictions, *rest)
 
     monkeypatch.setattr(nodes, "choose_anew", counted)
+    return found
+
+
+def test_what_is_large_is_made_once_for_a_problem(chosen: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels on predictions and on targets ask for the same."""
+    n = 1000
+    first, batch = unlike_gammas(n), unlike_gammas(n)
+    kernel, y = MMD @ k.Gaussian(0.8), first.sample(rng=1)
+    exact = wc.skce(y, first, kernel=kernel)
+    monkeypatch.setattr(Remembered, "is_small", lambda *_: False)
+    chosen.clear()
+    assert wc.skce(y, batch, kernel=kernel).value == exact.value
+    assert chosen == [n]
+
+
+@pytest.mark.parametrize("batch", [unlike_gammas(30), dirichlets(30), odd_betas(30)])
+def test_nodes_are_chosen_once_in_a_test(batch: Any, chosen: list[int]) -> None:
     wc.calibration_test(batch.sample(rng=1), batch, n_resamples=119, rng=0)
     assert chosen == [30]
 

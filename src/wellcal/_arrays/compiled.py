@@ -18,6 +18,7 @@ from wellcal._arrays.namespaces import NDArray
 
 _LONG = 128  # coordinates, from which a pair is a loop of its own
 _IN_CACHE = 32  # long rows
+_APART = 8  # numbers
 
 
 @lru_cache(maxsize=1)
@@ -36,8 +37,10 @@ def same_digits(size: int) -> bool:
     return size < _LONG
 
 
-def l1_distances(a: NDArray, b: NDArray) -> NDArray:
+def l1_distances(a: NDArray, b: NDArray, factor: float = 1.0) -> NDArray:
     """Sums of absolute differences between all rows of two arrays of one type, ``(len(a), len(b))``.
+
+    Sums are multiplied by `factor` where they are made, which takes no time there.
 
     Examples
     --------
@@ -50,32 +53,57 @@ def l1_distances(a: NDArray, b: NDArray) -> NDArray:
     short, long = _loops()
     # Copies, since loops are compiled once more for arrays that may not be written to.
     if a.shape[1] < _LONG:
-        short(np.array(a, order="C"), np.array(b.T, order="C"), out)
+        short(*_in_twos(a, b), a.dtype.type(factor), out)
     else:
         long(np.array(a, order="C"), np.array(b, order="C"), out)
+        if factor != 1.0:
+            out *= factor
     return out
+
+
+def _in_twos(a: NDArray, b: NDArray) -> tuple[NDArray, NDArray]:
+    """Rows, and columns of others, with two pairs of coordinates or more: those that are added are zero.
+
+    Columns are a little longer than they have to be. If they began a power of two apart, all of them would
+    have to share the same few places of the cache.
+    """
+    size = a.shape[1]
+    even = max(4, size + size % 2)
+    rows = np.zeros((len(a), even), dtype=a.dtype)
+    columns = np.zeros((even, len(b) + _APART), dtype=a.dtype)
+    rows[:, :size], columns[:size, : len(b)] = a, b.T
+    return rows, columns
 
 
 @lru_cache(maxsize=1)
 def _loops() -> tuple[Callable[..., None], Callable[..., None]]:
     numba: Any = importlib.import_module("numba")
 
-    def short(a: Any, columns: Any, out: Any) -> None:
-        # Four coordinates at a time, so that sums are written a quarter as often; added up in order.
-        size = a.shape[1]
-        for i in range(a.shape[0]):
-            row = out[i]
-            row[:] = 0
-            for c in range(0, size - 3, 4):
-                x0, x1, x2, x3 = a[i, c], a[i, c + 1], a[i, c + 2], a[i, c + 3]
-                y0, y1, y2, y3 = columns[c], columns[c + 1], columns[c + 2], columns[c + 3]
-                for j in range(row.shape[0]):
-                    first = (row[j] + abs(x0 - y0[j])) + abs(x1 - y1[j])
-                    row[j] = (first + abs(x2 - y2[j])) + abs(x3 - y3[j])
-            for c in range(size - size % 4, size):
-                x0, y0 = a[i, c], columns[c]
-                for j in range(row.shape[0]):
-                    row[j] += abs(x0 - y0[j])
+    def short(a: Any, columns: Any, factor: Any, out: Any) -> None:
+        # Two rows by two coordinates: each number that is read serves two pairs, and sums are read and
+        # written half as often; added up in order. An odd last row is done twice, at the same place.
+        width, last = out.shape[1], a.shape[1] - 2
+        for i in range(0, a.shape[0], 2):
+            after = min(i + 1, a.shape[0] - 1)
+            first, second = out[i], out[after]
+            x0, x1, z0, z1 = a[i, 0], a[i, 1], a[after, 0], a[after, 1]
+            y0, y1 = columns[0], columns[1]
+            for j in range(width):
+                first[j] = abs(x0 - y0[j]) + abs(x1 - y1[j])
+                second[j] = abs(z0 - y0[j]) + abs(z1 - y1[j])
+            for c in range(2, last, 2):
+                x0, x1, z0, z1 = a[i, c], a[i, c + 1], a[after, c], a[after, c + 1]
+                y0, y1 = columns[c], columns[c + 1]
+                for j in range(width):
+                    one = (first[j] + abs(x0 - y0[j])) + abs(x1 - y1[j])
+                    other = (second[j] + abs(z0 - y0[j])) + abs(z1 - y1[j])
+                    first[j], second[j] = one, other
+            x0, x1, z0, z1 = a[i, last], a[i, last + 1], a[after, last], a[after, last + 1]
+            y0, y1 = columns[last], columns[last + 1]
+            for j in range(width):
+                one = factor * ((first[j] + abs(x0 - y0[j])) + abs(x1 - y1[j]))
+                other = factor * ((second[j] + abs(z0 - y0[j])) + abs(z1 - y1[j]))
+                first[j], second[j] = one, other
 
     def long(a: Any, b: Any, out: Any) -> None:
         # Two rows by two: each number that is read serves two pairs. An odd last one meets itself twice.

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from wellcal._arrays.namespaces import Array, Namespace, is_jax, is_torch, namespace, take_rows
 
 Rows: TypeAlias = Any
@@ -32,7 +34,8 @@ def map_rows(function: Callable[[Array], Array], rows: Rows) -> Rows:
     (array([1., 1.]), None, (array([2.]), -1.0))
     """
     if isinstance(rows, NODE):
-        parts = [map_rows(function, part) for part in rows]
+        # Vectors have an array for each coordinate: calls for them would take longer than what is done.
+        parts = [function(p) if type(p) is np.ndarray else map_rows(function, p) for p in rows]
         return rows.__class__(*parts) if hasattr(rows, "_fields") else tuple(parts)
     return rows if rows is None or isinstance(rows, (float, int)) else function(rows)
 
@@ -50,10 +53,35 @@ def map_both(function: Callable[[Array, Array], Array], a: Rows, b: Rows) -> Row
     return map_rows(lambda array: function(array, next(rest)), a)
 
 
+def once_each(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """The same function, which gives the result that it gave for an array that follows itself in a tree.
+
+    A case that has one variance in all coordinates has it in one array, and keeps it so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = np.ones(2)
+    >>> found = map_rows(once_each(lambda x: x[:1]), (one, one, np.ones(2)))
+    >>> found[0] is found[1], found[1] is found[2]
+    (True, False)
+    """
+    before: Array = None
+    result: Array = None
+
+    def call(array: Array) -> Array:
+        nonlocal before, result
+        if array is not before:
+            before, result = array, function(array)
+        return result
+
+    return call
+
+
 def slice_rows(rows: Rows, index: Any) -> Rows:
     """The same rows for some of the cases: a slice, or integer positions."""
     if isinstance(index, slice):
-        return map_rows(lambda array: array[index, ...], rows)
+        return map_rows(once_each(lambda array: array[index, ...]), rows)
     return map_rows(lambda array: take_rows(array, index), rows)
 
 

@@ -35,11 +35,16 @@ FEWEST_ON_A_LINE = 2000
 FEWEST_SPANNED = 4000
 """Cases from which "auto" takes a span of few predictions, where that holds all of them to rounding."""
 
+FEWEST_NEARLY_SPANNED = 8000
+"""Cases from which "auto" takes a span that holds predictions but for what control rows say: twice as many as
+where tiles in float64 are as quick, for ensembles of 10 or 50."""
+
 FEWEST_IN_A_PLANE = 20_000
 """Cases from which "auto" takes multipoles: below, tiles in float64 take less than two seconds."""
 
 _ORDERS = (6, 8, 10, 13)  # nodes along a side of a box, few first
 _PIVOTS = (64, 128, 256, 512, 1024)  # predictions that span the others, few first
+_NEARLY = 0.03  # mean squared distance from the fewest of them, above which hundreds would not do
 _WHOLE, _FEW_WHOLE = 512, 128  # that hold all others to rounding; where less serves, no more than few
 _FAR = 44.0  # of the exponent: exp(-44) is 1e-19
 _LOOKED_AT = 4096  # cases among which equal predictions are looked for
@@ -114,7 +119,7 @@ class Linear(Tiled):
             return False
         places = {_place_of(term) for term in problem.terms}
         if "span" in places:
-            return places == {"span"} and problem.n >= FEWEST_SPANNED and spans_of(problem).whole(_WHOLE)
+            return places == {"span"} and problem.n >= FEWEST_SPANNED and self._can_span(problem)
         return problem.n >= FEWEST_IN_A_PLANE or places <= {"line"}
 
     def triangle(self, problem: Problem) -> Sums:
@@ -146,6 +151,14 @@ class Linear(Tiled):
             return self._spanned(spans_of(problem), exact) if places == {"span"} else None
         return _on_a_line(exact) if places == {"line"} else self._in_a_plane(exact)
 
+    def _can_span(self, problem: Problem) -> bool:
+        """Whether few predictions span all others, to rounding, or nearly and for so many that it pays."""
+        spans = spans_of(problem)
+        if spans.whole(_WHOLE):
+            return True
+        enough = self.precision != "float64" and problem.n >= FEWEST_NEARLY_SPANNED
+        return enough and bool(spans.each) and spans.left_by(_PIVOTS[0]) <= _NEARLY
+
     def _spanned(self, spans: Spans, exact: Problem) -> _Found | None:
         """Products with few predictions, if they span all others, or by more of them until controls agree."""
         few = self.precision != "float64" and exact.n >= FEWEST_IN_A_PLANE
@@ -154,14 +167,20 @@ class Linear(Tiled):
         if self.precision == "float64" or not spans.each:
             return None
         controls = Controls.of(exact)
+        allowed = self.tolerance * controls.deviation
+        for_each_unit = controls.deviation  # of what is left: errors are hardly less, and often more
         for count in _PIVOTS:
             if count > spans.most:
                 break
-            rows = spans.row_sums(count)
+            left = spans.left_by(count)
+            if left * for_each_unit > allowed:
+                continue
+            rows = spans.row_sums()
             error = controls.error(rows)
-            if error <= self.tolerance * controls.deviation:
+            if error <= allowed:
                 said = {"engine": self.name, "sums": spans.describe(), **controls.describe(error)}
                 return _Found.of(rows, said)
+            for_each_unit = 0.3 * error / left  # errors fall with what is left, and at times faster
         return None
 
     def _in_a_plane(self, exact: Problem) -> _Found | None:

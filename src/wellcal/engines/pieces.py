@@ -10,7 +10,7 @@ import numpy as np
 
 from wellcal._arrays.chunks import Chunk, Span, pairs_above
 from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, is_numpy, namespace
-from wellcal._arrays.rows import Rows, map_rows
+from wellcal._arrays.rows import Rows, map_rows, once_each
 from wellcal.engines.reductions import Place
 from wellcal.problem.problem import Problem
 
@@ -126,9 +126,10 @@ class Batch:
 
         def members(some: Span) -> Rows:
             def pick(value: Array) -> Array:
-                return value.reshape(len(value) // self.size, self.size, *value.shape[1:])[:, some.index]
+                blocks = value.reshape(len(value) // self.size, self.size, *value.shape[1:])
+                return blocks if some.stop - some.start == self.size else blocks[:, some.index]
 
-            return map_rows(pick, rows[0])
+            return map_rows(once_each(pick), rows[0])
 
         first = members(self.rows)
         if self.rows.stop <= self.columns.start:
@@ -184,7 +185,7 @@ class Lag:
             blocks = xp.reshape(value, (-1, self.size, *value.shape[1:]))
             return xp.reshape(blocks[:, first : first + self.size - self.lag, ...], (-1, *value.shape[1:]))
 
-        return map_rows(pick, rows)
+        return map_rows(once_each(pick), rows)
 
     @property
     def pairs(self) -> int:

@@ -43,10 +43,14 @@ class Spans:
         """Predictions beyond which tiles are as quick."""
         return min(span.spread.most_pivots for span in self.each)
 
-    def row_sums(self, count: int = 0) -> NDArray:
-        """Sums over all other cases, by so many predictions at least."""
+    def left_by(self, count: int) -> float:
+        """Mean squared distance of predictions from the span of so many of them at least."""
         for span in self.each:
             span.grow(count)
+        return max(span.left for span in self.each)
+
+    def row_sums(self) -> NDArray:
+        """Sums over all other cases, by the predictions that are there."""
         return np.sum([span.row_sums() for span in self.each], axis=0)
 
     def describe(self) -> str:

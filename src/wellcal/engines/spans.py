@@ -82,6 +82,11 @@ class Span:
         """Whether all candidates are in the span."""
         return float(self._left.max()) <= ROUNDING
 
+    @property
+    def left(self) -> float:
+        """Mean squared distance of candidates from the span."""
+        return float(self._left.mean())
+
     def grow(self, most: int) -> None:
         """Add pivots until there are so many, or all candidates are in the span."""
         while self.size < most:

@@ -16,6 +16,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, ClassVar, TypeVar
@@ -42,6 +43,7 @@ from wellcal._arrays.namespaces import (
     is_numpy,
     is_torch,
     is_traced,
+    namespace,
     stop_gradient,
     to_numpy,
 )
@@ -61,6 +63,8 @@ from wellcal.kernels.parts import calls_user_function
 from wellcal.problem.feature_form import in_features, known_features
 from wellcal.problem.problem import Problem
 
+_AT_HAND = 4  # times the cache: evaluations, up to which NumPy is quicker than a compiled program is called
+_MANY_AT_ONCE = 160  # cases, from which a product of ten classes is large enough for threads of BLAS
 _TENSOR = 2  # times the cache: frameworks with a cost for each call want larger tiles
 _DEVICE = 16  # times the cache: devices with thousands of cores want larger ones still
 _PAIRS_PER_ELEMENT = 8  # lists of pairs are longer than tiles are large: less is shared between them
@@ -199,8 +203,13 @@ class Tiled(Engine):
 
     def _takes_at_once(self, problem: Problem) -> bool:
         """Whether the whole triangle is one tile, which a single thread does."""
-        small = problem.n**2 * problem.width <= budget.cache
-        return small and self.tile is None and self.threads is None and is_numpy(problem.xp)
+        pairs = problem.n**2 * problem.width
+        if pairs > _AT_HAND * budget.cache or self.tile is not None or self.threads is not None:
+            return False
+        if is_numpy(problem.xp):
+            return pairs <= budget.cache
+        # Rows of JAX's that wait in NumPy: a program takes longer to be called than so few pairs do.
+        return is_jax(problem.xp) and all(type(array) is np.ndarray for array in problem.arrays)
 
     def tile_shape(self, problem: Problem) -> tuple[int, int]:
         """Height and width of a tile in cases."""
@@ -301,10 +310,15 @@ class Tiled(Engine):
     def _sum_numpy(
         self, problem: Problem, pieces: Pieces, shape: tuple[int, ...], pairs: int
     ) -> tuple[float, Array]:
+        everything = slice(0, problem.n)
+
+        def rows_of(cases: Chunk) -> Rows:
+            return problem.rows if cases == everything else slice_rows(problem.rows, cases)
+
         def work(piece: Piece) -> tuple[Piece, tuple[Array, Array]]:
             # Far pairs overflow in an exponent and underflow in its exponential: both mean zero.
             with np.errstate(over="ignore", under="ignore"):
-                h = piece.value(problem, *(slice_rows(problem.rows, cases) for cases in piece.cases))
+                h = piece.value(problem, *map(rows_of, piece.cases))
                 return piece, piece.reduce(to_numpy(h))
 
         sums, told, done = RowAccumulator(shape), reporter(), 0
@@ -355,11 +369,17 @@ def _prepared(problem: Problem, pairs: float | None = None) -> Problem:
 
 def _at_once(problem: Problem) -> Sums:
     """Sums over the triangle of a small problem in one go: there is nothing to gain from tiles."""
-    with np.errstate(over="ignore", under="ignore"):
-        h = problem.tile(problem.rows, problem.rows)
+    own = problem if is_numpy(problem.xp) else replace(problem, xp=namespace())
+    # BLAS would start threads for products that take less time than these do to start.
+    alone = one_blas_thread() if problem.n > _MANY_AT_ONCE else nullcontext()
+    with alone, np.errstate(over="ignore", under="ignore"):
+        h = own.tile(own.rows, own.rows)
     pairs = np.where(above_diagonal(problem.n, problem.n), h, 0.0)
     right = pairs.sum(axis=1)
-    return Sums(float(right.sum()), right + pairs.sum(axis=0))
+    total: Array = float(right.sum())
+    if own is not problem:
+        total = problem.xp.asarray(total, dtype=float64(problem.xp))
+    return Sums(total, right + pairs.sum(axis=0))
 
 
 def _pairs(block_size: int, count: int) -> int:

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias, cast
 
-from wellcal._arrays.namespaces import Array, namespace
+import numpy as np
+
+from wellcal._arrays.namespaces import Array, is_numpy, namespace
 from wellcal._arrays.ops import Ops
-from wellcal._arrays.rows import Rows, first_array, map_rows
+from wellcal._arrays.rows import Rows, first_array, map_rows, once_each
 from wellcal.expectations.decompose import Components, flat_points, is_objects, point_array
 from wellcal.expectations.rules.elements import CALL, CLOSED_FORMS, COSTS, Element, Points
 from wellcal.kernels.algebra import Scaled, Sum
@@ -184,13 +186,14 @@ class ElementForm:
     def tile(self, ops: Ops, a: Measure, b: Measure) -> Array:
         """All pairs of rows."""
         xp = ops.xp
+        reshape: Callable[..., Array] = np.ndarray.reshape if is_numpy(xp) else xp.reshape
         single = all(part.size == 1 for part in a)  # arrays (n, 1) are columns as they stand
         return self._sum(
             ops,
             a,
             b,
-            None if single else lambda v: xp.reshape(v, (-1, 1)),
-            lambda v: xp.reshape(v, (1, -1)),
+            None if single else lambda v: reshape(v, (-1, 1)),
+            lambda v: reshape(v, (1, -1)),
             self._outer_matrix,
             _contract,
             mirror=xp.matrix_transpose if a is b else None,
@@ -214,12 +217,13 @@ class ElementForm:
         A batch axis of length one is shared by the batches of the other side.
         """
         xp = ops.xp
+        reshape: Callable[..., Array] = np.ndarray.reshape if is_numpy(xp) else xp.reshape
         return self._sum(
             ops,
             a,
             b,
-            lambda v: xp.reshape(v, (v.shape[0], -1, 1)),
-            lambda v: xp.reshape(v, (v.shape[0], 1, -1)),
+            lambda v: reshape(v, (v.shape[0], -1, 1)),
+            lambda v: reshape(v, (v.shape[0], 1, -1)),
             self._batched_matrix,
             _contract_batched,
             mirror=xp.matrix_transpose if a is b else None,
@@ -289,7 +293,9 @@ def _add(total: Array | None, part: Array, factor: float) -> Array:
 
 def _shaped(function: Callable[[Array], Array] | None, part: Components) -> Element:
     """The element as rules read it; objects stay as they are, since no rule reads them."""
-    return part.element if function is None or _has_objects(part) else map_rows(function, part.element)
+    if function is None or _has_objects(part):
+        return part.element
+    return map_rows(once_each(function), part.element)
 
 
 def _has_objects(part: Components) -> bool:

@@ -8,13 +8,15 @@ their own.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
 
 from wellcal._arrays.chunks import budget, entries_for, in_chunks
-from wellcal._arrays.namespaces import Array, NDArray, concat_rows, from_numpy, namespace, to_numpy
+from wellcal._arrays.namespaces import Array, NDArray, concat_rows, from_numpy, namespace, take_rows, to_numpy
 from wellcal._arrays.progress import reporter
 from wellcal.expectations.differences import FeatureSource
 
@@ -75,7 +77,7 @@ def compressed(source: FeatureSource) -> Compressed:
     True
     """
     if source.size > _FEW:
-        basis = _basis(source)
+        source, basis = _with_basis(source)
         for _ in range(_ROUNDS):
             if basis.shape[1] > _ENOUGH * source.size:
                 break
@@ -90,16 +92,16 @@ def compressed(source: FeatureSource) -> Compressed:
     )
 
 
-def _basis(source: FeatureSource) -> NDArray:
-    """Orthonormal directions ``(M, r)`` of the features of some cases."""
+def _with_basis(source: FeatureSource) -> tuple[FeatureSource, NDArray]:
+    """Orthonormal directions ``(M, r)`` of the features of some cases; of all, if kept then."""
     count = _cases(source)
-    some: NDArray = np.arange(source.n)
-    if source.n > count:
-        spread = np.linspace(0, source.n - 1, count // 2).astype(int)
-        drawn = np.random.default_rng(0).choice(source.n, count // 2, replace=False)
-        some = np.unique(np.concatenate([source.extremes()[:count], spread, drawn]))
-    features = source.of(some)
-    return _directions(features, _DROPPED)
+    if source.n <= count:
+        features = source.of(slice(0, source.n))
+        return replace(source, of=partial(take_rows, features)), _directions(features, _DROPPED)
+    spread = np.linspace(0, source.n - 1, count // 2).astype(int)
+    drawn = np.random.default_rng(0).choice(source.n, count // 2, replace=False)
+    some = np.unique(np.concatenate([source.extremes()[:count], spread, drawn]))
+    return source, _directions(source.of(some), _DROPPED)
 
 
 def _directions(features: Array, share: float | None, dropped: float = 0.0) -> NDArray:

@@ -241,7 +241,19 @@ def _column(x: Array) -> Array:
 
 def _columns(x: Array) -> tuple[Array, ...]:
     wide = widen(x)
+    if isinstance(wide, np.ndarray):
+        # Coordinates are read one after another, and far more often than they are made.
+        return tuple(np.ascontiguousarray(cast("NDArray", wide).T)[:, :, None])
     return tuple(wide[:, c, None] for c in range(wide.shape[1]))
+
+
+def _variances(scale: Array) -> tuple[Array, ...]:
+    """Columns of squares; where each case has the same in all, that is one array in all places."""
+    if isinstance(scale, np.ndarray):
+        own = cast("NDArray", scale)
+        if bool((own == own[:, :1]).all()):
+            return (_column(own[:, 0]) ** 2,) * own.shape[1]
+    return _columns(widen(scale) ** 2)
 
 
 @elementary(Normal, Normals)
@@ -251,7 +263,7 @@ def _normal(predictions: Normal) -> Normals:
 
 @elementary(DiagonalNormal, Normals)
 def _diagonal_normal(predictions: DiagonalNormal) -> Normals:
-    return Normals(_columns(predictions.loc), _columns(widen(predictions.scale) ** 2))
+    return Normals(_columns(predictions.loc), _variances(predictions.scale))
 
 
 @elementary(MultivariateNormal, FullNormals)
@@ -283,7 +295,12 @@ def points(values: Array, weights: Array | None = None) -> Components:
     if is_objects(values):
         return Components(Points((values,)), uniform if weights is None else weights)
     x = widen(values)
-    coordinates = (x,) if x.ndim == 2 else tuple(x[:, :, c] for c in range(x.shape[2]))
+    if x.ndim == 2:
+        coordinates: tuple[Array, ...] = (x,)
+    elif x.shape[1] == 1:
+        coordinates = _columns(x[:, 0, :])
+    else:
+        coordinates = tuple(x[:, :, c] for c in range(x.shape[2]))
     return Components(Points(coordinates), uniform if weights is None else widen(weights))
 
 

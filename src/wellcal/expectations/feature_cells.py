@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.remembered import Remembered
 from wellcal.expectations.decompose import Components
 from wellcal.expectations.gaussian_features import (
     FeatureGrid,
     around,
+    different,
     mean_features,
     occupied_cells,
     step_of,
@@ -57,7 +58,7 @@ class Cells(NamedTuple):
         return out
 
 
-_remembered: WeakKeyDictionary[Predictions, dict[Any, Cells | None]] = WeakKeyDictionary()
+_remembered: Remembered[Cells | None] = Remembered(_MAX_REMEMBERED)
 
 
 def cells_of(
@@ -82,13 +83,15 @@ def cells_of(
     lengthscale
         Of the Gaussian kernel.
     """
-    known = _remembered.setdefault(family, {})
-    if (key, lengthscale) not in known:
-        found = _cells(len(family), parts, extents, lengthscale)
-        if found is not None and found.mean.size > _MAX_REMEMBERED:
-            return found
-        known[key, lengthscale] = found
-    return known[key, lengthscale]
+
+    def find() -> Cells | None:
+        return _cells(len(family), parts, extents, lengthscale)
+
+    return _remembered.of(family, (key, lengthscale), find, _size)
+
+
+def _size(cells: Cells | None) -> int:
+    return 0 if cells is None else cells.mean.size
 
 
 def _cells(
@@ -122,7 +125,7 @@ def common_cells(lengthscale: float, batches: list[Cells], targets: list[NDArray
         if batch.centres is not centres:
             centres = np.union1d(centres, batch.centres)
     for values in targets:
-        wanted = around(np.unique(np.rint((values.reshape(-1) - origin * step) / step))) * step
+        wanted = around(different(np.rint((values.reshape(-1) - origin * step) / step))) * step
         missing = wanted[centres[np.minimum(np.searchsorted(centres, wanted), len(centres) - 1)] != wanted]
         if len(missing):
             centres = np.union1d(centres, missing)
@@ -131,7 +134,7 @@ def common_cells(lengthscale: float, batches: list[Cells], targets: list[NDArray
 
 # -- exact features --------------------------------------------------------------------------------
 
-_exact: WeakKeyDictionary[Predictions, dict[Any, Cells]] = WeakKeyDictionary()
+_exact: Remembered[Cells] = Remembered(_MAX_REMEMBERED)
 
 
 def exact_features(
@@ -154,16 +157,14 @@ def exact_features(
     grid
         The features.
     """
-    known = _exact.setdefault(family, {})
-    key = grid.lengthscale, grid.origin
-    cells = known.get(key)
-    if cells is None:
+
+    def find() -> Cells:
         step, (origin,) = step_of(grid.lengthscale), grid.origin
-        occupied = [np.unique(np.rint((points.reshape(-1) - origin) / step)) for points in extents()]
+        occupied = [different(np.rint((points.reshape(-1) - origin) / step)) for points in extents()]
         centres = around(np.unique(np.concatenate(occupied))) * step
         own = FeatureGrid(grid.lengthscale, (centres,), grid.origin)
-        mean = in_order([(rows, mean_features(own, part)) for rows, part in parts])
-        cells = Cells(origin / step, centres, mean, 0.0)
-        if mean.size <= _MAX_REMEMBERED:
-            known[key] = cells
-    return cells.on(grid)
+        return Cells(
+            origin / step, centres, in_order([(rows, mean_features(own, part)) for rows, part in parts]), 0.0
+        )
+
+    return _exact.of(family, (grid.lengthscale, grid.origin), find, _size).on(grid)

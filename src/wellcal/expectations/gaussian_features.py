@@ -36,6 +36,7 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.rows import add_at, can_add_at
 from wellcal.expectations.decompose import Components
+from wellcal.expectations.even_features import even_sums
 from wellcal.expectations.low_rank import LowRank
 from wellcal.expectations.rules.elements import Points
 from wellcal.expectations.tensor_features import line_features
@@ -48,11 +49,13 @@ _LARGER = (3e-7, 6e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 _LEAST_MASS = 1e-10
 _BLOCK = 6.0  # length scales: a point sees nothing beyond
 _WHOLE = 2.0**50  # below, whole numbers and their neighbours are exact
+_FOR_THE_MIDDLE, _FEWEST_ROWS = 65_536, 256  # numbers, and rows, that a median is taken of
 MAX_FEATURES = 4096
 _MAX_ENTRIES = 200_000_000  # of the array of all features: 1.6 GB
 _MANY_FEATURES = 65_536  # where the array of all features stays small
 _FEW_ENTRIES = 20_000_000
 _FEW_FEATURES = 192  # up to here an atom meets all of them in less time than it takes to find those near it
+_SEVERAL_ATOMS = 16  # of a row, from which products take less time than exponentials
 _MANY_MEETINGS = 2**17  # of a row's atoms with features: below, tensors meet all of them at once
 
 
@@ -122,6 +125,11 @@ class FeatureGrid:
         """The same for scalars in NumPy and few features: each atom meets all of them, in one array."""
         n, count = x.shape
         centres = self.centres[0]
+        if count >= _SEVERAL_ATOMS and self._is_even():
+            step = step_of(self.lengthscale)
+            first = float(centres[0])
+            found = even_sums(x, weights, self.origin[0], first, len(centres), step, self.lengthscale)
+            return np.multiply(found, NORM, out=found)
         out = np.empty((n, len(centres)))
         for rows in in_chunks(n, count * len(centres), within=budget.cache):
             table = np.subtract((x[rows] - self.origin[0])[:, :, None], centres)
@@ -136,6 +144,11 @@ class FeatureGrid:
                 np.matmul(np.asarray(weights)[rows, None, :], table, out=out[rows, None, :])
         out *= NORM
         return out
+
+    def _is_even(self) -> bool:
+        """Whether no cell is left out between the first and the last."""
+        cells = np.rint(self.centres[0] / step_of(self.lengthscale))
+        return bool(cells[-1] - cells[0] == len(cells) - 1)
 
     def _of_points_on_a_line(self, x: NDArray, weights: NDArray | None) -> NDArray:
         """The same for scalars in NumPy, each atom reaching only the features near it."""
@@ -262,7 +275,7 @@ def feature_grid(
     cases = max(values.shape[0] for values, _ in points)
     # Far from the origin centres are rounded: what must be exact may not be spread too far.
     most = _most_features(cases, 2 if exact else d)
-    origin = tuple(float(np.median(to_numpy(points[0][0][:, :, c]))) for c in range(d))
+    origin = tuple(_middle(to_numpy(points[0][0][:, :, c])) for c in range(d))
     extents = [(to_numpy(x), None if w is None else to_numpy(w)) for x, w in points]
     for negligible in (0.0,) if exact else _NEGLIGIBLE:
         cells = [
@@ -273,6 +286,12 @@ def feature_grid(
             step = step_of(lengthscale)
             return FeatureGrid(lengthscale, tuple(c * step for c in cells), origin), negligible
     return None
+
+
+def _middle(x: NDArray) -> float:
+    """The median of numbers ``(n, S)``, of many rows that of some: it is near the data in either case."""
+    step = min(len(x) // _FEWEST_ROWS, x.size // _FOR_THE_MIDDLE)
+    return float(np.median(x[:: max(1, step)]))
 
 
 def _most_features(cases: int, dimension: int) -> int:
@@ -313,7 +332,7 @@ def _heaviest_in_cells(
     """Cells with atoms ``(n, S)``, and the largest weight near one of them; infinite where all count."""
     cells = np.rint((x.reshape(-1) - origin) / step_of(lengthscale))
     if weights is None:
-        occupied = np.unique(cells)
+        occupied = different(cells)
         return occupied, np.full(len(occupied), np.inf)
     mass = _mass_nearby(x, weights, _BLOCK * lengthscale).reshape(-1)
     some = np.flatnonzero(mass > _LEAST_MASS)
@@ -349,9 +368,19 @@ def _cells(
     found: list[NDArray] = []
     for values, weights in points:
         x = values.reshape(-1) if weights is None else values[_weighty(weights, negligible)]
-        found.append(np.unique(np.rint((x - origin) / step)))
+        found.append(different(np.rint((x - origin) / step)))
     occupied = np.unique(np.concatenate(found))
     return occupied if len(occupied) > most else around(occupied)
+
+
+def different(cells: NDArray) -> NDArray:
+    """Whole numbers in ascending order, each once: marked where they lie close together, and else sorted."""
+    least, most = (float(cells.min()), float(cells.max())) if cells.size else (0.0, 0.0)
+    if not most - least < cells.size or max(-least, most) > _WHOLE:
+        return np.unique(cells)
+    there = np.zeros(int(most - least) + 1, dtype=bool)
+    there[(cells - least).astype(np.intp)] = True
+    return np.flatnonzero(there) + least
 
 
 def around(cells: NDArray) -> NDArray:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -19,6 +18,7 @@ from scipy.spatial.distance import cdist
 
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.remembered import Remembered
 from wellcal.expectations.nodes import Part, in_order
 from wellcal.predictions import Predictions
 
@@ -27,7 +27,6 @@ _MOST = 800  # points that span it, at most
 _EARLY = 256  # after so many the mean squared distance must have fallen
 _EARLY_SHARE = 0.05
 _MOST_ADDED = 512  # targets that lie off the span
-_MAX_REMEMBERED = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ class Spanned(NamedTuple):
     mean: NDArray
 
 
-_remembered: WeakKeyDictionary[Predictions, dict[Any, Spanned | None]] = WeakKeyDictionary()
+_remembered: Remembered[Spanned | None] = Remembered(most=8_000_000)  # entries: 64 MB
 
 _NEGLIGIBLE = 1e-9  # weight of an atom, times its squared distance from the span, that changes no result
 _ROUNDS = 3
@@ -217,15 +216,13 @@ def spanned(
     atoms
         Gives its atoms, which are made only if there are features.
     """
-    known = _remembered.setdefault(family, {})
-    if (key, lengthscale) in known:
-        return known[key, lengthscale]
-    features = span(candidates, lengthscale)
-    found = None
-    if features is not None:
-        features = _spanning(features, atoms())
-    if features is not None:
-        found = Spanned(features, features.more_of_parts(atoms()))
-    if found is None or found.mean.size <= _MAX_REMEMBERED:
-        known[key, lengthscale] = found
-    return found
+
+    def find() -> Spanned | None:
+        features = span(candidates, lengthscale)
+        if features is not None:
+            features = _spanning(features, atoms())
+        return None if features is None else Spanned(features, features.more_of_parts(atoms()))
+
+    return _remembered.of(
+        family, (key, lengthscale), find, lambda found: 0 if found is None else found.mean.size
+    )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from wellcal._arrays.namespaces import (
     take_rows,
     to_numpy,
 )
+from wellcal._arrays.remembered import Remembered
 from wellcal.expectations import panels
 from wellcal.expectations.atoms import LOWERINGS, Atoms
 from wellcal.expectations.lowering import (
@@ -121,27 +121,25 @@ FOR_FEATURES = Effort((32, 64, 128), 1e-7, 8192, even=False)
 """Where nodes only make features, and many cost little."""
 
 _MAX_NODES = 4_000_000  # of all rows that are refined: 32 MB
-_MAX_REMEMBERED = 4_000_000
 _TRACED_NODES = 64  # under tracing values cannot be looked at: a middling rule, and no estimate of its error
 
-_remembered: WeakKeyDictionary[Predictions, dict[Any, Chosen]] = WeakKeyDictionary()
+_remembered: Remembered[Chosen] = Remembered(most=4_000_000)
 
 
 def choose(
     predictions: Predictions, kernel: Kernel, options: Lowering, points: int, effort: Effort
 ) -> Chosen:
-    """Atoms of a batch without a closed form, remembered as long as a batch in NumPy lives."""
+    """Atoms of a batch without a closed form, which a batch in NumPy remembers."""
+
+    def find() -> Chosen:
+        return choose_anew(predictions, kernel, options, points, effort)
+
     key = (kernel, options, points, effort, LOWERINGS.find(type(predictions)))
-    try:
-        known = None if predictions.ops.differentiable else _remembered.setdefault(predictions, {})
-        if known is not None and key in known:
-            return known[key]
-    except TypeError:  # a kernel that holds arrays has no hash
-        known = None
-    found = choose_anew(predictions, kernel, options, points, effort)
-    if known is not None and sum(part.atoms.weights.size for part in found.parts) <= _MAX_REMEMBERED:
-        known[key] = found
-    return found
+    if predictions.ops.differentiable:
+        return find()
+    return _remembered.of(
+        predictions, key, find, lambda found: sum(part.atoms.weights.size for part in found.parts)
+    )
 
 
 def choose_anew(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wellcal import kernels
+from wellcal._arrays.compiled import l1_distances
 from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, is_numpy, namespace
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, slice_rows
@@ -86,7 +87,20 @@ class ExpDistanceForm(_FunctionOfDistance):
         """All pairs of rows."""
         if is_numpy(ops.xp) and self._has_products():
             return self._by_products(a, b)
+        if is_numpy(ops.xp) and self._has_loop():
+            exponents = l1_distances(a, b, self._rate)
+            return np.exp(exponents, out=exponents)
         return super().tile(ops, a, b)
+
+    @property
+    def _rate(self) -> Any:
+        return -(self.lengthscale**-self.power)
+
+    def _has_loop(self) -> bool:
+        """Whether exponents are distances that a compiled loop can scale as it goes."""
+        inner = self.inner
+        compiled = isinstance(inner, EmbeddingDistance) and inner.compiled
+        return compiled and self.power == inner.degree and isinstance(self.lengthscale, float)
 
     def _has_products(self) -> bool:
         """Whether exponents are products of coordinates, once squared norms are among these."""
@@ -111,7 +125,7 @@ class ExpDistanceForm(_FunctionOfDistance):
 
     def value(self, ops: Ops, raised: Array) -> Array:
         """The kernel at a distance."""
-        rate = -(self.lengthscale**-self.power)
+        rate = self._rate
         exponent = self.power / self.inner.degree
         if isinstance(self.inner, _FRESH) and is_numpy(ops.xp) and raised.ndim > 1:
             own: NDArray = raised

@@ -358,6 +358,9 @@ def _positions(batch: Bernoulli | Categorical, y: object, name: str) -> Array:
     check_cases(int(targets.shape[0]), name, batch)
     if is_tensor(targets) and _are_numbered(batch) and _are_whole_below(targets, len(batch.labels())):
         return batch.xp.astype(targets, integer_dtype(batch.xp))
+    plain = _are_numbered(batch) and is_at_hand(targets) and targets.dtype == integer_dtype(batch.xp)
+    if plain and _are_numbers_below(at_hand(targets), len(batch.labels())):
+        return targets
     index = _found(batch, targets, name)
     known = batch.labels()
     remedy = f"the classes are {', '.join(map(repr, known[:6].tolist()))}{', ...' if len(known) > 6 else ''}"

@@ -28,6 +28,7 @@ from wellcal._arrays.namespaces import (
     take_rows,
 )
 from wellcal._arrays.ops import Ops, ops_for
+from wellcal._arrays.remembered import OneTask
 from wellcal._arrays.rows import Rows, arrays_of, slice_rows
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, cost_of, in_batches, room_of
 from wellcal.expectations.decompose import (
@@ -289,8 +290,20 @@ def prepare_checked(
     on predictions, which may take most of the time, is taken from it.
     """
     chosen = check_pair_kernel(kernel)
-    if len(predictions) >= _LARGE:
-        keep_freed_memory()
+    if len(predictions) < _LARGE:
+        return _prepared(checked, predictions, chosen, expectations, like)
+    keep_freed_memory()
+    with OneTask():
+        return _prepared(checked, predictions, chosen, expectations, like)
+
+
+def _prepared(
+    checked: Array,
+    predictions: Predictions,
+    chosen: Kernel,
+    expectations: str | Lowering,
+    like: Problem | None,
+) -> Problem:
     library = _library(predictions)
     if is_jax(library) and is_constant(chosen):
         predictions, checked = where_at_hand(predictions, checked)

@@ -65,14 +65,16 @@ def diagonal(ops: Ops, kernel: Gaussian, a: Normals | Points, b: Normals | Point
 def _diagonal_in_place(kernel: Gaussian, a: Normals | Points, b: Normals | Points) -> NDArray:
     """The same in NumPy, with few arrays of all pairs."""
     square = float(kernel.lengthscale) ** 2
-    exponent = a.x[0] - b.x[0]
-    if len(a.x) >= _SEVERAL or (len(a.x) > 1 and exponent.size > _MANY):
-        left, right = (element.v if isinstance(element, Normals) else None for element in (a, b))
+    d = len(a.x)
+    if d >= _SEVERAL or (d > 1 and a.x[0].size * b.x[0].size > _MANY):
+        left = a.v if isinstance(a, Normals) else None
+        right = b.v if isinstance(b, Normals) else None
         if _alike(left) and _alike(right):
             return _spherical(square, a, b, left, right)
+    exponent = a.x[0] - b.x[0]
     spread = _divided(exponent, square, a, b, 0)
-    difference = np.empty_like(exponent) if len(a.x) > 1 else exponent
-    for c in range(1, len(a.x)):
+    difference = np.empty_like(exponent) if d > 1 else exponent
+    for c in range(1, d):
         np.subtract(a.x[c], b.x[c], out=difference)
         s = _divided(difference, square, a, b, c)
         exponent += difference
@@ -107,7 +109,7 @@ def _divided(
 
 def _alike(variances: tuple[NDArray, ...] | None) -> bool:
     """Whether each case has the same variance in all coordinates."""
-    if variances is None:
+    if variances is None or all(v is variances[0] for v in variances):
         return True
     # One coordinate after another, as they stand.
     together = np.concatenate(variances).reshape(len(variances), -1)
