@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from wellcal._arrays.namespaces import NDArray
 from wellcal.dask.functions import IN_MEMORY
 from wellcal.dask.kernels import kernel_of
@@ -15,9 +17,20 @@ from wellcal.predictions import Samples
 from wellcal.problem.drawn_targets import pool_draws
 
 SAMPLE = 10_000
-"""Cases that the estimate beside a test, its findings and its e-value are made of."""
+"""Cases that scores and contributions of a witness are made of."""
+
+AT_HAND, NUMBERS_AT_HAND = 1_000_000, 20_000_000
+"""Cases, and numbers in them, that are taken into memory at most: those that findings are made of."""
 
 _SEED = 0
+
+
+def number_at_hand(cases: Cases) -> int:
+    """How many of the cases are taken into memory: all of them, where these are not too many."""
+    first = cases.rows(np.zeros(1, dtype=np.intp))
+    sizes = [first.targets.size]
+    first.predictions.map_arrays(lambda array: sizes.append(array.size) or array)
+    return min(cases.n, AT_HAND, max(NUMBERS_AT_HAND // sum(sizes), 1))
 
 
 @dataclass(frozen=True)
@@ -26,8 +39,8 @@ class Begun:
 
     Attributes
     ----------
-    cases
-        With draws pooled with their targets, where predictions are draws.
+    cases, given
+        With draws pooled with their targets, where predictions are draws; and as they were given.
     setup
         That of a sample of the cases, as they were given.
     places, labels
@@ -37,6 +50,7 @@ class Begun:
     """
 
     cases: Cases
+    given: Cases
     setup: Setup
     places: NDArray
     labels: tuple[NDArray, ...]
@@ -44,9 +58,9 @@ class Begun:
     expectations: Any
 
     @classmethod
-    def of(cls, cases: Cases, kernel: Kernel | None, expectations: Any) -> Begun:
-        """Take a sample, and the kernel that was given, or the default of all predictions."""
-        places = cases.sampled(SAMPLE, _SEED)
+    def of(cls, given: Cases, kernel: Kernel | None, expectations: Any, count: int) -> Begun:
+        """Take a sample of `count` cases, and the kernel given, or the default of all predictions."""
+        cases, places = given, given.sampled(count, _SEED)
         sample = cases.rows(places)
         family = sample.predictions
         if isinstance(family, Samples) and family.holds_objects:
@@ -58,7 +72,12 @@ class Begun:
         chosen = kernel_of(cases, kernel, expectations)
         options: dict[str, Any] = {"rng": _SEED, "expectations": expectations, "pool": True}
         setup = make_setup(sample.given, family, chosen, **options)
-        return cls(cases, setup, places, sample.labels, chosen, expectations)
+        return cls(cases, given, setup, places, sample.labels, chosen, expectations)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the sample has all cases."""
+        return self.setup.n_samples == self.cases.n
 
     @property
     def sampled(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +97,12 @@ class SumsOfAll:
         return computed_sum(tasks)
 
 
+def in_parts(block: Partition) -> Iterator[tuple[int, Partition]]:
+    """Some cases of a partition at a time, and where they begin."""
+    for low in range(0, len(block.targets), AT_A_TIME):
+        yield low, block.rows(slice(low, low + AT_A_TIME))
+
+
 def sums_of(
     block: Partition,
     own: NDArray | None,
@@ -111,9 +117,9 @@ def sums_of(
 ) -> Any:
     """Sums over the cases of a partition, some of them at a time, for sets of targets."""
     total: Any = None
-    for low in range(0, len(block.targets), AT_A_TIME):
-        some = slice(low, low + AT_A_TIME)
-        rows = _Rows(block.rows(some), None if own is None else own[some], looked, parts_alone)
+    for low, some in in_parts(block):
+        mine = None if own is None else own[low : low + AT_A_TIME]
+        rows = _Rows(some, mine, looked, parts_alone)
         sets = stream.sets(
             rows.block.predictions,
             rows.block.targets,

@@ -18,12 +18,13 @@ from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.progress import reported
 from wellcal._arrays.seeds import as_generator, known_seed
+from wellcal.dask.beside import shuffled_estimate, told_of_all
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
 from wellcal.dask.pairs import block_estimate
 from wellcal.dask.partitioned import Cases
 from wellcal.dask.parts import PartsOfAll, parts_of
-from wellcal.dask.sampling import Begun
+from wellcal.dask.sampling import Begun, number_at_hand
 from wellcal.dask.sums import MOST_KEPT, Looked, SumsOfAll
 from wellcal.hypotests import _calibration_test as core
 from wellcal.hypotests.automatic import linear_resamples
@@ -50,7 +51,7 @@ from wellcal.problem.drawn_targets import stretch, why_not_resampled
 from wellcal.problem.locations import Locations, as_locations, drawn_rows, locations_at
 from wellcal.problem.target_streams import BLOCK, TargetStream, sets_at_a_time
 
-_OF_SAMPLE = "effect size, findings, e-value, and the estimate unless the test has one"
+_OF_SAMPLE = "findings and pictures"
 _SUPPORTED = 'method="auto", "regularised", "block", or wellcal.hypotests.Omnibus(pairs=False)'
 
 
@@ -99,7 +100,7 @@ def calibration_test(
     one, several = core.split_kernels(kernel)
     options = {"block_size": block_size, "locations": locations, "statistic": statistic, "kernels": several}
     given = {name: value for name, value in options.items() if value is not None}
-    begun = Begun.of(cases, one, expectations)
+    begun = Begun.of(cases, one, expectations, number_at_hand(cases))
     chosen, reason = _supported(core.resolve(method, given), begun, locations)
     if isinstance(chosen, Block):
         outcome = _by_blocks(begun, chosen)
@@ -108,10 +109,23 @@ def calibration_test(
         unasked = None if method != "auto" else linear_resamples(begun.setup, cases.n)
         count = check_resamples((unasked or DEFAULT_RESAMPLES) if n_resamples is None else n_resamples)
         outcome = _Run(begun, chosen, as_generator(rng), count, n_resamples is not None).outcome()
-    partitions = {"sample": f"{begun.sampled}: {_OF_SAMPLE}", "partitions": len(cases.blocks)}
+    setup = replace(
+        begun.setup,
+        n_resamples=outcome.provenance.get("n_resamples", 1),
+        seed=known_seed(rng),
+        linear=chosen.linear,
+    )
+    keep = flag(keep_null, "keep_null")
+    partitions: dict[str, Any] = {"partitions": len(cases.blocks)}
+    if begun.whole:
+        found = replace(outcome, provenance={**outcome.provenance, **partitions})
+        return core.result_of(chosen, setup, found, reason, keep)
+    partitions["sample"] = f"{begun.sampled}: {_OF_SAMPLE}"
     found = replace(outcome, provenance={**outcome.provenance, **partitions})
-    setup = replace(begun.setup, n_resamples=found.provenance.get("n_resamples", 1), seed=known_seed(rng))
-    return core.result_of(chosen, setup, found, reason, flag(keep_null, "keep_null"), n_samples=cases.n)
+    mean, evidence = told_of_all(begun.given, setup)
+    estimate = shuffled_estimate(begun.cases, setup) if outcome.estimate is None else outcome.estimate
+    told = setup.knowing(estimate, mean)
+    return core.result_of(chosen, told, found, reason, keep, n_samples=cases.n, known_evidence=evidence)
 
 
 def _supported(
@@ -143,8 +157,7 @@ def _by_blocks(begun: Begun, method: Block) -> Outcome:
     # The problem of the sample has the kernel that h is made of: that of draws is stretched.
     found = block_estimate(begun.cases, setup.problem.kernel, size, begun.expectations)
     error = float(found.standard_error or 0.0)
-    estimate = replace(found, kernel=begun.kernel)
-    return method.in_units(estimate, error * math.sqrt(n // size), n // size, "blocks")
+    return method.in_units(setup.reported(found), error * math.sqrt(n // size), n // size, "blocks")
 
 
 @dataclass(frozen=True)

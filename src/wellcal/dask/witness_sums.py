@@ -14,7 +14,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.dask.partitioned import Cases, Partition, added, computed_sum, itself, on
-from wellcal.dask.sums import AT_A_TIME
+from wellcal.dask.sums import in_parts
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Predictions
 from wellcal.problem.at_locations import location_kernel
@@ -179,11 +179,6 @@ class Rows:
         return group.cells[self.cell(group.direction, group.grid)]
 
 
-def _chunks(block: Partition) -> Iterator[tuple[int, Partition]]:
-    for low in range(0, len(block.targets), AT_A_TIME):
-        yield low, block.rows(slice(low, low + AT_A_TIME))
-
-
 def outlined(block: Partition, sought: Sought) -> tuple[NDArray, NDArray]:
     """Sums over cells of what is known before targets are drawn, and of expectations at locations.
 
@@ -191,7 +186,7 @@ def outlined(block: Partition, sought: Sought) -> tuple[NDArray, NDArray]:
     each of `ERRORS`: ``(3 + E, C)``, and ``(J,)``.
     """
     total: Any = None
-    for _, some in _chunks(block):
+    for _, some in in_parts(block):
         rows = Rows(some.predictions, some.labels, sought)
         parts: list[NDArray] = []
         for d, (observed,) in rows.deviations(some.targets[None]):
@@ -223,7 +218,7 @@ def drawn_sums(
     The observed set comes before those with the first of all numbers.
     """
     total: Any = None
-    for low, some in _chunks(block):
+    for low, some in in_parts(block):
         rows, at = Rows(some.predictions, some.labels, sought), _at_locations(some.predictions, sought)
         place: dict[str, int] = {"start": start + low, "total": sought.n, "first": first}
         found: list[tuple[NDArray, NDArray, NDArray]] = []
@@ -260,7 +255,7 @@ def masked_sums(
         Deviations and variances, ``(2, C)``.
     """
     total: Any = None
-    for _, some in _chunks(block):
+    for _, some in in_parts(block):
         rows = Rows(some.predictions, some.labels, sought)
         parts: list[NDArray] = []
         for d, (observed,) in rows.deviations(some.targets[None]):

@@ -20,7 +20,7 @@ from wellcal._arrays.threads import one_blas_thread
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
 from wellcal.dask.partitioned import Cases, computed_sum, itself, on
-from wellcal.dask.sampling import Begun
+from wellcal.dask.sampling import SAMPLE, Begun
 from wellcal.dask.segmenting import labels_of, segment_columns, segment_grids
 from wellcal.dask.sums import MOST_KEPT
 from wellcal.dask.witness_sums import (
@@ -102,7 +102,7 @@ def witness(
             expectations=expectations,
             progress=progress,
         )
-    begun = Begun.of(cases, kernel, expectations)
+    begun = Begun.of(cases, kernel, expectations, SAMPLE)
     check_resampled(begun.setup.predictions)
     with one_blas_thread():
         run = _Run(begun, begun.cases.aligned(BLOCK), asked, as_generator(rng))

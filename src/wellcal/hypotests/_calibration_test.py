@@ -16,7 +16,7 @@ from wellcal._arrays.round_numbers import how_many
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.automatic import choose
-from wellcal.hypotests.e_values import EvidenceLater
+from wellcal.hypotests.e_values import Evidence, EvidenceLater
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.method import AUTO, METHODS, Method, Outcome
 from wellcal.hypotests.methods import Omnibus
@@ -287,13 +287,16 @@ def result_of(
     reasons: dict[str, Any],
     keep_null: bool,
     n_samples: int | None = None,
+    known_evidence: Evidence | None = None,
 ) -> TestResult:
     """What a method found, as a result.
 
-    Where the setup has only some of the `n_samples` cases that were tested, the estimate, the effect size and
-    the e-value are made of these.
+    Where the setup has only some of the `n_samples` cases that were tested, it knows the estimate and the
+    mean of h_ii of all (`Setup.knowing`), and `known_evidence` is theirs; findings are made of those it has.
     """
     evidence = EvidenceLater(setup.targets, setup.given, setup.groups)
+    if known_evidence is not None:
+        evidence = evidence.knowing(known_evidence)
     missed = n_samples is None and isinstance(method, Omnibus) and outcome.pvalue > ALPHA
     known = {**reasons, **outcome.provenance, **setup.problem.notes.as_dict()}
     if "n_resamples" in known and setup.seed is not None:
