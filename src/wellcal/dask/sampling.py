@@ -43,8 +43,8 @@ class Begun:
         With draws pooled with their targets, where predictions are draws; and as they were given.
     setup
         That of a sample of the cases, as they were given.
-    places, labels
-        Where these are among all, and columns of their segments.
+    sample, places
+        The sample itself, and where its cases are among all.
     kernel, expectations
         The kernel of all cases, and how its expectations are computed.
     """
@@ -52,15 +52,15 @@ class Begun:
     cases: Cases
     given: Cases
     setup: Setup
+    sample: Partition
     places: NDArray
-    labels: tuple[NDArray, ...]
     kernel: Kernel
     expectations: Any
 
     @classmethod
-    def of(cls, given: Cases, kernel: Kernel | None, expectations: Any, count: int) -> Begun:
-        """Take a sample of `count` cases, and the kernel given, or the default of all predictions."""
-        cases, places = given, given.sampled(count, _SEED)
+    def of(cls, given: Cases, kernel: Kernel | None, expectations: Any, count: int | None = None) -> Begun:
+        """Take a sample of so many cases, and the kernel given, or the default of all predictions."""
+        cases, places = given, given.sampled(SAMPLE if count is None else count, _SEED)
         sample = cases.rows(places)
         family = sample.predictions
         if isinstance(family, Samples) and family.holds_objects:
@@ -72,7 +72,7 @@ class Begun:
         chosen = kernel_of(cases, kernel, expectations)
         options: dict[str, Any] = {"rng": _SEED, "expectations": expectations, "pool": True}
         setup = make_setup(sample.given, family, chosen, **options)
-        return cls(cases, given, setup, places, sample.labels, chosen, expectations)
+        return cls(cases, given, setup, sample, places, chosen, expectations)
 
     @property
     def whole(self) -> bool:
