@@ -14,7 +14,7 @@ from wellcal.dask.partitioned import Cases, Partition
 from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Samples
-from wellcal.problem.drawn_targets import pool_draws
+from wellcal.problem.drawn_targets import pool_draws, stretch
 
 SAMPLE = 10_000
 """Cases that scores and contributions of a witness are made of."""
@@ -73,6 +73,12 @@ class Begun:
         options: dict[str, Any] = {"rng": _SEED, "expectations": expectations, "pool": True}
         setup = make_setup(sample.given, family, chosen, **options)
         return cls(cases, given, setup, sample, places, chosen, expectations)
+
+    @property
+    def kernel_at(self) -> Kernel:
+        """The kernel between cases and locations: that of draws is stretched."""
+        pooled = self.setup.pooled
+        return self.kernel if pooled is None else stretch(pooled) * self.kernel
 
     @property
     def whole(self) -> bool:

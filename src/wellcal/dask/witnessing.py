@@ -34,7 +34,7 @@ from wellcal.dask.partitioned import (
 )
 from wellcal.dask.sampling import Begun
 from wellcal.dask.segmenting import labels_of, segment_columns, segment_grids
-from wellcal.dask.sums import MOST_KEPT
+from wellcal.dask.sums import MOST_KEPT, drawn_locations
 from wellcal.dask.witness_sums import (
     Column,
     Outline,
@@ -51,8 +51,7 @@ from wellcal.hypotests.resampling.targets import check_resampled
 from wellcal.kernels.base import Kernel
 from wellcal.measures.by_case import Contributions
 from wellcal.predictions import Predictions
-from wellcal.problem.drawn_targets import stretch
-from wellcal.problem.locations import Locations, drawn_rows, locations_at
+from wellcal.problem.locations import Locations
 from wellcal.problem.target_streams import BLOCK, TargetStream, sets_at_a_time
 from wellcal.problem.weights import check_weights
 from wellcal.witnesses.axes import ranked_rows
@@ -149,7 +148,7 @@ class _Run:
             asked.levels,
             overview,
             _sides(directions, grids, segments),
-            self.begun.kernel if setup.pooled is None else stretch(setup.pooled) * self.begun.kernel,
+            self.begun.kernel_at,
             self.begun.expectations,
             where,
             self.cases.n,
@@ -208,11 +207,7 @@ class _Run:
         """In the order in which random numbers are taken in memory."""
         count = DRAWN if given is None and not has_a_grid(ranked) else given
         if isinstance(count, (int, np.integer)) and not isinstance(count, bool):
-            number = int(cast("int", count))
-            if number < 1:
-                raise ValueError(f"locations must be at least one, found {number}")
-            rows = drawn_rows(self.cases.n, number, self.rng)
-            return locations_at(self.cases.rows(rows).predictions, self.rng)
+            return drawn_locations(self.cases, int(cast("int", count)), self.rng)
         return replace(witness_locations(given, ranked, self.rng), drawn=None)
 
     def _drawn(self, sought: Sought, events: bool) -> tuple[tuple[NDArray, NDArray, NDArray], list[Task]]:

@@ -157,10 +157,10 @@ def calibration_test(
     options = {"block_size": block_size, "locations": locations, "statistic": statistic, "kernels": several}
     given = {name: value for name, value in options.items() if value is not None}
     if tolerance is not None:
-        _check_no_options(method, given)
+        check_no_options(method, given)
         return run_tolerance_test(y, pred, WITHIN, tolerance, one, groups, expectations, engine)
     chosen = resolve(method, given)
-    _check_groups(chosen, groups)
+    check_groups(chosen, groups)
     setup = make_setup(
         y,
         pred,
@@ -208,7 +208,7 @@ def resolve(method: object, options: dict[str, Any]) -> Method | None:
     return chosen if chosen is None or not options else replace(chosen, **options)
 
 
-def _check_no_options(method: object, options: dict[str, Any]) -> None:
+def check_no_options(method: object, options: dict[str, Any]) -> None:
     """With a tolerance there is one method, without options."""
     if not (isinstance(method, str) and method == AUTO):
         raise ValueError(
@@ -259,7 +259,7 @@ def _warn_of_few_resamples(method: Method, setup: Setup) -> None:
         )
 
 
-def _check_groups(method: Method | None, groups: object) -> None:
+def check_groups(method: Method | None, groups: object) -> None:
     if groups is None or method is None or method.clusters:
         return
     able = ", ".join(sorted(name for name, kind in METHODS.items() if kind.clusters))

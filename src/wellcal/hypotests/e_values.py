@@ -33,6 +33,10 @@ class Evidence(NamedTuple):
     reason: str | None = None
 
 
+IN_CLUSTERS = Evidence(math.nan, "cases of one cluster depend on each other: bets on them do not multiply")
+"""Of cases that depend on each other."""
+
+
 def evidence_against(targets: NDArray, predictions: Predictions, clusters: NDArray | None = None) -> Evidence:
     """The evidence of targets, as `check_targets` returned them, against predictions in NumPy.
 
@@ -55,7 +59,7 @@ def evidence_against(targets: NDArray, predictions: Predictions, clusters: NDArr
     """
     n = len(predictions)
     if clusters is not None and len(np.unique(clusters)) < n:
-        return Evidence(math.nan, "cases of one cluster depend on each other: bets on them do not multiply")
+        return IN_CLUSTERS
     reason = why_no_bets(targets, predictions)
     if reason is not None:
         return Evidence(math.nan, reason)
