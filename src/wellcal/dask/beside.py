@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal._arrays.random_order import random_places
+from wellcal._arrays.shuffling import random_places
 from wellcal.dask.pairs import Moments
 from wellcal.dask.partitioned import (
     Cases,

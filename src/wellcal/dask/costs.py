@@ -20,12 +20,12 @@ from wellcal.hypotests.resampling.low_rank import ANCHORS
 from wellcal.problem.defaults import SUBSAMPLE
 
 COSTS = {
-    "read": 7.5e-8,
-    "prepare": 3.5e-6,
-    "set": 4e-7,
+    "read": 5.5e-8,
+    "prepare": 3.7e-6,
+    "set": 3e-7,
     "bet": 5e-7,
     "block": 6e-6,
-    "pair": 9.5e-9,
+    "pair": 7e-9,
     "task": 1e-3,
 }
 """Seconds of one core: to read a case and score it, to prepare it for a test, for each case and set of
@@ -63,7 +63,7 @@ class Effort:
     --------
     >>> found = effort(10**6, partitions=4, threads=4, computation="score")
     >>> found.reads, found.tasks, round(found.cpu_seconds, 3)
-    (4, 5, 0.075)
+    (4, 5, 0.055)
     """
 
     reads: int
@@ -94,7 +94,7 @@ def effort(
     --------
     >>> found = effort(10**9, partitions=1600, threads=1600)
     >>> round(found.cpu_seconds / 3600), round(found.seconds / 60)
-    (112, 7)
+    (84, 7)
     """
     one_of(computation, "computation", COMPUTATIONS)
     n, parts, cores = (

@@ -43,7 +43,7 @@ from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked
 from wellcal.problem.weights import WeightSums, weighted_problem
 
 MOST_PAIRS = 1e15
-"""Pairs of cases that are visited at most, those of 45 million cases: a hundred machines take two hours."""
+"""Pairs of cases that are visited at most, those of 45 million cases: a hundred machines take an hour."""
 
 
 class Moments(NamedTuple):

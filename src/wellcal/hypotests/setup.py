@@ -9,8 +9,8 @@ import numpy as np
 
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import Array, NDArray, is_on_accelerator, to_numpy
-from wellcal._arrays.random_order import random_order
 from wellcal._arrays.seeds import as_generator, known_seed
+from wellcal._arrays.shuffling import random_order
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.clusters import number_clusters
