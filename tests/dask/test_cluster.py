@@ -13,7 +13,7 @@ import dask.array as da
 import pytest
 from distributed import Client, LocalCluster
 from numpy.testing import assert_allclose
-from tests.dask.examples import example, in_memory, partitioned
+from tests.dask.examples import SMOOTH, example, in_memory, partitioned
 
 import wellcal as wc
 from wellcal.engines import Tiled
@@ -45,6 +45,22 @@ def test_two_workers_give_the_numbers_of_one_process(client: Client) -> None:
     witness = wc.witness(*partitioned(found, 7000), **groups)
     assert witness.pvalue == wc.witness(*in_memory(found), **groups).pvalue
     assert_allclose(float(wc.nll(*partitioned(found, 7000))), float(wc.nll(*in_memory(found))), rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:with n_resamples:UserWarning")
+def test_two_workers_tell_the_same_beside_the_pvalue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of cases that do not fit into memory: bets, blocks and squares of vectors travel."""
+    monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 500)
+    found = example("vectors", 17_000)
+    options: dict[str, Any] = {"rng": 1, "n_resamples": 5, "kernel": SMOOTH, "locations": 2}
+    expected = wc.calibration_test(*in_memory(found), **options)
+    result = wc.calibration_test(*partitioned(found, 9000), **options)
+    assert result.pvalue == expected.pvalue
+    told = [(float(r.estimate), r.effect_size, r.log_e_value) for r in (result, expected)]
+    assert_allclose(*told, rtol=1e-10)
+    groups = {"rng": 1, "n_resamples": 19, "max_groups": 1, "locations": 2, "kernel": SMOOTH}
+    witness = wc.witness(*partitioned(found, 9000), **groups)
+    assert witness.pvalue == wc.witness(*in_memory(found), **groups).pvalue
 
 
 def test_a_worker_that_is_lost_loses_nothing(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
-from tests.dask.examples import cut, example, in_memory, partitioned
+from tests.dask.examples import SMOOTH, cut, example, in_memory, partitioned
 
 import wellcal as wc
 import wellcal.dask
@@ -58,6 +58,7 @@ def test_pvalues_are_those_of_cases_in_memory(
     monkeypatch.setattr("wellcal.dask.witnessing.MOST_KEPT", 1)  # a round for each hundred of resamples
     found = wrong(name)
     options: dict[str, Any] = {"rng": 1, "n_resamples": resamples, "max_groups": 2, "locations": 5}
+    options["kernel"] = SMOOTH if name == "vectors" else None
     weights = np.arange(N) % 4 * 0.7 if weighted else None  # a quarter does not count
     expected = wc.witness(*in_memory(found), weights=weights, **options)
     parts = None if weights is None else cut(weights, 6000)
