@@ -60,9 +60,13 @@ def test_pvalues_are_those_of_cases_in_memory(
     options: dict[str, Any] = {"rng": 1, "n_resamples": resamples, "max_groups": 2, "locations": 5}
     options["kernel"] = SMOOTH if name == "vectors" else None
     weights = np.arange(N) % 4 * 0.7 if weighted else None  # a quarter does not count
-    expected = wc.witness(*in_memory(found), weights=weights, **options)
+    thirds = np.arange(N) % 3
+    expected = wc.witness(*in_memory(found), weights=weights, segments=thirds, **options)
     parts = None if weights is None else cut(weights, 6000)
-    result = wc.witness(*partitioned(found, 7000), weights=parts, **options)
+    result = wc.witness(*partitioned(found, 7000), weights=parts, segments=cut(thirds, N), **options)
+    for name_of in ("statistic", "observed", "expected", "n_samples"):
+        mine, theirs = ([getattr(s, name_of) for s in one.segments] for one in (result, expected))
+        assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)
     assert result.pvalue == expected.pvalue
     assert result.provenance["candidates"] == expected.provenance["candidates"]
     for curve in ("values", "low", "high", "pvalues"):  # which any other draw would change
