@@ -157,6 +157,7 @@ LONG = {
         np.abs(Y), wc.Mixture([wc.Gamma(SHAPE, SHAPE), wc.Gamma(SHAPE + 1.0, SHAPE)])
     ),
     "interval coverage": lambda: wc.interval_coverage(np.abs(Y), wc.Gamma(SHAPE, SHAPE)),
+    "likelihood": lambda: wc.nll(np.ones(4000), wc.Poisson(np.full(4000, 2.0))),
     "pinball loss": lambda: wc.pinball_loss(np.abs(Y), wc.Gamma(SHAPE, SHAPE)),
     "kernel at locations": lambda: wc.ucme(Y, PRED, locations=(PRED[:30], Y[:30])),
     "features of ensembles": lambda: wc.skce(
