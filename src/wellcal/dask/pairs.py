@@ -27,12 +27,12 @@ from wellcal.dask.partitioned import (
     Partition,
     Task,
     added,
-    computed,
     computed_sum,
     joined_blocks,
     on,
     summed,
 )
+from wellcal.dask.watching import computed
 from wellcal.engines.tiled import Tiled
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import check_options, resolve_block_size

@@ -25,16 +25,15 @@ from wellcal.dask.partitioned import (
     Cases,
     Task,
     added,
-    computed,
     computed_sum,
     itself,
-    kept,
     on,
     summed,
 )
 from wellcal.dask.sampling import Begun
 from wellcal.dask.segmenting import labels_of, segment_columns, segment_grids
 from wellcal.dask.sums import MOST_KEPT, drawn_locations
+from wellcal.dask.watching import computed, kept
 from wellcal.dask.witness_sums import (
     Column,
     Outline,
