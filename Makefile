@@ -81,12 +81,17 @@ fuzz: $(DEV)
 		tests/unit/test_broken_files.py tests/unit/cli/test_broken_files.py
 
 # ARGS=--quick for small sizes, ARGS=--all for all benchmarks and studies, which take hours.
-bench: $(VENV)/.tried-keops
+bench: $(VENV)/.tried-keops $(VENV)/.tried-peers
 	$(BIN)/python -m benchmarks $(ARGS)
 
 # One of the implementations compared with. Timings go on without it where it does not install.
 $(VENV)/.tried-keops: | $(DEV)
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check pykeops
+	@touch $@
+
+# Other libraries that measures are compared with: the table says who is absent where one of them does not install.
+$(VENV)/.tried-peers: pyproject.toml | $(DEV)
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@
 
 $(BIN)/python:

@@ -9,6 +9,10 @@ import numpy as np
 
 import wellcal as wc
 import wellcal.dask
+from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
+
+SMOOTH = ExpDistance(Wasserstein(), 4.0, power=2.0) @ Gaussian(10.0)
+"""A kernel on vectors with which all pairs of many cases take no time."""
 
 Example = tuple[Any, Any, tuple[Any, ...]]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ import dask.array as da
 import pytest
 from distributed import Client, LocalCluster
 from numpy.testing import assert_allclose
-from tests.dask.examples import example, in_memory, partitioned
+from tests.dask.examples import SMOOTH, example, in_memory, partitioned
 
 import wellcal as wc
+from wellcal._arrays.progress import Progress
 from wellcal.engines import Tiled
 
 
@@ -45,6 +47,61 @@ def test_two_workers_give_the_numbers_of_one_process(client: Client) -> None:
     witness = wc.witness(*partitioned(found, 7000), **groups)
     assert witness.pvalue == wc.witness(*in_memory(found), **groups).pvalue
     assert_allclose(float(wc.nll(*partitioned(found, 7000))), float(wc.nll(*in_memory(found))), rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:with n_resamples:UserWarning")
+def test_two_workers_tell_the_same_beside_the_pvalue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of cases that do not fit into memory: bets, blocks and squares of vectors travel."""
+    monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 500)
+    found = example("vectors", 17_000)
+    options: dict[str, Any] = {"rng": 1, "n_resamples": 5, "kernel": SMOOTH, "locations": 2}
+    expected = wc.calibration_test(*in_memory(found), **options)
+    result = wc.calibration_test(*partitioned(found, 9000), **options)
+    assert result.pvalue == expected.pvalue
+    told = [(float(r.estimate), r.effect_size, r.log_e_value) for r in (result, expected)]
+    assert_allclose(*told, rtol=1e-10)
+    groups = {"rng": 1, "n_resamples": 19, "max_groups": 1, "locations": 2, "kernel": SMOOTH}
+    witness = wc.witness(*partitioned(found, 9000), **groups)
+    assert witness.pvalue == wc.witness(*in_memory(found), **groups).pvalue
+
+
+def test_tasks_on_a_cluster_are_told_and_can_be_ended(
+    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One task waits for a file that whoever listens writes when it hears that another one is done."""
+    monkeypatch.setattr("wellcal.dask.watching.INTERVAL", 0.01)
+    go_on, steps = tmp_path / "go on", list[tuple[str, float, float]]()
+
+    def waits(values: Any) -> Any:
+        patience = time.monotonic() + 60.0
+        while len(values) == 50 and not go_on.exists() and time.monotonic() < patience:
+            time.sleep(0.01)
+        return values
+
+    y = da.map_blocks(waits, da.zeros(150, chunks=(100, 50)), dtype=float)
+
+    def listen(what: str, done: float, total: float) -> None:
+        steps.append((what, done, total))
+        if 0 < done < total:
+            go_on.touch()
+
+    call = {"progress": Progress(listen, interval=-1.0)}
+    assert wc.skce(y, (da.zeros(150, chunks=(100, 50)), 1.0), **call).n_samples == 150
+    assert {what for what, _, _ in steps} == {"tasks on partitions"}
+    assert [total for _, done, total in steps if done == total]
+    go_on.unlink()
+
+    def stop(what: str, done: float, total: float) -> None:
+        if 0 < done < total:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        wc.skce(y, (da.zeros(150, chunks=(100, 50)), 1.0), progress=Progress(stop, interval=-1.0))
+    go_on.touch()  # what is being done is done
+    patience = time.monotonic() + 30.0
+    while any(client.processing().values()) and time.monotonic() < patience:
+        time.sleep(0.02)
+    assert not any(client.processing().values())
 
 
 def test_a_worker_that_is_lost_loses_nothing(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from wellcal.dask.costs import simulated
 from wellcal.dask.parquet import RowGroups
 from wellcal.problem.target_streams import BLOCK
 
+MOVING = ("_split", "_counted", "sums_of", "_scattered", "within_sums", "between_sums")
+
 
 @contextmanager
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
@@ -35,7 +37,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
 
     def counting_call(function: Any, *values: Any, **shared: Any) -> Any:
         result = call(function, *values, **shared)
-        if function.__name__ in ("_split", "_counted", "sums_of", "within_sums", "between_sums"):
+        if function.__name__ in MOVING:
             found["moved"] += size_of(result)
         if function.__name__ == "_levels":
             found["kept"] += size_of(result)
@@ -55,6 +57,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
 def size_of(value: Any) -> int:
     if isinstance(value, np.ndarray):
         return value.nbytes
+    if isinstance(value, wc.Normal):
+        return size_of((value.loc, value.scale))
     return sum(map(size_of, value)) if isinstance(value, (list, tuple)) else 0
 
 
@@ -66,13 +70,20 @@ def files(folder: Path, n: int, partitions: int) -> Any:
     return wellcal.dask.read_parquet(folder, y="y", rows=n // partitions, normal=("mu", "sigma"))
 
 
-@pytest.mark.parametrize("bucket", [10**9, 20_000])
+@pytest.mark.parametrize(("bucket", "at_hand", "most"), [(10**9, 10**6, 10**9), (20_000, 1000, 150_000)])
 @pytest.mark.filterwarnings("ignore:with n_resamples:UserWarning")
-def test_what_a_test_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: int) -> None:
+def test_what_a_test_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: int, at_hand: int, most: int
+) -> None:
     n = 3 * BLOCK
     y, pred = files(tmp_path, n, 3)
     monkeypatch.setattr("wellcal.dask.ranks.BUCKET", bucket)
     monkeypatch.setattr(costs, "BUCKET", bucket)
+    monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", at_hand)
+    monkeypatch.setattr(costs, "AT_HAND", at_hand)
+    monkeypatch.setattr("wellcal.dask.beside.BUCKET", 100_000)  # two tasks for blocks
+    monkeypatch.setattr("wellcal.dask.beside.MOST_NUMBERS", most)
+    monkeypatch.setattr(costs, "MOST_NUMBERS", most)
     with counted(monkeypatch) as found:
         wc.calibration_test(y, pred, rng=0, n_resamples=25)
     expected = effort(n, partitions=3, threads=1, n_resamples=25)

@@ -294,7 +294,11 @@ LABELS = cut((Y > 0).astype(int), 25)
         (lambda: wc.skce(IN_PARTS, PRED, blocksize=4), TypeError, "blocksize"),
         (lambda: wc.ece(LABELS, cut(SIGMA / 3, 25), binning="equal_mass"), ValueError, "binning is not supp"),
         (lambda: wc.crps(IN_PARTS, PRED, fair=True), ValueError, "fair is not supported"),
-        (lambda: wc.calibration_test(IN_PARTS, PRED, groups=LABELS), ValueError, "groups is not supported"),
+        (
+            lambda: wc.calibration_test(IN_PARTS, PRED, groups=Y),
+            TypeError,
+            "groups must be an array of Dask's",
+        ),
         (lambda: wc.as_predictions(PRED, normal=("a", "b")), TypeError, "roles are for data frames"),
         (lambda: wc.as_predictions(IN_PARTS, normal=("a", "b")), TypeError, "roles are for data frames"),
         (lambda: wellcal.dask.sample_cases(IN_PARTS, PRED, 0), ValueError, "count"),

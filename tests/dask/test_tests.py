@@ -74,7 +74,7 @@ def test_kernels_of_several_terms_locations_and_another_method() -> None:
 
 
 def test_clear_cases_draw_on_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 1000)
+    monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 1000)
     y, family, (mu, sigma) = example("normal", 17_000)
     found = (mu + 2.0 * (y - mu), family, (mu, sigma))
     method = Omnibus(pairs=False, most_resamples=200)
@@ -85,8 +85,53 @@ def test_clear_cases_draw_on_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_same_test(result, expected)
     assert any("spread" in str(finding) for finding in result.findings)
     assert "1,000 of 17,000 cases" in result.provenance["sample"]
-    assert result.estimate.n_samples == 1000
-    assert float(result.estimate) > 0.0
+    assert_same_beside(result, expected)
+
+
+def assert_same_beside(found: Any, expected: Any) -> None:
+    """What is told beside the p-value, of all cases."""
+    for name in ("effect_size", "log_e_value"):
+        assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-10)
+    own, other = found.estimate, expected.estimate
+    assert (own.estimator, own.n_samples, own.kernel) == (other.estimator, other.n_samples, other.kernel)
+    numbers = [(float(one), one.standard_error) for one in (own, other)]
+    assert_allclose(*numbers, rtol=1e-10)
+    for key in ("blocks", "block_size", "dropped", "shuffled"):
+        assert own.provenance[key] == other.provenance[key]
+
+
+@pytest.mark.parametrize("family", ["normal", "bernoulli", "draws", "vectors"])
+def test_what_is_told_beside_the_pvalue_is_that_of_all_cases(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether all of them are taken into memory, or only a few are."""
+    y, kind, parameters = example(family, 17_000)
+    wrong = y if family == "bernoulli" else 1.2 * y
+    options: dict[str, Any] = {"rng": 1, "n_resamples": 19, "method": Omnibus(pairs=False, locations=2)}
+    expected = wc.calibration_test(*in_memory((wrong, kind, parameters)), **options)
+    result = wc.calibration_test(*partitioned((wrong, kind, parameters), 7000), **options)
+    assert_same_beside(result, expected)
+    assert (result.findings, result.yardstick) == (expected.findings, expected.yardstick)
+    assert "sample" not in result.provenance
+    monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 1000)
+    monkeypatch.setattr("wellcal.dask.beside.BUCKET", 20_000)  # several tasks for blocks
+    result = wc.calibration_test(*partitioned((wrong, kind, parameters), 7000), **options)
+    assert_same_beside(result, expected)
+    assert "findings" in result.provenance["sample"]
+
+
+def test_of_too_many_cases_the_estimate_is_that_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first blocks in the random order of all cases: the same for any partitions."""
+    monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 1000)
+    monkeypatch.setattr("wellcal.dask.beside.MOST_NUMBERS", 30_000)
+    found = example("normal", 17_000)
+    options: dict[str, Any] = {"rng": 0, "n_resamples": 9, "method": "regularised", "locations": 2}
+    results = [wc.calibration_test(*partitioned(found, size), **options) for size in (5000, 9000)]
+    first, second = (result.estimate for result in results)
+    assert first.n_samples == second.n_samples == 23 * 256
+    assert_allclose(float(first), float(second), rtol=1e-10)
+    whole = wc.calibration_test(*in_memory(found), **options).estimate
+    assert abs(float(first) - float(whole)) < 5.0 * first.standard_error
 
 
 def test_sums_of_many_classes_come_in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
-from tests.dask.examples import cut, example, in_memory, partitioned
+from tests.dask.examples import SMOOTH, cut, example, in_memory, partitioned
 
 import wellcal as wc
 import wellcal.dask
 from wellcal.dask.building import as_cases
 from wellcal.dask.partitioned import computed_sum
-from wellcal.dask.witness_sums import ScannedCases, Sought, outlined, overview_of, sides_of
+from wellcal.dask.witness_sums import Outline, ScannedCases, Sought, outlined, overview_of, sides_of
 from wellcal.problem.locations import draw_locations
 from wellcal.problem.target_streams import BLOCK
 from wellcal.witnesses.candidates import Candidates
@@ -34,20 +34,40 @@ def wrong(name: str) -> Any:
     y, family, parameters = example(name, N)
     if name == "categorical":
         return np.where((parameters[0][:, 2] > 0.5) & (np.arange(N) % 5 == 0), 2, y), family, parameters
-    return y + np.where(y > 1.0, 1.0, 0.0) * (np.arange(N) % 9 == 0), family, parameters
+    some = (np.arange(N) % 9 == 0).reshape(-1, *(1,) * (y.ndim - 1))
+    return y + np.where(y > 1.0, 1.0, 0.0) * some, family, parameters
 
 
-@pytest.mark.parametrize(("name", "resamples"), [("normal", 19), ("categorical", 119), ("draws", 19)])
+@pytest.mark.parametrize(
+    ("name", "resamples", "weighted"),
+    [
+        ("normal", 19, False),
+        ("normal", 19, True),
+        ("categorical", 119, False),
+        ("draws", 19, False),
+        ("vectors", 119, False),
+        ("vectors", 79, True),
+    ],
+)
 def test_pvalues_are_those_of_cases_in_memory(
-    name: str, resamples: int, monkeypatch: pytest.MonkeyPatch
+    name: str, resamples: int, weighted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cuts come from some of the cases, the same ones wherever these are."""
     monkeypatch.setattr("wellcal.witnesses.axes.MOST_RANKED", 2000)
     monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 500)
-    monkeypatch.setattr("wellcal.dask.witnessing.MOST_KEPT", 1)  # a round for each hundred of resamples
-    found, options = wrong(name), {"rng": 1, "n_resamples": resamples, "max_groups": 2, "locations": 5}
-    expected = wc.witness(*in_memory(found), **options)
-    result = wc.witness(*partitioned(found, 7000), **options)
+    if not weighted:  # a round for each hundred of resamples, which come in one round otherwise
+        monkeypatch.setattr("wellcal.dask.witnessing.MOST_KEPT", 1)
+    found = wrong(name)
+    options: dict[str, Any] = {"rng": 1, "n_resamples": resamples, "max_groups": 2, "locations": 5}
+    options["kernel"] = SMOOTH if name == "vectors" else None
+    weights = np.arange(N) % 4 * 0.7 if weighted else None  # a quarter does not count
+    thirds = np.arange(N) % 3
+    expected = wc.witness(*in_memory(found), weights=weights, segments=thirds, **options)
+    parts = None if weights is None else cut(weights, 6000)
+    result = wc.witness(*partitioned(found, 7000), weights=parts, segments=cut(thirds, N), **options)
+    for name_of in ("statistic", "observed", "expected", "n_samples"):
+        mine, theirs = ([getattr(s, name_of) for s in one.segments] for one in (result, expected))
+        assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)
     assert result.pvalue == expected.pvalue
     assert result.provenance["candidates"] == expected.provenance["candidates"]
     for curve in ("values", "low", "high", "pvalues"):  # which any other draw would change
@@ -102,15 +122,19 @@ def test_numbers_of_a_group_are_those_of_all_its_cases(monkeypatch: pytest.Monke
         assert_allclose(getattr(result, name), getattr(expected, name), rtol=1e-9, atol=1e-15)
 
 
-@pytest.mark.parametrize("name", ["normal", "categorical", "poisson"])
-def test_what_a_scan_asks_of_partitions_is_what_it_asks_of_memory(name: str) -> None:
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", ["normal", "categorical", "poisson", "vectors"])
+def test_what_a_scan_asks_of_partitions_is_what_it_asks_of_memory(name: str, weighted: bool) -> None:
     found = example(name, 900)
     y, pred = in_memory(found)
     targets = pred.check_targets(y)
     directions = directions_in(pred, LEVELS, Overview.of(pred))
-    candidates = Candidates(directions, [], np.ones(900), 10)
-    candidates.sums(np.stack([targets, targets[::-1], targets]))
-    cases = as_cases(*partitioned(found, (500, 380, 20)))
+    weights = np.arange(900) % 3 * 0.5 if weighted else np.ones(900)
+    candidates = Candidates(directions, [], weights, 10)
+    sets = np.stack([targets, targets[::-1], targets])
+    candidates.sums(sets)
+    sizes = (500, 380, 20)
+    cases = as_cases(*partitioned(found, sizes), cut(weights, sizes) if weighted else None)
     grids = [
         [Listed([Cases("", np.ones(900, bool), "all")]), *grids_of(direction.summaries)]
         for direction in directions
@@ -121,10 +145,14 @@ def test_what_a_scan_asks_of_partitions_is_what_it_asks_of_memory(name: str) -> 
     )
     overview = computed_sum(cases.map(overview_of))
     where = draw_locations(pred, 2, 0)
-    sought = Sought(LEVELS, overview, sides, wc.default_kernel(pred), "auto", where, 900)
+    largest = 1.0 if weighted else None
+    sought = Sought(LEVELS, overview, sides, wc.default_kernel(pred), "auto", where, 900, largest)
     outline, _ = computed_sum(cases.map(outlined, sought=sought))
-    scanned = ScannedCases(cases, sought, directions, grids, outline, 10)
+    scanned = ScannedCases(cases, sought, directions, grids, Outline(*outline), 10)
     scanned.sums_of_all = candidates.sums_of_all
+    if name == "vectors":
+        squares = np.stack([np.mean((d.of(sets) - d.expected) ** 2, axis=0) for d in directions])
+        scanned.know_squares(np.split(squares, np.cumsum(sizes)[:-1], axis=1))
     assert len(scanned) == len(candidates)
     some = np.random.default_rng(3).choice(len(candidates), 4, replace=False).tolist()
     told = [candidates[k] for k in some]
@@ -200,12 +228,15 @@ def test_few_cases_are_taken_into_memory() -> None:
 
 
 def test_what_is_refused_says_what_to_do() -> None:
-    y, pred = partitioned(example("vectors", N), 9000)
-    with pytest.raises(TypeError, match=r"vectors is not supported .*sample_cases"):
-        wc.witness(y, pred, **OPTIONS)
+    y, family, (loc, scale) = example("vectors", N)
+    scale[7] = 0.0
+    with pytest.raises(ValueError, match=r"some predictions have no spread"):
+        wc.witness(*partitioned((y, family, (loc, scale)), 9000), **OPTIONS)
     y, pred = partitioned(example("normal", 300), 200)
-    for name, value in {"weights": y, "engine": "tiled"}.items():
-        with pytest.raises(ValueError, match=f"{name} is not supported .*sample_cases"):
-            wc.witness(y, pred, **{name: value})
+    with pytest.raises(ValueError, match=r"engine is not supported .*sample_cases"):
+        wc.witness(y, pred, engine="tiled")
+    y, pred = partitioned(example("normal", N), 9000)
+    with pytest.raises(ValueError, match="weights must be positive for at least 2 of the cases, and only 1"):
+        wc.witness(y, pred, weights=cut((np.arange(N) == 5).astype(float), 9000), **OPTIONS)
     with pytest.raises(ValueError, match="n_resamples"):
         wc.witness(y, pred, n_resamples=5)

@@ -120,12 +120,48 @@ def test_a_line_that_was_broken_off_is_taken_away(capsys: pytest.CaptureFixture[
     assert written.endswith("\r")
 
 
+def test_several_short_loops_are_one_long_run() -> None:
+    """Each of them takes a second and a half, and the second one is beyond what people wait for."""
+    now, stream = [0.0], io.StringIO()
+    line = Progress(True, stream, clock=lambda: now[0])
+    with following(line):
+        for what in ("first", "second"):
+            for done in range(16):
+                line(what, done, 16)
+                now[0] += 0.1
+            line(what, 16, 16)
+    assert "first" not in stream.getvalue()
+    assert "second:  50%, 1 s left" in stream.getvalue()
+    shown = len(stream.getvalue())
+    with following(line):  # the next run begins anew
+        line("third", 1, 4)
+        now[0] += 0.3
+        line("third", 2, 4)
+    assert "third" not in stream.getvalue()[shown:]
+
+
+def test_many_numbers_come_in_parts() -> None:
+    values, told = np.linspace(0.1, 0.9, 60).reshape(3, 20), Recorder()
+    family = wc.Gamma(np.linspace(1.0, 3.0, 20), 1.0)
+    whole = family.quantile(values)
+    with limited(work=100), following(impatient(told)):
+        assert np.array_equal(family.quantile(values), whole)
+    assert [done for _, done, _ in told.steps] == [0, 3, 6, 9, 12, 15, 18, 20]
+
+
 SHAPE = np.full(300, 2.0)
 LONG = {
     "energy score of draws": lambda: wc.energy_score(Y[:, None], wc.Samples(RNG.normal(size=(300, 9, 1)))),
     "energy score of normals": lambda: wc.energy_score(Y[:, None], wc.DiagonalNormal(MU[:, None], 1.0)),
     "CRPS of mixtures": lambda: wc.crps(
         np.abs(Y), wc.Mixture([wc.Gamma(SHAPE, SHAPE), wc.Gamma(SHAPE + 1.0, SHAPE)])
+    ),
+    "interval coverage": lambda: wc.interval_coverage(np.abs(Y), wc.Gamma(SHAPE, SHAPE)),
+    "likelihood": lambda: wc.nll(np.ones(4000), wc.Poisson(np.full(4000, 2.0))),
+    "pinball loss": lambda: wc.pinball_loss(np.abs(Y), wc.Gamma(SHAPE, SHAPE)),
+    "kernel at locations": lambda: wc.ucme(Y, PRED, locations=(PRED[:30], Y[:30])),
+    "features of ensembles": lambda: wc.skce(
+        Y, wc.Samples(RNG.normal(size=(300, 9)), kind="atoms"), engine=Tiled(threads=1)
     ),
     "pairing": lambda: wc.pairing(wc.kernels.Gaussian(), PRED, PRED),
     "findings": lambda: wc.calibration_test(Y + 1.0, PRED, rng=0, n_resamples=99).findings,

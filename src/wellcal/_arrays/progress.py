@@ -33,7 +33,8 @@ class Progress:
     stream
         Where to write; None takes standard error.
     patience
-        Seconds of silence before the first line.
+        Seconds of silence before the first line, from the beginning of the run: several loops that take a
+        second each are a run of several seconds.
     interval
         Seconds between two lines.
     clock
@@ -45,6 +46,7 @@ class Progress:
     patience: float = 2.0
     interval: float = 0.2
     clock: Callable[[], float] = time.monotonic
+    _born: float = field(init=False, repr=False)
     _started: float = field(init=False, repr=False)
     _last: float = field(default=0.0, init=False, repr=False)
     _width: int = field(default=0, init=False, repr=False)
@@ -55,7 +57,11 @@ class Progress:
             from wellcal._arrays.checks import flag  # NumPy, which the help of a command does not wait for
 
             self.shown = flag(self.shown, "progress", or_none=True)
-        self._started = self.clock()
+        self.begin()
+
+    def begin(self) -> None:
+        """A run begins."""
+        self._born = self._started = self.clock()
 
     def __call__(self, what: str, done: float, total: float) -> None:
         """Say that `done` of `total` steps of `what` are done; nothing is said of steps within others."""
@@ -78,12 +84,16 @@ class Progress:
         elapsed = now - self._started
         if done >= total:
             self._erase(stream)
-        elif elapsed > self.patience and now - self._last > self.interval and done > 0:
+        elif now - self._born > self.patience and self._is_time(now) and done > 0:
             left = elapsed * (total - done) / done
             text = f"{what}: {done / total:4.0%}, {left:.0f} s left"
             stream.write("\r" + text.ljust(self._width))
             stream.flush()
             self._last, self._width = now, len(text)
+
+    def _is_time(self, now: float) -> bool:
+        """Whether the last line, and the beginning of this loop, are long enough ago to say something."""
+        return now - max(self._last, self._started) > self.interval
 
     def _erase(self, stream: TextIO) -> None:
         if self._width:
@@ -137,6 +147,8 @@ def following(progress: Progress | None) -> Generator[Progress]:
     """
     outer = _current.get()
     known = progress if progress is not None else outer if outer is not None else Progress()
+    if known is not outer:
+        known.begin()
     token = _current.set(known)
     try:
         yield known

@@ -11,21 +11,33 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from wellcal._arrays.checks import one_of, whole_number
+from wellcal.dask.beside import MOST_NUMBERS, buckets_of
 from wellcal.dask.partitioned import FAN_IN
 from wellcal.dask.ranks import BUCKET
-from wellcal.dask.sampling import SAMPLE
+from wellcal.dask.sampling import AT_HAND, NUMBERS_AT_HAND
 from wellcal.hypotests.resampling.components import LOCATIONS, TAIL_SETS, missing_tail_sets
 from wellcal.hypotests.resampling.low_rank import ANCHORS
 from wellcal.problem.defaults import SUBSAMPLE
 
-COSTS = {"read": 7.5e-8, "prepare": 3.5e-6, "set": 4e-7, "pair": 9.5e-9, "task": 1e-3}
+COSTS = {
+    "read": 5.5e-8,
+    "prepare": 3.7e-6,
+    "set": 3e-7,
+    "bet": 5e-7,
+    "block": 6e-6,
+    "pair": 7e-9,
+    "task": 1e-3,
+}
 """Seconds of one core: to read a case and score it, to prepare it for a test, for each case and set of
-targets, for each pair of cases, and for each task in the scheduler, which is one process."""
+targets, for its part of the e-value, for its pairs in a block, for each pair of cases, and for each task in
+the scheduler, which is one process."""
 
 COMPUTATIONS = ("score", "test", "skce")
 
 _COLUMNS = 2  # that are ranked of a number: centre and spread
 _SUMS = 10 * 5  # of parts of numbers: polynomials times columns
+_WIDTH = 5  # evaluations for a pair
+_NUMBERS = 3  # of a case: target, centre, spread
 
 
 @dataclass(frozen=True)
@@ -51,7 +63,7 @@ class Effort:
     --------
     >>> found = effort(10**6, partitions=4, threads=4, computation="score")
     >>> found.reads, found.tasks, round(found.cpu_seconds, 3)
-    (4, 5, 0.075)
+    (4, 5, 0.055)
     """
 
     reads: int
@@ -82,7 +94,7 @@ def effort(
     --------
     >>> found = effort(10**9, partitions=1600, threads=1600)
     >>> round(found.cpu_seconds / 3600), round(found.seconds / 60)
-    (112, 7)
+    (84, 7)
     """
     one_of(computation, "computation", COMPUTATIONS)
     n, parts, cores = (
@@ -111,9 +123,10 @@ def _of_pairs(n: int, parts: int, threads: int) -> Effort:
 
 
 def _of_test(n: int, parts: int, threads: int, n_resamples: int) -> Effort:
-    """Rows for the sample and scales, ranks, three sums for orthogonal columns, and a pass for all sets."""
+    """Rows at hand and for scales, ranks, three sums for orthogonal columns, and a pass for all sets."""
     size, buckets = n / parts, -(-n // BUCKET)
-    rows = sum(min(count, parts) for count in (SAMPLE, SUBSAMPLE, LOCATIONS, ANCHORS))
+    at_hand = min(n, AT_HAND, NUMBERS_AT_HAND // _NUMBERS)
+    rows = sum(min(count, parts) for count in (1, at_hand, SUBSAMPLE, LOCATIONS, ANCHORS))
     passes = 1 + (missing_tail_sets(TAIL_SETS, n, n_resamples) > 0)
     tasks = rows + 3 * parts + buckets * (2 * parts + 3)  # what is split comes apart, and back
     tasks += 3 * (2 * parts + _additions(parts)) + passes * (1 + 2 * parts + _additions(parts))
@@ -122,7 +135,14 @@ def _of_test(n: int, parts: int, threads: int, n_resamples: int) -> Effort:
     each = size * (COSTS["prepare"] + n_resamples * COSTS["set"])
     steps = [(rows, size * COSTS["read"]), (parts, each)]
     reads = rows + (1 + passes) * parts
-    return _timed(reads, tasks, by_case + sums, 8.0 * _COLUMNS * n, steps, threads)
+    moved = by_case + sums
+    if at_hand < n:  # what is told beside the p-value is a pass of its own, and cases travel to their blocks
+        blocked = min(n, MOST_NUMBERS // _WIDTH)
+        buckets = buckets_of(blocked, _WIDTH)
+        tasks += 1 + parts + _additions(parts) + parts + buckets * (parts + 1) + _additions(buckets)
+        steps += [(parts, size * COSTS["bet"]), (buckets, blocked / buckets * COSTS["block"])]
+        reads, moved = reads + 2 * parts, moved + 8.0 * (_NUMBERS + 2) * blocked
+    return _timed(reads, tasks, moved, 8.0 * _COLUMNS * n, steps, threads)
 
 
 def _additions(count: int) -> int:

@@ -14,6 +14,7 @@ HOMES = {
     "default_kernel": "kernels.default_kernel",
     "ece": "running.ece",
     "energy_score": "running.energy_score",
+    "equivalence_test": "tolerating.equivalence_test",
     "interval_coverage": "running.interval_coverage",
     "mse": "running.mse",
     "nll": "running.nll",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from wellcal.dask.building import as_partitioned
-from wellcal.dask.partitioned import Cases, Partitioned, Task, batch_of, computed, joined, on
+from wellcal.dask.partitioned import Cases, Partitioned, Task, batch_of, joined, on
+from wellcal.dask.watching import computed
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Predictions
 from wellcal.predictions.batches import in_numpy

@@ -27,12 +27,12 @@ from wellcal.dask.partitioned import (
     Partition,
     Task,
     added,
-    computed,
     computed_sum,
     joined_blocks,
     on,
     summed,
 )
+from wellcal.dask.watching import computed
 from wellcal.engines.tiled import Tiled
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import check_options, resolve_block_size
@@ -43,7 +43,7 @@ from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked
 from wellcal.problem.weights import WeightSums, weighted_problem
 
 MOST_PAIRS = 1e15
-"""Pairs of cases that are visited at most, those of 45 million cases: a hundred machines take two hours."""
+"""Pairs of cases that are visited at most, those of 45 million cases: a hundred machines take an hour."""
 
 
 class Moments(NamedTuple):
@@ -125,11 +125,11 @@ def _largest_weight(block: Partition | None) -> tuple[float, int]:
 def _sums_of_weights(block: Partition | None, *, largest: float) -> tuple[float, float]:
     if block is None:
         return 0.0, 0.0
-    found = WeightSums.of(_relative(block, largest))
+    found = WeightSums.of(relative_weights(block, largest))
     return float(found.total), float(found.pairs)
 
 
-def _relative(block: Partition, largest: float | None) -> NDArray | None:
+def relative_weights(block: Partition, largest: float | None) -> NDArray | None:
     """Weights relative to the largest of all."""
     return None if block.weights is None or largest is None else block.weights / largest
 
@@ -224,7 +224,7 @@ def within_sums(
 ) -> tuple[float, NDArray, float, dict[str, Any]]:
     """Sum of h over pairs of cases of one partition, row sums, the trace where it is wanted, and notes."""
     problem = prepare_checked(block.targets, block.predictions, kernel, expectations=expectations)
-    weights = _relative(block, largest)
+    weights = relative_weights(block, largest)
     if weights is not None:
         problem = weighted_problem(problem, weights)
     own = 0.0
@@ -248,7 +248,7 @@ def between_sums(
     """Sum of h over pairs of cases of two partitions, and sums for the cases of each."""
     both = joined_blocks([a, b])
     problem = prepare_checked(both.targets, both.predictions, kernel, expectations=expectations)
-    return rectangle_sums(problem, len(a.targets), _relative(both, largest))
+    return rectangle_sums(problem, len(a.targets), relative_weights(both, largest))
 
 
 def rectangle_sums(
@@ -282,7 +282,7 @@ def _moments_of_rows(n: int, *rows: NDArray) -> Moments:
 
 def _weighted_moments(block: Partition, largest: float, around: float, *rows: NDArray) -> Moments:
     """Moments of weighted row means; `around` is the sum of weights of other partitions."""
-    w = _relative(block, largest)
+    w = relative_weights(block, largest)
     assert w is not None
     return Moments.of(added(*rows) / (WeightSums.of(w).others + around), w)
 

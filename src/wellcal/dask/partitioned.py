@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, Self, cast
 
 import dask
 import numpy as np
-from dask.callbacks import Callback
 
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import NDArray, attribute, taker_of, to_numpy
-from wellcal._arrays.progress import Progress, following, reporter
+from wellcal._arrays.progress import Progress, following
 from wellcal._arrays.seeds import as_generator
+from wellcal.dask.watching import computed
 from wellcal.predictions import Predictions
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate, in_numpy
@@ -32,7 +32,6 @@ Task = Any
 FAN_IN = 8
 """Results that are added up at a time."""
 
-_TASKS = "tasks on partitions"
 _SILENT = Progress(False)
 
 
@@ -372,34 +371,6 @@ def called(function: Callable[..., Any], *values: Any, **shared: Any) -> Any:
     """What is unread is read where it is needed, and forgotten. Tasks are counted, and say nothing."""
     with following(_SILENT):
         return function(*(value.load() if isinstance(value, Unread) else value for value in values), **shared)
-
-
-def computed(tasks: Sequence[Task]) -> list[Any]:
-    """Values of Dask's, in one go, by the scheduler that is set: a cluster, threads, or one by one."""
-    with Telling():
-        return list(cast("Any", dask).compute(*tasks))
-
-
-def kept(tasks: Sequence[Task]) -> list[Task]:
-    """The same values, computed now and kept where they were computed, for more than one pass."""
-    with Telling():
-        return list(cast("Any", dask).persist(*tasks))
-
-
-class Telling(Callback):
-    """Whoever listens hears how many tasks are done; of a cluster its own page tells.
-
-    Schedulers of one machine call it from the thread that waits, so that an error of a listener ends the run.
-    """
-
-    def _start_state(self, _graph: Any, state: Any) -> None:
-        self.tell, self.done = reporter(), 0
-        self.total = len(state["ready"]) + len(state["waiting"])
-        self.tell(_TASKS, 0, self.total)
-
-    def _posttask(self, *_task: Any) -> None:
-        self.done += 1
-        self.tell(_TASKS, self.done, self.total)
 
 
 def summed(tasks: Sequence[Task]) -> Task:

@@ -76,13 +76,18 @@ def _of_numbers(cases: Cases, sample: Predictions) -> PartsOfAll:
 
 def _summaries(block: Partition) -> NDArray:
     """What is ranked of a partition, ``(n, k)``."""
-    predictions = block.predictions
-    if not isinstance(predictions, Quantiles) and np.any(centre_and_scale(predictions)[1] <= 0.0):
+    if not isinstance(block.predictions, Quantiles):
+        check_spreads(block.predictions)
+    return _ranked(block.predictions)
+
+
+def check_spreads(predictions: Predictions) -> None:
+    """Refuse predictions without any spread beside others."""
+    if np.any(centre_and_scale(predictions)[1] <= 0.0):
         raise ValueError(
             "some predictions have no spread, which is measured in the unit of all others: not supported for "
             f"cases in partitions; leave these cases out, or {IN_MEMORY}"
         )
-    return _ranked(predictions)
 
 
 def _ranked(predictions: Predictions) -> NDArray:

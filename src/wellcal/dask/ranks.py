@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.dask.partitioned import Task, kept, on
+from wellcal.dask.partitioned import Task, on
+from wellcal.dask.watching import kept
 
 BUCKET = 20_000_000
 """Values that are sorted in one place, about: up to 1.2 GB of memory."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from wellcal._arrays.namespaces import NDArray
 from wellcal.dask.functions import IN_MEMORY
 from wellcal.dask.kernels import kernel_of
@@ -12,12 +14,23 @@ from wellcal.dask.partitioned import Cases, Partition
 from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Samples
-from wellcal.problem.drawn_targets import pool_draws
+from wellcal.problem.drawn_targets import pool_draws, stretch
 
 SAMPLE = 10_000
-"""Cases that the estimate beside a test, its findings and its e-value are made of."""
+"""Cases that scores and contributions of a witness are made of."""
+
+AT_HAND, NUMBERS_AT_HAND = 1_000_000, 20_000_000
+"""Cases, and numbers in them, that are taken into memory at most: those that findings are made of."""
 
 _SEED = 0
+
+
+def number_at_hand(cases: Cases) -> int:
+    """How many of the cases are taken into memory: all of them, where these are not too many."""
+    first = cases.rows(np.zeros(1, dtype=np.intp))
+    sizes = [first.targets.size]
+    first.predictions.map_arrays(lambda array: sizes.append(array.size) or array)
+    return min(cases.n, AT_HAND, max(NUMBERS_AT_HAND // sum(sizes), 1))
 
 
 @dataclass(frozen=True)
@@ -26,27 +39,28 @@ class Begun:
 
     Attributes
     ----------
-    cases
-        With draws pooled with their targets, where predictions are draws.
+    cases, given
+        With draws pooled with their targets, where predictions are draws; and as they were given.
     setup
         That of a sample of the cases, as they were given.
-    places, labels
-        Where these are among all, and columns of their segments.
+    sample, places
+        The sample itself, and where its cases are among all.
     kernel, expectations
         The kernel of all cases, and how its expectations are computed.
     """
 
     cases: Cases
+    given: Cases
     setup: Setup
+    sample: Partition
     places: NDArray
-    labels: tuple[NDArray, ...]
     kernel: Kernel
     expectations: Any
 
     @classmethod
-    def of(cls, cases: Cases, kernel: Kernel | None, expectations: Any) -> Begun:
-        """Take a sample, and the kernel that was given, or the default of all predictions."""
-        places = cases.sampled(SAMPLE, _SEED)
+    def of(cls, given: Cases, kernel: Kernel | None, expectations: Any, count: int | None = None) -> Begun:
+        """Take a sample of so many cases, and the kernel given, or the default of all predictions."""
+        cases, places = given, given.sampled(SAMPLE if count is None else count, _SEED)
         sample = cases.rows(places)
         family = sample.predictions
         if isinstance(family, Samples) and family.holds_objects:
@@ -58,7 +72,18 @@ class Begun:
         chosen = kernel_of(cases, kernel, expectations)
         options: dict[str, Any] = {"rng": _SEED, "expectations": expectations, "pool": True}
         setup = make_setup(sample.given, family, chosen, **options)
-        return cls(cases, setup, places, sample.labels, chosen, expectations)
+        return cls(cases, given, setup, sample, places, chosen, expectations)
+
+    @property
+    def kernel_at(self) -> Kernel:
+        """The kernel between cases and locations: that of draws is stretched."""
+        pooled = self.setup.pooled
+        return self.kernel if pooled is None else stretch(pooled) * self.kernel
+
+    @property
+    def whole(self) -> bool:
+        """Whether the sample has all cases."""
+        return self.setup.n_samples == self.cases.n
 
     @property
     def sampled(self) -> str:

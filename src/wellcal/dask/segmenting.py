@@ -39,6 +39,11 @@ def labels_of(columns: Sequence[tuple[str | None, Any]]) -> dict[str, Any]:
     return {argument_of(name): column for name, column in columns}
 
 
+def labels_of_clusters(groups: Any) -> dict[str, Any]:
+    """A column of labels of clusters by what it is called in errors; nothing where there is none."""
+    return {} if groups is None else {"groups": groups}
+
+
 @dataclass(frozen=True)
 class Different:
     """Different labels of each column, in the order in which they come: as many as make a difference."""

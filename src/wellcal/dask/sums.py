@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.dask.partitioned import Cases, Partition, added, computed_sum, itself, on
+from wellcal.hypotests.resampling.components import LOCATIONS
 from wellcal.hypotests.resampling.low_rank import LowRank, skce_of
 from wellcal.kernels.base import Kernel
+from wellcal.predictions import Predictions
 from wellcal.problem.at_locations import location_kernel
-from wellcal.problem.locations import Locations
+from wellcal.problem.locations import Locations, as_locations, drawn_rows, locations_at
 from wellcal.problem.target_streams import BLOCK, TargetStream
 
 AT_A_TIME = 4 * BLOCK
@@ -54,6 +56,22 @@ class Looked:
     n: int
 
 
+def drawn_locations(cases: Cases, count: int, rng: np.random.Generator) -> Locations:
+    """So many predictions of all cases, each with a target drawn from it."""
+    if count < 1:
+        raise ValueError(f"locations must be at least one, found {count}")
+    rows = drawn_rows(cases.n, count, rng)
+    return locations_at(cases.rows(rows).predictions, rng)
+
+
+def locations_among(given: object, cases: Cases, some: Predictions, rng: np.random.Generator) -> Locations:
+    """Locations as a user gave them, or so many of all cases; `some` are predictions of the family."""
+    number = LOCATIONS if given is None else given
+    if isinstance(number, (int, np.integer)) and not isinstance(number, bool):
+        return drawn_locations(cases, int(cast("int", number)), rng)
+    return as_locations(number, some, rng)
+
+
 @dataclass(frozen=True)
 class SumsOfAll:
     """Sums over all cases for sets of targets.
@@ -83,6 +101,10 @@ class SumsOfAll:
         of_parts, at, values = (np.concatenate(rows) for rows in zip(*found, strict=True))
         return of_parts, at, values
 
+    def drawn(self, stream: TargetStream, count: int) -> tuple[NDArray, NDArray, Any]:
+        """The same for drawn sets alone, in one round, with sums of features in the place of SKCE."""
+        return self._total(stream, count)
+
     def of_parts(self, stream: TargetStream, count: int) -> NDArray:
         """Of parts alone, ``(count, K)``, for drawn sets."""
         return self._total(stream, count, parts_alone=True)[0]
@@ -95,6 +117,12 @@ class SumsOfAll:
             for block, own, start in zip(self.cases.blocks, self.own, starts, strict=True)
         ]
         return computed_sum(tasks)
+
+
+def in_parts(block: Partition) -> Iterator[tuple[int, Partition]]:
+    """Some cases of a partition at a time, and where they begin."""
+    for low in range(0, len(block.targets), AT_A_TIME):
+        yield low, block.rows(slice(low, low + AT_A_TIME))
 
 
 def sums_of(
@@ -111,9 +139,9 @@ def sums_of(
 ) -> Any:
     """Sums over the cases of a partition, some of them at a time, for sets of targets."""
     total: Any = None
-    for low in range(0, len(block.targets), AT_A_TIME):
-        some = slice(low, low + AT_A_TIME)
-        rows = _Rows(block.rows(some), None if own is None else own[some], looked, parts_alone)
+    for low, some in in_parts(block):
+        mine = None if own is None else own[low : low + AT_A_TIME]
+        rows = _Rows(some, mine, looked, parts_alone)
         sets = stream.sets(
             rows.block.predictions,
             rows.block.targets,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -18,21 +18,25 @@ from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.progress import reported
 from wellcal._arrays.seeds import as_generator, known_seed
+from wellcal.dask.beside import shuffled_estimate, told_of_all
 from wellcal.dask.building import as_cases
+from wellcal.dask.clustering import clusters_of, of_sample, signed_outcome
 from wellcal.dask.functions import IN_MEMORY, refuse
 from wellcal.dask.pairs import block_estimate
 from wellcal.dask.partitioned import Cases
 from wellcal.dask.parts import PartsOfAll, parts_of
-from wellcal.dask.sampling import Begun
-from wellcal.dask.sums import MOST_KEPT, Looked, SumsOfAll
+from wellcal.dask.sampling import Begun, number_at_hand
+from wellcal.dask.segmenting import labels_of_clusters
+from wellcal.dask.sums import MOST_KEPT, Looked, SumsOfAll, drawn_locations, locations_among
+from wellcal.dask.tolerating import tolerance_test
 from wellcal.hypotests import _calibration_test as core
 from wellcal.hypotests.automatic import linear_resamples
+from wellcal.hypotests.e_values import IN_CLUSTERS
 from wellcal.hypotests.findings.families import findings_of
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.methods import Block, Omnibus, Regularised
 from wellcal.hypotests.parts.part import Evaluated
 from wellcal.hypotests.resampling.components import (
-    LOCATIONS,
     missing_tail_sets,
     regularised_statistic,
     smallest_outcome,
@@ -43,14 +47,14 @@ from wellcal.hypotests.resampling.resampled import check_terms
 from wellcal.hypotests.resampling.targets import check_resampled
 from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.setup import DEFAULT_RESAMPLES, check_resamples
+from wellcal.hypotests.tolerance import WITHIN
 from wellcal.measures._skce import resolve_block_size
 from wellcal.predictions import Predictions
 from wellcal.problem.at_locations import location_kernel
-from wellcal.problem.drawn_targets import stretch, why_not_resampled
-from wellcal.problem.locations import Locations, as_locations, drawn_rows, locations_at
+from wellcal.problem.drawn_targets import why_not_resampled
 from wellcal.problem.target_streams import BLOCK, TargetStream, sets_at_a_time
 
-_OF_SAMPLE = "effect size, findings, e-value, and the estimate unless the test has one"
+_OF_SAMPLE = "findings and pictures"
 _SUPPORTED = 'method="auto", "regularised", "block", or wellcal.hypotests.Omnibus(pairs=False)'
 
 
@@ -75,11 +79,20 @@ def calibration_test(
 ) -> TestResult:
     """As :func:`wellcal.calibration_test`, for methods that are linear in the number of cases.
 
-    Cases of one block of random numbers, 16,384 of them, are taken into memory, where all methods are.
+    Cases of one block of random numbers, 16,384 of them, are taken into memory, where all methods are; and
+    clustered cases, as many as findings are made of.
     """
-    refuse("calibration_test", {"groups": groups, "tolerance": tolerance}, IN_MEMORY)
-    cases = as_cases(y, pred)
-    if cases.n <= BLOCK:
+    one, several = core.split_kernels(kernel)
+    options = {"block_size": block_size, "locations": locations, "statistic": statistic, "kernels": several}
+    given = {name: value for name, value in options.items() if value is not None}
+    if tolerance is not None:
+        core.check_no_options(method, given)
+        return tolerance_test(y, pred, WITHIN, tolerance, one, groups, expectations, engine)
+    asked = core.resolve(method, given)
+    core.check_groups(asked, groups)
+    cases = as_cases(y, pred, labels=labels_of_clusters(groups))
+    at_hand = cases.n if cases.n <= BLOCK else number_at_hand(cases)
+    if cases.n <= BLOCK or (groups is not None and at_hand == cases.n):
         block = cases.gathered()
         return core.calibration_test(
             block.given,
@@ -91,39 +104,64 @@ def calibration_test(
             block_size=block_size,
             locations=locations,
             statistic=statistic,
+            groups=block.labels[0] if block.labels else None,
             expectations=expectations,
             engine=engine,
             keep_null=keep_null,
             progress=progress,
         )
-    one, several = core.split_kernels(kernel)
-    options = {"block_size": block_size, "locations": locations, "statistic": statistic, "kernels": several}
-    given = {name: value for name, value in options.items() if value is not None}
-    begun = Begun.of(cases, one, expectations)
-    chosen, reason = _supported(core.resolve(method, given), begun, locations)
+    refuse("calibration_test", {"engine": None if engine == "auto" else engine}, IN_MEMORY)
+    begun = Begun.of(cases, one, expectations, at_hand)
+    clusters = None if groups is None else clusters_of(cases)
+    if clusters is not None:
+        begun = of_sample(begun)
+    chosen, reason = _supported(asked, begun, locations, clusters is not None)
     if isinstance(chosen, Block):
         outcome = _by_blocks(begun, chosen)
+    elif clusters is not None:
+        assert isinstance(chosen, Omnibus)
+        count = check_resamples(DEFAULT_RESAMPLES if n_resamples is None else n_resamples)
+        outcome = signed_outcome(begun, chosen, clusters, as_generator(rng), count)
     else:
         # As in memory, as long as cases in memory have an exact test.
         unasked = None if method != "auto" else linear_resamples(begun.setup, cases.n)
         count = check_resamples((unasked or DEFAULT_RESAMPLES) if n_resamples is None else n_resamples)
         outcome = _Run(begun, chosen, as_generator(rng), count, n_resamples is not None).outcome()
-    partitions = {"sample": f"{begun.sampled}: {_OF_SAMPLE}", "partitions": len(cases.blocks)}
+    setup = replace(
+        begun.setup,
+        n_resamples=outcome.provenance.get("n_resamples", 1),
+        seed=known_seed(rng),
+        linear=chosen.linear,
+    )
+    keep = flag(keep_null, "keep_null")
+    partitions: dict[str, Any] = {"partitions": len(cases.blocks)}
+    if begun.whole:
+        found = replace(outcome, provenance={**outcome.provenance, **partitions})
+        return core.result_of(chosen, setup, found, reason, keep)
+    partitions["sample"] = f"{begun.sampled}: {_OF_SAMPLE}"
     found = replace(outcome, provenance={**outcome.provenance, **partitions})
-    setup = replace(begun.setup, n_resamples=found.provenance.get("n_resamples", 1), seed=known_seed(rng))
-    return core.result_of(chosen, setup, found, reason, flag(keep_null, "keep_null"), n_samples=cases.n)
+    mean, evidence = told_of_all(begun.given, setup)
+    if clusters is not None:
+        evidence = IN_CLUSTERS
+    estimate = shuffled_estimate(begun.cases, setup) if outcome.estimate is None else outcome.estimate
+    told = setup.knowing(estimate, mean)
+    return core.result_of(chosen, told, found, reason, keep, n_samples=cases.n, known_evidence=evidence)
 
 
 def _supported(
-    method: Method | None, begun: Begun, locations: Any
+    method: Method | None, begun: Begun, locations: Any, clustered: bool
 ) -> tuple[Omnibus | Regularised | Block, dict[str, Any]]:
     """The method, and why it is taken; or an error that says which there are."""
     n, obstacle = begun.cases.n, why_not_resampled(begun.setup.predictions)
+    if obstacle is not None and clustered:
+        raise TypeError(f"groups are honoured with sums over all pairs alone: {obstacle}; {IN_MEMORY}")
     if method is None and obstacle is not None and locations is None:
         return Block(), {"chosen": f"block: {obstacle}"}
     if method is None:
         found = Omnibus(pairs=False)
         reason = "omnibus: exact, and linear in the number of cases, which are too many for all pairs"
+        if clustered:
+            reason = "omnibus without the SKCE, asymptotic: signs of clusters take the place of drawn targets"
         return found if locations is None else replace(found, locations=locations), {"chosen": reason}
     if isinstance(method, Regularised) or (isinstance(method, Omnibus) and not method.pairs):
         return method, {}
@@ -143,8 +181,7 @@ def _by_blocks(begun: Begun, method: Block) -> Outcome:
     # The problem of the sample has the kernel that h is made of: that of draws is stretched.
     found = block_estimate(begun.cases, setup.problem.kernel, size, begun.expectations)
     error = float(found.standard_error or 0.0)
-    estimate = replace(found, kernel=begun.kernel)
-    return method.in_units(estimate, error * math.sqrt(n // size), n // size, "blocks")
+    return method.in_units(setup.reported(found), error * math.sqrt(n // size), n // size, "blocks")
 
 
 @dataclass(frozen=True)
@@ -169,33 +206,22 @@ class _Run:
         check_resampled(some)
         check_terms([self.begun.kernel])
         parts = parts_of(self.cases, some) if isinstance(self.method, Omnibus) else None
-        found = self._evaluated(self._looked(some, parts, setup.pooled), parts, some)
+        found = self._evaluated(self._looked(some, parts), parts, some)
         if parts is None:
             return found
         return replace(found, findings=findings_of(setup, found.pvalue, found.provenance))
 
-    def _looked(self, some: Predictions, parts: PartsOfAll | None, pooled: int | None) -> Looked:
+    def _looked(self, some: Predictions, parts: PartsOfAll | None) -> Looked:
         """In the order in which a test of cases in memory takes its random numbers."""
-        given = self.method.locations
-        number = LOCATIONS if given is None else given
-        if isinstance(number, (int, np.integer)) and not isinstance(number, bool):
-            where = self._drawn(int(cast("int", number)))
-        else:
-            where = as_locations(number, some, self.rng)
-        kernel = self.begun.kernel if pooled is None else stretch(pooled) * self.begun.kernel
+        where = locations_among(self.method.locations, self.cases, some, self.rng)
+        kernel = self.begun.kernel_at
         if parts is None:
             return Looked(kernel, self.begun.expectations, where, None, None, None, self.cases.n)
-        anchors = self._drawn(anchors_of(some))
+        anchors = drawn_locations(self.cases, anchors_of(some), self.rng)
         few = min(ANCHORS, len(anchors))
         at = location_kernel(kernel, anchors.predictions[:few], anchors, expectations=self.begun.expectations)
         roots = [root(weights) for weights in weights_at(at, few)]
         return Looked(kernel, self.begun.expectations, where, anchors, roots, parts.make, self.cases.n)
-
-    def _drawn(self, count: int) -> Locations:
-        if count < 1:
-            raise ValueError(f"locations must be at least one, found {count}")
-        rows = drawn_rows(self.cases.n, count, self.rng)
-        return locations_at(self.cases.rows(rows).predictions, self.rng)
 
     def _evaluated(self, looked: Looked, parts: PartsOfAll | None, some: Predictions) -> Outcome:
         own = [None] * len(self.cases.blocks) if parts is None else parts.own

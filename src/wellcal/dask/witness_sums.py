@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.dask.partitioned import Cases, Partition, added, computed_sum, itself, on
-from wellcal.dask.sums import AT_A_TIME
+from wellcal.dask.pairs import relative_weights
+from wellcal.dask.partitioned import Cases, Partition, added, itself, on
+from wellcal.dask.parts import check_spreads
+from wellcal.dask.sums import in_parts
+from wellcal.expectations.decompose import targets_are_indices
 from wellcal.kernels.base import Kernel
-from wellcal.predictions import Predictions
 from wellcal.problem.at_locations import location_kernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.target_streams import TargetStream
@@ -81,6 +83,8 @@ class Sought:
         The witness function, and where it is looked at.
     n
         Number of all cases.
+    largest
+        The largest weight of a case; None where all count alike.
     """
 
     levels: tuple[float, ...]
@@ -90,11 +94,36 @@ class Sought:
     expectations: Any
     locations: Locations
     n: int
+    largest: float | None = None
 
     @property
     def cells(self) -> int:
         """Number of cells of all grids in all directions."""
         return sum(_size(sides) for grids in self.grids for sides in grids)
+
+
+class Outline(NamedTuple):
+    """Sums over cells ``(C,)`` of what is known before targets are drawn.
+
+    Attributes
+    ----------
+    cases, counted, weights
+        Numbers of cases, of those whose weight is not zero, and weights.
+    expected, weighted
+        Expectations of those that count, and of all by their weight.
+    variance
+        Variances of weighted deviations; zero where only drawn targets tell.
+    gains
+        Log-likelihood ratios of the observed targets at each of `ERRORS`, ``(E, C)``.
+    """
+
+    cases: NDArray
+    counted: NDArray
+    weights: NDArray
+    expected: NDArray
+    weighted: NDArray
+    variance: NDArray
+    gains: NDArray
 
 
 @dataclass(frozen=True)
@@ -131,15 +160,19 @@ def sides_of(grid: Grid, direction: Direction) -> Sides:
 
 def overview_of(block: Partition) -> Overview:
     """What the predictions of a partition decide, together with others."""
+    if block.predictions.event_shape and not targets_are_indices(block.predictions):
+        check_spreads(block.predictions)
     return Overview.of(block.predictions)
 
 
 class Rows:
     """Some cases, and the cells that they are in."""
 
-    def __init__(self, predictions: Predictions, labels: tuple[NDArray, ...], sought: Sought) -> None:
-        self.directions = directions_in(predictions, sought.levels, sought.overview)
-        self._n, self._labels, self._sought = len(predictions), labels, sought
+    def __init__(self, block: Partition, sought: Sought) -> None:
+        self.directions = directions_in(block.predictions, sought.levels, sought.overview)
+        self._n, self._labels, self._sought = len(block.targets), block.labels, sought
+        weights = relative_weights(block, sought.largest)
+        self.weights = np.ones(self._n) if weights is None else weights
         self._known: dict[tuple[int, ...], tuple[NDArray, Any]] = {}
 
     def cell(self, d: int, grid: int) -> NDArray:
@@ -174,39 +207,45 @@ class Rows:
         for d, direction in enumerate(self.directions):
             yield d, direction.of(targets) - direction.expected
 
+    def variance(self, d: int, squares: NDArray | None) -> NDArray:
+        """Variances ``(n,)`` of deviations: of events they are known, of others mean squares are given."""
+        direction = self.directions[d]
+        if direction.happens:
+            return direction.expected * (1.0 - direction.expected)
+        return np.zeros(self._n) if squares is None else squares[d]
+
     def inside(self, group: Told) -> NDArray:
         """Which cases are in a group, ``(n,)``."""
         return group.cells[self.cell(group.direction, group.grid)]
 
 
-def _chunks(block: Partition) -> Iterator[tuple[int, Partition]]:
-    for low in range(0, len(block.targets), AT_A_TIME):
-        yield low, block.rows(slice(low, low + AT_A_TIME))
-
-
-def outlined(block: Partition, sought: Sought) -> tuple[NDArray, NDArray]:
-    """Sums over cells of what is known before targets are drawn, and of expectations at locations.
-
-    Rows are numbers of cases, expectations, variances, and log-likelihood ratios of the observed targets at
-    each of `ERRORS`: ``(3 + E, C)``, and ``(J,)``.
-    """
+def outlined(block: Partition, sought: Sought) -> tuple[tuple[NDArray, ...], NDArray]:
+    """Sums over cells, the fields of an `Outline`, and sums of expectations at locations, ``(J,)``."""
     total: Any = None
-    for _, some in _chunks(block):
-        rows = Rows(some.predictions, some.labels, sought)
+    for _, some in in_parts(block):
+        rows = Rows(some, sought)
+        w = rows.weights
+        ones, counted = np.ones(len(w)), (w > 0.0).astype(np.float64)
         parts: list[NDArray] = []
         for d, (observed,) in rows.deviations(some.targets[None]):
-            expected = rows.directions[d].expected
-            ones, variance = np.ones(len(expected)), expected * (1.0 - expected)
-            deviation = Deviation(observed, expected, variance, ones, True)
-            gains = [deviation.gains(size) for size in ERRORS]
-            parts.append(rows.over_cells(d, np.stack([ones, expected, variance, *gains])))
-        at = _at_locations(some.predictions, sought)
-        total = added(total, (np.concatenate(parts, axis=1), np.sum(np.abs(at.expected), axis=0)))
+            direction = rows.directions[d]
+            expected, variance = direction.expected, rows.variance(d, None)
+            deviation = Deviation(observed, expected, variance, w, direction.happens)
+            gains = [deviation.gains(size) if direction.happens else 0.0 * w for size in ERRORS]
+            known = [ones, counted, w, counted * expected, w * expected, w**2 * variance]
+            parts.append(rows.over_cells(d, np.stack([*known, *gains])))
+        cells = np.concatenate(parts, axis=1)
+        at = _at_locations(some, rows, sought)
+        found = (*cells[:6], cells[6:])
+        total = added(total, (found, np.sum(np.abs(at.expected), axis=0)))
     return total
 
 
-def _at_locations(predictions: Predictions, sought: Sought) -> Any:
-    return location_kernel(sought.kernel, predictions, sought.locations, expectations=sought.expectations)
+def _at_locations(block: Partition, rows: Rows, sought: Sought) -> Any:
+    options = {"expectations": sought.expectations}
+    return location_kernel(sought.kernel, block.predictions, sought.locations, **options).weighted(
+        rows.weights
+    )
 
 
 def drawn_sums(
@@ -217,14 +256,20 @@ def drawn_sums(
     count: int,
     *,
     first: int,
-) -> tuple[NDArray, NDArray, NDArray]:
+    squares: bool = False,
+) -> Any:
     """Sums over cells ``(r, C)``, over all cases ``(r, D)`` and at locations ``(r, J)``, for sets of targets.
 
-    The observed set comes before those with the first of all numbers.
+    The observed set comes before those with the first of all numbers. With `squares` there are also sums of
+    squares over sets, ``(D, n)``, of deviations that are no events.
     """
     total: Any = None
-    for low, some in _chunks(block):
-        rows, at = Rows(some.predictions, some.labels, sought), _at_locations(some.predictions, sought)
+    by_case: list[NDArray] = []
+    for low, some in in_parts(block):
+        rows = Rows(some, sought)
+        at, w = _at_locations(some, rows, sought), rows.weights
+        own = np.zeros((len(rows.directions), len(w)))
+        by_case.append(own)
         place: dict[str, int] = {"start": start + low, "total": sought.n, "first": first}
         found: list[tuple[NDArray, NDArray, NDArray]] = []
         for drawn in stream.sets(some.predictions, some.targets, count, **place):
@@ -233,22 +278,29 @@ def drawn_sums(
             cells: list[NDArray] = []
             of_all: list[NDArray] = []
             for d, deviation in rows.deviations(targets):
-                cells.append(rows.over_cells(d, deviation))
-                of_all.append(deviation.sum(axis=1))
+                if squares and not rows.directions[d].happens:
+                    own[d] += np.sum(deviation**2, axis=0)
+                weighted = deviation if sought.largest is None else deviation * w
+                cells.append(rows.over_cells(d, weighted))
+                of_all.append(weighted.sum(axis=1))
             found.append((np.concatenate(cells, axis=1), np.stack(of_all, axis=1), at.sums(targets)))
         total = added(total, tuple(np.concatenate(rows_of_all) for rows_of_all in zip(*found, strict=True)))
-    return total
+    return (total, np.concatenate(by_case, axis=1)) if squares else total
 
 
 def masked_sums(
-    block: Partition, sought: Sought, groups: Sequence[Sequence[Told] | None], outside: bool
+    block: Partition,
+    squares: NDArray | None,
+    sought: Sought,
+    groups: Sequence[Sequence[Told] | None],
+    outside: bool,
 ) -> NDArray:
     """Sums over cells, for the observed targets, of cases inside or `outside` of groups.
 
     Parameters
     ----------
-    block, sought
-        Cases, and what is looked for.
+    block, squares, sought
+        Cases, mean squares of deviations that are no events, ``(D, n)`` or None, and what is looked for.
     groups
         For each direction its groups; zeros are returned where there is None in their place.
     outside
@@ -260,15 +312,17 @@ def masked_sums(
         Deviations and variances, ``(2, C)``.
     """
     total: Any = None
-    for _, some in _chunks(block):
-        rows = Rows(some.predictions, some.labels, sought)
+    for low, some in in_parts(block):
+        rows = Rows(some, sought)
+        w = rows.weights
+        mine = None if squares is None else squares[:, low : low + len(w)]
         parts: list[NDArray] = []
         for d, (observed,) in rows.deviations(some.targets[None]):
-            own, expected = groups[d], rows.directions[d].expected
-            counted = np.zeros(len(expected)) if own is None else np.ones(len(expected))
+            own = groups[d]
+            counted = np.zeros(len(w)) if own is None else np.ones(len(w))
             for group in own or ():
                 counted = counted * (rows.inside(group) != outside)
-            each = np.stack([observed, expected * (1.0 - expected)])
+            each = np.stack([w * observed, w**2 * rows.variance(d, mine)])
             parts.append(rows.over_cells(d, each * counted))
         total = added(total, np.concatenate(parts, axis=1))
     return total
@@ -300,10 +354,12 @@ class ScannedCases(Scanned):
         sought: Sought,
         directions: Sequence[Direction],
         grids: Sequence[Sequence[Grid]],
-        outline: NDArray,
+        outline: Outline,
         fewest: int,
     ) -> None:
         self._cases, self._sought, self.outline = cases, sought, outline
+        self._squares: list[Any] = [None] * len(cases.blocks)
+        positive = max(float(outline.counted[0]), 1.0)  # the first cell has all cases
         self._places: list[tuple[int, int]] = []  # of each block, its direction and its grid there
         blocks: list[Block] = []
         first = 0
@@ -311,21 +367,31 @@ class ScannedCases(Scanned):
             for g, grid in enumerate(own):
                 where = slice(first, first + grid.size)
                 first += grid.size
-                count, yes = (grid.totals(row[where]) for row in outline[:2])
-                rivals = rivals_of(grid.kinds, count / sought.n)
+                count, yes = (grid.totals(row[where]) for row in (outline.counted, outline.expected))
+                rivals = rivals_of(grid.kinds, count / positive)
                 kept, rival = kept_groups(grid, direction, count, yes, rivals, fewest)
                 if len(kept):
                     self._places.append((d, g))
                     blocks.append(Block(direction, grid, None, None, kept, rival, where))
         super().__init__(directions, blocks)
 
+    def know_squares(self, squares: Sequence[Any]) -> None:
+        """Take mean squares of deviations that are no events, of each partition: their variances."""
+        self._squares = list(squares)
+        nobody: list[list[Told] | None] = [[] for _ in self.listed]
+        found = self._masked(nobody, outside=True)
+        self.outline = self.outline._replace(variance=found[1])
+
     def scales(self) -> list[NDArray]:
         return [
-            block.grid.variances(self.outline[2, block.cells])[block.kept] ** 0.5 for block in self.blocks
+            block.grid.variances(self.outline.variance[block.cells])[block.kept] ** 0.5
+            for block in self.blocks
         ]
 
     def gains(self, block: Block, z: NDArray) -> NDArray:
-        return largest_gains(block, z, lambda size: self.outline[3 + ERRORS.index(size), block.cells])
+        if not block.direction.happens:
+            return z**2
+        return largest_gains(block, z, lambda size: self.outline.gains[ERRORS.index(size), block.cells])
 
     def shared(self, candidate: Candidate) -> list[NDArray]:
         group = self.told(candidate)
@@ -351,11 +417,14 @@ class ScannedCases(Scanned):
         block = self.blocks[candidate.place[0]]
         return float(cells[block.cells] @ self.told(candidate).cells)
 
+    def _masked(self, groups: Sequence[Sequence[Told] | None], *, outside: bool) -> NDArray:
+        shared = {"sought": on(itself, self._sought), "groups": groups, "outside": outside}
+        return self._cases.total(masked_sums, self._squares, **shared)
+
     def _over_groups(
         self, groups: Sequence[Sequence[Told] | None], *, outside: bool
     ) -> list[tuple[NDArray, NDArray]]:
-        shared = on(itself, self._sought)
-        found = computed_sum(self._cases.map(masked_sums, sought=shared, groups=groups, outside=outside))
+        found = self._masked(groups, outside=outside)
         return [
             (
                 block.grid.totals(found[0, block.cells])[block.kept],

@@ -7,6 +7,7 @@ same cases in memory. What is told of single cases is told of a sample of them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -19,12 +20,23 @@ from wellcal._arrays.seeds import as_generator
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
-from wellcal.dask.partitioned import Cases, computed_sum, itself, on
+from wellcal.dask.pairs import Weighing
+from wellcal.dask.partitioned import (
+    Cases,
+    Task,
+    added,
+    computed_sum,
+    itself,
+    on,
+    summed,
+)
 from wellcal.dask.sampling import Begun
 from wellcal.dask.segmenting import labels_of, segment_columns, segment_grids
-from wellcal.dask.sums import MOST_KEPT
+from wellcal.dask.sums import MOST_KEPT, drawn_locations
+from wellcal.dask.watching import computed, kept
 from wellcal.dask.witness_sums import (
     Column,
+    Outline,
     Rows,
     ScannedCases,
     Sides,
@@ -38,9 +50,9 @@ from wellcal.hypotests.resampling.targets import check_resampled
 from wellcal.kernels.base import Kernel
 from wellcal.measures.by_case import Contributions
 from wellcal.predictions import Predictions
-from wellcal.problem.drawn_targets import stretch
-from wellcal.problem.locations import Locations, drawn_rows, locations_at
+from wellcal.problem.locations import Locations
 from wellcal.problem.target_streams import BLOCK, TargetStream, sets_at_a_time
+from wellcal.problem.weights import check_weights
 from wellcal.witnesses.axes import ranked_rows
 from wellcal.witnesses.compute import (
     Asked,
@@ -80,10 +92,10 @@ def witness(
     progress: Any = None,
 ) -> Witness:
     """As :func:`wellcal.witness`: groups, their p-values and the band are those of all cases."""
-    refuse("witness", {"weights": weights, "engine": None if engine == "auto" else engine}, IN_MEMORY)
+    refuse("witness", {"engine": None if engine == "auto" else engine}, IN_MEMORY)
     asked = Asked.of(alpha, quantile_levels, min_cases, max_groups, n_resamples)
     columns = segment_columns(segments)
-    cases = as_cases(y, pred, labels=labels_of(columns))
+    cases = as_cases(y, pred, weights, labels_of(columns))
     if cases.n <= BLOCK:
         some = cases.gathered()
         named = {name: column for (name, _), column in zip(columns, some.labels, strict=True)}
@@ -93,6 +105,7 @@ def witness(
             locations,
             kernel=kernel,
             segments=None if not columns else named.get(None, named),
+            weights=some.weights,
             alpha=alpha,
             quantile_levels=quantile_levels,
             min_cases=min_cases,
@@ -104,8 +117,9 @@ def witness(
         )
     begun = Begun.of(cases, kernel, expectations)
     check_resampled(begun.setup.predictions)
+    weighing = None if weights is None else Weighing.of(cases, 2)
     with one_blas_thread():
-        run = _Run(begun, begun.cases.aligned(BLOCK), asked, as_generator(rng))
+        run = _Run(begun, begun.cases.aligned(BLOCK), asked, as_generator(rng), weighing)
         return run.witness(locations, columns)
 
 
@@ -117,6 +131,7 @@ class _Run:
     cases: Cases
     asked: Asked
     rng: np.random.Generator
+    weighing: Weighing | None
 
     def witness(self, given: object, columns: Sequence[tuple[str | None, Any]]) -> Witness:
         """What was found."""
@@ -125,12 +140,6 @@ class _Run:
         block = self.cases.rows(ranked_rows(self.cases.n))
         ranked = block.predictions
         directions = directions_in(ranked, asked.levels, overview)
-        if not all(direction.happens for direction in directions):
-            raise TypeError(
-                "a witness of vectors is not supported for cases in partitions; take a sample of them, for "
-                "which its statements are exact: "
-                "wc.witness(*wellcal.dask.sample_cases(y, pred, 100_000, rng=0))"
-            )
         segments = segment_grids(columns, self.cases, block.labels)
         grids = _grids(directions, [listed for listed, _ in segments])
         where = self._locations(given, ranked)
@@ -138,19 +147,26 @@ class _Run:
             asked.levels,
             overview,
             _sides(directions, grids, segments),
-            self.begun.kernel if setup.pooled is None else stretch(setup.pooled) * self.begun.kernel,
+            self.begun.kernel_at,
             self.begun.expectations,
             where,
             self.cases.n,
+            None if self.weighing is None else self.weighing.largest,
         )
-        outline, expected = computed_sum(self.cases.map(outlined, sought=on(itself, sought)))
-        scanned = ScannedCases(self.cases, sought, directions, grids, outline, asked.min_cases)
-        in_cells, of_all, at = self._drawn(sought)
+        outline, expected = self.cases.total(outlined, sought=on(itself, sought))
+        scanned = ScannedCases(self.cases, sought, directions, grids, Outline(*outline), asked.min_cases)
+        events = all(direction.happens for direction in directions)
+        (in_cells, of_all, at), squares = self._drawn(sought, events)
         scanned.sums_of_all.append(of_all)
+        if not events:
+            scanned.know_squares(squares)
         test = ScanTest(scanned, in_cells)
-        band = Band.of(at, expected, float(self.cases.n), asked.alpha)
-        by_case = contributions_in(setup, None)
-        rows = Rows(setup.predictions, self.begun.labels, sought)
+        weight = float(self.cases.n) if self.weighing is None else self.weighing.total
+        band = Band.of(at, expected, weight, asked.alpha)
+        sample = self.begun.sample
+        own = None if sample.weights is None else check_weights(sample.weights, setup.n_samples, None)
+        by_case = contributions_in(setup, own)
+        rows = Rows(sample._replace(predictions=setup.predictions), sought)
 
         def describe(told: Told) -> Group:
             return _described(told, scanned, in_cells[0], rows, by_case, self)
@@ -190,35 +206,37 @@ class _Run:
         """In the order in which random numbers are taken in memory."""
         count = DRAWN if given is None and not has_a_grid(ranked) else given
         if isinstance(count, (int, np.integer)) and not isinstance(count, bool):
-            number = int(cast("int", count))
-            if number < 1:
-                raise ValueError(f"locations must be at least one, found {number}")
-            rows = drawn_rows(self.cases.n, number, self.rng)
-            return locations_at(self.cases.rows(rows).predictions, self.rng)
+            return drawn_locations(self.cases, int(cast("int", count)), self.rng)
         return replace(witness_locations(given, ranked, self.rng), drawn=None)
 
-    def _drawn(self, sought: Sought) -> tuple[NDArray, NDArray, NDArray]:
-        """Sums for the observed targets and for drawn sets, in rounds of what a task can return."""
+    def _drawn(self, sought: Sought, events: bool) -> tuple[tuple[NDArray, NDArray, NDArray], list[Task]]:
+        """Sums for the observed targets and for drawn sets, in rounds of what a task can return.
+
+        And mean squares of deviations that are no events, which are kept where the partitions are.
+        """
         stream, count = TargetStream.of(self.rng), self.asked.n_resamples
         starts = self.cases.starts[:-1].tolist()
-        each = sets_at_a_time(self.cases.n)
+        coordinates = math.prod(self.begun.setup.targets.shape[1:])
+        each = sets_at_a_time(self.cases.n * coordinates)
         most = max(1, MOST_KEPT // max(sought.cells, 1) // each) * each
         shared = on(itself, sought)
-        rounds = [
-            computed_sum(
-                self.cases.map(
-                    drawn_sums,
-                    starts,
-                    sought=shared,
-                    stream=stream,
-                    count=min(most, count - first),
-                    first=first,
-                )
+        rounds: list[Any] = []
+        squares: list[Task] = [None] * len(starts)
+        for first in range(0, count, most):
+            options = {"sought": shared, "stream": stream, "count": min(most, count - first), "first": first}
+            tasks = self.cases.map(drawn_sums, starts, **options, squares=not events)
+            if events:
+                rounds.append(computed_sum(tasks))
+                continue
+            total, *squares = kept(
+                [
+                    summed([task[0] for task in tasks]),
+                    *(on(added, *pair) for pair in zip(squares, (task[1] for task in tasks), strict=True)),
+                ]
             )
-            for first in range(0, count, most)
-        ]
+            rounds.append(computed([total])[0])
         cells, of_all, at = (np.concatenate(parts) for parts in zip(*rounds, strict=True))
-        return cells, of_all, at
+        return (cells, of_all, at), [] if events else [on(_divided, own, count + 1) for own in squares]
 
 
 def _grids(directions: Sequence[Direction], segments: Sequence[Listed]) -> list[list[Grid]]:
@@ -248,14 +266,20 @@ def _sides(
     return tuple(tuple(known[id(grid)] for grid in own) for own in grids)
 
 
+def _divided(squares: NDArray, count: int) -> NDArray:
+    return squares / count
+
+
 def _described(
     told: Told, scanned: ScannedCases, observed: NDArray, rows: Rows, by_case: Contributions, run: _Run
 ) -> Group:
     """A group with numbers of all cases; which cases these are is known of the sample."""
-    count, expected, deviation = (
-        scanned.over_group(told.candidate, cells) for cells in (*scanned.outline[:2], observed)
+    known = scanned.outline
+    count, weight, expected, deviation = (
+        scanned.over_group(told.candidate, cells)
+        for cells in (known.cases, known.weights, known.weighted, observed)
     )
     inside = rows.inside(scanned.told(told.candidate))
-    means = Means((deviation + expected) / count, expected / count, float(by_case.parts[inside].sum()))
+    means = Means((deviation + expected) / weight, expected / weight, float(by_case.parts[inside].sum()))
     places = run.begun.places[inside]
     return group_of(told, means, places, run.asked.n_resamples, n_all=round(count))

@@ -29,9 +29,9 @@ from wellcal._arrays.chunks import (
     Span,
     above_diagonal,
     budget,
-    in_chunks,
     keep_freed_memory,
     tile_shape,
+    told_chunks,
     triangle_tiles,
 )
 from wellcal._arrays.namespaces import (
@@ -177,7 +177,7 @@ class Tiled(Engine):
             with np.errstate(over="ignore", under="ignore"):
                 return form.tile(ops, slice_rows(a, cases), b)
 
-        chunks = in_chunks(n, m * room_of(form), within=budget.cache)
+        chunks = told_chunks(n, m * room_of(form), within=budget.cache, what="predictions")
         return concat_rows(list(self._by_threads(self._threads(), work, chunks)))
 
     def describe(self, problem: Problem) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from wellcal._arrays.chunks import budget, entries_for, in_chunks
 from wellcal._arrays.namespaces import Array, NDArray, concat_rows, from_numpy, namespace, take_rows, to_numpy
 from wellcal._arrays.progress import reporter
 from wellcal.expectations.differences import FeatureSource
+from wellcal.expectations.gaussian_features import FEATURES_OF_CASES
 
 _DROPPED = 1e-15  # share of the energy in components that are left out
 ALLOWED = 3e-14
@@ -32,7 +33,6 @@ _FEWEST = 1024
 _CALLS = 1e6  # evaluations that could be made in the time that all calls take
 _ROUNDS = 4
 _ADDED = 256  # cases that add directions, in each round
-_STEPS = "features of cases"  # what progress is told of
 _FEW = 8  # features that stay as they are
 _ENOUGH = 0.8  # of the features: a rotation that keeps more is not worth its time
 
@@ -143,7 +143,7 @@ def _projected_in_numpy(source: FeatureSource, basis: NDArray) -> tuple[NDArray,
     out = np.empty((source.n, basis.shape[1]))
     left = np.empty(source.n)
     energy, told = 0.0, reporter()
-    told(_STEPS, 0, source.n)
+    told(FEATURES_OF_CASES, 0, source.n)
     for cases in in_chunks(source.n, source.size, within=4 * budget.cache):
         features = source.of(cases)
         np.matmul(features, basis, out=out[cases])
@@ -151,7 +151,7 @@ def _projected_in_numpy(source: FeatureSource, basis: NDArray) -> tuple[NDArray,
         squares = np.einsum("nm,nm->n", features, features)
         left[cases] = squares - np.einsum("nm,nm->n", out[cases], out[cases])
         energy += float(squares.sum())
-        told(_STEPS, cases.stop, source.n)
+        told(FEATURES_OF_CASES, cases.stop, source.n)
     return out, np.maximum(left, 0.0), energy
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.chunks import budget, entries_for, in_chunks
+from wellcal._arrays.chunks import budget, entries_for, in_chunks, told_chunks
 from wellcal._arrays.namespaces import (
     Array,
     Namespace,
@@ -42,6 +42,9 @@ from wellcal.expectations.rules.elements import Points
 from wellcal.expectations.tensor_features import line_features
 
 _PER_SCALE = 2.5  # features in one length scale
+FEATURES_OF_CASES = "features of cases"
+"""What progress is told of."""
+
 _REACH = 15  # features to either side of a point: exp(-6^2) = 2e-16 remains beyond
 NORM = math.sqrt(1.0 / (_PER_SCALE * math.sqrt(0.5 * math.pi)))  # of a feature
 _NEGLIGIBLE = (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)  # weight that may go without features, least first
@@ -131,7 +134,7 @@ class FeatureGrid:
             found = even_sums(x, weights, self.origin[0], first, len(centres), step, self.lengthscale)
             return np.multiply(found, NORM, out=found)
         out = np.empty((n, len(centres)))
-        for rows in in_chunks(n, count * len(centres), within=budget.cache):
+        for rows in told_chunks(n, count * len(centres), within=budget.cache, what=FEATURES_OF_CASES):
             table = np.subtract((x[rows] - self.origin[0])[:, :, None], centres)
             table *= table
             table *= -1.0 / self.lengthscale**2
@@ -222,7 +225,7 @@ class FeatureGrid:
     def _of_normals_on_a_line(self, loc: NDArray, variance: NDArray) -> NDArray:
         """The same for scalars in NumPy, in one array."""
         out = np.empty((len(loc), len(self.centres[0])))
-        for rows in in_chunks(len(loc), out.shape[1], within=budget.cache):
+        for rows in told_chunks(len(loc), out.shape[1], within=budget.cache, what=FEATURES_OF_CASES):
             spread = 1.0 + 2.0 * variance[rows] / self.lengthscale**2
             own = np.subtract(loc[rows] - self.origin[0], self.centres[0], out=out[rows])
             own *= own

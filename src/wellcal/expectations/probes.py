@@ -11,7 +11,7 @@ from typing import cast
 
 import numpy as np
 
-from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.chunks import budget, told_chunks
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -59,7 +59,7 @@ class Probe:
         """
         out = np.empty(at.shape[:2])
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for rows in in_chunks(len(atoms), atoms.shape[1] * at.shape[1], within=budget.cache):
+            for rows in told_chunks(len(atoms), atoms.shape[1] * at.shape[1], within=budget.cache):
                 values = self._values(atoms[rows], at[rows])
                 out[rows] = np.einsum("pa,pab->pb", weights[rows], values)
         return out

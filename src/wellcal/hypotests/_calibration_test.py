@@ -16,7 +16,7 @@ from wellcal._arrays.round_numbers import how_many
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.automatic import choose
-from wellcal.hypotests.e_values import EvidenceLater
+from wellcal.hypotests.e_values import Evidence, EvidenceLater
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.method import AUTO, METHODS, Method, Outcome
 from wellcal.hypotests.methods import Omnibus
@@ -157,10 +157,10 @@ def calibration_test(
     options = {"block_size": block_size, "locations": locations, "statistic": statistic, "kernels": several}
     given = {name: value for name, value in options.items() if value is not None}
     if tolerance is not None:
-        _check_no_options(method, given)
+        check_no_options(method, given)
         return run_tolerance_test(y, pred, WITHIN, tolerance, one, groups, expectations, engine)
     chosen = resolve(method, given)
-    _check_groups(chosen, groups)
+    check_groups(chosen, groups)
     setup = make_setup(
         y,
         pred,
@@ -208,7 +208,7 @@ def resolve(method: object, options: dict[str, Any]) -> Method | None:
     return chosen if chosen is None or not options else replace(chosen, **options)
 
 
-def _check_no_options(method: object, options: dict[str, Any]) -> None:
+def check_no_options(method: object, options: dict[str, Any]) -> None:
     """With a tolerance there is one method, without options."""
     if not (isinstance(method, str) and method == AUTO):
         raise ValueError(
@@ -259,7 +259,7 @@ def _warn_of_few_resamples(method: Method, setup: Setup) -> None:
         )
 
 
-def _check_groups(method: Method | None, groups: object) -> None:
+def check_groups(method: Method | None, groups: object) -> None:
     if groups is None or method is None or method.clusters:
         return
     able = ", ".join(sorted(name for name, kind in METHODS.items() if kind.clusters))
@@ -287,13 +287,16 @@ def result_of(
     reasons: dict[str, Any],
     keep_null: bool,
     n_samples: int | None = None,
+    known_evidence: Evidence | None = None,
 ) -> TestResult:
     """What a method found, as a result.
 
-    Where the setup has only some of the `n_samples` cases that were tested, the estimate, the effect size and
-    the e-value are made of these.
+    Where the setup has only some of the `n_samples` cases that were tested, it knows the estimate and the
+    mean of h_ii of all (`Setup.knowing`), and `known_evidence` is theirs; findings are made of those it has.
     """
     evidence = EvidenceLater(setup.targets, setup.given, setup.groups)
+    if known_evidence is not None:
+        evidence = evidence.knowing(known_evidence)
     missed = n_samples is None and isinstance(method, Omnibus) and outcome.pvalue > ALPHA
     known = {**reasons, **outcome.provenance, **setup.problem.notes.as_dict()}
     if "n_resamples" in known and setup.seed is not None:

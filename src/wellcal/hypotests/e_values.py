@@ -22,7 +22,7 @@ from scipy import special
 
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray
-from wellcal.hypotests.likelihood_bets import bets_per_case, fair_bets, why_no_bets
+from wellcal.hypotests.likelihood_bets import Bettor, bets_per_case, fair_bets, why_no_bets
 from wellcal.predictions import Predictions
 
 
@@ -31,6 +31,10 @@ class Evidence(NamedTuple):
 
     log_e: float
     reason: str | None = None
+
+
+IN_CLUSTERS = Evidence(math.nan, "cases of one cluster depend on each other: bets on them do not multiply")
+"""Of cases that depend on each other."""
 
 
 def evidence_against(targets: NDArray, predictions: Predictions, clusters: NDArray | None = None) -> Evidence:
@@ -55,16 +59,20 @@ def evidence_against(targets: NDArray, predictions: Predictions, clusters: NDArr
     """
     n = len(predictions)
     if clusters is not None and len(np.unique(clusters)) < n:
-        return Evidence(math.nan, "cases of one cluster depend on each other: bets on them do not multiply")
+        return IN_CLUSTERS
     reason = why_no_bets(targets, predictions)
     if reason is not None:
         return Evidence(math.nan, reason)
+    return Evidence(mixed(summed_gains(fair_bets(predictions), targets, predictions)))
+
+
+def summed_gains(bet: Bettor, targets: NDArray, predictions: Predictions) -> list[NDArray]:
+    """Logarithms of gains on some cases together, by kind: sums over cases, a few at a time."""
     gains: list[NDArray] = []
-    bet = fair_bets(predictions)
-    for chunk in in_chunks(n, bets_per_case(predictions)):
+    for chunk in in_chunks(len(predictions), bets_per_case(predictions)):
         sums = [np.sum(kind, axis=0) for kind in bet(targets[chunk], predictions[chunk])]
         gains = [before + new for before, new in zip(gains, sums, strict=True)] if gains else sums
-    return Evidence(mixed(gains))
+    return gains
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +88,11 @@ class EvidenceLater:
     targets: NDArray
     predictions: Predictions
     clusters: NDArray | None = None
+
+    def knowing(self, found: Evidence) -> EvidenceLater:
+        """The same, of cases that are some of all, with what was found of all."""
+        self.__dict__["found"] = found
+        return self
 
     @cached_property
     def found(self) -> Evidence:

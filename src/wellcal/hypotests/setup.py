@@ -10,12 +10,13 @@ import numpy as np
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import Array, NDArray, is_on_accelerator, to_numpy
 from wellcal._arrays.seeds import as_generator, known_seed
+from wellcal._arrays.shuffling import random_order
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.clusters import number_clusters
 from wellcal.hypotests.progress import Progress
 from wellcal.kernels.base import Kernel
-from wellcal.measures._skce import estimate_blocks, estimate_unbiased
+from wellcal.measures._skce import estimate_from_block_sums, estimate_unbiased
 from wellcal.measures.deviations import Cases
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions, Samples
@@ -26,7 +27,7 @@ from wellcal.problem.at_locations import LocationKernel, location_kernel
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.drawn_targets import pool_draws, stretch
 from wellcal.problem.locations import Locations
-from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked
+from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked, some_cases
 from wellcal.problem.tensor_draws import can_be_placed
 
 MOST_RESAMPLES = 10**8
@@ -47,8 +48,6 @@ FEWEST_BLOCKS = 8
 
 FEWEST_ON_DEVICE = 10_000
 """Cases from which sets of targets are drawn on the device of the predictions: below, NumPy is as quick."""
-
-_ORDER = 0  # seed of the order in which cases are cut into blocks: neighbours in the data may be alike
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,9 @@ class Setup:
         n, size = self.n_samples, block_size_within(ESTIMATE_ROOM, self.problem.width)
         most = LINEAR_ESTIMATE_BUDGET if self.linear else ESTIMATE_BUDGET
         if n >= FEWEST_BLOCKS * size and 0.5 * n * (n - 1.0) * self.problem.width > most:
-            return self.reported(estimate_blocks(self.problem, self.engine, size, _ORDER))
+            shuffled = some_cases(self.problem, random_order(n))  # neighbours in the data may be alike
+            sums = self.engine.blocks(shuffled, size)
+            return self.reported(estimate_from_block_sums(shuffled, self.engine, sums, size, shuffled=True))
         return self.reported(estimate_unbiased(self.problem, self.engine))
 
     def reported(self, estimate: Estimate) -> Estimate:
@@ -150,6 +151,12 @@ class Setup:
         """What intervals and yardsticks are computed from when they are asked for."""
         kernel = self.problem.kernel
         return Cases(self.targets, self.predictions, kernel, self.expectations, groups=self.groups)
+
+    def knowing(self, estimate: Estimate, mean_diagonal: float) -> Setup:
+        """The same, of some of the cases, with what was found of all: the estimate, and mean h_ii."""
+        found = replace(self)
+        found.__dict__.update(estimate=found.reported(estimate), diagonal=np.array([mean_diagonal]))
+        return found
 
     @cached_property
     def diagonal(self) -> NDArray:

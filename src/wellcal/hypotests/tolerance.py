@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from wellcal._arrays.checks import real_number
+from wellcal._arrays.namespaces import handed_over
 from wellcal._arrays.schema import Check, number, optional, word
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.result import TestResult, clusters_text
-from wellcal.hypotests.setup import make_setup
+from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.hypotests.tails import normal_tail
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import Row
@@ -148,6 +149,7 @@ def _shown(value: float) -> str:
     return f"{value:.3g}"
 
 
+@handed_over
 def equivalence_test(
     y: object,
     pred: object,
@@ -214,6 +216,13 @@ def run_tolerance_test(
     setup = make_setup(y, pred, kernel, groups=groups, expectations=expectations, engine=engine, pool=True)
     if setup.n_samples < 2:
         raise ValueError(f"a test with a tolerance needs at least 2 cases, found {setup.n_samples}")
+    return tolerance_result(setup, hypothesis, delta)
+
+
+def tolerance_result(
+    setup: Setup, hypothesis: str, delta: float, n_samples: int | None = None
+) -> ToleranceResult:
+    """The same of a case that is prepared, or knows the estimate of `n_samples` cases that it has some of."""
     estimate = setup.estimate
     deviations = estimate.deviations()
     interval = estimate.confidence_interval(1.0 - ALPHA)
@@ -233,7 +242,7 @@ def run_tolerance_test(
         statistic_label="KCE",
         estimate=estimate,
         effect_size=setup.effect_size(estimate),
-        n_samples=setup.n_samples,
+        n_samples=setup.n_samples if n_samples is None else n_samples,
         kernel=setup.kernel,
         guarantees=setup.kernel.guarantees(setup.predictions),
         provenance={

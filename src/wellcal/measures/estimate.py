@@ -13,6 +13,7 @@ from scipy import special
 from wellcal._arrays.checks import probability
 from wellcal._arrays.namespaces import Array, is_array, is_traced, on_first_jax_array, shown, to_numpy
 from wellcal._arrays.ownership import own_copy
+from wellcal._arrays.progress import following
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import Check, Schema, described, listed, number, optional, text, whole, word
 from wellcal.kernels.base import Kernel
@@ -75,7 +76,8 @@ class WhenAsked(Generic[T]):
         if owner is None:
             return cast("T", self.default)  # which a dataclass takes for that of its field
         if callable(owner.__dict__[self.name]):
-            owner.__dict__[self.name] = owner.__dict__[self.name]()
+            with following(None):  # all of it is one run
+                owner.__dict__[self.name] = owner.__dict__[self.name]()
         return owner.__dict__[self.name]
 
     def __set__(self, owner: Any, value: T | Callable[[], T]) -> None:

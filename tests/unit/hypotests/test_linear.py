@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -172,15 +173,18 @@ def _mean_diagonal(y: Any, pred: Any) -> float:
     return n * biased - (n - 1) * float(wc.skce(y, pred, kernel=KERNEL))
 
 
-def test_blocks_are_mean_estimates_without_bias() -> None:
+def test_blocks_are_mean_estimates_without_bias(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over many data sets the mean of block estimates is that over all pairs, within its standard error."""
+    monkeypatch.setattr(setups, "LINEAR_ESTIMATE_BUDGET", 1.0)
+    monkeypatch.setattr(setups, "LARGEST_BLOCK", 16)
     rng = np.random.default_rng(3)
     differences = []
     for _ in range(60):
         mu = rng.normal(size=256)
         setup = setups.make_setup(rng.normal(mu + 0.4), wc.Normal(mu, np.ones(256)), KERNEL)
         whole = float(setup.estimate)
-        blocks = setups.estimate_blocks(setup.problem, setup.engine, 16, 0)
+        blocks = replace(setup, linear=True).estimate
+        assert (blocks.provenance["blocks"], blocks.provenance["shuffled"]) == (16, True)
         differences.append(float(blocks) - whole)
     error = np.std(differences, ddof=1) / np.sqrt(len(differences))
     assert abs(np.mean(differences)) < 4.0 * error

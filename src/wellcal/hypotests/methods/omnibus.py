@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -152,15 +153,8 @@ class Omnibus(Method):
             skce, sums = signed_skce(setup, signs, groups, weights["SKCE"])
             found.append(skce)
             estimate = between_clusters(setup, sums, groups, sizes)
-        outcome = smallest_outcome(setup.n_resamples, found, null_alone=True)
-        clusters = {
-            "clusters": len(sizes),
-            "largest_cluster": int(sizes.max()),
-            "null": "signs of clusters, in the place of drawn targets: valid for many clusters",
-        }
-        findings = findings_of(setup, outcome.pvalue, outcome.provenance)
-        provenance = {**outcome.provenance, **clusters}
-        return replace(outcome, estimate=estimate, provenance=provenance, findings=findings)
+        outcome = clustered_outcome(setup, found, sizes)
+        return replace(outcome, estimate=estimate)
 
     def evaluate(self, setup: Setup, parts: Parts | None) -> list[Evaluated]:
         """Statistics of all parts, over the observed targets and all resamples of them."""
@@ -174,3 +168,15 @@ class Omnibus(Method):
             pairs = self.pairs or not separable
             components.append(skce_component(setup, weights["SKCE"], pairs=pairs))
         return evaluate_components(setup, components, tail_sets=self.tail_sets)
+
+
+def clustered_outcome(setup: Setup, found: Sequence[Evaluated], sizes: NDArray) -> Outcome:
+    """The smallest p-value over sets with signs, of clusters of some `sizes`."""
+    outcome = smallest_outcome(setup.n_resamples, found, null_alone=True)
+    clusters = {
+        "clusters": len(sizes),
+        "largest_cluster": int(sizes.max()),
+        "null": "signs of clusters, in the place of drawn targets: valid for many clusters",
+    }
+    findings = findings_of(setup, outcome.pvalue, outcome.provenance)
+    return replace(outcome, provenance={**outcome.provenance, **clusters}, findings=findings)

@@ -65,7 +65,7 @@ class Drawn(NamedTuple):
 
 def draw_ordinary(setup: Setup, parts: Parts | None, at: LocationKernel | None, groups: NDArray) -> Drawn:
     """Draw targets from the predictions, and look at what is made of them."""
-    adder = _adder(groups)
+    adder = cluster_adder(groups)
     known = None if parts is None else parts.mean_terms()
     expected: list[NDArray] = [] if known is None else [adder @ block for block in known]
     sums: list[NDArray] = []
@@ -86,7 +86,12 @@ def draw_ordinary(setup: Setup, parts: Parts | None, at: LocationKernel | None, 
 
 def signs_of(setup: Setup, clusters: int) -> NDArray:
     """Signs ``(R + 1, G)``: no change for the observed set, which comes first."""
-    drawn = draw_signs(setup.rng, clusters, setup.n_resamples)
+    return all_signs(setup.rng, clusters, setup.n_resamples)
+
+
+def all_signs(rng: np.random.Generator, clusters: int, count: int) -> NDArray:
+    """The same for so many drawn sets."""
+    drawn = draw_signs(rng, clusters, count)
     return np.concatenate([np.ones((1, clusters), drawn.dtype), drawn])
 
 
@@ -94,17 +99,22 @@ def signed_parts(
     setup: Setup, parts: Parts, signs: NDArray, groups: NDArray, drawn: Drawn
 ) -> list[Evaluated]:
     """Statistics that are made of sums over cases."""
-    adder = _adder(groups)
+    adder = cluster_adder(groups)
     observed = np.concatenate([adder @ block for block in parts.terms(setup.targets)], axis=1)
     expected = np.concatenate(drawn.expected, axis=1)
+    return list(parts.statistics(sums_with_signs(signs, observed, expected, drawn.spreads)))
+
+
+def sums_with_signs(signs: NDArray, observed: NDArray, expected: NDArray, spreads: NDArray) -> NDArray:
+    """Sums ``(R + 1, K)`` of what clusters add to them, and are expected to, each ``(G, K)``."""
     # Impossible targets do not occur under calibration: sets with signs are made without them.
     known = np.isfinite(observed) & np.isfinite(expected)
     terms = np.where(known, observed - np.where(known, expected, 0.0), 0.0)
     sums = without_skewness(signs, terms)
-    sums[1:] *= _widened(terms, drawn.spreads)
+    sums[1:] *= _widened(terms, spreads)
     sums += np.where(known, expected, 0.0).sum(axis=0)
     sums[0, ~known.all(axis=0)] = np.inf
-    return list(parts.statistics(sums))
+    return sums
 
 
 def _widened(terms: NDArray, spreads: NDArray) -> NDArray:
@@ -156,7 +166,7 @@ def signed_locations(
 
     Their own covariance would not do: there may be more locations than clusters.
     """
-    by_cluster = _adder(groups) @ np.asarray(at.deviations(setup.targets))
+    by_cluster = cluster_adder(groups) @ np.asarray(at.deviations(setup.targets))
     return Evaluated("locations", weight, regularised_statistic(signs @ by_cluster, unit=drawn.at_locations))
 
 
@@ -170,7 +180,7 @@ def signed_skce(setup: Setup, signs: NDArray, groups: NDArray, weight: float) ->
     return Evaluated("SKCE", weight, values), sums
 
 
-def _adder(groups: NDArray) -> sparse.csr_array:
+def cluster_adder(groups: NDArray) -> sparse.csr_array:
     """From cases to sums over clusters, ``(G, n)``."""
     n = len(groups)
     return sparse.csr_array((np.ones(n), (groups, np.arange(n))), shape=(int(groups.max()) + 1, n))

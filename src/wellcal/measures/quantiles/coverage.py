@@ -11,6 +11,7 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, handed_over, take_rows, to_numpy, widen
+from wellcal._arrays.progress import Stages
 from wellcal._arrays.schema import Check, numbers, whole
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.kernels.base import Kernel
@@ -142,11 +143,14 @@ def interval_coverage(
     given, note = default_levels(predictions) if levels is None else (levels, None)
     chosen = check_levels(given, open_interval=True)
     rows: list[tuple[float, float, float]] = []
+    stages = Stages("levels", float(len(chosen)))
     for level in chosen:
-        lower, upper = (predictions.quantile(u) for u in (0.5 - 0.5 * level, 0.5 + 0.5 * level))
-        inside = to_numpy((targets >= lower) & (targets <= upper))
-        expected = _expected(predictions, lower, upper, float(level))
+        with stages.part(1.0):
+            lower, upper = (predictions.quantile(u) for u in (0.5 - 0.5 * level, 0.5 + 0.5 * level))
+            inside = to_numpy((targets >= lower) & (targets <= upper))
+            expected = _expected(predictions, lower, upper, float(level))
         rows.append((float(inside.mean()), expected, float(to_numpy(widen(upper - lower)).mean())))
+    stages.end()
     coverage, expected, widths = (np.array(column) for column in zip(*rows, strict=True))
     return coverage_from(chosen, coverage, expected, widths, len(predictions), note)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.chunks import budget, in_chunks, told_chunks
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -67,7 +67,11 @@ def nll(y: object, pred: object, *, weights: object = None) -> Estimate:
 def nll_of_cases(y: object, pred: object) -> Array:
     """Negative log-likelihoods ``(n,)``."""
     predictions, targets = _checked(y, pred, "log_prob", "nll")
-    return -predictions.log_prob(targets)
+    n, at_a_time = len(predictions), budget.work // 10
+    if n <= at_a_time or not isinstance(targets, np.ndarray):
+        return -predictions.log_prob(targets)
+    parts = [-predictions[some].log_prob(targets[some]) for some in told_chunks(n, within=at_a_time)]
+    return np.concatenate(parts)
 
 
 @handed_over

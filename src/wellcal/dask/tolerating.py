@@ -1,0 +1,62 @@
+"""Tests with a tolerance, of cases in partitions: they read the estimate of all cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wellcal.dask.beside import shuffled_estimate, told_of_all
+from wellcal.dask.building import as_cases
+from wellcal.dask.functions import IN_MEMORY, refuse
+from wellcal.dask.sampling import Begun, number_at_hand
+from wellcal.dask.segmenting import labels_of_clusters
+from wellcal.hypotests.tolerance import (
+    BEYOND,
+    ToleranceResult,
+    checked_tolerance,
+    run_tolerance_test,
+    tolerance_result,
+)
+from wellcal.kernels.base import Kernel
+
+
+def equivalence_test(
+    y: object,
+    pred: object,
+    *,
+    tolerance: float,
+    kernel: Kernel | None = None,
+    groups: object = None,
+    expectations: Any = "auto",
+    engine: Any = "auto",
+) -> ToleranceResult:
+    """As :func:`wellcal.equivalence_test`."""
+    return tolerance_test(y, pred, BEYOND, tolerance, kernel, groups, expectations, engine)
+
+
+def tolerance_test(
+    y: object,
+    pred: object,
+    hypothesis: str,
+    tolerance: object,
+    kernel: Kernel | None,
+    groups: object,
+    expectations: Any,
+    engine: Any,
+) -> ToleranceResult:
+    """The test of one of the two hypotheses; of cases that fit into memory it is the one there."""
+    delta = checked_tolerance(tolerance)
+    cases = as_cases(y, pred, labels=labels_of_clusters(groups))
+    count = number_at_hand(cases)
+    if count == cases.n:
+        block = cases.gathered()
+        clusters = block.labels[0] if block.labels else None
+        given = (block.given, block.predictions)
+        return run_tolerance_test(*given, hypothesis, delta, kernel, clusters, expectations, engine)
+    refuse(f"a test with a tolerance of {cases.n:,} cases", {"groups": groups}, IN_MEMORY)
+    refuse("a test with a tolerance", {"engine": None if engine == "auto" else engine}, IN_MEMORY)
+    begun = Begun.of(cases, kernel, expectations, count)
+    mean, _ = told_of_all(begun.given, begun.setup)
+    setup = begun.setup.knowing(shuffled_estimate(begun.cases, begun.setup), mean)
+    found = tolerance_result(setup, hypothesis, delta, n_samples=cases.n)
+    found.provenance["partitions"] = len(cases.blocks)
+    return found
