@@ -18,6 +18,7 @@ import wellcal
 from wellcal._arrays.commands import CANNOT, sentence
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.progress import following
+from wellcal._arrays.row_errors import RowError
 from wellcal.cli.bars import on_terminal
 
 BAD_INPUT = CANNOT
@@ -75,9 +76,9 @@ def _naming_what_was_read() -> Generator[None]:
     _read.set(None)
     try:
         yield
-    except (TypeError, ValueError) as error:
+    except RowError:
         known = _read.get()
-        if known is None or not re.search(r"\brow \d", str(error)):
+        if known is None:
             raise
         from wellcal.reading.places import naming_file
 

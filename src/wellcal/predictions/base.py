@@ -34,6 +34,7 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.ownership import freeze, read_only
 from wellcal._arrays.parameters import as_library
+from wellcal._arrays.row_errors import retell
 from wellcal.predictions import pytrees
 from wellcal.predictions.capabilities import CAPABILITIES, Distributions, at_all_levels
 from wellcal.predictions.construction import keeping, lent
@@ -446,7 +447,7 @@ def check_inputs(
 
         if not (hint := likely_mistake(y, pred, name)):
             raise
-        raise type(error)(f"{error}; {hint}") from error
+        retell(error, more=hint)
 
 
 def _plain_arrays(pred: object) -> bool:

@@ -81,9 +81,9 @@ def looks_transposed(values: Array, targets: Any) -> str:
     if not wanted:
         return ""
     if len(shape) == 3 and len(wanted) == 1 and wanted[0] == shape[2]:
-        return f"; transpose? values has shape {shape}: (chain, draw, n) is Samples(values, axis=(0, 1))"
+        return f"transpose? values has shape {shape}: (chain, draw, n) is Samples(values, axis=(0, 1))"
     if shape[1] == wanted[0] != shape[0]:
-        return f"; transpose? values has shape {shape}: (draws, n) is Samples(values, axis=0)"
+        return f"transpose? values has shape {shape}: (draws, n) is Samples(values, axis=0)"
     return ""
 
 

@@ -19,6 +19,7 @@ from wellcal._arrays.checks import one_of
 from wellcal._arrays.frames import Table, shown_names
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.parameters import is_number
+from wellcal._arrays.row_errors import retell
 from wellcal._arrays.selecting import Selection, select
 from wellcal.predictions.base import FAMILIES, Predictions
 from wellcal.predictions.column_names import class_labels, levels
@@ -199,8 +200,7 @@ class ColumnReading:
                 given["weights"] = np.column_stack(columns)
             return family(batches, **given)
         except (TypeError, ValueError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"{self.words()}: {error}") from error
+            retell(error, f"{self.words()}: ")
 
     def written(self, pred: Predictions) -> dict[str, NDArray]:
         """Columns that hold `pred`, by name: what `batch` would read these predictions from.
