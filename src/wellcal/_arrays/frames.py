@@ -247,15 +247,21 @@ class Table:
         return self._frame.filter(mask).to_native()
 
 
-def missing_values(by_column: Mapping[str, int], rows: int, total: int, first: int) -> MissingValuesError:
-    """The error about rows without a value: how many there are, in which columns, and where the first is."""
+def missing_values(
+    by_column: Mapping[str, int], rows: int, total: int, first: int, *, so_far: bool = False
+) -> MissingValuesError:
+    """The error about rows without a value: how many there are, in which columns, and where the first is.
+
+    `so_far` says that more rows may follow the `total` that were looked at.
+    """
+    looked = f"the first {total}" if so_far else str(total)
     where = ", ".join(f"{name!r} ({count})" for name, count in list(by_column.items())[:_SHOWN])
     more = f" and {len(by_column) - _SHOWN} columns more" if len(by_column) > _SHOWN else ""
     return MissingValuesError(
-        f"values are missing in {rows} of {total} rows: {where}{more}, the first in ",
+        f"values are missing in {rows} of {looked} rows: {where}{more}, the first in ",
         Row(first),
         argument=next(iter(by_column)),
-        remedy="fill them in, or leave such rows out (wellcal.reading.drop_missing, --drop-missing)",
+        remedy="fill them in, or leave such rows out (wellcal.reading.drop_missing)",
     )
 
 

@@ -22,8 +22,6 @@ def roles_of(given: ReadOptions) -> dict[str, dict[str, Any]]:
         raise ValueError(f"one family is predicted, found {flags}; give one of them")
     first = _role(given, *next(iter(given.roles.items()))) if given.roles else _options(given)
     others = [_role(given, name, text) for name, text in given.versus]
-    if given.classes is not None and not given.roles:
-        raise ValueError("--classes goes with the flag of a family of classes, e.g. --bernoulli p")
     return {_letter(k): role for k, role in enumerate([first, *others])}
 
 

@@ -93,6 +93,7 @@ def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -
 
 _VALUE = r"(\([^()]*\)|\[[^\[\]]*\]|'[^']*'|\"[^\"]*\"|True|)"
 _ARGUMENT = re.compile(rf"(?<![\w.-])([a-z_]+)={_VALUE}(?![={{])")
+_FAMILY = re.compile(r"\bwc\.([A-Z]\w*)\(x\)")
 _READING = (
     "target",
     "classes",
@@ -119,12 +120,18 @@ def in_options(message: str) -> str:
     "read the file with --decimal ','; say which, e.g. --normal mu,sigma"
     >>> in_options("give sort=True to sort each row")
     'give --sort to sort each row'
+    >>> in_options("are these draws from the predictions? give wc.Samples(x)")
+    'are these draws from the predictions? give --samples'
     """
-    if "=" not in message:
+    message = message.replace("wellcal.reading.drop_missing", "--drop-missing")
+    if "=" not in message and "wc." not in message:
         return message
     from wellcal.predictions.roles import known_roles
 
-    known = {*_READING, *known_roles()}
+    roles = known_roles()
+    known = {*_READING, *roles}
+    flags = {role.family.__name__: f"--{keyword.replace('_', '-')}" for keyword, role in roles.items()}
+    message = _FAMILY.sub(lambda match: flags.get(match[1], match[0]), message)
 
     def option(match: re.Match[str]) -> str:
         name, value = match.groups()
@@ -146,8 +153,10 @@ def in_commands(sentence: str) -> str:
     'No single kind of error stands out: wellcal witness says for which cases.'
     """
     from wellcal.hypotests.findings.reasons import WITNESS
+    from wellcal.witnesses.result import TESTED_TOGETHER
 
-    return sentence.replace(WITNESS, "wellcal witness says for which cases")
+    found = sentence.replace(WITNESS, "wellcal witness says for which cases")
+    return found.replace(TESTED_TOGETHER, "for all cases together: wellcal test")
 
 
 def show(

@@ -127,6 +127,8 @@ class Predictions(Distributions):
     """Fields that batches of earlier versions were stored without: they take their default."""
     column_role: ClassVar[str] = ""
     """Keyword of :func:`wellcal.as_predictions` for columns of data frames; by default the class in words."""
+    column_parameters: ClassVar[tuple[str, ...]] = ()
+    """Parameters that columns are given for, all of them needed; empty for all that the family declares."""
     case_index: ClassVar[Labels | None] = None
     """Labels of the cases, an index of pandas, of a batch whose parameters had one; else None."""
 

@@ -134,6 +134,8 @@ def not_probabilities(array: NDArray) -> str:
             return "are these percentages? divide by 100"
         if np.allclose(sums, sums[0], atol=_ROUNDED):
             return ""  # they are shares, of something else than one
+        if (array >= 0).all() and abs(np.median(sums) - 1.0) <= _ROUNDED:
+            return ""  # most rows are probabilities
         draws = "are these draws from the predictions? give wc.Samples(x)"
         if (array > 1).any() and (array != np.floor(array)).any():
             return draws

@@ -53,7 +53,8 @@ class Role:
     def parameters(self) -> dict[str, Parameter]:
         """Parameters that columns are given for, by their names in the constructor."""
         declared = self.family.parameter_fields
-        return {spec.called or name: spec for name, spec in declared.items() if not spec.computed}
+        chosen = self.family.column_parameters or declared
+        return {spec.called or name: spec for name in chosen if not (spec := declared[name]).computed}
 
     @property
     def built_in(self) -> bool:
@@ -70,7 +71,8 @@ class Role:
     @property
     def needed(self) -> list[str]:
         """Parameters without a default."""
-        return [name for name, spec in self.parameters.items() if not spec.optional]
+        chosen = self.family.column_parameters
+        return [name for name, spec in self.parameters.items() if chosen or not spec.optional]
 
     @property
     def of_roles(self) -> bool:
@@ -80,7 +82,8 @@ class Role:
     @property
     def options(self) -> list[str]:
         """What else the constructor takes, which is no column."""
-        declared = {*self.parameters, *self.family.batch_fields, *_OF_ARRAYS}
+        own = (*self.family.parameter_fields, *self.family.batch_fields)
+        declared = {*self.parameters, *own, *_OF_ARRAYS}
         return [name for name in inspect.signature(self.family).parameters if name not in declared]
 
     def takes(self) -> str:
@@ -222,7 +225,10 @@ class ColumnReading:
         for name, source in self.sources.items():
             values = np.asarray(getattr(batch, fields_of[name]), dtype=np.float64)
             if not isinstance(source, Selection):
-                found[name] = values
+                if values.ndim == 1 or self.vectors is None:
+                    found[name] = values
+                else:
+                    found.update({f"{name}_{part}": values[:, k] for k, part in enumerate(self.vectors.parts)})
                 continue
             if values.ndim == 3:
                 d = values.shape[1]
@@ -375,7 +381,7 @@ def _level_keys(role: Role, items: Mapping[Any, Any]) -> dict[str, Any] | None:
 
 def _source(names: Sequence[str], role: Role, name: str, spec: Parameter, wanted: object) -> Source:
     what = f"{role.keyword}, {name}" if len(role.parameters) > 1 else role.keyword
-    if spec.ndim == 1 and is_number(wanted) and str(wanted) not in names:
+    if spec.ndim < 3 and spec.named is None and is_number(wanted) and str(wanted) not in names:
         number = float(cast("Any", wanted))
         if not math.isfinite(number):
             raise ValueError(f"{what} must be a finite number or a column, found {wanted}")

@@ -19,6 +19,9 @@ from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.draw_axes import draws_second, looks_transposed
 from wellcal.predictions.fields import family, parameter
 
+USUAL = ("draw_*", "draws_*", "sample_*", "samples_*", "s[0-9]*", "draws", "samples")
+"""Names that columns of draws usually have."""
+
 
 @family
 class Samples(Predictions):
@@ -59,7 +62,7 @@ class Samples(Predictions):
     array([1.5, 5. ])
     """
 
-    values: Array = parameter(ndim=2, usual=("draw_*", "sample_*", "s[0-9]*", "draws", "samples"))
+    values: Array = parameter(ndim=2, usual=USUAL)
     weights: Array = parameter(simplex, ndim=2, default=None)
     kind: str = "draws"
     axis: InitVar[Any] = None
