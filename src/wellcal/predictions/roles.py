@@ -228,7 +228,8 @@ class ColumnReading:
                 if values.ndim == 1 or self.vectors is None:
                     found[name] = values
                 else:
-                    found.update({f"{name}_{part}": values[:, k] for k, part in enumerate(self.vectors.parts)})
+                    parts = self.vectors.parts
+                    found.update({f"{name}_{part}": values[:, k] for k, part in enumerate(parts)})
                 continue
             if values.ndim == 3:
                 d = values.shape[1]
