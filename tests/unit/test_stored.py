@@ -84,6 +84,7 @@ RESULTS: dict[str, Any] = {
     ),
     "finding": wc.calibration_test(Y + 2.0, PRED, rng=0, n_resamples=99).findings[0],
     "yardstick": wc.skce(Y, PRED).yardstick,
+    "interval": wc.skce(Y, PRED).confidence_interval(),
     "change": monitor(y=Y + 1.0).change(rng=0, n_resamples=19),
 }
 

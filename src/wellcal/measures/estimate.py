@@ -14,7 +14,7 @@ from wellcal._arrays.checks import probability
 from wellcal._arrays.namespaces import Array, is_array, is_traced, on_first_jax_array, shown, to_numpy
 from wellcal._arrays.ownership import own_copy
 from wellcal._arrays.round_numbers import how_many
-from wellcal._arrays.schema import Check, Schema, described, listed, number, optional, text, whole, word
+from wellcal._arrays.schema import Check, described, listed, number, optional, text, whole, word
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import KERNEL, Presentable, Row
 
@@ -26,8 +26,8 @@ NORMAL, EMBEDDING = "normal", "mean embedding"
 """How intervals are made."""
 
 
-@dataclass(frozen=True, repr=False)
-class Interval:
+@dataclass(frozen=True, eq=False, repr=False)
+class Interval(Presentable):
     """A confidence interval.
 
     Attributes
@@ -52,7 +52,28 @@ class Interval:
     method: str = NORMAL
 
     def __repr__(self) -> str:
+        return self._headline()  # in one line, since it stands within others
+
+    def _headline(self) -> str:
         return f"{self.low:.4g} to {self.high:.4g} ({100.0 * self.level:.4g}%, {self.method})"
+
+    def _rows(self) -> list[Row]:
+        return [
+            ("low", f"{self.low:.6g}"),
+            ("high", f"{self.high:.6g}"),
+            ("level", f"{100.0 * self.level:.4g}%"),
+            ("method", self.method),
+        ]
+
+    @classmethod
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """Checks of the keys that are read."""
+        return {
+            "low": number(infinite=True, nan=True),
+            "high": number(infinite=True, nan=True),
+            "level": number(least=0.0, most=1.0),
+            "method": word(NORMAL, EMBEDDING),
+        }
 
 
 T = TypeVar("T")
@@ -340,19 +361,9 @@ def _kept(given: Any) -> Any:
     return own_copy(given) if is_array(given) else given
 
 
-_INTERVAL = Schema(
-    {
-        "low": number(infinite=True, nan=True),
-        "high": number(infinite=True, nan=True),
-        "level": number(least=0.0, most=1.0),
-        "method": word(NORMAL, EMBEDDING),
-    },
-)
-
-
 def read_interval(plain: Any, name: str) -> Interval:
     """The check of a stored interval."""
-    return Interval(**_INTERVAL(plain, name))
+    return Interval.read(plain, name)
 
 
 def _yardstick(plain: Any, name: str) -> Yardstick:

@@ -27,7 +27,7 @@ from wellcal.displays import (
     residuals,
     uniformity,
 )
-from wellcal.displays._events import in_order
+from wellcal.displays._events import in_order, is_ordered
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.resampling.targets import users_form
@@ -139,12 +139,6 @@ def farthest_class(targets: NDArray, predictions: Any) -> Any:
         spread = np.sqrt(np.maximum(np.sum(weight**2 * variance, axis=0), 1e-300))
         z.append(np.abs(np.sum(weight * off, axis=0)) / spread)
     return names[int(np.argmax(np.maximum(*z)))]
-
-
-def is_ordered(predictions: Any) -> bool:
-    """Whether classes are grades in an order."""
-    support = getattr(predictions, "support", None)
-    return support is not None and np.ndim(support) == 1
 
 
 class Shown(NamedTuple):
