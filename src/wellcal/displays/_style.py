@@ -249,12 +249,11 @@ def checked_axes(ax: Any) -> Any:
 
     if isinstance(ax, Axes):
         return ax
-    remedy = "as plt.subplots() makes them"
+    found, remedy = described(ax), "as plt.subplots() makes them"
     if hasattr(ax, "subplots"):
-        remedy = "as figure.subplots() makes them"
+        found, remedy = "a figure", "as figure.subplots() makes them"
     elif isinstance(ax, np.ndarray):
-        remedy = f"one of the {cast('Any', ax).size}"
-    found = type(ax).__name__ if isinstance(ax, np.ndarray) or hasattr(ax, "subplots") else described(ax)
+        found, remedy = f"an array of {cast('Any', ax).size}", "one of them"
     raise TypeError(
         f"ax must be axes of matplotlib, or None for a new figure, found {found}; give axes, {remedy}"
     )

@@ -39,8 +39,8 @@ def test_axes_are_axes(name: str) -> None:
     figure, axes = plt.subplots(1, 2)
     for ax, found in (
         (3, "found 3; give axes, as plt"),
-        (figure, "as figure.subplots"),
-        (axes, "one of the 2"),
+        (figure, "found a figure; give axes, as figure.subplots"),
+        (axes, "found an array of 2; give axes, one of them"),
     ):
         with pytest.raises(TypeError, match="ax must be axes of matplotlib, or None") as caught:
             DRAWN[name](ax=ax)
