@@ -202,6 +202,13 @@ class Estimate(Presentable):
             self.__dict__["_deviations"] = deviations_of(cases, square, biased=self.estimator == "biased")
         return self.__dict__["_deviations"]
 
+    def with_deviations_of(self, other: Estimate) -> Self:
+        """The same estimate, with the draws of `other` for its intervals where both are of the same cases."""
+        mine, others = self.cases, other.cases
+        if mine is not None and others is not None and mine.same_as(others) and other.estimator != "block":
+            self.__dict__["_deviations"] = other.deviations()
+        return self
+
     def confidence_interval(self, level: float = 0.95) -> Interval:
         """Confidence interval.
 
