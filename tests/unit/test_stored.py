@@ -383,7 +383,7 @@ STATES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     },
 }
 
-OF_OTHERS = {"change": 1, "comparison": 1, "comparisons": 2, "witness": 1}
+OF_OTHERS = {"change": 1, "comparison": 1, "comparisons": 2, "measured": 2, "witness": 1}
 """How deep to look into results that are made of results: what is inside of those is among the others."""
 
 EVIDENCE: dict[str, Any] = STATES["monitor"][0]["evidence"]
