@@ -56,7 +56,6 @@ def _no_figure_is_left() -> Iterator[None]:
 
 def pytest_collection_finish() -> None:
     """Libraries and tests stay: looking through them for garbage took a twentieth of the time."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(10_000)
     gc.enable()
