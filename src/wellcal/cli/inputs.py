@@ -30,15 +30,17 @@ def _role(given: ReadOptions, keyword: str, text: str) -> dict[str, Any]:
     from wellcal.predictions.guessing import role_from_text
     from wellcal.predictions.roles import known_roles
 
-    if given.classes is not None and "classes" not in known_roles()[keyword].options:
-        raise ValueError(f"--classes is for predictions of classes, found --{keyword.replace('_', '-')}")
+    for name in ("classes", "grades"):
+        if getattr(given, name) is not None and name not in known_roles()[keyword].options:
+            raise ValueError(f"--{name} is for predictions of classes, found --{keyword.replace('_', '-')}")
     return {keyword: role_from_text(keyword, text), **_options(given)}
 
 
 def _options(given: ReadOptions) -> dict[str, Any]:
     found: dict[str, Any] = {"sort": True} if given.sort else {}
-    if given.classes is not None:
-        found["classes"] = [name.strip() for name in given.classes.split(",")]
+    for name in ("classes", "grades"):
+        if (text := getattr(given, name)) is not None:
+            found[name] = [part.strip() for part in text.split(",")]
     return found
 
 

@@ -97,6 +97,7 @@ _FAMILY = re.compile(r"\bwc\.([A-Z]\w*)\(x\)")
 _READING = (
     "target",
     "classes",
+    "grades",
     "format",
     "decimal",
     "delimiter",

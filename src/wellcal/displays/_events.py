@@ -124,7 +124,7 @@ def refuse_unordered(predictions: Any, what: str) -> None:
         raise ValueError(
             f"classes have no order, and so no {what}: the reliability diagram shows whether their "
             "probabilities are right (ReliabilityDisplay, wellcal plot reliability); where they are grades, "
-            f"give their order, as in wc.Categorical(probs, support=range({count}))"
+            f"give their order: wc.Categorical(probs, support=range({count})), or grades= for columns"
         )
 
 

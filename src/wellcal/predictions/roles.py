@@ -28,6 +28,9 @@ from wellcal.predictions.samples import Samples
 
 _ROUNDED = 0.01  # how far the sum of probabilities may be from 1 where they were rounded
 
+GRADES = "grades"
+"""Names of classes from the lowest to the highest, whatever the order of their columns."""
+
 _OF_ARRAYS = ("axis",)  # what constructors ask of arrays, and names of columns have said already
 
 Source = Selection | float
@@ -84,7 +87,8 @@ class Role:
         """What else the constructor takes, which is no column."""
         own = (*self.family.parameter_fields, *self.family.batch_fields)
         declared = {*self.parameters, *own, *_OF_ARRAYS}
-        return [name for name in inspect.signature(self.family).parameters if name not in declared]
+        found = [name for name in inspect.signature(self.family).parameters if name not in declared]
+        return [*found, *([GRADES] if "support" in found else [])]
 
     def takes(self) -> str:
         """What it takes, in words."""
@@ -142,6 +146,8 @@ class ColumnReading:
     labels_from: str | None = field(default=None)
     rounded: bool = False
     """Whether probabilities of classes are divided by their sum."""
+    grades: tuple[Any, ...] = ()
+    """Names of the classes from the lowest to the highest; none where they have no order."""
 
     def normalised(self) -> ColumnReading:
         """The same columns, with probabilities of classes divided by their sum, which is about 1."""
@@ -196,7 +202,7 @@ class ColumnReading:
                 given["classes"] = class_labels(found.parts, targets)
         try:
             if not self.parts:
-                return family(**given)
+                return self._graded(family(**given), targets)
             batches = [part._made(values, n, targets) for part in self.parts]
             if self.weights:
                 columns = [_column(source, values, n) for source in self.weights]
@@ -204,6 +210,19 @@ class ColumnReading:
             return family(batches, **given)
         except (TypeError, ValueError) as error:
             retell(error, f"{self.words()}: ")
+
+    def _graded(self, made: Any, targets: NDArray | None) -> Any:
+        if not self.grades:
+            return made
+        wanted = class_labels([str(grade) for grade in self.grades], targets)
+        found = made.ordered_as(wanted)
+        if found is None:
+            raise ValueError(
+                f"{GRADES} must name all classes from the lowest to the highest, found "
+                f"{shown_names([str(grade) for grade in wanted])} for the classes "
+                f"{shown_names([str(label) for label in made.labels().tolist()])}"
+            )
+        return found
 
     def written(self, pred: Predictions) -> dict[str, NDArray]:
         """Columns that hold `pred`, by name: what `batch` would read these predictions from.
@@ -316,6 +335,7 @@ def resolve(
     given = _by_parameter(role, value)
     specs = role.parameters
     options = {**{name: x for name, x in given.items() if name not in specs}, **(options or {})}
+    grades = tuple(options.pop(GRADES, ()))
     sources: dict[str, Source] = {}
     labels_from: str | None = None
     first: Selection | None = None
@@ -334,7 +354,7 @@ def resolve(
         sources[name] = source
     if not any(isinstance(source, Selection) for source in sources.values()):
         raise TypeError(f"{keyword}: only numbers were given; at least one parameter must be a column")
-    return ColumnReading(role, sources, options, labels_from=labels_from)
+    return ColumnReading(role, sources, options, labels_from=labels_from, grades=grades)
 
 
 def _by_parameter(role: Role, value: object) -> dict[str, Any]:

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import wellcal as wc
 from wellcal.reading import ReadError, case_batches, read_cases
 
 Run = Callable[..., Any]
@@ -127,3 +129,33 @@ def test_arrays_are_called_by_their_names(run: Run, folder: Path) -> None:
     assert named.stdout == guessed.stdout.replace("draws_", "forecast_")
     done = run("scores", "across.npz", expect=2)
     assert "found 12 rows in 'y' and 7 in 'draws'; transpose? write draws.T, of shape (12, 7)" in done.stderr
+
+
+def test_grades_of_a_text_file_have_the_order_that_is_said(run: Run, folder: Path) -> None:
+    """Whatever the order of the columns: the same as an ordered categorical in Parquet."""
+    names = ["poor", "fair", "good"]
+    frame = pd.read_csv(folder / "preds.csv")
+    probs = {f"p_{name}": frame[f"p_{old}"] for name, old in zip(names, ("cat", "dog", "eel"), strict=True)}
+    label = frame["label"].map(dict(zip(("cat", "dog", "eel"), names, strict=True)))
+    ordered = pd.DataFrame({"grade": pd.Categorical(label, names, ordered=True), **probs})
+    ordered.to_parquet(folder / "grades.parquet")
+    columns = ["p_good", "grade", "p_poor", "p_fair"]
+    ordered[columns].astype({"grade": str}).to_csv(folder / "grades.csv", index=False)
+    given = ("--target", "grade", "--measures", "crps,skce")
+    expected = run("scores", "grades.parquet", *given).stdout.splitlines()[0]
+    assert (
+        run("scores", "grades.csv", *given, "--grades", "poor,fair,good").stdout.splitlines()[0] == expected
+    )
+    assert "crps needs predictions of numbers, found" in run("scores", "grades.csv", *given, expect=2).stderr
+    done = run("scores", "grades.csv", *given, "--grades", "poor,fair", expect=2)
+    assert "grades must name all classes from the lowest to the highest, found 'poor', 'fair'" in done.stderr
+    done = run("scores", "stream.csv", "--grades", "poor,fair", expect=2)
+    assert "--grades is for probs, found normal; leave it out" in done.stderr
+    done = run("scores", "stream.csv", "--normal", "mu,sigma", "--grades", "poor,fair", expect=2)
+    assert "--grades is for predictions of classes, found --normal" in done.stderr
+    done = run("plot", "pit", "grades.csv", "--target", "grade", "--out", "g.svg", expect=2)
+    assert "classes have no order, and so no PIT" in done.stderr
+    assert "--grades for columns" in done.stderr
+    pred = wc.as_predictions(ordered[columns], probs="p_*", grades=names)
+    assert pred.labels().tolist() == ["good", "poor", "fair"]
+    assert pred.support.tolist() == [2.0, 0.0, 1.0]
