@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import wellcal as wc
 from wellcal.reading import ReadError, as_cases, case_batches, read_cases
@@ -102,6 +105,37 @@ def test_rows_are_counted_before_others_are_dropped(tmp_path: Path) -> None:
         read_cases(tmp_path / "a.csv", drop_missing=True)
     with pytest.raises(ReadError, match=r"negative in row 4 \(line 5\)"):
         list(case_batches(tmp_path / "a.csv", drop_missing=True, options={"rows": 2}))
+
+
+@settings(max_examples=40)
+@given(st.integers(2, 12), st.integers(1, 5), st.data())
+def test_the_row_that_is_told_is_the_one_that_is_wrong(n: int, size: int, chosen: Any) -> None:
+    """Wherever it is, whatever is dropped before it, and however the file is cut into parts."""
+    bad = chosen.draw(st.integers(0, n - 1))
+    others = st.sets(st.integers(0, n - 1).filter(lambda row: row != bad), max_size=n - 1)
+    missing = chosen.draw(others)
+    rows = [
+        f"{'' if row in missing else 0.5},row {row},{-1.0 if row == bad else 1.0},0.0" for row in range(n)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.csv"
+        path.write_text("\n".join(["y,name,sigma,mu", *rows]) + "\n")
+        for read in (
+            lambda: read_cases(path, others=["name"], drop_missing=True),
+            lambda: list(case_batches(path, others=["name"], drop_missing=True, options={"rows": size})),
+        ):
+            with pytest.raises(ReadError) as caught:
+                read()
+            assert f"must not be negative in row {bad + 1} (line {bad + 2}): found -1." in str(caught.value)
+        if missing:
+            with pytest.raises(ReadError) as caught:
+                read_cases(path)
+            first = min(missing)
+            count = len(missing)
+            told = f"missing in {count} of {n} rows: 'y' ({count}), the first in row {first + 1} "
+                f"missing in {len(missing)} of {n} rows: 'y' ({len(missing)}), the first in row {first + 1} "
+            )
+            assert told in str(caught.value)
 
 
 def test_two_rows_of_one_message_are_both_counted_as_the_file_does(tmp_path: Path) -> None:
