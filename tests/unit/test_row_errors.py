@@ -133,8 +133,6 @@ def test_the_row_that_is_told_is_the_one_that_is_wrong(n: int, size: int, chosen
             first = min(missing)
             count = len(missing)
             told = f"missing in {count} of {n} rows: 'y' ({count}), the first in row {first + 1} "
-                f"missing in {len(missing)} of {n} rows: 'y' ({len(missing)}), the first in row {first + 1} "
-            )
             assert told in str(caught.value)
 
 
