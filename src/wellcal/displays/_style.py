@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from wellcal._arrays.checks import described, one_of
+from wellcal._arrays.namespaces import attribute
 
 COLOURS = {
     "blue": "#0072B2",
@@ -250,7 +251,7 @@ def checked_axes(ax: Any) -> Any:
     if isinstance(ax, Axes):
         return ax
     found, remedy = described(ax), "as plt.subplots() makes them"
-    if hasattr(ax, "subplots"):
+    if attribute(ax, "subplots") is not None:
         found, remedy = "a figure", "as figure.subplots() makes them"
     elif isinstance(ax, np.ndarray):
         found, remedy = f"an array of {cast('Any', ax).size}", "one of them"

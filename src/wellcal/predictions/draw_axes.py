@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any, cast
 
 import numpy as np
@@ -90,5 +90,5 @@ def looks_transposed(values: Array, targets: Any) -> str:
 def _shape(x: Any) -> tuple[int, ...]:
     found = attribute(x, "shape")
     if found is None:
-        return (len(x),) if hasattr(x, "__len__") else ()
-    return tuple(int(k) for k in found)
+        return (len(x),) if isinstance(x, Sized) else ()
+    return tuple(int(k) for k in cast("Any", found)) if isinstance(found, tuple) else ()
