@@ -12,19 +12,24 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+# Nothing of what is imported and collected is garbage: looking for some takes a tenth of the time until
+# `pytest_collection_finish`.
+gc.disable()
+
 # One thread for each test process: the processes already fill the cores. Set before NumPy, PyTorch and JAX
 # are imported; what the Makefile or a user says goes first.
 for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 # A test runs a compiled function once or twice, which does not pay for optimising it: compilation takes a
-# quarter of the time that way. XLA ends the process at an option that it does not know, so that the second
-# one, which saves most, goes to versions that have it. Where optimisation could change a result, tests ask
-# for it (`optimised` in tests/engines/examples.py).
+# quarter of the time that way. XLA ends the process at an option that it does not know, so that the others,
+# which save most, go to versions that have them: programs in one piece, and not in 32 of which each is
+# translated by itself. Where optimisation could change a result, tests ask for it (`optimised` in
+# tests/engines/examples.py).
 if "XLA_FLAGS" not in os.environ and importlib.util.find_spec("jaxlib"):
     quick = ["--xla_backend_optimization_level=0"]
     if importlib.metadata.version("jaxlib").startswith("0.10."):
-        quick.append("--xla_cpu_use_fusion_emitters=false")
+        quick += ["--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1"]
     os.environ["XLA_FLAGS"] = " ".join(quick)
 
 # The same examples in each run, so that a failure comes from a change; and no time limit for an example,
@@ -51,9 +56,9 @@ def _no_figure_is_left() -> Iterator[None]:
 
 def pytest_collection_finish() -> None:
     """Libraries and tests stay: looking through them for garbage took a twentieth of the time."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(10_000)
+    gc.enable()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

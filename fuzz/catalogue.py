@@ -19,7 +19,7 @@ OTHERS: dict[str, str] = {
     "nothing to give them": (
         "Delta Euclidean Hellinger RootCovariance TotalVariation GammaMoments Spectrum style"
     ),
-    "errors": "ConformanceError NotFittedError",
+    "errors": "ConformanceError NotFittedError RowError",
     "methods that calibration_test makes by their names": (
         "Aggregated Bootstrap Consistency DistributionFree MeanEmbedding Multiplier Omnibus Pearson "
         "Regularised"

@@ -76,4 +76,4 @@ from wellcal.scaling import cross_fit
 
 mended = cross_fit(y, pred["naive Bayes"], rng=0)
 print(mended)
-wc.displays.RecalibrationDisplay.from_result(mended, y, pred["naive Bayes"])
+wc.displays.RecalibrationDisplay.from_result(mended)

@@ -1,6 +1,6 @@
 """Errors that are planted into small experiments are caught; without them nothing is found.
 
-With 39 repeats, and at a level that so many can reach. ``python -m reproduction --quick`` plants the same
+With 19 repeats, and at a level that so many can reach. ``python -m reproduction --quick`` plants the same
 errors with 99 of them, and ends with an error where one is not caught.
 """
 
@@ -15,7 +15,7 @@ from reproduction.experiments.plant import NOTHING, Plant
 from reproduction.ranks import Repeated, rank
 from wellcal.kernels import paper_kernel
 
-REPEATS, ALPHA = 39, 0.05
+REPEATS, ALPHA = 19, 0.1
 MODULES = {"learning rate": friedman, "k_P": estimators, "spread": decisions, "statistic": decisions}
 PLANTS = {
     "learning rate": Plant(learning_rate=2.0),

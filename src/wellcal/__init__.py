@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from wellcal import dask as dask
     from wellcal import jax as jax
     from wellcal import torch as torch
+    from wellcal._arrays.row_errors import RowError
     from wellcal.comparison import Comparison, Comparisons, compare
     from wellcal.expectations._pairing import pairing
     from wellcal.expectations.lowering import Lowering
@@ -82,6 +83,7 @@ __version__ = "0.1.0"
 
 # Names are fetched from their rooms when they are first used: `import wellcal` costs next to nothing.
 _HOMES = {
+    "_arrays.row_errors": ("RowError",),
     "comparison": ("Comparison", "Comparisons", "compare"),
     "expectations._pairing": ("pairing",),
     "expectations.lowering": ("Lowering",),
@@ -190,6 +192,7 @@ __all__ = [
     "Predictions",
     "Quantiles",
     "Report",
+    "RowError",
     "RunningMeasures",
     "Samples",
     "StudentT",

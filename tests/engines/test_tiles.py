@@ -85,6 +85,17 @@ def test_threads_change_nothing(tile: tuple[int, int] | None) -> None:
             assert np.array_equal(first.rows, second.rows)
 
 
+def test_as_many_threads_as_the_environment_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(4)), raising=False)
+    engine, (y, pred) = Tiled((8, 4)), (np.zeros(9), wc.Normal(np.zeros(9), np.ones(9)))
+    for said, threads in {"1": 1, "3": 3, "2,1": 2, "9": 4, "0": 4, "": 4, "many": 4}.items():
+        monkeypatch.setenv("OMP_NUM_THREADS", said)
+        assert wc.skce(y, pred, engine=engine).provenance["threads"] == threads
+    assert wc.skce(y, pred, engine=Tiled((8, 4), threads=7)).provenance["threads"] == 7
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert wc.skce(y, pred, engine=engine).provenance["threads"] == 4
+
+
 def test_many_tiles_are_bounded_in_flight() -> None:
     problem = normals(120)
     check_triangle(problem, Tiled((2, 3), threads=3), matrix(problem))

@@ -208,13 +208,11 @@ def test_mixtures_of_counts() -> None:
         assert found[i] == pytest.approx(by_sum(cdf, COUNTS[i]), rel=1e-11)
 
 
-def test_samples_against_scoringrules() -> None:
-    import scoringrules as sr  # compiles for seconds when it is imported
-
+def test_samples_against_scoringrules(scoringrules: Any) -> None:
     values = np.round(RNG.normal(size=(N, 15)), 1)  # with ties
     for kind, fair, estimator in (("draws", None, "fair"), ("draws", False, "nrg"), ("atoms", None, "nrg")):
         found, _ = crps_of_cases(Y, wc.Samples(values, kind=kind), fair)
-        assert found == pytest.approx(sr.crps_ensemble(Y, values, estimator=estimator), rel=1e-12)
+        assert found == pytest.approx(scoringrules.crps_ensemble(Y, values, estimator=estimator), rel=1e-12)
 
 
 def test_weighted_atoms_by_all_pairs() -> None:

@@ -79,11 +79,9 @@ def test_one_coordinate_is_the_crps() -> None:
 
 
 @pytest.mark.parametrize(("fair", "estimator"), [(True, "fair"), (False, "nrg")])
-def test_samples_against_scoringrules(fair: bool, estimator: str) -> None:
-    import scoringrules as sr  # compiles for seconds when it is imported
-
+def test_samples_against_scoringrules(scoringrules: Any, fair: bool, estimator: str) -> None:
     values = RNG.normal(size=(N, 12, D))
-    expected = sr.es_ensemble(Y, values, estimator=estimator)
+    expected = scoringrules.es_ensemble(Y, values, estimator=estimator)
     found = energy_score(Y, wc.Samples(values), fair=fair)
     assert found.value == pytest.approx(np.mean(expected), rel=1e-12)
     assert found.standard_error == pytest.approx(stats.sem(expected), rel=1e-10)

@@ -229,9 +229,10 @@ def test_a_comparison_is_one_run() -> None:
 
 def test_a_report_is_one_run() -> None:
     told = Recorder()
-    models = {"a": PRED, "b": wc.Normal(MU + 0.5, np.ones(300))}
-    half = np.where(np.arange(300) < 150, "early", "late")
-    wc.report(Y, models, segments={"half": half}, recalibrate=True, rng=0, progress=impatient(told))
+    n = 100
+    models = {"a": PRED[:n], "b": wc.Normal(MU[:n] + 0.5, np.ones(n))}
+    half = np.where(np.arange(n) < n // 2, "early", "late")
+    wc.report(Y[:n], models, segments={"half": half}, recalibrate=True, rng=0, progress=impatient(told))
     _whole_run(told.steps, "report")
 
 

@@ -202,6 +202,22 @@ def test_families_are_listed_in_the_order_of_the_models() -> None:
     assert found.family == f"{family_in_words(honest)}; {family_in_words(far)}"
 
 
+@pytest.mark.parametrize(("kind", "count"), [("draws", 2), ("numbers", 1)])
+def test_draws_for_intervals_are_made_once(kind: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the test and for KCE alike, which a test of draws sees with another kernel."""
+    room = importlib.import_module("wellcal.measures.deviations")
+    pred: Any = wc.Normal(X + 0.4, np.full(N, 0.8))
+    if kind == "draws":
+        pred = wc.Samples(X[:, None] + 0.7 * np.random.default_rng(0).normal(size=(N, 8)) + 0.4)
+    made, asked = room.deviations_of, []
+    monkeypatch.setattr(room, "deviations_of", lambda *a, **o: asked.append(a) or made(*a, **o))
+    found = wc.report(Y, pred, **FAST).best
+    assert found.rejected
+    assert found.test.estimate.confidence_interval().method == "mean embedding"
+    assert len(asked) == count
+    assert found.kce.confidence_interval() == wc.kce(Y, pred, kernel=found.test.kernel).confidence_interval()
+
+
 def test_ties_are_called_ties() -> None:
     found = wc.report(Y, {"one": HONEST, "two": wc.Normal(X, np.full(N, 1.01))}, **FAST)
     assert found.tied == (found.models[1].name,)

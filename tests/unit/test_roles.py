@@ -448,7 +448,7 @@ def test_families_with_the_parameters_of_another_are_not_guessed() -> None:
     ("names", "message"),
     [
         (("region", "outcome", "mu", "sigma", "weight"), "with target='outcome', if it is that one$"),
-        (("y_true", "mu", "sigma"), "with target='y_true', if it is that one$"),
+        (("y_obs", "mu", "sigma"), "with target='y_obs', if it is that one$"),
         (("id", "mu", "sigma", "region"), "say which holds the targets with target=$"),
     ],
 )

@@ -84,6 +84,7 @@ RESULTS: dict[str, Any] = {
     ),
     "finding": wc.calibration_test(Y + 2.0, PRED, rng=0, n_resamples=99).findings[0],
     "yardstick": wc.skce(Y, PRED).yardstick,
+    "interval": wc.skce(Y, PRED).confidence_interval(),
     "change": monitor(y=Y + 1.0).change(rng=0, n_resamples=19),
 }
 
@@ -382,7 +383,7 @@ STATES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     },
 }
 
-OF_OTHERS = {"change": 1, "comparison": 1, "comparisons": 2, "witness": 1}
+OF_OTHERS = {"change": 1, "comparison": 1, "comparisons": 2, "measured": 2, "witness": 1}
 """How deep to look into results that are made of results: what is inside of those is among the others."""
 
 EVIDENCE: dict[str, Any] = STATES["monitor"][0]["evidence"]

@@ -29,6 +29,7 @@ from wellcal._arrays.namespaces import (
     namespace,
     to_numpy,
 )
+from wellcal._arrays.row_errors import Row, RowError, RowTypeError
 
 LEAST, MOST = 1e-152, 1e151
 """Positive parameters lie between these, so that their squares are floating-point numbers."""
@@ -170,9 +171,11 @@ def _numeric(array: Array, name: str) -> Array:
     for position, item in enumerate(array.ravel().tolist()):
         if not isinstance(item, (numbers.Real, Decimal, np.bool_)):
             row = int(np.unravel_index(position, array.shape)[0]) if array.ndim else 0
-            raise TypeError(
-                f"{name} must be numeric, found dtype object with {described(item)} in row {row}; "
-                "convert it to numbers, and drop or impute missing ones"
+            raise RowTypeError(
+                f"{name} must be numeric, found dtype object with {described(item)} in ",
+                Row(row),
+                argument=name,
+                remedy="convert it to numbers, and drop or impute missing ones",
             )
     try:
         return array.astype(np.float64)
@@ -244,13 +247,8 @@ def check_nonempty(n: int, name: str) -> None:
         raise ValueError(f"{name} is empty: at least one row is needed")
 
 
-def without_remedy(error: BaseException) -> str:
-    """What an error says is wrong, for those who know better what to do."""
-    return vars(error).get("without_remedy", str(error))
-
-
 def check_rows(name: str, array: Array, ok: Array, problem: str, remedy: str) -> None:
-    """Raise ValueError unless `ok` holds everywhere, naming the first bad row of `array`.
+    """Raise :class:`RowError` unless `ok` holds everywhere, naming the first bad row of `array`.
 
     `ok` has the shape of `array`, or of its leading axes.
     """
@@ -266,10 +264,9 @@ def check_rows(name: str, array: Array, ok: Array, problem: str, remedy: str) ->
     column = f", column {', '.join(map(str, rest))}" if rest else ""
     bad = int(np.unique(np.argwhere(~good)[:, 0]).size)
     more = f" ({bad} rows in all)" if bad > 1 else ""
-    told = f"{name} {problem} in row {row}{column}: found {values}{more}"
-    error = ValueError(f"{told}; {remedy}")
-    vars(error)["without_remedy"] = told
-    raise error
+    raise RowError(
+        f"{name} {problem} in ", Row(row), f"{column}: found {values}{more}", argument=name, remedy=remedy
+    )
 
 
 def _has_finite_sum(tensor: Array) -> bool:

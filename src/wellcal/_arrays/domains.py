@@ -35,7 +35,7 @@ class Domain:
     >>> even = Domain("even numbers", lambda x: x % 2 == 0, "must be even", "double it", discrete=True)
     >>> even.check(np.array([2.0, 3.0]), "y")
     Traceback (most recent call last):
-    ValueError: y must be even in row 1: found 3.; double it
+    wellcal.RowError: y must be even in row 1: found 3.; double it
     """
 
     name: str

@@ -15,6 +15,7 @@ import numpy as np
 
 from wellcal._arrays.labels import Labels, labels_of
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.row_errors import Row, RowError, RowTypeError
 
 _SHOWN = 6
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+(\.\d{3})*,\d+([eE][-+]?\d+)?\s*")
@@ -32,7 +33,7 @@ def is_frame(obj: object) -> bool:
     return known and (hasattr(type(obj), "columns") or hasattr(type(obj), "column_names"))
 
 
-class MissingValuesError(ValueError):
+class MissingValuesError(RowError):
     """Columns have rows without a value."""
 
 
@@ -119,9 +120,11 @@ class Table:
         self._refuse_missing(names, np.isnan(values))
         if not np.all(np.isfinite(values)):
             row, column = np.argwhere(~np.isfinite(values))[0]
-            raise ValueError(
-                f"column {names[column]!r} must hold finite numbers: found {values[row, column]} in row "
-                f"{row}; check the model's output"
+            raise RowError(
+                f"column {names[column]!r} must hold finite numbers: found {values[row, column]} in ",
+                Row(int(row)),
+                argument=names[int(column)],
+                remedy="check the model's output",
             )
         return values
 
@@ -137,11 +140,13 @@ class Table:
         other = np.flatnonzero(lengths != lengths[0])
         if len(other) or lengths[0] == 0:
             row = int(other[0]) if len(other) else 0
-            raise ValueError(
+            raise RowError(
                 f"column {name!r} must hold lists of one length, with a number at least: found "
-                f"{int(lengths[row])} numbers in row {row}"
-                + (f" and {int(lengths[0])} in row 0" if row else "")
-                + "; give all rows equally many"
+                f"{int(lengths[row])} numbers in ",
+                Row(row),
+                *((f" and {int(lengths[0])} in ", Row(0)) if row else ()),
+                argument=name,
+                remedy="give all rows equally many",
             )
         try:
             values = inner.to_numpy(zero_copy_only=False).astype(np.float64)
@@ -151,9 +156,11 @@ class Table:
         self._refuse_missing([name], np.isnan(values).any(axis=1)[:, None])
         if not np.isfinite(values).all():
             row, place = np.argwhere(~np.isfinite(values))[0]
-            raise ValueError(
-                f"column {name!r} must hold lists of finite numbers: found {values[row, place]} in row "
-                f"{row}; check the model's output"
+            raise RowError(
+                f"column {name!r} must hold lists of finite numbers: found {values[row, place]} in ",
+                Row(int(row)),
+                argument=name,
+                remedy="check the model's output",
             )
         return values
 
@@ -172,23 +179,21 @@ class Table:
         return found
 
     def _not_numbers(self, name: str, values: NDArray, missing: NDArray) -> TypeError:
-        shown = ""
+        told = f"column {name!r} must hold numbers, found text or objects"
         remedy = "name another column"
         for row in np.flatnonzero(~missing).tolist():
             item: Any = values[row]
             if not isinstance(item, str):
-                shown = f" (of type {type(item).__name__} in row {row})"
-                break
+                shown = f" (of type {type(item).__name__} in "
+                return RowTypeError(told, shown, Row(row), ")", argument=name, remedy=remedy)
             try:
                 float(item)
             except ValueError:
-                shown = f" ({item[:40]!r} in row {row})"
                 if _DECIMAL_COMMA.fullmatch(item):
                     remedy = "that looks like a decimal comma: read the file with decimal=','"
-                break
-        else:
-            remedy = "convert it to numbers first"
-        return TypeError(f"column {name!r} must hold numbers, found text or objects{shown}; {remedy}")
+                shown = f" ({item[:40]!r} in "
+                return RowTypeError(told, shown, Row(row), ")", argument=name, remedy=remedy)
+        return TypeError(f"{told}; convert it to numbers first")
 
     def labels(self, name: str) -> NDArray:
         """A column as labels: numbers and truth values as they are, texts and categories by their names."""
@@ -242,13 +247,21 @@ class Table:
         return self._frame.filter(mask).to_native()
 
 
-def missing_values(by_column: Mapping[str, int], rows: int, total: int, first: int) -> MissingValuesError:
-    """The error about rows without a value: how many there are, in which columns, and where the first is."""
+def missing_values(
+    by_column: Mapping[str, int], rows: int, total: int, first: int, *, so_far: bool = False
+) -> MissingValuesError:
+    """The error about rows without a value: how many there are, in which columns, and where the first is.
+
+    `so_far` says that more rows may follow the `total` that were looked at.
+    """
+    looked = f"the first {total}" if so_far else str(total)
     where = ", ".join(f"{name!r} ({count})" for name, count in list(by_column.items())[:_SHOWN])
     more = f" and {len(by_column) - _SHOWN} columns more" if len(by_column) > _SHOWN else ""
     return MissingValuesError(
-        f"values are missing in {rows} of {total} rows: {where}{more}, the first in row {first}; fill them "
-        "in, or leave such rows out (wellcal.reading.drop_missing, --drop-missing)"
+        f"values are missing in {rows} of {looked} rows: {where}{more}, the first in ",
+        Row(first),
+        argument=next(iter(by_column)),
+        remedy="fill them in, or leave such rows out (wellcal.reading.drop_missing)",
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from wellcal._arrays.checks import check_same_length, is_missing, label_array
 from wellcal._arrays.namespaces import NDArray, is_array, to_numpy
+from wellcal._arrays.row_errors import Row, RowError
 
 
 def label_of_each(column: Any, argument: str, n: int, remedy: str) -> NDArray:
@@ -28,7 +29,7 @@ def label_of_each(column: Any, argument: str, n: int, remedy: str) -> NDArray:
     --------
     >>> label_of_each(["a", None], "groups", 2, "leave them out")
     Traceback (most recent call last):
-    ValueError: groups has no value in row 1 (1 in all); leave them out
+    wellcal.RowError: groups has no value in row 1 (1 in all); leave them out
     """
     labels: NDArray = to_numpy(label_array(column, argument))
     if labels.dtype.kind in "US" and not is_array(column):
@@ -41,7 +42,13 @@ def label_of_each(column: Any, argument: str, n: int, remedy: str) -> NDArray:
     absent = labels != labels if labels.dtype.kind != "O" else np.array([is_missing(x) for x in labels], bool)
     missing = np.flatnonzero(absent)
     if len(missing):
-        raise ValueError(f"{argument} has no value in row {missing[0]} ({len(missing)} in all); {remedy}")
+        raise RowError(
+            f"{argument} has no value in ",
+            Row(int(missing[0])),
+            f" ({len(missing)} in all)",
+            argument=argument,
+            remedy=remedy,
+        )
     return labels
 
 

@@ -18,6 +18,7 @@ from wellcal._arrays.namespaces import (
     namespace,
     to_numpy,
 )
+from wellcal._arrays.row_errors import Row, RowError
 
 
 def checked_cholesky(cov: object, name: str, loc: Array) -> tuple[Array, Array]:
@@ -98,10 +99,13 @@ def _reject(matrix: Array, name: str) -> None:
             regular = False
         if not regular:
             eigenvalues = np.linalg.eigvalsh(one)
-            raise ValueError(
-                f"{name} must be positive definite in row {row}: its smallest eigenvalue is "
-                f"{eigenvalues[0]:.3g} and its largest {eigenvalues[-1]:.3g}; add a small multiple of the "
-                "identity (jitter), or drop coordinates that are functions of others"
+            raise RowError(
+                f"{name} must be positive definite in ",
+                Row(row),
+                f": its smallest eigenvalue is {eigenvalues[0]:.3g} and its largest {eigenvalues[-1]:.3g}",
+                argument=name,
+                remedy="add a small multiple of the identity (jitter), or drop coordinates that are "
+                "functions of others",
             )
 
 

@@ -59,7 +59,7 @@ def select(names: Sequence[str], wanted: object, role: str) -> Selection:
         Names of all columns. One that is equal to `wanted` is taken before it is read as a pattern.
     wanted
         ``"mu"``; ``"p_*"``, ``"p_?"``, ``"p_[abc]"``; ``"p_0:p_9"`` or ``"p_0..p_9"``, all of
-        which must be there; or a list.
+        which must be there; ``"p"`` for all of ``p_0 .. p_9``, as an array is read; or a list.
     role
         What errors call it, such as ``probs``.
 
@@ -70,6 +70,8 @@ def select(names: Sequence[str], wanted: object, role: str) -> Selection:
     ('cat', 'dog')
     >>> select(columns, "q_1:q_2", "samples").names
     ('q_1', 'q_2')
+    >>> select(["y", "draws_0", "draws_1"], "draws", "samples").names
+    ('draws_0', 'draws_1')
     >>> select(columns, "p_kat", "bernoulli")
     Traceback (most recent call last):
     ValueError: bernoulli: there is no column 'p_kat'; did you mean 'p_cat'?
@@ -99,12 +101,23 @@ def _by_pattern(names: Sequence[str], known: dict[str, int], text: str, role: st
     if between:
         return _by_range(names, known, first, last, role)
     if not any(sign in text for sign in "*?["):
-        raise unknown_column(names, text, role)
+        found = _of_array(known, text)
+        if not found:
+            raise unknown_column(names, text, role)
+        return found
     pattern = re.compile(_expression(text), re.DOTALL)
     found = [(name, match) for name in names if (match := pattern.fullmatch(name))]
     if not found:
         raise ValueError(f"{role}: no column matches {text!r}; the columns are {shown_names(names, 12)}")
     return [(name, "_".join(match.groups()) or name) for name, match in found]
+
+
+def _of_array(known: dict[str, int], name: str) -> list[tuple[str, str]]:
+    """Columns ``name_0 .. name_{k-1}``, which an array of that name is read as; none where it is no array."""
+    count = 0
+    while f"{name}_{count}" in known:
+        count += 1
+    return [(f"{name}_{k}", str(k)) for k in range(count)] if count > 1 else []
 
 
 def _expression(glob: str) -> str:

@@ -22,8 +22,6 @@ def roles_of(given: ReadOptions) -> dict[str, dict[str, Any]]:
         raise ValueError(f"one family is predicted, found {flags}; give one of them")
     first = _role(given, *next(iter(given.roles.items()))) if given.roles else _options(given)
     others = [_role(given, name, text) for name, text in given.versus]
-    if given.classes is not None and not given.roles:
-        raise ValueError("--classes goes with the flag of a family of classes, e.g. --bernoulli p")
     return {_letter(k): role for k, role in enumerate([first, *others])}
 
 
@@ -32,15 +30,17 @@ def _role(given: ReadOptions, keyword: str, text: str) -> dict[str, Any]:
     from wellcal.predictions.guessing import role_from_text
     from wellcal.predictions.roles import known_roles
 
-    if given.classes is not None and "classes" not in known_roles()[keyword].options:
-        raise ValueError(f"--classes is for predictions of classes, found --{keyword.replace('_', '-')}")
+    for name in ("classes", "grades"):
+        if getattr(given, name) is not None and name not in known_roles()[keyword].options:
+            raise ValueError(f"--{name} is for predictions of classes, found --{keyword.replace('_', '-')}")
     return {keyword: role_from_text(keyword, text), **_options(given)}
 
 
 def _options(given: ReadOptions) -> dict[str, Any]:
     found: dict[str, Any] = {"sort": True} if given.sort else {}
-    if given.classes is not None:
-        found["classes"] = [name.strip() for name in given.classes.split(",")]
+    for name in ("classes", "grades"):
+        if (text := getattr(given, name)) is not None:
+            found[name] = [part.strip() for part in text.split(",")]
     return found
 
 

@@ -43,6 +43,14 @@ class ReadOptions:
             rich_help_panel=CASES,
         ),
     ] = None
+    grades: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Names of classes that have an order, from the lowest to the highest: poor,fair,good.",
+            rich_help_panel=CASES,
+        ),
+    ] = None
     groups: Annotated[
         str | None,
         typer.Option(

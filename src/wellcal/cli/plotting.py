@@ -189,7 +189,7 @@ def _recalibration(p: Picture) -> Any:
 
     found = cross_fit(p.y, p.pred, **p.drawing)
     p.say(found.verdict, found.after.rejected, found)
-    return RecalibrationDisplay.from_result(found, p.y, p.pred, rng=p.seed)
+    return RecalibrationDisplay.from_result(found, rng=p.seed)
 
 
 KINDS: dict[str, Callable[[Picture], Any]] = {

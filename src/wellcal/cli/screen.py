@@ -18,6 +18,7 @@ import wellcal
 from wellcal._arrays.commands import CANNOT, sentence
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.progress import following
+from wellcal._arrays.row_errors import RowError
 from wellcal.cli.bars import on_terminal
 
 BAD_INPUT = CANNOT
@@ -75,9 +76,9 @@ def _naming_what_was_read() -> Generator[None]:
     _read.set(None)
     try:
         yield
-    except (TypeError, ValueError) as error:
+    except RowError:
         known = _read.get()
-        if known is None or not re.search(r"\brow \d", str(error)):
+        if known is None:
             raise
         from wellcal.reading.places import naming_file
 
@@ -92,9 +93,11 @@ def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -
 
 _VALUE = r"(\([^()]*\)|\[[^\[\]]*\]|'[^']*'|\"[^\"]*\"|True|)"
 _ARGUMENT = re.compile(rf"(?<![\w.-])([a-z_]+)={_VALUE}(?![={{])")
+_FAMILY = re.compile(r"\bwc\.([A-Z]\w*)\(x\)")
 _READING = (
     "target",
     "classes",
+    "grades",
     "format",
     "decimal",
     "delimiter",
@@ -118,12 +121,18 @@ def in_options(message: str) -> str:
     "read the file with --decimal ','; say which, e.g. --normal mu,sigma"
     >>> in_options("give sort=True to sort each row")
     'give --sort to sort each row'
+    >>> in_options("are these draws from the predictions? give wc.Samples(x)")
+    'are these draws from the predictions? give --samples'
     """
-    if "=" not in message:
+    message = message.replace("wellcal.reading.drop_missing", "--drop-missing")
+    if "=" not in message and "wc." not in message:
         return message
     from wellcal.predictions.roles import known_roles
 
-    known = {*_READING, *known_roles()}
+    roles = known_roles()
+    known = {*_READING, *roles}
+    flags = {role.family.__name__: f"--{keyword.replace('_', '-')}" for keyword, role in roles.items()}
+    message = _FAMILY.sub(lambda match: flags.get(match[1], match[0]), message)
 
     def option(match: re.Match[str]) -> str:
         name, value = match.groups()
@@ -145,8 +154,10 @@ def in_commands(sentence: str) -> str:
     'No single kind of error stands out: wellcal witness says for which cases.'
     """
     from wellcal.hypotests.findings.reasons import WITNESS
+    from wellcal.witnesses.result import TESTED_TOGETHER
 
-    return sentence.replace(WITNESS, "wellcal witness says for which cases")
+    found = sentence.replace(WITNESS, "wellcal witness says for which cases")
+    return found.replace(TESTED_TOGETHER, "for all cases together: wellcal test")
 
 
 def show(

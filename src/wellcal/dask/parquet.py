@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from wellcal._arrays.row_errors import retell
 from wellcal.dask.building import MadeOfColumns, Parts, Unmade
 from wellcal.dask.partitioned import Partitioned
 from wellcal.predictions.roles import only_role, resolve
@@ -136,7 +137,7 @@ def _columns(file: Path, known: Any, roles: Mapping[str, Any]) -> tuple[str, ...
     try:
         return resolve(list(known.schema_arrow.names), *only_role(roles)).columns
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{file}: {error}") from error
+        retell(error, f"{file}: ")
 
 
 def _partitions(known: Any, rows: int) -> list[tuple[tuple[int, ...], int]]:

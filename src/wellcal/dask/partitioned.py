@@ -18,6 +18,7 @@ import numpy as np
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import NDArray, attribute, taker_of, to_numpy
 from wellcal._arrays.progress import Progress, following
+from wellcal._arrays.row_errors import retell
 from wellcal._arrays.seeds import as_generator
 from wellcal.dask.watching import computed
 from wellcal.predictions import Predictions
@@ -307,7 +308,7 @@ def _block(
         )
         return Partition(given, np.asarray(to_numpy(checked)), in_numpy(predictions), w, columns)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"partition {number}: {error}") from error
+        retell(error, f"partition {number}: ")
 
 
 def batch_of(part: Any) -> Predictions | None:

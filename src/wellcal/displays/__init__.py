@@ -25,7 +25,7 @@ level
 
 A display holds its data as attributes, has the axes and the figure it was drawn on in ``ax_`` and
 ``figure_``, and draws itself again with ``plot(ax)``. ``with wellcal.displays.style("dark"):`` makes figures
-for dark paper.
+for dark paper; without it they are on the paper of matplotlib's style.
 """
 
 from wellcal.displays._style import COLOURS, CYCLE, DASHES, MARKERS, axes_or_new, style, to_svg

@@ -6,12 +6,15 @@ import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import StringIO
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from wellcal._arrays.checks import one_of
+import numpy as np
+
+from wellcal._arrays.checks import described, one_of
+from wellcal._arrays.namespaces import attribute
 
 COLOURS = {
     "blue": "#0072B2",
@@ -116,7 +119,7 @@ _TAG, _COLOUR = re.compile("<[^>]*>"), re.compile("#[0-9a-f]{6}")
 OWN_HEIGHTS: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
 """Heights that figures were made with, in inches: those that may grow with what is written on them."""
 
-_theme: ContextVar[str] = ContextVar("theme", default="light")
+_theme: ContextVar[tuple[str, Theme] | None] = ContextVar("theme", default=None)
 
 _SETTINGS: dict[str, Any] = {
     "font.size": 10.0,
@@ -159,7 +162,8 @@ def style(theme: str | None = None) -> Generator[Any]:
     ----------
     theme
         "light" or "dark", for all figures that are made within the block; None takes that of the block around
-        this one, and "light" where there is none.
+        this one, and where there is none the one that goes with the colour of figures in matplotlib's style,
+        which is kept.
 
     Examples
     --------
@@ -167,13 +171,35 @@ def style(theme: str | None = None) -> Generator[Any]:
     ...     figure, ax = pyplot.subplots()
     >>> pyplot.close(figure)
     """
-    name = _theme.get() if theme is None else one_of(theme, "theme", THEMES)
-    pyplot, token = import_pyplot(), _theme.set(name)
+    pyplot = import_pyplot()
+    if theme is not None:
+        found = theme, THEMES[one_of(theme, "theme", THEMES)]
+    else:
+        found = _theme.get() or _of_style(pyplot.rcParams["figure.facecolor"])
+    token = _theme.set(found)
     try:
-        with pyplot.rc_context({**_SETTINGS, **_colours(THEMES[name])}):
+        with pyplot.rc_context({**_SETTINGS, **_colours(found[1])}):
             yield pyplot
     finally:
         _theme.reset(token)
+
+
+def _of_style(paper: Any) -> tuple[str, Theme]:
+    """The theme that goes with a colour of figures, on that colour."""
+    from matplotlib.colors import to_hex, to_rgba
+
+    if to_rgba(paper)[3] == 0:
+        return "light", THEMES["light"]
+    name = _on(paper)
+    return name, replace(THEMES[name], paper=to_hex(paper))
+
+
+def _on(paper: Any) -> str:
+    """Whether light or dark is the name of a colour of paper."""
+    from matplotlib.colors import to_rgba
+
+    red, green, blue, _ = to_rgba(paper)
+    return "dark" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.4 else "light"
 
 
 def _colours(theme: Theme) -> dict[str, Any]:
@@ -204,29 +230,50 @@ def axes_or_new(ax: Any, figsize: tuple[float, float] = (4.5, 3.5)) -> Any:
     True
     """
     if ax is not None:
-        return ax
+        return checked_axes(ax)
     with style() as pyplot:
         figure, ax = pyplot.subplots(figsize=figsize, layout="constrained")
     OWN_HEIGHTS[figure] = figsize[1]
     return ax
 
 
-def theme_of(ax: Any) -> str:
-    """Name of the theme that goes with the paper that axes are drawn on.
+def checked_axes(ax: Any) -> Any:
+    """`ax`, or an error where it is something else than axes of matplotlib.
 
     Examples
     --------
-    >>> theme_of(axes_or_new(None))
-    'light'
+    >>> checked_axes(3)
+    Traceback (most recent call last):
+    TypeError: ax must be axes of matplotlib, or None for a new figure, found 3; give axes, ...
+    """
+    from matplotlib.axes import Axes
+
+    if isinstance(ax, Axes):
+        return ax
+    found, remedy = described(ax), "as plt.subplots() makes them"
+    if attribute(ax, "subplots") is not None:
+        found, remedy = "a figure", "as figure.subplots() makes them"
+    elif isinstance(ax, np.ndarray):
+        found, remedy = f"an array of {cast('Any', ax).size}", "one of them"
+    raise TypeError(
+        f"ax must be axes of matplotlib, or None for a new figure, found {found}; give axes, {remedy}"
+    )
+
+
+def theme_of(ax: Any) -> Theme:
+    """The theme that goes with the paper that axes are drawn on.
+
+    Examples
+    --------
+    >>> theme_of(axes_or_new(None)) == THEMES["light"]
+    True
     """
     from matplotlib.colors import to_rgba
 
-    colours = [to_rgba(ax.get_facecolor()), to_rgba(ax.figure.get_facecolor())]
-    seen = [rgba for rgba in colours if rgba[3] > 0]
-    if not seen:
-        return _theme.get()
-    red, green, blue, _ = seen[0]
-    return "dark" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.4 else "light"
+    papers = [paper for paper in (ax.get_facecolor(), ax.figure.get_facecolor()) if to_rgba(paper)[3] > 0]
+    if papers:
+        return _of_style(papers[0])[1]
+    return (_theme.get() or ("", THEMES["light"]))[1]
 
 
 TITLE = "wellcal-title"

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.displays._style import DASHES, MARKERS, OWN_HEIGHTS, THEMES, TITLE, Theme, theme_of
+from wellcal.displays._style import DASHES, MARKERS, OWN_HEIGHTS, TITLE, Theme, checked_axes, theme_of
 from wellcal.displays.cells import fit_into_cell, room_for_lines, root_of, to_be_fitted
 from wellcal.displays.naming import Box, along, free_corner, placed
 from wellcal.displays.wrapping import wrapped_lines
@@ -78,9 +78,9 @@ class Canvas:
     """
 
     def __init__(self, ax: Any) -> None:
-        self.ax = ax
+        self.ax = checked_axes(ax)
         self.margin = 1.0  # inches beside the axes, which lines of text do not take
-        self.theme: Theme = THEMES[theme_of(ax)]
+        self.theme: Theme = theme_of(ax)
         found = _shown.get(ax)
         if found is None or found.anchor not in ax.lines:  # new, or cleared since
             (anchor,) = ax.plot([], [], visible=False)

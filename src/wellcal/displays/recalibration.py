@@ -31,7 +31,7 @@ class RecalibrationDisplay(Display):
     >>> mu = rng.normal(size=150)
     >>> y, pred = rng.normal(mu, 1.0), wc.Normal(mu, 0.5 * np.ones(150))
     >>> found = wc.scaling.cross_fit(y, pred, rng=1, n_resamples=199)
-    >>> display = RecalibrationDisplay.from_result(found, y, pred)
+    >>> display = RecalibrationDisplay.from_result(found)
     >>> display.before.name, display.after.name
     ('before', 'after')
     """
@@ -41,7 +41,14 @@ class RecalibrationDisplay(Display):
 
     @classmethod
     def from_result(
-        cls, result: Any, y: object, pred: object, *, ax: Any = None, rng: Any = 0, **options: Any
+        cls,
+        result: Any,
+        y: object = None,
+        pred: object = None,
+        *,
+        ax: Any = None,
+        rng: Any = 0,
+        **options: Any,
     ) -> RecalibrationDisplay:
         """Draw what :func:`wellcal.scaling.cross_fit` returned, or what a fitted scaling does.
 
@@ -51,7 +58,8 @@ class RecalibrationDisplay(Display):
             What `cross_fit` returned, with the recalibrated predictions and both tests; or a fitted
             :class:`wellcal.TemperatureScaling`, with which nothing is tested.
         y, pred
-            The targets and predictions that `cross_fit` was given; for a scaling, any of its family.
+            None takes the targets and predictions that `cross_fit`, or `fit` of a scaling, was given; a
+            result that was stored does not have them. For a scaling, others of its family may be given.
         ax
             Where to draw it.
         rng
@@ -59,6 +67,8 @@ class RecalibrationDisplay(Display):
         options
             For `from_predictions` of the display, such as ``reduce=``.
         """
+        if y is None and pred is None:
+            y, pred = _cases_of(result)
         _, given = check_inputs(y, pred)
         aligned, predictions = given.align(y), given.with_index(None)
         display: Any = ReliabilityDisplay if targets_are_indices(predictions) else PITDisplay
@@ -81,15 +91,31 @@ class RecalibrationDisplay(Display):
         return self
 
 
-def _parts(result: Any, predictions: Predictions) -> list[tuple[str, Predictions, dict[str, Any]]]:
-    """Names, predictions and what is said of them, before and after."""
-    if getattr(result, "temperature_", None) is not None:
-        told: dict[str, Any] = {"test": False}
-        return [("before", predictions, told), ("after", result.transform(predictions), told)]
-    if any(getattr(result, name, None) is None for name in ("before", "after", "predictions")):
+def _cases_of(result: Any) -> tuple[Any, Any]:
+    """Targets and predictions that a scaling, or that of `cross_fit`, was fitted to."""
+    found = getattr(getattr(result, "scaling", result), "fitting_cases", None)
+    if found is None:
+        _check(result)
+        raise ValueError(
+            "result was stored, and its cases were not: give them, as in from_result(result, y, pred)"
+        )
+    return found
+
+
+def _check(result: Any) -> None:
+    fitted = getattr(result, "temperature_", None) is not None
+    if not fitted and any(getattr(result, name, None) is None for name in ("before", "after", "predictions")):
         raise TypeError(
             "result must be what cross_fit returns, or a fitted TemperatureScaling, found "
             f"{described(result)}"
         )
+
+
+def _parts(result: Any, predictions: Predictions) -> list[tuple[str, Predictions, dict[str, Any]]]:
+    """Names, predictions and what is said of them, before and after."""
+    _check(result)
+    if getattr(result, "temperature_", None) is not None:
+        told: dict[str, Any] = {"test": False}
+        return [("before", predictions, told), ("after", result.transform(predictions), told)]
     after = result.predictions.with_index(None)
     return [("before", predictions, {"result": result.before}), ("after", after, {"result": result.after})]

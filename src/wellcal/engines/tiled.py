@@ -11,7 +11,6 @@ at a time.
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -50,7 +49,7 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.progress import reporter
 from wellcal._arrays.rows import Rows, arrays_of, first_array, slice_rows
-from wellcal._arrays.threads import one_blas_thread
+from wellcal._arrays.threads import one_blas_thread, usual_threads
 from wellcal.engines.autograd import Pieces, counted, sum_with_gradient
 from wellcal.engines.base import Engine, Support
 from wellcal.engines.mixed import AUTO_ERROR, AUTO_FROM, LARGEST_ERROR, PRECISIONS, MixedProblem, mixed_form
@@ -88,8 +87,8 @@ class Tiled(Engine):
     tile
         Height and width of a tile in cases; None fits it to the cache.
     threads
-        Threads for NumPy; None takes the number of available cores, and one where a kernel calls
-        a user's function.
+        Threads for NumPy; None takes the number of available cores, or ``OMP_NUM_THREADS`` of the environment
+        where that is less, and one where a kernel calls a user's function.
     precision
         "float64"; "mixed": products in float32 once the four terms of h have cancelled, where the kernel on
         targets has features, with the bias measured and removed; or "auto", which takes "mixed" for
@@ -220,9 +219,7 @@ class Tiled(Engine):
         return 1 if self.threads is None and calls_user_function(problem.kernel) else self._threads()
 
     def _threads(self) -> int:
-        if self.threads is not None:
-            return self.threads
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return usual_threads() if self.threads is None else self.threads
 
     # -- pieces ------------------------------------------------------------------------------
 

@@ -182,7 +182,7 @@ def calibration_test(
         reasons = {"chosen": choice.reason, "alternatives": choice.alternatives}
         setup = replace(setup, n_resamples=choice.n_resamples)
     setup = replace(setup, linear=chosen.linear)
-    _check_enough(chosen, setup)
+    _check_enough(chosen, setup, "the test" if reasons else f"method={chosen.name!r}")
     _warn_of_few_resamples(chosen, setup)
     return result_of(chosen, setup, chosen.run(setup), reasons, keep_null)
 
@@ -269,12 +269,10 @@ def check_groups(method: Method | None, groups: object) -> None:
     )
 
 
-def _check_enough(method: Method, setup: Setup) -> None:
+def _check_enough(method: Method, setup: Setup, who: str) -> None:
     fewest = max(method.fewest, 2)  # the estimate that is reported needs a pair
     if setup.n_samples < fewest:
-        raise ValueError(
-            f"method={method.name!r} needs at least {how_many(fewest)}, found {setup.n_samples}; collect more"
-        )
+        raise ValueError(f"{who} needs at least {how_many(fewest)}, found {setup.n_samples}; collect more")
 
 
 # -- the result ------------------------------------------------------------------------------

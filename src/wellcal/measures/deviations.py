@@ -71,6 +71,17 @@ class Cases:
     def __len__(self) -> int:
         return len(self.predictions)
 
+    def same_as(self, other: Cases) -> bool:
+        """Whether these are the same cases, seen by the same kernel; cases that are only alike may not be."""
+        plain = self.weights is other.weights is None and self.groups is other.groups is None
+        kernels = (self.kernel, self.expectations) == (other.kernel, other.expectations)
+        return (
+            plain
+            and self.predictions is other.predictions
+            and kernels
+            and bool(np.array_equal(to_numpy(self.targets), to_numpy(other.targets)))
+        )
+
     def in_numpy(self) -> Cases:
         """The same in NumPy."""
         predictions = self.predictions

@@ -15,7 +15,7 @@ from wellcal._arrays.namespaces import Array, is_array, is_traced, on_first_jax_
 from wellcal._arrays.ownership import own_copy
 from wellcal._arrays.progress import following
 from wellcal._arrays.round_numbers import how_many
-from wellcal._arrays.schema import Check, Schema, described, listed, number, optional, text, whole, word
+from wellcal._arrays.schema import Check, described, listed, number, optional, text, whole, word
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import KERNEL, Presentable, Row
 
@@ -27,8 +27,8 @@ NORMAL, EMBEDDING = "normal", "mean embedding"
 """How intervals are made."""
 
 
-@dataclass(frozen=True, repr=False)
-class Interval:
+@dataclass(frozen=True, eq=False, repr=False)
+class Interval(Presentable):
     """A confidence interval.
 
     Attributes
@@ -53,7 +53,28 @@ class Interval:
     method: str = NORMAL
 
     def __repr__(self) -> str:
+        return self._headline()  # in one line, since it stands within others
+
+    def _headline(self) -> str:
         return f"{self.low:.4g} to {self.high:.4g} ({100.0 * self.level:.4g}%, {self.method})"
+
+    def _rows(self) -> list[Row]:
+        return [
+            ("low", f"{self.low:.6g}"),
+            ("high", f"{self.high:.6g}"),
+            ("level", f"{100.0 * self.level:.4g}%"),
+            ("method", self.method),
+        ]
+
+    @classmethod
+    def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
+        """Checks of the keys that are read."""
+        return {
+            "low": number(infinite=True, nan=True),
+            "high": number(infinite=True, nan=True),
+            "level": number(least=0.0, most=1.0),
+            "method": word(NORMAL, EMBEDDING),
+        }
 
 
 T = TypeVar("T")
@@ -182,6 +203,13 @@ class Estimate(Presentable):
             square = float(self) ** 2 if self.name == "KCE" else float(self)
             self.__dict__["_deviations"] = deviations_of(cases, square, biased=self.estimator == "biased")
         return self.__dict__["_deviations"]
+
+    def with_deviations_of(self, other: Estimate) -> Self:
+        """The same estimate, with the draws of `other` for its intervals where both are of the same cases."""
+        mine, others = self.cases, other.cases
+        if mine is not None and others is not None and mine.same_as(others) and other.estimator != "block":
+            self.__dict__["_deviations"] = other.deviations()
+        return self
 
     def confidence_interval(self, level: float = 0.95) -> Interval:
         """Confidence interval.
@@ -342,19 +370,9 @@ def _kept(given: Any) -> Any:
     return own_copy(given) if is_array(given) else given
 
 
-_INTERVAL = Schema(
-    {
-        "low": number(infinite=True, nan=True),
-        "high": number(infinite=True, nan=True),
-        "level": number(least=0.0, most=1.0),
-        "method": word(NORMAL, EMBEDDING),
-    },
-)
-
-
 def read_interval(plain: Any, name: str) -> Interval:
     """The check of a stored interval."""
-    return Interval(**_INTERVAL(plain, name))
+    return Interval.read(plain, name)
 
 
 def _yardstick(plain: Any, name: str) -> Yardstick:

@@ -34,6 +34,7 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.ownership import freeze, read_only
 from wellcal._arrays.parameters import as_library
+from wellcal._arrays.row_errors import retell
 from wellcal.predictions import pytrees
 from wellcal.predictions.capabilities import CAPABILITIES, Distributions, at_all_levels
 from wellcal.predictions.construction import keeping, lent
@@ -126,6 +127,8 @@ class Predictions(Distributions):
     """Fields that batches of earlier versions were stored without: they take their default."""
     column_role: ClassVar[str] = ""
     """Keyword of :func:`wellcal.as_predictions` for columns of data frames; by default the class in words."""
+    column_parameters: ClassVar[tuple[str, ...]] = ()
+    """Parameters that columns are given for, all of them needed; empty for all that the family declares."""
     case_index: ClassVar[Labels | None] = None
     """Labels of the cases, an index of pandas, of a batch whose parameters had one; else None."""
 
@@ -446,7 +449,7 @@ def check_inputs(
 
         if not (hint := likely_mistake(y, pred, name)):
             raise
-        raise type(error)(f"{error}; {hint}") from error
+        retell(error, more=hint)
 
 
 def _plain_arrays(pred: object) -> bool:

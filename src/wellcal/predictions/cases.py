@@ -9,6 +9,7 @@ import numpy as np
 from wellcal._arrays.checks import plain_array
 from wellcal._arrays.labels import in_order_of, labels_of, same_labels
 from wellcal._arrays.namespaces import is_array, namespace
+from wellcal._arrays.row_errors import retell
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.mistaken import likely_mistake
@@ -66,9 +67,11 @@ def same_cases(y: Any, models: dict[str, object]) -> list[Predictions]:
             if not (hint := likely_mistake(y, pred, name)):
                 error.add_note(note)
                 raise
-            asked = type(error)(f"{error}; {hint}")
-            asked.add_note(note)
-            raise asked from error
+            try:
+                retell(error, more=hint)
+            except (TypeError, ValueError) as asked:
+                asked.add_note(note)
+                raise
     labels, first = labels_of(y), "y"
     labelled = {name: batch for name, batch in batches.items() if batch.case_index is not None}
     if labels is None and labelled:

@@ -61,7 +61,7 @@ def column_names(table: Any) -> Any:
 
 
 def order_of(labels: Any) -> NDArray | None:
-    """Places of `labels` among ordered categories of pandas, from 0; None where they have no order.
+    """Places of `labels` among ordered categories, from 0; None where they have no order.
 
     Examples
     --------
@@ -73,7 +73,8 @@ def order_of(labels: Any) -> NDArray | None:
     kind = ordered_categories(labels)
     if kind is None:
         return None
-    codes = attribute(attribute(labels, "cat", labels), "codes")
+    physical = attribute(labels, "to_physical")  # of a column of polars
+    codes = attribute(attribute(labels, "cat", labels), "codes") if physical is None else physical()
     found = np.arange(len(kind)) if codes is None else np.asarray(codes)
     return found.astype(np.float64)
 
@@ -81,7 +82,8 @@ def order_of(labels: Any) -> NDArray | None:
 def ordered_categories(x: Any) -> Any:
     """Categories of an ordered categorical of pandas (its dtype, array, index or column); None otherwise.
 
-    Columns of pyarrow that are ordered dictionaries have them too: those of pandas, in a file of Parquet.
+    An Enum of polars has them too, and columns of pyarrow that are ordered dictionaries: either of them, in a
+    file of Parquet.
 
     Examples
     --------
@@ -89,10 +91,17 @@ def ordered_categories(x: Any) -> Any:
     >>> codes = pa.array([1, 0], pa.int8())
     >>> ordered_categories(pa.DictionaryArray.from_arrays(codes, ["low", "high"], ordered=True))
     ['low', 'high']
+    >>> import polars as pl
+    >>> ordered_categories(pl.Series(["high", "low"], dtype=pl.Enum(["low", "high"])))
+    ['low', 'high']
     """
     if type(x) is np.ndarray:
         return None
-    if type(x).__module__.partition(".")[0] == "pyarrow":
+    library = type(x).__module__.partition(".")[0]
+    if library == "polars":
+        kind = attribute(x, "dtype", x)
+        return list(kind.categories) if type(kind).__name__ == "Enum" else None
+    if library == "pyarrow":
         kind = attribute(x, "type")
         if attribute(kind, "ordered") is not True:
             return None

@@ -239,8 +239,20 @@ class Categorical(Predictions):
 
         It may have further categories, which are not predicted, where the classes have names.
         """
-        grades, count = ordered_categories(y), int(self.probs.shape[1])
-        if grades is None or self.support is not None or (self.classes is None and len(grades) != count):
+        grades = ordered_categories(y)
+        return None if grades is None else self.ordered_as(grades)
+
+    def ordered_as(self, grades: Any) -> Self | None:
+        """The same classes with the order of `grades`; None where it does not name all of them, or is known.
+
+        Examples
+        --------
+        >>> pred = Categorical([[0.2, 0.3, 0.5]], classes=["high", "low", "mid"])
+        >>> pred.ordered_as(["low", "mid", "high"]).support
+        array([2., 0., 1.])
+        """
+        count = int(self.probs.shape[1])
+        if self.support is not None or (self.classes is None and len(grades) != count):
             return None
         names = checked_labels(grades if self.classes is None else self.classes, count)
         places = find_labels(np.asarray(grades), names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any, cast
 
 import numpy as np
@@ -81,14 +81,14 @@ def looks_transposed(values: Array, targets: Any) -> str:
     if not wanted:
         return ""
     if len(shape) == 3 and len(wanted) == 1 and wanted[0] == shape[2]:
-        return f"; transpose? values has shape {shape}: (chain, draw, n) is Samples(values, axis=(0, 1))"
+        return f"transpose? values has shape {shape}: (chain, draw, n) is Samples(values, axis=(0, 1))"
     if shape[1] == wanted[0] != shape[0]:
-        return f"; transpose? values has shape {shape}: (draws, n) is Samples(values, axis=0)"
+        return f"transpose? values has shape {shape}: (draws, n) is Samples(values, axis=0)"
     return ""
 
 
 def _shape(x: Any) -> tuple[int, ...]:
     found = attribute(x, "shape")
     if found is None:
-        return (len(x),) if hasattr(x, "__len__") else ()
-    return tuple(int(k) for k in found)
+        return (len(x),) if isinstance(x, Sized) else ()
+    return tuple(int(k) for k in cast("Any", found)) if isinstance(found, tuple) else ()

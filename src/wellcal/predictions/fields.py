@@ -105,7 +105,7 @@ def parameter(
     array([2., 2., 2.])
     >>> Triangle(np.zeros(2), [1.0, -1.0])
     Traceback (most recent call last):
-    ValueError: width must be positive in row 1: found -1.; check the model's output
+    wellcal.RowError: width must be positive in row 1: found -1.; check the model's output
     """
     spec = Parameter(
         domain,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import fnmatch
 import itertools
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
+
+import numpy as np
 
 from wellcal._arrays.checks import one_of
 from wellcal._arrays.frames import Table, shown_names
@@ -17,7 +20,7 @@ from wellcal.predictions.fields import Parameter
 from wellcal.predictions.roles import ColumnReading, Role, known_roles, resolve
 from wellcal.predictions.samples import Samples
 
-TARGETS = ("y", "target", "label", "actual")
+TARGETS = ("y", "y_true", "target", "label", "actual")
 """Names that columns of targets usually have."""
 
 LIKELY = {
@@ -69,12 +72,12 @@ class GuessedRoles:
 def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> GuessedRoles:
     """Say which columns look like targets and predictions, by their names and kinds.
 
-    Targets are called y, target, label or actual; vectors y_0, y_1 and so on. Predictions are columns with
-    the usual names of a family's parameters: mu and sigma (mean, loc; sd, std, scale), p_* (prob_*, proba_*),
-    q* with levels, draw_* (sample_*, s0 to s4 and beyond; a column of lists called draws or samples),
-    rate (lambda), p (prob, proba, probability), in small letters or large; for vectors mu_* and sigma_*, or
-    mu_* and cov_*. Where two readings fit, or none does, the error says which, and nothing is chosen. A
-    family that derives from another, with the same parameters, is not guessed.
+    Targets are called y, y_true, target, label or actual; vectors y_0, y_1 and so on. Predictions are columns
+    with the usual names of a family's parameters: mu and sigma (mean, loc; sd, std, scale), p_* (prob_*,
+    proba_*), q* with levels, draw_* (sample_*, s0 to s4 and beyond; a column of lists called draws or
+    samples), rate (lambda), p (prob, proba, probability), in small letters or large; for vectors mu_* and
+    sigma_*, or mu_* and cov_*. Where two readings fit, or none does, the error says which, and nothing is
+    chosen. A family that derives from another, with the same parameters, is not guessed.
 
     Parameters
     ----------
@@ -105,7 +108,8 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
             table.numbers(reading.columns)  # they have the names, and an error says why they hold no numbers
         raise ValueError(
             "no columns have names that say what was predicted, such as mu and sigma, p_*, q_0.1, draw_* "
-            f"or rate; the columns are {shown_names(table.names, 12)}; say it, e.g. normal=('mu', 'sigma')"
+            f"or rate; the columns are {shown_names(table.names, 12)}; say it, e.g. "
+            + _example(table, targets)
         )
     if len(found) > 1:
         readings = " or ".join(f"[{reading.words()}]" for _, reading in found[:4])
@@ -117,6 +121,23 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
     used = {*targets, *reading.columns}
     left = tuple(name for name in table.names if name not in used)
     return GuessedRoles(targets if vectors else next(iter(targets)), roles, left, reading.words())
+
+
+def _example(table: Table, targets: Sequence[str]) -> str:
+    """A role that the columns may have, by their values, as an example: nothing is taken for granted."""
+    rest = [name for name in table.names if name not in targets and table.is_numeric(name)]
+    beginnings = Counter(re.sub(r"[0-9.]+%?$", "", name) for name in rest if level_of(name) is not None)
+    if beginnings and (common := beginnings.most_common(1)[0])[1] > 1:
+        counted = f"{common[0]}0" in rest or f"{common[0]}1" in rest  # by numbers, and not by levels
+        return f"{'samples' if counted else 'quantiles'}='{common[0]}*'"
+    if len(rest) == 1 == len(targets):
+        try:
+            y, x = table.numbers(targets), table.numbers(rest)
+        except (TypeError, ValueError):
+            return f"bernoulli={rest[0]!r}"
+        if x.min() >= 0.0 and (y >= 0.0).all() and (y == np.floor(y)).all():
+            return f"{'bernoulli' if x.max() <= 1.0 else 'poisson'}={rest[0]!r}"
+    return "normal=('mu', 'sigma')"
 
 
 def proposed_role(frame: object) -> str:
@@ -277,6 +298,8 @@ def role_from_text(keyword: str, text: str) -> Any:
     {0.1: 'low', 0.9: 'high'}
     >>> role_from_text("diagonal_normal", "mu_*;sigma_*")
     (['mu_*'], ['sigma_*'])
+    >>> role_from_text("diagonal_normal", "mu_*;1")
+    (['mu_*'], 1.0)
     >>> role_from_text("mixture", "normal:m1,s1@w1 + normal:m2,s2@w2")[1]
     {'normal': ('m2', 's2'), 'weight': 'w2'}
     """
@@ -290,7 +313,7 @@ def role_from_text(keyword: str, text: str) -> Any:
             return _levels(entries, keyword)
         return entries
     if any(spec.ndim > 1 for spec in specs):
-        return tuple(_entries(group) for group in text.split(";"))
+        return tuple(_numbers_or_names(group) for group in text.split(";"))
     values = tuple(_number_or_name(entry) for entry in _entries(text))
     return values[0] if len(values) == 1 else values
 
@@ -319,6 +342,12 @@ def _part(text: str) -> dict[str, Any]:
     if weight.strip():
         part["weight"] = _number_or_name(weight.strip())
     return part
+
+
+def _numbers_or_names(text: str) -> Any:
+    entries = _entries(text)
+    number = _number_or_name(entries[0]) if len(entries) == 1 else None
+    return number if isinstance(number, float) else entries
 
 
 def _number_or_name(text: str) -> Any:

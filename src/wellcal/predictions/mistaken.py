@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.checks import plain_array, without_remedy
+from wellcal._arrays.checks import plain_array
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.row_errors import RowError
 
 _ROUNDED = 0.05  # how far sums of probabilities are from one where these were rounded, or cut
 
@@ -100,7 +101,9 @@ class asking_what:  # noqa: N801 - used as a function
             return
         if question:
             # What is no probability does not become one by what makes probabilities sum to one.
-            raise ValueError(f"{without_remedy(error)}; {question}") from None
+            if isinstance(error, RowError):
+                raise error.retold("", question) from None
+            raise ValueError(f"{error}; {question}") from None
 
 
 def not_probabilities(array: NDArray) -> str:
@@ -131,6 +134,8 @@ def not_probabilities(array: NDArray) -> str:
             return "are these percentages? divide by 100"
         if np.allclose(sums, sums[0], atol=_ROUNDED):
             return ""  # they are shares, of something else than one
+        if (array >= 0).all() and abs(np.median(sums) - 1.0) <= _ROUNDED:
+            return ""  # most rows are probabilities
         draws = "are these draws from the predictions? give wc.Samples(x)"
         if (array > 1).any() and (array != np.floor(array)).any():
             return draws

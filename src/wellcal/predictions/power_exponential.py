@@ -71,6 +71,8 @@ class PowerExponential(Predictions):
     array([[1., 1.]])
     """
 
+    column_parameters = ("loc", "scale", "shape")  # those of scalars
+
     loc: Array = parameter(unit="scale")
     scale: Array = parameter(positive, default=None)
     shape: Array = parameter(positive, default=None)

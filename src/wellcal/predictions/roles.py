@@ -19,6 +19,7 @@ from wellcal._arrays.checks import one_of
 from wellcal._arrays.frames import Table, shown_names
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.parameters import is_number
+from wellcal._arrays.row_errors import retell
 from wellcal._arrays.selecting import Selection, select
 from wellcal.predictions.base import FAMILIES, Predictions
 from wellcal.predictions.column_names import class_labels, levels
@@ -26,6 +27,9 @@ from wellcal.predictions.fields import Parameter
 from wellcal.predictions.samples import Samples
 
 _ROUNDED = 0.01  # how far the sum of probabilities may be from 1 where they were rounded
+
+GRADES = "grades"
+"""Names of classes from the lowest to the highest, whatever the order of their columns."""
 
 _OF_ARRAYS = ("axis",)  # what constructors ask of arrays, and names of columns have said already
 
@@ -52,7 +56,8 @@ class Role:
     def parameters(self) -> dict[str, Parameter]:
         """Parameters that columns are given for, by their names in the constructor."""
         declared = self.family.parameter_fields
-        return {spec.called or name: spec for name, spec in declared.items() if not spec.computed}
+        chosen = self.family.column_parameters or declared
+        return {spec.called or name: spec for name in chosen if not (spec := declared[name]).computed}
 
     @property
     def built_in(self) -> bool:
@@ -69,7 +74,8 @@ class Role:
     @property
     def needed(self) -> list[str]:
         """Parameters without a default."""
-        return [name for name, spec in self.parameters.items() if not spec.optional]
+        chosen = self.family.column_parameters
+        return [name for name, spec in self.parameters.items() if chosen or not spec.optional]
 
     @property
     def of_roles(self) -> bool:
@@ -79,8 +85,10 @@ class Role:
     @property
     def options(self) -> list[str]:
         """What else the constructor takes, which is no column."""
-        declared = {*self.parameters, *self.family.batch_fields, *_OF_ARRAYS}
-        return [name for name in inspect.signature(self.family).parameters if name not in declared]
+        own = (*self.family.parameter_fields, *self.family.batch_fields)
+        declared = {*self.parameters, *own, *_OF_ARRAYS}
+        found = [name for name in inspect.signature(self.family).parameters if name not in declared]
+        return [*found, *([GRADES] if "support" in found else [])]
 
     def takes(self) -> str:
         """What it takes, in words."""
@@ -138,6 +146,8 @@ class ColumnReading:
     labels_from: str | None = field(default=None)
     rounded: bool = False
     """Whether probabilities of classes are divided by their sum."""
+    grades: tuple[Any, ...] = ()
+    """Names of the classes from the lowest to the highest; none where they have no order."""
 
     def normalised(self) -> ColumnReading:
         """The same columns, with probabilities of classes divided by their sum, which is about 1."""
@@ -192,15 +202,27 @@ class ColumnReading:
                 given["classes"] = class_labels(found.parts, targets)
         try:
             if not self.parts:
-                return family(**given)
+                return self._graded(family(**given), targets)
             batches = [part._made(values, n, targets) for part in self.parts]
             if self.weights:
                 columns = [_column(source, values, n) for source in self.weights]
                 given["weights"] = np.column_stack(columns)
             return family(batches, **given)
         except (TypeError, ValueError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"{self.words()}: {error}") from error
+            retell(error, f"{self.words()}: ")
+
+    def _graded(self, made: Any, targets: NDArray | None) -> Any:
+        if not self.grades:
+            return made
+        wanted = class_labels([str(grade) for grade in self.grades], targets)
+        found = made.ordered_as(wanted)
+        if found is None:
+            raise ValueError(
+                f"{GRADES} must name all classes from the lowest to the highest, found "
+                f"{shown_names([str(grade) for grade in wanted])} for the classes "
+                f"{shown_names([str(label) for label in made.labels().tolist()])}"
+            )
+        return found
 
     def written(self, pred: Predictions) -> dict[str, NDArray]:
         """Columns that hold `pred`, by name: what `batch` would read these predictions from.
@@ -222,7 +244,11 @@ class ColumnReading:
         for name, source in self.sources.items():
             values = np.asarray(getattr(batch, fields_of[name]), dtype=np.float64)
             if not isinstance(source, Selection):
-                found[name] = values
+                if values.ndim == 1 or self.vectors is None:
+                    found[name] = values
+                else:
+                    parts = self.vectors.parts
+                    found.update({f"{name}_{part}": values[:, k] for k, part in enumerate(parts)})
                 continue
             if values.ndim == 3:
                 d = values.shape[1]
@@ -309,6 +335,7 @@ def resolve(
     given = _by_parameter(role, value)
     specs = role.parameters
     options = {**{name: x for name, x in given.items() if name not in specs}, **(options or {})}
+    grades = tuple(options.pop(GRADES, ()))
     sources: dict[str, Source] = {}
     labels_from: str | None = None
     first: Selection | None = None
@@ -327,7 +354,7 @@ def resolve(
         sources[name] = source
     if not any(isinstance(source, Selection) for source in sources.values()):
         raise TypeError(f"{keyword}: only numbers were given; at least one parameter must be a column")
-    return ColumnReading(role, sources, options, labels_from=labels_from)
+    return ColumnReading(role, sources, options, labels_from=labels_from, grades=grades)
 
 
 def _by_parameter(role: Role, value: object) -> dict[str, Any]:
@@ -375,7 +402,7 @@ def _level_keys(role: Role, items: Mapping[Any, Any]) -> dict[str, Any] | None:
 
 def _source(names: Sequence[str], role: Role, name: str, spec: Parameter, wanted: object) -> Source:
     what = f"{role.keyword}, {name}" if len(role.parameters) > 1 else role.keyword
-    if spec.ndim == 1 and is_number(wanted) and str(wanted) not in names:
+    if spec.ndim < 3 and spec.named is None and is_number(wanted) and str(wanted) not in names:
         number = float(cast("Any", wanted))
         if not math.isfinite(number):
             raise ValueError(f"{what} must be a finite number or a column, found {wanted}")

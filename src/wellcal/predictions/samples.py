@@ -12,11 +12,15 @@ from wellcal._arrays.checks import check_ndim, described, one_of, real_array
 from wellcal._arrays.domains import simplex
 from wellcal._arrays.namespaces import Array, NDArray, is_array, namespace, to_numpy
 from wellcal._arrays.parameters import common_library_of
+from wellcal._arrays.row_errors import Row, RowError, RowTypeError, retell
 from wellcal._arrays.special import draw_index, table_quantile
 from wellcal.predictions.base import Predictions, check_cases, nonempty
 from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.draw_axes import draws_second, looks_transposed
 from wellcal.predictions.fields import family, parameter
+
+USUAL = ("draw_*", "draws_*", "sample_*", "samples_*", "s[0-9]*", "draws", "samples")
+"""Names that columns of draws usually have."""
 
 
 @family
@@ -58,7 +62,7 @@ class Samples(Predictions):
     array([1.5, 5. ])
     """
 
-    values: Array = parameter(ndim=2, usual=("draw_*", "sample_*", "s[0-9]*", "draws", "samples"))
+    values: Array = parameter(ndim=2, usual=USUAL)
     weights: Array = parameter(simplex, ndim=2, default=None)
     kind: str = "draws"
     axis: InitVar[Any] = None
@@ -106,7 +110,7 @@ class Samples(Predictions):
             except ValueError as error:
                 if not (hint := looks_transposed(self.values, y)):
                     raise
-                raise ValueError(f"{error}{hint}") from None
+                retell(error, more=hint)
         y = self.align(y, name)
         if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
             raise TypeError(f"{name} must be one object for each prediction, found {type(y).__name__}")
@@ -201,28 +205,38 @@ def _values(values: Any, like: Array | None) -> Array:
     return real_array(values, "values", ndim=(2, 3), like=like) if numeric else _object_table(values)
 
 
-def _items(x: Any, name: str) -> list[Any]:
+def _items(x: Any, row: int | None = None) -> list[Any]:
     try:
         return list(x)
     except Exception as error:
-        raise TypeError(f"{name} cannot be read, found {type(x).__name__}: {error}") from error
+        problem = f"values cannot be read, found {type(x).__name__}: {error}"
+        if row is None:
+            raise TypeError(problem) from error
+        raise RowTypeError(Row(row), f" of {problem}", argument="values") from error
 
 
 def _object_table(values: Any) -> NDArray:
     rows: list[list[Any]] = []
-    for i, row in enumerate(_items(values, "values")):
+    for i, row in enumerate(_items(values)):
         if isinstance(row, (str, bytes)) or not isinstance(row, Iterable):
-            raise TypeError(
-                f"values must hold a row of samples for each prediction, found {described(row)} as row {i}; "
-                "one sample each is [[sample], ...]"
+            raise RowTypeError(
+                f"values must hold a row of samples for each prediction, found {described(row)} as ",
+                Row(i),
+                argument="values",
+                remedy="one sample each is [[sample], ...]",
             )
-        rows.append(_items(row, f"row {i} of values"))
+        rows.append(_items(row, i))
     sizes = {len(row) for row in rows}
     if len(sizes) > 1:
         short = next(i for i, row in enumerate(rows) if len(row) != len(rows[0]))
-        raise ValueError(
-            f"values is ragged: row 0 has {len(rows[0])} samples and row {short} has {len(rows[short])}; "
-            'pad the rows to one length and give the padding weight zero (weights=, kind="atoms")'
+        raise RowError(
+            "values is ragged: ",
+            Row(0),
+            f" has {len(rows[0])} samples and ",
+            Row(short),
+            f" has {len(rows[short])}",
+            argument="values",
+            remedy='pad the rows to one length and give the padding weight zero (weights=, kind="atoms")',
         )
     table = np.empty((len(rows), sizes.pop() if sizes else 0), dtype=object)
     for i, row in enumerate(rows):

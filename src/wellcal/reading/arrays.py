@@ -28,7 +28,8 @@ def array_table(source: SourceFile) -> Any:
 
 def _columns(source: SourceFile) -> dict[str, NDArray]:
     columns: dict[str, NDArray] = {}
-    for name, array in _arrays(source).items():
+    arrays = _arrays(source)
+    for name, array in arrays.items():
         parts = _parts(name, array, source.name)
         twice = next((part for part in parts if part in columns), None)
         if twice is not None:
@@ -36,13 +37,15 @@ def _columns(source: SourceFile) -> dict[str, NDArray]:
         columns.update(parts)
     if not columns:
         raise ReadError(f"{source.name}: there are no arrays in it; write it again with numpy.savez")
-    lengths = {name: len(array) for name, array in columns.items()}
-    first = next(iter(lengths))
-    for name, n in lengths.items():
-        if n != lengths[first]:
+    first, n = next((name, len(array)) for name, array in arrays.items())
+    for name, array in arrays.items():
+        if len(array) != n:
+            remedy = "write arrays of one length"
+            if array.ndim == 2 and array.shape[1] == n:
+                remedy = f"transpose? write {name}.T, of shape {array.T.shape}"
             raise ReadError(
-                f"{source.name}: arrays must have a row for each case, found {lengths[first]} rows in "
-                f"{first!r} and {n} in {name!r}; write arrays of one length"
+                f"{source.name}: arrays must have a row for each case, found {n} rows in {first!r} and "
+                f"{len(array)} in {name!r}; {remedy}"
             )
     return columns
 

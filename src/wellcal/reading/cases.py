@@ -140,11 +140,11 @@ def _taken(table: Table, targets: Selection, found: ColumnReading, further: Mapp
     if single is not None:
         pred = pred.ordered_like(table.column(targets.names[0])) or pred
     if single is not None and _is_text(single) and isinstance(pred, Bernoulli) and pred.classes is None:
-        names = [str(name) for name in np.unique(single)[:3]]
+        names = [str(name) for name in np.unique(single)]
+        example = names if len(names) == 2 else ["no", "yes"]
         raise ValueError(
-            f"the targets in {targets.names[0]!r} are texts ({shown_names(names)}): say which of two is "
-            "predicted by naming it last, e.g. classes=['no', 'yes'] "
-            f"({found.role.keyword}={{'probs': ..., 'classes': ['no', 'yes']}} in Python)"
+            f"the targets in {targets.names[0]!r} are texts ({shown_names(names, 3)}): say which of two is "
+            f"predicted by naming it last, e.g. classes={example!r}"
         )
     if pred.event_shape and found.vectors is not None:
         targets = targets.in_order_of(found.vectors, "the columns of targets and predictions")
@@ -259,9 +259,9 @@ def case_batches(
             except NothingLeftError:
                 dropped += part.num_rows
             except MissingValuesError as error:
-                if os.fspath(path) == "-":  # whose end may be far
-                    raise
-                raise _missing_from_here(itertools.chain([part], parts), used, start) from error
+                endless = os.fspath(path) == "-"  # whose end may be far
+                rest = [part] if endless else itertools.chain([part], parts)
+                raise _missing_from_here(rest, used, start, so_far=endless) from error
             else:
                 if ready is not None:
                     yield replace(ready, dropped=ready.dropped + dropped)
@@ -275,8 +275,10 @@ def case_batches(
         yield replace(ready, dropped=ready.dropped + dropped)
 
 
-def _missing_from_here(parts: Iterable[Any], used: Sequence[str], start: int) -> MissingValuesError:
-    """The error about values that are missing, from a batch that misses one to the end of the file."""
+def _missing_from_here(
+    parts: Iterable[Any], used: Sequence[str], start: int, *, so_far: bool
+) -> MissingValuesError:
+    """The error about values that are missing, from a batch that misses one on: all before it have theirs."""
     by_column, rows, total, first = dict.fromkeys(used, 0), 0, start, -1
     for part in parts:
         table = Table(part)
@@ -287,7 +289,8 @@ def _missing_from_here(parts: Iterable[Any], used: Sequence[str], start: int) ->
         if first < 0 and len(here):
             first = total - start + int(here[0])
         rows, total = rows + len(here), total + len(table)
-    return missing_values({name: count for name, count in by_column.items() if count}, rows, total, first)
+    found = {name: count for name, count in by_column.items() if count}
+    return missing_values(found, rows, total, first, so_far=so_far)
 
 
 def found_columns(

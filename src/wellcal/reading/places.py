@@ -4,31 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.row_errors import RowError
 from wellcal.reading.errors import ReadError
 from wellcal.reading.sources import source_file
-
-# Names and labels of a user may be called "row 3", too: they stand in quotes, or after an equals sign.
-_QUOTED = r"""(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|(?<!\w)"(?:[^"\\]|\\.)*"(?!\w)"""
-_ROW = re.compile(rf"{_QUOTED}|(\b(?:in|of|as|and|ragged:) )row (\d+)\b")
-
-
-def renumbered(message: str, place: Callable[[int], str]) -> str:
-    """A message with other words for its rows, which it counts from 0.
-
-    Examples
-    --------
-    >>> renumbered("found inf in row 20 and -inf in row 3", lambda row: f"row {row + 1}")
-    'found inf in row 21 and -inf in row 4'
-    >>> renumbered(
-    ...     "there is no column 'row 3'; loc = row 1 is negative in row 0", lambda row: f"row {row + 1}"
-    ... )
-    "there is no column 'row 3'; loc = row 1 is negative in row 1"
-    """
-    return _ROW.sub(lambda match: match[0] if match[2] is None else match[1] + place(int(match[2])), message)
 
 
 @contextlib.contextmanager
@@ -42,11 +23,10 @@ def among_kept(rows: NDArray | None) -> Generator[None]:
     """
     try:
         yield
-    except (TypeError, ValueError) as error:
+    except RowError as error:
         if rows is None:
             raise
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(renumbered(str(error), lambda row: f"row {_at(rows, row)}")) from error
+        raise error.counted(lambda row: _at(rows, row)) from error
 
 
 @contextlib.contextmanager
@@ -73,7 +53,9 @@ def naming_file(
         if isinstance(error, ReadError):
             raise
         name = "standard input" if os.fspath(path) == "-" else os.fspath(path)
-        told = renumbered(str(error), lambda row: _place(path, start + _at(rows, row), format))
+        told = str(error)
+        if isinstance(error, RowError):
+            told = error.told(lambda row: _place(path, start + _at(rows, row), format))
         raise ReadError(f"{name}: {told}") from error
 
 

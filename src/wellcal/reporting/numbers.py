@@ -32,7 +32,7 @@ from wellcal.reporting.data import ModelData
 def error_of(some: ModelData, test: TestResult) -> Estimate:
     """KCE with its interval: over all pairs, and for many cases from blocks, as the test has it."""
     if test.estimate.estimator != "block" and some.clusters is None:
-        found = kce(some.targets, some.predictions, kernel=test.kernel)
+        found = kce(some.targets, some.predictions, kernel=test.kernel).with_deviations_of(test.estimate)
         found.confidence_interval(LEVEL)
         return found
     value, squared = float(test.estimate), test.estimate.confidence_interval(LEVEL)

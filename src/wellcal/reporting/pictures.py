@@ -45,10 +45,10 @@ from wellcal.displays import (
 from wellcal.displays.base import TESTED
 from wellcal.hypotests import PowerPlan
 from wellcal.hypotests.findings.finding import Finding
-from wellcal.hypotests.resampling.targets import users_form
 from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.tolerance import ToleranceResult
 from wellcal.measures._local_discrepancy import LocalDiscrepancy
+from wellcal.measures.estimate import Interval
 from wellcal.measures.presentation import Presentable, Shown
 from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
 from wellcal.measures.running.table import Measured
@@ -229,11 +229,10 @@ def _of_change(found: MonitorChange) -> Pictures:
 
 @pictures.register(CrossFitted)
 def _of_cross_fitted(found: CrossFitted) -> Pictures:
-    given = found.before.given
+    given = found.scaling.fitting_cases
     if given is None or given[1].event_shape != ():
         return {}
-    y = users_form(given[1], given[0])
-    draw = lambda: RecalibrationDisplay.from_result(found, y, given[1])  # noqa: E731
+    draw = lambda: RecalibrationDisplay.from_result(found)  # noqa: E731
     return {"mended": ReportFigure("Before and after recalibration", MENDED, draw)}
 
 
@@ -242,7 +241,7 @@ def _of_scaling(found: TemperatureScaling) -> Pictures:
     given = found.fitting_cases
     if given is None or given[1].event_shape != ():
         return {}
-    draw = lambda: RecalibrationDisplay.from_result(found, *given)  # noqa: E731
+    draw = lambda: RecalibrationDisplay.from_result(found)  # noqa: E731
     return {"fitted": ReportFigure("Before and after recalibration", FITTED, draw)}
 
 
@@ -326,6 +325,7 @@ IN_WORDS: Mapping[type[Presentable], str] = {
     ExampleCase: "one case; a picture of its group is among those of the report",
     Finding: "one sentence; the pictures are those of the test or the report that it is a part of",
     Group: "one group; the pictures are those of the witness that it is a part of",
+    Interval: "two numbers; the pictures are those of the estimate that they belong to",
     WorstGroup: "one group; the pictures are those of the report that it is a part of",
     Yardstick: "one number in words; the pictures are those of the test or the estimate that it is a part of",
 }

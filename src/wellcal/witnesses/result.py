@@ -47,6 +47,8 @@ from wellcal.witnesses.summaries import Side
 
 _MOST_LISTED = 10  # groups and segments in a printed result
 
+TESTED_TOGETHER = "for all cases together: calibration_test"
+
 
 class Rule(NamedTuple):
     """A group without its cases: sides of summaries, and the direction with levels of its quantiles."""
@@ -278,7 +280,7 @@ class Witness(Presentable):
     @property
     def _hypothesis(self) -> str:
         """What is rejected where a group is told, and what that has to do with calibration."""
-        said = "targets follow their predictions in every group; for all cases together: calibration_test"
+        said = f"targets follow their predictions in every group; {TESTED_TOGETHER}"
         if not self.segments:
             return said
         return (

@@ -15,6 +15,7 @@ from wellcal._arrays.frames import Table, is_frame
 from wellcal._arrays.group_labels import label_of_each, sortable
 from wellcal._arrays.namespaces import NDArray, attribute, has
 from wellcal._arrays.round_numbers import cut_text, round_number
+from wellcal._arrays.row_errors import Row, RowError
 from wellcal.witnesses.axes import ranked_rows
 from wellcal.witnesses.summaries import Cases
 
@@ -142,9 +143,11 @@ def cuts_between(argument: str, values: NDArray) -> list[float]:
     """Short numbers between groups of about equally many cases: of many cases, always the same of them."""
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise ValueError(
-            f"{argument} must hold finite numbers: found {values[row]} in row {row}; leave such cases out, "
-            "or give labels"
+        raise RowError(
+            f"{argument} must hold finite numbers: found {values[row]} in ",
+            Row(row),
+            argument=argument,
+            remedy="leave such cases out, or give labels",
         )
     ordered = np.sort(values[ranked_rows(len(values))].astype(np.float64))
     n = len(ordered)

@@ -22,6 +22,7 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     widen,
 )
+from wellcal._arrays.row_errors import Row, RowError
 from wellcal._arrays.rows import add_at, can_add_at
 from wellcal._arrays.special import integer_dtype
 from wellcal.expectations.count_atoms import COUNT_TAIL
@@ -110,9 +111,12 @@ def count_tables(
         rows = np.flatnonzero(bins == number)
         first, last = float(low[rows].min()), float(high[rows].max())
         if not last - first < _WIDEST:
-            raise ValueError(
-                f"pred has counts from {first:g} to {last:g} in one bin (that of row {rows[0]}), too many to "
-                "go through; take more bins"
+            raise RowError(
+                f"pred has counts from {first:g} to {last:g} in one bin (that of ",
+                Row(int(rows[0])),
+                "), too many to go through",
+                argument="pred",
+                remedy="take more bins",
             )
         grid = np.union1d(np.arange(first, last + 1.0), observed[rows])
         tables.append(_count_table(predictions, observed, rows, grid, squares))

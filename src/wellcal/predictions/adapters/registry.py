@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from wellcal._arrays.namespaces import refuse_elsewhere
+from wellcal._arrays.row_errors import retell
 from wellcal.predictions.base import Predictions
 
 Converter = Callable[[Any], object]
@@ -140,12 +141,11 @@ def converted_argument(obj: object, name: str) -> Predictions:
     >>> from wellcal.predictions.adapters import as_predictions
     >>> converted_argument([0.5, 1.5], "pred")
     Traceback (most recent call last):
-    ValueError: pred: probs must lie in [0, 1] in row 1: found 1.5; check its values and units
+    wellcal.RowError: pred: probs must lie in [0, 1] in row 1: found 1.5; check its values and units
     """
     if is_predictions(obj):
         return cast("Predictions", obj)
     try:
         return converted(obj)
     except (TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{name}: {error}") from error
+        retell(error, f"{name}: ")

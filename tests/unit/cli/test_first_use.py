@@ -1,0 +1,161 @@
+"""What strangers try first, with files as they have them: it works, or the error says what to type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import wellcal as wc
+from wellcal.reading import ReadError, case_batches, read_cases
+
+Run = Callable[..., Any]
+TEXTS = "label,prob\n" + "no,0.2\nyes,0.7\nyes,0.6\n" * 3
+
+
+def test_names_of_classes_go_with_guessed_columns(run: Run) -> None:
+    given = ("scores", "-", "--measures", "nll,brier")
+    done = run(*given, text=TEXTS, expect=2)
+    assert done.stderr.rstrip().endswith(
+        "say which of two is predicted by naming it last, e.g. --classes no,yes"
+    )
+    named = run(*given, "--classes", "no,yes", text=TEXTS)
+    assert named.stdout == run(*given, "--classes", "no,yes", "--bernoulli", "prob", text=TEXTS).stdout
+    numbers = TEXTS.replace("no", "0").replace("yes", "1")
+    assert named.stdout == run(*given, text=numbers).stdout
+    other = run(*given, "--classes", "yes,no", text=TEXTS)
+    assert other.stdout != named.stdout
+    done = run("scores", "stream.csv", "--classes", "no,yes", expect=2)
+    assert "--classes is for bernoulli and probs, found normal" in done.stderr
+
+
+def test_probabilities_that_miss_one_in_a_row_are_no_draws(run: Run) -> None:
+    text = "label,p_a,p_b,p_c\n" + "a,0.2,0.5,0.3\nb,0.6,0.2,0.2\n" * 3 + "c,0.5,0.2,0.2\n"
+    done = run("scores", "-", text=text, expect=2)
+    assert done.stderr.rstrip().endswith("in row 7: found 0.9; divide each row of probs by its sum")
+    draws = "label,p_a,p_b,p_c\n" + "a,10.2,9.5,8.3\nb,6.6,4.2,3.2\n"
+    done = run("scores", "-", text=draws, expect=2)
+    assert done.stderr.rstrip().endswith("are these draws from the predictions? give --samples")
+
+
+def test_all_parameters_of_a_family_are_asked_for(run: Run) -> None:
+    assert "LOC,SCALE,SHAPE" in run("test", "--help").stdout
+    done = run("scores", "stream.csv", "--power-exponential", "mu,sigma", expect=2)
+    assert "power_exponential takes loc (a column), scale (a column), shape (a column)" in done.stderr
+    assert run("scores", "stream.csv", "--power-exponential", "mu,sigma,2", "--measures", "nll").stdout
+
+
+def test_one_number_for_all_spreads_of_vectors(run: Run, folder: Path) -> None:
+    given = ("--target", "y,mu", "--diagonal-normal")
+    one = run("scores", "preds.csv", *given, "mu_a,mu_b;1", "--measures", "nll")
+    two = run("scores", "preds.csv", *given, "mu_a,mu_b;sigma_a,sigma_b", "--measures", "nll")
+    assert one.stdout.splitlines()[0] == two.stdout.splitlines()[0]
+    given = (*given, "mu_a,mu_b;1", "--out", "vectors.csv", "--folds", "2", "--resamples", "19")
+    run("recalibrate", "preds.csv", *given)
+    written = (folder / "vectors.csv").read_text().splitlines()[0]
+    assert written.endswith('"scale_mu_a","scale_mu_b"')
+
+
+def test_one_case_is_too_few_for_the_test_and_not_for_a_method(run: Run) -> None:
+    text = "y,mu,sigma\n0.3,0.1,1.0\n"
+    assert (
+        "wellcal test: the test needs at least 2 cases, found 1"
+        in run("test", "-", text=text, expect=2).stderr
+    )
+    done = run("test", "-", "--method", "bootstrap", text=text, expect=2)
+    assert "method='bootstrap' needs at least" in done.stderr
+
+
+def test_missing_values_are_counted_alike_wherever_they_are_from(tmp_path: Path, monkeypatch: Any) -> None:
+    rows = [f"{k / 8},{k / 9},1.0" for k in range(10)]
+    rows[5], rows[6], rows[8] = ",0.5,1.0", "0.5,,", "0.5,0.5,"
+    text = "y,mu,sigma\n" + "\n".join(rows) + "\n"
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    with pytest.raises(ReadError) as whole:
+        read_cases(path)
+    with pytest.raises(ReadError) as parts:
+        list(case_batches(path, options={"rows": 4}))
+    assert str(parts.value) == str(whole.value)
+    with path.open("rb") as file:
+        monkeypatch.setattr("sys.stdin", type("Input", (), {"buffer": file}))
+        with pytest.raises(ReadError) as piped:
+            list(case_batches("-", options={"rows": 4, "format": "csv"}))
+    assert "missing in 3 of 10 rows: 'y' (1), 'mu' (1), 'sigma' (2), the first in row 6" in str(whole.value)
+    assert "missing in 2 of the first 8 rows: 'y' (1), 'mu' (1), 'sigma' (1), the first in row 6;" in str(
+        piped.value
+    )
+
+
+def test_the_seed_is_told_once(run: Run) -> None:
+    assert run("test", "stream.csv", "--resamples", "99").stdout.count("seed") == 1
+
+
+def test_a_witness_names_the_command_that_looks_at_all_cases(run: Run) -> None:
+    done = run("witness", "stream.csv", "--resamples", "99")
+    assert "for all cases together: wellcal test" in done.stdout
+
+
+NAMES = {
+    "one probability": ("label,score\n1,0.2\n0,0.4\n", "--bernoulli score"),
+    "texts": ("label,score\nno,0.2\nyes,0.4\n", "--bernoulli score"),
+    "counts": ("label,expected\n3,2.2\n0,0.4\n", "--poisson expected"),
+    "quantiles": ("label,pred_0.1,pred_0.9\n3.5,2.2,4.0\n0.2,0.4,1.0\n", "--quantiles pred_*"),
+    "draws": ("label,f_0,f_1,f_10,f_20\n3.5,2.2,4.0,3.0,2.0\n0.2,0.4,1.0,2.0,2.0\n", "--samples f_*"),
+    "anything": ("label,a,b\n3.5,2.2,4.0\n0.2,0.4,1.0\n", "--normal mu,sigma"),
+}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_the_example_of_an_error_fits_the_columns(run: Run, kind: str) -> None:
+    text, example = NAMES[kind]
+    done = run("scores", "-", text=text, expect=2)
+    assert done.stderr.rstrip().endswith(f"say it, e.g. {example}")
+
+
+def test_arrays_are_called_by_their_names(run: Run, folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(12, 8))
+    np.savez(folder / "draws.npz", y_true=draws[:, 0], draws=draws[:, 1:])
+    np.savez(folder / "forecast.npz", y_true=draws[:, 0], forecast=draws[:, 1:])
+    np.savez(folder / "across.npz", y=draws[:, 0], draws=draws[:, 1:].T)
+    guessed = run("scores", "draws.npz", "--measures", "crps")
+    assert "samples: values = draws_0 .. draws_6 (7 columns)" in guessed.stderr
+    named = run("scores", "forecast.npz", "--samples", "forecast", "--measures", "crps")
+    assert named.stdout == guessed.stdout.replace("draws_", "forecast_")
+    done = run("scores", "across.npz", expect=2)
+    assert "found 12 rows in 'y' and 7 in 'draws'; transpose? write draws.T, of shape (12, 7)" in done.stderr
+
+
+def test_grades_of_a_text_file_have_the_order_that_is_said(run: Run, folder: Path) -> None:
+    """Whatever the order of the columns: the same as an ordered categorical in Parquet."""
+    names = ["poor", "fair", "good"]
+    frame = pd.read_csv(folder / "preds.csv")
+    probs = {f"p_{name}": frame[f"p_{old}"] for name, old in zip(names, ("cat", "dog", "eel"), strict=True)}
+    label = frame["label"].map(dict(zip(("cat", "dog", "eel"), names, strict=True)))
+    ordered = pd.DataFrame({"grade": pd.Categorical(label, names, ordered=True), **probs})
+    ordered.to_parquet(folder / "grades.parquet")
+    columns = ["p_good", "grade", "p_poor", "p_fair"]
+    ordered[columns].astype({"grade": str}).to_csv(folder / "grades.csv", index=False)
+    given = ("--target", "grade", "--measures", "crps,skce")
+    expected = run("scores", "grades.parquet", *given).stdout.splitlines()[0]
+    assert (
+        run("scores", "grades.csv", *given, "--grades", "poor,fair,good").stdout.splitlines()[0] == expected
+    )
+    assert "crps needs predictions of numbers, found" in run("scores", "grades.csv", *given, expect=2).stderr
+    done = run("scores", "grades.csv", *given, "--grades", "poor,fair", expect=2)
+    assert "grades must name all classes from the lowest to the highest, found 'poor', 'fair'" in done.stderr
+    done = run("scores", "stream.csv", "--grades", "poor,fair", expect=2)
+    assert "--grades is for probs, found normal; leave it out" in done.stderr
+    done = run("scores", "stream.csv", "--normal", "mu,sigma", "--grades", "poor,fair", expect=2)
+    assert "--grades is for predictions of classes, found --normal" in done.stderr
+    done = run("plot", "pit", "grades.csv", "--target", "grade", "--out", "g.svg", expect=2)
+    assert "classes have no order, and so no PIT" in done.stderr
+    assert "--grades for columns" in done.stderr
+    pred = wc.as_predictions(ordered[columns], probs="p_*", grades=names)
+    assert pred.labels().tolist() == ["good", "poor", "fair"]
+    assert pred.support.tolist() == [2.0, 0.0, 1.0]
