@@ -221,12 +221,14 @@ class Stages:
     def part(self, weight: float) -> Generator[None]:
         """Within it loops move this run on; an error of whoever listens ends it, whatever catches it."""
         start, end = self._done, min(self._done + weight, self.total)
+        furthest = start  # a loop that begins within another does not take the run back
 
         def step(_: str, done: float, total: float) -> None:
-            nonlocal start
+            nonlocal start, furthest
             reached = start + 0.5 * (end - start) * (done / total if total > 0.0 else 1.0)
             start = reached if done >= total else start
-            self._say(min(reached, 0.999 * self.total))
+            furthest = max(furthest, reached)
+            self._say(min(furthest, 0.999 * self.total))
 
         try:
             with following(Progress(step, interval=self.told.interval if self.told else 0.2)):

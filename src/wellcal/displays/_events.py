@@ -10,9 +10,10 @@ import numpy as np
 
 from wellcal._arrays.checks import one_of
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy, widen
-from wellcal.expectations.decompose import components_of, targets_are_indices
+from wellcal.expectations.decompose import targets_are_indices
 from wellcal.measures._confidence import confidence
 from wellcal.predictions.base import check_inputs
+from wellcal.predictions.class_names import is_ordered
 
 REDUCTIONS = ("confidence", "classwise", "cumulative")
 _MOST_SHOWN = 6
@@ -99,12 +100,6 @@ def in_order(batch: Any) -> NDArray:
     if values.ndim > 1:
         raise ValueError("reduce: classes whose support are vectors have no order; take 'classwise'")
     return np.argsort(values, kind="stable")
-
-
-def is_ordered(predictions: Any) -> bool:
-    """Whether classes are grades in an order: those of a mixture, where those of its parts are."""
-    support = getattr(components_of(predictions)[0][0], "support", None)
-    return support is not None and np.ndim(support) == 1
 
 
 def refuse_unordered(predictions: Any, what: str) -> None:

@@ -17,12 +17,16 @@ _SHOWN = 6  # names that an error lists
 def is_ordered(predictions: Any) -> bool:
     """Whether classes are grades in an order: those that have a number each.
 
+    Of a mixture the parts say it.
+
     Examples
     --------
     >>> import wellcal as wc
     >>> is_ordered(wc.Categorical([[0.2, 0.8]], support=[1, 2])), is_ordered(wc.Bernoulli([0.2]))
     (True, False)
     """
+    while parts := getattr(predictions, "components", None):
+        predictions = parts[0]
     support = getattr(predictions, "support", None)
     return support is not None and np.ndim(support) == 1
 

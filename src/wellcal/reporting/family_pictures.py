@@ -27,7 +27,7 @@ from wellcal.displays import (
     residuals,
     uniformity,
 )
-from wellcal.displays._events import in_order, is_ordered
+from wellcal.displays._events import in_order
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.resampling.targets import users_form
