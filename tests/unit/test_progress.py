@@ -300,3 +300,19 @@ def test_sums_without_the_square_tell_how_far_they_are() -> None:
     for kind in kinds:
         steps = [(done, total) for what, done, total in told.steps if what == kind]
         assert steps[-1][0] == steps[-1][1]
+
+
+def test_what_is_prepared_tells_how_far_it_is() -> None:
+    """Also where sums take no time: kernels, lowering and features are most of such a run."""
+    rng = np.random.default_rng(6)
+    pred = wc.Gamma(1.0 + rng.random(2000), np.ones(2000))
+    told = Recorder()
+    wc.skce(pred.sample(rng=1), pred, progress=impatient(told))
+    before_pairs = [what for what, _, _ in told.steps]
+    assert before_pairs
+
+    def stop(what: str, done: float, total: float) -> None:
+        raise KeyboardInterrupt(what)
+
+    with pytest.raises(KeyboardInterrupt, match=before_pairs[0]):
+        wc.kce(pred.sample(rng=1), pred, progress=impatient(stop))

@@ -33,12 +33,10 @@ class RowError(ValueError):
     remedy
         What to do about it.
 
-    Attributes
-    ----------
-    argument, remedy
-        As given.
-    row
-        The first row that the message is about, counted from 0.
+    Notes
+    -----
+    ``error.argument`` and ``error.remedy`` are as given, ``error.row`` is the first row that the message is
+    about, counted from 0.
 
     Examples
     --------

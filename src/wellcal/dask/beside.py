@@ -29,7 +29,7 @@ from wellcal.dask.sums import in_parts
 from wellcal.engines.tiled import Tiled
 from wellcal.hypotests.e_values import Evidence, mixed, summed_gains
 from wellcal.hypotests.likelihood_bets import Bettor, fair_bets, why_no_bets
-from wellcal.hypotests.setup import ESTIMATE_ROOM, Setup, block_size_within
+from wellcal.hypotests.setup import ESTIMATE_ROOM, FEWEST_BLOCKS, Setup, block_size_within
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import block_values
 from wellcal.measures.estimate import Estimate
@@ -45,11 +45,14 @@ BUCKET = 5_000_000
 # -- the estimate ------------------------------------------------------------------------------
 
 
-def shuffled_estimate(cases: Cases, setup: Setup) -> Estimate:
-    """The estimate over blocks in a random order, of all cases or of `MOST_NUMBERS`; `setup` has some."""
+def shuffled_estimate(cases: Cases, setup: Setup, *, fewest: int = FEWEST_BLOCKS) -> Estimate:
+    """The estimate over blocks in a random order, of all cases or of `MOST_NUMBERS`; `setup` has some.
+
+    Of few cases, which are too wide for memory, blocks are smaller, so that there are `fewest` of them.
+    """
     problem = setup.problem
     width, n = max(problem.width, 1), cases.n
-    size = block_size_within(ESTIMATE_ROOM, width)
+    size = max(2, min(block_size_within(ESTIMATE_ROOM, width), n // fewest))
     most = max(MOST_NUMBERS // width, 2 * size)
     blocks = min(n, most) // size
     tasks = buckets_of(blocks * size, width)

@@ -238,7 +238,9 @@ def with_null(found: TestResult) -> TestResult:
             f"result has no values of the statistic under calibration (method {found.method!r}); {remedy}"
         )
     y = users_form(predictions, targets)
-    again = calibration_test(y, predictions, method=found.method, keep_null=True, **options)
+    # What was chosen is chosen again: of one method there are several, over all pairs and without them.
+    method = "auto" if "chosen" in found.provenance else found.method
+    again = calibration_test(y, predictions, method=method, keep_null=True, **options)
     if again.null is None or not len(again.null) or again.statistic_label != found.statistic_label:
         raise ValueError(
             f"result has no values of the statistic under calibration: method {found.method!r} draws none; "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any, cast
 
 import numpy as np
@@ -138,15 +137,14 @@ def skce(
     True
     """
     check_options(estimator, block_size, rng, weights)
-    told = None if progress is None else as_progress(progress)
-    targets, predictions = check_inputs(y, pred)
-    if kernel is None:
-        kernel = default_kernel(predictions, expectations=expectations)
-    problem = prepare_checked(targets, predictions, kernel, expectations=expectations)
-    runner = choose_engine(engine, problem)
-    if precision != "auto":
-        runner = runner.at_precision(one_of(precision, "precision", PRECISIONS))
-    with nullcontext() if told is None else following(told):
+    with following(None if progress is None else as_progress(progress)):
+        targets, predictions = check_inputs(y, pred)
+        if kernel is None:
+            kernel = default_kernel(predictions, expectations=expectations)
+        problem = prepare_checked(targets, predictions, kernel, expectations=expectations)
+        runner = choose_engine(engine, problem)
+        if precision != "auto":
+            runner = runner.at_precision(one_of(precision, "precision", PRECISIONS))
         if estimator == "block":
             found = estimate_blocks(problem, runner, block_size, rng)
         elif weights is not None:

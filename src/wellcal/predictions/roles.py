@@ -26,7 +26,7 @@ from wellcal.predictions.column_names import class_labels, levels
 from wellcal.predictions.fields import Parameter
 from wellcal.predictions.samples import Samples
 
-_ROUNDED = 0.01  # how far the sum of probabilities may be from 1 where they were rounded
+_ROUNDED = 0.01 + 1e-9  # how far the sum of probabilities may be from 1 where they were rounded
 
 GRADES = "grades"
 """Names of classes from the lowest to the highest, whatever the order of their columns."""
