@@ -117,3 +117,16 @@ def test_a_tolerance_with_clusters_needs_memory(monkeypatch: pytest.MonkeyPatch)
         wc.equivalence_test(*partitioned(found, 200), groups=cut(labels, 200), tolerance=0.1)
     with pytest.raises(ValueError, match="tolerance has no meaning for method"):
         wc.calibration_test(*partitioned(found, 200), method="block", tolerance=0.1)
+
+
+@pytest.mark.parametrize("n", [250, 600])
+def test_a_tolerance_of_few_wide_cases_has_blocks_enough(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of the usual size would be one or two, and their mean not known at all."""
+    found = example("normal", n)
+    monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 200)
+    result = wc.equivalence_test(*partitioned(found, 100), tolerance=0.02)
+    assert result.estimate.provenance["blocks"] >= 100
+    memory = wc.equivalence_test(*in_memory(found), tolerance=0.02)
+    spread = np.hypot(result.estimate.standard_error, memory.estimate.standard_error)
+    assert abs(result.estimate.value - memory.estimate.value) < 4.0 * spread
+    assert result.pvalue > 0.05

@@ -45,14 +45,19 @@ BUCKET = 5_000_000
 # -- the estimate ------------------------------------------------------------------------------
 
 
-def shuffled_estimate(cases: Cases, setup: Setup, *, fewest: int = FEWEST_BLOCKS) -> Estimate:
+_ENOUGH_BLOCKS = 100  # whose mean is nearly normal
+
+
+def shuffled_estimate(cases: Cases, setup: Setup) -> Estimate:
     """The estimate over blocks in a random order, of all cases or of `MOST_NUMBERS`; `setup` has some.
 
-    Of few cases, which are too wide for memory, blocks are smaller, so that there are `fewest` of them.
+    Of few cases, which are too wide for memory, blocks are smaller, and there are enough of them.
     """
     problem = setup.problem
     width, n = max(problem.width, 1), cases.n
-    size = max(2, min(block_size_within(ESTIMATE_ROOM, width), n // fewest))
+    size = block_size_within(ESTIMATE_ROOM, width)
+    if n < FEWEST_BLOCKS * size:
+        size = max(2, n // _ENOUGH_BLOCKS)
     most = max(MOST_NUMBERS // width, 2 * size)
     blocks = min(n, most) // size
     tasks = buckets_of(blocks * size, width)

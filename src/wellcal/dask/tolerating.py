@@ -18,9 +18,6 @@ from wellcal.hypotests.tolerance import (
 )
 from wellcal.kernels.base import Kernel
 
-_BLOCKS = 100
-"""Blocks, at least, whose mean is taken as normal."""
-
 
 def equivalence_test(
     y: object,
@@ -59,7 +56,7 @@ def tolerance_test(
     refuse("a test with a tolerance", {"engine": None if engine == "auto" else engine}, IN_MEMORY)
     begun = Begun.of(cases, kernel, expectations, count)
     mean, _ = told_of_all(begun.given, begun.setup)
-    setup = begun.setup.knowing(shuffled_estimate(begun.cases, begun.setup, fewest=_BLOCKS), mean)
+    setup = begun.setup.knowing(shuffled_estimate(begun.cases, begun.setup), mean)
     found = tolerance_result(setup, hypothesis, delta, n_samples=cases.n)
     found.provenance["partitions"] = len(cases.blocks)
     return found

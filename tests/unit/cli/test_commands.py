@@ -98,6 +98,8 @@ def test_standard_input_ranges_numbers_and_rounded_probabilities(run: Run, folde
     done = run("scores", "-", "--target", "label", "--probs", "p_*", text=rounded, expect=2)
     assert "sum" in done.stderr
     assert run("scores", "-", "--target", "label", "--probs", "p_*", "--normalise", text=rounded).stdout
+    two_digits = "label,p_0,p_1,p_2\n0,0.33,0.33,0.33\n1,0.34,0.33,0.34\n"
+    assert run("scores", "-", "--target", "label", "--probs", "p_*", "--normalise", text=two_digits).stdout
     far = rounded.replace("0.666", "0.5")
     assert "sum" in run("scores", "-", "--probs", "p_*", "--normalise", text=far, expect=2).stderr
 

@@ -131,6 +131,16 @@ def test_a_null_that_was_not_kept_is_drawn_again():
         NullDisplay.from_result(wc.calibration_test(Y, NARROW, method="pearson"))
 
 
+def test_the_null_that_was_tested_is_drawn_also_without_all_pairs():
+    rng = np.random.default_rng(4)
+    mu = rng.normal(size=300)
+    found = wc.calibration_test(rng.normal(mu), wc.Normal(mu, np.ones(300)))
+    assert "low rank" in found.provenance["chosen"]
+    display = NullDisplay.from_result(found)
+    assert display.statistic == found.statistic
+    assert np.mean(display.null >= display.statistic) == pytest.approx(found.pvalue, abs=2e-3)
+
+
 def test_a_statistic_far_away_leaves_the_null_its_shape():
     """An arrow leads there, and the null fills the better part of the axis."""
     null = np.random.default_rng(0).chisquare(3, 500)
