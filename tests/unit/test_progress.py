@@ -191,6 +191,8 @@ def test_what_is_no_progress_is_refused() -> None:
     for call in (wc.skce, wc.calibration_test):
         with pytest.raises(TypeError, match="progress must be True, False, None or a function"):
             call(Y, PRED, progress="yes")
+        with pytest.raises(TypeError, match="progress must be True, False, None or a function"):
+            call(Y, PRED, progress=float)
 
 
 def test_the_bar_of_commands() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from wellcal._arrays.checks import real_number
 from wellcal._arrays.namespaces import is_traced, namespace, to_numpy
 
 _LEAST, _PERCENTS = 2.0, 100.0  # numbers that look like percents
@@ -21,13 +22,16 @@ def must_be_levels(levels: Any, name: str, *, ends: bool = True) -> None:
     >>> must_be_levels(95, "u")
     Traceback (most recent call last):
     ValueError: u must be numbers between 0 and 1, found 95; levels are shares: 95% is 0.95
+    >>> must_be_levels(10**400, "u")
+    Traceback (most recent call last):
+    ValueError: u must be numbers between 0 and 1, found inf
     >>> must_be_levels(np.array([0.5, 1.0]), "levels", ends=False)
     Traceback (most recent call last):
     ValueError: levels must be numbers strictly between 0 and 1, found 1
     """
     if isinstance(levels, (float, int)):
         inside = 0.0 <= levels <= 1.0 if ends else 0.0 < levels < 1.0
-        found = float(levels)
+        found = real_number(levels, name)
     else:
         if is_traced(levels):
             return

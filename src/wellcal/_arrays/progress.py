@@ -120,7 +120,8 @@ def as_progress(progress: object) -> Progress:
     """
     if isinstance(progress, Progress):
         return progress
-    if progress is None or isinstance(progress, bool) or callable(progress):
+    listens = callable(progress) and not isinstance(progress, type)  # a class hears nothing
+    if progress is None or isinstance(progress, bool) or listens:
         return Progress(cast("bool | Listener | None", progress))
     from wellcal._arrays.checks import described
 
