@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, cast
 
 import numpy as np
@@ -41,6 +42,8 @@ from wellcal.problem.weights import WeightSums, check_weights, effective_size, w
 ESTIMATORS = ("unbiased", "biased", "block")
 
 BlockSize = int | str | Callable[[int], int] | None
+
+_NOT_TOLD = 1000  # cases whose run is over before anybody could be told, unless somebody asks
 
 
 @handed_over
@@ -137,8 +140,9 @@ def skce(
     True
     """
     check_options(estimator, block_size, rng, weights)
-    with following(None if progress is None else as_progress(progress)):
-        targets, predictions = check_inputs(y, pred)
+    told = None if progress is None else as_progress(progress)
+    targets, predictions = check_inputs(y, pred)
+    with nullcontext() if told is None and len(predictions) < _NOT_TOLD else following(told):
         if kernel is None:
             kernel = default_kernel(predictions, expectations=expectations)
         problem = prepare_checked(targets, predictions, kernel, expectations=expectations)
