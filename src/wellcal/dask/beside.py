@@ -16,6 +16,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.shuffling import random_places
+from wellcal.dask.functions import IN_MEMORY
 from wellcal.dask.pairs import Moments
 from wellcal.dask.partitioned import (
     Cases,
@@ -41,11 +42,10 @@ MOST_NUMBERS = 50_000_000
 BUCKET = 5_000_000
 """The same of the blocks that one task has."""
 
+_ENOUGH_BLOCKS = 100  # whose mean is nearly normal
+
 
 # -- the estimate ------------------------------------------------------------------------------
-
-
-_ENOUGH_BLOCKS = 100  # whose mean is nearly normal
 
 
 def shuffled_estimate(cases: Cases, setup: Setup) -> Estimate:
@@ -60,6 +60,8 @@ def shuffled_estimate(cases: Cases, setup: Setup) -> Estimate:
         size = max(2, n // _ENOUGH_BLOCKS)
     most = max(MOST_NUMBERS // width, 2 * size)
     blocks = min(n, most) // size
+    if blocks < 2:
+        raise ValueError(f"an estimate over blocks needs at least 4 cases, found {n}; {IN_MEMORY}")
     tasks = buckets_of(blocks * size, width)
     ends = size * (np.arange(tasks + 1) * blocks // tasks)
     starts = cases.starts[:-1].tolist()
