@@ -274,7 +274,16 @@ def _has_finite_sum(tensor: Array) -> bool:
 
     To look at each is five steps, and on a device each of them counts.
     """
-    return math.isfinite(float(tensor.detach().sum()))
+    return math.isfinite(float(_nearer(tensor).sum()))
+
+
+_SOON_MOVED = 2**14  # entries: moving them takes no longer than waiting for one
+
+
+def _nearer(array: Array) -> Array:
+    """A tensor without gradients; in memory, where it has few entries and several steps would be far away."""
+    tensor = array.detach()
+    return tensor.cpu() if tensor.numel() <= _SOON_MOVED else tensor
 
 
 def ends_of(array: Array) -> tuple[float, float]:
@@ -288,7 +297,7 @@ def ends_of(array: Array) -> tuple[float, float]:
     """
     if type(array) is np.ndarray:
         return float(array.min()), float(array.max())
-    least, most = array.detach().aminmax()
+    least, most = _nearer(array).aminmax()
     return float(least), float(most)
 
 

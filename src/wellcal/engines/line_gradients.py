@@ -7,8 +7,8 @@ these features and their derivatives are forty of them.
 from __future__ import annotations
 
 import sys
-from functools import cache
-from typing import Any
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -16,63 +16,59 @@ from wellcal._arrays.namespaces import Array, from_numpy
 from wellcal.engines import triton_pairs
 from wellcal.expectations.differences import OnALine
 from wellcal.expectations.gaussian_features import NORM
-from wellcal.expectations.tensor_features import features_by_steps, gradients_of
+from wellcal.expectations.tensor_features import features_by_steps
 
 _ROWS = 16  # of cases
 _MOST_FEATURES = 256  # which are in registers, for so many cases
 
 
-def line_differences(line: OnALine) -> Array | None:
-    """Features ``(n, M)``, whose gradients flow to locations and variances; None for too many of them."""
-    grid = line.grid
-    if grid.size > _MOST_FEATURES:
-        return None
-    numbers = np.concatenate([[grid.lengthscale, grid.origin[0], NORM * line.factor], grid.centres[0]])
-    given = from_numpy(numbers, line.loc)
-    return _function().apply(line.loc, line.variance, line.targets, given)
+@dataclass(frozen=True)
+class LineFeatures:
+    """Normals on a line and their targets, for kernels that make features of them.
 
+    Attributes
+    ----------
+    line
+        What features are made of.
+    numbers
+        Length scale, origin and factor of the features, and their centres.
+    """
 
-def _options(count: int) -> dict[str, int]:
-    return {"ROWS": _ROWS, "BK": triton_pairs.power_of_two(count), "num_warps": 4}
+    line: OnALine
+    numbers: Array
 
+    @classmethod
+    def of(cls, line: OnALine) -> Self | None:
+        """The same, with what kernels read in one array; None for too many features."""
+        grid = line.grid
+        if grid.size > _MOST_FEATURES:
+            return None
+        first = [grid.lengthscale, grid.origin[0], NORM * line.factor]
+        return cls(line, from_numpy(np.concatenate([first, grid.centres[0]]), line.loc))
 
-@cache
-def _function() -> Any:
-    # No type can be given: the base class is PyTorch's, which is not imported for its sake.
-    torch = sys.modules["torch"]
+    def differences(self) -> Array:
+        """Features ``(n, M)``, without gradients."""
+        line = self.line
+        given = [array.detach().contiguous() for array in (line.loc, line.variance, line.targets)]
+        out = given[0].new_empty((len(line.loc), line.grid.size))
+        self._start("line_differences", *given, self.numbers, out)
+        return out
 
-    class LineDifferences(torch.autograd.Function):
-        """Features from locations and variances ``(n,)``; targets have no gradient."""
+    def slopes(self, by_features: Array) -> tuple[Array, Array]:
+        """Derivatives by locations and variances ``(n,)``, from those by features ``(n, M)``."""
+        loc, variance = (array.detach().contiguous() for array in (self.line.loc, self.line.variance))
+        by_loc, by_variance = (sys.modules["torch"].empty_like(loc) for _ in range(2))
+        self._start("line_slopes", loc, variance, self.numbers, by_features.contiguous(), by_loc, by_variance)
+        return by_loc, by_variance
 
-        @staticmethod
-        def forward(ctx: Any, loc: Array, variance: Array, targets: Array, numbers: Array) -> Array:
-            n, count = len(loc), len(numbers) - 3
-            out = loc.new_empty((n, count))
-            given = [array.contiguous() for array in (loc, variance, targets)]
-            triton_pairs.start(
-                "line_differences", -(-n // _ROWS), *given, numbers, out, n, count, **_options(count)
-            )
-            ctx.save_for_backward(loc, variance, numbers)
-            return out
+    def by_steps(self, loc: Array, variance: Array) -> Array:
+        """Features by operations that PyTorch differentiates as often as it likes."""
+        scale, origin, factor = (float(number) for number in self.numbers[:3])
+        centres, targets = self.numbers[3:] + origin, self.line.targets[:, None]
+        said = features_by_steps(loc[:, None], variance[:, None], centres, scale, factor)
+        return said - features_by_steps(targets, targets.new_zeros(()), centres, scale, factor)
 
-        @staticmethod
-        def backward(ctx: Any, *outputs: Array) -> tuple[Any, ...]:
-            loc, variance, numbers = ctx.saved_tensors
-            n, count = len(loc), len(numbers) - 3
-            if torch.is_grad_enabled():  # gradients that are to be differentiated again
-                return (*_again(loc, variance, numbers, outputs[0]), None, None)
-            by_loc, by_variance = (torch.empty(n, dtype=loc.dtype, device=loc.device) for _ in range(2))
-            given = [array.contiguous() for array in (loc, variance, numbers, outputs[0])]
-            triton_pairs.start(
-                "line_slopes", -(-n // _ROWS), *given, by_loc, by_variance, n, count, **_options(count)
-            )
-            return by_loc, by_variance, None, None
-
-    return LineDifferences
-
-
-def _again(loc: Array, variance: Array, numbers: Array, output: Array) -> list[Array | None]:
-    """Derivatives by locations and variances, by operations that PyTorch differentiates."""
-    scale, origin, factor = (float(number) for number in numbers[:3])
-    features = features_by_steps(loc[:, None] - origin, variance[:, None], numbers[3:], scale, factor)
-    return gradients_of(features, (loc, variance), output)
+    def _start(self, name: str, *arguments: Array) -> None:
+        n, count = len(self.line.loc), self.line.grid.size
+        size = triton_pairs.power_of_two(count)
+        triton_pairs.start(name, -(-n // _ROWS), *arguments, n, count, ROWS=_ROWS, BK=size, num_warps=4)

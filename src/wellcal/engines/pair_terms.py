@@ -24,7 +24,7 @@ class PairTerm:
     Attributes
     ----------
     points
-        ``(n, D)``, in units of the length scale, near their median.
+        ``(n, D)``, in units of the length scale.
     features
         Differences of expected features ``(n, M)``.
     degree, exponent
@@ -53,8 +53,11 @@ class PairTerm:
         return replace(self, points=self.points.to(*where), features=self.features.to(*where))
 
 
-def as_pair_terms(problem: Problem) -> list[PairTerm] | None:
+def as_pair_terms(problem: Problem, *, centred: bool = True) -> list[PairTerm] | None:
     """Terms of a problem whose targets meet as products; None where its predictions meet otherwise.
+
+    The origin of points is their median if `centred`, which sums in less than double precision need, and one
+    of them otherwise, which is sooner had.
 
     Examples
     --------
@@ -66,7 +69,7 @@ def as_pair_terms(problem: Problem) -> list[PairTerm] | None:
     """
     found: list[PairTerm] = []
     for term, rows in zip(problem.terms, problem.rows, strict=True):
-        points = _points(term.on_predictions, rows.on_predictions)
+        points = _points(term.on_predictions, rows.on_predictions, centred)
         form = term.on_targets
         if points is None or not isinstance(form, FiniteForm) or form.gram is not None:
             return None
@@ -86,7 +89,7 @@ def as_pair_terms(problem: Problem) -> list[PairTerm] | None:
     return found
 
 
-def _points(form: Form | None, rows: Rows) -> Array | None:
+def _points(form: Form | None, rows: Rows, centred: bool) -> Array | None:
     """Predictions as points whose distance the kernel takes; None where they are none."""
     if not isinstance(form, ExpDistanceForm) or not isinstance(form.lengthscale, float):
         return None
@@ -98,4 +101,5 @@ def _points(form: Form | None, rows: Rows) -> Array | None:
     if not isinstance(inner, EmbeddingDistance):
         return None
     # Distances do not depend on the origin, and what is small is rounded less.
-    return rows - rows.detach().median(dim=0).values
+    constant = rows.detach()
+    return rows - (constant.median(dim=0).values if centred else constant[0])

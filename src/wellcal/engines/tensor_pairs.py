@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations_with_replacement, islice
 
 from wellcal._arrays.chunks import Chunk, budget, entries_for
@@ -137,6 +138,8 @@ def pair_gradients(term: PairTerm, *, triton: bool = False) -> tuple[Array, Arra
     if triton and triton_pairs.in_one_kernel(term):
         return triton_pairs.pair_gradients(term)
     torch = sys.modules["torch"]
+    # Sums of products with points lose what these have in common.
+    term = replace(term, points=term.points - term.points.median(dim=0).values)
     points, features = term.points, term.features
     by_points, by_features = torch.zeros_like(points), torch.zeros_like(features)
     for i, j in _tiles(term.n, side_of(features)):

@@ -52,6 +52,7 @@ _MOST_FEATURES = 2048  # of a source; more are not worth a look at what they spa
 _FURTHEST = 2.0**16  # cells: further away from the origin centres are not exact to 1e-12 of a length scale
 _OUTERMOST, _NARROW = 256, 8  # cases at either end of a column, of arrays with few columns
 _FEW_CELLS = 128  # of tensors, along a coordinate, that need not be looked at one by one
+_SOON_MOVED = 2**15  # entries of tensors that are looked at in memory
 _MOST_COUNTS = 512  # different targets whose kernel matrix is decomposed
 
 
@@ -309,18 +310,31 @@ def _extents(lengthscale: float, rows: Measure, dimension: int) -> NDArray:
 
     All of a kind are taken to be as wide as the widest, which is a few steps less.
     """
-    found: list[Array] = []
-    for c in range(dimension):
-        for part in rows:
-            element: Any = map_rows(stop_gradient, part.element)
-            least, most = element.x[c].aminmax()
-            width = _width(element, c)
-            found += [least, most, least if width is None else width.max()]
-    numbers: NDArray = to_numpy(namespace(*found).stack(found)).reshape(dimension, len(rows), 3)
-    reach = np.empty((dimension, len(rows)))
-    for k, part in enumerate(rows):
-        reach[:, k] = _reach(lengthscale, part.kind, numbers[:, k, 2])
-    return np.stack([(numbers[..., 0] - reach).min(axis=1), (numbers[..., 1] + reach).max(axis=1)], axis=1)
+    coordinates = range(dimension)
+    places = [cast("Any", part.element).x[c] for c in coordinates for part in rows]
+    widths = [_width(part.element, c) for c in coordinates for part in rows]
+    ends = _ends_of_all([array.detach() for array in (*places, *widths) if array is not None])
+    widest = iter(ends[len(places) :, 1])
+    kinds = [part.kind for _ in coordinates for part in rows]
+    reach = np.array(
+        [
+            _reach(lengthscale, kind, 0.0 if width is None else next(widest))
+            for kind, width in zip(kinds, widths, strict=True)
+        ]
+    )
+    start, stop = ends[: len(places), 0] - reach, ends[: len(places), 1] + reach
+    each = dimension, len(rows)
+    return np.stack([start.reshape(each).min(axis=1), stop.reshape(each).max(axis=1)], axis=1)
+
+
+def _ends_of_all(tensors: list[Array]) -> NDArray:
+    """The least and the largest entry of each, ``(count, 2)``; few are looked at in memory."""
+    torch = namespace(*tensors)
+    sizes = [tensor.numel() for tensor in tensors]
+    if sum(sizes) > _SOON_MOVED:
+        return to_numpy(torch.stack([end for tensor in tensors for end in tensor.aminmax()])).reshape(-1, 2)
+    parts = np.split(to_numpy(concat_rows([tensor.reshape(-1) for tensor in tensors])), np.cumsum(sizes)[:-1])
+    return np.array([(part.min(), part.max()) for part in parts])
 
 
 def _width(element: Any, coordinate: int) -> Array | None:
