@@ -199,3 +199,9 @@ def test_what_nobody_keeps_is_not_copied() -> None:
     wc.ece(y, p), wc.brier(y, p), wc.smooth_ece(y, p), wc.crps(p, (p, p + 1.0))
     assert p.flags.writeable
     assert not np.shares_memory(wc.Bernoulli(p).probs, p)
+
+
+@pytest.mark.parametrize(("apart", "scale"), [(1e-15, "1"), (1e-9, "3e-09")])
+def test_predictions_that_differ_by_rounding_are_equal(apart: float, scale: str) -> None:
+    loc = np.where(np.arange(40) % 2, 3.0 * (1.0 + apart), 3.0)
+    assert f"lengthscale={scale}," in repr(wc.default_kernel(wc.Normal(loc, np.ones(40))))

@@ -281,9 +281,8 @@ _SOON_MOVED = 2**14  # entries: moving them takes no longer than waiting for one
 
 
 def _nearer(array: Array) -> Array:
-    """A tensor without gradients; in memory, where it has few entries and several steps would be far away."""
-    tensor = array.detach()
-    return tensor.cpu() if tensor.numel() <= _SOON_MOVED else tensor
+    """A tensor without gradients; in NumPy, where it has few entries and several steps would be far away."""
+    return to_numpy(array) if array.numel() <= _SOON_MOVED else array.detach()
 
 
 def ends_of(array: Array) -> tuple[float, float]:
@@ -295,9 +294,10 @@ def ends_of(array: Array) -> tuple[float, float]:
     >>> ends_of(np.array([2.0, 1.0])), ends_of(torch.tensor([2, 1]))
     ((1.0, 2.0), (1.0, 2.0))
     """
-    if type(array) is np.ndarray:
-        return float(array.min()), float(array.max())
-    least, most = _nearer(array).aminmax()
+    seen: Array = array if type(array) is np.ndarray else _nearer(array)
+    if type(seen) is np.ndarray:
+        return float(seen.min()), float(seen.max())
+    least, most = seen.aminmax()
     return float(least), float(most)
 
 

@@ -276,6 +276,8 @@ def median_distance(
     else:
         median = _median_over_pairs(prepared, rows, predictions)
     # Predictions that agree to rounding count as equal: a scale made of rounding errors would magnify them.
+    if isinstance(prepared, EmbeddingDistance) and _beyond_rounding(median, rows, prepared.degree):
+        return float(median) ** (1.0 / prepared.degree)
     some = slice_rows(rows, slice(None, None, -(-n // _LOOKED_AT)))
     least = _median(prepared.paired(ops_for(xp), some, map_rows(_rounded_otherwise, some)))
     if is_traced(median):
@@ -283,6 +285,16 @@ def median_distance(
     value, rounding = (float(to_numpy(found)) for found in (median, least))
     scale = value ** (1.0 / prepared.degree)
     return scale if value > rounding and LEAST <= scale <= MOST else 1.0
+
+
+def _beyond_rounding(median: Array, points: Array, degree: float) -> bool:
+    """Whether a median distance of points in NumPy, to its degree, is surely more than their rounding."""
+    if not isinstance(points, np.ndarray):
+        return False
+    largest = float(np.abs(points).max()) * _ROUNDING * float(np.finfo(points.dtype).eps)
+    return (
+        points.shape[1] * largest**degree < float(median) and LEAST <= float(median) ** (1.0 / degree) <= MOST
+    )
 
 
 def _median_over_pairs(prepared: Distance, rows: Rows, predictions: Predictions) -> Array:
