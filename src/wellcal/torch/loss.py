@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -18,6 +19,12 @@ from wellcal.predictions.base import check_truth_first
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.problem import check_pair_kernel
 from wellcal.torch.precision import wide_predictions, widen_half
+
+
+def _without_autocast(device: str) -> AbstractContextManager[object]:
+    """Arithmetic in the precision of its arrays; what is not on is not switched off, which would take time."""
+    on = torch.is_autocast_enabled(device)
+    return torch.autocast(device_type=device, enabled=False) if on else nullcontext()
 
 
 class SKCELoss(nn.Module):
@@ -117,7 +124,7 @@ class SKCELoss(nn.Module):
                 "SKCELoss needs mini-batches of at least 2 cases, found 1; set drop_last=True in the "
                 "DataLoader"
             )
-        with torch.autocast(device_type=like.device.type, enabled=False):
+        with _without_autocast(like.device.type):
             value = training_value(
                 widen_half(y),
                 predictions,
