@@ -141,19 +141,34 @@ def test_half_precision_probabilities_are_normalised() -> None:
     assert float(loss) == pytest.approx(float(expected), rel=1e-5, abs=1e-8)
 
 
-def test_autocast_changes_nothing() -> None:
-    """A kernel with a product of matrices inside would be rounded to 8 bits."""
-    loc = torch.randn(N, 6, generator=torch.Generator().manual_seed(2))
-    y = torch.randn(N, 6, generator=torch.Generator().manual_seed(3))
-    loss = SKCELoss()
-    outside = loss(y, wc.DiagonalNormal(loc, torch.ones(N, 6)))
+@pytest.mark.parametrize("cases", [N, 150])  # in tiles, and in features with derivatives
+@pytest.mark.parametrize(
+    "family", ["DiagonalNormal", "Normal", "Categorical", "MultivariateNormal", "Samples"]
+)
+def test_autocast_changes_nothing(family: str, cases: int) -> None:
+    """A product of matrices would be rounded to 8 bits, were it one of numbers with 32."""
+    loc = torch.randn(cases, 6, generator=torch.Generator().manual_seed(2))
+    y = torch.randn(cases, 6, generator=torch.Generator().manual_seed(3))
+    given: dict[str, Any] = {
+        "DiagonalNormal": lambda: (y, wc.DiagonalNormal(loc, torch.ones(cases, 6))),
+        "Normal": lambda: (y[:, 0], wc.Normal(loc[:, 0], loc[:, 1].exp())),
+        "Categorical": lambda: (y.argmax(dim=1), wc.Categorical(loc.softmax(dim=1))),
+        "MultivariateNormal": lambda: (y, wc.MultivariateNormal(loc, torch.eye(6).expand(cases, 6, 6))),
+        "Samples": lambda: (y[:, 0], wc.Samples(loc)),
+    }
+    own, pred = given[family]()
+    outside = SKCELoss()(own, pred)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        inside = loss(y, wc.DiagonalNormal(loc, torch.ones(N, 6)))
+        assert torch.equal(SKCELoss()(own, pred), outside)
+
+
+def test_gradients_flow_under_autocast() -> None:
+    y = torch.randn(N, 6, generator=torch.Generator().manual_seed(3))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
         layer = nn.Linear(6, 1)
         out = layer(y)[:, 0]
         assert out.dtype == torch.bfloat16
         SKCELoss()(y[:, 0], wc.Normal(out, torch.ones(N))).backward()
-    assert torch.equal(inside, outside)
     assert torch.isfinite(layer.weight.grad).all()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -19,12 +18,6 @@ from wellcal.predictions.base import check_truth_first
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.problem import check_pair_kernel
 from wellcal.torch.precision import wide_predictions, widen_half
-
-
-def _without_autocast(device: str) -> AbstractContextManager[object]:
-    """Arithmetic in the precision of its arrays; what is not on is not switched off, which would take time."""
-    on = torch.is_autocast_enabled(device)
-    return torch.autocast(device_type=device, enabled=False) if on else nullcontext()
 
 
 class SKCELoss(nn.Module):
@@ -60,8 +53,8 @@ class SKCELoss(nn.Module):
     SKCE has no gradient to speak of. With None values are not on one scale along training: compare models on
     held-out data with one kernel, not by this loss.
 
-    Kernel arithmetic is in double precision, also under ``torch.autocast``, which is switched off inside, and
-    for predictions in 16 bits. Compute standard deviations and probabilities in 32 bits all the same
+    Kernel arithmetic is in double precision, also under ``torch.autocast``, which leaves that alone, and for
+    predictions in 16 bits. Compute standard deviations and probabilities in 32 bits all the same
     (``.float()`` before ``softplus`` or ``softmax``): what 16 bits have lost does not come back.
 
     Cost: O(n^2) pairs of a mini-batch of n cases, or O(n block_size).
@@ -124,15 +117,14 @@ class SKCELoss(nn.Module):
                 "SKCELoss needs mini-batches of at least 2 cases, found 1; set drop_last=True in the "
                 "DataLoader"
             )
-        with _without_autocast(like.device.type):
-            value = training_value(
-                widen_half(y),
-                predictions,
-                kernel=self._kernel(predictions),
-                estimator=self.estimator,
-                block_size=self.block_size,
-                expectations=self.expectations,
-            )
+        value = training_value(
+            widen_half(y),
+            predictions,
+            kernel=self._kernel(predictions),
+            estimator=self.estimator,
+            block_size=self.block_size,
+            expectations=self.expectations,
+        )
         return (value if self.weight == 1.0 else self.weight * value).to(like.dtype)
 
     def _kernel(self, predictions: Predictions) -> Kernel | None:
