@@ -333,8 +333,11 @@ def _ends_of_all(tensors: list[Array]) -> NDArray:
     sizes = [tensor.numel() for tensor in tensors]
     if sum(sizes) > _SOON_MOVED:
         return to_numpy(torch.stack([end for tensor in tensors for end in tensor.aminmax()])).reshape(-1, 2)
-    parts = np.split(to_numpy(concat_rows([tensor.reshape(-1) for tensor in tensors])), np.cumsum(sizes)[:-1])
-    return np.array([(part.min(), part.max()) for part in parts])
+    values, starts = (
+        to_numpy(torch.concat([tensor.reshape(-1) for tensor in tensors])),
+        [0, *np.cumsum(sizes)[:-1]],
+    )
+    return np.stack([np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)], axis=1)
 
 
 def _width(element: Any, coordinate: int) -> Array | None:
