@@ -124,7 +124,12 @@ def in_options(message: str) -> str:
     >>> in_options("are these draws from the predictions? give wc.Samples(x)")
     'are these draws from the predictions? give --samples'
     """
+    from wellcal.predictions.class_names import NUMBERS_WANTED
+
     message = message.replace("wellcal.reading.drop_missing", "--drop-missing")
+    message = message.replace(
+        NUMBERS_WANTED, "give their order with --grades, from the lowest to the highest"
+    )
     if "=" not in message and "wc." not in message:
         return message
     from wellcal.predictions.roles import known_roles

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -153,9 +154,17 @@ def test_grades_of_a_text_file_have_the_order_that_is_said(run: Run, folder: Pat
     assert "--grades is for probs, found normal; leave it out" in done.stderr
     done = run("scores", "stream.csv", "--normal", "mu,sigma", "--grades", "poor,fair", expect=2)
     assert "--grades is for predictions of classes, found --normal" in done.stderr
-    done = run("plot", "pit", "grades.csv", "--target", "grade", "--out", "g.svg", expect=2)
-    assert "classes have no order, and so no PIT" in done.stderr
-    assert "--grades for columns" in done.stderr
+    for kind in ("pit", "residuals"):
+        done = run("plot", kind, "grades.csv", "--target", "grade", "--out", "g.svg", expect=2)
+        assert "pit needs an order, and 3 classes have none" in done.stderr
+        assert "give their order with --grades, from the lowest to the highest" in done.stderr
+        assert "support=" not in done.stderr
+    done = run("scores", "grades.csv", "--target", "grade", "--measures", "pit", expect=2)
+    assert "give their order with --grades" in done.stderr
+    done = run("scores", "grades.csv", "--target", "grade", "--json", "-")
+    found = json.loads(done.stdout)["result"]
+    assert "pit" not in found["estimates"]
+    assert "3 classes have none" in found["left_out"]["pit"]
     pred = wc.as_predictions(ordered[columns], probs="p_*", grades=names)
     assert pred.labels().tolist() == ["good", "poor", "fair"]
     assert pred.support.tolist() == [2.0, 0.0, 1.0]
