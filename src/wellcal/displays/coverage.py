@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import described
+from wellcal._arrays.levels import check_levels
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
@@ -17,7 +18,6 @@ from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import SQUARE, Canvas, percent
 from wellcal.displays.base import LEVEL, SEEN, Display, band_below, reach_of, shares_below, verdict_of
 from wellcal.measures.quantiles import IntervalCoverage
-from wellcal.measures.quantiles.checks import check_levels
 from wellcal.predictions import Quantiles
 from wellcal.predictions.base import check_inputs
 

@@ -11,6 +11,7 @@ import numpy as np
 from wellcal._arrays.checks import probability, whole_number
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.deprecation import renamed_arguments
+from wellcal._arrays.levels import check_levels
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, handed_over, is_array
 from wellcal._arrays.ownership import own_copy
 from wellcal._arrays.progress import Listener, as_progress, reported
@@ -23,7 +24,6 @@ from wellcal.hypotests.resampling.targets import check_resampled, target_sets, u
 from wellcal.hypotests.setup import MOST_RESAMPLES, Setup, check_resamples, make_setup
 from wellcal.kernels.base import Kernel
 from wellcal.measures.by_case import Contributions, contributions
-from wellcal.measures.quantiles.checks import check_levels
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import as_predictions
 from wellcal.predictions.cases import per_case

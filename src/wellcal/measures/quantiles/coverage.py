@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from wellcal._arrays.levels import check_levels
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, handed_over, take_rows, to_numpy, widen
 from wellcal._arrays.progress import Stages
 from wellcal._arrays.schema import Check, numbers, whole
@@ -18,7 +19,7 @@ from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import Row, html_grid, text_table
 from wellcal.measures.quantiles._pit import distribution_at
-from wellcal.measures.quantiles.checks import check_levels, check_scalar
+from wellcal.measures.quantiles.checks import check_scalar
 from wellcal.predictions import Categorical, Quantiles, Samples
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.class_names import NUMBERS_WANTED

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.chunks import budget, in_chunks, told_chunks
+from wellcal._arrays.levels import check_levels
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -24,7 +25,6 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.measures.estimate import Estimate, about_cases
-from wellcal.measures.quantiles.checks import check_levels
 from wellcal.measures.scores._common import names_only
 from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.base import check_inputs
