@@ -22,6 +22,7 @@ from wellcal.comparison.result import (
     names_in_words,
     side_by_side,
     some_only,
+    told_beside,
 )
 from wellcal.comparison.shares import (
     SHARES,
@@ -234,6 +235,7 @@ class Comparisons(Presentable):
             words = intervals_in_words(self.pairs[0].differences, self.level, len(self.pairs))
             many = "; p-values times the number of pairs" if len(self.pairs) > 1 else ""
             rows.append(("intervals", f"{words}{many}"))
+            rows += told_beside(self.pairs[0].differences, self.provenance)
         if not all(found.holds for pair in self.pairs for found in pair.differences):
             rows.append(("note", NO_INTERVALS))
         if self.kernel is not None:
@@ -270,5 +272,9 @@ def compare_several(models: Models) -> Comparisons:
         level=models.level,
         n_samples=models.n_samples,
         kernel=models.kernel,
-        provenance={"adjusted": "Bonferroni", "intervals": "for all pairs together"},
+        provenance={
+            "adjusted": "Bonferroni",
+            "intervals": "for all pairs together",
+            **models.left_out(names),
+        },
     )

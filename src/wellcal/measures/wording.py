@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from wellcal._arrays.round_numbers import SURE, percent
+from wellcal._arrays.round_numbers import SURE, how_many, percent
 from wellcal.measures.score_units import DEVIATIONS
 from wellcal.predictions.alterations import MEANS, SHIFT, SPREADS, TEMPERATURE
 
@@ -192,3 +192,15 @@ def what_is_wrong(kind: str) -> str:
     ('spreads were', 'temperature was')
     """
     return RATIOS[kind][0].replace("are", "were").replace(" is", " was")
+
+
+def impossible_phrase(cases: int, most: float = 0.0) -> str:
+    """How many cases had probability 0 for what was observed, or at most so much.
+
+    Examples
+    --------
+    >>> impossible_phrase(1), impossible_phrase(12, 1e-12)
+    ('1 case had probability 0 for what happened', '12 cases had a probability below 1e-12 for what happened')
+    """
+    given = f"a probability below {most:g}" if most else "probability 0"
+    return f"{how_many(cases)} had {given} for what happened"

@@ -10,6 +10,7 @@ import numpy as np
 
 from wellcal._arrays.round_numbers import how_many
 from wellcal.comparison import Comparisons
+from wellcal.comparison.result import told_beside
 from wellcal.comparison.shares import called
 from wellcal.hypotests.findings.class_slopes import CLASS_SLOPE
 from wellcal.hypotests.findings.finding import LEVEL, Finding, together
@@ -320,6 +321,7 @@ class Report(Presentable):
                 told = "; ".join(f"{called(found.measure)} {found.phrase}" for found in pair.differences)
                 rows.append((f"{pair.first} - {pair.second}", told))
             rows += [("scores", text) for text in self.comparison.better_in_scores]
+            rows += told_beside(self.comparison.pairs[0].differences, self.comparison.provenance)
         rows.extend(("sampled", text) for text in self.sampled)
         tested = f"{self.choices.hypothesis}; error rate {self.choices.alpha:g}"
         if any(model.segments is not None for model in self.models):
