@@ -13,6 +13,7 @@ from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.progress import Stages
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import DEFAULT_SEED, as_generator
+from wellcal._arrays.special import LEAST_PROBABILITY
 from wellcal.comparison.differences import Difference, t_quantile
 from wellcal.comparison.pooling import TWO, pooled_kernel
 from wellcal.comparison.sizes import (
@@ -117,6 +118,10 @@ class Models:
             for score in self._scores
             if (lost := self._infinite(score))
         ]
+        if told and (of_classes := [name for name in self.measures if name in (TWO_CLASSES, CLASSES)]):
+            told.append(
+                f"in the error in {of_classes[0]} probabilities count as {LEAST_PROBABILITY:g} at least"
+            )
         return {LEFT_OUT: "; ".join(told)} if told else {}
 
     def difference(

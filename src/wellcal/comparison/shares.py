@@ -43,7 +43,7 @@ def explained(measures: Iterable[str]) -> list[str]:
     Examples
     --------
     >>> explained(["SKCE", "temperature"])
-    ['the error in temperature is a length: the root of twice the NLL (of probabilities of 1e-12 ...']
+    ['the error in temperature is a length: the root of twice the NLL that the best temperature would save']
     """
     return [f"the {called(name)} is {LENGTHS[name]}" for name in dict.fromkeys(measures) if name in LENGTHS]
 

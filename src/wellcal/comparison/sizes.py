@@ -38,10 +38,8 @@ NUMBERS, TWO_CLASSES, CLASSES = "centre and spread", "temperature and frequency"
 LENGTHS = {
     NUMBERS: "a length: of the shift in standard deviations, and 1.4 times the logarithm of the factor that "
     "spreads are off by",
-    TWO_CLASSES: "a length: the root of twice the NLL (of probabilities of 1e-12 at least) that the best "
-    "temperature and frequency would save",
-    CLASSES: "a length: the root of twice the NLL (of probabilities of 1e-12 at least) that the best "
-    "temperature would save",
+    TWO_CLASSES: "a length: the root of twice the NLL that the best temperature and frequency would save",
+    CLASSES: "a length: the root of twice the NLL that the best temperature would save",
 }
 """What the numbers are that errors are compared by: not the percents that findings tell."""
 
