@@ -339,7 +339,7 @@ def resolve(
     given = _by_parameter(role, value)
     specs = role.parameters
     options = {**{name: x for name, x in given.items() if name not in specs}, **(options or {})}
-    grades = tuple(options.pop(GRADES, ()))
+    grades = _listed(options.pop(GRADES, ()))
     sources: dict[str, Source] = {}
     labels_from: str | None = None
     first: Selection | None = None
@@ -359,6 +359,14 @@ def resolve(
     if not any(isinstance(source, Selection) for source in sources.values()):
         raise TypeError(f"{keyword}: only numbers were given; at least one parameter must be a column")
     return ColumnReading(role, sources, options, labels_from=labels_from, grades=grades)
+
+
+def _listed(grades: Any) -> tuple[Any, ...]:
+    """Names of grades one by one: a text would be taken for its letters."""
+    if isinstance(grades, str):
+        names = [name.strip() for name in grades.split(",")]
+        raise TypeError(f"{GRADES} must be a list of names, found {grades!r}; give {GRADES}={names!r}")
+    return tuple(grades)
 
 
 def _by_parameter(role: Role, value: object) -> dict[str, Any]:

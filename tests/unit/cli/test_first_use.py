@@ -171,3 +171,41 @@ def test_grades_of_a_text_file_have_the_order_that_is_said(run: Run, folder: Pat
     pred = wc.as_predictions(ordered[columns], probs="p_*", grades=names)
     assert pred.labels().tolist() == ["good", "poor", "fair"]
     assert pred.support.tolist() == [2.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("given", ["copy.csv", "./copy.csv", "link.csv"])
+def test_what_is_read_is_not_written_over(run: Run, folder: Path, given: str) -> None:
+    (folder / "copy.csv").write_bytes((folder / "stream.csv").read_bytes())
+    (folder / "link.csv").unlink(missing_ok=True)
+    (folder / "link.csv").symlink_to("copy.csv")
+    before = (folder / "copy.csv").read_bytes()
+    for command in (
+        ("recalibrate", "copy.csv", "--out", given),
+        ("recalibrate", "copy.csv", "--scaling", given),
+        ("report", "copy.csv", "--out", given),
+        ("test", "copy.csv", "--json", given),
+        ("monitor", "copy.csv", "--state", given),
+    ):
+        done = run(*command, "--normal", "mu,sigma", expect=2)
+        assert f"{command[2]} {given}: the file that is read would be lost; give another name" in done.stderr
+        assert (folder / "copy.csv").read_bytes() == before
+    twice = ("--out", "new.csv", "--scaling", "./new.csv")
+    done = run("recalibrate", "copy.csv", "--normal", "mu,sigma", *twice, expect=2)
+    assert "--scaling ./new.csv: --out writes it, too; give another name" in done.stderr
+    assert not (folder / "new.csv").exists()
+
+
+def test_a_glob_without_the_sign_before_names_means_the_same(run: Run, folder: Path) -> None:
+    p = np.array([[0.2, 0.8], [0.6, 0.4], [0.7, 0.3]])
+    np.savez(folder / "arrays.npz", y=np.array([1, 0, 0]), p=p)
+    given = ("scores", "arrays.npz", "--target", "y", "--measures", "nll,brier")
+    one, other = (run(*given, "--probs", glob).stdout for glob in ("p_*", "p*"))
+    assert one == other
+    assert read_cases(folder / "arrays.npz", "y", probs="p*").pred.labels().tolist() == [0, 1]
+
+
+def test_a_folder_is_no_file_that_was_meant(run: Run, folder: Path) -> None:
+    (folder / "predicted.csv.d").mkdir(exist_ok=True)
+    done = run("test", "predicted.csv", expect=2)
+    assert "predicted.csv.d" not in done.stderr
+    assert "there is no such file" in done.stderr
