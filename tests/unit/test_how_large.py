@@ -16,7 +16,7 @@ from wellcal._arrays.chunks import limited
 from wellcal.hypotests.findings.sizes import surely_not_slight
 from wellcal.measures import deviations, yardstick
 from wellcal.measures.deviations import Cases, deviations_of
-from wellcal.measures.wording import error_phrase, percent
+from wellcal.measures.wording import error_phrase, percent, wrong_by
 from wellcal.measures.yardstick import Scale, scale_of
 from wellcal.predictions.alterations import altered, draw_altered, kind_of_error, kinds_for
 from wellcal.problem.alternatives import OnAverage
@@ -245,7 +245,7 @@ def test_yardsticks_in_words() -> None:
     large = [wc.Yardstick("spreads", *ratios) for ratios in ((3.41, 1.62, 9.0), (1.45, 1.06, 5.3))]
     assert [one.sentence.removeprefix("as far off as a model whose ") for one in large] == [
         "spreads are 3.4 times too large (1.6 to 9 times)",
-        "spreads are 45% too large (6% to 5.3 times)",
+        "spreads are 45% too large (6% to 430%)",
     ]
     # An estimate of zero has no direction.
     assert wc.Yardstick("spreads", 1.0, 1.0, 1.32).sentence == (
@@ -254,6 +254,15 @@ def test_yardsticks_in_words() -> None:
     assert error_phrase("shift", 0.25) == "targets are 0.25 standard deviations too high"
     assert percent(1.5) == "150%"
     assert wc.Yardstick.from_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize("ratio", [0.05, 0.6, 0.97, 1.02, 1.5, 1.99, 2.0, 4.0, 60.0])
+def test_both_ends_of_an_interval_are_in_the_unit_of_its_middle(ratio: float) -> None:
+    for near, far in ((1.1, 1.2), (1.3, 6.0), (1.05, 300.0), (2.5, 3.0)):
+        for low, high in ((ratio / near, ratio * far), (ratio / far, ratio * near)):
+            told, ends = error_phrase("spreads", ratio), wrong_by(low, high, ratio)
+            assert ("times" in told) == ("times" in ends), ends
+            assert ("%" in told) == ("%" in ends), ends
 
 
 @pytest.mark.parametrize("probability", [0.5, 1.0])

@@ -21,8 +21,6 @@ RATIOS = {
 TIMES, ENORMOUS = 2.0, 100.0
 """Ratios from which factors are told in the place of percent, and no number any more."""
 
-_PERCENT_TOO = 3.0  # up to which ends of an interval are told in percent, where its middle is
-
 _MOST_DIGITS = 6
 
 
@@ -145,29 +143,46 @@ def error_phrase(kind: str, ratio: float, unit: str = DEVIATIONS) -> str:
     return f"{what} {amount(ratio)} too {below if ratio < 1.0 else above}"
 
 
-def wrong_by(low: float, high: float, ratio: float | None = None) -> str:
+def wrong_by(low: float, high: float, ratio: float) -> str:
     """An interval of ratios of predicted and true, as `error_phrase` tells the ratio between them.
+
+    Both ends are in the unit of that ratio, percent or times, however far they are from it.
 
     Examples
     --------
-    >>> wrong_by(0.73, 0.85), wrong_by(1.1, 1.3), wrong_by(0.9, 1.05), wrong_by(2.9, 5.16)
+    >>> (
+    ...     wrong_by(0.73, 0.85, 0.8),
+    ...     wrong_by(1.1, 1.3, 1.2),
+    ...     wrong_by(0.9, 1.05, 0.97),
+    ...     wrong_by(2.9, 5.16, 4.0),
+    ... )
     ('15% to 27%', '10% to 30%', '-5% to 10%', '2.9 to 5.2 times')
-    >>> wrong_by(1.6, 10.0, 3.4), wrong_by(1.06, 5.3, 1.45), wrong_by(40.0, 1e5), wrong_by(1.8, 2.05)
-    ('1.6 to 10 times', '6% to 5.3 times', '40 times or more', '80% to 105%')
+    >>> (
+    ...     wrong_by(1.6, 10.0, 3.4),
+    ...     wrong_by(1.06, 5.3, 1.45),
+    ...     wrong_by(40.0, 1e5, 99.0),
+    ...     wrong_by(1.8, 2.05, 1.9),
+    ... )
+    ('1.6 to 10 times', '6% to 430%', '40 times or more', '80% to 105%')
+    >>> wrong_by(1.06, 1e5, 1.45), wrong_by(0.6, 3.5, 0.9), wrong_by(0.9, 1e5, 1.2)
+    ('6% or more', '-250% to 40%', '-10% or more')
     """
-    if (math.sqrt(low * high) if ratio is None else ratio) >= TIMES:
+    if ratio >= TIMES:
         if high < ENORMOUS:
             return f"{span(low, high)} times"
         return f"{plain_number(min(low, ENORMOUS))} times or more"
     if low >= 1.0:
-        in_percent = high < _PERCENT_TOO
-        return span(low - 1.0, high - 1.0, percent) if in_percent else f"{amount(low)} to {amount(high)}"
+        ends = low - 1.0, high - 1.0
+        return span(*ends, percent) if high < ENORMOUS else f"{percent(ends[0])} or more"
     if high <= 1.0:
         return span(1.0 - high, 1.0 - low, percent)
     # Around what is right: the other direction is below zero.
-    above, below = (amount(1.0 if abs(end - 1.0) < SURE else end) for end in (high, low))
-    sign = "-" if above != "0%" else ""
-    return f"{sign}{above} to {below}" if (ratio or math.sqrt(low * high)) < 1.0 else f"-{below} to {above}"
+    above, below = (percent(0.0 if abs(end - 1.0) < SURE else share_of(end)) for end in (high, low))
+    if ratio >= 1.0:
+        return f"-{below} to {above}" if high < ENORMOUS else f"-{below} or more"
+    if high >= ENORMOUS:
+        return f"{below} at most, or the other way"
+    return f"{'-' if above != '0%' else ''}{above} to {below}"
 
 
 def wrong_phrase(ratio: float) -> str:
