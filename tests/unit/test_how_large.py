@@ -251,6 +251,15 @@ def test_yardsticks_in_words() -> None:
     assert wc.Yardstick("spreads", 1.0, 1.0, 1.32).sentence == (
         "as far off as a model whose spreads are right, or 32% wrong at most"
     )
+    # With both directions in the interval the larger error is told, and that it is that of one of them.
+    both = wc.Yardstick("spreads", 1.0, 1.0, 1.32, other=(1.0, 1.0, 0.8))
+    assert both.sentence == (
+        "as far off as a model whose spreads are right, or 32% too large at most, or less far too small"
+    )
+    other = wc.Yardstick("temperature", 1.05, 1.0, 1.1, other=(0.9, 1.0, 0.7))
+    assert other.most_words() == "30% too low at most, or less far too high"
+    known = wc.Yardstick("spreads", 0.8, 0.9, 0.7, other=(1.2, 1.1, 1.4))
+    assert known.most_words() == "30% wrong at most"
     assert error_phrase("shift", 0.25) == "targets are 0.25 standard deviations too high"
     assert percent(1.5) == "150%"
     assert wc.Yardstick.from_json(found.to_json()) == found

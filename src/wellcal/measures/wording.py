@@ -198,6 +198,19 @@ def wrong_phrase(ratio: float) -> str:
     return f"wrong by a factor of {plain_number(ratio)}"
 
 
+def worse_side(kind: str, ratio: float, most: str = "") -> str:
+    """How wrong something is on the side where that is more, with words for the other side.
+
+    Examples
+    --------
+    >>> worse_side("spreads", 1.42, " at most"), worse_side("temperature", 0.7)
+    ('42% too large at most, or less far too small', '30% too low, or less far too high')
+    """
+    _, below, above = RATIOS[kind]
+    this, other = (below, above) if ratio < 1.0 else (above, below)
+    return f"{amount(ratio)} too {this}{most}, or less far too {other}"
+
+
 def what_is_wrong(kind: str) -> str:
     """What a kind of error is about, in the past.
 

@@ -15,7 +15,15 @@ from wellcal.kernels.base import Kernel
 from wellcal.measures.deviations import Cases
 from wellcal.measures.presentation import Presentable, Row
 from wellcal.measures.scores.casewise import log_prob_of_cases
-from wellcal.measures.wording import RATIOS, amount, error_phrase, share_of, wrong_by, wrong_phrase
+from wellcal.measures.wording import (
+    RATIOS,
+    amount,
+    error_phrase,
+    share_of,
+    worse_side,
+    wrong_by,
+    wrong_phrase,
+)
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.alterations import altered, centre_and_scale, kind_of_error
 from wellcal.problem.alternatives import OnAverage
@@ -124,6 +132,13 @@ class Yardstick(Presentable):
         ends = [self.high, *([] if self.other is None else [self.other[2]])]
         return max(ends, key=share_of)
 
+    def most_words(self, at_most: str = " at most") -> str | None:
+        """The same in words, to be read after "spreads are"; where both sides may be meant it says so."""
+        if self.most is None:
+            return None
+        either = self.low == 1.0 and self.other is not None and self.most != 1.0
+        return worse_side(self.kind, self.most, at_most) if either else wrong_phrase(self.most) + at_most
+
     @property
     def _told(self) -> Yardstick:
         """What is told: without a direction always that which is too small, whichever side is likelier."""
@@ -183,9 +198,8 @@ class Yardstick(Presentable):
             return (
                 f"{model} {error_phrase(self.kind, told.ratio) if self.directed else wrong} ({told._ends()})"
             )
-        most, right = self.most, f"{model} {error_phrase(self.kind, 1.0)}"
-        assert most is not None  # which is open
-        return right if most == 1.0 else f"{right}, or {wrong_phrase(most)} at most"
+        right = f"{model} {error_phrase(self.kind, 1.0)}"
+        return right if self.most == 1.0 else f"{right}, or {self.most_words()}"
 
     def _ends(self) -> str:
         ends = wrong_by(min(self.low, self.high), max(self.low, self.high), self.ratio)

@@ -20,7 +20,7 @@ from wellcal.hypotests.result import TestResult
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import Presentable, Row
 from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
-from wellcal.measures.wording import RATIOS, error_phrase, wrong_phrase
+from wellcal.measures.wording import RATIOS, error_phrase
 from wellcal.measures.yardstick import Yardstick
 from wellcal.reporting.data import ONLY, Data, ModelData
 from wellcal.reporting.pieces import Choices, Mended, Segments, WorstGroup
@@ -337,7 +337,7 @@ def _at_most(size: Yardstick) -> str:
     start, sure = "errors of all kinds together: no further off than a model whose", "(95% confidence)"
     unknown = "cannot be said from so few cases"
     if size.most is not None:
-        return f"{start} {RATIOS[size.kind][0]} {wrong_phrase(size.most)} {sure}"
+        return f"{start} {RATIOS[size.kind][0]} {size.most_words('')} {sure}"
     if size.high_beyond and (size.other_beyond or size.other is None):
         return f"errors of all kinds together: how far off it is {unknown}"
     known = size.high if size.other is None or not size.high_beyond else size.other[2]
