@@ -120,7 +120,8 @@ def witness(
     -----
     Groups are "all cases", those above, below and between values of a summary of the prediction (mean and
     spread; for classes the probability of the class), boxes of two summaries, and the segments. Values are
-    at up to 31 shares of the cases for one summary, and up to 13 for each of two. A direction compares how
+    at up to 31 shares of the cases for one summary, and up to 13 for each of two. A group of nearly all cases
+    is none: what errs in more than 95% of them is told of all. A direction compares how
     often something happens in a group with how often it was predicted: that a target exceeds a predicted
     quantile, that a class occurs; for vectors, the mean of a coordinate and the distance from the predicted
     mean; for objects, the likeness to the prediction by the kernel. p-values come from targets that are
