@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 
 import wellcal as wc
 from wellcal._arrays.chunks import limited
 from wellcal.hypotests.findings.sizes import surely_not_slight
 from wellcal.measures import deviations, yardstick
 from wellcal.measures.deviations import Cases, deviations_of
+from wellcal.measures.error_scale import Scale, scale_of
 from wellcal.measures.wording import error_phrase, percent, wrong_by
-from wellcal.measures.yardstick import Scale, scale_of
 from wellcal.predictions.alterations import altered, draw_altered, kind_of_error, kinds_for
 from wellcal.problem.alternatives import OnAverage
 from wellcal.problem.problem import prepare
@@ -558,3 +559,66 @@ def test_small_errors_alone_bound_the_yardstick(kind: str) -> None:
             sure += 1
             assert all(found.towards(side).size != "slight" for side in (-1, 1, None))
     assert 0 < sure < 12
+
+
+# -- what a scale from some of the cases does not know ---------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def subsets() -> tuple[float, list[Scale]]:
+    """KCE of a model with spreads 20% too small, from all predictions, and scales from 40 of them each."""
+    some = np.random.default_rng(17)
+    n, count = 900, 60
+    mu, sd = some.normal(size=n), np.exp(0.6 * some.normal(size=n))
+    pred = wc.Normal(mu, sd)
+    kernel = wc.default_kernel(pred)
+    root = OnAverage(pred, kernel).root(altered(pred, "spreads", 0.8))
+    y = some.normal(mu, sd / 0.8)
+    found: list[Scale] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("wellcal.measures.error_scale.CASES", 40)
+        for _ in range(count):
+            order = some.permutation(n)
+            scale = scale_of(Cases(y[order], pred[order], kernel), "spreads")
+            assert scale is not None
+            found.append(scale)
+    return root, found
+
+
+def test_the_error_of_a_scale_is_that_of_other_cases(subsets: tuple[float, list[Scale]]) -> None:
+    _, scales = subsets
+    for k in (2, 5, 8):
+        spread = np.std(np.log([scale.roots[k] for scale in scales]), ddof=1)
+        told = np.mean([np.asarray(scale.errors)[k] for scale in scales])
+        assert spread == pytest.approx(told, rel=0.35)  # its own error is 9%, and the told one varies, too
+
+
+def test_intervals_of_yardsticks_know_the_error_of_their_scale(subsets: tuple[float, list[Scale]]) -> None:
+    """Where KCE is known that is all: 95% of them hold what is true, and of half as long ones fewer."""
+    root, scales = subsets
+    hits = {1.0: 0, 0.5: 0}
+    for scale in scales:
+        for part in hits:
+            less = replace(scale, errors=part * np.asarray(scale.errors))
+            low, high = sorted(less.ratio(end) for end in less.widened(root, (root, root), 0.95))
+            hits[part] += low <= 0.8 <= high
+    least = stats.binom.ppf(1e-3, len(scales), 0.95)
+    assert hits[1.0] >= least
+    assert hits[0.5] < least
+
+
+def test_a_scale_from_all_cases_leaves_nothing_out() -> None:
+    pred = wc.Normal(np.linspace(-1.0, 1.0, 60), np.linspace(0.5, 2.0, 60))
+    scale = scale_of(Cases(np.zeros(60), pred, wc.default_kernel(pred)))
+    assert scale is not None
+    assert np.all(np.asarray(scale.errors) == 0.0)
+    assert scale.widened(0.1, (0.05, 0.2), 0.95) == pytest.approx((0.05, 0.2), rel=1e-12)
+    wide = replace(scale, errors=np.full(len(scale.roots), 0.1), other_errors=0.2)
+    half = 1.959963984540054 * 0.1 * 0.1
+    assert wide.widened(0.1, (0.05, 0.2), 0.95) == pytest.approx(
+        (0.1 - np.hypot(0.05, half), 0.1 + np.hypot(0.1, half)), rel=1e-12
+    )
+    assert wide.widened(0.1, (0.05, 0.2), 0.95, other=True)[1] == pytest.approx(
+        0.1 + np.hypot(0.1, 2.0 * half), rel=1e-12
+    )
+    assert wide.widened(0.1, (0.0, 0.2), 0.95)[0] == 0.0

@@ -21,9 +21,10 @@ from wellcal.hypotests.result import TestResult, clusters_text
 from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.hypotests.tails import normal_tail
 from wellcal.kernels.base import Kernel
+from wellcal.measures.error_scale import LARGEST, scale_of
 from wellcal.measures.presentation import Row
 from wellcal.measures.wording import what_is_wrong, worse_side, wrong_phrase
-from wellcal.measures.yardstick import LARGEST, Yardstick, scale_of
+from wellcal.measures.yardstick import Yardstick
 
 WITHIN, BEYOND = "KCE <= tolerance", "KCE >= tolerance"
 """Hypotheses: rejected where a model is too far off, and where it is surely near enough."""
