@@ -16,13 +16,17 @@ from benchmarks.settings import Settings
 from benchmarks.studies import ALPHA, Rate, generators, simulate
 from wellcal.engines import Tiled
 from wellcal.hypotests import Omnibus
-from wellcal.hypotests.sensitivity import FEW, smallest_error
+from wellcal.hypotests.sensitivity import FEW, FREQUENCIES, SmallestError, smallest_error
 from wellcal.measures.deviations import Cases
 from wellcal.predictions.alterations import altered, draw_altered, kind_of_error
 from wellcal.problem.alternatives import OnAverage
 
 ONE_THREAD = Tiled(threads=1)
 LEVEL = 0.95
+COIN = 0.4
+ALIKE = {"3 classes, alike": (0.4, 0.35, 0.25), "5 classes, alike": (0.2, 0.2, 0.2, 0.2, 0.2)}
+"""Predictions that are the same for all cases: no temperature shows an error of these, but frequencies do."""
+
 PILOT = 1500
 """Predictions that the kernel and the true KCE of a model are computed from."""
 
@@ -42,6 +46,10 @@ class Model:
             return wc.Categorical(rng.dirichlet(np.ones(4), n))
         if self.family == "binary":
             return wc.Bernoulli(rng.uniform(0.05, 0.95, n))
+        if self.family in ALIKE:
+            return wc.Categorical(np.tile(ALIKE[self.family], (n, 1)))
+        if self.family == "coins":
+            return wc.Bernoulli(np.full(n, COIN))
         if self.family == "draws":
             return wc.Samples(rng.normal(size=(n, 1)) + rng.normal(size=(n, 20)), axis=1)
         if self.family == "vectors":
@@ -153,7 +161,7 @@ def intervals(settings: Settings) -> Section:
 
 SMALLEST_CASES = (20, 40, 100, 400)
 SMALLEST_RESAMPLES = 199
-FAMILIES = ("normals", "classes", "binary", "counts", "draws", "vectors", "quantiles")
+FAMILIES = ("normals", "classes", "binary", "counts", "draws", "vectors", "quantiles", "coins", *ALIKE)
 LEAST_POWER, MOST_POWER = 0.7, 0.95
 """Where the power at the smallest error, 0.8 by design, is to lie: it is an approximation.
 
@@ -173,24 +181,39 @@ def _sharp(y: Any, pred: Any, rng: np.random.Generator) -> bool:
 
 def _at_the_smallest_error(
     rng: np.random.Generator, for_tests: np.random.Generator, *, family: str, n: int
-) -> tuple[bool, bool] | None:
+) -> tuple[bool | None, bool | None] | None:
     """Whether the smallest error is found, of predictions that are too small and too large by it.
 
-    None where the cases are said to be too few for an error of any size that is told.
+    None where the cases are said to be too few for an error of any size that is told, and on a side where
+    there is no room for it.
     """
     pred = Model(family).predictions(rng, n)
-    kind = kind_of_error(pred)
-    assert kind is not None
     least = smallest_error(Cases(np.zeros(n), pred, wc.default_kernel(pred)))
     assert least is not None
     if least.beyond:
         return None
-    found: list[bool] = []
-    for ratio in (1.0 / (1.0 + least.share), 1.0 + least.share):
-        targets = draw_altered(pred, kind, ratio, rng, 1)[0]
-        y = pred.labels()[targets] if pred.target_kind == "labels" else targets
-        found.append(_sharp(y, pred, for_tests))
+    found: list[bool | None] = []
+    for side in (-1, 1):
+        targets = _wrong_by(pred, least, side, rng)
+        y = None if targets is None else pred.labels()[targets] if pred.target_kind == "labels" else targets
+        found.append(None if y is None else _sharp(y, pred, for_tests))
     return found[0], found[1]
+
+
+def _wrong_by(pred: Any, least: SmallestError, side: int, rng: np.random.Generator) -> Any:
+    """Targets of predictions that are too small, or too large, by the smallest error; None without room."""
+    if least.kind != FREQUENCIES:
+        kind = kind_of_error(pred)
+        assert kind is not None
+        return draw_altered(pred, kind, (1.0 + least.share) ** side, rng, 1)[0]
+    p = np.asarray(pred.class_probs())[0]
+    place = int(np.argmax(p * (1.0 - p)))
+    share = float(p[place]) - side * least.share  # what is predicted too small occurs more often
+    if not 0.0 <= share <= 1.0:
+        return None
+    true = p * (1.0 - share) / (1.0 - p[place])
+    true[place] = share
+    return rng.choice(len(p), size=len(pred), p=true)
 
 
 def smallest_errors(settings: Settings) -> Section:
@@ -207,8 +230,9 @@ def smallest_errors(settings: Settings) -> Section:
             if len(found) < LEAST_TOLD * len(sets):
                 rows.append((family, str(n), told, "", ""))
                 continue
-            rates = [Rate(sum(pair[k] for pair in found), len(found)) for k in (0, 1)]
-            rows.append((family, str(n), told, *map(str, rates)))
+            sides = [[pair[k] for pair in found if pair[k] is not None] for k in (0, 1)]
+            rates = [Rate(sum(side), len(side)) for side in sides if side]
+            rows.append((family, str(n), told, *(str(Rate(sum(s), len(s))) if s else "" for s in sides)))
             worst = min(rates, key=lambda rate: rate.value)
             if not worst.between(LEAST_POWER, MOST_POWER if n >= FEW else 1.0, 0.001):
                 failures.append(f"{family}, n = {n}: power {worst}")
@@ -218,7 +242,8 @@ def smallest_errors(settings: Settings) -> Section:
         "power 0.8: predictions too small, and too large, by it. The\nsmaller of the two is to lie between "
         f"{LEAST_POWER} and {MOST_POWER}, below {FEW} cases above {LEAST_POWER}, within binomial bounds "
         "(0.1% a row). *Told* is the share of data sets with such an error;\n"
-        "others say that they are too few.\n\n"
+        "others say that they are too few. Where all predictions are alike the error is one of frequencies, "
+        "and a\nside without room for it is empty.\n\n"
         f"{table(('predictions', 'n', 'told', 'too small', 'too large'), rows)}\n\n"
         f"{'; '.join(failures) or 'All are there.'}\n\n{environment.describe(load)}"
     )

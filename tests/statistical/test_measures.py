@@ -24,7 +24,7 @@ def calibrated(family: str, n: int, rng: np.random.Generator) -> tuple[Any, Any]
     pred: Any = {
         "Poisson": lambda: wc.Poisson(b),
         "NegativeBinomial": lambda: wc.NegativeBinomial(b, 0.5),
-        "Categorical": lambda: wc.Categorical(rng.dirichlet(np.ones(4), n)),
+        "Categorical": lambda: wc.Categorical(rng.dirichlet(np.ones(4), n), support=[3, 1, 4, 2]),
         "Gamma": lambda: wc.Gamma(b, 1.0),
         "Mixture": lambda: wc.Mixture([wc.Poisson(b), wc.Poisson(3 * b)], [0.4, 0.6]),
         "Quantiles": lambda: wc.Quantiles([0.1, 0.5, 0.8], a[:, None] + [-1.0, 0.0, 2.0]),

@@ -582,3 +582,29 @@ def test_a_wrong_spread_is_found():
         found = compare(y, wc.Normal(mu, one), wc.Normal(mu, 0.6 * one), rng=far, n_resamples=99)
         verdicts.append(found.verdict == "A is better calibrated than B")
     assert sum(verdicts) >= 24
+
+
+# -- what numbers mean, and what is left out -------------------------------------------------------------
+
+
+def test_a_score_that_is_infinite_is_said_to_be_left_out() -> None:
+    rng = np.random.default_rng(2)
+    p = rng.dirichlet(np.ones(3), size=120)
+    y = (p.cumsum(axis=1) < rng.uniform(size=(120, 1))).sum(axis=1)
+    certain = np.eye(3)[p.argmax(axis=1)]
+    wrong = int((p.argmax(axis=1) != y).sum())
+    told = f"NLL, which is infinite: {{}} ({wrong} cases had probability 0 for what happened)"
+    two = compare(y, p, certain, **FAST)
+    several = compare(y, {"forest": certain, "soft": p}, **FAST)
+    for found, name in ((two, "B"), (several, "forest")):
+        assert told.format(name) in repr(found)
+        clipped = "in the error in temperature probabilities count as 1e-12 at least"
+        assert found.provenance["left out"] == f"{told.format(name)}; {clipped}"
+        assert told.format(name) in repr(type(found).from_json(found.to_json()))
+        assert "is a length: the root of twice the NLL" in repr(found)
+    measures = [found.measure for found in two.differences]
+    assert "NLL" not in measures
+    assert "Brier score" in measures
+    fine = compare(y, p, 0.5 * p + 1.0 / 6.0, **FAST)
+    assert "left out" not in repr(fine)
+    assert "NLL" in [found.measure for found in fine.differences]

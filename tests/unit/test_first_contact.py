@@ -345,6 +345,76 @@ def test_raw_draws_are_asked_whether_they_are_draws(shape: tuple[int, int]) -> N
         wc.as_predictions(np.full((N, 3), 0.33))
 
 
+@pytest.mark.parametrize(
+    ("probs", "row", "remedy"),
+    [
+        (
+            [[1.5, 0.2, 0.1]],
+            0,
+            "a probability is above 1: is it a percentage or a logit, or is that row",
+        ),
+        ([[0.2, 0.3, 0.5]] * 4 + [[1.5, 0.2, 0.1]], 4, "a probability is above 1: is it a percentage"),
+        ([[3, 4, 3], [1, 5, 4]], 0, "these are shares of 10: divide each row by its sum"),
+        ([[20, 30, 49], [20, 70, 10]], 0, "are these percentages[?] divide by 100"),
+        ([[0.2, 0.3, 0.4]], 0, "divide each row of probs by its sum"),
+    ],
+)
+def test_sums_that_are_not_one_have_a_remedy_that_fits(probs: Any, row: int, remedy: str) -> None:
+    with pytest.raises(
+        wc.RowError, match=rf"the sum of probs must be one .* in row {row}: .*; {remedy}"
+    ) as e:
+        wc.Categorical(probs)
+    assert (e.value.argument, e.value.row) == ("probs", row)
+    assert bool(wc.Categorical([[0.2, 0.8]]).probs.sum() == 1.0)
+
+
+def test_sums_are_divided_by_within_a_tolerance_that_is_told() -> None:
+    from wellcal.reading import as_cases
+
+    frame = pd.DataFrame({"y": ["a", "b"], "p_a": [0.51, 0.333], "p_b": [0.5, 0.661]})
+    cases = as_cases(frame, "y", probs="p_*", normalise=True)
+    assert cases.pred.probs.sum(axis=1) == pytest.approx(1.0, abs=1e-15)
+    further = frame.assign(p_b=[0.5, 0.6])
+    with pytest.raises(
+        wc.RowError, match=r"one within 0.01 for normalise=True in row 1: found 0.933; .* not rounded"
+    ) as e:
+        as_cases(further, "y", probs="p_*", normalise=True)
+    assert e.value.argument == "probs"
+    with pytest.raises(wc.RowError, match=r"normalise=True in row 0: .*; are these percentages\?"):
+        as_cases(frame.assign(p_a=[51, 33], p_b=[50, 66]), "y", probs="p_*", normalise=True)
+    with pytest.raises(wc.RowError, match="must not be negative in row 0"):
+        as_cases(frame.assign(p_a=[-0.5, 0.333]), "y", probs="p_*", normalise=True)
+
+
+@pytest.mark.parametrize("sort", [False, True])
+def test_levels_have_one_check(sort: bool) -> None:
+    """Sorting concerns values: it makes neither equal levels different nor missing ones known."""
+    values = np.arange(6.0).reshape(2, 3)
+    with pytest.raises(ValueError, match=r"levels must differ, found 0.5 twice; drop one of them") as e:
+        wc.Quantiles([0.5, 0.9, 0.5], values, sort=sort)
+    assert "sort=True" not in str(e.value)
+    for bad, found in ((np.nan, "nan"), (50, "50; levels are shares: 50% is 0.5"), (0.0, "0")):
+        with pytest.raises(
+            ValueError, match=rf"levels must be numbers strictly between 0 and 1, found {found}$"
+        ):
+            wc.Quantiles([0.1, bad, 0.9], values, sort=sort)
+    assert wc.Quantiles([0.9, 0.5, 0.1], values, sort=True).levels.tolist() == [0.1, 0.5, 0.9]
+
+
+def test_levels_of_a_curve_are_checked_and_all_shown() -> None:
+    pred = wc.Normal(MU, np.ones(N))
+    found = wc.quantile_calibration(MU, pred, levels=[0.1, 0.0])
+    assert found.to_dict()["levels"] == [0.1, 0.0]
+    assert [line.split()[0] for line in repr(found).splitlines()[2:]] == ["10%", "0%"]
+    pytest.importorskip("matplotlib")
+    draw = wc.displays.QuantileCalibrationDisplay.from_predictions
+    with pytest.raises(
+        ValueError, match="levels must be numbers between 0 and 1, found 10; levels are shares"
+    ):
+        draw(MU, pred, levels=[10, 50])
+    assert draw(MU, pred, levels=[0.5, 0.1], test=False).levels.tolist() == [0.1, 0.5]
+
+
 @pytest.mark.parametrize("library", [pd.DataFrame, polars.DataFrame, pyarrow.table])
 def test_a_frame_without_a_role_is_told_which_one(library: Any) -> None:
     frame = library({"y": Y, "mu": MU, "sigma": np.ones(N)})

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 
 import wellcal as wc
 from wellcal._arrays.chunks import limited
 from wellcal.hypotests.findings.sizes import surely_not_slight
 from wellcal.measures import deviations, yardstick
 from wellcal.measures.deviations import Cases, deviations_of
-from wellcal.measures.wording import error_phrase, percent
-from wellcal.measures.yardstick import Scale, scale_of
+from wellcal.measures.error_scale import Scale, scale_of
+from wellcal.measures.wording import error_phrase, percent, wrong_by
 from wellcal.predictions.alterations import altered, draw_altered, kind_of_error, kinds_for
 from wellcal.problem.alternatives import OnAverage
 from wellcal.problem.problem import prepare
@@ -245,15 +246,33 @@ def test_yardsticks_in_words() -> None:
     large = [wc.Yardstick("spreads", *ratios) for ratios in ((3.41, 1.62, 9.0), (1.45, 1.06, 5.3))]
     assert [one.sentence.removeprefix("as far off as a model whose ") for one in large] == [
         "spreads are 3.4 times too large (1.6 to 9 times)",
-        "spreads are 45% too large (6% to 5.3 times)",
+        "spreads are 45% too large (6% to 430%)",
     ]
     # An estimate of zero has no direction.
     assert wc.Yardstick("spreads", 1.0, 1.0, 1.32).sentence == (
         "as far off as a model whose spreads are right, or 32% wrong at most"
     )
+    # With both directions in the interval the larger error is told, and that it is that of one of them.
+    both = wc.Yardstick("spreads", 1.0, 1.0, 1.32, other=(1.0, 1.0, 0.8))
+    assert both.sentence == (
+        "as far off as a model whose spreads are right, or 32% too large at most, or less far too small"
+    )
+    other = wc.Yardstick("temperature", 1.05, 1.0, 1.1, other=(0.9, 1.0, 0.7))
+    assert other.most_words() == "30% too low at most, or less far too high"
+    known = wc.Yardstick("spreads", 0.8, 0.9, 0.7, other=(1.2, 1.1, 1.4))
+    assert known.most_words() == "30% wrong at most"
     assert error_phrase("shift", 0.25) == "targets are 0.25 standard deviations too high"
     assert percent(1.5) == "150%"
     assert wc.Yardstick.from_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize("ratio", [0.05, 0.6, 0.97, 1.02, 1.5, 1.99, 2.0, 4.0, 60.0])
+def test_both_ends_of_an_interval_are_in_the_unit_of_its_middle(ratio: float) -> None:
+    for near, far in ((1.1, 1.2), (1.3, 6.0), (1.05, 300.0), (2.5, 3.0)):
+        for low, high in ((ratio / near, ratio * far), (ratio / far, ratio * near)):
+            told, ends = error_phrase("spreads", ratio), wrong_by(low, high, ratio)
+            assert ("times" in told) == ("times" in ends), ends
+            assert ("%" in told) == ("%" in ends), ends
 
 
 @pytest.mark.parametrize("probability", [0.5, 1.0])
@@ -540,3 +559,66 @@ def test_small_errors_alone_bound_the_yardstick(kind: str) -> None:
             sure += 1
             assert all(found.towards(side).size != "slight" for side in (-1, 1, None))
     assert 0 < sure < 12
+
+
+# -- what a scale from some of the cases does not know ---------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def subsets() -> tuple[float, list[Scale]]:
+    """KCE of a model with spreads 20% too small, from all predictions, and scales from 40 of them each."""
+    some = np.random.default_rng(17)
+    n, count = 900, 60
+    mu, sd = some.normal(size=n), np.exp(0.6 * some.normal(size=n))
+    pred = wc.Normal(mu, sd)
+    kernel = wc.default_kernel(pred)
+    root = OnAverage(pred, kernel).root(altered(pred, "spreads", 0.8))
+    y = some.normal(mu, sd / 0.8)
+    found: list[Scale] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("wellcal.measures.error_scale.CASES", 40)
+        for _ in range(count):
+            order = some.permutation(n)
+            scale = scale_of(Cases(y[order], pred[order], kernel), "spreads")
+            assert scale is not None
+            found.append(scale)
+    return root, found
+
+
+def test_the_error_of_a_scale_is_that_of_other_cases(subsets: tuple[float, list[Scale]]) -> None:
+    _, scales = subsets
+    for k in (2, 5, 8):
+        spread = np.std(np.log([scale.roots[k] for scale in scales]), ddof=1)
+        told = np.mean([np.asarray(scale.errors)[k] for scale in scales])
+        assert spread == pytest.approx(told, rel=0.35)  # its own error is 9%, and the told one varies, too
+
+
+def test_intervals_of_yardsticks_know_the_error_of_their_scale(subsets: tuple[float, list[Scale]]) -> None:
+    """Where KCE is known that is all: 95% of them hold what is true, and of half as long ones fewer."""
+    root, scales = subsets
+    hits = {1.0: 0, 0.5: 0}
+    for scale in scales:
+        for part in hits:
+            less = replace(scale, errors=part * np.asarray(scale.errors))
+            low, high = sorted(less.ratio(end) for end in less.widened(root, (root, root), 0.95))
+            hits[part] += low <= 0.8 <= high
+    least = stats.binom.ppf(1e-3, len(scales), 0.95)
+    assert hits[1.0] >= least
+    assert hits[0.5] < least
+
+
+def test_a_scale_from_all_cases_leaves_nothing_out() -> None:
+    pred = wc.Normal(np.linspace(-1.0, 1.0, 60), np.linspace(0.5, 2.0, 60))
+    scale = scale_of(Cases(np.zeros(60), pred, wc.default_kernel(pred)))
+    assert scale is not None
+    assert np.all(np.asarray(scale.errors) == 0.0)
+    assert scale.widened(0.1, (0.05, 0.2), 0.95) == pytest.approx((0.05, 0.2), rel=1e-12)
+    wide = replace(scale, errors=np.full(len(scale.roots), 0.1), other_errors=0.2)
+    half = 1.959963984540054 * 0.1 * 0.1
+    assert wide.widened(0.1, (0.05, 0.2), 0.95) == pytest.approx(
+        (0.1 - np.hypot(0.05, half), 0.1 + np.hypot(0.1, half)), rel=1e-12
+    )
+    assert wide.widened(0.1, (0.05, 0.2), 0.95, other=True)[1] == pytest.approx(
+        0.1 + np.hypot(0.1, 2.0 * half), rel=1e-12
+    )
+    assert wide.widened(0.1, (0.0, 0.2), 0.95)[0] == 0.0

@@ -365,6 +365,15 @@ def test_ordered_grades_stay_ordered_in_a_file(tmp_path: Path) -> None:
     assert as_cases(plain, "grade", probs="p_*").pred.support is None
 
 
+def test_grades_are_named_one_by_one() -> None:
+    frame = pd.DataFrame({"p_b": [0.2], "p_a": [0.8]})
+    ordered = wc.as_predictions(frame, probs="p_*", grades=["a", "b"])
+    assert ordered.support.tolist() == [1.0, 0.0]
+    for text in ("a,b", "a, b"):
+        with pytest.raises(TypeError, match=rf"must be a list of names, found .{text}.; give .*'a', 'b'"):
+            wc.as_predictions(frame, probs="p_*", grades=text)
+
+
 def test_a_text_is_no_parameter() -> None:
     frame = pd.DataFrame({"y": [1.0], "mu": ["a"], "sigma": [1.0], "rate": [2.0]})
     assert wc.guess_roles(frame).roles == {"poisson": "rate"}

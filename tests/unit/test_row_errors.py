@@ -26,7 +26,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str, int]] = {
     "a target": (lambda: wc.nll([0.0, NAN], wc.Normal([0.0, 1.0], [1.0, 1.0])), "y", 1),
     "predictions of another package": (lambda: wc.brier([0, 1], [0.2, 1.2]), "probs", 1),
     "what may be logits": (lambda: wc.brier([0, 1], [0.2, -3.0]), "probs", 1),
-    "sums": (lambda: wc.Categorical([[0.5, 0.5], [0.5, 0.4]]), "the sum of probs", 1),
+    "sums": (lambda: wc.Categorical([[0.5, 0.5], [0.5, 0.4]]), "probs", 1),
     "a covariance": (
         lambda: wc.MultivariateNormal(np.zeros((2, 2)), np.stack([np.eye(2), np.ones((2, 2))])),
         "cov",

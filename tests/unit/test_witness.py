@@ -18,6 +18,7 @@ from wellcal.problem.problem import prepare
 from wellcal.reporting.segmenting import segments_from
 from wellcal.witnesses import Witness, witness
 from wellcal.witnesses.axes import axis_of
+from wellcal.witnesses.candidates import LARGEST_SHARE
 from wellcal.witnesses.regions import grids_of
 from wellcal.witnesses.scan import MaxTest
 from wellcal.witnesses.segments import segments_of
@@ -608,3 +609,29 @@ def test_told_groups_show_what_is_told_of_them(seed):
         False,
     }
     assert min(abs(group.statistic) for group in sure) > 3.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nearly_all_cases_are_no_group(seed: int) -> None:
+    """They are told as all of them; what errs the other way among the few that are left is told, too."""
+    rng = np.random.default_rng(seed)
+    mu = rng.uniform(size=1500)
+    few = mu < 0.03
+    pred = wc.Normal(mu, np.ones(1500))
+    found = wc.witness(rng.normal(mu + np.where(few, -0.5, 0.5), 1.0), pred, rng=0, n_resamples=199)
+    shares = [group.n_samples / 1500 for group in found.groups if group.kind != "all"]
+    assert all(share <= LARGEST_SHARE for share in shares)
+    named = wc.witness(
+        rng.normal(mu + 0.5, 1.0), pred, segments={"few": np.where(few, "few", "many")}, rng=0, n_resamples=99
+    )
+    assert "all" in [group.kind for group in named.groups]
+    assert max(group.n_samples for group in named.segments) > LARGEST_SHARE * 1500  # somebody asked for it
+
+
+def test_few_cases_that_err_the_other_way_are_told_beside_all() -> None:
+    rng = np.random.default_rng(1)
+    mu = rng.uniform(size=1500)
+    y = rng.normal(mu + np.where(mu > 0.03, 0.5, -2.0), 1.0)
+    groups = wc.witness(y, wc.Normal(mu, np.ones(1500)), rng=0, n_resamples=199).groups
+    assert groups[0].where == "in all cases"
+    assert any(group.n_samples < 0.05 * 1500 for group in groups[1:])

@@ -247,10 +247,13 @@ def check_nonempty(n: int, name: str) -> None:
         raise ValueError(f"{name} is empty: at least one row is needed")
 
 
-def check_rows(name: str, array: Array, ok: Array, problem: str, remedy: str) -> None:
+def check_rows(
+    name: str, array: Array, ok: Array, problem: str, remedy: str, *, argument: str | None = None
+) -> None:
     """Raise :class:`RowError` unless `ok` holds everywhere, naming the first bad row of `array`.
 
-    `ok` has the shape of `array`, or of its leading axes.
+    `ok` has the shape of `array`, or of its leading axes. `argument` is what was given, where `name` is
+    something that was computed from it.
     """
     if is_traced(ok, array):
         return
@@ -264,9 +267,8 @@ def check_rows(name: str, array: Array, ok: Array, problem: str, remedy: str) ->
     column = f", column {', '.join(map(str, rest))}" if rest else ""
     bad = int(np.unique(np.argwhere(~good)[:, 0]).size)
     more = f" ({bad} rows in all)" if bad > 1 else ""
-    raise RowError(
-        f"{name} {problem} in ", Row(row), f"{column}: found {values}{more}", argument=name, remedy=remedy
-    )
+    parts = (f"{name} {problem} in ", Row(row), f"{column}: found {values}{more}")
+    raise RowError(*parts, argument=name if argument is None else argument, remedy=remedy)
 
 
 def _has_finite_sum(tensor: Array) -> bool:

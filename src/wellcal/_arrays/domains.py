@@ -94,6 +94,7 @@ class _Simplex(Domain):
             abs(total - 1.0) <= tolerance,
             f"must be one within {tolerance:g}",
             remedy or f"divide each row of {name} by its sum",
+            argument=name,
         )
 
 

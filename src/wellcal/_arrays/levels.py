@@ -4,10 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from wellcal._arrays.checks import real_number
-from wellcal._arrays.namespaces import is_traced, namespace, to_numpy
+import numpy as np
+
+from wellcal._arrays.checks import check_ndim, numeric_array, real_number
+from wellcal._arrays.namespaces import NDArray, is_traced, namespace, to_numpy
 
 _LEAST, _PERCENTS = 2.0, 100.0  # numbers that look like percents
+
+
+def check_levels(levels: Any, name: str = "levels", *, open_interval: bool = False) -> NDArray:
+    """Levels ``(T,)`` between 0 and 1, both included unless the interval is open.
+
+    Examples
+    --------
+    >>> check_levels([0.1, 1.0])
+    array([0.1, 1. ])
+    >>> check_levels([0.1, 1.0], open_interval=True)
+    Traceback (most recent call last):
+    ValueError: levels must be numbers strictly between 0 and 1, found 1
+    """
+    array = np.asarray(to_numpy(numeric_array(levels, name)), dtype=np.float64)
+    check_ndim(array, name, (1,))
+    if len(array) == 0:
+        raise ValueError(f"{name} is empty: at least one level is needed")
+    must_be_levels(array, name, ends=not open_interval)
+    return array
 
 
 def must_be_levels(levels: Any, name: str, *, ends: bool = True) -> None:

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from wellcal._arrays.frames import shown_names
 
+_SEPARATORS = "_-. "
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
 
 
@@ -109,7 +110,21 @@ def _by_pattern(names: Sequence[str], known: dict[str, int], text: str, role: st
     found = [(name, match) for name in names if (match := pattern.fullmatch(name))]
     if not found:
         raise ValueError(f"{role}: no column matches {text!r}; the columns are {shown_names(names, 12)}")
-    return [(name, "_".join(match.groups()) or name) for name, match in found]
+    parts = _without_separator(["_".join(match.groups()) for _, match in found])
+    return [(name, part or name) for (name, _), part in zip(found, parts, strict=True)]
+
+
+def _without_separator(parts: Sequence[str]) -> list[str]:
+    """Parts of names without the sign that all of them begin with: ``p*`` means what ``p_*`` means.
+
+    Examples
+    --------
+    >>> _without_separator(["_cat", "_dog"]), _without_separator(["_a", "b"]), _without_separator(["_", "_a"])
+    (['cat', 'dog'], ['_a', 'b'], ['_', '_a'])
+    """
+    first = {part[:1] for part in parts}
+    strip = len(first) == 1 and first <= set(_SEPARATORS) and all(len(part) > 1 for part in parts)
+    return [part[1:] if strip else part for part in parts]
 
 
 def _of_array(known: dict[str, int], name: str) -> list[tuple[str, str]]:

@@ -77,6 +77,7 @@ def expanded(name: str, command: Command, *, families: bool) -> Callable[..., An
             rest = {at: value for at, value in given.items() if at in hints and at not in made}
             if reads:
                 _refuse_lost_folders(given)
+                _refuse_lost_files(given)
             command.function(**made, **rest)
 
     # Arguments first: typer takes them in this order.
@@ -98,6 +99,28 @@ def _refuse_lost_folders(given: Mapping[str, Any]) -> None:
         folder = os.path.dirname(path)
         if folder and not os.path.isdir(folder):
             raise ValueError(f"--{name} {path}: there is no folder {folder}; make it, or write elsewhere")
+
+
+def _refuse_lost_files(given: Mapping[str, Any]) -> None:
+    """Refuse to write over what is read, or twice to one file: something would be gone without a word."""
+    taken = {"": given["file"]}
+    for name in WRITTEN:
+        path = given.get(name)
+        if path is None:
+            continue
+        for other, there in taken.items():
+            if _same_file(path, there):
+                what = f"--{other} writes it, too" if other else "the file that is read would be lost"
+                raise ValueError(f"--{name} {path}: {what}; give another name")
+        taken[name] = path
+
+
+def _same_file(path: str, other: str) -> bool:
+    if "-" in (path, other):
+        return False
+    if os.path.exists(path) and os.path.exists(other):
+        return os.path.samefile(path, other)
+    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def _options_of(group: Any) -> list[inspect.Parameter]:

@@ -93,6 +93,8 @@ def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -
 
 _VALUE = r"(\([^()]*\)|\[[^\[\]]*\]|'[^']*'|\"[^\"]*\"|True|)"
 _ARGUMENT = re.compile(rf"(?<![\w.-])([a-z_]+)={_VALUE}(?![={{])")
+_ORDER_WANTED = "give their order with --grades, from the lowest to the highest"
+_DIVIDE = "divide each row of probs by its sum"
 _FAMILY = re.compile(r"\bwc\.([A-Z]\w*)\(x\)")
 _READING = (
     "target",
@@ -109,6 +111,7 @@ _READING = (
     "tolerance",
     "drop_missing",
     "sort",
+    "normalise",
 )
 
 
@@ -124,7 +127,12 @@ def in_options(message: str) -> str:
     >>> in_options("are these draws from the predictions? give wc.Samples(x)")
     'are these draws from the predictions? give --samples'
     """
+    from wellcal.predictions.class_names import NUMBERS_WANTED
+    from wellcal.predictions.roles import ROUNDED
+
     message = message.replace("wellcal.reading.drop_missing", "--drop-missing")
+    message = message.replace(NUMBERS_WANTED, _ORDER_WANTED)
+    message = message.replace(_DIVIDE, f"{_DIVIDE}: --normalise does so where it is within {ROUNDED:g} of 1")
     if "=" not in message and "wc." not in message:
         return message
     from wellcal.predictions.roles import known_roles

@@ -185,6 +185,7 @@ def _two_names(names: Any) -> tuple[str, str]:
 def _compare_two(models: Models, names: tuple[str, str]) -> Comparison:
     a, b = models.models
     provenance = _together(names, a.parts.estimate.provenance, b.parts.estimate.provenance)
+    provenance |= models.left_out(names)
     tests = a.test, b.test
     differences = differences_of(models, 0, 1)
     skce = differences[0]

@@ -11,7 +11,9 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.progress import Stages
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import DEFAULT_SEED, as_generator
+from wellcal._arrays.special import LEAST_PROBABILITY
 from wellcal.comparison.differences import Difference, t_quantile
 from wellcal.comparison.pooling import TWO, pooled_kernel
 from wellcal.comparison.sizes import (
@@ -33,6 +35,7 @@ from wellcal.measures.by_case import Contributions, contributions
 from wellcal.measures.scores.casewise import log_prob_of_cases
 from wellcal.measures.scores.quadratic import brier_of_cases
 from wellcal.measures.scores.ranked import crps_of_cases
+from wellcal.measures.wording import impossible_phrase
 from wellcal.predictions import Predictions
 from wellcal.predictions.base import check_inputs, check_truth_first
 from wellcal.predictions.cases import per_case, same_cases
@@ -44,6 +47,9 @@ SKCE, NLL = "SKCE", "NLL"
 
 SIZES = (NUMBERS, TWO_CLASSES, CLASSES)
 """Measures that are lengths of an error; models of one kind of target have one of them."""
+
+LEFT_OUT = "left out"
+"""What the provenance calls scores that are not compared."""
 
 _TEST = 3.0  # how long the test of a model takes, in kernel sums
 
@@ -61,7 +67,7 @@ class Model:
     size
         How large its error in centre and spread is, of classes in temperature, where that means anything.
     scores
-        Proper scores of each case.
+        Proper scores of each case, infinite where an outcome was called impossible.
     test
         What `calibration_test` finds.
     """
@@ -93,9 +99,30 @@ class Models:
         """Measures that all models have."""
         sizes = {None if model.size is None else model.size.measure for model in self.models}
         with_size = [] if None in sizes or len(sizes) > 1 else [str(size) for size in sizes]
-        first = self.models[0].scores
-        scores = [name for name in first if all(name in model.scores for model in self.models)]
-        return [SKCE, *with_size, *scores]
+        return [SKCE, *with_size, *(name for name in self._scores if not self._infinite(name))]
+
+    @property
+    def _scores(self) -> list[str]:
+        return [name for name in self.models[0].scores if all(name in model.scores for model in self.models)]
+
+    def _infinite(self, score: str) -> dict[int, NDArray]:
+        """Scores that are not finite, by the positions of models that have some."""
+        found = [model.scores[score] for model in self.models]
+        lost = {k: values[~np.isfinite(values)] for k, values in enumerate(found)}
+        return {k: values for k, values in lost.items() if len(values)}
+
+    def left_out(self, names: Sequence[str]) -> dict[str, str]:
+        """Scores that are not compared, with the reason, as a part of the provenance; none where all are."""
+        told = [
+            _why_left_out(score, {names[k]: values for k, values in lost.items()})
+            for score in self._scores
+            if (lost := self._infinite(score))
+        ]
+        if told and (of_classes := [name for name in self.measures if name in (TWO_CLASSES, CLASSES)]):
+            told.append(
+                f"in the error in {of_classes[0]} probabilities count as {LEAST_PROBABILITY:g} at least"
+            )
+        return {LEFT_OUT: "; ".join(told)} if told else {}
 
     def difference(
         self, measure: str, i: int, j: int, critical: float | None = None, *, holds: bool = True
@@ -172,7 +199,7 @@ def prepare_models(
         with stages.part(1.0):
             parts = contributions(setup.problem, setups[0].engine, w)
             size = size_of(targets, batch, of_cases / of_cases.sum())
-            models.append(Model(name, parts, size, scores_of_cases(targets, batch), test))
+            models.append(Model(name, parts, size, all_scores_of_cases(targets, batch), test))
     stages.end()
     pairs = len(models) * (len(models) - 1) // 2
     tested = [model.test for model in models]
@@ -191,6 +218,19 @@ def scores_of_cases(targets: NDArray, predictions: Any) -> dict[str, NDArray]:
     >>> scores_of_cases(np.array([0, 1]), Bernoulli(np.array([0.5, 0.5])))["Brier score"]
     array([0.25, 0.25])
     """
+    found = all_scores_of_cases(targets, predictions)
+    return {name: values for name, values in found.items() if np.isfinite(values).all()}
+
+
+def all_scores_of_cases(targets: NDArray, predictions: Any) -> dict[str, NDArray]:
+    """The same with those that are not finite: a case that predictions call impossible has an infinite NLL.
+
+    Examples
+    --------
+    >>> from wellcal.predictions import Bernoulli
+    >>> all_scores_of_cases(np.array([0, 1]), Bernoulli(np.array([0.5, 0.0])))["NLL"].round(2)
+    array([0.69,  inf])
+    """
     found: dict[str, Any] = {}
     if predictions.supports("log_prob"):
         found[NLL] = -log_prob_of_cases(targets, predictions)
@@ -200,8 +240,21 @@ def scores_of_cases(targets: NDArray, predictions: Any) -> dict[str, NDArray]:
         else:
             with suppress(TypeError, ValueError):  # vectors, objects, families that do not have it
                 found["CRPS"] = crps_of_cases(targets, predictions)[0]
-    scores = {name: np.asarray(to_numpy(values), dtype=np.float64) for name, values in found.items()}
-    return {name: values for name, values in scores.items() if np.isfinite(values).all()}
+    return {name: np.asarray(to_numpy(values), dtype=np.float64) for name, values in found.items()}
+
+
+def _why_left_out(score: str, lost: Mapping[str, NDArray]) -> str:
+    """Which models have a score that is not finite, and in how many cases.
+
+    Examples
+    --------
+    >>> print(_why_left_out("NLL", {"B": np.array([np.inf, np.inf])}))
+    NLL, which is infinite: B (2 cases had probability 0 for what happened)
+    """
+    impossible = score == NLL and all((values > 0).all() for values in lost.values())
+    count = impossible_phrase if impossible else how_many
+    told = [f"{name} ({count(len(values))})" for name, values in lost.items()]
+    return f"{score}, which is {'infinite' if impossible else 'not finite'}: {', '.join(told)}"
 
 
 def gate(tests: Sequence[TestResult]) -> float:

@@ -10,8 +10,8 @@ from wellcal._arrays.checks import probability
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import Check, described, flag, listed, number, text, whole
 from wellcal.comparison.differences import Difference, t_quantile
-from wellcal.comparison.models import SKCE, gate
-from wellcal.comparison.shares import decided, shares_of
+from wellcal.comparison.models import LEFT_OUT, SKCE, gate
+from wellcal.comparison.shares import decided, explained, shares_of
 from wellcal.hypotests.result import TestResult
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate, Interval, estimate_text
@@ -189,6 +189,7 @@ class Comparison(Presentable):
             rows.append(("intervals", intervals_in_words(self.differences, self.level)))
         else:
             rows.append(("note", NO_INTERVALS))
+        rows += told_beside(self.differences, self.provenance)
         scores = ahead(self.names, self.differences)
         if scores:
             rows.append(("scores", f"{'; '.join(scores)}{MORE_SAID}"))
@@ -222,6 +223,12 @@ NO_INTERVALS = (
     "differences in calibration without an interval: both models may be calibrated, and such a difference is "
     "then no more than noise"
 )
+
+
+def told_beside(differences: Sequence[Difference], provenance: Mapping[str, Any]) -> list[Row]:
+    """What numbers of differences mean, and which scores there are no differences in."""
+    rows: list[Row] = [("numbers", text) for text in explained(found.measure for found in differences)]
+    return rows + ([(LEFT_OUT, str(provenance[LEFT_OUT]))] if LEFT_OUT in provenance else [])
 
 
 def unsure(tests: Sequence[TestResult], level: float) -> str:

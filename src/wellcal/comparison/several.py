@@ -22,6 +22,7 @@ from wellcal.comparison.result import (
     names_in_words,
     side_by_side,
     some_only,
+    told_beside,
 )
 from wellcal.comparison.shares import (
     SHARES,
@@ -231,9 +232,11 @@ class Comparisons(Presentable):
             rows.append((f"{pair.first} - {pair.second}", text_of))
         rows += [("scores", text) for text in self.better_in_scores]
         if self.pairs:
-            words = intervals_in_words(self.pairs[0].differences, self.level, len(self.pairs))
+            differences = self.pairs[0].differences
+            words = intervals_in_words(differences, self.level, len(self.pairs))
             many = "; p-values times the number of pairs" if len(self.pairs) > 1 else ""
             rows.append(("intervals", f"{words}{many}"))
+            rows += told_beside(differences, self.provenance)
         if not all(found.holds for pair in self.pairs for found in pair.differences):
             rows.append(("note", NO_INTERVALS))
         if self.kernel is not None:
@@ -270,5 +273,9 @@ def compare_several(models: Models) -> Comparisons:
         level=models.level,
         n_samples=models.n_samples,
         kernel=models.kernel,
-        provenance={"adjusted": "Bonferroni", "intervals": "for all pairs together"},
+        provenance={
+            "adjusted": "Bonferroni",
+            "intervals": "for all pairs together",
+            **models.left_out(names),
+        },
     )

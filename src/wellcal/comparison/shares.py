@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from wellcal.comparison.differences import Difference, t_quantile
 from wellcal.comparison.models import SIZES, SKCE, Models, gate
+from wellcal.comparison.sizes import LENGTHS
 
 SHARES = {SKCE: 0.2, **dict.fromkeys(SIZES, 0.8)}
 """Of the error rate, for the two measures of calibration that may show a difference.
@@ -34,6 +35,17 @@ def shares_of(measures: Iterable[str]) -> dict[str, float]:
 def called(measure: str) -> str:
     """A measure as tables and pictures call it."""
     return f"error in {measure}" if measure in SIZES else measure
+
+
+def explained(measures: Iterable[str]) -> list[str]:
+    """What the numbers of measures are, where findings tell the same error in other units.
+
+    Examples
+    --------
+    >>> explained(["SKCE", "temperature"])
+    ['the error in temperature is a length: the root of twice the NLL that the best temperature would save']
+    """
+    return [f"the {called(name)} is {LENGTHS[name]}" for name in dict.fromkeys(measures) if name in LENGTHS]
 
 
 def compared_pvalue(differences: Sequence[Difference]) -> float:

@@ -35,6 +35,14 @@ from wellcal.predictions import Predictions, Samples
 NUMBERS, TWO_CLASSES, CLASSES = "centre and spread", "temperature and frequency", "temperature"
 """What an error is in whose length is known."""
 
+LENGTHS = {
+    NUMBERS: "a length: of the shift in standard deviations, and 1.4 times the logarithm of the factor that "
+    "spreads are off by",
+    TWO_CLASSES: "a length: the root of twice the NLL that the best temperature and frequency would save",
+    CLASSES: "a length: the root of twice the NLL that the best temperature would save",
+}
+"""What the numbers are that errors are compared by: not the percents that findings tell."""
+
 _LEAST = 1e-12  # variance that is divided by
 _HELD = 1e-6  # how strongly a line is held to what was predicted: there is always one, and it is never worse
 

@@ -369,7 +369,7 @@ class ScannedCases(Scanned):
                 first += grid.size
                 count, yes = (grid.totals(row[where]) for row in (outline.counted, outline.expected))
                 rivals = rivals_of(grid.kinds, count / positive)
-                kept, rival = kept_groups(grid, direction, count, yes, rivals, fewest)
+                kept, rival = kept_groups(grid, direction, count, yes, rivals, fewest, positive)
                 if len(kept):
                     self._places.append((d, g))
                     blocks.append(Block(direction, grid, None, None, kept, rival, where))

@@ -13,7 +13,6 @@ from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy, widen
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.measures._confidence import confidence
 from wellcal.predictions.base import check_inputs
-from wellcal.predictions.class_names import is_ordered
 
 REDUCTIONS = ("confidence", "classwise", "cumulative")
 _MOST_SHOWN = 6
@@ -100,27 +99,6 @@ def in_order(batch: Any) -> NDArray:
     if values.ndim > 1:
         raise ValueError("reduce: classes whose support are vectors have no order; take 'classwise'")
     return np.argsort(values, kind="stable")
-
-
-def refuse_unordered(predictions: Any, what: str) -> None:
-    """Refuse a figure of what only numbers and grades have: a place from low to high.
-
-    Examples
-    --------
-    >>> import wellcal as wc
-    >>> refuse_unordered(wc.Categorical([[0.2, 0.3, 0.5]]), "PIT")
-    Traceback (most recent call last):
-    ValueError: classes have no order, and so no PIT: the reliability diagram shows whether their ...
-    """
-    if not targets_are_indices(predictions):
-        return
-    count = int(predictions.class_probs().shape[1])
-    if count > 2 and not is_ordered(predictions):
-        raise ValueError(
-            f"classes have no order, and so no {what}: the reliability diagram shows whether their "
-            "probabilities are right (ReliabilityDisplay, wellcal plot reliability); where they are grades, "
-            f"give their order: wc.Categorical(probs, support=range({count})), or grades= for columns"
-        )
 
 
 def _grades(index: NDArray, probs: NDArray, names: list[Any], order: NDArray, grade: Any) -> Iterator[Event]:

@@ -13,7 +13,7 @@ from wellcal._arrays.checks import described, one_of
 from wellcal._arrays.round_numbers import how_many
 from wellcal.comparison import Comparison, Comparisons
 from wellcal.comparison.differences import Difference
-from wellcal.comparison.shares import SHARES, called, clearest, most_shown
+from wellcal.comparison.shares import SHARES, called, clearest, explained, most_shown
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import WIDE, Canvas
 from wellcal.displays.base import Display
@@ -140,7 +140,8 @@ class ComparisonDisplay(Display):
             canvas.add(None, handle)
             canvas.head(self.verdict or self.finding)
             others = "".join(f"; {told}" for told in self.by_others)
-            canvas.note(f"{how_many(self.n_samples)}; {self._intervals(np.isnan(low))}{others}.")
+            numbers = "".join(f"; {told}" for told in explained([self.measure]))
+            canvas.note(f"{how_many(self.n_samples)}; {self._intervals(np.isnan(low))}{others}{numbers}.")
         self._drawn(ax)
         return self
 

@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import described
+from wellcal._arrays.levels import check_levels
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
-from wellcal.displays._events import refuse_unordered
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import SQUARE, Canvas, percent
 from wellcal.displays.base import LEVEL, SEEN, Display, band_below, reach_of, shares_below, verdict_of
 from wellcal.measures.quantiles import IntervalCoverage
-from wellcal.measures.quantiles.checks import check_levels
 from wellcal.predictions import Quantiles
 from wellcal.predictions.base import check_inputs
 
@@ -118,7 +117,6 @@ class CoverageDisplay(Display):
         """The same as `from_predictions`, and not drawn yet."""
         generator = as_generator(rng)
         _, predictions = check_inputs(y, pred)
-        refuse_unordered(predictions, "coverage of intervals")
         chosen = (
             _usual(predictions) if levels is None else np.unique(check_levels(levels, open_interval=True))
         )

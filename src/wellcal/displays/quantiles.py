@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from wellcal._arrays.checks import described
+from wellcal._arrays.levels import check_levels
 from wellcal._arrays.namespaces import Array, to_numpy
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import SQUARE, Canvas
@@ -66,6 +68,7 @@ class QuantileCalibrationDisplay(Display):
         y: object,
         pred: Predictions | object,
         *,
+        levels: Sequence[float] | Array | None = None,
         name: str | None = None,
         ax: Any = None,
         level: float = LEVEL,
@@ -80,13 +83,15 @@ class QuantileCalibrationDisplay(Display):
         ----------
         y, pred
             Targets, and continuous predictions of numbers.
+        levels
+            As in :func:`wellcal.quantile_calibration`; None takes so many that the curve has no gaps.
         name, ax, level, test, result, rng
             As for all displays: see :mod:`wellcal.displays`.
         options
             For `plot`.
         """
-        found = cls.computed(y, pred, name=name, level=level, test=test, result=result, rng=rng)
-        return found.plot(ax, **options)
+        given: dict[str, Any] = {"levels": levels, "level": level, "name": name}
+        return cls.computed(y, pred, test=test, result=result, rng=rng, **given).plot(ax, **options)
 
     @classmethod
     def computed(
@@ -94,6 +99,7 @@ class QuantileCalibrationDisplay(Display):
         y: object,
         pred: Predictions | object,
         *,
+        levels: Sequence[float] | Array | None = None,
         name: str | None = None,
         level: float = LEVEL,
         test: bool | None = None,
@@ -101,11 +107,14 @@ class QuantileCalibrationDisplay(Display):
         rng: int | np.random.Generator | None = None,
     ) -> QuantileCalibrationDisplay:
         """The same as `from_predictions`, and not drawn yet."""
-        levels = np.linspace(0.0, 1.0, 1001)
         _, predictions = check_inputs(y, pred)
-        if isinstance(predictions, Quantiles):  # nothing is known between them
-            levels = np.asarray(predictions.levels, dtype=np.float64)
-        found = quantile_calibration(y, pred, levels=levels)
+        if levels is not None:
+            chosen = np.unique(check_levels(levels))  # a curve goes from left to right
+        elif isinstance(predictions, Quantiles):  # nothing is known between them
+            chosen = np.asarray(predictions.levels, dtype=np.float64)
+        else:
+            chosen = np.linspace(0.0, 1.0, 1001)
+        found = quantile_calibration(y, pred, levels=chosen)
         verdict = verdict_of(y, pred, test, result, rng)
         return cls._of(found, name, level, verdict)
 

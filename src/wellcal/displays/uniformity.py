@@ -11,7 +11,6 @@ from wellcal._arrays.checks import one_of, whole_number
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
-from wellcal.displays._events import refuse_unordered
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import SQUARE, Canvas
 from wellcal.displays.base import (
@@ -141,7 +140,6 @@ class PITDisplay(Display):
         one_of(kind, "kind", KINDS)
         generator = as_generator(rng)
         _, predictions = check_inputs(y, pred)
-        refuse_unordered(predictions, "PIT")
         values = shares_below(y, pred, None if rng is None else generator)
         ranks: int | None = None
         if isinstance(predictions, Samples) and predictions.kind == "draws":

@@ -158,7 +158,9 @@ def smallest_error(cases: Cases, power: float = POWER, alpha: float = ALPHA) -> 
         return None
     few = cases.in_numpy().at_most(_CASES)
     moved = information(few.predictions, kind)
-    if not moved > _ROUNDING:
+    # Where all predictions are alike a temperature is no more than another frequency, in a unit in which the
+    # two sides are far from equal.
+    if not moved > _ROUNDING or _are_alike(cases.predictions):
         return _smallest_difference(cases.in_numpy(), power, alpha)
     worth, clusters = float(len(cases)), None
     if cases.groups is not None:
@@ -179,6 +181,14 @@ def smallest_error(cases: Cases, power: float = POWER, alpha: float = ALPHA) -> 
         if known is not None and not known.beyond:
             return known
     return SmallestError(kind, share_of(ratio), len(cases), power, alpha, clusters, beyond)
+
+
+def _are_alike(predictions: Any) -> bool:
+    """Whether classes have the same probabilities in all cases."""
+    if not targets_are_indices(predictions):
+        return False
+    p = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
+    return bool(np.ptp(p, axis=0).max() <= _ROUNDING)
 
 
 def _smallest_difference(cases: Cases, power: float, alpha: float) -> SmallestError | None:

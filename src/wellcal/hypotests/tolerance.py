@@ -21,9 +21,10 @@ from wellcal.hypotests.result import TestResult, clusters_text
 from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.hypotests.tails import normal_tail
 from wellcal.kernels.base import Kernel
+from wellcal.measures.error_scale import LARGEST, scale_of
 from wellcal.measures.presentation import Row
-from wellcal.measures.wording import what_is_wrong, wrong_phrase
-from wellcal.measures.yardstick import LARGEST, Yardstick, scale_of
+from wellcal.measures.wording import what_is_wrong, worse_side, wrong_phrase
+from wellcal.measures.yardstick import Yardstick
 
 WITHIN, BEYOND = "KCE <= tolerance", "KCE >= tolerance"
 """Hypotheses: rejected where a model is too far off, and where it is surely near enough."""
@@ -58,8 +59,8 @@ class ToleranceResult(TestResult):
     low, high
         Ends of the 95% interval of KCE.
     tolerated
-        The error in spreads, temperature or means that the tolerance amounts to, predicted over true; None
-        where there is no yardstick.
+        The error in spreads, temperature or means that the tolerance amounts to, predicted over true: of both
+        directions the one in which it is larger. None where there is no yardstick.
 
     Examples
     --------
@@ -118,8 +119,9 @@ class ToleranceResult(TestResult):
     @staticmethod
     def _at_most(yardstick: Yardstick) -> str:
         """How wrong a model may be; without an end where no error of that kind is so large."""
-        if yardstick.most is not None:
-            return f"{wrong_phrase(yardstick.most)} at most"
+        known = yardstick.most_words()
+        if known is not None:
+            return known
         return f"{wrong_phrase(LARGEST)} or more: the tolerance is a large one"
 
     def _headline(self) -> str:
@@ -130,7 +132,9 @@ class ToleranceResult(TestResult):
         tolerance = _shown(self.tolerance)
         if yardstick is not None:
             far = (
-                f"{wrong_phrase(LARGEST)} or more" if self.tolerated is None else wrong_phrase(self.tolerated)
+                f"{wrong_phrase(LARGEST)} or more"
+                if self.tolerated is None
+                else worse_side(yardstick.kind, self.tolerated)
             )
             tolerance += f", as if {what_is_wrong(yardstick.kind)} {far}"
         rows: list[Row] = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from wellcal._arrays.round_numbers import SURE, percent
+from wellcal._arrays.round_numbers import SURE, how_many, percent
 from wellcal.measures.score_units import DEVIATIONS
 from wellcal.predictions.alterations import MEANS, SHIFT, SPREADS, TEMPERATURE
 
@@ -20,8 +20,6 @@ RATIOS = {
 
 TIMES, ENORMOUS = 2.0, 100.0
 """Ratios from which factors are told in the place of percent, and no number any more."""
-
-_PERCENT_TOO = 3.0  # up to which ends of an interval are told in percent, where its middle is
 
 _MOST_DIGITS = 6
 
@@ -145,29 +143,46 @@ def error_phrase(kind: str, ratio: float, unit: str = DEVIATIONS) -> str:
     return f"{what} {amount(ratio)} too {below if ratio < 1.0 else above}"
 
 
-def wrong_by(low: float, high: float, ratio: float | None = None) -> str:
+def wrong_by(low: float, high: float, ratio: float) -> str:
     """An interval of ratios of predicted and true, as `error_phrase` tells the ratio between them.
+
+    Both ends are in the unit of that ratio, percent or times, however far they are from it.
 
     Examples
     --------
-    >>> wrong_by(0.73, 0.85), wrong_by(1.1, 1.3), wrong_by(0.9, 1.05), wrong_by(2.9, 5.16)
+    >>> (
+    ...     wrong_by(0.73, 0.85, 0.8),
+    ...     wrong_by(1.1, 1.3, 1.2),
+    ...     wrong_by(0.9, 1.05, 0.97),
+    ...     wrong_by(2.9, 5.16, 4.0),
+    ... )
     ('15% to 27%', '10% to 30%', '-5% to 10%', '2.9 to 5.2 times')
-    >>> wrong_by(1.6, 10.0, 3.4), wrong_by(1.06, 5.3, 1.45), wrong_by(40.0, 1e5), wrong_by(1.8, 2.05)
-    ('1.6 to 10 times', '6% to 5.3 times', '40 times or more', '80% to 105%')
+    >>> (
+    ...     wrong_by(1.6, 10.0, 3.4),
+    ...     wrong_by(1.06, 5.3, 1.45),
+    ...     wrong_by(40.0, 1e5, 99.0),
+    ...     wrong_by(1.8, 2.05, 1.9),
+    ... )
+    ('1.6 to 10 times', '6% to 430%', '40 times or more', '80% to 105%')
+    >>> wrong_by(1.06, 1e5, 1.45), wrong_by(0.6, 3.5, 0.9), wrong_by(0.9, 1e5, 1.2)
+    ('6% or more', '-250% to 40%', '-10% or more')
     """
-    if (math.sqrt(low * high) if ratio is None else ratio) >= TIMES:
+    if ratio >= TIMES:
         if high < ENORMOUS:
             return f"{span(low, high)} times"
         return f"{plain_number(min(low, ENORMOUS))} times or more"
     if low >= 1.0:
-        in_percent = high < _PERCENT_TOO
-        return span(low - 1.0, high - 1.0, percent) if in_percent else f"{amount(low)} to {amount(high)}"
+        ends = low - 1.0, high - 1.0
+        return span(*ends, percent) if high < ENORMOUS else f"{percent(ends[0])} or more"
     if high <= 1.0:
         return span(1.0 - high, 1.0 - low, percent)
     # Around what is right: the other direction is below zero.
-    above, below = (amount(1.0 if abs(end - 1.0) < SURE else end) for end in (high, low))
-    sign = "-" if above != "0%" else ""
-    return f"{sign}{above} to {below}" if (ratio or math.sqrt(low * high)) < 1.0 else f"-{below} to {above}"
+    above, below = (percent(0.0 if abs(end - 1.0) < SURE else share_of(end)) for end in (high, low))
+    if ratio >= 1.0:
+        return f"-{below} to {above}" if high < ENORMOUS else f"-{below} or more"
+    if high >= ENORMOUS:
+        return f"{below} at most, or the other way"
+    return f"{'-' if above != '0%' else ''}{above} to {below}"
 
 
 def wrong_phrase(ratio: float) -> str:
@@ -183,6 +198,19 @@ def wrong_phrase(ratio: float) -> str:
     return f"wrong by a factor of {plain_number(ratio)}"
 
 
+def worse_side(kind: str, ratio: float, most: str = "") -> str:
+    """How wrong something is on the side where that is more, with words for the other side.
+
+    Examples
+    --------
+    >>> worse_side("spreads", 1.42, " at most"), worse_side("temperature", 0.7)
+    ('42% too large at most, or less far too small', '30% too low, or less far too high')
+    """
+    _, below, above = RATIOS[kind]
+    this, other = (below, above) if ratio < 1.0 else (above, below)
+    return f"{amount(ratio)} too {this}{most}, or less far too {other}"
+
+
 def what_is_wrong(kind: str) -> str:
     """What a kind of error is about, in the past.
 
@@ -192,3 +220,15 @@ def what_is_wrong(kind: str) -> str:
     ('spreads were', 'temperature was')
     """
     return RATIOS[kind][0].replace("are", "were").replace(" is", " was")
+
+
+def impossible_phrase(cases: int, most: float = 0.0) -> str:
+    """How many cases had probability 0 for what was observed, or at most so much.
+
+    Examples
+    --------
+    >>> impossible_phrase(1), impossible_phrase(12, 1e-12)
+    ('1 case had probability 0 for what happened', '12 cases had a probability below 1e-12 for what happened')
+    """
+    given = f"a probability below {most:g}" if most else "probability 0"
+    return f"{how_many(cases)} had {given} for what happened"

@@ -9,30 +9,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.schema import Check, flag, listed, number, optional, word
 from wellcal.kernels.base import Kernel
 from wellcal.measures.deviations import Cases
+from wellcal.measures.error_scale import LARGEST, LOGARITHMS, roots_of, scale_of, some_of
 from wellcal.measures.presentation import Presentable, Row
-from wellcal.measures.scores.casewise import log_prob_of_cases
-from wellcal.measures.wording import RATIOS, amount, error_phrase, share_of, wrong_by, wrong_phrase
-from wellcal.predictions import Predictions, Samples
-from wellcal.predictions.alterations import altered, centre_and_scale, kind_of_error
-from wellcal.problem.alternatives import OnAverage
-
-CASES, WITH_ATOMS = 250, 100
-"""Cases whose predictions a yardstick is computed from, with closed forms and without; of more, a random
-part is taken.
-"""
-
-LIKELIHOODS = 20_000
-"""Cases whose likelihood says in which direction a small error is, where there are so many."""
-
-LARGEST = 10.0
-"""The largest ratio that is looked at, to either side."""
-
-LOGARITHMS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0, 1.6, math.log(LARGEST))
-"""Logarithms of the ratios at which the calibration error is computed; between them it is interpolated."""
+from wellcal.measures.wording import (
+    RATIOS,
+    amount,
+    error_phrase,
+    share_of,
+    worse_side,
+    wrong_by,
+    wrong_phrase,
+)
+from wellcal.predictions.alterations import kind_of_error
 
 SLIGHT, STRONG = 0.05, 0.2
 """Shares from which an error is moderate, and strong."""
@@ -124,6 +115,13 @@ class Yardstick(Presentable):
         ends = [self.high, *([] if self.other is None else [self.other[2]])]
         return max(ends, key=share_of)
 
+    def most_words(self, at_most: str = " at most") -> str | None:
+        """The same in words, to be read after "spreads are"; where both sides may be meant it says so."""
+        if self.most is None:
+            return None
+        either = self.low == 1.0 and self.other is not None and self.most != 1.0
+        return worse_side(self.kind, self.most, at_most) if either else wrong_phrase(self.most) + at_most
+
     @property
     def _told(self) -> Yardstick:
         """What is told: without a direction always that which is too small, whichever side is likelier."""
@@ -183,9 +181,8 @@ class Yardstick(Presentable):
             return (
                 f"{model} {error_phrase(self.kind, told.ratio) if self.directed else wrong} ({told._ends()})"
             )
-        most, right = self.most, f"{model} {error_phrase(self.kind, 1.0)}"
-        assert most is not None  # which is open
-        return right if most == 1.0 else f"{right}, or {wrong_phrase(most)} at most"
+        right = f"{model} {error_phrase(self.kind, 1.0)}"
+        return right if self.most == 1.0 else f"{right}, or {self.most_words()}"
 
     def _ends(self) -> str:
         ends = wrong_by(min(self.low, self.high), max(self.low, self.high), self.ratio)
@@ -218,94 +215,6 @@ class Yardstick(Presentable):
         return [("size", self.word)]
 
 
-@dataclass(frozen=True, eq=False)
-class Scale:
-    """KCE as a function of the size of a simple error, on the side that observed deviations are like.
-
-    Attributes
-    ----------
-    kind
-        The kind of error.
-    side
-        -1 where predictions are too small, 1 where they are too large.
-    roots
-        KCE at `LOGARITHMS`, zero first.
-    others
-        The same on the other side; None where there is no such error.
-    """
-
-    kind: str
-    side: int
-    roots: NDArray
-    others: NDArray | None = None
-
-    def ratio(self, root: float) -> float:
-        """Predicted over true where a model has this KCE, between 0.1 and 10."""
-        return _inverted(self.roots, self.side, root)
-
-    def other_ratio(self, root: float) -> float | None:
-        """The same on the other side."""
-        return None if self.others is None else _inverted(self.others, -self.side, root)
-
-    def wrong(self, root: float) -> float | None:
-        """The ratio that is further from 1 of both sides; None where one of them does not reach this KCE."""
-        other = self.other_ratio(root)
-        if root > self.largest or (self.others is not None and root > float(self.others.max())):
-            return None
-        return max((self.ratio(root), *([] if other is None else [other])), key=share_of)
-
-    @property
-    def largest(self) -> float:
-        """The largest KCE that it knows."""
-        return float(self.roots.max())
-
-
-def _inverted(roots: NDArray, side: int, root: float) -> float:
-    logs = np.concatenate([[0.0], LOGARITHMS])
-    increasing = np.concatenate([[True], np.diff(np.maximum.accumulate(roots)) > 0.0])
-    x, y = roots[increasing], logs[increasing]
-    if len(x) < 2 or root <= 0.0:
-        return 1.0
-    inside = min(root, float(x[-1]))
-    from scipy import interpolate  # slow to load
-
-    found: Any = interpolate.PchipInterpolator(x, y)(inside)
-    return math.exp(side * float(found))
-
-
-def scale_of(cases: Cases, kind: str | None = None) -> Scale | None:
-    """The scale for some cases; None for families and kernels that have none.
-
-    `kind` is that of the error; None takes the one that the family is measured by. Counts can be too little
-    dispersed, which has no other side.
-    """
-    one_sided = kind is not None
-    kind = kind_of_error(cases.predictions) if kind is None else kind
-    if kind is None or len(cases) < 2:
-        return None
-    try:
-        few, seen = _some_of(cases)
-        side = -1 if one_sided else _side(seen, few.predictions, kind, few.targets)
-        if len(cases) > len(few) and not one_sided:  # a few cases show no small error, nor its direction
-            side = _side_of_many(cases.in_numpy(), kind) or side
-        own = _roots(seen, few.predictions, kind, side)
-        other = None if one_sided else _roots(seen, few.predictions, kind, -side)
-    except (TypeError, ValueError):  # a kernel that does not factor, or nothing known to alter
-        return None
-    known = np.isfinite(own).all() and (other is None or np.isfinite(other).all())
-    return Scale(kind, side, own, other) if known else None
-
-
-def _some_of(cases: Cases) -> tuple[Cases, OnAverage]:
-    """Cases that errors are tried on, and their calibration error for such a truth."""
-    few = cases.in_numpy().at_most(CASES)
-    seen = OnAverage(few.predictions, few.kernel, few.expectations)
-    if seen.closed:
-        return few, seen
-    few = few.at_most(WITH_ATOMS)
-    return few, OnAverage(few.predictions, few.kernel, few.expectations)
-
-
 def surely_not_slight(cases: Cases, root: float, kind: str | None = None) -> bool:
     """Whether a yardstick at this KCE is not slight, by the small errors alone; False where that is not sure.
 
@@ -326,52 +235,10 @@ def surely_not_slight(cases: Cases, root: float, kind: str | None = None) -> boo
         return False
     small = LOGARITHMS[: 1 + next(k for k, log in enumerate(LOGARITHMS) if -math.expm1(-log) >= SLIGHT)]
     try:
-        few, seen = _some_of(cases)
-        return all(bool(np.all(_roots(seen, few.predictions, kind, side, small) < root)) for side in sides)
+        few, seen = some_of(cases)
+        return all(bool(np.all(roots_of(seen, few.predictions, kind, side, small) < root)) for side in sides)
     except (TypeError, ValueError):  # as `scale_of`
         return False
-
-
-def _roots(
-    seen: OnAverage,
-    predictions: Predictions,
-    kind: str,
-    side: int,
-    logarithms: tuple[float, ...] = LOGARITHMS,
-) -> NDArray:
-    """KCE of errors to one side, zero first."""
-    ratios = np.exp(side * np.array(logarithms))
-    return np.array([0.0, *(seen.root(altered(predictions, kind, ratio)) for ratio in ratios)])
-
-
-def _side(seen: OnAverage, predictions: Predictions, kind: str, targets: NDArray) -> int:
-    step = math.exp(LOGARITHMS[3])
-    small, large = (seen.likeness(altered(predictions, kind, ratio), targets) for ratio in (1.0 / step, step))
-    return -1 if small >= large else 1
-
-
-def _side_of_many(cases: Cases, kind: str) -> int | None:
-    """The direction of a small error in which targets are likelier; None where nothing tells."""
-    some = cases.at_most(LIKELIHOODS)
-    if isinstance(some.predictions, Samples):  # without likelihoods, but with a mean and a spread
-        centre, spread = centre_and_scale(some.predictions)
-        draws = int(some.predictions.values.shape[1])
-        # Draws miss the mean too; with the target among them, or as atoms, they are all there is.
-        usual = (draws + 1.0) / (draws - 1.0) if some.predictions.kind == "draws" and draws > 1 else 1.0
-        beyond = float(np.sum((some.targets - centre) ** 2) - usual * np.sum(spread**2))
-    else:
-        step = LOGARITHMS[0]
-        small, large = (_likelihood(some, kind, math.exp(side * step)) for side in (-1, 1))
-        beyond = small - large
-    return None if not np.isfinite(beyond) or beyond == 0.0 else -1 if beyond > 0.0 else 1
-
-
-def _likelihood(cases: Cases, kind: str, ratio: float) -> float:
-    """Mean log-likelihood of targets where predictions are wrong by a ratio."""
-    found = altered(cases.predictions, kind, ratio)
-    if not found.true.supports("log_prob"):
-        return math.nan
-    return float(np.mean(log_prob_of_cases(found.index(cases.targets), found.true)))
 
 
 def yardstick_from(
@@ -384,13 +251,14 @@ def yardstick_from(
     scale = scale_of(cases, kind)
     if scale is None or scale.largest <= _ROUNDING * ends[1]:
         return None
-    low, high = (scale.ratio(end) for end in ends)
-    beyond, high_beyond = (value > scale.largest for value in (root, ends[1]))
+    own = scale.widened(root, ends, level)
+    low, high = (scale.ratio(end) for end in own)
+    beyond, high_beyond = (value > scale.largest for value in (root, own[1]))
     other, other_beyond = None, False
     if scale.others is not None:
-        at, near, far = (_inverted(scale.others, -scale.side, value) for value in (root, *ends))
-        other = at, near, far
-        other_beyond = ends[1] > float(scale.others.max())
+        there = scale.widened(root, ends, level, other=True)
+        other = scale.other_ratio(root), scale.other_ratio(there[0]), scale.other_ratio(there[1])
+        other_beyond = there[1] > float(scale.others.max())
     return Yardstick(
         scale.kind, scale.ratio(root), low, high, level, beyond, high_beyond, other, other_beyond
     )

@@ -13,6 +13,9 @@ from wellcal._arrays.ownership import own_copy
 
 _SHOWN = 6  # names that an error lists
 
+NUMBERS_WANTED = "give the numbers that classes stand for as support=, or of columns their order as grades="
+"""What to do where classes are asked for what numbers and grades have; commands have an option for it."""
+
 
 def is_ordered(predictions: Any) -> bool:
     """Whether classes are grades in an order: those that have a number each.

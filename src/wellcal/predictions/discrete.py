@@ -39,6 +39,7 @@ from wellcal._arrays.special import (
 from wellcal.predictions.base import Predictions, check_cases
 from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.class_names import (
+    NUMBERS_WANTED,
     checked_labels,
     checked_support,
     column_names,
@@ -294,7 +295,7 @@ class Categorical(Predictions):
         if what in ("mean", "variance", "interquartile_range", "cdf", "quantile"):
             if self.classes is not None and self.support is None:
                 name = what.replace("_", " ")
-                return f"Categorical with classes= has no {name}: labels are names; give numbers as support="
+                return f"Categorical has no {name}: its classes are names; {NUMBERS_WANTED}"
             if self.event_shape != () and what in ("cdf", "quantile"):
                 return f"Categorical with a support of vectors has no {what}: it needs a support of numbers"
         return super().missing(what)

@@ -14,6 +14,8 @@ from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.row_errors import RowError
 
 _ROUNDED = 0.05  # how far sums of probabilities are from one where these were rounded, or cut
+_PERCENTS = 2.0  # how far sums of percentages are from 100 then
+_ABOVE_ONE = "a probability is above 1: is it a percentage or a logit, or is that row wrong?"
 
 
 def likely_mistake(y: object, pred: object, name: str = "pred") -> str:
@@ -130,14 +132,16 @@ def not_probabilities(array: NDArray) -> str:
                 "draws from the predictions? give wc.Samples(x)"
             )
         sums = array.sum(axis=1)
-        if np.allclose(sums, 100.0, atol=0.5):
+        if np.allclose(sums, 100.0, atol=_PERCENTS):
             return "are these percentages? divide by 100"
-        if np.allclose(sums, sums[0], atol=_ROUNDED):
-            return ""  # they are shares, of something else than one
-        if (array >= 0).all() and abs(np.median(sums) - 1.0) <= _ROUNDED:
-            return ""  # most rows are probabilities
+        above = bool((array > 1).any())
+        if above and len(array) > 1 and np.allclose(sums, sums[0], atol=_ROUNDED):
+            return f"these are shares of {sums[0]:.4g}: divide each row by its sum"
+        if np.allclose(sums, sums[0], atol=_ROUNDED) or abs(np.median(sums) - 1.0) <= _ROUNDED:
+            # They are shares of something else than one, or most rows are probabilities.
+            return _ABOVE_ONE if above else ""
         draws = "are these draws from the predictions? give wc.Samples(x)"
-        if (array > 1).any() and (array != np.floor(array)).any():
+        if above and (array != np.floor(array)).any():
             return draws
         return f"{draws}; or votes or scores of classes? divide each row by its sum"
     if (array < 0).any():

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import check_rows, flag, one_of, plain_array, real_array
+from wellcal._arrays.checks import check_rows, flag, one_of, real_array
 from wellcal._arrays.domains import Domain
 from wellcal._arrays.labels import labelled_rows, labels_of
-from wellcal._arrays.levels import must_be_levels
+from wellcal._arrays.levels import check_levels
 from wellcal._arrays.namespaces import Array, NDArray, is_traced, namespace, to_numpy
 from wellcal._arrays.special import draw_index, gather, integer_dtype
 from wellcal.predictions.base import Predictions, nonempty
@@ -60,7 +60,7 @@ class Quantiles(Predictions):
     def arrange(self, *how: Any) -> None:
         """Levels, and the values of each row, in increasing order where that is wanted."""
         if how and flag(how[0], "sort"):
-            levels = real_array(to_numpy(plain_array(self.levels, "levels")), "levels")
+            levels = check_levels(self.levels, open_interval=True)
             values = real_array(self.values, "values", ndim=(2,))
             if values.shape[1] == len(levels):
                 order = np.argsort(levels, kind="stable")
@@ -72,11 +72,12 @@ class Quantiles(Predictions):
                     self.store(values=labelled_rows(ordered, labels))
 
     def __post_init__(self, sort: bool = False) -> None:
-        levels = real_array(to_numpy(plain_array(self.levels, "levels")), "levels")
-        levels = levels.astype(np.float64)
-        if len(levels) == 0:
-            raise ValueError("levels is empty: at least one level is needed")
-        must_be_levels(levels, "levels", ends=False)
+        levels = check_levels(self.levels, open_interval=True)
+        again = np.sort(levels)[:-1][np.diff(np.sort(levels)) == 0]
+        if len(again):
+            raise ValueError(
+                f"levels must differ, found {again[0]:g} twice; drop one of them, with its column of values"
+            )
         if not np.all(np.diff(levels) > 0):
             raise ValueError(
                 f"levels must be strictly increasing, found {levels}; sort them with their values, or give "

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import one_of
+from wellcal._arrays.checks import check_rows, one_of
 from wellcal._arrays.frames import Table, shown_names
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.parameters import is_number
@@ -24,9 +24,13 @@ from wellcal._arrays.selecting import Selection, select
 from wellcal.predictions.base import FAMILIES, Predictions
 from wellcal.predictions.column_names import class_labels, levels
 from wellcal.predictions.fields import Parameter
+from wellcal.predictions.mistaken import asking_what
 from wellcal.predictions.samples import Samples
 
-_ROUNDED = 0.01 + 1e-9  # how far the sum of probabilities may be from 1 where they were rounded
+ROUNDED = 0.01
+"""How far the sum of probabilities may be from 1 where they were rounded."""
+
+_REACH = ROUNDED + 1e-9
 
 GRADES = "grades"
 """Names of classes from the lowest to the highest, whatever the order of their columns."""
@@ -277,7 +281,7 @@ class ColumnReading:
         rows = np.column_stack([values[column] for column in source.names])
         if ndim == 2:
             classes = self.rounded and self.role.parameters[name].named == "classes"
-            return _with_sum_one(rows) if classes else rows
+            return _with_sum_one(rows, name) if classes else rows
         d = 1 if self.vectors is None else len(self.vectors.names)
         return _matrices(rows, d, f"{self.role.keyword}, {name}")
 
@@ -335,7 +339,7 @@ def resolve(
     given = _by_parameter(role, value)
     specs = role.parameters
     options = {**{name: x for name, x in given.items() if name not in specs}, **(options or {})}
-    grades = tuple(options.pop(GRADES, ()))
+    grades = _listed(options.pop(GRADES, ()))
     sources: dict[str, Source] = {}
     labels_from: str | None = None
     first: Selection | None = None
@@ -355,6 +359,14 @@ def resolve(
     if not any(isinstance(source, Selection) for source in sources.values()):
         raise TypeError(f"{keyword}: only numbers were given; at least one parameter must be a column")
     return ColumnReading(role, sources, options, labels_from=labels_from, grades=grades)
+
+
+def _listed(grades: Any) -> tuple[Any, ...]:
+    """Names of grades one by one: a text would be taken for its letters."""
+    if isinstance(grades, str):
+        names = [name.strip() for name in grades.split(",")]
+        raise TypeError(f"{GRADES} must be a list of names, found {grades!r}; give {GRADES}={names!r}")
+    return tuple(grades)
 
 
 def _by_parameter(role: Role, value: object) -> dict[str, Any]:
@@ -449,11 +461,20 @@ def _column(source: Source, values: Mapping[str, NDArray], n: int) -> NDArray:
     return values[source.names[0]] if isinstance(source, Selection) else np.full(n, source)
 
 
-def _with_sum_one(rows: NDArray) -> NDArray:
-    """Rows over their sums, where these are about 1; what is further off is not rounding."""
+def _with_sum_one(rows: NDArray, name: str) -> NDArray:
+    """Rows over their sums, where these are about 1; what is further off is not rounding, and refused."""
     sums = rows.sum(axis=1, keepdims=True)
-    about = (np.abs(sums - 1.0) <= _ROUNDED) & (rows >= 0.0).all(axis=1, keepdims=True)
-    return np.divide(rows, sums, out=rows.copy(), where=about)
+    able = (rows >= 0.0).all(axis=1, keepdims=True)  # of others the family says what is wrong
+    with asking_what(rows):
+        check_rows(
+            f"the sum of {name}",
+            sums[:, 0],
+            ((np.abs(sums - 1.0) <= _REACH) | ~able)[:, 0],
+            f"must be one within {ROUNDED:g} for normalise=True",
+            "what is further off was not rounded: look at that row",
+            argument=name,
+        )
+    return np.divide(rows, sums, out=rows.copy(), where=able)
 
 
 def _matrices(rows: NDArray, d: int, what: str) -> NDArray:

@@ -65,11 +65,22 @@ class OnAverage:
 
     def root(self, alternative: Altered) -> float:
         """KCE under an alternative: the root of the mean of E h over pairs of different cases."""
+        return self.root_and_error(alternative)[0]
+
+    def root_and_error(self, alternative: Altered) -> tuple[float, float]:
+        """The same, and its standard error as a share of it, where these cases are a sample of very many.
+
+        The mean over pairs is a U-statistic: four times the variance of its row means over the number of
+        cases is its variance, and half of its relative error is that of the root.
+        """
         alternative = self._comparable(alternative)
         measure: SignedSum = [(1.0, alternative.predicted), (-1.0, alternative.true)]
         matrix = self._matrix([alternative.predicted, alternative.true], measure, measure)
-        total = float(matrix.sum()) - float(np.trace(matrix))
-        return math.sqrt(max(total, 0.0) / (self.n * (self.n - 1.0)))
+        rows = (matrix.sum(axis=1) - np.diagonal(matrix)) / (self.n - 1.0)
+        mean = float(rows.mean())
+        if not mean > 0.0:
+            return 0.0, 0.0
+        return math.sqrt(mean), float(np.std(rows, ddof=1)) / (mean * math.sqrt(self.n))
 
     def likeness(self, alternative: Altered, targets: NDArray) -> float:
         """How much observed deviations are like those of an alternative: inner product over its norm."""

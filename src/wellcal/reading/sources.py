@@ -184,7 +184,7 @@ def _look(path: Path, name: str) -> None:
 
 def _close_files(path: Path) -> str:
     try:
-        there = [found.name for found in path.parent.iterdir()]
+        there = [found.name for found in path.parent.iterdir() if not found.is_dir()]
     except OSError:
         return "; check the path"
     close = difflib.get_close_matches(path.name, there, n=1)

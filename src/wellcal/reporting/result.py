@@ -10,6 +10,7 @@ import numpy as np
 
 from wellcal._arrays.round_numbers import how_many
 from wellcal.comparison import Comparisons
+from wellcal.comparison.result import told_beside
 from wellcal.comparison.shares import called
 from wellcal.hypotests.findings.class_slopes import CLASS_SLOPE
 from wellcal.hypotests.findings.finding import LEVEL, Finding, together
@@ -19,7 +20,7 @@ from wellcal.hypotests.result import TestResult
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import Presentable, Row
 from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
-from wellcal.measures.wording import RATIOS, error_phrase, wrong_phrase
+from wellcal.measures.wording import RATIOS, error_phrase
 from wellcal.measures.yardstick import Yardstick
 from wellcal.reporting.data import ONLY, Data, ModelData
 from wellcal.reporting.pieces import Choices, Mended, Segments, WorstGroup
@@ -320,6 +321,7 @@ class Report(Presentable):
                 told = "; ".join(f"{called(found.measure)} {found.phrase}" for found in pair.differences)
                 rows.append((f"{pair.first} - {pair.second}", told))
             rows += [("scores", text) for text in self.comparison.better_in_scores]
+            rows += told_beside(self.comparison.pairs[0].differences, self.comparison.provenance)
         rows.extend(("sampled", text) for text in self.sampled)
         tested = f"{self.choices.hypothesis}; error rate {self.choices.alpha:g}"
         if any(model.segments is not None for model in self.models):
@@ -335,7 +337,7 @@ def _at_most(size: Yardstick) -> str:
     start, sure = "errors of all kinds together: no further off than a model whose", "(95% confidence)"
     unknown = "cannot be said from so few cases"
     if size.most is not None:
-        return f"{start} {RATIOS[size.kind][0]} {wrong_phrase(size.most)} {sure}"
+        return f"{start} {RATIOS[size.kind][0]} {size.most_words('')} {sure}"
     if size.high_beyond and (size.other_beyond or size.other is None):
         return f"errors of all kinds together: how far off it is {unknown}"
     known = size.high if size.other is None or not size.high_beyond else size.other[2]

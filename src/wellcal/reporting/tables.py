@@ -8,7 +8,7 @@ from typing import Any
 
 from wellcal.comparison import Comparisons
 from wellcal.comparison.several import Pair
-from wellcal.comparison.shares import called, clearest
+from wellcal.comparison.shares import called, clearest, explained
 from wellcal.hypotests.e_values import e_value_text
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import pvalue_sign, pvalue_text
@@ -23,11 +23,13 @@ def models_table(report: Report) -> Table:
     mended = any(model.mended is not None for model in report.models)
     names = ["Model", "Verdict", "How large", "Where", *(["Mending"] if mended else [])]
     header = [Cell(name) for name in names]
+    told: list[str] = []
     if report.comparison is not None:
+        told = explained([report.comparison.measure])
         measured = called(report.comparison.measure)
         header.append(Cell(f"{measured[0].upper()}{measured[1:]} above the best", number=True))
     rows = [_row(report, rank, model, mended) for rank, model in enumerate(report.models)]
-    return Table(header, rows, "Best first")
+    return Table(header, rows, "; ".join(["Best first", *told]))
 
 
 def _row(report: Report, rank: int, model: ModelReport, mended: bool) -> list[Cell]:

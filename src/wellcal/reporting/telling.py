@@ -51,6 +51,7 @@ SHOWS: Mapping[str, tuple[str, ...]] = {
     "slope": ("reliability",),
     "group": ("reliability",),
     "temperature": _ALL_CLASSES,
+    "impossible": _ALL_CLASSES,
     "confidence": _ALL_CLASSES,
     "class": _CLASS,
     "class slope": _CLASS,

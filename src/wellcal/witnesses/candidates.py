@@ -18,6 +18,13 @@ from wellcal.witnesses.refine import SIZES, Deviation
 from wellcal.witnesses.regions import Grid, Listed, grids_of
 from wellcal.witnesses.summaries import Cases
 
+LARGEST_SHARE = 0.95
+"""Of all cases that a group has at most, unless somebody named it.
+
+Where an error is in a share s of the cases and nowhere else, its sum over all of them is sqrt(s) times as
+many standard deviations off as its sum over those: above this share all cases show it 97% as clearly or more,
+and hardly anything is said by where it is. What is wrong with the other cases is found among these."""
+
 _KINDS = ("all", "segment", "split", "interval", "box")
 _RELATED = 0.3  # correlation of directions that say the same of a case
 _SMALLEST = 6  # sizes of groups are told apart by halves, down to 2^-6 of all cases
@@ -183,8 +190,8 @@ class Candidates(Scanned):
     ) -> None:
         self.weights, self._fewest = weights, fewest
         blocks: list[Block] = []
-        everything = Cases("in all cases", np.ones(len(weights), dtype=bool), "all", ())
-        listed = Listed(_distinct([everything, *segments], weights, fewest))
+        self.everything = Cases("in all cases", np.ones(len(weights), dtype=bool), "all", ())
+        listed = Listed(_distinct([self.everything, *segments], weights, fewest))
         made: dict[tuple[int, ...], list[_Placed]] = {}
         counted = self._counted = (weights > 0).astype(np.float64)
         cells = 0
@@ -195,7 +202,7 @@ class Candidates(Scanned):
                 made[key] = [_placed(grid, weights, counted) for grid in grids]
             for grid, members, alike, count, rivals in made[key]:
                 yes = grid.totals(np.asarray((counted * direction.expected) @ alike))
-                order, rival = kept_groups(grid, direction, count, yes, rivals, fewest)
+                order, rival = kept_groups(grid, direction, count, yes, rivals, fewest, counted.sum())
                 if len(order):
                     where = slice(cells, cells + grid.size)
                     cells += grid.size
@@ -319,6 +326,10 @@ class Candidates(Scanned):
         variance = float(w**2 @ self._variance(direction)[mask])
         return float(w @ self._observed[id(direction)][mask]), variance**0.5
 
+    def nearly_all(self, candidate: Candidate) -> bool:
+        """Whether a group has so many cases that it is told as all of them."""
+        return bool(nearly_all(float(self._counted[candidate.cases.mask].sum()), float(self._counted.sum())))
+
     def enough(self, candidate: Candidate) -> bool:
         """Whether any group is as large as candidates have to be."""
         counted = self._counted * candidate.cases.mask
@@ -339,9 +350,17 @@ class Candidates(Scanned):
 
 
 def kept_groups(
-    grid: Grid, direction: Direction, count: NDArray, yes: NDArray, rivals: NDArray, fewest: int
+    grid: Grid,
+    direction: Direction,
+    count: NDArray,
+    yes: NDArray,
+    rivals: NDArray,
+    fewest: int,
+    total: float,
 ) -> tuple[NDArray, NDArray]:
-    """Groups of a grid with enough cases, in which enough is expected, and their rivals: in order of both.
+    """Groups of a grid with enough cases and not nearly all, in which enough is expected, and their rivals.
+
+    They are in the order of both.
 
     Parameters
     ----------
@@ -353,11 +372,19 @@ def kept_groups(
         Which groups each is compared with.
     fewest
         Cases that a group must have at least; all cases are looked at, however few they are.
+    total
+        Number of all cases. Of these a group has `LARGEST_SHARE` at most; a segment has what it has.
     """
     enough = (count >= fewest - 1e-9) | (grid.kinds == "all")
-    kept = np.flatnonzero(enough & direction.enough(yes, count))
+    some = ~nearly_all(count, total) | np.isin(grid.kinds, ("all", "segment"))
+    kept = np.flatnonzero(enough & some & direction.enough(yes, count))
     order = kept[np.lexsort((rivals[kept], grid.piece[kept]))]
     return order, rivals[order]
+
+
+def nearly_all(count: NDArray | float, total: float) -> NDArray:
+    """Whether groups with so many cases are as good as all of them."""
+    return np.asarray(count > LARGEST_SHARE * total + 1e-9)
 
 
 def largest_gains(block: Block, z: NDArray, gains: Callable[[float], NDArray]) -> NDArray:

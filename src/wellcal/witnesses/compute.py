@@ -11,6 +11,7 @@ import numpy as np
 from wellcal._arrays.checks import probability, whole_number
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.deprecation import renamed_arguments
+from wellcal._arrays.levels import check_levels
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, handed_over, is_array
 from wellcal._arrays.ownership import own_copy
 from wellcal._arrays.progress import Listener, as_progress, reported
@@ -23,7 +24,6 @@ from wellcal.hypotests.resampling.targets import check_resampled, target_sets, u
 from wellcal.hypotests.setup import MOST_RESAMPLES, Setup, check_resamples, make_setup
 from wellcal.kernels.base import Kernel
 from wellcal.measures.by_case import Contributions, contributions
-from wellcal.measures.quantiles.checks import check_levels
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import as_predictions
 from wellcal.predictions.cases import per_case
@@ -120,7 +120,8 @@ def witness(
     -----
     Groups are "all cases", those above, below and between values of a summary of the prediction (mean and
     spread; for classes the probability of the class), boxes of two summaries, and the segments. Values are
-    at up to 31 shares of the cases for one summary, and up to 13 for each of two. A direction compares how
+    at up to 31 shares of the cases for one summary, and up to 13 for each of two. A group of nearly all cases
+    is none: what errs in more than 95% of them is told of all. A direction compares how
     often something happens in a group with how often it was predicted: that a target exceeds a predicted
     quantile, that a class occurs; for vectors, the mean of a coordinate and the distance from the predicted
     mean; for objects, the likeness to the prediction by the kernel. p-values come from targets that are

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
@@ -35,11 +35,20 @@ class Told:
         Its standardised sum.
     pvalue
         Its adjusted p-value.
+    meant
+        The group that it stands for, where that has nearly all cases, and so all are told: what errs among
+        the others is still to be told. None where it stands for itself.
     """
 
     candidate: Candidate
     z: float
     pvalue: float
+    meant: Candidate | None = None
+
+    @property
+    def covered(self) -> Candidate:
+        """Whose cases have been told."""
+        return self.candidate if self.meant is None else self.meant
 
 
 class ScanTest:
@@ -128,8 +137,8 @@ class ScanTest:
             same = left & (self.pvalues <= most) & (beyond >= min(float(beyond[k]), self._chance))
             k = _first_largest(self._worth, same)
             same &= self._alike(k)
-            chosen.append(self._likeliest(k, same, most, [told.candidate for told in chosen]))
-            rest, new = self._untold([told.candidate for told in chosen])
+            chosen.append(self._likeliest(k, same, most, [told.covered for told in chosen]))
+            rest, new = self._untold([told.covered for told in chosen])
             beyond = np.minimum(np.sign(self.z) * rest, np.abs(self.z)) - usual
             left &= new >= _ALIKE
             left[k] = False
@@ -167,10 +176,19 @@ class ScanTest:
             for outwards in (False, True):
                 new = refined(deviation, region, sign, outwards=outwards)
                 cases = new.region.cases() if new.worth > worth + 1e-9 else None
-                grown = None if cases is None else self.grown(Candidate(cases, direction), k)
+                grown = None if cases is None else self._told_as(Candidate(cases, direction), k)
                 if grown is not None and grown.pvalue <= most:
                     found, worth = grown, new.worth
         return found
+
+    def _told_as(self, candidate: Candidate, k: int) -> Told | None:
+        """A group that grew from candidates; all cases, where it has nearly all of them."""
+        candidates = self._candidates
+        assert isinstance(candidates, Candidates)
+        if not candidates.nearly_all(candidate):
+            return self.grown(candidate, k)
+        found = self.grown(Candidate(candidates.everything, candidate.direction), k)
+        return None if found is None else replace(found, meant=candidate)
 
     def _starts(self, same: NDArray, direction: Direction) -> list[Region]:
         """Some regions of each grid, those first that are worth most."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,10 @@ def test_names_of_classes_go_with_guessed_columns(run: Run) -> None:
 def test_probabilities_that_miss_one_in_a_row_are_no_draws(run: Run) -> None:
     text = "label,p_a,p_b,p_c\n" + "a,0.2,0.5,0.3\nb,0.6,0.2,0.2\n" * 3 + "c,0.5,0.2,0.2\n"
     done = run("scores", "-", text=text, expect=2)
-    assert done.stderr.rstrip().endswith("in row 7: found 0.9; divide each row of probs by its sum")
+    remedy = "divide each row of probs by its sum: --normalise does so where it is within 0.01 of 1"
+    assert done.stderr.rstrip().endswith(f"in row 7: found 0.9; {remedy}")
+    done = run("scores", "-", "--normalise", text=text, expect=2)
+    assert "the sum of probs must be one within 0.01 for --normalise in row 7: found 0.9;" in done.stderr
     draws = "label,p_a,p_b,p_c\n" + "a,10.2,9.5,8.3\nb,6.6,4.2,3.2\n"
     done = run("scores", "-", text=draws, expect=2)
     assert done.stderr.rstrip().endswith("are these draws from the predictions? give --samples")
@@ -153,9 +157,55 @@ def test_grades_of_a_text_file_have_the_order_that_is_said(run: Run, folder: Pat
     assert "--grades is for probs, found normal; leave it out" in done.stderr
     done = run("scores", "stream.csv", "--normal", "mu,sigma", "--grades", "poor,fair", expect=2)
     assert "--grades is for predictions of classes, found --normal" in done.stderr
-    done = run("plot", "pit", "grades.csv", "--target", "grade", "--out", "g.svg", expect=2)
-    assert "classes have no order, and so no PIT" in done.stderr
-    assert "--grades for columns" in done.stderr
+    for kind in ("pit", "residuals"):
+        done = run("plot", kind, "grades.csv", "--target", "grade", "--out", "g.svg", expect=2)
+        assert "pit needs an order, and 3 classes have none" in done.stderr
+        assert "give their order with --grades, from the lowest to the highest" in done.stderr
+        assert "support=" not in done.stderr
+    done = run("scores", "grades.csv", "--target", "grade", "--measures", "pit", expect=2)
+    assert "give their order with --grades" in done.stderr
+    done = run("scores", "grades.csv", "--target", "grade", "--json", "-")
+    found = json.loads(done.stdout)["result"]
+    assert "pit" not in found["estimates"]
+    assert "3 classes have none" in found["left_out"]["pit"]
     pred = wc.as_predictions(ordered[columns], probs="p_*", grades=names)
     assert pred.labels().tolist() == ["good", "poor", "fair"]
     assert pred.support.tolist() == [2.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("given", ["copy.csv", "./copy.csv", "link.csv"])
+def test_what_is_read_is_not_written_over(run: Run, folder: Path, given: str) -> None:
+    (folder / "copy.csv").write_bytes((folder / "stream.csv").read_bytes())
+    (folder / "link.csv").unlink(missing_ok=True)
+    (folder / "link.csv").symlink_to("copy.csv")
+    before = (folder / "copy.csv").read_bytes()
+    for command in (
+        ("recalibrate", "copy.csv", "--out", given),
+        ("recalibrate", "copy.csv", "--scaling", given),
+        ("report", "copy.csv", "--out", given),
+        ("test", "copy.csv", "--json", given),
+        ("monitor", "copy.csv", "--state", given),
+    ):
+        done = run(*command, "--normal", "mu,sigma", expect=2)
+        assert f"{command[2]} {given}: the file that is read would be lost; give another name" in done.stderr
+        assert (folder / "copy.csv").read_bytes() == before
+    twice = ("--out", "new.csv", "--scaling", "./new.csv")
+    done = run("recalibrate", "copy.csv", "--normal", "mu,sigma", *twice, expect=2)
+    assert "--scaling ./new.csv: --out writes it, too; give another name" in done.stderr
+    assert not (folder / "new.csv").exists()
+
+
+def test_a_glob_without_the_sign_before_names_means_the_same(run: Run, folder: Path) -> None:
+    p = np.array([[0.2, 0.8], [0.6, 0.4], [0.7, 0.3]])
+    np.savez(folder / "arrays.npz", y=np.array([1, 0, 0]), p=p)
+    given = ("scores", "arrays.npz", "--target", "y", "--measures", "nll,brier")
+    one, other = (run(*given, "--probs", glob).stdout for glob in ("p_*", "p*"))
+    assert one == other
+    assert read_cases(folder / "arrays.npz", "y", probs="p*").pred.labels().tolist() == [0, 1]
+
+
+def test_a_folder_is_no_file_that_was_meant(run: Run, folder: Path) -> None:
+    (folder / "predicted.csv.d").mkdir(exist_ok=True)
+    done = run("test", "predicted.csv", expect=2)
+    assert "predicted.csv.d" not in done.stderr
+    assert "there is no such file" in done.stderr

@@ -63,11 +63,11 @@ def test_figures_are_on_the_paper_of_the_style(name: str, style: str, paper: str
     assert to_rgb(DRAWN[name]().figure_.get_facecolor()) == (1.0, 1.0, 1.0)
 
 
-@pytest.mark.parametrize("display", [displays.PITDisplay, displays.CoverageDisplay])
+@pytest.mark.parametrize("display", [displays.PITDisplay, displays.CoverageDisplay, displays.ResidualDisplay])
 def test_classes_without_an_order_are_shown_by_the_reliability_diagram(display: Any) -> None:
     mixture = wc.Mixture([wc.Categorical(PROBS), wc.Categorical(PROBS[:, ::-1])])
     for pred in (wc.Categorical(PROBS), mixture):
-        with pytest.raises(ValueError, match=r"classes have no order, and so no .*: the reliability diagram"):
+        with pytest.raises(TypeError, match=r"3 classes have none: a reliability diagram .* as support="):
             display.from_predictions(LABELS, pred)
     graded = wc.Categorical(PROBS, support=range(3))
     for y, pred in (

@@ -230,10 +230,29 @@ def test_the_smallest_error_of_coins_is_found() -> None:
     assert found >= stats.binom.ppf(0.01, 100, 0.7)
 
 
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_predictions_that_are_alike_and_no_coin_find_both_sides_alike(side: float) -> None:
+    """A temperature of these has two sides of which one is hardly ever found."""
+    pred = wc.Bernoulli(np.full(400, 0.4))
+    least = smallest_error(Cases(np.zeros(400, dtype=int), pred, wc.default_kernel(pred)))
+    assert least.kind == "frequencies"
+    found = stats.binom.cdf(np.arange(401), 400, 0.4 + side * least.share)
+    totals = np.arange(401)
+    below, above = stats.binom.cdf(totals, 400, 0.4), stats.binom.sf(totals - 1, 400, 0.4)
+    rejected = 2.0 * np.minimum(below, above) <= 0.05 / PRICE_OF_FREQUENCIES
+    power = float(np.diff(found, prepend=0.0)[rejected].sum())
+    assert 0.72 < power < 0.88
+
+
 @pytest.mark.parametrize(
     ("pred", "told"),
     [
         (wc.Bernoulli(np.full(200, 0.5)), "200 cases would have shown frequencies that are "),
+        (wc.Bernoulli(np.full(400, 0.4)), "400 cases would have shown frequencies that are "),
+        (
+            wc.Categorical(np.tile([0.4, 0.35, 0.25], (400, 1))),
+            "400 cases would have shown frequencies that are ",
+        ),
         (wc.Bernoulli(np.linspace(0.49, 0.51, 200)), "200 cases would have shown frequencies that are "),
         (wc.Categorical(np.full((200, 3), 1 / 3)), "200 cases would have shown frequencies that are "),
         (

@@ -94,7 +94,7 @@ class CountClaims(ScalarClaims):
         ratio, low, high = (float(np.exp(value)) for value in (found.estimate, found.low, found.high))
         how = f"{'higher' if ratio > 1.0 else 'lower'} than" if ratio < TIMES else "as high as"
         short = f"counts are {amount(ratio)} {how} predicted"
-        sentence = f"{short} ({wrong_by(low, high)})"
+        sentence = f"{short} ({wrong_by(low, high, ratio)})"
         over = 1.0 / ratio, 1.0 / high, 1.0 / low
         return Finding(sentence, SHIFTED, short, ratio, (low, high), LEVEL, found.pvalue, ratio=over)
 

@@ -17,6 +17,7 @@ from wellcal.hypotests.findings.closer import closer_look, drawn_sets
 from wellcal.hypotests.findings.counts import CountClaims
 from wellcal.hypotests.findings.draws import DrawClaims, QuantileClaims
 from wellcal.hypotests.findings.finding import Finding
+from wellcal.hypotests.findings.impossible import impossible_finding, without_log_odds
 from wellcal.hypotests.findings.reasons import ALPHA, NO_REASONS, Reasons, Seen, reasons_in, unnamed
 from wellcal.hypotests.findings.scalars import ScalarClaims
 from wellcal.hypotests.findings.splits import OUTER, SPREAD, Summary
@@ -120,6 +121,8 @@ def findings_in(
         # A part that rejects by itself need not compete with what other parts look for.
         found = certain(claims, every, targets, _about(claims, reasons.clear))
     found = closer_look(seen, claims, found, reasons)
+    if (lost := impossible_finding(targets, seen.predictions)) is not None:
+        found = [lost, *without_log_odds(found, claims, every)]
     if not found and perhaps:
         known = claims.tested if reasons.leading is None else claims.about(reasons.leading)
         found = likely(claims, every, targets, known)

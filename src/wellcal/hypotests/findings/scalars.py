@@ -237,7 +237,7 @@ def spread_finding(found: Found, units: Units = PLAIN) -> Finding:
         for value in (from_right.estimate, from_right.high, from_right.low)
     )
     short, ends = error_phrase(SPREADS, ratio), (low, high)
-    sentence = f"{short} ({wrong_by(*ends)})"
+    sentence = f"{short} ({wrong_by(*ends, ratio)})"
     return Finding(sentence, SPREAD, short, ratio, ends, LEVEL, found.pvalue, ratio=(ratio, *ends))
 
 

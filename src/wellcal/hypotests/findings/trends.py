@@ -54,7 +54,7 @@ class Manner(NamedTuple):
     again
         The same in short, for the other side.
     ends
-        An interval of sizes in words.
+        An interval of sizes in words, given the size between them.
     apart
         A difference in words, where neither side is off by itself, up to the place; its size in words; and an
         interval of it.
@@ -69,7 +69,7 @@ class Manner(NamedTuple):
     size: Callable[[float], float]
     phrase: Callable[[float], str]
     again: Callable[[float], str]
-    ends: Callable[[float, float], str]
+    ends: Callable[[float, float, float], str]
     apart: Callable[[float], str]
     closing: str = ""
     expected: float | None = None
@@ -88,7 +88,10 @@ def shifts(measure: Measure, units: Units = PLAIN) -> Manner:
         higher = "higher" if size > 0.0 else "lower"
         return f"targets are {counted(plain_number(abs(size)), units.unit)} {higher}"
 
-    return Manner(CENTRE_TREND, measure, units.shift, phrase, again, shift_ends, apart)
+    def ends(low: float, high: float, _: float) -> str:
+        return shift_ends(low, high)
+
+    return Manner(CENTRE_TREND, measure, units.shift, phrase, again, ends, apart)
 
 
 def spreads(measure: Measure, units: Units = PLAIN) -> Manner:
@@ -121,8 +124,11 @@ def shares(kind: str, measure: Measure, what: str, expected: float) -> Manner:
     def apart(size: float) -> str:
         return f"{what} {'more' if size > expected else 'less'} often"
 
+    def ends(low: float, high: float, _: float) -> str:
+        return share_span(low, high)
+
     closing = f", expected {percent(expected)}"
-    return Manner(kind, measure, size_of, phrase, percent, share_span, apart, closing, expected)
+    return Manner(kind, measure, size_of, phrase, percent, ends, apart, closing, expected)
 
 
 def trend_finding(
@@ -168,11 +174,12 @@ def _in_words(manner: Manner, found: Contrast, reach: float, pvalue: float) -> F
         text = f"{manner.apart(size)} {found.split.name} than elsewhere"
         if not manner.closing:  # sizes of differences are told where they are no shares
             text += ", relative to their predictions"
-            texts = f"{text} ({manner.ends(*ends)})", manner.kind, text
+            texts = f"{text} ({manner.ends(*ends, size)})", manner.kind, text
             return Finding(*texts, size, ends, LEVEL, pvalue, by=found.split.by)
         size, ends = _sized(manner, found.inside, reach)
         other, others = _sized(manner, found.outside, reach)
-        told = f"{percent(size)}, {manner.ends(*ends)}, against {percent(other)}, {manner.ends(*others)}"
+        here, there = manner.ends(*ends, size), manner.ends(*others, other)
+        told = f"{percent(size)}, {here}, against {percent(other)}, {there}"
         right, elsewhere = manner.expected, (other, *others)
         texts = f"{text} ({told})", manner.kind, text
         return Finding(*texts, size, ends, LEVEL, pvalue, right, elsewhere=elsewhere, by=found.split.by)
@@ -180,11 +187,11 @@ def _in_words(manner: Manner, found: Contrast, reach: float, pvalue: float) -> F
     side, name = clear[0]
     size, ends = _sized(manner, side, reach)
     short = f"{manner.phrase(size)} {name}"
-    sentence = f"{manner.phrase(size)} ({manner.ends(*ends)}) {name}"
+    sentence = f"{manner.phrase(size)} ({manner.ends(*ends, size)}) {name}"
     rest, its_ends = _sized(manner, found.outside if side is found.inside else found.inside, reach)
     if len(clear) > 1:
         again = manner.again(rest)
-        sentence += f", and {again} ({manner.ends(*its_ends)}) elsewhere"
+        sentence += f", and {again} ({manner.ends(*its_ends, rest)}) elsewhere"
         short += f", and {again} elsewhere"
     texts, right = (sentence + manner.closing, manner.kind, short + manner.closing), manner.expected
     elsewhere = rest, *its_ends

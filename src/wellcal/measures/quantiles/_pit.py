@@ -25,7 +25,8 @@ def pit(y: object, pred: object, *, rng: int | np.random.Generator | None = None
     y
         Observed targets, one for each prediction.
     pred
-        Predictions of numbers, counts or classes (in the order of their support, else of the classes).
+        Predictions of numbers, counts, grades (in the order of their support) or two classes. More classes
+        have no order, and so nothing that lies below the outcome: they are refused.
     rng
         Seed or generator of the :math:`v_i`, None for a default one; without effect on continuous
         predictions.

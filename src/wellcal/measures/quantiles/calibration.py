@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wellcal._arrays.levels import check_levels
 from wellcal._arrays.namespaces import Array, stop_gradient, to_numpy
 from wellcal._arrays.schema import Check, numbers, whole
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import html_grid, text_table
 from wellcal.measures.quantiles.bands import calibration_band
-from wellcal.measures.quantiles.checks import check_levels, check_scalar
+from wellcal.measures.quantiles.checks import check_scalar
 from wellcal.measures.quantiles.coverage import LIMITS
 from wellcal.predictions import Quantiles
 from wellcal.predictions.base import check_inputs
@@ -47,11 +48,13 @@ class QuantileCalibration(Estimate):
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """Names of columns, and a row for each of some levels."""
-        inner = np.flatnonzero((self.levels > 0.0) & (self.levels < 1.0))
-        if len(inner) > len(SHOWN_LEVELS):
-            nearest = [np.argmin(np.abs(self.levels[inner] - level)) for level in SHOWN_LEVELS]
-            inner = inner[np.unique(nearest)]
-        levels, found = np.asarray(self.levels)[inner], np.asarray(self.frequencies)[inner]
+        shown = np.arange(len(self.levels))
+        if len(shown) > len(SHOWN_LEVELS):  # of many the ends, which say nothing, are left out first
+            shown = np.flatnonzero((self.levels > 0.0) & (self.levels < 1.0))
+        if len(shown) > len(SHOWN_LEVELS):
+            nearest = [np.argmin(np.abs(self.levels[shown] - level)) for level in SHOWN_LEVELS]
+            shown = shown[np.unique(nearest)]
+        levels, found = np.asarray(self.levels)[shown], np.asarray(self.frequencies)[shown]
         kind = "equal_precision" if self.n_samples <= _PRECISE else "kolmogorov"
         band = calibration_band(levels, self.n_samples, LIMITS, kind)
         return ["level", "below", f"{100 * LIMITS:.0f}% of calibrated models"], [

@@ -1,38 +1,29 @@
-"""What measures of quantiles ask of predictions and of levels."""
+"""What measures of quantiles ask of predictions."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from wellcal._arrays.checks import check_ndim, numeric_array
-from wellcal._arrays.levels import must_be_levels
-from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.expectations.decompose import targets_are_indices
 from wellcal.predictions import Predictions
+from wellcal.predictions.class_names import NUMBERS_WANTED, is_ordered
 
-
-def check_levels(levels: Any, name: str = "levels", *, open_interval: bool = False) -> NDArray:
-    """Levels ``(T,)`` between 0 and 1, both included unless the interval is open.
-
-    Examples
-    --------
-    >>> check_levels([0.1, 1.0])
-    array([0.1, 1. ])
-    >>> check_levels([0.1, 1.0], open_interval=True)
-    Traceback (most recent call last):
-    ValueError: levels must be numbers strictly between 0 and 1, found 1
-    """
-    array = np.asarray(to_numpy(numeric_array(levels, name)), dtype=np.float64)
-    check_ndim(array, name, (1,))
-    if len(array) == 0:
-        raise ValueError(f"{name} is empty: at least one level is needed")
-    must_be_levels(array, name, ends=not open_interval)
-    return array
+_EITHER_WAY = 2  # classes that have an order without being told
 
 
 def check_scalar(predictions: Predictions, what: str) -> None:
-    """An error unless `predictions` are of numbers or of classes, with a distribution function."""
+    """An error unless `predictions` are of numbers or of grades, with a distribution function.
+
+    Two classes have an order, whichever of them comes first: what lies below one of them is all the other is.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> check_scalar(wc.Categorical([[0.2, 0.8]]), "pit")
+    >>> check_scalar(wc.Categorical([[0.2, 0.3, 0.5]]), "pit")
+    Traceback (most recent call last):
+    TypeError: pit needs an order, and 3 classes have none: a reliability diagram shows whether their ...
+    """
     if predictions.event_shape != ():
         raise TypeError(
             f"{what} needs predictions of numbers, found vectors of length {predictions.event_shape[0]}; "
@@ -40,3 +31,11 @@ def check_scalar(predictions: Predictions, what: str) -> None:
         )
     if not predictions.supports("cdf") and predictions.target_kind != "labels":
         raise TypeError(f"{what} needs predictions with cdf: {predictions.missing('cdf')}")
+    if targets_are_indices(predictions) and not is_ordered(predictions):
+        batch: Any = predictions
+        if (count := int(batch.class_probs().shape[1])) > _EITHER_WAY:
+            raise TypeError(
+                f"{what} needs an order, and {count} classes have none: a reliability diagram shows whether "
+                "their probabilities are right (ReliabilityDisplay, wellcal plot reliability); where they "
+                f"are grades, {NUMBERS_WANTED}"
+            )

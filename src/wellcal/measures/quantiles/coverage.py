@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from wellcal._arrays.levels import check_levels
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, handed_over, take_rows, to_numpy, widen
 from wellcal._arrays.progress import Stages
 from wellcal._arrays.schema import Check, numbers, whole
@@ -18,9 +19,10 @@ from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import Row, html_grid, text_table
 from wellcal.measures.quantiles._pit import distribution_at
-from wellcal.measures.quantiles.checks import check_levels, check_scalar
+from wellcal.measures.quantiles.checks import check_scalar
 from wellcal.predictions import Categorical, Quantiles, Samples
 from wellcal.predictions.base import check_inputs
+from wellcal.predictions.class_names import NUMBERS_WANTED
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
 LIMITS = 0.95
@@ -229,8 +231,7 @@ def _numbers(predictions: Any, targets: Array) -> Array:
     parts = [part for part, _ in components_of(predictions)]
     if any(isinstance(part, Categorical) and part.support is None for part in parts):
         raise TypeError(
-            "interval_coverage needs predictions of numbers, found predictions of classes; give the numbers "
-            "that classes stand for as support="
+            f"interval_coverage needs predictions of numbers, found predictions of classes; {NUMBERS_WANTED}"
         )
     values = from_numpy(np.asarray(predictions.support_values()), predictions.like)
     return take_rows(values, targets)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.chunks import budget, in_chunks, told_chunks
+from wellcal._arrays.levels import check_levels
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -24,11 +25,11 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.measures.estimate import Estimate, about_cases
-from wellcal.measures.quantiles.checks import check_levels
 from wellcal.measures.scores._common import names_only
 from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.cases import per_case
+from wellcal.predictions.class_names import NUMBERS_WANTED
 from wellcal.problem.weights import check_weights
 
 PINBALL_LEVELS = tuple(round(0.05 * i, 2) for i in range(1, 20))
@@ -219,8 +220,7 @@ def _label_values(predictions: Any, y: object) -> Array:
     """The numbers that observed classes stand for; names of classes have none."""
     if names_only(predictions):
         raise TypeError(
-            "mse needs predictions of numbers or vectors, found predictions of classes; where classes stand "
-            "for numbers, give these to Categorical as support="
+            f"mse needs predictions of numbers or vectors, found predictions of classes; {NUMBERS_WANTED}"
         )
     index = predictions.check_targets(y)
     return take_rows(from_numpy(np.asarray(predictions.support_values()), predictions.like), index)

@@ -39,6 +39,7 @@ from wellcal.measures.scores.rules import ENERGY_RULES, shared_rule
 from wellcal.predictions import DiagonalNormal, Mixture, MultivariateNormal, Normal, Predictions, Samples
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.cases import per_case
+from wellcal.predictions.class_names import NUMBERS_WANTED
 
 _POINTS = 256  # atoms for families without another form
 
@@ -143,8 +144,8 @@ def _table(x: Array) -> Array:
 def _class_atoms(predictions: Any, index: Array) -> tuple[Array, Array, Array]:
     if names_only(predictions):
         raise TypeError(
-            "energy_score needs predictions of numbers or vectors, found predictions of classes; give what "
-            "classes stand for as support="
+            "energy_score needs predictions of numbers or vectors, found predictions of classes; "
+            f"{NUMBERS_WANTED}"
         )
     support = predictions.support_values()
     probs = widen(predictions.class_probs())

@@ -28,6 +28,7 @@ from wellcal.predictions import Mixture, Predictions, Samples
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import in_numpy
 from wellcal.predictions.cases import per_case
+from wellcal.predictions.class_names import NUMBERS_WANTED
 
 
 @handed_over
@@ -122,8 +123,8 @@ def _check_numbers(predictions: Predictions) -> None:
         raise TypeError("crps needs predictions of numbers, found Samples of objects")
     if targets_are_indices(predictions) and names_only(predictions):
         raise TypeError(
-            "crps needs predictions of numbers, found predictions of classes; give the numbers that "
-            "classes stand for as support=, or take wc.brier"
+            f"crps needs predictions of numbers, found predictions of classes; {NUMBERS_WANTED}, or take "
+            "the Brier score"
         )
 
 
