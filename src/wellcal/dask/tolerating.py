@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from wellcal._arrays.progress import reported
 from wellcal.dask.beside import shuffled_estimate, told_of_all
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
@@ -19,6 +20,7 @@ from wellcal.hypotests.tolerance import (
 from wellcal.kernels.base import Kernel
 
 
+@reported
 def equivalence_test(
     y: object,
     pred: object,
@@ -28,6 +30,7 @@ def equivalence_test(
     groups: object = None,
     expectations: Any = "auto",
     engine: Any = "auto",
+    progress: Any = None,
 ) -> ToleranceResult:
     """As :func:`wellcal.equivalence_test`."""
     return tolerance_test(y, pred, BEYOND, tolerance, kernel, groups, expectations, engine)

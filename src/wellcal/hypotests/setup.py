@@ -9,6 +9,7 @@ import numpy as np
 
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import Array, NDArray, is_on_accelerator, to_numpy
+from wellcal._arrays.progress import reporter
 from wellcal._arrays.seeds import as_generator, known_seed
 from wellcal._arrays.shuffling import random_order
 from wellcal.engines import Engine, choose_engine
@@ -245,7 +246,7 @@ def make_setup(
         expectations=expectations,
         pooled=draws,
         groups=number_clusters(per_case(groups, "groups", y, pred), len(predictions)),
-        progress=Progress() if progress is None else progress,
+        progress=reporter() if progress is None else progress,
         insisted=n_resamples is not None,
         place=_place(given, predictions, targets),
         seed=known_seed(rng),

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from wellcal._arrays.checks import real_number
 from wellcal._arrays.namespaces import handed_over
+from wellcal._arrays.progress import Listener, reported
 from wellcal._arrays.schema import Check, number, optional, word
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
@@ -150,6 +151,7 @@ def _shown(value: float) -> str:
 
 
 @handed_over
+@reported
 def equivalence_test(
     y: object,
     pred: object,
@@ -159,6 +161,7 @@ def equivalence_test(
     groups: object = None,
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
+    progress: bool | Listener | None = None,
 ) -> ToleranceResult:
     """Test the hypothesis that a model is miscalibrated by a tolerance or more.
 
@@ -167,7 +170,7 @@ def equivalence_test(
 
     Parameters
     ----------
-    y, pred, kernel, groups, expectations, engine
+    y, pred, kernel, groups, expectations, engine, progress
         As in :func:`calibration_test`.
     tolerance
         The KCE from which a model counts as miscalibrated, in units of the kernel; the result says to which
