@@ -381,10 +381,10 @@ def test_notes_and_colour(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    show("test", "Miscalibrated [x].", ["  a  b"], to=None, content={}, bad=True)
+    show("test", "Miscalibrated [x].", ["  a  b"], to=None, content=dict, bad=True)
     assert re.fullmatch(r"\x1b\[[0-9;]+mMiscalibrated \[x\]\.\x1b\[0m\n  a  b\n", capsys.readouterr().out)
     monkeypatch.setenv("NO_COLOR", "1")
-    show("test", "Miscalibrated.", [], to=None, content={}, bad=True)
+    show("test", "Miscalibrated.", [], to=None, content=dict, bad=True)
     assert capsys.readouterr().out == "Miscalibrated.\n"
 
 
