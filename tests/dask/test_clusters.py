@@ -17,6 +17,13 @@ LABELS = np.random.default_rng(3).integers(0, 4000, N)
 """Clusters of some four cases, which lie in several partitions."""
 
 
+@pytest.fixture(autouse=True)
+def _few_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets of targets from which spreads are known, here as in memory: quicker, and as exact."""
+    for room in ("hypotests.resampling.cluster_signs", "dask.clustering"):
+        monkeypatch.setattr(f"wellcal.{room}.DRAWN", 19)
+
+
 def few_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if cases did not fit into memory."""
     monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 2000)
@@ -27,7 +34,7 @@ def test_signs_of_clusters(family: str, monkeypatch: pytest.MonkeyPatch) -> None
     few_at_hand(monkeypatch)
     found = example(family, N)
     method = Omnibus(pairs=False, locations=3)
-    options: dict[str, Any] = {"rng": 1, "n_resamples": 99, "method": method}
+    options: dict[str, Any] = {"rng": 1, "n_resamples": 39, "method": method}
     expected = wc.calibration_test(*in_memory(found), groups=LABELS, **options)
     result = wc.calibration_test(*partitioned(found, 7000), groups=cut(LABELS, 6000), **options)
     assert (result.pvalue, result.pvalue_floor) == (expected.pvalue, expected.pvalue_floor)

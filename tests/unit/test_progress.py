@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+from functools import cache
 from typing import Any
 
 import jax.numpy as jnp
@@ -150,6 +151,12 @@ def test_many_numbers_come_in_parts() -> None:
     assert [done for _, done, _ in told.steps] == [0, 3, 6, 9, 12, 15, 18, 20]
 
 
+@cache
+def reported() -> wc.Report:
+    with following(Progress(False)):
+        return wc.report(Y[:100] + 0.5, PRED[:100], n_resamples=99, rng=0)
+
+
 SHAPE = np.full(300, 2.0)
 LONG = {
     "energy score of draws": lambda: wc.energy_score(Y[:, None], wc.Samples(RNG.normal(size=(300, 9, 1)))),
@@ -169,9 +176,8 @@ LONG = {
     "CRPS by numbers": lambda: wc.crps(Y, wc.StudentT(4.0, MU, SHAPE)),
     "eigenvalues": lambda: eigenvalues(np.cov(RNG.normal(size=(400, 9))), small=99),
     "linear system": lambda: solved(np.eye(600), np.ones((600, 30))),
-    "pictures": lambda: REPORT.to_html(),
+    "pictures": lambda: reported().to_html(),
 }
-REPORT = wc.report(Y[:100] + 0.5, PRED[:100], n_resamples=99, rng=0)
 
 
 @pytest.mark.parametrize("name", LONG)
