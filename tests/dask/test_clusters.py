@@ -137,3 +137,14 @@ def test_a_tolerance_of_few_wide_cases_has_blocks_enough(n: int, monkeypatch: py
     spread = np.hypot(result.estimate.standard_error, memory.estimate.standard_error)
     assert abs(result.estimate.value - memory.estimate.value) < 4.0 * spread
     assert result.pvalue > 0.05
+
+
+def test_a_tolerance_needs_a_hundred_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which cases that are too wide for memory have, too."""
+    monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 200)
+    monkeypatch.setattr("wellcal.dask.beside.MOST_NUMBERS", 100)  # as of very wide predictions
+    result = wc.equivalence_test(*partitioned(example("normal", 5000), 2000), tolerance=0.02)
+    assert result.estimate.provenance["blocks"] == 100
+    monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 50)
+    with pytest.raises(ValueError, match="needs at least 100 of them, so 200 cases, found 150 cases"):
+        wc.equivalence_test(*partitioned(example("normal", 150), 100), tolerance=0.02)

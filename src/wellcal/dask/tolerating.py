@@ -14,6 +14,7 @@ from wellcal.hypotests.tolerance import (
     BEYOND,
     ToleranceResult,
     checked_tolerance,
+    over_blocks_enough,
     run_tolerance_test,
     tolerance_result,
 )
@@ -59,7 +60,8 @@ def tolerance_test(
     refuse("a test with a tolerance", {"engine": None if engine == "auto" else engine}, IN_MEMORY)
     begun = Begun.of(cases, kernel, expectations, count)
     mean, _ = told_of_all(begun.given, begun.setup)
-    setup = begun.setup.knowing(shuffled_estimate(begun.cases, begun.setup), mean)
+    some = over_blocks_enough(begun.setup)
+    setup = some.knowing(shuffled_estimate(begun.cases, some), mean)
     found = tolerance_result(setup, hypothesis, delta, n_samples=cases.n)
     found.provenance["partitions"] = len(cases.blocks)
     return found
