@@ -404,7 +404,9 @@ def test_progress_knows_how_much_is_left(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     told: list[tuple[str, float, float]] = []
-    monkeypatch.setattr("wellcal.hypotests.progress.Progress.__call__", lambda _, *steps: told.append(steps))
+    monkeypatch.setattr(
+        "wellcal.hypotests.progress.Progress.__call__", lambda _, *steps, **options: told.append(steps)
+    )
     monkeypatch.setattr("wellcal.cli.inputs.ROWS", 20)
     few = ("--resamples", "19") if command == "monitor" else ()
     run(command, "preds.parquet", "--target", "y", "--normal", "mu,sigma", *few)
