@@ -381,7 +381,8 @@ def test_notes_and_colour(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    show("test", "Miscalibrated [x].", ["  a  b"], to=None, content=dict, bad=True)
+    # What nobody asks for as JSON is not made: of a million cases that took seconds.
+    show("test", "Miscalibrated [x].", ["  a  b"], to=None, content=lambda: 1 / 0, bad=True)
     assert re.fullmatch(r"\x1b\[[0-9;]+mMiscalibrated \[x\]\.\x1b\[0m\n  a  b\n", capsys.readouterr().out)
     monkeypatch.setenv("NO_COLOR", "1")
     show("test", "Miscalibrated.", [], to=None, content=dict, bad=True)
