@@ -200,7 +200,7 @@ def test_loops_that_nobody_asked_to_tell_do_so(name: str) -> None:
 
 
 TELLING: dict[str, Any] = {
-    "pairs of cases": lambda progress: wc.equivalence_test(Y, PRED, tolerance=0.1, progress=progress),
+    "test with a tolerance": lambda progress: wc.equivalence_test(Y, PRED, tolerance=0.1, progress=progress),
     "data sets": lambda progress: wc.plan(
         PRED, against=0.5, method="cme", n_resamples=99, data_sets=20, progress=progress
     ),

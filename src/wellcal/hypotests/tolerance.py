@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from wellcal._arrays.checks import real_number
 from wellcal._arrays.namespaces import handed_over
-from wellcal._arrays.progress import Listener, reported
+from wellcal._arrays.progress import Listener, Stages, reported
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import Check, number, optional, word
 from wellcal.engines import Engine
@@ -233,9 +233,12 @@ def tolerance_result(
     setup: Setup, hypothesis: str, delta: float, n_samples: int | None = None
 ) -> ToleranceResult:
     """The same of a case that is prepared, or knows the estimate of `n_samples` cases that it has some of."""
-    estimate = setup.estimate
-    deviations = estimate.deviations()
-    interval = estimate.confidence_interval(1.0 - ALPHA)
+    stages = Stages("test with a tolerance", 3.0)
+    with stages.part(1.0):
+        estimate = setup.estimate
+    with stages.part(1.0):
+        deviations = estimate.deviations()
+        interval = estimate.confidence_interval(1.0 - ALPHA)
     low, high = (math.sqrt(max(end, 0.0)) for end in (interval.low, interval.high))
     if deviations is None:
         root, floor = math.sqrt(max(float(estimate), 0.0)), None
@@ -250,14 +253,17 @@ def tolerance_result(
     else:
         root, floor = deviations.root, deviations.floor
         pvalue = deviations.pvalue(delta - root if hypothesis == BEYOND else root - delta)
-    scale = scale_of(setup.cases) if estimate.yardstick is not None else None
+    with stages.part(1.0):
+        scale = scale_of(setup.cases) if estimate.yardstick is not None else None
+        effect_size = setup.effect_size(estimate)
+    stages.end()
     return ToleranceResult(
         statistic=root,
         pvalue=pvalue,
         method="tolerance",
         statistic_label="KCE",
         estimate=estimate,
-        effect_size=setup.effect_size(estimate),
+        effect_size=effect_size,
         n_samples=setup.n_samples if n_samples is None else n_samples,
         kernel=setup.kernel,
         guarantees=setup.kernel.guarantees(setup.predictions),
