@@ -13,8 +13,8 @@ from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.progress import reporter
 
-SMALL = 1024
-"""Rows up to which LAPACK does all of it at once: a tenth of a second."""
+SMALL = 2048
+"""Rows up to which LAPACK does all of it at once, in less than a second."""
 
 _BAND = 64  # wider bands are quicker to reach, and take longer from there on
 _BLOCK = 256  # of a Cholesky decomposition
