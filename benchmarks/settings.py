@@ -19,6 +19,8 @@ class Settings:
         Number of normal predictions for the limits on memory.
     streamed, monitored
         Rows of files that are read part by part, and of those that a monitor reads.
+    reported
+        Numbers of cases of reports.
     budget
         Seconds after which a competitor is not run again on a case; it always runs at least once.
     rounds
@@ -73,6 +75,7 @@ class Settings:
     memory: int = 20_000
     streamed: int = 10_000_000
     monitored: int = 10_000_000
+    reported: tuple[int, ...] = (10, 1_000, 100_000, 1_000_000)
     budget: float = 30.0
     rounds: int = 25
     data_sets: int = 2_000
@@ -129,6 +132,7 @@ QUICK = Settings(
     memory=4_000,
     streamed=100_000,
     monitored=2_000,
+    reported=(10,),
     budget=1.5,
     rounds=5,
     data_sets=10,

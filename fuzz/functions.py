@@ -97,7 +97,13 @@ MEASURES = [
         "local_discrepancy",
         wc.local_discrepancy,
         CASES,
-        {**KERNEL, **EXPECTATIONS, "locations": _location_predictions, "regularisation": one_of(None, 0.1)},
+        {
+            **KERNEL,
+            **EXPECTATIONS,
+            "locations": _location_predictions,
+            "regularisation": one_of(None, 0.1),
+            "progress": one_of(False),
+        },
     ),
     Subject("default_kernel", wc.default_kernel, {"pred": pred_of}, EXPECTATIONS),
     Subject(
@@ -129,14 +135,14 @@ TESTS = [
             "data_sets": one_of(20),
             "most": one_of(10, 20),
         },
-        {**RNG, "power": one_of(0.5, 0.8), "alpha": one_of(0.05, 0.1)},
+        {**RNG, "power": one_of(0.5, 0.8), "alpha": one_of(0.05, 0.1), "progress": one_of(False)},
         QUICK,
     ),
     Subject(
         "equivalence_test",
         wc.equivalence_test,
         {**CASES, "tolerance": one_of(0.05, 0.5)},
-        {**KERNEL, **EXPECTATIONS, **ENGINE, "groups": of("groups")},
+        {**KERNEL, **EXPECTATIONS, **ENGINE, "groups": of("groups"), "progress": one_of(False)},
         QUICK,
     ),
     Subject(
@@ -269,7 +275,13 @@ MODELS = [
         "TemperatureScaling.fit",
         _fitted,
         CASES,
-        {"objective": one_of("nll", "skce"), **ENGINE, **EXPECTATIONS, "estimator": one_of("unbiased")},
+        {
+            "objective": one_of("nll", "skce"),
+            **ENGINE,
+            **EXPECTATIONS,
+            "estimator": one_of("unbiased"),
+            "progress": one_of(False),
+        },
         ("Normal", "Laplace", "Bernoulli", "Categorical", "classes", "Mixture"),
     ),
     Subject(

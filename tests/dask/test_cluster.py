@@ -11,6 +11,7 @@ from typing import Any
 
 import dask
 import dask.array as da
+import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 from numpy.testing import assert_allclose
@@ -68,20 +69,22 @@ def test_two_workers_tell_the_same_beside_the_pvalue(monkeypatch: pytest.MonkeyP
 def test_tasks_on_a_cluster_are_told_and_can_be_ended(
     client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """One task waits for a file that whoever listens writes when it hears that another one is done."""
+    """Tasks wait for files: one is written when the run is told, the other when it hears of a task done."""
     monkeypatch.setattr("wellcal.dask.watching.INTERVAL", 0.01)
-    go_on, steps = tmp_path / "go on", list[tuple[str, float, float]]()
+    heard, go_on, steps = tmp_path / "heard", tmp_path / "go on", list[tuple[str, float, float]]()
 
     def waits(values: Any) -> Any:
-        patience = time.monotonic() + 60.0
-        while len(values) == 50 and not go_on.exists() and time.monotonic() < patience:
+        patience, file = time.monotonic() + 60.0, go_on if len(values) == 50 else heard
+        while not file.exists():
+            assert time.monotonic() < patience, f"nobody has written {file}"
             time.sleep(0.01)
         return values
 
-    y = da.map_blocks(waits, da.zeros(150, chunks=(100, 50)), dtype=float)
+    y = da.map_blocks(waits, da.zeros(150, chunks=(100, 50)), dtype=float, meta=np.zeros(0))
 
     def listen(what: str, done: float, total: float) -> None:
         steps.append((what, done, total))
+        heard.touch()
         if 0 < done < total:
             go_on.touch()
 
@@ -90,8 +93,10 @@ def test_tasks_on_a_cluster_are_told_and_can_be_ended(
     assert {what for what, _, _ in steps} == {"tasks on partitions"}
     assert [total for _, done, total in steps if done == total]
     go_on.unlink()
+    heard.unlink()
 
     def stop(what: str, done: float, total: float) -> None:
+        heard.touch()
         if 0 < done < total:
             raise InterruptedError
 

@@ -17,6 +17,13 @@ LABELS = np.random.default_rng(3).integers(0, 4000, N)
 """Clusters of some four cases, which lie in several partitions."""
 
 
+@pytest.fixture(autouse=True)
+def _few_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets of targets from which spreads are known, here as in memory: quicker, and as exact."""
+    for room in ("hypotests.resampling.cluster_signs", "dask.clustering"):
+        monkeypatch.setattr(f"wellcal.{room}.DRAWN", 19)
+
+
 def few_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if cases did not fit into memory."""
     monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 2000)
@@ -27,7 +34,7 @@ def test_signs_of_clusters(family: str, monkeypatch: pytest.MonkeyPatch) -> None
     few_at_hand(monkeypatch)
     found = example(family, N)
     method = Omnibus(pairs=False, locations=3)
-    options: dict[str, Any] = {"rng": 1, "n_resamples": 99, "method": method}
+    options: dict[str, Any] = {"rng": 1, "n_resamples": 39, "method": method}
     expected = wc.calibration_test(*in_memory(found), groups=LABELS, **options)
     result = wc.calibration_test(*partitioned(found, 7000), groups=cut(LABELS, 6000), **options)
     assert (result.pvalue, result.pvalue_floor) == (expected.pvalue, expected.pvalue_floor)
@@ -130,3 +137,14 @@ def test_a_tolerance_of_few_wide_cases_has_blocks_enough(n: int, monkeypatch: py
     spread = np.hypot(result.estimate.standard_error, memory.estimate.standard_error)
     assert abs(result.estimate.value - memory.estimate.value) < 4.0 * spread
     assert result.pvalue > 0.05
+
+
+def test_a_tolerance_needs_a_hundred_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which cases that are too wide for memory have, too."""
+    monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 200)
+    monkeypatch.setattr("wellcal.dask.beside.MOST_NUMBERS", 100)  # as of very wide predictions
+    result = wc.equivalence_test(*partitioned(example("normal", 5000), 2000), tolerance=0.02)
+    assert result.estimate.provenance["blocks"] == 100
+    monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 50)
+    with pytest.raises(ValueError, match="needs at least 100 of them, so 200 cases, found 150 cases"):
+        wc.equivalence_test(*partitioned(example("normal", 150), 100), tolerance=0.02)

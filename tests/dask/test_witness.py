@@ -65,6 +65,7 @@ def test_pvalues_are_those_of_cases_in_memory(
     expected = wc.witness(*in_memory(found), weights=weights, segments=thirds, **options)
     parts = None if weights is None else cut(weights, 6000)
     result = wc.witness(*partitioned(found, 7000), weights=parts, segments=cut(thirds, N), **options)
+    assert result.provenance.get("weights") == expected.provenance.get("weights")
     for name_of in ("statistic", "observed", "expected", "n_samples"):
         mine, theirs = ([getattr(s, name_of) for s in one.segments] for one in (result, expected))
         assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)

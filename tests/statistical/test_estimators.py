@@ -22,7 +22,7 @@ from benchmarks import estimator_studies as studies
 from benchmarks import interval_studies as intervals
 from benchmarks.data_sets import synthetic
 
-from .designs import check_mean, check_rates, check_value
+from .designs import check_mean, check_rates, check_value, rate_of
 
 PUBLISHED_SETS = 500
 REPEATS = 200
@@ -130,3 +130,38 @@ def test_intervals_of_kce_hold_for_calibrated_models_too(monkeypatch):
     monkeypatch.setattr(deviations, "DRAWN_SETS", (199, 199))  # quicker, and as exact
     names = ["at zero", "at zero, drawn targets alone", "weak error of classes", "strong"]
     check_rates("intervals miss", names, missed_at_thirty_cases())
+
+
+BLOCK_KERNEL = wc.kernels.ExpDistance(wc.kernels.Wasserstein(), 1.0) @ wc.kernels.Gaussian(1.35)
+SHIFT = 0.3
+
+
+def true_skce() -> float:
+    """Of standard normal predictions, all of them the same, and targets around `SHIFT`: an MMD."""
+    square = 1.35**2 + 2.0
+    return 2.0 * (1.35 / math.sqrt(square)) * (1.0 - math.exp(-(SHIFT**2) / (2.0 * square)))
+
+
+def over_blocks(blocks, seed):
+    """Estimates over blocks of three cases, on one data set after the other."""
+    rng = np.random.default_rng([83, seed])
+    pred = wc.Normal(np.zeros(3 * blocks), 1.0)
+    while True:
+        yield wc.skce(
+            rng.normal(SHIFT, 1.0, 3 * blocks), pred, kernel=BLOCK_KERNEL, estimator="block", block_size=3
+        )
+
+
+def test_intervals_over_a_hundred_blocks_nearly_keep_their_level():
+    """Ends of 90% intervals, which tests with a tolerance read at an error rate of 5%."""
+    truth = true_skce()
+    ends = (estimate.confidence_interval(0.9) for estimate in over_blocks(100, 0))
+    missed = ({"too low": end.high < truth, "too high": end.low > truth} for end in ends)
+    check_rates("blocks miss", ["too low", "too high"], missed)
+
+
+def test_normal_intervals_over_few_blocks_do_not():
+    """The check can fail, and blocks must not be few."""
+    truth = true_skce()
+    missed = (float(found) + 1.645 * found.standard_error < truth for found in over_blocks(8, 1))
+    assert rate_of("blocks miss").run(missed).alarm

@@ -349,12 +349,13 @@ def test_the_standard_error_of_the_unbiased_estimate() -> None:
     assert isinstance(estimate.standard_error, float)
 
 
-def test_intervals_over_blocks_are_normal() -> None:
+def test_intervals_over_blocks_have_students_quantile() -> None:
     y, pred = many(60)
     estimate = wc.skce(y, pred, estimator="block")
     for level in (0.5, 0.9, 0.95, 0.999):
         interval = estimate.confidence_interval(level)
-        expected = stats.norm.interval(level, float(estimate), estimate.standard_error)
+        blocks = estimate.provenance["blocks"]
+        expected = stats.t.interval(level, blocks - 1, float(estimate), estimate.standard_error)
         assert_allclose((interval.low, interval.high), expected, rtol=1e-12)
         assert (interval.level, interval.method) == (level, "normal")
     assert estimate.confidence_interval() == estimate.confidence_interval(0.95)

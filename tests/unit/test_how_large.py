@@ -359,12 +359,23 @@ def test_verdicts() -> None:
 
 def test_many_cases_take_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wellcal.hypotests.setup.ESTIMATE_BUDGET", 1.0)
-    monkeypatch.setattr("wellcal.hypotests.setup.LARGEST_BLOCK", 5)
-    sharp = wc.calibration_test(Y + 2.0, SHARP, tolerance=1e-3)
-    assert sharp.estimate.estimator == "block"
+    some = np.arange(250) % N
+    y, pred = Y[some] + 2.0, SHARP[some]
+    sharp = wc.calibration_test(y, pred, tolerance=1e-3)
+    assert (sharp.estimate.estimator, sharp.estimate.blocks) == ("block", 125)
     assert sharp.pvalue_floor is None
-    assert sharp.pvalue < 0.05 < wc.equivalence_test(Y + 2.0, SHARP, tolerance=1e-3).pvalue
+    assert sharp.pvalue < 0.05 < wc.equivalence_test(y, pred, tolerance=1e-3).pvalue
     assert sharp.yardstick is not None
+    # The p-value and the interval are those of the same law.
+    end = sharp.estimate.confidence_interval(1.0 - 2.0 * sharp.pvalue).low
+    assert end == pytest.approx(1e-6, abs=1e-9)
+
+
+def test_few_cases_have_no_blocks_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All their pairs are visited, whatever that takes."""
+    monkeypatch.setattr("wellcal.hypotests.setup.ESTIMATE_BUDGET", 1.0)
+    some = np.arange(199) % N
+    assert wc.equivalence_test(Y[some], SHARP[some], tolerance=0.1).estimate.estimator == "unbiased"
 
 
 def test_one_cluster_says_nothing() -> None:

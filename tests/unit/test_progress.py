@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+from functools import cache
 from typing import Any
 
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ from rich.console import Console
 
 import wellcal as wc
 from wellcal._arrays.chunks import Span, limited, triangle_tiles
+from wellcal._arrays.large_matrices import eigenvalues, solved
 from wellcal._arrays.progress import Progress, following, reporter
 from wellcal.cli.bars import Bar
 from wellcal.engines import Tiled
@@ -149,6 +151,12 @@ def test_many_numbers_come_in_parts() -> None:
     assert [done for _, done, _ in told.steps] == [0, 3, 6, 9, 12, 15, 18, 20]
 
 
+@cache
+def reported() -> wc.Report:
+    with following(Progress(False)):
+        return wc.report(Y[:100] + 0.5, PRED[:100], n_resamples=99, rng=0)
+
+
 SHAPE = np.full(300, 2.0)
 LONG = {
     "energy score of draws": lambda: wc.energy_score(Y[:, None], wc.Samples(RNG.normal(size=(300, 9, 1)))),
@@ -165,6 +173,10 @@ LONG = {
     ),
     "pairing": lambda: wc.pairing(wc.kernels.Gaussian(), PRED, PRED),
     "findings": lambda: wc.calibration_test(Y + 1.0, PRED, rng=0, n_resamples=99).findings,
+    "CRPS by numbers": lambda: wc.crps(Y, wc.StudentT(4.0, MU, SHAPE)),
+    "eigenvalues": lambda: eigenvalues(np.cov(RNG.normal(size=(400, 9))), small=99),
+    "linear system": lambda: solved(np.eye(600), np.ones((600, 30))),
+    "pictures": lambda: reported().to_html(),
 }
 
 
@@ -187,8 +199,98 @@ def test_loops_that_nobody_asked_to_tell_do_so(name: str) -> None:
     assert steps[-1][0] == steps[-1][1]
 
 
+TELLING: dict[str, Any] = {
+    "test with a tolerance": lambda progress: wc.equivalence_test(Y, PRED, tolerance=0.1, progress=progress),
+    "data sets": lambda progress: wc.plan(
+        PRED, against=0.5, method="cme", n_resamples=99, data_sets=20, progress=progress
+    ),
+    "predictions": lambda progress: wc.local_discrepancy(Y, PRED, progress=progress),
+    "cases": lambda progress: wc.Monitor(rng=0).update(Y, PRED, progress=progress),
+    "temperatures": lambda progress: wc.TemperatureScaling().fit(Y, PRED, progress=progress),
+    "recalibration": lambda progress: wc.scaling.cross_fit(
+        Y, PRED, rng=0, n_resamples=99, objective="skce", progress=progress
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TELLING)
+def test_whoever_is_asked_to_tell_does_so_and_can_be_broken_off(what: str) -> None:
+    """Steps of the whole run, one after the other: what is left can be told from them."""
+    told = Recorder()
+
+    def stop(*step: Any) -> None:
+        told(*step)
+        if step[1] > 0.3 * step[2]:
+            raise InterruptedError
+
+    with limited(cache=20_000, work=20_000):
+        with pytest.raises(InterruptedError):
+            TELLING[what](impatient(stop))
+        told.steps.clear()
+        TELLING[what](impatient(told))
+    steps = [(done, total) for name, done, total in told.steps if name == what]
+    assert len(set(steps)) > 4
+    assert steps[-1][0] == steps[-1][1]
+
+
+def test_a_monitor_that_is_broken_off_stands_where_it_stood() -> None:
+    monitor = wc.Monitor(rng=0)
+    monitor.update(Y[:50], PRED[:50])
+    before = monitor.status.log_e_value
+
+    def stop(what: str, done: float, total: float) -> None:
+        if done > 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        monitor.update(Y, PRED, progress=impatient(stop))
+    assert (monitor.n_samples, monitor.status.log_e_value) == (50, before)
+
+
+def test_loops_within_a_step_move_it_on() -> None:
+    told = Recorder()
+    line = impatient(told)
+    line("resamples", 0, 200, until=100)
+    for inner in ("first", "second"):
+        for done in range(2):
+            line(inner, done, 2)
+            line("of these", 1, 1)  # a loop within the loop
+        line(inner, 2, 2)
+    line("resamples", 100, 200)
+    line("first", 1, 2)  # nobody knows how far this step goes
+    line("resamples", 200, 200)
+    assert {(what, total) for what, _, total in told.steps} == {("resamples", 200)}
+    done = [done for _, done, _ in told.steps]
+    assert done == sorted(done)
+    assert set(done) == {0, 25.0, 50.0, 62.5, 75.0, 100, 200}
+
+
+@pytest.mark.parametrize("method", ["exact", "aggregated"])
+def test_a_hundred_sets_of_targets_are_no_single_step(method: str) -> None:
+    """All pairs are visited for them, which takes seconds for some thousand cases."""
+    told = Recorder()
+    sure = np.linspace(0.1, 0.9, 1000)
+    pred = wc.Categorical(np.stack([sure, 1.0 - sure], axis=1))
+    options: Any = {"method": method, "n_resamples": 99, "rng": 0}
+    wc.calibration_test(pred.sample(rng=1), pred, **options, progress=impatient(told))
+    done = [done for what, done, _ in told.steps if what == "resamples"]
+    assert done == sorted(done)
+    assert len({step for step in done if 0 < step < 99}) > 2
+
+
+def test_steps_within_the_last_step_are_not_all_of_it() -> None:
+    told = Recorder()
+    line = impatient(told)
+    line("resamples", 0, 1, until=1)
+    for _ in range(200):
+        line("pairs", 1, 1)
+    assert max(done for _, done, _ in told.steps) < 1.0
+    line("resamples", 1, 1)
+    assert told.steps[-1] == ("resamples", 1, 1)
+
+
 def test_what_is_no_progress_is_refused() -> None:
-    for call in (wc.skce, wc.calibration_test):
+    for call in (wc.skce, wc.calibration_test, wc.local_discrepancy, wc.Monitor().update):
         with pytest.raises(TypeError, match="progress must be True, False, None or a function"):
             call(Y, PRED, progress="yes")
         with pytest.raises(TypeError, match="progress must be True, False, None or a function"):

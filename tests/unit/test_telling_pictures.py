@@ -262,3 +262,22 @@ def test_several_trends_by_the_spread_share_their_picture() -> None:
     ]
     assert [shown_in(one, there) for one in of] == [("residuals",), ("residuals by mean",), tuple(there[1:])]
     assert shown_in(of[1], ["pit", "residuals"]) == tuple(there[1:]), "which is against the mean"
+
+
+def test_of_many_cases_all_pictures_and_their_choice_look_at_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), 400)
+    y = np.where(rng.random(400) < 0.3, 2, (probs.cumsum(axis=1) > rng.random((400, 1))).argmax(axis=1))
+    monkeypatch.setattr("wellcal.reporting.family_pictures.DRAWN", 150)
+    seen: list[int] = []
+
+    def counted(targets: Any, predictions: Any, **options: Any) -> Any:
+        seen.append(len(targets))
+        return computed(targets, predictions, **options)
+
+    computed = wc.displays.ReliabilityDisplay.computed
+    monkeypatch.setattr("wellcal.displays.ReliabilityDisplay.computed", counted)
+    found = wc.calibration_test(y, wc.Categorical(probs), rng=0, n_resamples=99)
+    assert found.figures
+    assert len(seen) > 1  # all classes, to find the one that is farthest off, and what is shown
+    assert set(seen) == {150}

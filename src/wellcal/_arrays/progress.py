@@ -2,7 +2,8 @@
 
 Loops that may take long report to whoever :func:`reporter` names: what the call that they serve was given as
 `progress`, or else a line of their own, which is silent for two seconds and where there is no terminal. A
-loop within a loop is silent: the outer one knows how long all of it takes.
+loop within a loop is silent, since the outer one knows how long all of it takes; where the outer one says how
+far its present step goes, loops within the step move it on.
 """
 
 from __future__ import annotations
@@ -18,6 +19,36 @@ from typing import Any, TextIO, TypeVar, cast
 
 Listener = Callable[[str, float, float], object]
 """A user's function of what is done, how much of it, and of how much."""
+
+
+@dataclass
+class _Step:
+    """The step that a loop is in, and what loops within it have done of it.
+
+    Each of them moves it on by half of what is left: nobody knows how many there are. Of loops within
+    these nothing is said.
+    """
+
+    reached: float
+    until: float
+    total: float
+    _open: str | None = None
+    _furthest: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._furthest = self.reached
+
+    def moved(self, what: str, done: float, total: float) -> float:
+        """How far the step is after so much of a loop within it: never less than before, and never all."""
+        if self._open in (None, what):
+            self._open = None if done >= total else what
+            part = min(done / total, 1.0) if total > 0.0 else 1.0
+            found = self.reached + 0.5 * (self.until - self.reached) * part
+            if self._open is None:
+                self.reached = found
+            if self._furthest < found < self.total:
+                self._furthest = found
+        return self._furthest
 
 
 @dataclass
@@ -51,6 +82,7 @@ class Progress:
     _last: float = field(default=0.0, init=False, repr=False)
     _width: int = field(default=0, init=False, repr=False)
     _open: str | None = field(default=None, init=False, repr=False)
+    _step: _Step | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not callable(self.shown):
@@ -63,11 +95,20 @@ class Progress:
         """A run begins."""
         self._born = self._started = self.clock()
 
-    def __call__(self, what: str, done: float, total: float) -> None:
-        """Say that `done` of `total` steps of `what` are done; nothing is said of steps within others."""
-        if self._open not in (None, what):
+    def __call__(self, what: str, done: float, total: float, until: float | None = None) -> None:
+        """Say that `done` of `total` steps of `what` are done, and that the work at hand leads to `until`.
+
+        Nothing is said of loops within others, but that they are on the way to `until`.
+        """
+        if self._open is not None and self._open != what:
+            if self._step is not None:
+                self._say(self._open, self._step.moved(what, done, total), self._step.total)
             return
         self._open = None if done >= total else what
+        self._step = None if until is None else _Step(done, min(until, total), total)
+        self._say(what, done, total)
+
+    def _say(self, what: str, done: float, total: float) -> None:
         now = self.clock()
         if done <= 0:
             self._started = now
@@ -103,7 +144,7 @@ class Progress:
 
     def end(self) -> None:
         """Forget what was going on, and take its line away: the run is over, or was broken off."""
-        self._open = None
+        self._open = self._step = None
         if callable(close := getattr(self.shown, "close", None)):
             close()
         self._erase(sys.stderr if self.stream is None else self.stream)
@@ -221,15 +262,11 @@ class Stages:
     @contextmanager
     def part(self, weight: float) -> Generator[None]:
         """Within it loops move this run on; an error of whoever listens ends it, whatever catches it."""
-        start, end = self._done, min(self._done + weight, self.total)
-        furthest = start  # a loop that begins within another does not take the run back
+        end = min(self._done + weight, self.total)
+        way = _Step(self._done, end, self.total)
 
-        def step(_: str, done: float, total: float) -> None:
-            nonlocal start, furthest
-            reached = start + 0.5 * (end - start) * (done / total if total > 0.0 else 1.0)
-            start = reached if done >= total else start
-            furthest = max(furthest, reached)
-            self._say(min(furthest, 0.999 * self.total))
+        def step(what: str, done: float, total: float) -> None:
+            self._say(min(way.moved(what, done, total), 0.999 * self.total))
 
         try:
             with following(Progress(step, interval=self.told.interval if self.told else 0.2)):

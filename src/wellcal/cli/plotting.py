@@ -250,7 +250,7 @@ def run(
             f"  columns  {next(iter(cases.taken.values()))}",
         ],
         to=options.json,
-        content={
+        content=lambda: {
             **described(given, cases),
             "kind": kind,
             "written": path,

@@ -58,11 +58,14 @@ def conclude(
     rejected
         Whether a hypothesis was rejected: status 1 under ``--fail-on-reject``.
     """
-    content = {
-        **described(given, cases),
-        "seed": options.seed,
-        "rejected": bool(rejected),
-        "result": result.to_dict(),
-    }
+
+    def content() -> dict[str, Any]:
+        return {
+            **described(given, cases),
+            "seed": options.seed,
+            "rejected": bool(rejected),
+            "result": result.to_dict(),
+        }
+
     show(command, verdict, lines, to=options.json, content=content, bad=rejected if bad is None else bad)
     end(rejected, options.fail_on_reject)

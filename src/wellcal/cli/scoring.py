@@ -74,7 +74,7 @@ def run(
         found.in_words().headline,
         lines_of(found, ("columns", taken)),
         to=options.json,
-        content={
+        content=lambda: {
             "file": given.file,
             "cases": found.n_samples,
             "dropped": dropped,

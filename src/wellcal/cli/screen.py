@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -174,7 +174,7 @@ def show(
     lines: Sequence[str],
     *,
     to: str | None,
-    content: Mapping[str, Any],
+    content: Callable[[], Mapping[str, Any]],
     bad: bool = False,
 ) -> None:
     """Show a result, and write all of it as JSON where that is wanted.
@@ -188,12 +188,12 @@ def show(
     to
         Where JSON goes: a path, "-" for standard output, in the place of all else, or None.
     content
-        What JSON holds beside the command, version and verdict.
+        Makes what JSON holds beside the command, version and verdict: of many cases that takes seconds.
     bad
         Whether the verdict is about an error of the model: shown in red on a terminal.
     """
     if to is not None:
-        everything = {"command": command, "wellcal": wellcal.__version__, "verdict": verdict, **content}
+        everything = {"command": command, "wellcal": wellcal.__version__, "verdict": verdict, **content()}
         text = json.dumps(everything, allow_nan=False, indent=2) + "\n"
         if to == "-":
             sys.stdout.write(text)

@@ -77,7 +77,7 @@ def run(
         status.verdict,
         [*points, *lines_of(status, *rows)],
         to=options.json,
-        content=_content(given, options, status, change, new),
+        content=lambda: _content(given, options, status, change, new),
         bad=status.alarm,
     )
     end(status.alarm, options.fail_on_reject)

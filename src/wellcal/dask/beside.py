@@ -30,7 +30,7 @@ from wellcal.dask.sums import in_parts
 from wellcal.engines.tiled import Tiled
 from wellcal.hypotests.e_values import Evidence, mixed, summed_gains
 from wellcal.hypotests.likelihood_bets import Bettor, fair_bets, why_no_bets
-from wellcal.hypotests.setup import ESTIMATE_ROOM, FEWEST_BLOCKS, Setup, block_size_within
+from wellcal.hypotests.setup import ENOUGH_BLOCKS, FEWEST_BLOCKS, Setup
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import block_values
 from wellcal.measures.estimate import Estimate
@@ -41,8 +41,6 @@ MOST_NUMBERS = 50_000_000
 
 BUCKET = 5_000_000
 """The same of the blocks that one task has."""
-
-_ENOUGH_BLOCKS = 100  # whose mean is nearly normal
 
 
 # -- the estimate ------------------------------------------------------------------------------
@@ -55,10 +53,11 @@ def shuffled_estimate(cases: Cases, setup: Setup) -> Estimate:
     """
     problem = setup.problem
     width, n = max(problem.width, 1), cases.n
-    size = block_size_within(ESTIMATE_ROOM, width)
+    most = max(MOST_NUMBERS // width, 2 * max(setup.fewest_blocks, 1))
+    size = setup.block_size(min(n, most))
     if n < FEWEST_BLOCKS * size:
-        size = max(2, n // _ENOUGH_BLOCKS)
-    most = max(MOST_NUMBERS // width, 2 * size)
+        size = max(2, n // ENOUGH_BLOCKS)
+    most = max(most, 2 * size)
     blocks = min(n, most) // size
     if blocks < 2:
         raise ValueError(f"an estimate over blocks needs at least 4 cases, found {n}; {IN_MEMORY}")

@@ -40,7 +40,7 @@ from wellcal.measures.estimate import Estimate
 from wellcal.measures.running.blocks import RunningBlocks
 from wellcal.problem.feature_form import in_features
 from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked
-from wellcal.problem.weights import WeightSums, weighted_problem
+from wellcal.problem.weights import WeightSums, weighted_problem, worth_in_words
 
 MOST_PAIRS = 1e15
 """Pairs of cases that are visited at most, those of 45 million cases: a hundred machines take an hour."""
@@ -85,8 +85,8 @@ class Weighing:
     ----------
     largest
         The largest weight.
-    total, pairs
-        Sum of weights, and of products of the weights of two cases.
+    total, pairs, squares
+        Sum of weights, of products of the weights of two cases, and of squared weights.
     others
         Of each partition, the sum of weights of all other ones.
     positive
@@ -96,6 +96,7 @@ class Weighing:
     largest: float
     total: float
     pairs: float
+    squares: float
     others: NDArray
     positive: int
 
@@ -113,7 +114,13 @@ class Weighing:
         before = np.concatenate([[0.0], np.cumsum(totals)[:-1]])
         behind = np.concatenate([np.cumsum(totals[::-1])[::-1][1:], [0.0]])
         pairs = float(parts[:, 1].sum() + totals @ behind)
-        return cls(largest, float(totals.sum()), pairs, before + behind, positive)
+        squares = float(parts[:, 2].sum())
+        return cls(largest, float(totals.sum()), pairs, squares, before + behind, positive)
+
+    @property
+    def worth(self) -> str:
+        """How many cases of equal weight they are worth, in words."""
+        return worth_in_words(self.total**2 / self.squares)
 
 
 def _largest_weight(block: Partition | None) -> tuple[float, int]:
@@ -122,11 +129,12 @@ def _largest_weight(block: Partition | None) -> tuple[float, int]:
     return float(block.weights.max()), int(np.count_nonzero(block.weights))
 
 
-def _sums_of_weights(block: Partition | None, *, largest: float) -> tuple[float, float]:
-    if block is None:
-        return 0.0, 0.0
-    found = WeightSums.of(relative_weights(block, largest))
-    return float(found.total), float(found.pairs)
+def _sums_of_weights(block: Partition | None, *, largest: float) -> tuple[float, float, float]:
+    weights = None if block is None else relative_weights(block, largest)
+    if weights is None:
+        return 0.0, 0.0, 0.0
+    found = WeightSums.of(weights)
+    return float(found.total), float(found.pairs), float(weights @ weights)
 
 
 def relative_weights(block: Partition, largest: float | None) -> NDArray | None:
@@ -210,7 +218,7 @@ def _all_pairs(
     whole, visited, positive = float(n), 0.5 * n * (n - 1.0), n
     if weighing is not None:
         whole, visited, positive = weighing.total, weighing.pairs, weighing.positive
-        provenance["weights"] = f"worth {whole**2 / moments.n:.4g} cases of equal weight"
+        provenance["weights"] = weighing.worth
     if estimator == "biased":
         value = (2.0 * total + trace) / whole**2
         return Estimate(value, None, "SKCE", "biased", n, kernel, provenance)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from wellcal._arrays.progress import reported
 from wellcal.dask.beside import shuffled_estimate, told_of_all
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
@@ -13,12 +14,14 @@ from wellcal.hypotests.tolerance import (
     BEYOND,
     ToleranceResult,
     checked_tolerance,
+    over_blocks_enough,
     run_tolerance_test,
     tolerance_result,
 )
 from wellcal.kernels.base import Kernel
 
 
+@reported
 def equivalence_test(
     y: object,
     pred: object,
@@ -28,6 +31,7 @@ def equivalence_test(
     groups: object = None,
     expectations: Any = "auto",
     engine: Any = "auto",
+    progress: Any = None,
 ) -> ToleranceResult:
     """As :func:`wellcal.equivalence_test`."""
     return tolerance_test(y, pred, BEYOND, tolerance, kernel, groups, expectations, engine)
@@ -56,7 +60,8 @@ def tolerance_test(
     refuse("a test with a tolerance", {"engine": None if engine == "auto" else engine}, IN_MEMORY)
     begun = Begun.of(cases, kernel, expectations, count)
     mean, _ = told_of_all(begun.given, begun.setup)
-    setup = begun.setup.knowing(shuffled_estimate(begun.cases, begun.setup), mean)
+    some = over_blocks_enough(begun.setup)
+    setup = some.knowing(shuffled_estimate(begun.cases, some), mean)
     found = tolerance_result(setup, hypothesis, delta, n_samples=cases.n)
     found.provenance["partitions"] = len(cases.blocks)
     return found

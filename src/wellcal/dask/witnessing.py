@@ -178,6 +178,8 @@ class _Run:
             "sample": f"{self.begun.sampled}: estimate, scores, contributions, and which cases of a group",
             "partitions": len(self.cases.blocks),
         }
+        if self.weighing is not None:
+            provenance["weights"] = self.weighing.worth  # of all cases, not of the sample
         of_segments = tuple(map(describe, told_segments(scanned, test)))
         large = {group.where for group in of_segments}
         too_small = [g.where for listed, _ in segments for g in listed.groups if g.where not in large]

@@ -8,7 +8,7 @@ import numpy as np
 
 from wellcal._arrays.checks import plain_array
 from wellcal._arrays.chunks import told_chunks
-from wellcal._arrays.namespaces import Array, concat_rows, has, is_array, is_numpy
+from wellcal._arrays.namespaces import Array, NDArray, has, is_array, is_numpy
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import first_array, slice_rows
 from wellcal.expectations.bilinear import room_of
@@ -65,7 +65,12 @@ def pairing(kernel: Kernel, P: object, Q: object, *, expectations: str | Lowerin
             return form.tile(ops, a, b)
         entries = first_array(b).shape[0] * room_of(form)
         chunks = told_chunks(len(left), entries, what="predictions")
-        return concat_rows([form.tile(ops, slice_rows(a, some), b) for some in chunks])
+        out: NDArray | None = None  # filled in place: parts beside the whole would be twice the memory
+        for some in chunks:
+            part = form.tile(ops, slice_rows(a, some), b)
+            out = np.empty((len(left), *part.shape[1:]), part.dtype) if out is None else out
+            out[some] = part
+        return out
 
 
 def _is_targets(Q: object) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from wellcal._arrays.checks import probability, whole_number
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.progress import Listener, reported, reporter
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import Check, listed, number, optional, text, whole
 from wellcal._arrays.seeds import as_generator
@@ -112,6 +113,7 @@ def _tried(plain: Any, name: str) -> tuple[tuple[int, int, int], ...]:
     return tuple(cast("tuple[int, int, int]", tuple(row)) for row in rows)
 
 
+@reported
 def plan(
     pred: object,
     *,
@@ -124,6 +126,7 @@ def plan(
     data_sets: int = 200,
     most: int = 10_000,
     rng: int | np.random.Generator | None = None,
+    progress: bool | Listener | None = None,
 ) -> PowerPlan:
     """Number of cases that a test needs to find an error of a given size.
 
@@ -155,6 +158,9 @@ def plan(
         The largest number of cases to consider.
     rng
         Seed or generator; None is the default seed, 0.
+    progress
+        Whether to show how far a long run is; None does where standard error is a terminal. A function is
+        called as ``progress(what, done, total)``, and ends the run by raising an error.
 
     Returns
     -------
@@ -192,18 +198,24 @@ def plan(
         test = _method(method, targets, batch, kernel, resamples)
         y = users_form(batch, targets)
         options: dict[str, Any] = {"kernel": kernel, "n_resamples": resamples, "rng": generator}
-        return calibration_test(y, batch, method=test, progress=False, **options).pvalue <= rate
+        return calibration_test(y, batch, method=test, **options).pvalue <= rate
 
+    told = reporter()
     search = Search(wanted, largest)
     n = min(max(truth.guess(wanted, rate), FEWEST), largest)
     done = 0
     while done < count:
         some = min(ROUND, count - done)
-        search.add(n, some, sum(found(n) for _ in range(some)))
+        hits = 0
+        for k in range(done, done + some):
+            told("data sets", k, count, until=k + 1)
+            hits += found(n)
+        search.add(n, some, hits)
         done += some
         if search.hopeless:
             break
         n = search.next(n)
+    told("data sets", count, count)
     cases, low, high = search.answer()
     name = method if isinstance(method, str) else method.name
     return PowerPlan(

@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from wellcal._arrays.chunks import Chunk, budget, in_chunks
+from wellcal._arrays.large_matrices import eigenvalues
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.engines.reductions import RowAccumulator, Sums
 from wellcal.hypotests.setup import Setup
@@ -143,7 +144,7 @@ def eigenvalues_of(setup: Setup, what: str) -> tuple[NDArray, Sums]:
     matrix = dense(setup, what)
     sums = sums_of(matrix)
     np.fill_diagonal(matrix, diagonal)
-    return np.linalg.eigvalsh(matrix) / setup.n_samples, sums
+    return eigenvalues(matrix) / setup.n_samples, sums
 
 
 def estimate_from(setup: Setup, sums: Sums) -> Estimate:

@@ -9,6 +9,7 @@ import numpy as np
 
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import Array, NDArray, is_on_accelerator, to_numpy
+from wellcal._arrays.progress import reporter
 from wellcal._arrays.seeds import as_generator, known_seed
 from wellcal._arrays.shuffling import random_order
 from wellcal.engines import Engine, choose_engine
@@ -45,6 +46,9 @@ ESTIMATE_ROOM = 4096
 SMALLEST_BLOCK, LARGEST_BLOCK = 4, 256
 FEWEST_BLOCKS = 8
 """Blocks from which a standard error is taken: fewer cases than that have all their pairs visited."""
+
+ENOUGH_BLOCKS = 100
+"""Blocks whose mean is nearly normal, for tests that read their p-value from it."""
 
 FEWEST_ON_DEVICE = 10_000
 """Cases from which sets of targets are drawn on the device of the predictions: below, NumPy is as quick."""
@@ -88,6 +92,8 @@ class Setup:
         A tensor on the device of the predictions, where sets of targets are drawn and summed; None in NumPy.
     seed
         Of `rng`; None where a generator was given.
+    fewest_blocks
+        Blocks that an estimate over blocks has at least; they are smaller for that.
 
     Examples
     --------
@@ -114,6 +120,7 @@ class Setup:
     insisted: bool = False
     place: Array = None
     seed: int | None = None
+    fewest_blocks: int = 0
 
     @property
     def n_samples(self) -> int:
@@ -131,13 +138,21 @@ class Setup:
         calibrated model its standard deviation is ``sqrt((n - 1) / (B - 1))`` times that of the estimate over
         all pairs; of a model that is far off, both have nearly the same.
         """
-        n, size = self.n_samples, block_size_within(ESTIMATE_ROOM, self.problem.width)
+        n, size = self.n_samples, self.block_size(self.n_samples)
         most = LINEAR_ESTIMATE_BUDGET if self.linear else ESTIMATE_BUDGET
-        if n >= FEWEST_BLOCKS * size and 0.5 * n * (n - 1.0) * self.problem.width > most:
+        if (
+            n >= max(FEWEST_BLOCKS, self.fewest_blocks) * size
+            and 0.5 * n * (n - 1.0) * self.problem.width > most
+        ):
             shuffled = some_cases(self.problem, random_order(n))  # neighbours in the data may be alike
             sums = self.engine.blocks(shuffled, size)
             return self.reported(estimate_from_block_sums(shuffled, self.engine, sums, size, shuffled=True))
         return self.reported(estimate_unbiased(self.problem, self.engine))
+
+    def block_size(self, n: int) -> int:
+        """Size of the blocks that an estimate of n cases is a mean over."""
+        size = block_size_within(ESTIMATE_ROOM, self.problem.width)
+        return size if not self.fewest_blocks else max(2, min(size, n // self.fewest_blocks))
 
     def reported(self, estimate: Estimate) -> Estimate:
         """An estimate from `problem`, with the kernel as it was given and a note where draws were pooled."""
@@ -245,7 +260,7 @@ def make_setup(
         expectations=expectations,
         pooled=draws,
         groups=number_clusters(per_case(groups, "groups", y, pred), len(predictions)),
-        progress=Progress() if progress is None else progress,
+        progress=reporter() if progress is None else progress,
         insisted=n_resamples is not None,
         place=_place(given, predictions, targets),
         seed=known_seed(rng),

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from wellcal._arrays.checks import real_number
 from wellcal._arrays.namespaces import handed_over
+from wellcal._arrays.progress import Listener, Stages, reported
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import Check, number, optional, word
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.result import TestResult, clusters_text
-from wellcal.hypotests.setup import Setup, make_setup
-from wellcal.hypotests.tails import normal_tail
+from wellcal.hypotests.setup import ENOUGH_BLOCKS, Setup, make_setup
+from wellcal.hypotests.tails import student_tail
 from wellcal.kernels.base import Kernel
 from wellcal.measures.error_scale import LARGEST, scale_of
 from wellcal.measures.presentation import Row
@@ -154,6 +156,7 @@ def _shown(value: float) -> str:
 
 
 @handed_over
+@reported
 def equivalence_test(
     y: object,
     pred: object,
@@ -163,6 +166,7 @@ def equivalence_test(
     groups: object = None,
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
+    progress: bool | Listener | None = None,
 ) -> ToleranceResult:
     """Test the hypothesis that a model is miscalibrated by a tolerance or more.
 
@@ -171,7 +175,7 @@ def equivalence_test(
 
     Parameters
     ----------
-    y, pred, kernel, groups, expectations, engine
+    y, pred, kernel, groups, expectations, engine, progress
         As in :func:`calibration_test`.
     tolerance
         The KCE from which a model counts as miscalibrated, in units of the kernel; the result says to which
@@ -189,8 +193,9 @@ def equivalence_test(
     at least ``1 / (draws + 1)``. As the interval is, the test is cautious: at the boundary it rejects
     less often than alpha. There is nothing random in it that a seed would change.
 
-    Where cases are so many that the SKCE is estimated over blocks, the p-value is that of its mean over
-    blocks, by a normal approximation.
+    Where cases are so many that the SKCE is estimated over blocks, a hundred at least, the p-value is that
+    of its mean over blocks, by Student's distribution: an approximation, by which a model at the boundary is
+    called calibrated in up to 7% of data sets with a hundred blocks, and in 6% with four hundred.
 
     Examples
     --------
@@ -220,32 +225,49 @@ def run_tolerance_test(
     setup = make_setup(y, pred, kernel, groups=groups, expectations=expectations, engine=engine, pool=True)
     if setup.n_samples < 2:
         raise ValueError(f"a test with a tolerance needs at least 2 cases, found {setup.n_samples}")
-    return tolerance_result(setup, hypothesis, delta)
+    return tolerance_result(over_blocks_enough(setup), hypothesis, delta)
+
+
+def over_blocks_enough(setup: Setup) -> Setup:
+    """The same, whose estimate over blocks has blocks enough for a p-value to be read from it."""
+    return replace(setup, fewest_blocks=ENOUGH_BLOCKS)
 
 
 def tolerance_result(
     setup: Setup, hypothesis: str, delta: float, n_samples: int | None = None
 ) -> ToleranceResult:
     """The same of a case that is prepared, or knows the estimate of `n_samples` cases that it has some of."""
-    estimate = setup.estimate
-    deviations = estimate.deviations()
-    interval = estimate.confidence_interval(1.0 - ALPHA)
+    stages = Stages("test with a tolerance", 3.0)
+    with stages.part(1.0):
+        estimate = setup.estimate
+    with stages.part(1.0):
+        deviations = estimate.deviations()
+        interval = estimate.confidence_interval(1.0 - ALPHA)
     low, high = (math.sqrt(max(end, 0.0)) for end in (interval.low, interval.high))
     if deviations is None:
         root, floor = math.sqrt(max(float(estimate), 0.0)), None
+        blocks = estimate.blocks or 0
+        if blocks < ENOUGH_BLOCKS:
+            raise ValueError(
+                f"a test with a tolerance over blocks needs at least {ENOUGH_BLOCKS} of them, so "
+                f"{2 * ENOUGH_BLOCKS} cases, found {how_many(n_samples or setup.n_samples)}"
+            )
         distance = (delta**2 - float(estimate)) / float(estimate.standard_error)
-        pvalue = normal_tail(distance if hypothesis == BEYOND else -distance)
+        pvalue = student_tail(distance if hypothesis == BEYOND else -distance, blocks - 1)
     else:
         root, floor = deviations.root, deviations.floor
         pvalue = deviations.pvalue(delta - root if hypothesis == BEYOND else root - delta)
-    scale = scale_of(setup.cases) if estimate.yardstick is not None else None
+    with stages.part(1.0):
+        scale = scale_of(setup.cases) if estimate.yardstick is not None else None
+        effect_size = setup.effect_size(estimate)
+    stages.end()
     return ToleranceResult(
         statistic=root,
         pvalue=pvalue,
         method="tolerance",
         statistic_label="KCE",
         estimate=estimate,
-        effect_size=setup.effect_size(estimate),
+        effect_size=effect_size,
         n_samples=setup.n_samples if n_samples is None else n_samples,
         kernel=setup.kernel,
         guarantees=setup.kernel.guarantees(setup.predictions),

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from wellcal._arrays.checks import positive_number
+from wellcal._arrays.chunks import told_chunks
 from wellcal._arrays.deprecation import renamed_arguments, renamed_attribute
-from wellcal._arrays.namespaces import Array, is_traced, namespace, to_numpy
+from wellcal._arrays.large_matrices import SMALL, solved
+from wellcal._arrays.namespaces import Array, concat_rows, is_numpy, is_traced, namespace, to_numpy
 from wellcal._arrays.ops import ops_for
+from wellcal._arrays.progress import Listener, reported
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.rows import slice_rows
 from wellcal._arrays.schema import Check, described, numbers, whole
@@ -98,6 +104,7 @@ class LocalDiscrepancy(Presentable):
 
 
 @renamed_arguments(at="locations")
+@reported
 def local_discrepancy(
     y: object,
     pred: object,
@@ -106,6 +113,7 @@ def local_discrepancy(
     kernel: Kernel | None = None,
     regularisation: float | None = None,
     expectations: str | Lowering = "auto",
+    progress: bool | Listener | None = None,
 ) -> LocalDiscrepancy:
     r"""Maximum conditional mean discrepancy (MCMD) at given predictions.
 
@@ -128,7 +136,7 @@ def local_discrepancy(
         None chooses one for the family, with scales from the predictions.
     regularisation
         Positive lambda of the ridge regression below; None is :math:`n^{-1/4}`.
-    expectations
+    expectations, progress
         As for :func:`wellcal.skce`.
 
     Returns
@@ -200,7 +208,12 @@ def local_discrepancy(
     rows = scheme.rows([(1.0, predictions), (-1.0, targets)])
     gram = engine.rectangle(scheme.form(rows, rows), predictions.ops, rows, rows)
     xp = namespace(gram)
-    squares = xp.sum(weights * (gram @ weights), axis=0)
+    squares = concat_rows(
+        [
+            xp.sum(weights[:, some] * (gram @ weights[:, some]), axis=0)
+            for some in told_chunks(len(where), n, what="locations")
+        ]
+    )
     ops = ops_for(xp)
     # Rounding may leave a square below zero.
     values = ops.root(ops.where(squares > 0, squares, 0.0 * squares))
@@ -223,6 +236,9 @@ def _weights(
     own, other = slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))
     matrix, right = (engine.rectangle(form, ops, own, side) for side in (own, other))
     xp = namespace(matrix)
+    if is_numpy(xp) and n > SMALL:
+        with suppress(np.linalg.LinAlgError):  # a kernel that is not positive definite
+            return solved(matrix + ridge * np.eye(n), right)
     return xp.linalg.solve(matrix + ridge * _identity(matrix), right)
 
 

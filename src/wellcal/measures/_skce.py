@@ -37,7 +37,13 @@ from wellcal.predictions.base import check_inputs
 from wellcal.predictions.cases import per_case
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.problem import Problem, prepare_checked, some_cases
-from wellcal.problem.weights import WeightSums, check_weights, effective_size, weighted_problem
+from wellcal.problem.weights import (
+    WeightSums,
+    check_weights,
+    effective_size,
+    weighted_problem,
+    worth_in_words,
+)
 
 ESTIMATORS = ("unbiased", "biased", "block")
 
@@ -375,7 +381,7 @@ def estimate_from_weighted_sums(problem: Problem, engine: Engine, sums: Sums, we
 def _worth(weights: Array) -> dict[str, str]:
     if is_traced(weights):
         return {}
-    return {"weights": f"worth {effective_size(weights):.4g} cases of equal weight"}
+    return {"weights": worth_in_words(effective_size(weights))}
 
 
 def weighted_error(rows: Array, weights: Array, value: Array) -> Any:

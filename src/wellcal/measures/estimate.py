@@ -192,6 +192,12 @@ class Estimate(Presentable):
         """Targets and predictions as they were given; None where they are not known, or not any more."""
         return self.__dict__.get("_given")
 
+    @property
+    def blocks(self) -> int | None:
+        """Blocks whose mean it is; None of other estimates, and where their number is not known."""
+        found = self.provenance.get("blocks") if self.estimator == "block" else None
+        return found if isinstance(found, int) and found > 1 else None
+
     def deviations(self) -> Deviations | None:
         """The estimate of KCE and draws of its distance from the truth; None where cases are not known."""
         cases = self.cases
@@ -222,8 +228,9 @@ class Estimate(Presentable):
         from 1,000 cases at most, drawn targets are those of some hundred cases, and both are scaled to the
         number of cases; random numbers have a fixed seed.
 
-        All other estimates, SKCE over blocks among them, have the normal interval
-        ``value -+ z * standard_error``. That of blocks needs many blocks.
+        All other estimates have the normal interval ``value -+ z * standard_error``. That of SKCE over
+        blocks has Student's quantile in the place of z, and needs many blocks, a hundred or more: values of
+        blocks are skewed.
 
         Where the cases are not known any more, as in an estimate that was stored, it is the one that was
         asked for before, or else the normal one: `method` of the interval says which.
@@ -281,7 +288,9 @@ class Estimate(Presentable):
     def _normal_interval(self, level: float) -> Interval:
         if self.standard_error is None:
             raise ValueError(f"no standard error is known for the {self.estimator} estimator of {self.name}")
-        half = float(special.ndtri(0.5 + 0.5 * level)) * _float(self.standard_error)
+        upper, blocks = 0.5 + 0.5 * level, self.blocks
+        quantile = special.ndtri(upper) if blocks is None else special.stdtrit(blocks - 1, upper)
+        half = float(quantile) * _float(self.standard_error)
         return Interval(float(self) - half, float(self) + half, level)
 
     @classmethod

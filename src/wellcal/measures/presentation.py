@@ -405,7 +405,9 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if is_array(value):
-        return plain(to_numpy(value).tolist())
+        numbers = to_numpy(value)
+        known = numbers.dtype.kind in "biu" or (numbers.dtype.kind == "f" and np.isfinite(numbers).all())
+        return numbers.tolist() if known else plain(numbers.tolist())
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     return repr(value)

@@ -11,6 +11,7 @@ from wellcal._arrays.chunks import check_size, rows_within
 from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.ownership import own_copy
+from wellcal._arrays.progress import Listener, Progress, as_progress, reported
 from wellcal._arrays.seeds import as_generator
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
@@ -247,7 +248,10 @@ class Monitor(Kept):
 
     # -- new cases ---------------------------------------------------------------------------
 
-    def update(self, y: object, pred: object) -> MonitorStatus:
+    @reported
+    def update(
+        self, y: object, pred: object, *, progress: bool | Listener | Progress | None = None
+    ) -> MonitorStatus:
         """Take in new cases, in the order of time: one, or a batch.
 
         Parameters
@@ -258,6 +262,8 @@ class Monitor(Kept):
             Their predictions, of the family of earlier ones. For one target also what is there of one case: a
             batch of one, ``(mu, sigma)`` as two numbers, a probability, the probabilities of all classes, a
             row of a data frame of them.
+        progress
+            As in :func:`wellcal.skce`, for batches that take long.
 
         Returns
         -------
@@ -277,8 +283,9 @@ class Monitor(Kept):
             check_one_space([self._reference, batch], ["reference", "pred"])
         before = self._rng.bit_generator.state
         try:
-            state, done, n = self._state, 0, len(batch)
+            state, done, n, told = self._state, 0, len(batch), as_progress(progress)
             while done < n:
+                told("cases", done, n)
                 step = min(n - done, self._step(state, batch))
                 if step == n:
                     state = self._take(state, batch, targets, candidates)
@@ -287,6 +294,7 @@ class Monitor(Kept):
                     options = None if candidates is None else candidates[:, part]
                     state = self._take(state, batch[part], targets[part], options)
                 done += step
+            told("cases", n, n)
         except BaseException:
             self._rng.bit_generator.state = before
             raise

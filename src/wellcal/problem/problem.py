@@ -15,12 +15,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from wellcal._arrays.checks import described
-from wellcal._arrays.chunks import in_chunks, keep_freed_memory
+from wellcal._arrays.chunks import keep_freed_memory
 from wellcal._arrays.namespaces import (
     Array,
     Namespace,
     NDArray,
-    concat_rows,
     is_array,
     is_jax,
     is_numpy,
@@ -30,13 +29,10 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.remembered import OneTask
 from wellcal._arrays.rows import Rows, arrays_of, slice_rows
-from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, cost_of, in_batches, room_of
+from wellcal.expectations.bilinear import FiniteForm, Form, cost_of, in_batches, room_of
 from wellcal.expectations.decompose import (
     Targets,
     components_of,
-    dimension_of,
-    elementary_components,
-    reshaped,
 )
 from wellcal.expectations.joint import JointForm
 from wellcal.expectations.lowering import Lowering
@@ -50,6 +46,7 @@ from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import where_at_hand
 from wellcal.problem.defaults import default_kernel
+from wellcal.problem.draw_corrections import correction_of_draws
 from wellcal.problem.drawn_targets import draw_targets, unsampled_family
 
 
@@ -331,7 +328,9 @@ def _prepared(
             term = Term(factor, k_P, scheme.form(target_rows, target_rows))
             term_rows = TermRows(target_rows, prediction_rows)
             if _has_draws(predictions):
-                corrections.append(partial(_of_draws, factor, part, predictions, k_P, prediction_rows))
+                corrections.append(
+                    partial(correction_of_draws, factor, part, predictions, k_P, prediction_rows)
+                )
         terms.append(term)
         rows.append(term_rows)
     correction = cache(partial(_summed, corrections)) if corrections else None
@@ -391,43 +390,6 @@ def _summed(corrections: list[Correction]) -> Array:
 
 def _of_joint_draws(factor: Scale, form: JointForm, rows: Rows) -> Array:
     return factor * form.self_correction(rows)
-
-
-def _of_draws(factor: Scale, kernel: Tensor, predictions: Predictions, k_P: Form, rows: Rows) -> Array:
-    """What leaving out pairs of a draw with itself adds to one term of h_ii.
-
-    For S draws the mean V over all pairs becomes the mean over distinct ones, (S^2 V - D) / (S (S - 1))
-    with D the sum of k(x_s, x_s).
-    """
-    parts: list[Array] = []
-    for component, weight in components_of(predictions):
-        if isinstance(component, Samples) and component.kind == "draws":
-            part = _component_correction(kernel.targets, component)
-            parts.append(part if weight is None else part * weight**2)
-    return factor * _total(parts) * k_P.paired(predictions.ops, rows, rows)
-
-
-def _component_correction(kernel: Kernel, samples: Samples) -> Array:
-    count = samples.values.shape[1]
-    n = len(samples)
-    library = namespace(samples.values)
-    if count < 2:
-        return library.full((n,), float("nan"))  # one draw says nothing about <P, P>
-    return concat_rows([_of_some_draws(kernel, samples[some]) for some in in_chunks(n, count**2)])
-
-
-def _of_some_draws(kernel: Kernel, samples: Samples) -> Array:
-    n, count = len(samples), samples.values.shape[1]
-    library = namespace(samples.values)
-    atoms = elementary_components(samples)
-    alone = atoms._replace(element=reshaped(atoms.element, (n * count, 1)), weights=1.0)
-    ops, dimension = ops_for(library), dimension_of(samples)
-    mean, own = (
-        ElementForm.between(kernel, dimension, (side,), (side,)).paired(ops, (side,), (side,))
-        for side in (atoms, alone)
-    )
-    diagonal = library.sum(library.reshape(own, (n, count)), axis=1)
-    return (count**2 * mean - diagonal) / (count * (count - 1.0)) - mean
 
 
 def some_cases(problem: Problem, index: slice | NDArray) -> Problem:

@@ -166,6 +166,17 @@ class WeightSums:
         return cls(up[-1], xp.sum(weights * behind), before + behind)
 
 
+def worth_in_words(size: float) -> str:
+    """How many cases of equal weight weighted ones are worth.
+
+    Examples
+    --------
+    >>> worth_in_words(19_990.186), worth_in_words(4.51234)
+    ('worth 19,990 cases of equal weight', 'worth 4.512 cases of equal weight')
+    """
+    return f"worth {f'{size:,.0f}' if size >= 1000.0 else f'{size:.4g}'} cases of equal weight"
+
+
 def effective_size(weights: Array) -> float:
     """Kish's effective number of cases, ``(sum w)^2 / sum w^2``.
 

@@ -151,6 +151,14 @@ class Shown(NamedTuple):
     name: str | None
     dependent: bool = False
 
+    @property
+    def drawn(self) -> tuple[NDArray, Predictions]:
+        """Targets and predictions of the cases that pictures show, the same ones in each of them."""
+        rows = at_most(len(self.predictions), DRAWN, as_generator(None))
+        return (
+            (self.targets, self.predictions) if rows is None else (self.targets[rows], self.predictions[rows])
+        )
+
 
 class Drawing:
     """One kind of picture of some models, on the same axes: computed when it is asked for, then drawn."""
@@ -161,12 +169,9 @@ class Drawing:
     @cached_property
     def computed(self) -> list[Any]:
         """A display for each model, with its data."""
-        rows = at_most(len(self.models[0].predictions), DRAWN, as_generator(None))
         found: list[Any] = []
         for model in self.models:
-            targets, predictions = model.targets, model.predictions
-            if rows is not None:
-                targets, predictions = targets[rows], predictions[rows]
+            targets, predictions = model.drawn
             options = {"result": model.test, "name": model.name, **self.kind.options}
             if model.dependent and model.test is None:
                 options["test"] = False
@@ -246,7 +251,7 @@ def kinds_with(model: Shown, findings: Sequence[Finding]) -> list[Kind]:
     ordered = is_ordered(model.predictions)
     if getattr(model.predictions, "support", None) is not None and not ordered:
         return kinds  # classes that are vectors
-    label = farthest_class(model.targets, model.predictions)
+    label = farthest_class(*model.drawn)
     happens = f"{in_words(label)}{' or above' if ordered else ''}"
     one = classes._replace(
         name=ONE_GRADE if ordered else ONE_CLASS,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from wellcal._arrays.progress import reporter
 from wellcal._arrays.round_numbers import how_many
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.result import TestResult
@@ -56,6 +57,7 @@ def report_view(report: Report) -> dict[str, Any]:
         *_scores(report, album),
         *_choices(report),
     ]
+    album.told("pictures", album.total, album.total)
     return {
         "title": f"Calibration of {', '.join(model.name for model in report.models)} · wellcal",
         "said": verdict_of(report),
@@ -73,7 +75,7 @@ class Album:
     """Pictures of a report: each is shown once."""
 
     def __init__(self, report: Report) -> None:
-        self.count = 0
+        self.count, self.told = 0, reporter()
         self.common: dict[str, ReportFigure] = dict(report.figures)
         self.names = tuple(self.common)
         self.of_models: list[dict[str, ReportFigure]] = [dict(model.figures) for model in report.models]
@@ -81,6 +83,7 @@ class Album:
             for figures in self.of_models:
                 for name in self.common:
                     figures.pop(name, None)
+        self.total = len(self.common) + sum(map(len, self.of_models))
         # Groups that are largest by chance are no picture of a verdict that found nothing.
         aside = () if report.best.rejected else ("groups", "map")
         first = next((name for name in self.common if name not in aside), None)
@@ -94,6 +97,7 @@ class Album:
         figure = figures.pop(name, None)
         if figure is None:
             return None
+        self.told("pictures", min(self.count, self.total - 1), self.total)
         self.count += 1
         found = picture_in(figure, f"picture-{self.count}")
         return replace(found, kind=f"{found.kind}: {of}") if of and len(self.of_models) > 1 else found

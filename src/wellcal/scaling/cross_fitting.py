@@ -9,6 +9,7 @@ import numpy as np
 
 from wellcal._arrays.checks import described, one_of, whole_number
 from wellcal._arrays.namespaces import Array, NDArray, take_rows
+from wellcal._arrays.progress import Listener, Stages, reported
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
 from wellcal.comparison.differences import Difference, change_in_words, paired
@@ -22,6 +23,8 @@ from wellcal.predictions import Predictions
 from wellcal.predictions.batches import concatenate
 from wellcal.problem.defaults import default_kernel
 from wellcal.scaling.recalibrator import OBJECTIVES, TemperatureScaling, numpy_data
+
+_FITTING = 0.3  # of the time that a test of all cases takes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -160,6 +163,7 @@ class CrossFitted(Presentable):
         ]
 
 
+@reported
 def cross_fit(
     y: object,
     pred: object,
@@ -172,6 +176,7 @@ def cross_fit(
     rng: int | np.random.Generator | None = None,
     n_resamples: int | None = None,
     before: TestResult | None = None,
+    progress: bool | Listener | None = None,
     **fit_options: Any,
 ) -> CrossFitted:
     """Calibration before and after temperature scaling, on cases not used for fitting.
@@ -200,6 +205,8 @@ def cross_fit(
     before
         A test of these cases that was run already: it stands for the one before, and its kernel is the one
         of both. None runs it.
+    progress
+        As in :func:`wellcal.calibration_test`.
 
     Returns
     -------
@@ -236,35 +243,45 @@ def cross_fit(
         new = type(template)(**template.get_params())
         return new.fit(take_rows(targets, rows), predictions[rows], objective, **fit_options)
 
+    stages = Stages("recalibration", 2.0 + (before is None) + _FITTING * (folds + 1.0))
     if before is None:  # with the numbers that a test by itself would have drawn: one model, one p-value
-        before = calibration_test(targets, predictions, rng=for_test, **options)
+        with stages.part(1.0):
+            before = calibration_test(targets, predictions, rng=for_test, **options)
     parts: list[Predictions] = []
     order: list[NDArray] = []
     temperatures: list[float] = []
     pvalues: list[float] = []
     for fold in range(folds):
         own, others = np.flatnonzero(fold_of == fold), np.flatnonzero(fold_of != fold)
-        from_others = fitted(others)
+        with stages.part(_FITTING):
+            from_others = fitted(others)
         recalibrated = from_others.transform(predictions[own])
-        test = calibration_test(take_rows(targets, own), recalibrated, rng=generator, **options)
+        with stages.part(1.0 / folds):
+            test = calibration_test(take_rows(targets, own), recalibrated, rng=generator, **options)
         parts.append(recalibrated)
         order.append(own)
         temperatures.append(from_others.temperature_)
         pvalues.append(test.pvalue)
     joined = concatenate(parts, [f"fold {k}" for k in range(folds)], "folds")
     after = joined[np.argsort(np.concatenate(order))]
-    return CrossFitted(
+    with stages.part(1.0):
+        tested = calibration_test(targets, after, rng=generator, **options)
+    with stages.part(_FITTING):
+        of_all = fitted(np.arange(len(predictions)))
+    found = CrossFitted(
         before=before,
-        after=calibration_test(targets, after, rng=generator, **options),
+        after=tested,
         nll_before=nll(targets, predictions),
         nll_after=nll(targets, after),
         fold_pvalues=np.array(pvalues),
         temperatures=np.array(temperatures),
         predictions=after,
         folds=fold_of,
-        scaling=fitted(np.arange(len(predictions))),
+        scaling=of_all,
         gained=_gained(targets, predictions, after),
     )
+    stages.end()
+    return found
 
 
 def _gained(targets: Array, before: Predictions, after: Predictions) -> Difference | None:

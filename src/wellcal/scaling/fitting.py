@@ -14,6 +14,7 @@ from wellcal._arrays.checks import check_rows
 from wellcal._arrays.chunks import budget
 from wellcal._arrays.namespaces import Array, NDArray
 from wellcal._arrays.ops import Ops
+from wellcal._arrays.progress import Stages
 from wellcal._arrays.special import quiet
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.decompose import Targets
@@ -32,6 +33,7 @@ Objective = Callable[[float], float]
 
 _REMEDY = 'drop that row or take objective="skce"'
 _STEP = 0.5  # in log T: curves bend over about a unit
+_TRIED, _DESCENT = 60.0, 20.0  # temperatures that are tried, about, over a grid and on the way down
 _TOLERANCE, _COARSE_TOLERANCE = 1e-9, 1e-4  # in log T; the second is far below the sampling error
 
 
@@ -69,12 +71,17 @@ def fit_likelihood(y: Any, predictions: Any, bounds: tuple[float, float]) -> Fit
         return _fit_classes(y, predictions, bounds)
     _check_likelihood(y, predictions)
 
+    stages = Stages("temperatures", _TRIED)
+
     @quiet
     def objective(T: float) -> float:
-        return -float(apply_temperature(predictions, T).log_prob(y).mean())
+        with stages.part(1.0):
+            return -float(apply_temperature(predictions, T).log_prob(y).mean())
 
     temperature, at_bound = minimise(objective, bounds)
-    return _never_worse(temperature, at_bound, objective, None)
+    found = _never_worse(temperature, at_bound, objective, None)
+    stages.end()
+    return found
 
 
 @quiet
@@ -124,6 +131,7 @@ def fit_calibration(
             'objective="skce" needs a kernel that is a sum of products of a kernel on predictions and one on '
             f"targets, found {chosen!r}"
         )
+    stages = Stages("temperatures", _DESCENT)
     checked = predictions.check_targets(y)
     prepared = prepare_checked(checked, predictions, chosen, expectations=expectations)
     runner = choose_engine(engine, prepared)
@@ -132,17 +140,23 @@ def fit_calibration(
     def objective(T: float) -> float:
         scaled = predictions if T == 1.0 else apply_temperature(predictions, T)
         problem = _given_predictions(given, checked, scaled, expectations)
-        if estimator == "block":
-            return float(estimate_blocks(problem, runner, block_size, None))
-        return float(estimate_unbiased(problem, runner))
+        with stages.part(1.0):
+            if estimator == "block":
+                return float(estimate_blocks(problem, runner, block_size, None))
+            return float(estimate_unbiased(problem, runner))
 
     def reported(T: float) -> float:
         scaled = apply_temperature(predictions, T)
         options: dict[str, Any] = {"estimator": estimator, "block_size": block_size}
-        return float(skce(y, scaled, kernel=chosen, expectations=expectations, engine=engine, **options))
+        with stages.part(1.0):
+            return float(skce(y, scaled, kernel=chosen, expectations=expectations, engine=engine, **options))
 
-    temperature, at_bound = descend(objective, (1.0, _likely(y, predictions, bounds)), bounds)
-    return _never_worse(temperature, at_bound, reported, chosen)
+    with stages.part(1.0):
+        likely = _likely(y, predictions, bounds)
+    temperature, at_bound = descend(objective, (1.0, likely), bounds)
+    found = _never_worse(temperature, at_bound, reported, chosen)
+    stages.end()
+    return found
 
 
 def _likely(y: Any, predictions: Any, bounds: tuple[float, float]) -> float:

@@ -11,6 +11,7 @@ from wellcal._arrays.checks import described, one_of, positive_number
 from wellcal._arrays.equality import ByState
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.namespaces import is_traced, to_numpy
+from wellcal._arrays.progress import Listener, reported
 from wellcal._arrays.schema import (
     Schema,
     flag,
@@ -127,6 +128,7 @@ class TemperatureScaling(Shown, ByState):
 
     # -- fitting -----------------------------------------------------------------------------
 
+    @reported
     def fit(
         self,
         y: object,
@@ -138,6 +140,7 @@ class TemperatureScaling(Shown, ByState):
         block_size: Any = None,
         expectations: str | Lowering = "auto",
         engine: str | Engine = "auto",
+        progress: bool | Listener | None = None,
     ) -> Self:
         """Find the temperature.
 
@@ -153,6 +156,8 @@ class TemperatureScaling(Shown, ByState):
         kernel, estimator, block_size, expectations, engine
             For "skce", as in :func:`wellcal.skce`. None takes the default kernel of the predictions given.
             The biased estimator is not offered: its bias depends on the temperature.
+        progress
+            As in :func:`wellcal.skce`.
 
         Returns
         -------

@@ -381,10 +381,11 @@ def test_notes_and_colour(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    show("test", "Miscalibrated [x].", ["  a  b"], to=None, content={}, bad=True)
+    # What nobody asks for as JSON is not made: of a million cases that took seconds.
+    show("test", "Miscalibrated [x].", ["  a  b"], to=None, content=lambda: 1 / 0, bad=True)
     assert re.fullmatch(r"\x1b\[[0-9;]+mMiscalibrated \[x\]\.\x1b\[0m\n  a  b\n", capsys.readouterr().out)
     monkeypatch.setenv("NO_COLOR", "1")
-    show("test", "Miscalibrated.", [], to=None, content={}, bad=True)
+    show("test", "Miscalibrated.", [], to=None, content=dict, bad=True)
     assert capsys.readouterr().out == "Miscalibrated.\n"
 
 
@@ -404,7 +405,9 @@ def test_progress_knows_how_much_is_left(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     told: list[tuple[str, float, float]] = []
-    monkeypatch.setattr("wellcal.hypotests.progress.Progress.__call__", lambda _, *steps: told.append(steps))
+    monkeypatch.setattr(
+        "wellcal.hypotests.progress.Progress.__call__", lambda _, *steps, **options: told.append(steps)
+    )
     monkeypatch.setattr("wellcal.cli.inputs.ROWS", 20)
     few = ("--resamples", "19") if command == "monitor" else ()
     run(command, "preds.parquet", "--target", "y", "--normal", "mu,sigma", *few)

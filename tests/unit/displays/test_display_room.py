@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -80,7 +81,7 @@ def test_words_of_rows_are_apart(name: str) -> None:
 
 OWN: dict[str, Callable[[Any], Any]] = {
     name: (lambda ax, make=make: make().plot(ax))
-    for name, make in FIGURES.items()
+    for name, make in ((name, cache(make)) for name, make in FIGURES.items())
     if not name.startswith("two")
 }
 OWN["two models"] = lambda ax: [

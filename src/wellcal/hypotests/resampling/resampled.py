@@ -246,11 +246,13 @@ class TermSums:
             self._kept = self._kernels(slice(0, n), slice(0, n))
         if isinstance(self.term, CountTerm) and self._tables is None:
             self._tables = self.term.tables(self._all_pairs)
-        tiles = ((i.index, j.index) for i, j in triangle_tiles(0, n, *self.term.tile_shape(n)))
+        tiles = [(i.index, j.index) for i, j in triangle_tiles(0, n, *self.term.tile_shape(n))]
         total = np.zeros((len(targets), len(self.parts)))
         with one_blas_thread() if self.term.small_products else nullcontext():  # also where there is one tile
-            for part in self.setup.engine.map_items(self.setup.problem, work, tiles):
+            found = self.setup.engine.map_items(self.setup.problem, work, tiles)
+            for done, part in enumerate(found, 1):
                 total += part
+                self.setup.progress("tiles", done, len(tiles))
         if isinstance(self.term, CountTerm) and self._tables is not None:
             total += self.term.looked_up(self._tables, encoded)
         return total

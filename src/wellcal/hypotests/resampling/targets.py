@@ -7,7 +7,7 @@ prediction, and its members are drawn with equal probability.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import numpy as np
@@ -62,12 +62,8 @@ def placed_draws(setup: Setup, count: int) -> Iterator[Array]:
     if setup.place is None:
         yield from drawn_sets(setup, count)
         return
-    setup.progress("resamples", 0, count)
-    done = 0
-    for drawn in sets_on_device(setup.predictions, setup.targets, count, setup.rng, setup.place):
-        yield drawn
-        done += len(drawn)
-        setup.progress("resamples", done, count)
+    drawn = sets_on_device(setup.predictions, setup.targets, count, setup.rng, setup.place)
+    yield from _told(setup, drawn, count)
 
 
 def target_sets(setup: Setup) -> Iterator[NDArray]:
@@ -107,11 +103,17 @@ def _sets(setup: Setup) -> Iterator[NDArray]:
 
 def drawn_sets(setup: Setup, count: int) -> Iterator[NDArray]:
     """So many sets of targets drawn from the predictions, up to a hundred at a time."""
-    setup.progress("resamples", 0, count)
+    return _told(setup, TargetStream.of(setup.rng).sets(setup.predictions, setup.targets, count), count)
+
+
+def _told(setup: Setup, drawn: Iterable[Array], count: int) -> Iterator[Array]:
+    """Sets of targets as they are drawn; whatever is done with them moves the run on."""
     done = 0
-    for drawn in TargetStream.of(setup.rng).sets(setup.predictions, setup.targets, count):
-        yield drawn
-        done += len(drawn)
+    setup.progress("resamples", 0, count)
+    for sets in drawn:
+        setup.progress("resamples", done, count, until=done + len(sets))
+        yield sets
+        done += len(sets)
         setup.progress("resamples", done, count)
 
 

@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.chunks import rows_within, told_chunks
 from wellcal._arrays.domains import real, simplex
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     is_floating,
     is_jax,
+    is_numpy,
     is_torch,
     namespace,
     stop_gradient,
@@ -32,6 +34,7 @@ from wellcal.predictions.fields import Parameter
 RowFunction = Callable[[Any, NDArray], NDArray]
 """Scores ``(n,)`` of a NumPy batch and its targets ``(n,)``, each by its own row."""
 
+_ENTRIES = 32  # numbers that a row may need
 _STEP = 1e-3  # of differences, relative: the error of order h^4 is then as small as rounding
 
 
@@ -53,7 +56,11 @@ def by_rows(function: RowFunction) -> Callable[[Any, Array], Array]:
 
     @wraps(function)
     def rule(predictions: Any, y: Array) -> Array:
-        return _evaluated(function, predictions, y)
+        n = len(predictions)
+        if n <= rows_within(_ENTRIES) or not is_numpy(namespace(y, predictions.like)):
+            return _evaluated(function, predictions, y)
+        chunks = told_chunks(n, _ENTRIES)
+        return np.concatenate([_evaluated(function, predictions[rows], y[rows]) for rows in chunks])
 
     return rule
 
