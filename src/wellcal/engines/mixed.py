@@ -180,7 +180,7 @@ def _rounded(problem: Problem) -> Problem:
         some = large_coordinates(own.on_targets.weights)
         targets = own.on_targets._replace(weights=own.on_targets.weights[:, some])
         on_targets = FiniteForm(None, targets.weights.shape[1])
-        terms.append(replace(term, on_predictions=form, on_targets=on_targets))
+        terms.append(replace(term, on_predictions=form, on_targets=on_targets, looped=False))
         rows.append(TermRows(_single(targets), _single(predictions)))
     return replace(problem, terms=tuple(terms), rows=tuple(rows))
 
