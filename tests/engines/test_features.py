@@ -258,6 +258,22 @@ def test_compiled_distances_are_those_of_scipy(classes: int) -> None:
         assert np.array_equal(l1_distances(*own, factor=-1.7), l1_distances(*own) * kind(-1.7))
 
 
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("degree", [1.0, 2.0])
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_differences_by_products_are_differences_to_the_last_digit(
+    size: int, degree: float, kind: type
+) -> None:
+    rng = np.random.default_rng(size)
+    a, b = (rng.normal(size=(m, size)) * 10.0 ** rng.uniform(-7, 7, (m, size)) for m in (70, 80))
+    a, b = a.astype(kind), np.concatenate([b, a[:9] * (1.0 + 1e-6)]).astype(kind)
+    found = EmbeddingDistance(size, degree).tile(ops_for(namespace(a)), a, b)
+    each = [np.subtract.outer(a[:, c], b[:, c]) for c in range(size)]
+    raised = [np.abs(difference) if degree == 1.0 else difference * difference for difference in each]
+    assert found.dtype == kind
+    assert np.array_equal(found, sum(raised[1:], start=raised[0]))
+
+
 @pytest.mark.parametrize("power", [1.0, 0.5])
 def test_kernels_of_compiled_distances_have_the_digits_of_others(power: float) -> None:
     rng = np.random.default_rng(2)

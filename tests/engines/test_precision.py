@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import wellcal as wc
+from wellcal._arrays import powers
 from wellcal.engines import Engine, Tiled, mixed
 from wellcal.engines.mixed import LARGEST_ERROR, MixedProblem, mixed_form
 from wellcal.engines.reductions import Sums
@@ -51,8 +52,10 @@ CASES: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.parametrize("vectors", [True, False])
 @pytest.mark.parametrize("name", CASES)
-def test_float32_is_as_exact_as_it_says(name: str) -> None:
+def test_float32_is_as_exact_as_it_says(name: str, vectors: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(powers, "vector_powers_of_two", lambda: vectors)
     y, pred = CASES[name]
     problem = prepare(y, pred)
     exact = Tiled(precision="float64").triangle(problem)

@@ -11,6 +11,7 @@ import numpy as np
 from wellcal._arrays.checks import positive_number
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray, is_numpy
+from wellcal._arrays.powers import quick_exponential
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines.base import Support
 from wellcal.engines.controls import Controls
@@ -327,8 +328,9 @@ class _Planar:
             np.sqrt(squared, out=squared)
         elif self.power != 2.0:
             np.power(squared, 0.5 * self.power, out=squared)
-        squared *= self.rate
-        return np.exp(squared, out=squared)
+        exp = quick_exponential(squared.dtype)
+        squared *= exp.scale * self.rate
+        return exp.in_place(squared)
 
     def row_sums(self, order: int) -> NDArray:
         """Sums of the term over all other cases."""

@@ -149,13 +149,23 @@ class EmbeddingDistance:
         return self._sum(ops, a, b)
 
     def _in_place(self, a: NDArray, b: NDArray) -> NDArray:
-        """The same for few coordinates in NumPy, with one array beside the result."""
-        columns = np.ascontiguousarray(b.T)
-        total = self._raised(np.subtract(a[:, :1], columns[0]))
+        """The same for few coordinates in NumPy, with one array beside the result.
+
+        Differences are products ``[x, 1] [1, -y]'``, whose sum of two terms is rounded once. A matrix product
+        makes them in less than half the time of a broadcast subtraction.
+        """
+        left, right = np.ones((len(a), 2), dtype=a.dtype), np.ones((2, len(b)), dtype=a.dtype)
+
+        def difference(c: int, out: NDArray) -> NDArray:
+            left[:, 0] = a[:, c]
+            np.negative(b[:, c], out=right[1])
+            return self._raised(np.matmul(left, right, out=out))
+
+        total = difference(0, np.empty((len(a), len(b)), dtype=a.dtype))
         if self.size > 1:
             other = np.empty_like(total)
             for c in range(1, self.size):
-                total += self._raised(np.subtract(a[:, c : c + 1], columns[c], out=other))
+                total += difference(c, other)
         return total
 
     def _raised(self, difference: NDArray) -> NDArray:
