@@ -134,9 +134,12 @@ class ExpDistanceForm(_FunctionOfDistance):
                 np.sqrt(own, out=own)
             elif exponent != 1.0:
                 np.power(own, exponent, out=own)
-            exp = quick_exponential(own.dtype)
-            own *= exp.scale * rate
-            return exp.in_place(own)
+            if own.dtype == np.float32:
+                exp = quick_exponential(own.dtype)
+                own *= exp.scale * rate
+                return exp.in_place(own)
+            own *= rate
+            return np.exp(own, out=own)
         return ops.exp((raised if exponent == 1.0 else ops.power(raised, exponent)) * rate)
 
 
