@@ -26,6 +26,7 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.ops import Ops, ops_for
+from wellcal._arrays.outer_sums import outer_sum
 from wellcal._arrays.rows import Rows, as_outer
 from wellcal.expectations.bilinear import Distance
 from wellcal.expectations.bures import BuresDistance, NormalRows, matrix_root
@@ -149,23 +150,13 @@ class EmbeddingDistance:
         return self._sum(ops, a, b)
 
     def _in_place(self, a: NDArray, b: NDArray) -> NDArray:
-        """The same for few coordinates in NumPy, with one array beside the result.
-
-        Differences are products ``[x, 1] [1, -y]'``, whose sum of two terms is rounded once. A matrix product
-        makes them in less than half the time of a broadcast subtraction.
-        """
-        left, right = np.ones((len(a), 2), dtype=a.dtype), np.ones((2, len(b)), dtype=a.dtype)
-
-        def difference(c: int, out: NDArray) -> NDArray:
-            left[:, 0] = a[:, c]
-            np.negative(b[:, c], out=right[1])
-            return self._raised(np.matmul(left, right, out=out))
-
-        total = difference(0, np.empty((len(a), len(b)), dtype=a.dtype))
+        """The same for few coordinates in NumPy, with one array beside the result."""
+        away = -b
+        total = self._raised(outer_sum(a[:, 0], away[:, 0], np.empty((len(a), len(b)), dtype=a.dtype)))
         if self.size > 1:
             other = np.empty_like(total)
             for c in range(1, self.size):
-                total += difference(c, other)
+                total += self._raised(outer_sum(a[:, c], away[:, c], other))
         return total
 
     def _raised(self, difference: NDArray) -> NDArray:

@@ -21,7 +21,7 @@ from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_torch, names
 from wellcal._arrays.rows import Rows, arrays_of
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, WeightRows, cost_of
-from wellcal.expectations.compression import Compressed, compressed, effort
+from wellcal.expectations.compression import Compressed, compressed, effort, with_likely_rank
 from wellcal.expectations.differences import FeatureSource, OnALine, source_of
 from wellcal.expectations.distances import IN_NUMPY, EmbeddingDistance
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
@@ -43,6 +43,8 @@ the number of pairs alone decides, and not what was loaded before.
 
 _FOR_THE_MEAN = 256  # cases
 _OF_A_CLOSED_FORM, _OF_A_PRODUCT = 0.75, 0.4  # shares of their time that features save, as a rule
+_LARGE = 2048  # features, as there are in a plane
+_IN_A_PLANE = 4.0  # evaluations of a product that take as long as one of a closed form between measures there
 _TERMS = 16.0  # of a matrix product that take as long as one evaluation
 
 
@@ -203,16 +205,21 @@ def _find(problem: Problem, pairs: float) -> FeatureProblem | None:
     rows: list[TermRows] = []
     size, lost, changed = 0, 0.0, False
     for term, own in zip(problem.terms, problem.rows, strict=True):
-        found = _on_targets(term.on_targets, own.on_targets, pairs)
+        products = None
+        if (
+            isinstance(term.on_targets, ElementForm)
+            and is_numpy(problem.xp)
+            and term.on_targets.dimension > 1
+        ):
+            products = by_products(term.on_targets, own.on_targets)
+        found = _on_targets(term.on_targets, own.on_targets, pairs) if products is None else None
         nearer = _on_predictions(term.on_predictions, own.on_predictions, pairs)
         if found is not None:
             term, own = replace(term, on_targets=found[0]), own._replace(on_targets=found[1])
             size, lost, changed = max(size, found[0].size), max(lost, found[2]), True
-        elif isinstance(term.on_targets, ElementForm) and is_numpy(problem.xp):
-            products = by_products(term.on_targets, own.on_targets)
-            if products is not None:
-                term, own = replace(term, on_targets=products[0]), own._replace(on_targets=products[1])
-                changed = True
+        elif products is not None:
+            term, own = replace(term, on_targets=products[0]), own._replace(on_targets=products[1])
+            changed = True
         if nearer is not None:
             term, own = replace(term, on_predictions=nearer[0]), own._replace(on_predictions=nearer[1])
             lost, changed = max(lost, nearer[2]), True
@@ -231,20 +238,29 @@ def _on_targets(form: Form, rows: Rows, pairs: float) -> tuple[FiniteForm, Weigh
     if source is None or not _promises(source, form, pairs):
         return None
     found = compressed(source)
-    if not _shortens(found, form):
+    if not _shortens(found, form, source):
         return None
     return FiniteForm(None, found.values.shape[1]), WeightRows(found.values), found.lost
 
 
 def _promises(source: FeatureSource, form: Form, pairs: float) -> bool:
     """Whether making features takes less time than they are likely to save."""
-    saved = _OF_A_PRODUCT if isinstance(form, FiniteForm) else _OF_A_CLOSED_FORM
-    return effort(source) < saved * _cost(form) * pairs
+    saved = (_OF_A_PRODUCT if isinstance(form, FiniteForm) else _OF_A_CLOSED_FORM) * pairs
+    if source.size <= _LARGE:
+        return effort(source) < saved * _cost(form)
+    # They are worth it only if they are few in the end, and a look at that is worth it only for many pairs.
+    cost = _cost(form) if isinstance(form, FiniteForm) else _IN_A_PLANE * _cost(form)
+    if source.n * (source.each + source.size / _TERMS) > saved * cost:
+        return False
+    known = with_likely_rank(source)
+    assert known.rank is not None
+    return known.rank / _TERMS < 0.5 * cost and effort(known) < saved * cost
 
 
-def _shortens(found: Compressed, form: Form) -> bool:
+def _shortens(found: Compressed, form: Form, source: FeatureSource) -> bool:
     """Whether the product takes less time than the form."""
-    return found.values.shape[1] / _TERMS < _cost(form)
+    slow = source.size > _LARGE and not isinstance(form, FiniteForm)
+    return found.values.shape[1] / _TERMS < _cost(form) * (_IN_A_PLANE if slow else 1.0)
 
 
 def _cost(form: Form) -> float:
@@ -317,7 +333,7 @@ def _on_predictions(form: Form | None, rows: Rows, pairs: float) -> tuple[Form, 
         return plain.of(cases) - centre
 
     found = compressed(replace(plain, of=about_the_mean))
-    if not _shortens(found, distance.form):
+    if not _shortens(found, distance.form, source):
         return None
     xp = namespace(found.values)
     norms = xp.sum(found.values**2, axis=1)
