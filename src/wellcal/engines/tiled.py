@@ -324,10 +324,11 @@ class Tiled(Engine):
 
         sums, told, done = RowAccumulator(shape), reporter(), 0
         told(PAIRS, 0, pairs)
-        for piece, reduced in self.map_items(problem, work, pieces()):
-            sums.add(*piece.places, *reduced)
-            done += piece.pairs
-            told(PAIRS, done, pairs)
+        with one_blas_thread() if self.threads == 1 else nullcontext():  # who asks for one means BLAS, too
+            for piece, reduced in self.map_items(problem, work, pieces()):
+                sums.add(*piece.places, *reduced)
+                done += piece.pairs
+                told(PAIRS, done, pairs)
         result = sums.result()
         return result.total, result.rows
 
