@@ -13,6 +13,8 @@ from benchmarks import environment
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
 from benchmarks.timing import take_turns
+from wellcal._arrays.compiled import can_compile, l1_distances
+from wellcal._arrays.compiled_pairs import pair_sums
 from wellcal.engines import Linear, Tiled
 from wellcal.engines.linear import FEWEST_IN_A_PLANE, FEWEST_ON_A_LINE
 from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
@@ -20,6 +22,7 @@ from wellcal.problem.feature_form import closed_forms
 from wellcal.problem.problem import Problem, prepare
 
 Data = tuple[Any, Any, Any]
+_BYTES = 2500.0  # for each case in a plane: 19 GB were not enough for 10,000,000
 
 
 def _normals(n: int, rng: np.random.Generator) -> Data:
@@ -53,9 +56,12 @@ def _counts(n: int, rng: np.random.Generator) -> Data:
     return pred.sample(rng=rng), pred, None
 
 
-def _vectors(n: int, rng: np.random.Generator) -> Data:
-    loc, scale = rng.normal(size=(n, 10)), 0.6 * np.exp(0.3 * rng.normal(size=(n, 10)))
-    return rng.normal(loc, scale), wc.DiagonalNormal(loc, scale), None
+def _vectors(size: int) -> Callable[[int, np.random.Generator], Data]:
+    def make(n: int, rng: np.random.Generator) -> Data:
+        loc, scale = rng.normal(size=(n, size)), 0.6 * np.exp(0.3 * rng.normal(size=(n, size)))
+        return rng.normal(loc, scale), wc.DiagonalNormal(loc, scale), None
+
+    return make
 
 
 def _classes(count: int) -> Callable[[int, np.random.Generator], Data]:
@@ -79,10 +85,22 @@ FAMILIES: dict[str, Callable[[int, np.random.Generator], Data]] = {
     "ensembles of 50": _ensembles,
     "gamma, lowered": _lowered,
     "counts, negative binomial": _counts,
-    "normals in 10 dimensions": _vectors,
+    "normals in 2 dimensions": _vectors(2),
+    "normals in 10 dimensions": _vectors(10),
     "10 classes": _classes(10),
     "1,000 classes": _classes(1000),
 }
+
+
+def compile_loops() -> None:
+    """Where loops can be compiled they are, so that it is not timed."""
+    if not can_compile():
+        return
+    one = np.ones((1, 10))
+    pair_sums(one, one, one, one, -1.0)
+    for size in (10, 1000):
+        for kind in (np.float32, np.float64):
+            l1_distances(np.zeros((1, size), kind), np.zeros((1, size), kind))
 
 
 def _prepared(data: Data) -> Callable[[], Problem]:
@@ -98,6 +116,7 @@ _WAYS = ("features", "mixed", "linear")
 def features(settings: Settings) -> Section:
     """CPU time of one thread for the sums over all pairs of each family, by closed forms and by features."""
     load = environment.load_average()
+    compile_loops()
     n = settings.feature_cases
     rows: list[tuple[str, ...]] = []
     for name, make in FAMILIES.items():
@@ -123,8 +142,9 @@ def features(settings: Settings) -> Section:
     body = (
         f"Sums over all pairs of {n:,} prepared cases, one thread, CPU time with the making of features.\n"
         "The error is the standard error of products in float32 that is reported, in standard deviations\n"
-        "that the sum would have for calibrated predictions. Normals in many dimensions have no features:\n"
-        "their exponents are matrix products. *Linear* takes no square, where there is a way without.\n\n"
+        "that the sum would have for calibrated predictions. Normals in two dimensions or more have no\n"
+        "features worth it: their exponents are matrix products. Pairs of classes go through compiled\n"
+        "loops. *Linear* takes no square, where there is a way without.\n\n"
         f"{table(header, rows)}\n\n{environment.describe(load)}"
     )
     return Section("features", "Features before pairs", body)
@@ -155,12 +175,15 @@ def no_square(settings: Settings) -> Section:
     rows: list[tuple[str, ...]] = []
     for name, make, sizes in (
         ("normals", _normals, settings.plane_cases),
-        ("Laplace, Gaussian kernel", _laplace, settings.plane_cases[-1:]),
+        ("Laplace, Gaussian kernel", _laplace, settings.laplace_cases),
         ("gamma, lowered", _lowered, settings.spanned_cases),
         ("ensembles of 50", _ensembles, settings.spanned_cases),
         ("Bernoulli", _events, settings.line_cases),
     ):
         for n in sizes:
+            if make is not _events and not _fits(n):
+                rows.append((name, f"{n:,}", "not run", "-", f"up to {_gigabytes(n):.0f} GB of memory", "-"))
+                continue
             y, pred, kernel = make(n, np.random.default_rng(2))
             started = time.process_time()
             found = wc.skce(y, pred, kernel=kernel)
@@ -183,6 +206,16 @@ def no_square(settings: Settings) -> Section:
         f"{environment.describe(load)}"
     )
     return Section("no-square", "Sums over all pairs without the square", body, tuple(failures))
+
+
+def _gigabytes(n: int) -> float:
+    return n * _BYTES / 1e9
+
+
+def _fits(n: int) -> bool:
+    """Whether so many cases with their features fit into the memory that is free."""
+    free = environment.available_memory()
+    return free is None or n * _BYTES < free
 
 
 def _witnesses(settings: Settings) -> list[tuple[str, str]]:

@@ -57,9 +57,9 @@ class Settings:
         Most cases of the paper's table of times, and by how much a short call may be off.
     feature_cases
         Number of cases for closed forms beside features.
-    plane_cases, line_cases, spanned_cases, witness_cases
-        Numbers of normals, of Bernoulli predictions, and of gammas and ensembles for sums without the square;
-        and of normals for `witness`.
+    plane_cases, laplace_cases, line_cases, spanned_cases, witness_cases
+        Numbers of normals, of Laplace and Bernoulli predictions, and of gammas and ensembles for sums without
+        the square; and of normals for `witness`.
     side_cases
         Number of cases for the table of all engines and peers.
     store_ratios
@@ -111,7 +111,8 @@ class Settings:
     feature_cases: int = 10_000
     side_cases: int = 10_000
     store_ratios: bool = False
-    plane_cases: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
+    plane_cases: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+    laplace_cases: tuple[int, ...] = (1_000_000,)
     line_cases: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
     spanned_cases: tuple[int, ...] = (1_000, 10_000, 100_000)
     witness_cases: tuple[int, ...] = (10_000, 100_000, 1_000_000)
@@ -124,6 +125,7 @@ QUICK = Settings(
     feature_cases=2_000,
     side_cases=1_200,
     plane_cases=(1_000, 20_000),
+    laplace_cases=(20_000,),
     line_cases=(1_000, 20_000),
     spanned_cases=(1_000, 5_000),
     witness_cases=(1_000,),

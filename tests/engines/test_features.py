@@ -17,10 +17,11 @@ from wellcal._arrays.compiled import l1_distances, same_digits
 from wellcal._arrays.namespaces import namespace
 from wellcal._arrays.ops import ops_for
 from wellcal.engines import Tiled
-from wellcal.expectations.compression import ALLOWED, compressed
+from wellcal.expectations.compression import ALLOWED, compressed, with_likely_rank
 from wellcal.expectations.differences import FeatureSource
 from wellcal.expectations.distances import EmbeddingDistance
 from wellcal.expectations.on_predictions import ExpDistanceForm
+from wellcal.expectations.separable import SeparableForm
 from wellcal.kernels import (
     Delta,
     ExpDistance,
@@ -233,9 +234,53 @@ def test_where_there_are_no_features_closed_forms_stay() -> None:
         wc.Categorical(rng.dirichlet(np.ones(3), N)),
         ExpDistance(TotalVariation()) @ Delta(),
     )
-    assert in_features(labels, MANY) is None
+    in_a_loop = in_features(labels, MANY)
+    assert in_a_loop is not None
+    assert in_a_loop.size == 0  # their products are what they were
     exact = ExpDistance(MaximumMeanDiscrepancy(Gaussian()), 1e-3, power=2.0)
     assert in_features(prepare(y, wc.Normal(loc, scale), exact @ Laplacian()), MANY) is None
+
+
+def _in_a_plane(name: str) -> Problem:
+    rng = np.random.default_rng(8)
+    n = 900
+    loc, scale = rng.normal(size=(n, 2)), 0.6 * np.exp(0.3 * rng.normal(size=(n, 2)))
+    pred: Any = wc.DiagonalNormal(loc, scale)
+    if name == "mixtures":
+        pred = wc.Mixture([pred, wc.DiagonalNormal(loc + 1.0, scale)])
+    elif name == "ensembles":
+        pred = wc.Samples(rng.normal(loc, scale, (20, n, 2)).transpose(1, 0, 2))
+    return prepare(rng.normal(loc, scale), pred)
+
+
+@pytest.mark.parametrize("name", ["mixtures", "ensembles"])
+def test_measures_in_a_plane_meet_in_hundreds_of_features(name: str) -> None:
+    problem = _in_a_plane(name)
+    found = _found(problem)
+    assert 100 < found.size < 600  # of two thousand and more
+    assert found.lost <= ALLOWED
+    exact = _matrix(problem)
+    assert np.abs(_matrix(found.problem) - exact).max() < RELATIVE * np.abs(exact).sum()
+    assert np.abs(_matrix(found.problem) - exact).max() < 1e-11
+    assert abs(_matrix(found.problem).sum() - exact.sum()) < RELATIVE * np.abs(exact).sum()
+    assert in_features(_in_a_plane(name), 1e4) is None  # few pairs are not worth a look
+
+
+def test_normals_in_a_plane_meet_in_products_of_exponents() -> None:
+    problem = _in_a_plane("normals")
+    found = _found(problem)
+    assert isinstance(found.problem.terms[0].on_targets, SeparableForm)
+    exact = _matrix(problem)
+    assert np.abs(_matrix(found.problem) - exact).max() < 1e-14
+
+
+def test_as_many_directions_as_cases_are_no_few() -> None:
+    x = np.random.default_rng(0).normal(size=(900, 700))
+    known = with_likely_rank(FeatureSource(900, 700, lambda cases: x[cases], 1.0, lambda: np.arange(2)))
+    assert known.rank == 700
+    thin = x[:, :40] @ x[:40]
+    known = with_likely_rank(FeatureSource(900, 700, lambda cases: thin[cases], 1.0, lambda: np.arange(2)))
+    assert known.rank == 40
 
 
 @pytest.mark.parametrize("classes", [5, 7, 8, 90, 129])
@@ -254,6 +299,22 @@ def test_compiled_distances_are_those_of_scipy(classes: int) -> None:
     for kind in (np.float64, np.float32):
         own = [array.astype(kind) for array in (a, b)]
         assert np.array_equal(l1_distances(*own, factor=-1.7), l1_distances(*own) * kind(-1.7))
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("degree", [1.0, 2.0])
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_differences_by_products_are_differences_to_the_last_digit(
+    size: int, degree: float, kind: type
+) -> None:
+    rng = np.random.default_rng(size)
+    a, b = (rng.normal(size=(m, size)) * 10.0 ** rng.uniform(-7, 7, (m, size)) for m in (70, 80))
+    a, b = a.astype(kind), np.concatenate([b, a[:9] * (1.0 + 1e-6)]).astype(kind)
+    found = EmbeddingDistance(size, degree).tile(ops_for(namespace(a)), a, b)
+    each = [np.subtract.outer(a[:, c], b[:, c]) for c in range(size)]
+    raised = [np.abs(difference) if degree == 1.0 else difference * difference for difference in each]
+    assert found.dtype == kind
+    assert np.array_equal(found, sum(raised[1:], start=raised[0]))
 
 
 @pytest.mark.parametrize("power", [1.0, 0.5])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -9,10 +11,12 @@ import pytest
 import torch
 
 import wellcal as wc
+from wellcal._arrays import powers
 from wellcal.engines import Engine, Tiled, mixed
 from wellcal.engines.mixed import LARGEST_ERROR, MixedProblem, mixed_form
 from wellcal.engines.reductions import Sums
 from wellcal.kernels import Delta, ExpDistance, Gaussian, Laplacian, TotalVariation, Wasserstein
+from wellcal.problem.deviations import NullDeviation, null_deviation
 from wellcal.problem.problem import Problem, prepare
 
 N = 1500
@@ -51,8 +55,10 @@ CASES: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.parametrize("vectors", [True, False])
 @pytest.mark.parametrize("name", CASES)
-def test_float32_is_as_exact_as_it_says(name: str) -> None:
+def test_float32_is_as_exact_as_it_says(name: str, vectors: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(powers, "vector_powers_of_two", lambda: vectors)
     y, pred = CASES[name]
     problem = prepare(y, pred)
     exact = Tiled(precision="float64").triangle(problem)
@@ -64,6 +70,27 @@ def test_float32_is_as_exact_as_it_says(name: str) -> None:
     # What is left is the error of the bias, and rounding of each pair, which does not line up.
     assert abs(found.total - exact.total) < (6.0 * said["precision_error"] + 1e-5) * _unit(problem)
     assert np.abs(found.rows - exact.rows).max() < 1e-5 * np.abs(exact.rows).max()
+
+
+def test_small_tiles_are_compared_by_one_thread_of_blas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads of BLAS that meet for each of them would take longer than all of the sum."""
+    active: list[bool] = [False]
+    seen: list[bool] = []
+
+    @contextmanager
+    def limited() -> Generator[None]:
+        active[0] = True
+        yield
+        active[0] = False
+
+    def looked_at(problem: Problem) -> NullDeviation:
+        seen.append(active[0])
+        return null_deviation(problem)
+
+    monkeypatch.setattr(mixed, "one_blas_thread", limited)
+    monkeypatch.setattr(mixed, "null_deviation", looked_at)
+    assert mixed_form(prepare(*CASES["calibrated"]), LARGEST_ERROR) is not None
+    assert seen == [True]
 
 
 def test_the_bias_is_removed() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import jax
@@ -15,10 +15,13 @@ import pytest
 
 import wellcal as wc
 from wellcal.engines import Tiled
+from wellcal.engines.structures import evened
+from wellcal.expectations.bilinear import FiniteForm, WeightRows
 from wellcal.expectations.rules.elements import CLOSED_FORMS
 from wellcal.extend import Normals, Points, closed_form
 from wellcal.kernels import ExpDistance, Gaussian, Radial, Wasserstein
 from wellcal.kernels.base import Scale
+from wellcal.problem.problem import prepare
 
 from .examples import jax_x64, mean_size
 
@@ -122,6 +125,36 @@ def test_nearby_numbers_of_cases_share_a_program(
             wc.skce(*given, engine=PROGRAMS)
         assert found == []
         assert_agrees(*make(n))
+
+
+@pytest.mark.parametrize("make", [normals, mixtures])
+def test_other_data_with_more_or_fewer_features_share_a_program(
+    make: Callable[[int], tuple[np.ndarray, Any]],
+) -> None:
+    """How many features there are depends on the data, and goes up and down with the number of cases."""
+    features: set[int] = set()
+    assert_agrees(*make(1000))
+    for n in (1001, 1002, 1015, 1017, 1020, 1023):
+        given = in_jax(*make(n))
+        with compilations() as found:
+            features.add(wc.skce(*given, engine=PROGRAMS).provenance["features"])
+        assert found == []
+    assert len(features) > 1
+    assert_agrees(*make(1023))
+
+
+def test_features_come_in_few_numbers() -> None:
+    def sizes(count: int) -> tuple[int, int]:
+        form, rows = FiniteForm(None, count), WeightRows(np.ones((3, count)))
+        problem = prepare(np.zeros(3), wc.Normal(np.zeros(3), np.ones(3)), KERNEL)
+        term, own = replace(problem.terms[0], on_targets=form), problem.rows[0]._replace(on_targets=rows)
+        found = evened(replace(problem, terms=(term,), rows=(own,)))
+        weights = found.rows[0].on_targets.weights
+        assert np.array_equal(weights[:, :count], np.ones((3, count)))
+        assert not weights[:, count:].any()
+        return found.terms[0].on_targets.size, weights.shape[1]  # pyright: ignore
+
+    assert [sizes(n) for n in (1, 16, 17, 64, 65, 129)] == [(n, n) for n in (16, 16, 64, 64, 128, 192)]
 
 
 def test_neither_does_the_biased_estimate_compile_again() -> None:

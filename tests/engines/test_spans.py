@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import wellcal as wc
-from wellcal.engines import Linear, Tiled, choose_engine
+from wellcal.engines import Linear, Tiled, choose_engine, spans
 from wellcal.engines.controls import Controls
 from wellcal.engines.linear import FEWEST_NEARLY_SPANNED
 from wellcal.engines.spanning import spans_of
@@ -52,6 +52,20 @@ def test_a_span_of_all_points_gives_sums_over_all_pairs(name: str) -> None:
     rows = span.row_sums()
     assert abs(rows.sum() - h.sum()) <= 1e-12 * np.abs(h).sum()
     assert np.all(np.abs(rows - h.sum(axis=1)) <= 1e-12 * np.abs(h).sum())
+
+
+@pytest.mark.parametrize("size", [20, 60, 150])
+def test_sums_are_the_same_whether_features_are_kept_or_not(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[np.ndarray] = []
+    for kept in (10**9, 0):
+        monkeypatch.setattr(spans, "KEPT", kept)
+        span = Span(_spread("usual"))
+        span.grow(size)
+        assert not span.complete
+        found.append(span.row_sums())
+    assert np.abs(found[0] - found[1]).max() < 1e-11 * np.abs(found[0]).max()
 
 
 def test_features_of_a_case_are_as_far_off_as_it_is_from_the_span() -> None:
@@ -192,9 +206,9 @@ def test_the_first_number_of_predictions_that_serves_is_taken(tolerance: float) 
     controls, spans = Controls.of(exact), spans_of(tried)
     left: list[float] = []
     serving: list[int] = []
-    for count in (64, 128, 256):
+    for count in (64, 128, 256, 384):
         left.append(spans.left_by(count))
-        if controls.error(spans.row_sums()) <= tolerance * controls.deviation:
+        if controls.error(spans.row_sums()) <= tolerance * controls.unit.value:
             serving.append(count)
     assert left == sorted(left, reverse=True)
     engine = Linear(tolerance=tolerance)
@@ -209,6 +223,40 @@ def test_a_tighter_tolerance_takes_more_predictions() -> None:
         engine.triangle(problem)
         sizes.append(int(engine.describe(problem)["sums"].split()[3]))
     assert sizes[0] < sizes[1]
+
+
+@pytest.mark.parametrize("members", [30, 50])
+def test_the_unit_is_what_calibrated_predictions_would_have(members: int) -> None:
+    """Targets three times too wide make h large and its sum vary: an error beside that would look small."""
+    rng = np.random.default_rng(11)
+    loc, scale = rng.normal(size=N), 0.6 * np.exp(0.3 * rng.normal(size=N))
+    pred = wc.Samples(rng.normal(loc, scale, (members, N)).T)
+    problem = prepare(rng.normal(loc, 3.0 * scale), pred)
+    tiles = Tiled(precision="float64").triangle(problem)
+    unit = null_deviation(problem).value
+    engine = Linear(tolerance=0.01)
+    found, said = engine.triangle(problem), engine.describe(problem)
+    assert said["engine"] == "linear"
+    assert said["control_error_observed"] < said["control_error"] <= 0.01
+    assert abs(found.total - tiles.total) <= min(4.0 * said["control_error"], 0.02) * unit
+    # What cannot be had by fewer predictions than are worth it is left to tiles.
+    strict = Linear(tolerance=1e-9)
+    assert strict.triangle(problem).total == tiles.total
+    assert strict.describe(problem)["engine"] == "tiled"
+
+
+def test_results_say_how_large_a_span_is_and_what_it_leaves() -> None:
+    nearly, whole = _ensembles(), _gammas()
+    for problem in (nearly, whole):
+        Linear().triangle(problem)
+    near, exact = Linear().describe(nearly), Linear().describe(whole)
+    assert near["sums"] == f"a span of {near['span_size']} predictions"
+    assert near["precision"] == "a span of some predictions, held to control rows"
+    assert 0.0 < near["control_error"] <= 1e-3
+    assert 1e-9 < near["span_left"] < 1e-2
+    assert exact["precision"] == "float64: a span to rounding"
+    assert exact["span_left"] <= 1e-13
+    assert "control_error" not in exact
 
 
 def test_sums_that_do_not_agree_mean_tiles(monkeypatch: pytest.MonkeyPatch) -> None:

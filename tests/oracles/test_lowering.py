@@ -17,7 +17,8 @@ from torch.overrides import TorchFunctionMode
 
 import wellcal as wc
 from wellcal import kernels as k
-from wellcal.expectations.gaussian_features import FeatureGrid, around, feature_grid
+from wellcal.expectations.gaussian_features import FeatureGrid
+from wellcal.expectations.needed_features import around, feature_grid
 from wellcal.expectations.probes import Probe
 from wellcal.predictions import Predictions, family, parameter, positive
 from wellcal.problem.problem import prepare

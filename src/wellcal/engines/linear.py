@@ -11,6 +11,7 @@ import numpy as np
 from wellcal._arrays.checks import positive_number
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray, is_numpy
+from wellcal._arrays.powers import quick_exponential
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines.base import Support
 from wellcal.engines.controls import Controls
@@ -43,9 +44,10 @@ FEWEST_IN_A_PLANE = 20_000
 """Cases from which "auto" takes multipoles: below, tiles in float64 take less than two seconds."""
 
 _ORDERS = (6, 8, 10, 13)  # nodes along a side of a box, few first
-_PIVOTS = (64, 128, 256, 512, 1024)  # predictions that span the others, few first
+_PIVOTS = (64, 128, 256, 384, 512, 768, 1024)  # predictions that span the others, few first
 _NEARLY = 0.03  # mean squared distance from the fewest of them, above which hundreds would not do
 _WHOLE, _FEW_WHOLE = 512, 128  # that hold all others to rounding; where less serves, no more than few
+_NEAR = "a span of some predictions, held to control rows"
 _FAR = 44.0  # of the exponent: exp(-44) is 1e-19
 _LOOKED_AT = 4096  # cases among which equal predictions are looked for
 
@@ -69,8 +71,9 @@ class Linear(Tiled):
         Those of :class:`Tiled`. Multipoles are in float32 unless the precision is "float64".
     tolerance
         Error of the sum that is allowed, in standard deviations of the sum. The provenance has it in those
-        that calibrated predictions would have (`control_error`); where these are not, so that their
-        own sum varies more, also in its own (`control_error_observed`), and that one counts.
+        that calibrated predictions would have (`control_error`), and sums by a span are held to that. Where
+        predictions are not calibrated, so that their own sum varies more, it is there in its own, too
+        (`control_error_observed`), which multipoles are held to.
 
     Examples
     --------
@@ -163,13 +166,17 @@ class Linear(Tiled):
         """Products with few predictions, if they span all others, or by more of them until controls agree."""
         few = self.precision != "float64" and exact.n >= FEWEST_IN_A_PLANE
         if spans.whole(_FEW_WHOLE if few else _WHOLE):
-            return _Found.of(spans.row_sums(), {"engine": self.name, "sums": spans.describe()})
+            said = {"engine": self.name, **spans.describe(), "precision": "float64: a span to rounding"}
+            return _Found.of(spans.row_sums(), said)
         if self.precision == "float64" or not spans.each:
             return None
         controls = Controls.of(exact)
-        allowed = self.tolerance * controls.deviation
+        allowed = self.tolerance * controls.unit.value  # never more than the sum's own deviation
         for_each_unit = controls.deviation  # of what is left: errors are hardly less, and often more
+        before = math.inf
         for count in _PIVOTS:
+            if count < spans.size:
+                continue  # there are more already
             if count > spans.most:
                 break
             left = spans.left_by(count)
@@ -178,8 +185,16 @@ class Linear(Tiled):
             rows = spans.row_sums()
             error = controls.error(rows)
             if error <= allowed:
-                said = {"engine": self.name, "sums": spans.describe(), **controls.describe(error)}
+                said = {
+                    "engine": self.name,
+                    **spans.describe(),
+                    "precision": _NEAR,
+                    **controls.describe(error),
+                }
                 return _Found.of(rows, said)
+            if error > 0.5 * before:
+                break  # it is of cases that pivots are not looked for among, and falls no more
+            before = error
             for_each_unit = 0.3 * error / left  # errors fall with what is left, and at times faster
         return None
 
@@ -327,8 +342,9 @@ class _Planar:
             np.sqrt(squared, out=squared)
         elif self.power != 2.0:
             np.power(squared, 0.5 * self.power, out=squared)
-        squared *= self.rate
-        return np.exp(squared, out=squared)
+        exp = quick_exponential(squared.dtype)
+        squared *= exp.scale * self.rate
+        return exp.in_place(squared)
 
     def row_sums(self, order: int) -> NDArray:
         """Sums of the term over all other cases."""

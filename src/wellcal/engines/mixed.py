@@ -17,6 +17,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.rows import Rows, map_rows
+from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.bilinear import FiniteForm, Form
 from wellcal.expectations.distances import EmbeddingDistance
@@ -95,7 +96,11 @@ def mixed_form(problem: Problem, most: float) -> MixedProblem | None:
     known = problem.kept.get("mixed")
     if known is None:
         exact = in_products(problem)
-        known = _IMPOSSIBLE if exact is None or not _can_be_rounded(exact) else _measured(exact)
+        if exact is None or not _can_be_rounded(exact):
+            known = _IMPOSSIBLE
+        else:
+            with one_blas_thread():  # tiles are small: threads would take longer to meet than to multiply
+                known = _measured(exact)
         problem.kept["mixed"] = known
     if known is _IMPOSSIBLE or not cast("MixedProblem", known).error <= most:
         return None
@@ -180,7 +185,7 @@ def _rounded(problem: Problem) -> Problem:
         some = large_coordinates(own.on_targets.weights)
         targets = own.on_targets._replace(weights=own.on_targets.weights[:, some])
         on_targets = FiniteForm(None, targets.weights.shape[1])
-        terms.append(replace(term, on_predictions=form, on_targets=on_targets))
+        terms.append(replace(term, on_predictions=form, on_targets=on_targets, looped=False))
         rows.append(TermRows(_single(targets), _single(predictions)))
     return replace(problem, terms=tuple(terms), rows=tuple(rows))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -43,6 +43,11 @@ class Spans:
         """Predictions beyond which tiles are as quick."""
         return min(span.spread.most_pivots for span in self.each)
 
+    @property
+    def size(self) -> int:
+        """Predictions of the largest span."""
+        return max(span.size for span in self.each)
+
     def left_by(self, count: int) -> float:
         """Mean squared distance of predictions from the span of so many of them at least."""
         for span in self.each:
@@ -53,9 +58,14 @@ class Spans:
         """Sums over all other cases, by the predictions that are there."""
         return np.sum([span.row_sums() for span in self.each], axis=0)
 
-    def describe(self) -> str:
-        """For the provenance of a result."""
-        return f"a span of {max(span.size for span in self.each):,} predictions"
+    def describe(self) -> dict[str, Any]:
+        """For the provenance of a result: how many predictions there are, and how far the others are away.
+
+        `span_left` is the mean squared distance of predictions from the span, of those that it was looked for
+        among; the kernel of a prediction with itself is one.
+        """
+        left = max(span.left for span in self.each)
+        return {"sums": f"a span of {self.size:,} predictions", "span_size": self.size, "span_left": left}
 
 
 def spans_of(problem: Problem) -> Spans:

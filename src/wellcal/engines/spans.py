@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -22,12 +22,14 @@ from wellcal._arrays.namespaces import NDArray
 ROUNDING = 1e-13
 """Squared distance from the span at which a point is in it."""
 
+KEPT = 8_000_000
+"""Entries of features that are kept for a second look: 64 MB."""
+
 _CANDIDATES = 2048  # points among which pivots are looked for, at first
 _OUTERMOST = 256  # of them, those that are furthest away from the mean
 _LOOKED_AT = 64  # pivots after which it is asked whether there will be enough
 _ADDED = 256  # points off the span that become candidates, in each round
 _ROUNDS = 4
-_KEPT = 8_000_000  # entries of features that are kept for a second look: 64 MB
 _IN_PLACE = 60.0  # passes over an array that take as long as the products of a tile with so many terms
 _SLOW = 4.0  # products of a matrix with a vector are so much slower than those of matrices
 
@@ -76,6 +78,7 @@ class Span:
         self._chosen: list[int] = []
         self._exponents = _Exponents.of(self._candidates, spread.rate)
         self._kept: list[tuple[Chunk, NDArray]] = []
+        self._lower: NDArray | None = None
 
     @property
     def complete(self) -> bool:
@@ -103,7 +106,7 @@ class Span:
             self._left = np.maximum(self._left - row * row, 0.0)
             self._left[pivot] = 0.0
             self._chosen.append(pivot)
-            self._kept = []
+            self._kept, self._lower = [], None
             self.size = k + 1
 
     def reaches_all(self, most: int) -> bool:
@@ -137,31 +140,54 @@ class Span:
             return
         n = len(self.spread.points)
         kept: list[tuple[Chunk, NDArray]] = []
-        for cases in in_chunks(n, max(1, self.size), within=2 * budget.cache):
+        for cases in self._chunks():
             found = cases, self._features_of(self._moved(self.spread.points[cases]))
-            if n * self.size <= _KEPT:
+            if n * self.size <= KEPT:
                 kept.append(found)
             yield found
         self._kept = kept
 
+    def _chunks(self) -> Iterator[Chunk]:
+        # Solving for few cases at a time would take longer than for as many as there are pivots.
+        within = max(2 * budget.cache, self.size**2)
+        return in_chunks(len(self.spread.points), max(1, self.size), within=within)
+
+    def _kernel(self, points: NDArray) -> NDArray:
+        """Of points with all pivots."""
+        return _Exponents.of(points, self.spread.rate).kernel(self._exponents.right[self._chosen])
+
     def _features_of(self, points: NDArray) -> NDArray:
-        lower = np.tril(self._columns[: self.size, self._chosen].T)
-        values = _Exponents.of(points, self.spread.rate).kernel(self._exponents.right[self._chosen])
-        solved = solve_triangular(lower, values.T, lower=True, overwrite_b=True, check_finite=False)
-        return np.asarray(solved).T
+        return self._solved(self._kernel(points).T, overwrite_b=True).T
+
+    def _solved(self, values: NDArray, **options: Any) -> NDArray:
+        """``L^-1`` times values."""
+        if self._lower is None:
+            self._lower = np.tril(self._columns[: self.size, self._chosen].T)
+        solve: Any = solve_triangular
+        return np.asarray(solve(self._lower, values, lower=True, check_finite=False, **options))
 
     def row_sums(self) -> NDArray:
         """Sums of ``k(x_i, x_j) <phi_i, phi_j>``, times the factor, over all other cases."""
         phi = self.spread.phi
-        total = np.zeros((self.size, phi.shape[1]))
-        for cases, features in self.features():
-            total += features.T @ phi[cases]
-        rows = np.empty(len(phi))
+        total, rows = np.zeros((self.size, phi.shape[1])), np.empty(len(phi))
         for cases, features in self.features():
             own = phi[cases]
-            rows[cases] = np.einsum("nm,nm->n", own, features @ total)
-            rows[cases] -= np.einsum("nm,nm->n", own, own) * np.einsum("nr,nr->n", features, features)
+            total += features.T @ own
+            rows[cases] = np.einsum("nm,nm->n", own, own) * np.einsum("nr,nr->n", features, features)
+        for cases, sums in self._with(total):
+            rows[cases] = np.einsum("nm,nm->n", phi[cases], sums) - rows[cases]
         return self.spread.factor * rows
+
+    def _with(self, total: NDArray) -> Iterator[tuple[Chunk, NDArray]]:
+        """Chunks of cases, and the products of their features with a matrix ``(R, M)``."""
+        if self._kept or self.complete:
+            yield from ((cases, features @ total) for cases, features in self.features())
+            return
+        # Features that are not kept are not made again: where the span is no more than near, solving for the
+        # matrix is as exact, and takes no time for each case.
+        solved = self._solved(total, trans="T")
+        for cases in self._chunks():
+            yield cases, self._kernel(self._moved(self.spread.points[cases])) @ solved
 
     def _moved(self, points: NDArray) -> NDArray:
         return points - self._centre

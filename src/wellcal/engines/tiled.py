@@ -52,6 +52,8 @@ from wellcal._arrays.rows import Rows, arrays_of, first_array, slice_rows
 from wellcal._arrays.threads import one_blas_thread, usual_threads
 from wellcal.engines.autograd import Pieces, counted, sum_with_gradient
 from wellcal.engines.base import Engine, Support
+from wellcal.engines.looped import described as described_loop
+from wellcal.engines.looped import is_looped, looped_sums
 from wellcal.engines.mixed import AUTO_ERROR, AUTO_FROM, LARGEST_ERROR, PRECISIONS, MixedProblem, mixed_form
 from wellcal.engines.pieces import PAIRS, Batch, Lag, Piece, Tile
 from wellcal.engines.reductions import RowAccumulator, Sums
@@ -189,7 +191,7 @@ class Tiled(Engine):
         if is_numpy(problem.xp):
             out["threads"] = self._thread_count(problem)
         if found is not None:
-            out |= found.describe()
+            out |= found.describe() | described_loop(run)
         if "mixed" in problem.kept:
             mixed = self._mixed(problem)
             if mixed is not None:
@@ -307,23 +309,26 @@ class Tiled(Engine):
     def _sum_numpy(
         self, problem: Problem, pieces: Pieces, shape: tuple[int, ...], pairs: int
     ) -> tuple[float, Array]:
-        everything = slice(0, problem.n)
+        everything, looped = slice(0, problem.n), is_looped(problem)
 
         def rows_of(cases: Chunk) -> Rows:
             return problem.rows if cases == everything else slice_rows(problem.rows, cases)
 
         def work(piece: Piece) -> tuple[Piece, tuple[Array, Array]]:
             # Far pairs overflow in an exponent and underflow in its exponential: both mean zero.
+            rows = tuple(map(rows_of, piece.cases))
+            if looped and isinstance(piece, Tile):
+                return piece, looped_sums(problem, piece, *rows)
             with np.errstate(over="ignore", under="ignore"):
-                h = piece.value(problem, *map(rows_of, piece.cases))
-                return piece, piece.reduce(to_numpy(h))
+                return piece, piece.reduce(to_numpy(piece.value(problem, *rows)))
 
         sums, told, done = RowAccumulator(shape), reporter(), 0
         told(PAIRS, 0, pairs)
-        for piece, reduced in self.map_items(problem, work, pieces()):
-            sums.add(*piece.places, *reduced)
-            done += piece.pairs
-            told(PAIRS, done, pairs)
+        with one_blas_thread() if self.threads == 1 else nullcontext():  # who asks for one means BLAS, too
+            for piece, reduced in self.map_items(problem, work, pieces()):
+                sums.add(*piece.places, *reduced)
+                done += piece.pairs
+                told(PAIRS, done, pairs)
         result = sums.result()
         return result.total, result.rows
 

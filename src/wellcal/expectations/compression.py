@@ -31,6 +31,7 @@ SAMPLE = 16_384
 _WORK = 1_000_000_000  # multiplications that finding components may take
 _FEWEST = 1024
 _CALLS = 1e6  # evaluations that could be made in the time that all calls take
+_LOOKED_AT = 512  # cases that tell how many components there will be
 _ROUNDS = 4
 _ADDED = 256  # cases that add directions, in each round
 _FEW = 8  # features that stay as they are
@@ -55,8 +56,22 @@ class Compressed(NamedTuple):
 def effort(source: FeatureSource) -> float:
     """What making and compressing features takes, in evaluations."""
     size = float(source.size)
-    components = min(_cases(source), source.n) * size**2 / 16.0 + 0.1 * size**3
-    return _CALLS + components + source.n * (source.each + size**2 / 16.0)
+    cases = min(_cases(source), source.n)
+    less = min(cases, size)  # the smaller side of a matrix
+    components = cases * size * less / 16.0 + 0.1 * less**3
+    # Fewer cases than features tell their directions in two rounds.
+    projections = size**2 if source.rank is None else 2.0 * size * source.rank
+    return _CALLS + components + source.n * (source.each + projections / 16.0)
+
+
+def with_likely_rank(source: FeatureSource) -> FeatureSource:
+    """The same features, with a guess of how many coordinates they will have: so many as some cases have.
+
+    Of cases that fill most of the directions that they could fill, nothing is known.
+    """
+    some = np.unique(np.linspace(0, source.n - 1, _LOOKED_AT).astype(int))
+    rank = _directions(source.of(some), _DROPPED).shape[1]
+    return replace(source, rank=rank if rank <= _ENOUGH * len(some) else source.size)
 
 
 def _cases(source: FeatureSource) -> int:

@@ -35,8 +35,9 @@ from wellcal.expectations.count_basis import CountBasis, representatives_of
 from wellcal.expectations.count_form import CountForm, CountRows
 from wellcal.expectations.count_span import CountSpan, span_of
 from wellcal.expectations.decompose import Components, Side, Targets, components_of, merged, target_components
-from wellcal.expectations.gaussian_features import NORM, around, step_of
+from wellcal.expectations.gaussian_features import NORM, step_of
 from wellcal.expectations.lattice import Lattice, Nodes, lattice_of
+from wellcal.expectations.needed_features import around
 from wellcal.kernels.algebra import Scaled, Sum
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.targets import Delta, Gaussian

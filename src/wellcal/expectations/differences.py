@@ -48,7 +48,7 @@ from wellcal.kernels.targets import Gaussian
 _REACH = 4.3  # widths of an expected feature of a normal: exp(-4.3^2)^2 = 1e-16
 _TAIL = 17.5  # scales of a Laplace distribution: exp(-17.5)^2 = 6e-16
 _WIDTH = 6.1  # length scales: exp(-6.1^2) is rounding
-_MOST_FEATURES = 2048  # of a source; more are not worth a look at what they span
+_MOST_FEATURES = 4096  # of a source; more are not worth a look at what they span
 _FURTHEST = 2.0**16  # cells: further away from the origin centres are not exact to 1e-12 of a length scale
 _OUTERMOST, _NARROW = 256, 8  # cases at either end of a column, of arrays with few columns
 _FEW_CELLS = 128  # of tensors, along a coordinate, that need not be looked at one by one
@@ -90,6 +90,8 @@ class FeatureSource:
         Gives cases that stand out in one of the arrays that describe them: they point where others do not.
     line
         What all features are made of, in the simplest case.
+    rank
+        How many coordinates they are likely to have in the end; None for as many as there are features.
     """
 
     n: int
@@ -98,6 +100,7 @@ class FeatureSource:
     each: float
     extremes: Callable[[], NDArray]
     line: OnALine | None = None
+    rank: int | None = None
 
 
 def source_of(form: Form, rows: Rows) -> FeatureSource | None:

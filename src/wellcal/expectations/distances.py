@@ -26,6 +26,7 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.ops import Ops, ops_for
+from wellcal._arrays.outer_sums import outer_sum
 from wellcal._arrays.rows import Rows, as_outer
 from wellcal.expectations.bilinear import Distance
 from wellcal.expectations.bures import BuresDistance, NormalRows, matrix_root
@@ -150,12 +151,12 @@ class EmbeddingDistance:
 
     def _in_place(self, a: NDArray, b: NDArray) -> NDArray:
         """The same for few coordinates in NumPy, with one array beside the result."""
-        columns = np.ascontiguousarray(b.T)
-        total = self._raised(np.subtract(a[:, :1], columns[0]))
+        away = -b
+        total = self._raised(outer_sum(a[:, 0], away[:, 0], np.empty((len(a), len(b)), dtype=a.dtype)))
         if self.size > 1:
             other = np.empty_like(total)
             for c in range(1, self.size):
-                total += self._raised(np.subtract(a[:, c : c + 1], columns[c], out=other))
+                total += self._raised(outer_sum(a[:, c], away[:, c], other))
         return total
 
     def _raised(self, difference: NDArray) -> NDArray:

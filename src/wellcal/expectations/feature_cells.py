@@ -14,14 +14,8 @@ import numpy as np
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.remembered import Remembered
 from wellcal.expectations.decompose import Components
-from wellcal.expectations.gaussian_features import (
-    FeatureGrid,
-    around,
-    different,
-    mean_features,
-    occupied_cells,
-    step_of,
-)
+from wellcal.expectations.gaussian_features import FeatureGrid, mean_features, step_of
+from wellcal.expectations.needed_features import around, different, occupied_cells
 from wellcal.expectations.nodes import in_order
 from wellcal.predictions import Predictions
 

@@ -23,9 +23,10 @@ from wellcal.expectations.decompose import (
 )
 from wellcal.expectations.feature_cells import Cells, cells_of, common_cells, exact_features
 from wellcal.expectations.finite_plan import FinitePlan
-from wellcal.expectations.gaussian_features import FeatureGrid, feature_grid, mean_features, normal_extent
+from wellcal.expectations.gaussian_features import FeatureGrid, mean_features
 from wellcal.expectations.low_rank import LowRank, spanned
 from wellcal.expectations.lowering import Lowering, lower
+from wellcal.expectations.needed_features import feature_grid, normal_extent
 from wellcal.expectations.nodes import Part, in_order
 from wellcal.expectations.rules.elements import Points
 from wellcal.kernels.targets import Gaussian

@@ -12,6 +12,7 @@ from wellcal import kernels
 from wellcal._arrays.compiled import l1_distances
 from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, is_numpy, namespace
 from wellcal._arrays.ops import Ops
+from wellcal._arrays.powers import quick_exponential
 from wellcal._arrays.rows import Rows, slice_rows
 from wellcal.expectations.bilinear import Distance, FiniteForm, Form, Prepared, cost_of, in_batches, room_of
 from wellcal.expectations.distances import EmbeddingDistance, distance
@@ -88,8 +89,8 @@ class ExpDistanceForm(_FunctionOfDistance):
         if is_numpy(ops.xp) and self._has_products():
             return self._by_products(a, b)
         if is_numpy(ops.xp) and self._has_loop():
-            exponents = l1_distances(a, b, self._rate)
-            return np.exp(exponents, out=exponents)
+            exp = quick_exponential(a.dtype)
+            return exp.in_place(l1_distances(a, b, exp.scale * self._rate))
         return super().tile(ops, a, b)
 
     @property
@@ -112,16 +113,16 @@ class ExpDistanceForm(_FunctionOfDistance):
 
     def _by_products(self, a: NormedRows, b: NormedRows) -> NDArray:
         """The kernel in two passes: ``2 <x, y> - |x|^2 - |y|^2`` is one product of matrices."""
-        rate = float(self.lengthscale) ** -self.power  # pyright: ignore[reportArgumentType]
         left, right = (np.asarray(rows.inner.weights) for rows in (a, b))
+        exp = quick_exponential(left.dtype)
+        rate = exp.scale * float(self.lengthscale) ** -self.power  # pyright: ignore[reportArgumentType]
         size = left.shape[1]
         wide, other = (np.ones((len(x), size + 2), dtype=x.dtype) for x in (left, right))
         np.multiply(left, 2.0 * rate, out=wide[:, :size])
         np.multiply(a.norm, -rate, out=wide[:, size])
         other[:, :size] = right
         np.multiply(b.norm, -rate, out=other[:, size + 1])
-        out = wide @ other.T
-        return np.exp(out, out=out)
+        return exp.in_place(wide @ other.T)
 
     def value(self, ops: Ops, raised: Array) -> Array:
         """The kernel at a distance."""
@@ -133,6 +134,10 @@ class ExpDistanceForm(_FunctionOfDistance):
                 np.sqrt(own, out=own)
             elif exponent != 1.0:
                 np.power(own, exponent, out=own)
+            if own.dtype == np.float32:
+                exp = quick_exponential(own.dtype)
+                own *= exp.scale * rate
+                return exp.in_place(own)
             own *= rate
             return np.exp(own, out=own)
         return ops.exp((raised if exponent == 1.0 else ops.power(raised, exponent)) * rate)

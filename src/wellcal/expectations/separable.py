@@ -1,9 +1,9 @@
-"""Normals of many coordinates and points under a Gaussian kernel: exponents by matrix products.
+"""Normals of two coordinates or more and points under a Gaussian kernel: exponents by matrix products.
 
-In many coordinates a Gaussian kernel has no features to speak of, but the exponent between a normal and a
-point is a sum of products, coordinate by coordinate: ``(m - y)^2 w = m^2 w - 2 m w y + w y^2`` with
-``w = 1 / (l^2 + v)``. So is that between two points. Only two normals, whose variances meet in a
-denominator, are left to be visited one coordinate after another.
+In many coordinates a Gaussian kernel has no features to speak of, and in two it has hundreds, whose products
+take longer. But the exponent between a normal and a point is a sum of products, coordinate by coordinate:
+``(m - y)^2 w = m^2 w - 2 m w y + w y^2`` with ``w = 1 / (l^2 + v)``. So is that between two points. Only two
+normals, whose variances meet in a denominator, are left to be visited one coordinate after another.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import numpy as np
 
 from wellcal._arrays.namespaces import Array, NDArray
 from wellcal._arrays.ops import Ops
+from wellcal._arrays.outer_sums import outer_sum
 from wellcal.expectations.bilinear import ElementForm, Measure
 from wellcal.expectations.rules.elements import Normals, Points
 from wellcal.kernels.targets import Gaussian
 
 _FURTHEST = 1000.0  # squared distance from the middle, in length scales: exponents are right to 1e-13
-_FEWEST = 3  # coordinates
+_FEWEST = 2  # coordinates
 _FOLDED = 16  # factors after which a product of spreads goes into the exponent: more might overflow
 
 
@@ -98,11 +99,10 @@ class SeparableForm:
         exponent = np.zeros(shape)
         product = np.ones(shape)
         difference, spread = np.empty(shape), np.empty(shape)
-        loc, variance = np.ascontiguousarray(b.loc.T), np.ascontiguousarray(b.variance.T)
         for c in range(self.dimension):
-            np.subtract(a.loc[:, c : c + 1], loc[c], out=difference)
+            outer_sum(a.loc[:, c], -b.loc[:, c], difference)
             difference *= difference
-            np.add(1.0 + a.variance[:, c : c + 1], variance[c], out=spread)
+            outer_sum(1.0 + a.variance[:, c], b.variance[:, c], spread)
             product *= spread
             difference /= spread
             exponent += difference

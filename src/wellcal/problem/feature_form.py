@@ -16,11 +16,12 @@ import numpy as np
 
 from wellcal._arrays.chunks import Chunk
 from wellcal._arrays.compiled import can_compile, is_compiled, same_digits
+from wellcal._arrays.compiled_pairs import MOST
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_torch, namespace, take_rows
-from wellcal._arrays.rows import Rows
+from wellcal._arrays.rows import Rows, arrays_of
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, WeightRows, cost_of
-from wellcal.expectations.compression import Compressed, compressed, effort
+from wellcal.expectations.compression import Compressed, compressed, effort, with_likely_rank
 from wellcal.expectations.differences import FeatureSource, OnALine, source_of
 from wellcal.expectations.distances import IN_NUMPY, EmbeddingDistance
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
@@ -33,8 +34,17 @@ FEWEST = 1000
 """Cases from which features are looked for: below, finding them takes longer than all pairs do."""
 
 _WORTH_COMPILING = 3e9  # differences: SciPy takes a second and more, as long as loading numba and compiling
+LOOPED = 4e8
+"""Differences, from which one compiled loop makes sums over pairs: 10,000 cases of 10 classes are 5e8.
+
+NumPy takes .3 s for them, and loading what was compiled once as long. The loop has other last digits, so that
+the number of pairs alone decides, and not what was loaded before.
+"""
+
 _FOR_THE_MEAN = 256  # cases
 _OF_A_CLOSED_FORM, _OF_A_PRODUCT = 0.75, 0.4  # shares of their time that features save, as a rule
+_LARGE = 2048  # features, as there are in a plane
+_IN_A_PLANE = 4.0  # evaluations of a product that take as long as one of a closed form between measures there
 _TERMS = 16.0  # of a matrix product that take as long as one evaluation
 
 
@@ -195,19 +205,26 @@ def _find(problem: Problem, pairs: float) -> FeatureProblem | None:
     rows: list[TermRows] = []
     size, lost, changed = 0, 0.0, False
     for term, own in zip(problem.terms, problem.rows, strict=True):
-        found = _on_targets(term.on_targets, own.on_targets, pairs)
+        products = None
+        if (
+            isinstance(term.on_targets, ElementForm)
+            and is_numpy(problem.xp)
+            and term.on_targets.dimension > 1
+        ):
+            products = by_products(term.on_targets, own.on_targets)
+        found = _on_targets(term.on_targets, own.on_targets, pairs) if products is None else None
         nearer = _on_predictions(term.on_predictions, own.on_predictions, pairs)
         if found is not None:
             term, own = replace(term, on_targets=found[0]), own._replace(on_targets=found[1])
             size, lost, changed = max(size, found[0].size), max(lost, found[2]), True
-        elif isinstance(term.on_targets, ElementForm) and is_numpy(problem.xp):
-            products = by_products(term.on_targets, own.on_targets)
-            if products is not None:
-                term, own = replace(term, on_targets=products[0]), own._replace(on_targets=products[1])
-                changed = True
+        elif products is not None:
+            term, own = replace(term, on_targets=products[0]), own._replace(on_targets=products[1])
+            changed = True
         if nearer is not None:
             term, own = replace(term, on_predictions=nearer[0]), own._replace(on_predictions=nearer[1])
             lost, changed = max(lost, nearer[2]), True
+        if is_numpy(problem.xp) and _pays_in_a_loop(term, own, pairs):
+            term, changed = replace(term, looped=True), True
         terms.append(term)
         rows.append(own)
     if not changed:
@@ -221,20 +238,29 @@ def _on_targets(form: Form, rows: Rows, pairs: float) -> tuple[FiniteForm, Weigh
     if source is None or not _promises(source, form, pairs):
         return None
     found = compressed(source)
-    if not _shortens(found, form):
+    if not _shortens(found, form, source):
         return None
     return FiniteForm(None, found.values.shape[1]), WeightRows(found.values), found.lost
 
 
 def _promises(source: FeatureSource, form: Form, pairs: float) -> bool:
     """Whether making features takes less time than they are likely to save."""
-    saved = _OF_A_PRODUCT if isinstance(form, FiniteForm) else _OF_A_CLOSED_FORM
-    return effort(source) < saved * _cost(form) * pairs
+    saved = (_OF_A_PRODUCT if isinstance(form, FiniteForm) else _OF_A_CLOSED_FORM) * pairs
+    if source.size <= _LARGE:
+        return effort(source) < saved * _cost(form)
+    # They are worth it only if they are few in the end, and a look at that is worth it only for many pairs.
+    cost = _cost(form) if isinstance(form, FiniteForm) else _IN_A_PLANE * _cost(form)
+    if source.n * (source.each + source.size / _TERMS) > saved * cost:
+        return False
+    known = with_likely_rank(source)
+    assert known.rank is not None
+    return known.rank / _TERMS < 0.5 * cost and effort(known) < saved * cost
 
 
-def _shortens(found: Compressed, form: Form) -> bool:
+def _shortens(found: Compressed, form: Form, source: FeatureSource) -> bool:
     """Whether the product takes less time than the form."""
-    return found.values.shape[1] / _TERMS < _cost(form)
+    slow = source.size > _LARGE and not isinstance(form, FiniteForm)
+    return found.values.shape[1] / _TERMS < _cost(form) * (_IN_A_PLANE if slow else 1.0)
 
 
 def _cost(form: Form) -> float:
@@ -265,6 +291,21 @@ def compiled_distance(distance: EmbeddingDistance, pairs: float, *, worth: float
     return replace(distance, compiled=True) if can_compile() else None
 
 
+def _pays_in_a_loop(term: Term, rows: TermRows, pairs: float) -> bool:
+    """Whether distances, exponentials and products of so many pairs are worth a compiled loop."""
+    form, on_targets = term.on_predictions, term.on_targets
+    if not isinstance(form, ExpDistanceForm) or not isinstance(form.inner, EmbeddingDistance):
+        return False
+    if form.power != 1.0 or form.inner.degree != 1.0 or not isinstance(form.lengthscale, float):
+        return False
+    if not isinstance(on_targets, FiniteForm) or on_targets.gram is not None:
+        return False
+    short = max(form.inner.size, on_targets.size) < MOST and form.inner.size * pairs >= LOOPED
+    if not short or not isinstance(term.factor, float) or not can_compile():
+        return False
+    return all(getattr(x, "dtype", None) == np.float64 for x in arrays_of(rows))
+
+
 def _on_predictions(form: Form | None, rows: Rows, pairs: float) -> tuple[Form, Rows, float] | None:
     """A kernel of the MMD between predictions by features, about their mean and in few coordinates."""
     if not isinstance(form, ExpDistanceForm):
@@ -292,7 +333,7 @@ def _on_predictions(form: Form | None, rows: Rows, pairs: float) -> tuple[Form, 
         return plain.of(cases) - centre
 
     found = compressed(replace(plain, of=about_the_mean))
-    if not _shortens(found, distance.form):
+    if not _shortens(found, distance.form, source):
         return None
     xp = namespace(found.values)
     norms = xp.sum(found.values**2, axis=1)

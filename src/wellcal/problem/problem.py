@@ -70,11 +70,15 @@ Redrawn: TypeAlias = "Callable[[NDArray], Problem | None]"
 
 @dataclass(frozen=True)
 class Term:
-    """One summand of h: factor * k_P * pairing; a kernel that does not factor has no k_P."""
+    """One summand of h: factor * k_P * pairing; a kernel that does not factor has no k_P.
+
+    Where it is `looped`, sums over pairs are worth a compiled loop, which has an exponential of its own.
+    """
 
     factor: Scale
     on_predictions: Form | None
     on_targets: Form
+    looped: bool = False
 
     @property
     def width(self) -> int:
