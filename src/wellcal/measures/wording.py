@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 from wellcal._arrays.round_numbers import SURE, how_many, percent
 from wellcal.measures.score_units import DEVIATIONS
@@ -85,6 +86,38 @@ def shift_ends(low: float, high: float) -> str:
 def share_span(low: float, high: float) -> str:
     """An interval of shares, which are between 0 and 1."""
     return span(min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0), percent)
+
+
+class Shares(NamedTuple):
+    """A share that was seen, its interval and the share that was said, in words that tell them apart."""
+
+    seen: str
+    ends: str
+    said: str
+
+
+def shares_apart(seen: float, ends: tuple[float, float], said: float) -> Shares:
+    """Shares with whole percents, and with more digits where what was said would read as what was seen.
+
+    Examples
+    --------
+    >>> shares_apart(0.21, (0.15, 0.27), 0.4)
+    Shares(seen='21%', ends='15% to 27%', said='40%')
+    >>> shares_apart(0.3312, (0.3303, 0.3321), 0.3333)
+    Shares(seen='33.1%', ends='33.0% to 33.2%', said='33.3%')
+    >>> shares_apart(0.3312, (0.3203, 0.3421), 0.3312)
+    Shares(seen='33%', ends='32% to 34%', said='33%')
+    """
+    low, high = (min(max(end, 0.0), 1.0) for end in ends)
+    near = low if said < low else high if said > high else seen  # what it must not read as, beside the share
+    plain = Shares(percent(seen), share_span(low, high), percent(said))
+    if plain.said not in (plain.seen, percent(near)):
+        return plain
+    for digits in range(1, _MOST_DIGITS):
+        told, first, last, of, bound = (f"{100.0 * x:.{digits}f}%" for x in (seen, low, high, said, near))
+        if of not in (told, bound):
+            return Shares(told, f"{first} to {last}", of)
+    return plain
 
 
 def share_of(ratio: float) -> float:

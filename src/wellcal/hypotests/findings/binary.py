@@ -15,7 +15,7 @@ from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.tails import normal_tail
 from wellcal.measures.log_odds import fitted_line
-from wellcal.measures.wording import percent, plain_number, share_span, span
+from wellcal.measures.wording import percent, plain_number, shares_apart, span
 
 FREQUENCY, SLOPE, GROUP = "frequency", "slope", "group "
 GROUPED = "group"
@@ -145,9 +145,10 @@ def occurs(
     """
     share, (low, high) = found.share(predicted)
     place = f" {where}" if where else ""
-    said = "" if manner is None else f", predicted {percent(predicted)}" + (f" {manner}" if manner else "")
-    often = f"{what} occurs {percent(share)} of the time"
-    sentence = f"{often} ({share_span(low, high)}){place}{said}"
+    told = shares_apart(share, (low, high), predicted)
+    said = "" if manner is None else f", predicted {told.said}" + (f" {manner}" if manner else "")
+    often = f"{what} occurs {told.seen} of the time"
+    sentence = f"{often} ({told.ends}){place}{said}"
     short = f"{often}{place}{said}"
     return perhaps(Finding(sentence, kind, short, share, (low, high), LEVEL, found.pvalue), predicted)
 

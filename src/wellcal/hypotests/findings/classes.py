@@ -15,7 +15,7 @@ from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.parts.classes import counted
 from wellcal.measures.sharpness import best_sharpness
-from wellcal.measures.wording import error_phrase, percent, share_span, wrong_by
+from wellcal.measures.wording import error_phrase, shares_apart, wrong_by
 
 CLASS, TEMPERATURE, CONFIDENCE = "class ", "temperature", "confidence"
 
@@ -102,9 +102,10 @@ class ClassClaims(Claims):
     def _likeliest(self, found: Found) -> Finding:
         said = float(self.confidence.mean())
         share, (low, high) = found.share(said)
-        start = f"the most probable class is right {percent(share)} of the time"
-        sentence = f"{start} ({share_span(low, high)}), predicted {percent(said)}"
-        short = f"{start}, predicted {percent(said)}"
+        told = shares_apart(share, (low, high), said)
+        start = f"the most probable class is right {told.seen} of the time"
+        sentence = f"{start} ({told.ends}), predicted {told.said}"
+        short = f"{start}, predicted {told.said}"
         return perhaps(Finding(sentence, CONFIDENCE, short, share, (low, high), LEVEL, found.pvalue), said)
 
 

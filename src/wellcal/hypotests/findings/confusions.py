@@ -10,7 +10,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.classes import GRADE, without_kind
 from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
-from wellcal.measures.wording import percent, share_span
+from wellcal.measures.wording import shares_apart
 
 SWAPPED, CONFUSED = "swapped", "confused"
 
@@ -91,9 +91,10 @@ class Confusions(Claims):
         often = self.member.sum(axis=0)[self._rows[self.names.index(name)]]
         share, (low, high) = found.share(said, often)
         first, second = (without_kind(self.labels[k]) for k in (a, b))
-        start = f"where {first} is the most probable class, {second} occurs {percent(share)} of the time"
-        end = f", predicted {percent(said)}"
-        return f"{start} ({share_span(low, high)}){end}", f"{start}{end}", share, (low, high)
+        told = shares_apart(share, (low, high), said)
+        start = f"where {first} is the most probable class, {second} occurs {told.seen} of the time"
+        end = f", predicted {told.said}"
+        return f"{start} ({told.ends}){end}", f"{start}{end}", share, (low, high)
 
     def swapped(self, a: int, b: int, every: Mapping[str, Found]) -> Finding:
         """Two classes that are taken for each other."""

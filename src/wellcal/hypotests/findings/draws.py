@@ -22,7 +22,7 @@ from wellcal.hypotests.findings.trends import (
 )
 from wellcal.hypotests.parts.contrasts import Contrasts
 from wellcal.measures.score_units import PLAIN, AmongDraws
-from wellcal.measures.wording import percent, share_span
+from wellcal.measures.wording import percent, shares_apart
 
 ABOVE, RANGE, COVERAGE, BELOW = "above", "range", "coverage", "below "
 
@@ -229,9 +229,9 @@ class QuantileClaims(Claims):
 
 
 def _fall(found: Found, kind: str, what: str) -> Finding:
-    start = f"{what} {percent(found.estimate)} of the time"
     ends = found.share_ends
-    said = f"expected {percent(found.expected)}"
-    texts = f"{start} ({share_span(*ends)}), {said}", kind, f"{start}, {said}"
+    told = shares_apart(found.estimate, ends, found.expected)
+    start, said = f"{what} {told.seen} of the time", f"expected {told.said}"
+    texts = f"{start} ({told.ends}), {said}", kind, f"{start}, {said}"
     finding = Finding(*texts, found.estimate, ends, LEVEL, found.pvalue, found.expected)
     return perhaps(finding, found.expected)

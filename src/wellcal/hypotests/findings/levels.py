@@ -12,7 +12,7 @@ from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.parts.surprise import Surprise
 from wellcal.measures.normal_scores import Standing
-from wellcal.measures.wording import percent, share_span, span
+from wellcal.measures.wording import percent, shares_apart, span
 
 LEVELS, SURPRISE = "levels", "surprise"
 
@@ -53,9 +53,11 @@ class LevelClaims(Claims):
             where = f"below the {high} quantile"
         elif place == _TENTHS - 1:
             where = f"above the {low} quantile"
-        start = f"targets fall {where} of their {self.of} {percent(found.estimate)} of the time"
-        said, ends = f"expected {percent(found.expected)}", found.share_ends
-        texts = f"{start} ({share_span(*ends)}), {said}", LEVELS, f"{start}, {said}"
+        ends = found.share_ends
+        told = shares_apart(found.estimate, ends, found.expected)
+        start = f"targets fall {where} of their {self.of} {told.seen} of the time"
+        said = f"expected {told.said}"
+        texts = f"{start} ({told.ends}), {said}", LEVELS, f"{start}, {said}"
         return perhaps(Finding(*texts, found.estimate, ends, LEVEL, found.pvalue), found.expected)
 
 
