@@ -206,3 +206,16 @@ def test_block_sizes_by_name_and_by_function() -> None:
     assert block_estimate().provenance["block_size"] == 11
     assert block_estimate(block_size="sqrt").provenance["block_size"] == 11
     assert block_estimate(block_size=lambda n: n // 10).provenance["block_size"] == 13
+
+
+@pytest.mark.parametrize("d", [2, 3, 10])
+def test_many_blocks_of_vectors(d: int) -> None:
+    """So many that features, or exponents by products, are looked for."""
+    rng = np.random.default_rng(d)
+    loc, scale = rng.normal(size=(20_000, d)), rng.gamma(4.0, 0.25, size=(20_000, d))
+    problem = prepare(rng.normal(loc, scale), wc.DiagonalNormal(loc, scale))
+    size = 100
+    found = Tiled().blocks(problem, size)
+    parts = [problem.values(cases, cases) for cases in (slice(k, k + size) for k in range(0, 20_000, size))]
+    expected = sum(float(np.triu(h, 1).sum()) for h in parts)
+    assert found.total == pytest.approx(expected, abs=1e-12 * sum(float(np.abs(h).sum()) for h in parts))

@@ -13,7 +13,7 @@ _LEAST, _PERCENTS = 2.0, 100.0  # numbers that look like percents
 
 
 def check_levels(levels: Any, name: str = "levels", *, open_interval: bool = False) -> NDArray:
-    """Levels ``(T,)`` between 0 and 1, both included unless the interval is open.
+    """Levels ``(T,)`` between 0 and 1, both included unless the interval is open, in an array of their own.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def check_levels(levels: Any, name: str = "levels", *, open_interval: bool = Fal
     Traceback (most recent call last):
     ValueError: levels must be numbers strictly between 0 and 1, found 1
     """
-    array = np.asarray(to_numpy(numeric_array(levels, name)), dtype=np.float64)
+    array = np.array(to_numpy(numeric_array(levels, name)), dtype=np.float64)
     check_ndim(array, name, (1,))
     if len(array) == 0:
         raise ValueError(f"{name} is empty: at least one level is needed")

@@ -158,7 +158,8 @@ class Tiled(Engine):
         """Sums of h over pairs i < j within consecutive complete blocks."""
         count = problem.n // block_size
         if count > 1 and _better_batched(problem, block_size):
-            return self._batched(_prepared(problem, 0.5 * count * block_size**2), block_size, count)
+            quicker = _prepared(problem, 0.5 * count * block_size**2)  # which may know tiles only
+            return self._batched(quicker if quicker.in_batches else problem, block_size, count)
         if count > 1 and _better_listed(problem, block_size):
             return self._listed(problem, block_size, count)
         return self._tiled(_prepared(problem, 0.5 * count * block_size**2), block_size, count)

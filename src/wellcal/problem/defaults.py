@@ -291,10 +291,9 @@ def _beyond_rounding(median: Array, points: Array, degree: float) -> bool:
     """Whether a median distance of points in NumPy, to its degree, is surely more than their rounding."""
     if not isinstance(points, np.ndarray):
         return False
-    largest = float(np.abs(points).max()) * _ROUNDING * float(np.finfo(points.dtype).eps)
-    return (
-        points.shape[1] * largest**degree < float(median) and LEAST <= float(median) ** (1.0 / degree) <= MOST
-    )
+    scale, root = float(median) ** (1.0 / degree), points.shape[1] ** (1.0 / degree)
+    rounding = root * _ROUNDING * float(np.finfo(points.dtype).eps) * float(np.abs(points).max())
+    return rounding < scale and LEAST <= scale <= MOST
 
 
 def _median_over_pairs(prepared: Distance, rows: Rows, predictions: Predictions) -> Array:

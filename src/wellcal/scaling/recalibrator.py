@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from typing import Any, Self
 
+from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import described, one_of, positive_number
 from wellcal._arrays.equality import ByState
 from wellcal._arrays.files import write_whole
@@ -368,11 +368,9 @@ def numpy_data(y: object, pred: object) -> tuple[Any, Any]:
 
 def _warn_at_bound(found: Fitted, objective: str) -> None:
     if found.at_bound:
-        warnings.warn(
+        advise(
             f"the objective {objective!r} still falls at temperature {found.temperature:.3g}, an end of "
-            "bounds: the fitting data may be too few, or need another remedy than a temperature",
-            UserWarning,
-            stacklevel=3,
+            "bounds: the fitting data may be too few, or need another remedy than a temperature"
         )
 
 
