@@ -289,10 +289,11 @@ def median_distance(
 
 def _beyond_rounding(median: Array, points: Array, degree: float) -> bool:
     """Whether a median distance of points in NumPy, to its degree, is surely more than their rounding."""
-    if not isinstance(points, np.ndarray):
+    if type(points) is not np.ndarray:
         return False
-    scale, root = float(median) ** (1.0 / degree), points.shape[1] ** (1.0 / degree)
-    rounding = root * _ROUNDING * float(np.finfo(points.dtype).eps) * float(np.abs(points).max())
+    own: NDArray = points
+    scale, root = float(median) ** (1.0 / degree), float(own.shape[1]) ** (1.0 / degree)
+    rounding = root * _ROUNDING * float(np.finfo(own.dtype).eps) * float(np.abs(own).max())
     return rounding < scale and LEAST <= scale <= MOST
 
 
