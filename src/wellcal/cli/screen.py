@@ -58,9 +58,18 @@ def ending_well(command: str) -> Generator[None]:
             raise
         said = sentence(error) if isinstance(error, OSError) else str(error)
         if isinstance(error, MemoryError):
-            said = "there is not enough memory for it; wellcal scores reads a file of any size in parts"
+            said = f"there is not enough memory for it{_amount(error)}; {_IN_PARTS}"
         say_error(command, said or type(error).__name__)
         raise typer.Exit(BAD_INPUT) from error
+
+
+_IN_PARTS = "wellcal scores reads a file of any size in parts"
+
+
+def _amount(error: MemoryError) -> str:
+    """How much was asked for, where NumPy says it."""
+    found = re.search(r"Unable to allocate ([\d.]+ \w+)", str(error))
+    return "" if found is None else f": an array of {found[1]} did not fit"
 
 
 _read: ContextVar[tuple[Any, ...] | None] = ContextVar("_read", default=None)
