@@ -7,7 +7,7 @@ all sets have been seen it turns that into statistics, treating all sets alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -69,8 +69,9 @@ class Component:
 
     def of(self, targets: Array) -> NDArray:
         """What is kept of a block of sets of targets, wherever they are, in NumPy."""
-        taken = isinstance(targets, np.ndarray) or self.in_tensors
-        found = to_numpy(self.remember(targets if taken else to_numpy(targets)))
+        if not (isinstance(targets, np.ndarray) or self.in_tensors):
+            return replace(self, in_tensors=True).of(to_numpy(targets))
+        found = to_numpy(self.remember(targets))
         return found if self.reduce is None else self.reduce(found)
 
 
