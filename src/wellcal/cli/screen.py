@@ -137,11 +137,10 @@ def in_options(message: str) -> str:
     'are these draws from the predictions? give --samples'
     """
     from wellcal.predictions.class_names import NUMBERS_WANTED
-    from wellcal.predictions.roles import ROUNDED
 
     message = message.replace("wellcal.reading.drop_missing", "--drop-missing")
     message = message.replace(NUMBERS_WANTED, _ORDER_WANTED)
-    message = message.replace(_DIVIDE, f"{_DIVIDE}: --normalise does so where it is within {ROUNDED:g} of 1")
+    message = message.replace(_DIVIDE, f"{_DIVIDE}: --normalise does so where rounding explains it")
     if "=" not in message and "wc." not in message:
         return message
     from wellcal.predictions.roles import known_roles

@@ -83,7 +83,8 @@ def as_cases(
         Whether rows are dropped in which one of these columns has no value, rather than refused.
     normalise
         Whether probabilities of classes are divided by their sum, which rounding to a few digits has moved
-        from 1; sums that are further off than 0.01 are refused all the same.
+        from 1; sums that are further off than 0.01, and than rounding of so many classes to the decimals that
+        they show can take them (half a unit of the last for each, 0.1 at most), are refused all the same.
     roles
         One role of columns, as in :func:`wellcal.as_predictions`, with options of its family; where there is
         none it is guessed.
