@@ -63,7 +63,7 @@ def test_sums_of_tensors_are_those_of_numpy(name: str) -> None:
     sets = np.concatenate(list(target_sets(setup)))
     for component in _components(setup):
         assert component.in_tensors
-        expected = component.of(sets)
+        expected = to_numpy(component.remember(sets))
         for work in (None, 1000):
             with limited(work=work):
                 found = component.remember(torch.tensor(sets))

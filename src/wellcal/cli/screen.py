@@ -58,9 +58,18 @@ def ending_well(command: str) -> Generator[None]:
             raise
         said = sentence(error) if isinstance(error, OSError) else str(error)
         if isinstance(error, MemoryError):
-            said = "there is not enough memory for it; wellcal scores reads a file of any size in parts"
+            said = f"there is not enough memory for it{_amount(error)}; {_IN_PARTS}"
         say_error(command, said or type(error).__name__)
         raise typer.Exit(BAD_INPUT) from error
+
+
+_IN_PARTS = "wellcal scores reads a file of any size in parts"
+
+
+def _amount(error: MemoryError) -> str:
+    """How much was asked for, where NumPy says it."""
+    found = re.search(r"Unable to allocate ([\d.]+ \w+)", str(error))
+    return "" if found is None else f": an array of {found[1]} did not fit"
 
 
 _read: ContextVar[tuple[Any, ...] | None] = ContextVar("_read", default=None)
@@ -128,11 +137,10 @@ def in_options(message: str) -> str:
     'are these draws from the predictions? give --samples'
     """
     from wellcal.predictions.class_names import NUMBERS_WANTED
-    from wellcal.predictions.roles import ROUNDED
 
     message = message.replace("wellcal.reading.drop_missing", "--drop-missing")
     message = message.replace(NUMBERS_WANTED, _ORDER_WANTED)
-    message = message.replace(_DIVIDE, f"{_DIVIDE}: --normalise does so where it is within {ROUNDED:g} of 1")
+    message = message.replace(_DIVIDE, f"{_DIVIDE}: --normalise does so where rounding explains it")
     if "=" not in message and "wc." not in message:
         return message
     from wellcal.predictions.roles import known_roles

@@ -29,6 +29,7 @@ from wellcal.hypotests.resampling.cluster_signs import (
 )
 from wellcal.hypotests.resampling.components import regularised_statistic
 from wellcal.hypotests.resampling.resampled import check_terms
+from wellcal.predictions.cut_by_targets import GROUPS, refuse_targets
 from wellcal.problem.at_locations import location_kernel
 from wellcal.problem.target_streams import BLOCK, TargetStream
 
@@ -83,6 +84,8 @@ def of_sample(begun: Begun) -> Begun:
     """The same, whose sample knows the clusters of its cases."""
     setup = begun.setup
     numbers = number_clusters(begun.sample.labels[0], setup.n_samples)
+    if numbers is not None:
+        refuse_targets(begun.sample.labels[0], "groups", begun.sample.given, GROUPS)
     return replace(begun, setup=replace(setup, groups=numbers))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -84,20 +84,27 @@ class SumsOfAll:
         What is looked at.
     at_a_time
         Sets that are gone through in one round over the partitions.
+    of_parts_at_a_time
+        The same where no more than sums of parts is wanted.
+    reduce
+        What is kept of the sums of parts once these are over all cases, row by row.
     """
 
     cases: Cases
     own: Sequence[Any]
     looked: Looked
     at_a_time: int
+    of_parts_at_a_time: int = MOST_KEPT
+    reduce: Callable[[NDArray], NDArray] = np.asarray
 
     def all(self, stream: TargetStream, count: int) -> tuple[NDArray, NDArray, NDArray]:
-        """Of parts ``(R + 1, K)``, at locations ``(R + 1, J)``, and n SKCE_u ``(R + 1,)``; observed first."""
+        """Of parts ``(R + 1, k)``, at locations ``(R + 1, J)``, and n SKCE_u ``(R + 1,)``; observed first."""
         found: list[tuple[NDArray, NDArray, NDArray]] = []
         for first in range(0, count, self.at_a_time):
             sets = min(self.at_a_time, count - first)
             of_parts, at, features = self._total(stream, sets, first=first, observed=first == 0)
-            found.append((of_parts, at, skce_of(features, self.cases.n) if features else np.zeros(0)))
+            values = skce_of(features, self.cases.n) if features else np.zeros(0)
+            found.append((self.reduce(of_parts), at, values))
         of_parts, at, values = (np.concatenate(rows) for rows in zip(*found, strict=True))
         return of_parts, at, values
 
@@ -106,8 +113,12 @@ class SumsOfAll:
         return self._total(stream, count)
 
     def of_parts(self, stream: TargetStream, count: int) -> NDArray:
-        """Of parts alone, ``(count, K)``, for drawn sets."""
-        return self._total(stream, count, parts_alone=True)[0]
+        """Of parts alone, ``(count, k)``, for drawn sets: more of them in one round."""
+        found: list[NDArray] = []
+        for first in range(0, count, self.of_parts_at_a_time):
+            sets = min(self.of_parts_at_a_time, count - first)
+            found.append(self.reduce(self._total(stream, sets, first=first, parts_alone=True)[0]))
+        return np.concatenate(found)
 
     def _total(self, stream: TargetStream, count: int, **options: Any) -> Any:
         starts = self.cases.starts[:-1].tolist()

@@ -226,6 +226,14 @@ class _Run:
     def _evaluated(self, looked: Looked, parts: PartsOfAll | None, some: Predictions) -> Outcome:
         own = [None] * len(self.cases.blocks) if parts is None else parts.own
         sums = SumsOfAll(self.cases, own, looked, self._sets_of_a_round(looked, some))
+        width = 1
+        if parts is not None:
+            width = parts.parts.width
+            of_parts = self._sets_within(width, some)
+            at_a_time = min(sums.at_a_time, of_parts)
+            sums = replace(
+                sums, at_a_time=at_a_time, of_parts_at_a_time=of_parts, reduce=parts.parts.remembered
+            )
         of_parts, of_locations, values = sums.all(TargetStream.of(self.rng), self.n_resamples)
         weight = 1.0 if parts is None else parts.parts.weights["locations"]
         at = Evaluated("locations", weight, regularised_statistic(of_locations))
@@ -234,10 +242,10 @@ class _Run:
             found.provenance["locations"] = len(looked.locations)
             return found
         assert isinstance(self.method, Omnibus)
-        numbers = self.cases.n * max(1, int(np.prod(some.event_shape)))
+        numbers = max(self.cases.n * max(1, int(np.prod(some.event_shape))), width)
         more = missing_tail_sets(self.method.tail_sets, numbers, self.n_resamples)
         tails = sums.of_parts(TargetStream.of(self.rng), more) if more else of_parts[:0]
-        statistics = parts.parts.statistics
+        statistics = parts.parts.of_remembered
         skce = Evaluated("SKCE", parts.parts.weights["SKCE"], values)
         every = [*statistics(np.concatenate([of_parts, tails])), at, skce]
         found = smallest_outcome(self.n_resamples, every, null_alone=True)
@@ -254,5 +262,9 @@ class _Run:
             return self.n_resamples
         classes = getattr(some, "n_classes", 0) or 0
         features = max(len(looked.anchors), int(classes)) * ANCHORS * len(looked.roots or [0])
+        return self._sets_within(features, some)
+
+    def _sets_within(self, width: int, some: Predictions) -> int:
+        """Sets that make `width` numbers each, as many as one task may return."""
         at_a_time = sets_at_a_time(self.cases.n * max(1, int(np.prod(some.event_shape))))
-        return max(1, MOST_KEPT // features // at_a_time) * at_a_time
+        return max(1, MOST_KEPT // width // at_a_time) * at_a_time

@@ -50,6 +50,7 @@ from wellcal.hypotests.resampling.targets import check_resampled
 from wellcal.kernels.base import Kernel
 from wellcal.measures.by_case import Contributions
 from wellcal.predictions import Predictions
+from wellcal.predictions.cut_by_targets import refuse_targets
 from wellcal.problem.locations import Locations
 from wellcal.problem.target_streams import BLOCK, TargetStream, sets_at_a_time
 from wellcal.problem.weights import check_weights
@@ -69,6 +70,7 @@ from wellcal.witnesses.grid import DRAWN, has_a_grid, witness_locations
 from wellcal.witnesses.regions import Grid, Listed, grids_of
 from wellcal.witnesses.result import Group, Witness
 from wellcal.witnesses.scan import ScanTest, Told
+from wellcal.witnesses.segments import argument_of
 from wellcal.witnesses.summaries import Cases as Members
 
 
@@ -140,6 +142,8 @@ class _Run:
         block = self.cases.rows(ranked_rows(self.cases.n))
         ranked = block.predictions
         directions = directions_in(ranked, asked.levels, overview)
+        for (name, _), labels in zip(columns, block.labels, strict=True):
+            refuse_targets(labels, argument_of(name), block.given)
         segments = segment_grids(columns, self.cases, block.labels)
         grids = _grids(directions, [listed for listed, _ in segments])
         where = self._locations(given, ranked)

@@ -24,6 +24,7 @@ from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import in_numpy
 from wellcal.predictions.cases import per_case
+from wellcal.predictions.cut_by_targets import GROUPS, refuse_targets
 from wellcal.problem.at_locations import LocationKernel, location_kernel
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.drawn_targets import pool_draws, stretch
@@ -248,6 +249,9 @@ def make_setup(
     # h has two deviations in it.
     scaled = chosen if draws is None else stretch(draws) ** 2 * check_pair_kernel(chosen)
     problem = prepare_checked(targets, predictions, scaled, expectations=expectations)
+    clusters = number_clusters(per_case(groups, "groups", y, pred), len(predictions))
+    if clusters is not None:
+        refuse_targets(groups, "groups", y, GROUPS)
     return Setup(
         targets=targets,
         predictions=predictions,
@@ -259,7 +263,7 @@ def make_setup(
         n_resamples=check_resamples(DEFAULT_RESAMPLES if n_resamples is None else n_resamples),
         expectations=expectations,
         pooled=draws,
-        groups=number_clusters(per_case(groups, "groups", y, pred), len(predictions)),
+        groups=clusters,
         progress=reporter() if progress is None else progress,
         insisted=n_resamples is not None,
         place=_place(given, predictions, targets),

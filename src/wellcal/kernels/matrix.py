@@ -37,12 +37,18 @@ def values_matrix(ops: Ops, kernel: Kernel, x: Array, y: Array) -> Array:
     return on_targets(kernel).matrix(ops, x, y)
 
 
-def label_matrix(ops: Ops, kernel: Kernel, labels: NDArray, like: Array) -> Array:
-    """Kernel matrix between the labels of a finite support, on the same device as the array `like`."""
+def label_matrix(
+    ops: Ops, kernel: Kernel, labels: NDArray, like: Array, rows: NDArray | None = None
+) -> Array:
+    """Kernel matrix between the labels of a finite support, on the same device as the array `like`.
+
+    With `rows`, the indices of some of them, it is the matrix between these and all.
+    """
+    some = labels if rows is None else labels[rows]
     if is_real(labels):
-        values = from_numpy(labels.astype(np.float64), like)
-        return values_matrix(ops, kernel, values, values)
-    return from_numpy(np.asarray(values_matrix(ops_for(namespace()), kernel, labels, labels)), like)
+        left, right = (from_numpy(side.astype(np.float64), like) for side in (some, labels))
+        return values_matrix(ops, kernel, left, right)
+    return from_numpy(np.asarray(values_matrix(ops_for(namespace()), kernel, some, labels)), like)
 
 
 def contains_callable(kernel: Kernel) -> bool:

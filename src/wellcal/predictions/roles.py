@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import check_rows, one_of
+from wellcal._arrays.checks import one_of
 from wellcal._arrays.frames import Table, shown_names
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.parameters import is_number
@@ -24,13 +24,8 @@ from wellcal._arrays.selecting import Selection, select
 from wellcal.predictions.base import FAMILIES, Predictions
 from wellcal.predictions.column_names import class_labels, levels
 from wellcal.predictions.fields import Parameter
-from wellcal.predictions.mistaken import asking_what
+from wellcal.predictions.rounded_sums import with_sum_one
 from wellcal.predictions.samples import Samples
-
-ROUNDED = 0.01
-"""How far the sum of probabilities may be from 1 where they were rounded."""
-
-_REACH = ROUNDED + 1e-9
 
 GRADES = "grades"
 """Names of classes from the lowest to the highest, whatever the order of their columns."""
@@ -281,7 +276,7 @@ class ColumnReading:
         rows = np.column_stack([values[column] for column in source.names])
         if ndim == 2:
             classes = self.rounded and self.role.parameters[name].named == "classes"
-            return _with_sum_one(rows, name) if classes else rows
+            return with_sum_one(rows, name) if classes else rows
         d = 1 if self.vectors is None else len(self.vectors.names)
         return _matrices(rows, d, f"{self.role.keyword}, {name}")
 
@@ -459,22 +454,6 @@ def _resolve_parts(names: Sequence[str], role: Role, value: object) -> ColumnRea
 
 def _column(source: Source, values: Mapping[str, NDArray], n: int) -> NDArray:
     return values[source.names[0]] if isinstance(source, Selection) else np.full(n, source)
-
-
-def _with_sum_one(rows: NDArray, name: str) -> NDArray:
-    """Rows over their sums, where these are about 1; what is further off is not rounding, and refused."""
-    sums = rows.sum(axis=1, keepdims=True)
-    able = (rows >= 0.0).all(axis=1, keepdims=True)  # of others the family says what is wrong
-    with asking_what(rows):
-        check_rows(
-            f"the sum of {name}",
-            sums[:, 0],
-            ((np.abs(sums - 1.0) <= _REACH) | ~able)[:, 0],
-            f"must be one within {ROUNDED:g} for normalise=True",
-            "what is further off was not rounded: look at that row",
-            argument=name,
-        )
-    return np.divide(rows, sums, out=rows.copy(), where=able)
 
 
 def _matrices(rows: NDArray, d: int, what: str) -> NDArray:

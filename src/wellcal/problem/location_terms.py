@@ -15,8 +15,10 @@ from wellcal._arrays.namespaces import (
     NDArray,
     concat_rows,
     is_numpy,
+    is_traced,
     namespace,
     take_rows,
+    to_numpy,
     widen,
 )
 from wellcal._arrays.ops import ops_for
@@ -235,8 +237,12 @@ def _class_table(kernel: Kernel, predictions: Predictions, locations: Locations)
     else:
         return None, None
     like = widen(first.like)
-    matrix = label_matrix(ops_for(namespace(like)), kernel, labels, like)
-    return namespace(matrix).matrix_transpose(take_rows(matrix, chosen)), chosen
+    rows, places = None, chosen
+    if not is_traced(chosen):
+        # No square of as many classes as there may be, and no user's function twice for the same two.
+        rows, places = np.unique(to_numpy(chosen), return_inverse=True)
+    matrix = label_matrix(ops_for(namespace(like)), kernel, labels, like, rows)
+    return namespace(matrix).matrix_transpose(take_rows(matrix, places)), chosen
 
 
 # -- joint kernels ---------------------------------------------------------------------------

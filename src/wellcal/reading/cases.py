@@ -14,6 +14,7 @@ from wellcal._arrays.frames import MissingValuesError, Table, missing_values, sh
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.selecting import Selection, select
 from wellcal.predictions import Bernoulli, Predictions
+from wellcal.predictions.cut_by_targets import GROUPS, SEGMENTS
 from wellcal.predictions.guessing import guess_roles, target_columns
 from wellcal.predictions.roles import ColumnReading, known_roles, only_role, resolve
 from wellcal.reading.missing import NothingLeftError
@@ -82,7 +83,8 @@ def as_cases(
         Whether rows are dropped in which one of these columns has no value, rather than refused.
     normalise
         Whether probabilities of classes are divided by their sum, which rounding to a few digits has moved
-        from 1; sums that are further off than 0.01 are refused all the same.
+        from 1; sums that are further off than 0.01, and than rounding of so many classes to the decimals that
+        they show can take them (half a unit of the last for each, 0.1 at most), are refused all the same.
     roles
         One role of columns, as in :func:`wellcal.as_predictions`, with options of its family; where there is
         none it is guessed.
@@ -111,7 +113,7 @@ def taken_cases(
     beside: Sequence[str] = (),
 ) -> Cases:
     """Cases from columns that were found; rows without a value are counted in those `beside` them too."""
-    further = further_columns(table, others)
+    further = further_columns(table, others, targets.names)
     used = list(dict.fromkeys([*targets.names, *found.columns, *further.values(), *beside]))
     if not drop_missing:
         try:
@@ -125,13 +127,23 @@ def taken_cases(
     return replace(cases, dropped=kept.dropped, rows=kept.rows)
 
 
-def further_columns(table: Table, others: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+_CUT = {"segments": SEGMENTS, "groups": GROUPS}  # why that cannot be
+
+
+def further_columns(
+    table: Table, others: Sequence[str] | Mapping[str, str], targets: Sequence[str] = ()
+) -> dict[str, str]:
     """Columns beside targets and predictions, by the names under which they were asked for.
 
-    A mapping also has what each of them is for, which an error then names.
+    A mapping also has what each of them is for, which an error then names; `targets` are refused as such.
     """
     words: Mapping[str, str] = others if isinstance(others, Mapping) else {}
-    return {name: select(table.names, name, words.get(name, "others")).names[0] for name in others}
+    found = {name: select(table.names, name, words.get(name, "others")).names[0] for name in others}
+    for name, column in found.items():
+        if column in targets and name in words:
+            why = _CUT.get(words[name].lstrip("-"), "name another column")
+            raise ValueError(f"column {column!r} is both the target and {words[name]}: {why}")
+    return found
 
 
 def _taken(table: Table, targets: Selection, found: ColumnReading, further: Mapping[str, str]) -> Cases:
@@ -243,7 +255,7 @@ def case_batches(
     with naming_file(path):
         table = Table(first)
         targets, found = found_columns(table, target, roles, normalise)
-        further = further_columns(table, others)
+        further = further_columns(table, others, targets.names)
     used = list(dict.fromkeys([*targets.names, *found.columns, *further.values()]))
     if os.fspath(path) == "-":
         parts = itertools.chain([first], batches)

@@ -21,6 +21,7 @@ from wellcal.hypotests import calibration_test
 from wellcal.hypotests.findings.finding import LEVEL
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.result import TestResult
+from wellcal.predictions.cut_by_targets import without_targets
 from wellcal.reporting.choosing import CITATION, choices_of, today
 from wellcal.reporting.data import DRAWN, Data, ModelData, at_most, family_in_words, gathered
 from wellcal.reporting.examples import groups_of_all, worst_groups
@@ -141,7 +142,8 @@ def report(
     parts: list[Segment] = []
     notes: list[str] = []
     if segments is not None:
-        parts, notes = segments_from(segments, len(data), data.in_order)
+        in_order = without_targets(data.in_order, data.models[0].targets)
+        parts, notes = segments_from(segments, len(data), in_order)
     some = len(data.models)
     stages = Stages("report", some * (TEST + COMPARISON * (some > 1) + _effort(parts, recalibrate)))
     plan = _Plan.of(data, seed, count, stages)

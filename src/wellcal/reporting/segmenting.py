@@ -15,6 +15,7 @@ from wellcal.hypotests import calibration_test
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.pvalues import advise_of_few_resamples, holm
 from wellcal.hypotests.result import TestResult
+from wellcal.predictions.cut_by_targets import without_targets
 from wellcal.reporting.data import ModelData, at_most, gathered
 from wellcal.reporting.pieces import SegmentReport, Segments
 from wellcal.witnesses.segments import PARTS, groups_by_column
@@ -141,7 +142,7 @@ def segments_alone(
     """
     data = gathered(y, pred)
     data = data if groups is None else data.in_clusters(groups)
-    parts, _ = segments_from(given, len(data), data.in_order)
+    parts, _ = segments_from(given, len(data), without_targets(data.in_order, data.models[0].targets))
     return by_segment(data.models[0], parts, seed, n_resamples)
 
 

@@ -27,6 +27,7 @@ from wellcal.measures.by_case import Contributions, contributions
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import as_predictions
 from wellcal.predictions.cases import per_case
+from wellcal.predictions.cut_by_targets import without_targets
 from wellcal.problem.at_locations import LocationKernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import Problem, prepare_checked
@@ -176,7 +177,10 @@ def witness(
     n = setup.n_samples
     weights = per_case(weights, "weights", y, pred)
     w: NDArray = np.ones(n) if weights is None else check_weights(weights, n, np.ones(n), at_least=2)
-    given = segments_of(segments, n, lambda column, name: per_case(column, name, y, pred))
+    in_order = without_targets(
+        lambda column, name: per_case(column, name, y, pred), users_form(setup.predictions, setup.targets)
+    )
+    given = segments_of(segments, n, in_order)
     by_case = contributions_in(setup, None if weights is None else w)
     with one_blas_thread():  # small products, with much else between them: its threads would only wait
         where = witness_locations(locations, setup.predictions, setup.rng)

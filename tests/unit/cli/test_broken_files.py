@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from typer.testing import CliRunner
@@ -85,6 +86,12 @@ def test_ten_thousand_columns(run: Run, tmp_path: Path) -> None:
     said = sentence(run("scores", str(path), "--target", "y", "--bernoulli", "p_99999", expect=2))
     assert "did you mean" in said
     assert len(said) < 1000
+
+
+def test_memory_that_is_not_there_is_said_by_its_amount(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wellcal.reading.read_models", lambda *_, **__: np.empty(10**15))
+    said = sentence(run("test", "stream.csv", *MODEL, expect=2))
+    assert "there is not enough memory for it: an array of 7.11 PiB did not fit" in said
 
 
 def test_states_that_are_broken(run: Run, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from wellcal.hypotests.findings.joint import (
     OtherCentres,
     SpreadTrends,
 )
-from wellcal.hypotests.findings.levels import LevelClaims, SurpriseClaims
+from wellcal.hypotests.findings.levels import LevelClaims, SurpriseClaims, has_tenths
 from wellcal.hypotests.findings.reasons import ALPHA, Reasons, Seen
 from wellcal.hypotests.findings.scalars import TAILS, ShapeClaims
 from wellcal.hypotests.findings.trends import CENTRE_TREND, SPREAD_TREND
@@ -143,7 +143,9 @@ def _looks(seen: Seen, claims: Claims) -> Iterable[_Look]:
 
 def _levels(seen: Seen, of: str) -> Claims | None:
     standing = standing_of(seen.predictions)
-    return None if standing is None else LevelClaims(standing, of)
+    if standing is None:
+        return None
+    return LevelClaims(standing, of, exact=has_tenths(seen.predictions, standing))
 
 
 def _shape(seen: Seen, claims: CountClaims | DrawClaims) -> Claims | None:

@@ -13,24 +13,33 @@ from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.parts.surprise import Surprise
 from wellcal.measures.normal_scores import Standing
 from wellcal.measures.wording import percent, shares_apart, span
+from wellcal.predictions import Predictions
 
 LEVELS, SURPRISE = "levels", "surprise"
 
 _TENTHS = 10
 _MOST_LEVELS = 2  # that are told
+_EXACT = 1e-6  # of a level
 
 
 class LevelClaims(Claims):
     """Which share of targets falls between the deciles of their predictions."""
 
-    def __init__(self, standing: Standing, of: str = "predictions") -> None:
-        """`standing` are normal scores of targets, and `of` says what has quantiles."""
-        self.standing, self.of = standing, of
+    def __init__(self, standing: Standing, of: str = "predictions", *, exact: bool = False) -> None:
+        """`standing` are normal scores of targets, and `of` says what has quantiles.
+
+        `exact`: a tenth of the targets is expected in each place, which drawn ones need not tell.
+        """
+        self.standing, self.of, self.exact = standing, of, exact
         self.names = [f"{LEVELS} {k}" for k in range(_TENTHS)]
 
     def scores(self, targets: NDArray) -> NDArray:
         """The same as the estimates."""
         return np.stack([_shares(cells) for cells in self._cells(targets)])
+
+    def expected(self, scores: NDArray) -> NDArray:
+        """A tenth, or what drawn targets say where some values have a probability of their own."""
+        return np.full(_TENTHS, 1.0 / _TENTHS) if self.exact else scores
 
     def estimator(self, targets: NDArray) -> Estimator:
         """From the tenth that each target is in."""
@@ -59,6 +68,27 @@ class LevelClaims(Claims):
         said = f"expected {told.said}"
         texts = f"{start} ({told.ends}), {said}", LEVELS, f"{start}, {said}"
         return perhaps(Finding(*texts, found.estimate, ends, LEVEL, found.pvalue), found.expected)
+
+
+def has_tenths(predictions: Predictions, standing: Standing) -> bool:
+    """Whether all predictions have deciles with a tenth of the probability between them: no atoms there.
+
+    Examples
+    --------
+    >>> from wellcal import Normal
+    >>> from wellcal.measures.normal_scores import standing_of
+    >>> for scale in (1.0, 0.0):
+    ...     pred = Normal(np.zeros(2), np.array([1.0, scale]))
+    ...     print(has_tenths(pred, standing_of(pred)))
+    True
+    False
+    """
+    if not (predictions.continuous and predictions.supports("quantile")):
+        return False
+    levels = np.arange(1, _TENTHS) / _TENTHS
+    deciles = np.stack([np.asarray(predictions.quantile(level)) for level in levels.tolist()])
+    found = np.asarray(ops_for(namespace(deciles)).ndtr(standing(deciles)))
+    return bool(np.abs(found - levels[:, None]).max() <= _EXACT)
 
 
 def _shares(cells: NDArray) -> NDArray:

@@ -113,14 +113,15 @@ class Omnibus(Method):
 
     def most_drawn(self, setup: Setup) -> int:
         """Resamples at most: more than were asked for where sums over cases can be drawn on."""
-        if setup.groups is not None or parts_of(setup.predictions) is None:
+        parts = None if setup.groups is not None else parts_of(setup.predictions)
+        if parts is None:
             return setup.n_resamples
-        return max(setup.n_resamples, self.drawn_on(setup.targets.size, setup.insisted))
+        return max(setup.n_resamples, self.drawn_on(max(setup.targets.size, parts.width), setup.insisted))
 
     def drawn_on(self, numbers: int, insisted: bool) -> int:
         """Resamples up to which sums over cases are drawn on: what somebody asked for is what is drawn.
 
-        One set of targets has so many `numbers`.
+        One set of targets has, or makes, so many `numbers`.
         """
         unasked = 0 if insisted else MOST_RESAMPLES
         return most_drawn(numbers, unasked if self.most_resamples is None else self.most_resamples)
@@ -133,7 +134,7 @@ class Omnibus(Method):
             return self._clustered(setup, parts, setup.groups)
         found = smallest_outcome(setup.n_resamples, self.evaluate(setup, parts), null_alone=True)
         if parts is not None:
-            most = self.drawn_on(setup.targets.size, setup.insisted)
+            most = self.drawn_on(max(setup.targets.size, parts.width), setup.insisted)
             found = with_more_resamples(setup, part_component(parts), found, most)
         return replace(found, findings=findings_of(setup, found.pvalue, found.provenance))
 
@@ -167,7 +168,8 @@ class Omnibus(Method):
         if self.pairs or separable or not components:
             pairs = self.pairs or not separable
             components.append(skce_component(setup, weights["SKCE"], pairs=pairs))
-        return evaluate_components(setup, components, tail_sets=self.tail_sets)
+        width = 1 if parts is None else parts.width
+        return evaluate_components(setup, components, tail_sets=self.tail_sets, width=width)
 
 
 def clustered_outcome(setup: Setup, found: Sequence[Evaluated], sizes: NDArray) -> Outcome:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg, special
 
+from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import Array, NDArray, device_of, is_numpy, namespace
 from wellcal._arrays.placing import placed
 from wellcal._arrays.special import bounded_log_odds, look_up
-from wellcal.hypotests.parts.part import Evaluated, Parts, in_sets, length, standardised
+from wellcal.hypotests.parts.part import Evaluated, Parts, in_sets, length
 from wellcal.hypotests.resampling.smooth_tails import two_sided
 
 WEIGHTS = {
@@ -85,7 +87,7 @@ class ClassParts(Parts):
     def sums(self, targets: Array) -> Array:
         """Sums ``(r, 1 + 2 C)``: surprise, counts of classes, and slopes."""
         n, count = self.probabilities.shape
-        some = in_sets(targets, n if is_numpy(namespace(targets)) else n * count)
+        some = in_sets(targets, max(n, count) if is_numpy(namespace(targets)) else n * count)
         return namespace(targets).concat([self._some(sets) for sets in some])
 
     def _some(self, targets: Array) -> Array:
@@ -115,14 +117,31 @@ class ClassParts(Parts):
 
     def statistics(self, sums: NDArray) -> Iterator[Evaluated]:
         """One statistic for each kind of error."""
+        return self.of_remembered(self.remembered(sums))
+
+    @property
+    def width(self) -> int:
+        """Counts and slopes are as many as classes."""
+        return 1 + 2 * self.probabilities.shape[1]
+
+    def remembered(self, sums: NDArray) -> NDArray:
+        """Surprise, and what is made of counts and slopes: four numbers, whatever the number of classes."""
         count = self.probabilities.shape[1]
-        counts, slopes = sums[:, 1 : 1 + count], sums[:, 1 + count :]
-        yield self.part("surprise", two_sided(sums[:, 0]))
-        yield self.part("one class", self._deviances(counts).max(axis=1))
-        yield self.part("classes", self._together(counts - self.totals.expected))
-        variances = self.totals.slope_variances
-        some = _known(variances)
-        yield self.part("slopes", length(slopes[:, some] / np.sqrt(variances[some])))
+        found = np.empty((len(sums), 4))
+        found[:, 0] = sums[:, 0]
+        for sets in in_chunks(len(sums), count):
+            counts, slopes = sums[sets, 1 : 1 + count], sums[sets, 1 + count :]
+            found[sets, 1] = self._deviances(counts).max(axis=1)
+            found[sets, 2] = self._together(counts - self.totals.expected)
+            found[sets, 3] = _in_units(slopes, self.totals.slope_variances)
+        return found
+
+    def of_remembered(self, rows: NDArray) -> Iterator[Evaluated]:
+        """Only surprise is held against other sets."""
+        yield self.part("surprise", two_sided(rows[:, 0]))
+        yield self.part("one class", rows[:, 1])
+        yield self.part("classes", rows[:, 2])
+        yield self.part("slopes", rows[:, 3])
 
     def _deviances(self, counts: NDArray) -> NDArray:
         """Likelihood ratios of the counts of single classes: counts that are too low are bounded."""
@@ -137,17 +156,28 @@ class ClassParts(Parts):
 
     def _together(self, residuals: NDArray) -> NDArray:
         """Squared length of the residuals in units of their covariance."""
-        products = self.totals.products
-        if products is None:
-            return length(standardised(residuals))
-        values, vectors = linalg.eigh(np.diag(self.totals.expected) - products)
+        if self.totals.products is None:  # too many classes for more than their variances
+            return _in_units(residuals, self.totals.variances)
+        values, vectors = self._axes
+        return length(residuals @ vectors / np.sqrt(values))
+
+    @cached_property
+    def _axes(self) -> tuple[NDArray, NDArray]:
+        """Variances of counts along axes, where there are any, and the axes."""
+        values, vectors = linalg.eigh(np.diag(self.totals.expected) - self.totals.products)
         keep = _known(values)
-        return length(residuals @ vectors[:, keep] / np.sqrt(values[keep]))
+        return values[keep], vectors[:, keep]
 
 
 def _known(variances: NDArray) -> NDArray:
     """Where there is variance beyond rounding."""
     return variances > 1e-9 * max(float(variances.max()), 1e-300)
+
+
+def _in_units(sums: NDArray, variances: NDArray) -> NDArray:
+    """Squared length of sums, each in units of its standard deviation where it has one."""
+    some = _known(variances)
+    return length(sums[:, some] / np.sqrt(variances[some]))
 
 
 def _by_class(targets: Array, values: Array, cells: Array) -> tuple[Array, Array]:

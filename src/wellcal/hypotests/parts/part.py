@@ -72,6 +72,22 @@ class Parts(ABC):
     def statistics(self, sums: NDArray) -> Iterator[Evaluated]:
         """Statistics of all sets from their sums ``(R + 1, K)``."""
 
+    @property
+    def width(self) -> int:
+        """Numbers that one set makes, where these may be many more than its targets."""
+        return 1
+
+    def remembered(self, sums: NDArray) -> NDArray:
+        """What is kept of the sums of each set ``(r, K)`` until all sets are seen: all of it, or few numbers.
+
+        Sets are many, and sums of a set may be as many as there are classes.
+        """
+        return sums
+
+    def of_remembered(self, rows: NDArray) -> Iterator[Evaluated]:
+        """Statistics of all sets from what is kept of each."""
+        return self.statistics(rows)
+
     def part(self, name: str, values: NDArray) -> Evaluated:
         """A statistic with its weight."""
         return Evaluated(name, self.weights[name], values)

@@ -7,7 +7,7 @@ all sets have been seen it turns that into statistics, treating all sets alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -57,34 +57,39 @@ class Component:
         From what is remembered of all sets to statistics.
     cheap
         Whether more sets than a test asks for cost next to nothing.
+    reduce
+        What of it is kept until all sets have been seen, row by row.
     """
 
     remember: Callable[[Array], Array]
     statistics: Callable[[NDArray], Iterable[Evaluated]]
     cheap: bool = False
     in_tensors: bool = False
+    reduce: Callable[[NDArray], NDArray] | None = None
 
     def of(self, targets: Array) -> NDArray:
-        """What is remembered of a block of sets of targets, wherever they are, in NumPy."""
-        if isinstance(targets, np.ndarray) or self.in_tensors:
-            return to_numpy(self.remember(targets))
-        return to_numpy(self.remember(to_numpy(targets)))
+        """What is kept of a block of sets of targets, wherever they are, in NumPy."""
+        if not (isinstance(targets, np.ndarray) or self.in_tensors):
+            return replace(self, in_tensors=True).of(to_numpy(targets))
+        found = to_numpy(self.remember(targets))
+        return found if self.reduce is None else self.reduce(found)
 
 
 def evaluate_components(
-    setup: Setup, components: Sequence[Component], *, tail_sets: int = 0
+    setup: Setup, components: Sequence[Component], *, tail_sets: int = 0, width: int = 1
 ) -> list[Evaluated]:
     """Statistics of all sets of targets for each component, on the same resamples.
 
     A tail that is fitted to few sets is rough, and what is compared by rough tails finds less. Where a test
     has fewer resamples than `tail_sets`, components that are cheap see more sets, which come last. They
-    are drawn from the predictions alone, so that the sets that all components see stay exchangeable.
+    are drawn from the predictions alone, so that the sets that all components see stay exchangeable. A set
+    makes `width` numbers, or as many as it has targets.
     """
     kept: list[list[NDArray]] = [[] for _ in components]
     for targets in placed_sets(setup):
         for memory, component in zip(kept, components, strict=True):
             memory.append(component.of(targets))
-    more = missing_tail_sets(tail_sets, setup.targets.size, setup.n_resamples)
+    more = missing_tail_sets(tail_sets, max(setup.targets.size, width), setup.n_resamples)
     if more > 0 and any(component.cheap for component in components):
         for targets in placed_draws(setup, more):
             for memory, component in zip(kept, components, strict=True):
@@ -191,7 +196,7 @@ def location_component(setup: Setup, locations: Locations, weight: float = 1.0) 
 
 def part_component(parts: Parts) -> Component:
     """Sums over cases, each made for one kind of error."""
-    return Component(parts.sums, parts.statistics, cheap=True, in_tensors=True)
+    return Component(parts.sums, parts.of_remembered, cheap=True, in_tensors=True, reduce=parts.remembered)
 
 
 def choose_locations(setup: Setup, given: object) -> Locations:

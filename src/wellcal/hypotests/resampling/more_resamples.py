@@ -36,7 +36,7 @@ _FACTOR = 10
 def most_drawn(numbers: int, most: int) -> int:
     """Resamples at most, of the `most` that are allowed: so many that drawing them is quick.
 
-    `numbers` are those of one set.
+    `numbers` are those of one set: its targets, or what is made of them where that is more.
     """
     return min(most, MOST_DRAWS // max(numbers, 1))
 
