@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.dates import by_its_clocks
 from wellcal._arrays.labels import Labels, labels_of
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.row_errors import Row, RowError, RowTypeError
@@ -198,7 +199,7 @@ class Table:
     def labels(self, name: str) -> NDArray:
         """A column as labels: numbers and truth values as they are, texts and categories by their names."""
         self._refuse_missing([name], self.missing(name)[:, None])
-        column = self._column(name)
+        column = by_its_clocks(self._column(name))
         values: NDArray = column.to_numpy()
         if values.dtype.kind in "biufmM":
             return values
