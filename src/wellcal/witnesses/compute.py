@@ -87,9 +87,9 @@ def witness(
         Kernel on pairs of prediction and target; None chooses one for the family, with scales from the
         predictions.
     segments
-        Groups of cases to be looked at: one label or number for each case (a list, an array, a column of a
-        data frame), or several such lists by name (a dictionary, a data frame). Numbers of which there are
-        more than ten are cut into four groups. Labels must not be made from the targets.
+        Groups of cases to be looked at: one label, number or date for each case (a list, an array, a column
+        of a data frame), or several such lists by name (a dictionary, a data frame). Numbers and dates of
+        which there are more than ten are cut into four groups. Labels must not be made from the targets.
     weights
         How much each case counts, as in :func:`wellcal.skce`.
     alpha
