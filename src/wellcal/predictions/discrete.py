@@ -86,7 +86,7 @@ class Bernoulli(Predictions):
     array([1, 0])
     """
 
-    probs: Array = parameter(unit_interval, usual=("p", "prob", "proba", "probability"))
+    probs: Array = parameter(unit_interval, usual=("p", "prob", "probs", "proba", "probability"))
     classes: Any = None
 
     target_domain: ClassVar[Domain] = _binary
@@ -202,7 +202,7 @@ class Categorical(Predictions):
         simplex,
         ndim=2,
         columns=2,
-        usual=("p_*", "prob_*", "proba_*"),
+        usual=("p_*", "prob_*", "probs_*", "proba_*"),
         named="classes",
         if_fewer="there is one for each class, and the probability of one of two is Bernoulli(probs[:, 0])",
     )
