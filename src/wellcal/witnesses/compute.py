@@ -20,6 +20,7 @@ from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines import Engine
 from wellcal.expectations.decompose import is_objects
 from wellcal.expectations.lowering import Lowering
+from wellcal.hypotests.findings.impossible import impossible_finding
 from wellcal.hypotests.resampling.targets import check_resampled, target_sets, users_form
 from wellcal.hypotests.setup import MOST_RESAMPLES, Setup, check_resamples, make_setup
 from wellcal.kernels.base import Kernel
@@ -191,6 +192,8 @@ def witness(
     too_small = [cases.where for cases in given if cases.where not in large]
     if too_small:
         provenance["segments too small"] = too_small
+    if (lost := impossible_finding(setup.targets, setup.predictions)) is not None:
+        provenance["impossible"] = lost.short
     like = as_predictions(pred).like
 
     def returned(array: NDArray) -> Array:
