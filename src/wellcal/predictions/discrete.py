@@ -40,6 +40,7 @@ from wellcal.predictions.base import Predictions, check_cases
 from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.class_names import (
     NUMBERS_WANTED,
+    advise_of_unpredicted,
     checked_labels,
     checked_support,
     column_names,
@@ -241,7 +242,10 @@ class Categorical(Predictions):
         It may have further categories, which are not predicted, where the classes have names.
         """
         grades = ordered_categories(y)
-        return None if grades is None else self.ordered_as(grades)
+        found = None if grades is None else self.ordered_as(grades)
+        if found is not None:
+            advise_of_unpredicted(grades, found.labels())
+        return found
 
     def ordered_as(self, grades: Any) -> Self | None:
         """The same classes with the order of `grades`; None where it does not name all of them, or is known.
