@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import wellcal as wc
 
 from .conftest import Opened
 from .examples import ENDING, HOSTILE, KINDS, QUOTED, made, page_text
@@ -61,6 +64,19 @@ def test_a_telephone_need_not_scroll_sideways(kind: str, open_page: Open, writte
     assert found.page.evaluate("document.documentElement.clientWidth") == PHONE["width"]
     assert not found.wider_than_the_screen()
     assert not found.complaints
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_long_names_without_blanks_leave_room_for_the_rest(width: int, open_page: Open, tmp_path: Path):
+    mu = np.linspace(-2.0, 2.0, 40)
+    models = {"m" * 99: wc.Normal(mu, 1.0), "other": wc.Normal(mu, 2.0)}
+    wc.report(np.roll(mu, 7), models, rng=0, n_resamples=39).to_html(tmp_path / "long.html")
+    found = open_page(tmp_path / "long.html", viewport={"width": width, "height": 800})
+    assert not found.wider_than_the_screen()
+    values = found.page.locator(".choices td").evaluate_all("all => all.map(e => e.clientWidth)")
+    assert min(values) > 0.5 * width
+    names = found.page.locator(".words").evaluate_all("all => all.map(e => e.clientWidth)")
+    assert max(names) < width, "numbers beside a name are a swipe away at most"
 
 
 @pytest.mark.parametrize("kind", ["classes", "several"])

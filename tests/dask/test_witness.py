@@ -176,7 +176,7 @@ def test_what_a_scan_asks_of_partitions_is_what_it_asks_of_memory(name: str, wei
 
 
 def test_segments_are_those_of_cases_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Labels, truths, few numbers, and many, which are cut; one segment is too small to be looked at."""
+    """Labels, truths, few numbers, many, which are cut, and dates; one is too small to be looked at."""
     monkeypatch.setattr("wellcal.witnesses.axes.MOST_RANKED", 2000)
     monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 500)
     y, family, (p,) = example("bernoulli", N)
@@ -187,6 +187,7 @@ def test_segments_are_those_of_cases_in_memory(monkeypatch: pytest.MonkeyPatch) 
         "late": rng.uniform(size=N) < p,
         "floor": rng.integers(0, 4, N),
         "age": rng.gamma(9, 4, N),
+        "day": np.datetime64("2020-01-01", "ns") + rng.integers(0, 400, N).astype("m8[D]"),
     }
     found = np.where((region == "North") & (np.arange(N) % 20 == 0), 1, y), family, (p,)
     expected = wc.witness(*in_memory(found), segments=columns, **OPTIONS)
@@ -194,7 +195,7 @@ def test_segments_are_those_of_cases_in_memory(monkeypatch: pytest.MonkeyPatch) 
     result = wc.witness(*partitioned(found, 7000), segments=parts, **OPTIONS)
     assert result.pvalue == expected.pvalue
     assert [s.where for s in result.segments] == [s.where for s in expected.segments]
-    assert len(result.segments) == 2 + 2 + 4 + 4
+    assert len(result.segments) == 2 + 2 + 4 + 4 + 4
     for name in ("statistic", "pvalue", "n_samples", "observed", "expected", "statement"):
         mine, theirs = ([getattr(s, name) for s in one.segments] for one in (result, expected))
         if name == "statement":
@@ -206,7 +207,7 @@ def test_segments_are_those_of_cases_in_memory(monkeypatch: pytest.MonkeyPatch) 
         assert set(region[segment.cases]) == {segment.where.removeprefix("for region = ")}
     frame = dd.from_dask_array(da.stack([parts["floor"], parts["age"]], axis=1), columns=["floor", "age"])
     again = wc.witness(*partitioned(found, 6000), segments=frame, **OPTIONS)
-    assert [s.where for s in again.segments] == [s.where for s in expected.segments[4:]]
+    assert [s.where for s in again.segments] == [s.where for s in expected.segments[4:12]]
     with pytest.raises(ValueError, match=r"segments\['id'\] has 1001 different labels"):
         wc.witness(*partitioned(found, 7000), segments={"id": cut(np.arange(N).astype(str), 7000)}, **OPTIONS)
 

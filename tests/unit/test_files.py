@@ -148,7 +148,7 @@ def test_what_is_no_file_is_not_replaced() -> None:
 
 
 def test_folders_and_missing_folders_are_named(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match=r"nowhere/state\.json"):
+    with pytest.raises(OSError, match=r"there is no folder .*nowhere; make it.*nowhere/state\.json"):
         write_whole(tmp_path / "nowhere" / "state.json", "")
     with pytest.raises(IsADirectoryError):
         write_whole(tmp_path, "")

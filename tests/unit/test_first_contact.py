@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -579,3 +580,12 @@ def test_targets_that_are_names_ask_for_classes(what: str) -> None:
     for function in (wc.calibration_test, wc.brier, wc.report):
         with pytest.raises(TypeError, match=message):
             function(y, pred)
+
+
+def test_grades_that_no_column_predicts_are_told() -> None:
+    named = wc.Categorical(THREE, classes=["low", "mid", "high"])
+    three = pd.Categorical(["low", "mid", "high", "low"] * 10, FOUR.categories, ordered=True)
+    with pytest.warns(UserWarning, match="y has the grade 'top', which is not among the classes"):
+        told = wc.brier(three, named)
+    with warnings.catch_warnings(action="error"):
+        assert float(wc.brier(three.remove_unused_categories(), named)) == float(told)

@@ -293,3 +293,17 @@ def test_a_report_tests_a_part_of_the_cases() -> None:
     size = FileSize(10_000_000, 3, 240_000_000)
     assert size.needed("normal", 50_000) < 2e9 < size.needed("normal")
     assert size.needed("normal", 20_000_000) == size.needed("normal")
+
+
+def test_blanks_around_names_of_columns_are_not_part_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("y, mu , sigma\n0.5, 0.25, 1.0\n1.5, 0.75, 2.0\n")
+    assert read_table(path).to_pylist()[0] == {"y": 0.5, "mu": 0.25, "sigma": 1.0}
+    assert read_table(path, ["sigma", "y"]).column_names == ["sigma", "y"]
+    batches = list(read_batches(path, ["mu"], rows=1))
+    assert [batch.to_pylist() for batch in batches] == [[{"mu": 0.25}], [{"mu": 0.75}]]
+    with pytest.raises(ReadError, match="there is no column 'tau'"):
+        read_table(path, ["tau"])
+    path.write_text("y,mu, mu\n0.5,0.25,1.0\n")
+    with pytest.warns(UserWarning, match=r"p\.csv: 'mu', ' mu' differ by blanks around them only"):
+        assert read_table(path, [" mu"]).to_pylist() == [{" mu": 1.0}]

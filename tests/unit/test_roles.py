@@ -244,6 +244,11 @@ GUESSED: dict[str, tuple[list[str], dict[str, Any]]] = {
     "draws": (["y", "draw_1", "draw_2"], {"samples": ["draw_1", "draw_2"]}),
     "rate": (["y", "lambda"], {"poisson": "lambda"}),
     "dispersion": (["y", "mu", "dispersion"], {"negative_binomial": ("mu", "dispersion")}),
+    "counts beside rates": (["count", "rate"], {"poisson": "rate"}),
+    "prefixed": (["y_true", "y_pred", "y_std", "id"], {"normal": ("y_pred", "y_std")}),
+    "usual before prefixed": (["y", "y_pred", "pred", "mu", "sigma"], {"normal": ("mu", "sigma")}),
+    "a prefixed probability": (["y_true", "y_pred", "y_prob"], {"bernoulli": "y_prob"}),
+    "an array of probabilities": (["y", "probs_0", "probs_1"], {"probs": "probs_*"}),
     "probability": (["y", "prob"], {"bernoulli": "prob"}),
     "numbered draws": (
         ["y", *NUMBERED_DRAWS, "x0", "x1", "size"],
@@ -272,6 +277,10 @@ def test_names_suggest_roles(what: str) -> None:
         (["y", "p_a", "p_b", "prob_a", "prob_b"], r"p_a .. p_b .*\] or \[probs: probs = prob_a"),
         (["y", "target", "mu", "sigma"], "targets may be 'y' or 'target'"),
         (["z", "mu", "sigma"], "no column is called y"),
+        (["count", "mu", "sigma"], "no column is called y"),  # which may be a weight
+        (["count", "rate", "mu", "sigma"], "no column is called y"),
+        (["y", "y_pred", "id"], "no columns have names that say"),
+        (["y", "y_pred", "pred", "y_std"], r"loc = y_pred, scale = y_std\] or \[normal: loc = pred"),
         (["y", "z"], "no columns have names that say"),
         (["y", "q1", "q2", "q3"], "quartiles"),
         (["y", "s1", "s2"], "no columns have names that say"),
@@ -426,7 +435,8 @@ def test_whatever_is_given_as_a_role_ends_with_predictions_or_an_error(keyword: 
 @settings(max_examples=50)
 @given(
     names=st.lists(
-        st.sampled_from(["y", "mu", "sd", "p_a", "p_b", "q10", "q_0.9", "q1"]) | st.text(max_size=4)
+        st.sampled_from(["y", "mu", "sd", "p_a", "p_b", "q10", "q_0.9", "q1", "count", "rate", "y_sd"])
+        | st.text(max_size=4)
     )
 )
 def test_whatever_columns_are_called_a_guess_fits_or_is_refused(names: list[str]) -> None:

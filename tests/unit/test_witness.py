@@ -635,3 +635,14 @@ def test_few_cases_that_err_the_other_way_are_told_beside_all() -> None:
     groups = wc.witness(y, wc.Normal(mu, np.ones(1500)), rng=0, n_resamples=199).groups
     assert groups[0].where == "in all cases"
     assert any(group.n_samples < 0.05 * 1500 for group in groups[1:])
+
+
+def test_hard_probabilities_are_told_by_what_they_called_impossible() -> None:
+    p = np.repeat([0.0, 1.0], 50)
+    y = np.where(np.arange(100) % 10 == 0, 1 - p, p)
+    found = repr(wc.witness(y, p, rng=0, n_resamples=19))
+    assert found.startswith("10 cases had probability 0 for what happened (of 100); in no group is enough")
+    assert "adjusted for" not in found
+    soft = repr(wc.witness(y, np.concatenate([p[:50], np.full(50, 0.9)]), rng=0, n_resamples=19))
+    assert "impossible  5 cases had probability 0 for what happened" in soft
+    assert "adjusted for" in soft

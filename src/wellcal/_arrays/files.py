@@ -104,7 +104,21 @@ def naming(path: str | os.PathLike[str]) -> Generator[None]:
     except OSError as error:
         if error.errno is None:
             raise
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+        told = error.strerror if error.errno != errno.ENOENT else no_folder(path) or error.strerror
+        raise OSError(error.errno, told, os.fspath(path)) from error
+
+
+def no_folder(path: str | os.PathLike[str]) -> str:
+    """That the folder which `path` is in is not there, and what to do; empty where it is.
+
+    Examples
+    --------
+    >>> no_folder("no/such/report.html"), no_folder("report.html")
+    ('there is no folder no/such; make it, or write elsewhere', '')
+    """
+    folder = os.path.dirname(str(path))
+    there = not folder or os.path.isdir(folder)
+    return "" if there else f"there is no folder {folder}; make it, or write elsewhere"
 
 
 # -- one writer at a time ------------------------------------------------------------------------

@@ -13,12 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.dates import by_its_clocks
 from wellcal._arrays.labels import Labels, labels_of
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.row_errors import Row, RowError, RowTypeError
 
 _SHOWN = 6
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+(\.\d{3})*,\d+([eE][-+]?\d+)?\s*")
+_THOUSANDS = re.compile(r"\s*[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?\s*")
+_DECIMAL_POINT = re.compile(r"\s*[-+]?\d+\.\d*([eE][-+]?\d+)?\s*")
 
 
 def is_frame(obj: object) -> bool:
@@ -189,8 +192,7 @@ class Table:
             try:
                 float(item)
             except ValueError:
-                if _DECIMAL_COMMA.fullmatch(item):
-                    remedy = "that looks like a decimal comma: read the file with decimal=','"
+                remedy = about_comma(item, values[~missing].tolist()) or remedy
                 shown = f" ({item[:40]!r} in "
                 return RowTypeError(told, shown, Row(row), ")", argument=name, remedy=remedy)
         return TypeError(f"{told}; convert it to numbers first")
@@ -198,7 +200,7 @@ class Table:
     def labels(self, name: str) -> NDArray:
         """A column as labels: numbers and truth values as they are, texts and categories by their names."""
         self._refuse_missing([name], self.missing(name)[:, None])
-        column = self._column(name)
+        column = by_its_clocks(self._column(name))
         values: NDArray = column.to_numpy()
         if values.dtype.kind in "biufmM":
             return values
@@ -245,6 +247,38 @@ class Table:
         """The frame with the rows where `rows` holds, in its own library."""
         mask: Any = rows.tolist()
         return self._frame.filter(mask).to_native()
+
+
+def about_comma(text: str, column: Sequence[Any]) -> str:
+    """What to do about the comma in a text, by the others in its `column`; empty if it is in no number.
+
+    A comma before three digits may separate thousands: it is called a decimal comma only where another text
+    cannot be read otherwise, since numbers that are read wrongly would be wrong by a factor of 1000.
+
+    Examples
+    --------
+    >>> about_comma("0,5", ["0,5", "1,037"]), about_comma("a", ["a"])
+    ("that looks like a decimal comma: read the file with decimal=','", '')
+    >>> about_comma("1,037", ["1,037", "12,500.5"])
+    'the comma separates thousands: write numbers without it'
+    >>> about_comma("1,037", ["1,037", "950"])
+    "if '1,037' is about 1, read the file with decimal=','; if it is about 1000, write numbers without commas"
+    """
+    point, thousands = _DECIMAL_COMMA.fullmatch(text), _THOUSANDS.fullmatch(text)
+    if not (point or thousands):
+        return ""
+    for other in (other for other in column if isinstance(other, str)):
+        if not _THOUSANDS.fullmatch(other) and _DECIMAL_COMMA.fullmatch(other):
+            return "that looks like a decimal comma: read the file with decimal=','"
+        if _DECIMAL_POINT.fullmatch(other) or (
+            _THOUSANDS.fullmatch(other) and not _DECIMAL_COMMA.fullmatch(other)
+        ):
+            return "the comma separates thousands: write numbers without it"
+    first = text.strip().lstrip("+-").partition(",")[0]
+    return (
+        f"if {text.strip()!r} is about {first}, read the file with decimal=','; if it is about {first}000, "
+        "write numbers without commas"
+    )
 
 
 def missing_values(

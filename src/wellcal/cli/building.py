@@ -10,6 +10,7 @@ from typing import Annotated, Any, cast, get_type_hints
 
 import typer
 
+from wellcal._arrays.files import no_folder
 from wellcal.cli.options import ReadOptions
 from wellcal.cli.screen import ending_well
 
@@ -96,9 +97,8 @@ def _refuse_lost_folders(given: Mapping[str, Any]) -> None:
             continue
         if os.path.isdir(path):
             raise ValueError(f"--{name} {path}: is a folder; give the name of a file in it")
-        folder = os.path.dirname(path)
-        if folder and not os.path.isdir(folder):
-            raise ValueError(f"--{name} {path}: there is no folder {folder}; make it, or write elsewhere")
+        if said := no_folder(path):
+            raise ValueError(f"--{name} {path}: {said}")
 
 
 def _refuse_lost_files(given: Mapping[str, Any]) -> None:

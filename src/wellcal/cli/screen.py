@@ -100,7 +100,8 @@ def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -
         say(f"Note: {' '.join(in_options(str(message)).split())}")
 
 
-_VALUE = r"(\([^()]*\)|\[[^\[\]]*\]|'[^']*'|\"[^\"]*\"|True|)"
+_VALUE = r"(\([^()]*\)|\[[^\[\]]*\]|\{[\d.]+: [^{}]*\}|'[^']*'|\"[^\"]*\"|True|\d+|)"
+_QUOTED = re.compile(r"(?:([\d.]+): )?(?:'([^']*)'|\"([^\"]*)\")")  # with the level before it, of a quantile
 _ARGUMENT = re.compile(rf"(?<![\w.-])([a-z_]+)={_VALUE}(?![={{])")
 _ORDER_WANTED = "give their order with --grades, from the lowest to the highest"
 _DIVIDE = "divide each row of probs by its sum"
@@ -121,7 +122,10 @@ _READING = (
     "drop_missing",
     "sort",
     "normalise",
+    "objective",
 )
+_OTHERWISE = {"n_resamples": "resamples", "rng": "seed"}
+"""Arguments whose options have other names."""
 
 
 def in_options(message: str) -> str:
@@ -131,8 +135,8 @@ def in_options(message: str) -> str:
     --------
     >>> in_options("read the file with decimal=','; say which, e.g. normal=('mu', 'sigma')")
     "read the file with --decimal ','; say which, e.g. --normal mu,sigma"
-    >>> in_options("give sort=True to sort each row")
-    'give --sort to sort each row'
+    >>> in_options("give sort=True to sort each row, or quantiles={0.1: 'low', 0.9: 'high'}")
+    'give --sort to sort each row, or --quantiles 0.1=low,0.9=high'
     >>> in_options("are these draws from the predictions? give wc.Samples(x)")
     'are these draws from the predictions? give --samples'
     """
@@ -146,7 +150,7 @@ def in_options(message: str) -> str:
     from wellcal.predictions.roles import known_roles
 
     roles = known_roles()
-    known = {*_READING, *roles}
+    known = {*_READING, *_OTHERWISE, *roles}
     flags = {role.family.__name__: f"--{keyword.replace('_', '-')}" for keyword, role in roles.items()}
     message = _FAMILY.sub(lambda match: flags.get(match[1], match[0]), message)
 
@@ -154,9 +158,9 @@ def in_options(message: str) -> str:
         name, value = match.groups()
         if name not in known:
             return match[0]
-        names = re.findall(r"'([^']*)'", value)
-        plain = value if name in ("decimal", "delimiter") else ",".join(names)
-        return f"--{name.replace('_', '-')} {plain}".rstrip()
+        names = [f"{level}={a or b}" if level else a or b for level, a, b in _QUOTED.findall(value)]
+        plain = value if name in ("decimal", "delimiter") or value.isdecimal() else ",".join(names)
+        return f"--{_OTHERWISE.get(name, name).replace('_', '-')} {plain}".rstrip()
 
     return _ARGUMENT.sub(option, message)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,14 @@ from wellcal.dask.partitioned import Cases, Partition
 from wellcal.dask.witness_sums import Column
 from wellcal.witnesses.regions import Listed
 from wellcal.witnesses.segments import (
+    MEASURED,
     MOST_SEGMENTS,
     MOST_VALUES,
     argument_of,
     check_number,
     columns_of,
     cuts_between,
-    range_in_words,
+    ranges_in_words,
     segment_in_words,
 )
 from wellcal.witnesses.summaries import Cases as Members
@@ -90,14 +90,13 @@ def segment_grids(
 
 
 def _grid(number: int, name: str | None, labels: NDArray, ranked: NDArray, n: int) -> tuple[Listed, Column]:
-    measured = labels.dtype.kind in "iuf"
+    measured = labels.dtype.kind in MEASURED
     if measured and len(labels) > MOST_VALUES:
         cuts = cuts_between(argument_of(name), ranked)
-        words = [range_in_words(name, low, high) for low, high in pairwise([-np.inf, *cuts, np.inf])]
-        return _listed(words), Column(number, np.array(cuts))
+        return _listed(ranges_in_words(name, cuts)), Column(number, cuts)
     check_number(name, len(labels), n)
     values = np.sort(labels)
-    # Numbers from small to large, texts in the order in which they come.
+    # Numbers and dates from small to large, texts in the order in which they come.
     order = values if measured else labels
     places = np.empty(len(values), dtype=np.intp)
     places[np.searchsorted(values, order)] = np.arange(len(order))

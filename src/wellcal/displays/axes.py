@@ -196,7 +196,10 @@ class Canvas:
         return found, np.concatenate(lines)
 
     def _legend(self, extent: tuple[float, float], taken: list[Box], points: NDArray, unit: float) -> None:
-        names, handles = self.shown.names, self.shown.handles
+        # Names wider than the axes would leave these no room.
+        room = max(_NARROWEST, extent[0] - 4.0 * _NAMES)
+        names = ["\n".join(wrapped_lines(name, room, _NAMES)) for name in self.shown.names]
+        handles = self.shown.handles
         options: dict[str, Any] = {"frameon": False, "fontsize": _NAMES, "borderaxespad": 0.0}
         legend = self.ax.legend(handles, names, loc="upper left", **options)
         size = legend.get_window_extent()

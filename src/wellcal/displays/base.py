@@ -235,8 +235,13 @@ def bins_outside(outside: NDArray, what: str) -> str:
     '2 of 3 bins lie outside of the band of calibrated models.'
     >>> bins_outside(np.zeros(3, dtype=bool), "bins")
     'All 3 bins lie in the band of calibrated models.'
+    >>> bins_outside(np.zeros(1, dtype=bool), "bins")
+    'The only bin lies in the band of calibrated models.'
     """
     count = int(np.sum(outside))
+    if outside.size == 1:
+        where = "outside of" if count else "in"
+        return f"The only {what.removesuffix('s')} lies {where} the band of calibrated models."
     if not count:
         return f"All {outside.size} {what} lie in the band of calibrated models."
     return f"{count} of {outside.size} {what} lie outside of the band of calibrated models."

@@ -157,6 +157,9 @@ class CoordinatesDisplay(Display):
     def finding(self) -> str:
         """How many curves leave the band, in a sentence."""
         out = self.outside()
+        if len(out) == 1:
+            does = "leaves" if out.any() else "stays in"
+            return f"The only curve {does} the band of calibrated models."
         if not out.any():
             return f"All {len(out)} curves stay in the band of calibrated models."
         return f"{int(out.sum())} of {len(out)} curves leave the band of calibrated models."

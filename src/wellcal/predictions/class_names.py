@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import is_missing, label_array, plain_array, real_array
+from wellcal._arrays.frames import shown_names
 from wellcal._arrays.namespaces import Array, NDArray, attribute, to_numpy
 from wellcal._arrays.ownership import own_copy
 
@@ -119,6 +121,27 @@ def ordered_categories(x: Any) -> Any:
     of_dtype = attribute(x, "categories") is None or attribute(x, "ordered") is None
     kind: Any = attribute(x, "dtype") if of_dtype else x
     return kind.categories if attribute(kind, "ordered") is True else None
+
+
+def advise_of_unpredicted(grades: Any, labels: NDArray) -> None:
+    """Say which grades have no column of probabilities, where there are such.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True, action="always") as seen:
+    ...     advise_of_unpredicted(["low", "high", "top"], np.array(["low", "high"]))
+    >>> print(seen[0].message)
+    y has the grade 'top', which is not among the classes that are predicted: it is left out of their order
+    """
+    places = find_labels(labels, np.asarray(grades))
+    rest = [str(grade) for grade, place in zip(grades, places, strict=True) if place < 0]
+    if rest:
+        which, are, it = ("grade", "is", "it is") if len(rest) == 1 else ("grades", "are", "they are")
+        advise(
+            f"y has the {which} {shown_names(rest)}, which {are} not among the classes that are predicted: "
+            f"{it} left out of their order"
+        )
 
 
 def names_of(classes: Any) -> Any:

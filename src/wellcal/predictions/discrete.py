@@ -40,6 +40,7 @@ from wellcal.predictions.base import Predictions, check_cases
 from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.class_names import (
     NUMBERS_WANTED,
+    advise_of_unpredicted,
     checked_labels,
     checked_support,
     column_names,
@@ -86,7 +87,7 @@ class Bernoulli(Predictions):
     array([1, 0])
     """
 
-    probs: Array = parameter(unit_interval, usual=("p", "prob", "proba", "probability"))
+    probs: Array = parameter(unit_interval, usual=("p", "prob", "probs", "proba", "probability"))
     classes: Any = None
 
     target_domain: ClassVar[Domain] = _binary
@@ -202,7 +203,7 @@ class Categorical(Predictions):
         simplex,
         ndim=2,
         columns=2,
-        usual=("p_*", "prob_*", "proba_*"),
+        usual=("p_*", "prob_*", "probs_*", "proba_*"),
         named="classes",
         if_fewer="there is one for each class, and the probability of one of two is Bernoulli(probs[:, 0])",
     )
@@ -241,7 +242,10 @@ class Categorical(Predictions):
         It may have further categories, which are not predicted, where the classes have names.
         """
         grades = ordered_categories(y)
-        return None if grades is None else self.ordered_as(grades)
+        found = None if grades is None else self.ordered_as(grades)
+        if found is not None:
+            advise_of_unpredicted(grades, found.labels())
+        return found
 
     def ordered_as(self, grades: Any) -> Self | None:
         """The same classes with the order of `grades`; None where it does not name all of them, or is known.

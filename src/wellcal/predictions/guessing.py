@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import one_of
+from wellcal._arrays.domains import whole_numbers
 from wellcal._arrays.frames import Table, shown_names
 from wellcal._arrays.selecting import select
 from wellcal.predictions.column_names import level_of
@@ -23,6 +24,9 @@ from wellcal.predictions.samples import Samples
 TARGETS = ("y", "y_true", "target", "label", "actual")
 """Names that columns of targets usually have."""
 
+COUNTED = ("count", "counts")
+"""Names of targets where counts are predicted: elsewhere these may be anything."""
+
 LIKELY = {
     *("actual", "actuals", "answer", "class", "happened", "observation", "observed", "obs", "outcome"),
     *("real", "realised", "realized", "response", "result", "target", "true", "truth", "y"),
@@ -30,6 +34,7 @@ LIKELY = {
 """Words in names of columns that are likely to hold targets, for the example of an error."""
 
 _NUMBERED = f"(?:{'|'.join(TARGETS)})_?[0-9]+"
+_POINTS = ("pred", "y_pred")  # predictions by a single number: means, where a spread stands beside them
 _MOST_READINGS = 20
 _FEWEST_DRAWS = 5  # that are called by a letter
 
@@ -72,12 +77,14 @@ class GuessedRoles:
 def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> GuessedRoles:
     """Say which columns look like targets and predictions, by their names and kinds.
 
-    Targets are called y, y_true, target, label or actual; vectors y_0, y_1 and so on. Predictions are columns
-    with the usual names of a family's parameters: mu and sigma (mean, loc; sd, std, scale), p_* (prob_*,
-    proba_*), q* with levels, draw_* (sample_*, s0 to s4 and beyond; a column of lists called draws or
-    samples), rate (lambda), p (prob, proba, probability), in small letters or large; for vectors mu_* and
-    sigma_*, or mu_* and cov_*. Where two readings fit, or none does, the error says which, and nothing is
-    chosen. A family that derives from another, with the same parameters, is not guessed.
+    Targets are called y, y_true, target, label or actual, or count where a rate is predicted; vectors y_0,
+    y_1 and so on. Predictions are columns with the usual names of a family's parameters: mu and sigma (mean,
+    loc; sd, std, scale), p_* (prob_*, probs_*, proba_*), q* with levels, draw_* (sample_*, s0 to s4 and
+    beyond; a column of lists called draws or samples), rate (lambda), p (prob, probs, proba, probability), in
+    small letters or large; for vectors mu_* and sigma_*, or mu_* and cov_*. Where no column has such a name,
+    y_std stands for std, y_prob for prob and so on, and pred or y_pred for a mean that has a spread. Where
+    two readings fit, or none does, the error says which, and nothing is chosen. A family that derives from
+    another, with the same parameters, is not guessed.
 
     Parameters
     ----------
@@ -212,6 +219,8 @@ def target_columns(table: Table) -> str | tuple[str, ...]:
     numbered = [name for name in table.names if re.fullmatch(_NUMBERED, name.lower())]
     if not found and len(numbered) > 1 and len({name.rstrip("0123456789") for name in numbered}) == 1:
         return tuple(numbered)
+    if not found and (counts := _counts_beside_rates(table)) is not None:
+        return counts
     if found:
         raise ValueError(
             f"the targets may be {' or '.join(map(repr, found))}; say which, e.g. target={found[0]!r}"
@@ -222,6 +231,19 @@ def target_columns(table: Table) -> str | tuple[str, ...]:
         f"{shown_names(table.names, 12)}; say which holds the targets with target="
         + ("" if likely is None else f"{likely!r}, if it is that one")
     )
+
+
+def _counts_beside_rates(table: Table) -> str | None:
+    """The column of counts, where all that the others can be is predictions of counts."""
+    found = [name for name in table.names if name.lower() in COUNTED]
+    if len(found) != 1:
+        return None
+    rest = {name: name.lower() for name in table.names if name not in found and table.is_numeric(name)}
+    families = [
+        known_roles()[keyword].family for roles, _ in _readings(table, rest, False) for keyword in roles
+    ]
+    counts = [family.target_domain is whole_numbers for family in families]
+    return found[0] if counts and all(counts) else None
 
 
 def _values(role: Role, columns: dict[str, str], table: Table) -> list[Any]:
@@ -237,7 +259,8 @@ def _values(role: Role, columns: dict[str, str], table: Table) -> list[Any]:
 def _candidates(spec: Parameter, columns: dict[str, str], table: Table, paired: bool) -> list[Any]:
     """Columns that may be this parameter: single ones, or several that match one glob."""
     if spec.ndim == 1:
-        return [name for name, low in columns.items() if low in spec.usual]
+        usual = [name for name, low in columns.items() if low in spec.usual]
+        return usual or [name for name, low in columns.items() if _second_choice(low, spec)]
     found: list[Any] = []
     for glob in spec.usual:
         fitting = set(fnmatch.filter(columns.values(), glob))
@@ -252,6 +275,12 @@ def _candidates(spec: Parameter, columns: dict[str, str], table: Table, paired: 
         if len(matched) > 1:
             found.append(_pattern(glob, matched) if paired or spec.named == "classes" else matched)
     return found
+
+
+def _second_choice(name: str, spec: Parameter) -> bool:
+    """Whether a column may be this parameter where none has its usual name: of y_std, y_pred and such."""
+    of_target = name.startswith("y_") and name.removeprefix("y_") in spec.usual
+    return of_target or (name in _POINTS and "mean" in spec.usual)
 
 
 def _alone(letter: str, matched: Sequence[str], columns: dict[str, str]) -> list[str]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Generator
 from typing import Any
 
+from wellcal._arrays.advice import advise
 from wellcal._arrays.frames import shown_names
 from wellcal._arrays.selecting import unknown_column
 from wellcal.reading.errors import ReadError, library, reading, short
@@ -38,6 +39,7 @@ class TextFile:
             if len(sign) != 1 or not sign.isascii():
                 raise ValueError(f"{name} must be one sign, such as ',' or ';', found {sign!r}")
         self.source, self.columns, self.decimal = source, columns, decimal
+        self._names: dict[str, str] = {}  # of columns, by how they are written in the header
         self.encoding = _encoding(source, encoding)
         self.delimiter = delimiter or _delimiter(source, self.encoding)
 
@@ -56,7 +58,7 @@ class TextFile:
             except Exception as error:
                 raise self._explained(error) from error
             self._refuse_bytes(table.schema)
-            return table
+            return self._renamed(table)
 
     def _json_table(self) -> Any:
         json = library("pyarrow.json")
@@ -93,7 +95,7 @@ class TextFile:
                 self._refuse_bytes(reader.schema)
                 while True:
                     try:
-                        yield pyarrow.Table.from_batches([reader.read_next_batch()])
+                        yield self._renamed(pyarrow.Table.from_batches([reader.read_next_batch()]))
                     except StopIteration:
                         return
             except ReadError:
@@ -145,11 +147,11 @@ class TextFile:
 
     def _csv_options(self, names: list[str]) -> dict[str, Any]:
         arrow = library("pyarrow.csv")
-        if self.columns is not None:
-            there = set(names)
-            for name in self.columns:
-                if name not in there:
-                    raise ReadError(f"{self.source.name}: {unknown_column(names, name, 'columns')}")
+        short = self._short(names)
+        self._names, written = dict(zip(names, short, strict=True)), dict(zip(short, names, strict=True))
+        for name in self.columns or ():
+            if name not in written:
+                raise ReadError(f"{self.source.name}: {unknown_column(list(written), name, 'columns')}")
         header = 8 * sum(len(name) + 3 for name in names)  # a block holds the first line at least
         return {
             "read_options": arrow.ReadOptions(
@@ -157,7 +159,9 @@ class TextFile:
             ),
             "parse_options": arrow.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             "convert_options": arrow.ConvertOptions(
-                include_columns=self.columns, decimal_point=self.decimal, auto_dict_encode=False
+                include_columns=None if self.columns is None else [written[name] for name in self.columns],
+                decimal_point=self.decimal,
+                auto_dict_encode=False,
             ),
         }
 
@@ -178,6 +182,22 @@ class TextFile:
                 f"{self.source.name}: the header has {shown_names(twice)} more than once; rename columns"
             )
         return names
+
+    def _short(self, names: list[str]) -> list[str]:
+        """Names without blanks around them, which nobody sees; as they are where two would be the same."""
+        short = [name.strip() for name in names]
+        same = [name for name, count in Counter(short).items() if count > 1]
+        if not same:
+            return short
+        differing = [name for name in names if name.strip() in same]
+        advise(
+            f"{self.source.name}: {shown_names(differing)} differ by blanks around them only: names of "
+            "columns are taken with their blanks; rename columns"
+        )
+        return names
+
+    def _renamed(self, table: Any) -> Any:
+        return table.rename_columns([self._names.get(name, name) for name in table.column_names])
 
     def _beginning(self) -> str:
         """The first lines as text: the head of the file, or more where that is not a whole line."""
@@ -247,8 +267,8 @@ class TextFile:
             number, row, what = found.groups()
             where = "" if row is None else f" in row {int(row) - 1}"  # counted with the header
             return ReadError(
-                f"{name}: column {self._header()[int(number)]!r} changes its kind{where}: {what}; mend the "
-                "entry, or read the whole file at once"
+                f"{name}: column {self._header()[int(number)].strip()!r} changes its kind{where}: {what}; "
+                "mend the entry, or read the whole file at once"
             )
         if "Empty CSV" in text:
             return ReadError(

@@ -80,9 +80,9 @@ def report(
         Predictions: a batch such as ``wc.Normal(mu, sigma)``, or anything that :func:`wellcal.as_predictions`
         understands; or several models for the same cases by name, ``{"forest": p1, "boosting": p2}``.
     segments
-        Variables by which cases are told apart, whether or not the model used them: a dictionary of labels
-        or numbers by name, a data frame, or a column. Numbers are cut into groups. Each group is tested by
-        itself, with p-values adjusted for all of them.
+        Variables by which cases are told apart, whether or not the model used them: a dictionary of labels,
+        numbers or dates by name, a data frame, or a column. Numbers and dates are cut into groups. Each group
+        is tested by itself, with p-values adjusted for all of them.
     recalibrate
         Whether to try what recalibration on held-out cases would do
         (:func:`wellcal.scaling.cross_fit`).

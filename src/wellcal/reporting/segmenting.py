@@ -64,10 +64,19 @@ def segments_from(given: Any, n: int, in_order: Callable[[Any, str], Any]) -> tu
         most = max(PARTS, min(MOST_GROUPS, MOST_SEGMENTS // len(columns)))
         if len(groups) > most:
             largest = sorted(range(len(groups)), key=lambda k: -len(groups[k].rows))[:most]
-            left_out.append(f"Of the {len(groups):,} groups of {variable} the {most} largest were tested.")
+            left_out.append(_left_out(variable, len(groups), [len(groups[k].rows) for k in largest]))
             groups = [groups[k] for k in sorted(largest)]
         found.extend(Segment(variable, where, rows) for where, rows in groups)
     return found, left_out
+
+
+def _left_out(variable: str, count: int, sizes: Sequence[int]) -> str:
+    """Which of many groups were tested, by the sizes of the largest."""
+    tested = sum(size >= FEWEST_CASES for size in sizes)
+    if not tested:
+        return f"None of the {count:,} groups of {variable} has the {FEWEST_CASES} cases that a test needs."
+    which = "largest was" if tested == 1 else f"{tested} largest were"
+    return f"Of the {count:,} groups of {variable} the {which} tested."
 
 
 def by_segment(

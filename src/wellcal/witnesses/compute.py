@@ -20,6 +20,7 @@ from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines import Engine
 from wellcal.expectations.decompose import is_objects
 from wellcal.expectations.lowering import Lowering
+from wellcal.hypotests.findings.impossible import impossible_finding
 from wellcal.hypotests.resampling.targets import check_resampled, target_sets, users_form
 from wellcal.hypotests.setup import MOST_RESAMPLES, Setup, check_resamples, make_setup
 from wellcal.kernels.base import Kernel
@@ -88,9 +89,9 @@ def witness(
         Kernel on pairs of prediction and target; None chooses one for the family, with scales from the
         predictions.
     segments
-        Groups of cases to be looked at: one label or number for each case (a list, an array, a column of a
-        data frame), or several such lists by name (a dictionary, a data frame). Numbers of which there are
-        more than ten are cut into four groups. Labels must not be made from the targets.
+        Groups of cases to be looked at: one label, number or date for each case (a list, an array, a column
+        of a data frame), or several such lists by name (a dictionary, a data frame). Numbers and dates of
+        which there are more than ten are cut into four groups. Labels must not be made from the targets.
     weights
         How much each case counts, as in :func:`wellcal.skce`.
     alpha
@@ -195,6 +196,8 @@ def witness(
     too_small = [cases.where for cases in given if cases.where not in large]
     if too_small:
         provenance["segments too small"] = too_small
+    if (lost := impossible_finding(setup.targets, setup.predictions)) is not None:
+        provenance["impossible"] = lost.short
     like = as_predictions(pred).like
 
     def returned(array: NDArray) -> Array:

@@ -269,6 +269,10 @@ class Witness(Presentable):
     def _headline(self) -> str:
         cases = how_many(self.n_samples)
         if not (self.groups or self.segments):
+            if lost := self.provenance.get("impossible"):
+                return (
+                    f"{lost} (of {self.n_samples:,}); in no group is enough left to chance to look for more."
+                )
             return f"No groups were looked at ({cases})."
         if not self.statements:
             return (
@@ -298,12 +302,13 @@ class Witness(Presentable):
         rows = [
             ("estimate", f"SKCE = {estimate_text(self.estimate)}"),
             ("band", f"left at {outside} of {len(self.locations[0])} locations"),
-            ("tested", self._hypothesis),
-            (
-                "p-values",
-                f"adjusted for {looked} pairs of group and direction, {self.n_resamples:,} resamples",
-            ),
         ]
+        if self.groups or self.segments:
+            pairs = f"{how_many(looked, 'pair')} of group and direction"
+            rows.append(("tested", self._hypothesis))
+            rows.append(("p-values", f"adjusted for {pairs}, {self.n_resamples:,} resamples"))
+            if lost := self.provenance.get("impossible"):
+                rows.append(("impossible", str(lost)))
         if self.kernel is not None:
             rows.append(("kernel", repr(self.kernel)))
         if "weights" in self.provenance:

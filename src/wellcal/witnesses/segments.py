@@ -1,4 +1,4 @@
-"""Segments: groups of cases that a user names, by labels, or by numbers that are cut into groups.
+"""Segments: groups of cases that a user names, by labels, or by numbers and dates that are cut into groups.
 
 Reports and witnesses make the same groups of the same columns.
 """
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from wellcal._arrays.dates import by_its_clocks, date_text, dates_in_words, round_date, with_dates
 from wellcal._arrays.frames import Table, is_frame
 from wellcal._arrays.group_labels import label_of_each, sortable
 from wellcal._arrays.namespaces import NDArray, attribute, has
@@ -20,10 +21,13 @@ from wellcal.witnesses.axes import ranked_rows
 from wellcal.witnesses.summaries import Cases
 
 PARTS = 4
-"""Groups that numbers are cut into, of about equally many cases."""
+"""Groups that numbers and dates are cut into, of about equally many cases."""
 
 MOST_VALUES = 10
-"""Different numbers up to which each is a group of its own."""
+"""Different numbers or dates up to which each is a group of its own."""
+
+MEASURED = "iufM"
+"""Kinds of values that have an order from small to large: numbers and dates."""
 
 MOST_SEGMENTS = 1000
 """Different labels at most."""
@@ -115,32 +119,34 @@ def _columns(given: Any) -> list[tuple[str | None, Any]]:
 
 
 def _is_measured(values: NDArray) -> bool:
-    """Whether values are numbers of which there are too many for groups of their own."""
-    return values.dtype.kind in "iuf" and len(np.unique(values)) > MOST_VALUES
+    """Whether values are numbers or dates of which there are too many for groups of their own."""
+    return values.dtype.kind in MEASURED and len(np.unique(values)) > MOST_VALUES
 
 
 def _by_label(name: str | None, values: NDArray) -> list[Group]:
     distinct, first, codes = np.unique(values, return_index=True, return_inverse=True)
-    # Numbers from small to large, texts in the order in which they come.
-    order = range(len(distinct)) if values.dtype.kind in "iuf" else np.argsort(first).tolist()
+    # Numbers and dates from small to large, texts in the order in which they come.
+    order = range(len(distinct)) if values.dtype.kind in MEASURED else np.argsort(first).tolist()
     by_code = np.argsort(codes, kind="stable")
     rows = np.split(by_code, np.cumsum(np.bincount(codes, minlength=len(distinct)))[:-1])
     return [Group(segment_in_words(name, values[first[k]]), rows[k]) for k in order]
 
 
 def _cut(name: str | None, argument: str, values: NDArray) -> list[Group]:
-    """Numbers in groups of about equally many cases, with short numbers between them."""
-    edges = [-np.inf, *cuts_between(argument, values), np.inf]
-    found: list[Group] = []
-    for low, high in pairwise(edges):
-        rows = np.flatnonzero((values >= low) & (values < high))
-        if len(rows):
-            found.append(Group(range_in_words(name, low, high), rows))
-    return found
+    """Numbers or dates in groups of about equally many cases, with short ones between them."""
+    cuts = cuts_between(argument, values)
+    cells = np.searchsorted(cuts, values, side="right")
+    members = (np.flatnonzero(cells == k) for k in range(len(cuts) + 1))
+    groups = zip(ranges_in_words(name, cuts), members, strict=True)
+    return [Group(where, rows) for where, rows in groups if len(rows)]
 
 
-def cuts_between(argument: str, values: NDArray) -> list[float]:
-    """Short numbers between groups of about equally many cases: of many cases, always the same of them."""
+def cuts_between(argument: str, values: NDArray) -> NDArray:
+    """Short numbers, or round dates, between groups of about equally many cases.
+
+    Of many cases, always the same of them are looked at.
+    """
+    dates = values.dtype.kind == "M"
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise RowError(
@@ -149,40 +155,50 @@ def cuts_between(argument: str, values: NDArray) -> list[float]:
             argument=argument,
             remedy="leave such cases out, or give labels",
         )
-    ordered = np.sort(values[ranked_rows(len(values))].astype(np.float64))
+    ranked: NDArray = values[ranked_rows(len(values))]
+    ordered: NDArray = np.sort(ranked if dates else ranked.astype(np.float64))
     n = len(ordered)
-    cuts: list[float] = []
+    cuts: list[Any] = []
     for k in range(1, PARTS):
         # Within a tenth of the cases around the share, wherever the number is shortest.
         low, high = (ordered[int(np.clip(n * (k / PARTS + side), 0, n - 1))] for side in (-0.05, 0.05))
-        cut = round_number(float(low), float(high)) if low < high else float(low)
+        cut: Any = low if dates else float(low)
+        if low < high:
+            cut = round_date(low, high) if dates else round_number(float(low), float(high))
         if ordered[0] < cut <= ordered[-1] and (not cuts or cut > cuts[-1]):
             cuts.append(cut)
-    return cuts
+    return np.array(cuts, dtype=ordered.dtype)
 
 
-def range_in_words(name: str | None, low: float, high: float) -> str:
-    """A range of numbers, in words.
+def ranges_in_words(name: str | None, cuts: NDArray) -> list[str]:
+    """Ranges of numbers or dates below, between and above cuts, in words.
 
     Examples
     --------
-    >>> range_in_words("age", 30.0, 45.0), range_in_words("age", -np.inf, 30.0)
-    ('where age is between 30 and 45', 'where age is below 30')
-    >>> range_in_words(None, 60.0, np.inf)
-    'where the segment is 60 or above'
+    >>> ranges_in_words("age", np.array([30.0, 45.0]))
+    ['where age is below 30', 'where age is between 30 and 45', 'where age is 45 or above']
+    >>> ranges_in_words(None, np.array(["2020-04-01"], dtype="M8[us]"))
+    ['where the segment is before 2020-04-01', 'where the segment is 2020-04-01 or later']
     """
     name = "the segment" if name is None else name
-    if np.isinf(low):
+    ends = pairwise([None, *cuts, None])
+    if cuts.dtype.kind == "M":
+        return [dates_in_words(name, low, high) for low, high in ends]
+    return [_range_in_words(name, low, high) for low, high in ends]
+
+
+def _range_in_words(name: str, low: float | None, high: float | None) -> str:
+    if low is not None and high is not None:
+        return f"where {name} is between {cut_text(low)} and {cut_text(high)}"
+    if high is not None:
         return f"where {name} is below {cut_text(high)}"
-    if np.isinf(high):
-        return f"where {name} is {cut_text(low)} or above"
-    return f"where {name} is between {cut_text(low)} and {cut_text(high)}"
+    return f"where {name} is {'any number' if low is None else f'{cut_text(low)} or above'}"
 
 
 def segment_labels(column: Any, argument: str, n: int) -> NDArray:
-    """Labels or numbers ``(n,)`` that can be sorted."""
+    """Labels, numbers or dates ``(n,)`` that can be sorted."""
     remedy = 'give such cases a label of their own, such as "unknown", or leave them out'
-    return sortable(label_of_each(column, argument, n, remedy))
+    return sortable(with_dates(label_of_each(by_its_clocks(column), argument, n, remedy)))
 
 
 def segment_in_words(name: Any, label: Any) -> str:
@@ -192,10 +208,14 @@ def segment_in_words(name: Any, label: Any) -> str:
     --------
     >>> segment_in_words("region", "North"), segment_in_words("late", np.False_), segment_in_words(None, "b")
     ('for region = North', 'where not late', "in segment 'b'")
+    >>> segment_in_words("day", np.datetime64("2020-03-01", "us"))
+    'for day = 2020-03-01'
     """
+    if isinstance(label, np.datetime64):
+        label = date_text(cast("Any", label))
     plain = cast("Any", label).item() if isinstance(label, np.generic) else label
     if name is None:
-        return f"in segment {plain!r}"
+        return f"in segment {plain!r}" if isinstance(plain, str) else f"in segment {plain}"
     if isinstance(plain, bool):
         return f"where {name}" if plain else f"where not {name}"
     return f"for {name} = {plain:g}" if isinstance(plain, float) else f"for {name} = {plain}"

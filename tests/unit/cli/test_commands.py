@@ -20,6 +20,9 @@ from wellcal.reading import read_cases, read_table
 Run = Callable[..., Any]
 
 
+NORMAL = ("--target", "y", "--normal", "mu,sigma")
+
+
 def test_the_written_files_hold_what_they_should(run: Run, folder: Path) -> None:
     run(
         "recalibrate",
@@ -124,6 +127,19 @@ def test_guessed_columns_that_hold_no_numbers(run: Run) -> None:
     done = run("test", "-", text="y;mu;sigma\n0,1;0,2;1,0\n", expect=2)
     assert "column 'mu' must hold numbers" in done.stderr
     assert "read the file with --decimal ','" in done.stderr
+
+
+def test_commas_that_may_separate_thousands_are_not_taken_for_decimal_ones(run: Run) -> None:
+    def said(*entries: str) -> str:
+        rows = "".join(f'"{entry}",1100,100\n' for entry in entries)
+        return run("test", "-", *NORMAL, text=f"y,mu,sigma\n{rows}", expect=2).stderr
+
+    either = "if '1,037' is about 1, read the file with --decimal ','; if it is about 1000, write numbers"
+    assert either in said("1,037", "951", "1,051")
+    for clear in ("0,037", "1037,5", "1,5", "1.037,250"):
+        assert "; that looks like a decimal comma: read the file with --decimal ','" in said("1,037", clear)
+    for clear in ("1,000,000", "12,500.5", "951.25"):
+        assert "; the comma separates thousands: write numbers without it" in said("1,037", clear)
 
 
 def test_missing_values_are_refused_or_counted(run: Run) -> None:
@@ -369,13 +385,17 @@ def test_words_of_python_become_options() -> None:
     )
     said = "(bernoulli={'probs': ..., 'classes': ['no', 'yes']} in Python)"
     assert in_options(said) == said
+    said = "as quantiles={0.1: 'low', 0.9: 'high'}, take objective=\"skce\" with n_resamples=39, rng=3"
+    assert in_options(said) == (
+        "as --quantiles 0.1=low,0.9=high, take --objective skce with --resamples 39, --seed 3"
+    )
 
 
 def test_notes_and_colour(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = run("test", "stream.csv", "--resamples", "9", "--method", "exact")
-    assert "Note: with n_resamples=9 no p-value is below" in done.stderr
+    assert "Note: with --resamples 9 no p-value is below" in done.stderr
     from wellcal.cli.screen import show
 
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import cache
 from itertools import combinations
@@ -265,3 +266,15 @@ def test_levels_of_quantiles_are_markers() -> None:
     np.testing.assert_allclose(display.levels, levels)
     below = [np.mean(values >= Y) for values in NARROW.quantile(levels).T]
     np.testing.assert_allclose(display.frequencies, below)
+
+
+def test_names_of_any_width_leave_the_axes_their_room() -> None:
+    with warnings.catch_warnings(action="error"):  # matplotlib warns of axes that collapse
+        display = displays.PITDisplay.from_predictions(Y, NARROW, name="m" * 99)
+        display = displays.PITDisplay.from_predictions(Y, RIGHT, name="boosting", ax=display.ax_)
+        display.figure_.draw_without_rendering()
+    axes, whole = display.ax_.get_window_extent(), display.figure_.bbox
+    assert axes.width > 0.7 * whole.width
+    legend = display.ax_.get_legend().get_window_extent()
+    assert legend.x1 <= whole.x1
+    assert sum(text.get_text().count("m") for text in display.ax_.get_legend().get_texts()) == 99
