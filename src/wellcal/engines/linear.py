@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from wellcal._arrays.checks import positive_number
-from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray, is_numpy
-from wellcal._arrays.powers import quick_exponential
 from wellcal._arrays.threads import one_blas_thread
+from wellcal.engines.banded import Banded, describe_bands, in_bands
 from wellcal.engines.base import Support
 from wellcal.engines.controls import Controls
-from wellcal.engines.mixed import large_coordinates
-from wellcal.engines.multipoles import Kind, Tree, plane_sums
+from wellcal.engines.multipoles import Kind
+from wellcal.engines.planar import Planar
 from wellcal.engines.reductions import Sums
 from wellcal.engines.running_sums import MOST_RUNS, line_sums, runs_on_a_line
 from wellcal.engines.spanning import Spans, spans_of
@@ -27,7 +27,7 @@ from wellcal.expectations.distances import EmbeddingDistance
 from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.problem.feature_form import in_products, known_features
-from wellcal.problem.problem import Problem, Term, TermRows
+from wellcal.problem.problem import Problem, Term
 from wellcal.problem.weights import WeightedForm
 
 FEWEST_ON_A_LINE = 2000
@@ -48,8 +48,6 @@ _PIVOTS = (64, 128, 256, 384, 512, 768, 1024)  # predictions that span the other
 _NEARLY = 0.03  # mean squared distance from the fewest of them, above which hundreds would not do
 _WHOLE, _FEW_WHOLE = 512, 128  # that hold all others to rounding; where less serves, no more than few
 _NEAR = "a span of some predictions, held to control rows"
-_FAR = 44.0  # of the exponent: exp(-44) is 1e-19
-_LOOKED_AT = 4096  # cases among which equal predictions are looked for
 
 
 @dataclass(frozen=True)
@@ -147,12 +145,18 @@ class Linear(Tiled):
         places = {_place_of(term) for term in problem.terms}
         if problem.n < 4 or None in places:
             return None
+        bands = in_bands(problem, self._kind) if places <= {"plane", "line"} and "plane" in places else None
+        if bands is not None:
+            return self._in_a_plane(problem, bands)
         exact = in_products(problem)
         if exact is None:
             return None
         if "span" in places:
             return self._spanned(spans_of(problem), exact) if places == {"span"} else None
-        return _on_a_line(exact) if places == {"line"} else self._in_a_plane(exact)
+        if places == {"line"}:
+            return _on_a_line(exact)
+        rows = zip(exact.terms, exact.rows, strict=True)
+        return self._in_a_plane(exact, [Planar.of(term, own, self._kind) for term, own in rows])
 
     def _can_span(self, problem: Problem) -> bool:
         """Whether few predictions span all others, to rounding, or nearly and for so many that it pays."""
@@ -198,21 +202,26 @@ class Linear(Tiled):
             for_each_unit = 0.3 * error / left  # errors fall with what is left, and at times faster
         return None
 
-    def _in_a_plane(self, exact: Problem) -> _Found | None:
+    @property
+    def _kind(self) -> Kind:
+        """Of numbers in multipoles."""
+        return np.float64 if self.precision == "float64" else np.float32
+
+    def _in_a_plane(self, exact: Problem, terms: Sequence[Planar | Banded]) -> _Found | None:
         """Multipoles of rising order, until control rows agree."""
-        kind = np.float64 if self.precision == "float64" else np.float32
         controls = Controls.of(exact)
-        trees = [_Planar.of(term, rows, kind) for term, rows in zip(exact.terms, exact.rows, strict=True)]
-        for order in _orders(exact.n, kind is np.float64):
+        in_float64 = self._kind is np.float64
+        for order in _orders(exact.n, in_float64):
             rows = np.zeros(exact.n)
-            for tree in trees:
-                rows += tree.row_sums(order)
+            for term in terms:
+                rows += term.row_sums(order)
             error = controls.error(rows)
             if error <= self.tolerance * controls.deviation:
                 said = {
                     "engine": self.name,
+                    **describe_bands([term for term in terms if isinstance(term, Banded)]),
                     "sums": f"multipoles of order {order}",
-                    "precision": "float64" if kind is np.float64 else "mixed: products in float32",
+                    "precision": "float64" if in_float64 else "mixed: products in float32",
                     **controls.describe(error),
                 }
                 return _Found.of(rows, said)
@@ -285,103 +294,3 @@ def _thin(weights: NDArray) -> NDArray:
     values, vectors = np.linalg.eigh(products)
     some = values > 1e-15 * values[-1]
     return weights if some.all() else weights @ vectors[:, some]
-
-
-# -- a plane -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Planar:
-    """One term.
-
-    Attributes
-    ----------
-    tree
-        Different points.
-    phi
-        Features at each, summed over the cases that are there, box by box.
-    ties
-        Features of the cases, and at which of the points they are; None where each has its own.
-    n
-        Number of cases.
-    rate, power, factor
-        Of the kernel.
-    """
-
-    tree: Tree
-    phi: NDArray
-    ties: tuple[NDArray, NDArray] | None
-    n: int
-    rate: float
-    power: float
-    factor: float
-
-    @classmethod
-    def of(cls, term: Term, rows: TermRows, kind: Kind) -> _Planar:
-        form = cast("ExpDistanceForm", term.on_predictions)
-        points = np.asarray(rows.on_predictions)
-        if points.shape[1] == 1:
-            points = np.concatenate([points, np.zeros_like(points)], axis=1)
-        weights = cast("WeightRows", rows.on_targets).weights
-        columns = None if kind is np.float64 else large_coordinates(weights)
-        length = cast("float", form.lengthscale)
-        different, at = _without_ties(points)
-        tree = Tree.of(different, length * _FAR ** (1.0 / form.power))
-        if at is None:
-            phi, ties = tree.by_boxes(weights, kind, columns), None
-        else:
-            features = weights if columns is None else weights[:, columns].astype(kind)
-            phi = tree.by_boxes(_merged(features, at, len(different)), kind)
-            ties = features, at
-        rate = -(length**-form.power)
-        return cls(tree, phi, ties, len(points), rate, form.power, cast("float", term.factor))
-
-    def kernel(self, squared: NDArray) -> NDArray:
-        """Of squared distances, in their place."""
-        if self.power == 1.0:
-            np.sqrt(squared, out=squared)
-        elif self.power != 2.0:
-            np.power(squared, 0.5 * self.power, out=squared)
-        exp = quick_exponential(squared.dtype)
-        squared *= exp.scale * self.rate
-        return exp.in_place(squared)
-
-    def row_sums(self, order: int) -> NDArray:
-        """Sums of the term over all other cases."""
-        with np.errstate(under="ignore"):
-            sums = plane_sums(self.tree, self.phi, self.kernel, order)
-        if self.ties is None:
-            flat = (array.reshape(-1, array.shape[2]) for array in (self.phi, sums))
-            rows = _with_others(*flat)
-            return self.factor * self.tree.by_points(rows.reshape(sums.shape[:2]), self.n)
-        features, at = self.ties
-        found = self.tree.by_points(sums, int(at.max()) + 1)
-        return self.factor * _with_others(features, found, at)
-
-
-def _with_others(features: NDArray, sums: NDArray, at: NDArray | None = None) -> NDArray:
-    """Products of features with sums, less those with themselves, ``(n,)``."""
-    out = np.empty(len(features))
-    for cases in in_chunks(len(out), 3 * features.shape[1]):
-        own = features[cases].astype(np.float64)
-        out[cases] = np.einsum("nm,nm->n", own, (sums[cases] if at is None else sums[at[cases]]) - own)
-    return out
-
-
-def _without_ties(points: NDArray) -> tuple[NDArray, NDArray | None]:
-    """Different points, and which of them each case is; None where there are hardly any ties."""
-    n = len(points)
-    some = points[np.random.default_rng(0).integers(0, n, min(n, _LOOKED_AT))]
-    drawn = np.unique(some.view(np.complex128).reshape(-1))
-    if n > _LOOKED_AT and len(drawn) > 0.9 * len(some):
-        return points, None
-    values, at = np.unique(np.ascontiguousarray(points).view(np.complex128).reshape(-1), return_inverse=True)
-    if len(values) == n:
-        return points, None
-    return np.stack([values.real, values.imag], axis=1), at
-
-
-def _merged(features: NDArray, at: NDArray, count: int) -> NDArray:
-    """Sums of the features of cases with equal predictions."""
-    columns = [np.bincount(at, features[:, c], count) for c in range(features.shape[1])]
-    return np.stack(columns, axis=1).astype(features.dtype)
