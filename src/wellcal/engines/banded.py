@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,11 +21,12 @@ from wellcal.problem.problem import Problem, TermRows
 from wellcal.problem.weights import WeightedForm, WeightedRows
 
 _SPARED = 0.5  # share of all features that cases meet in bands: with more, bands are not worth it
-_OF_A_FEATURE = 250.0  # evaluations that take as long as one feature of a case in multipoles
-_OF_A_BAND = 3e5  # the same for what a band takes beside its cases
+_OF_A_FEATURE = 100.0  # evaluations that take as long as one feature of a case in multipoles
+_OF_A_BAND = 4e5  # the same for what a band takes beside its cases
 
 
-class _InBands(NamedTuple):
+@dataclass(frozen=True)
+class _InBands:
     """Bands of a form, and weights of the cases."""
 
     bands: Bands

@@ -196,9 +196,7 @@ def _of_elements(form: ElementForm, rows: Measure) -> FeatureSource | None:
     return FeatureSource(len(rows[0].leaf), size, features_on(grids, rows), each, extremes_of(rows), line)
 
 
-def features_on(
-    grids: list[tuple[float, FeatureGrid]], rows: Measure
-) -> Callable[[Chunk | NDArray], Array]:
+def features_on(grids: list[tuple[float, FeatureGrid]], rows: Measure) -> Callable[[Chunk | NDArray], Array]:
     """Makes the features of some cases on grids, each with the root of what its kernel is multiplied by."""
     # Found when they are asked for, and once for all cases.
     known = [[cache(partial(_laplace_features, grid, part)) for part in rows] for _, grid in grids]
@@ -383,7 +381,10 @@ def _cells(rows: Measure, coordinate: int, origin: float, lengthscale: float) ->
     last: list[Array] = []
     for part in rows:
         element: Any = map_rows(stop_gradient, part.element)
-        x, reach = element.x[coordinate] - origin, reach_of(lengthscale, part.kind, width_of(element, coordinate))
+        x, reach = (
+            element.x[coordinate] - origin,
+            reach_of(lengthscale, part.kind, width_of(element, coordinate)),
+        )
         first.append(xp.reshape(xp.floor((x - reach) / step), (-1,)))
         last.append(xp.reshape(xp.ceil((x + reach) / step), (-1,)))
     low, high = concat_rows(first), concat_rows(last)

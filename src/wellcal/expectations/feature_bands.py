@@ -33,10 +33,14 @@ from wellcal.expectations.rules.elements import Laplaces, Normals, Points
 
 _IN_A_BAND = 64  # features: each case meets about twice as many as it reaches
 _FEW = 256.0  # features, that are best taken all at once
-_BEYOND = 1.25  # times the reach of both sides of a pair: cases outside of a band meet others inside of it
+_BEYOND = 1.25  # times the usual reach: a case just outside of a band meets others well inside of it
 _WIDEST = 512  # features that a case may reach in any case
-_SHARE = 4.0  # cases for each feature that one of them may reach: beyond, its pairs are fewer than its features
-_FURTHEST_BAND = 2.0**32  # cells: further away from the origin they are not where they should be, to 1e-6 of a step
+_SHARE = (
+    4.0  # cases for each feature that one of them may reach: beyond, its pairs are fewer than its features
+)
+_FURTHEST_BAND = (
+    2.0**32
+)  # cells: further away from the origin they are not where they should be, to 1e-6 of a step
 _MOST_MEETINGS = 64  # of a case with bands, on average
 
 
@@ -248,9 +252,7 @@ def _line(root: float, lengthscale: float, rows: Measure, reached: _Reached) -> 
     lengths = (stops - starts).astype(np.int64)
     within = np.arange(int(lengths.sum())) - np.repeat(offsets[:-1], lengths)
     cells = np.repeat(starts, lengths) + within
-    return _Line(
-        root, lengthscale, reached.origin, rows, cells, [members[k] for k in pairs], numbers[pairs]
-    )
+    return _Line(root, lengthscale, reached.origin, rows, cells, [members[k] for k in pairs], numbers[pairs])
 
 
 def _runs(reached: _Reached, least: int) -> tuple[NDArray, NDArray]:
