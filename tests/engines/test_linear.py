@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import wellcal as wc
+from wellcal._arrays.namespaces import namespace
 from wellcal._arrays.ops import ops_for
 from wellcal.engines import Linear, Tiled, choose_engine, linear, planar
 from wellcal.engines.multipoles import Tree, plane_sums
@@ -267,7 +268,7 @@ def test_bands_hold_the_products_of_all_features() -> None:
     for band in bands:
         features = band.source.of(slice(0, len(band.cases)))
         found[np.ix_(band.cases, band.cases)] += features @ features.T
-    exact = np.asarray(term.on_targets.tile(ops_for(np), rows.on_targets, rows.on_targets))
+    exact = np.asarray(term.on_targets.tile(ops_for(namespace()), rows.on_targets, rows.on_targets))
     others = np.delete(np.arange(N), [7, 8, 500])
     assert np.abs(found - exact)[np.ix_(others, others)].max() < 1e-11
     assert np.abs(found[[7, 8, 500]]).max() == 0.0
@@ -315,4 +316,4 @@ def test_what_is_not_linear_says_why() -> None:
     assert "control rows" in off.provenance["engine_note"]
     assert "engine_note" not in wc.skce(y, pred, engine="linear").provenance
     exact = wc.skce(y, pred, engine=Tiled(precision="mixed"))
-    assert "no features" in exact.provenance["precision_note"]
+    assert "without features" in exact.provenance["precision_note"]

@@ -111,8 +111,8 @@ def why_not_mixed(problem: Problem) -> str:
     """Why `mixed_form` found nothing, for the provenance of a result."""
     known = problem.kept.get("mixed")
     if isinstance(known, MixedProblem):
-        return f"float32 would be off by {known.error:.1e} standard deviations of the sum"
-    return "there are no features that are quicker than closed forms, or no distances to be rounded"
+        return f"float32 is not exact enough, {known.error:.1e} standard deviations of the sum"
+    return "without features that are quicker than closed forms, or distances that can be rounded"
 
 
 _IMPOSSIBLE = object()
