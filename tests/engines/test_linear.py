@@ -274,12 +274,14 @@ def test_bands_hold_the_products_of_all_features() -> None:
     assert np.abs(found[[7, 8, 500]]).max() == 0.0
 
 
-@pytest.mark.parametrize("name", ["mixed kernels", "weights"])
-def test_bands_of_sums_of_kernels_and_with_weights(name: str) -> None:
+@pytest.mark.parametrize("name", ["mixed kernels", "weights", "Laplace"])
+def test_bands_of_other_problems(name: str) -> None:
     y, pred = _sharp("one scale")
     options: dict[str, Any] = {"weights": np.random.default_rng(1).random(N)}
     if name == "mixed kernels":
         options = {"kernel": ON_NORMALS @ (Gaussian(0.03) + 0.5 * Gaussian(0.01)) + WIDE @ Gaussian(0.02)}
+    elif name == "Laplace":
+        pred, options = wc.Laplace(pred.loc, pred.scale), {"kernel": ON_NORMALS @ Gaussian(0.03)}
     found = wc.skce(y, pred, engine="linear", **options)
     assert found.provenance["bands"] > 10
     with closed_forms():
