@@ -9,10 +9,15 @@ import pytest
 import torch
 
 import wellcal as wc
-from wellcal.engines import Linear, Tiled, choose_engine, linear
+from wellcal._arrays.namespaces import namespace
+from wellcal._arrays.ops import ops_for
+from wellcal.engines import Linear, Tiled, choose_engine, linear, planar
 from wellcal.engines.multipoles import Tree, plane_sums
 from wellcal.engines.running_sums import line_sums
+from wellcal.expectations.feature_bands import bands_of
 from wellcal.kernels import Delta, ExpDistance, Gaussian, Kernel, Laplacian, TotalVariation, Wasserstein
+from wellcal.problem.deviations import null_deviation
+from wellcal.problem.feature_form import closed_forms
 from wellcal.problem.problem import Problem, prepare
 
 # -- on a line ----------------------------------------------------------------------------------------
@@ -165,7 +170,7 @@ def test_controls_that_do_not_agree_mean_tiles(monkeypatch: pytest.MonkeyPatch) 
         orders.append(order)
         return 1.001 * plane_sums(tree, phi, kernel, order)
 
-    monkeypatch.setattr(linear, "plane_sums", wrong)
+    monkeypatch.setattr(planar, "plane_sums", wrong)
     engine = Linear()
     found = engine.triangle(problem)
     assert len(orders) >= 3
@@ -207,3 +212,110 @@ def test_auto_takes_it_for_many_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     assert type(choose_engine("auto", _normals(ON_NORMALS @ Laplacian()))) is Tiled
     few = wc.skce([0, 1, 1], wc.Bernoulli([0.1, 0.5, 0.9]), engine="linear")
     assert few.value == wc.skce([0, 1, 1], wc.Bernoulli([0.1, 0.5, 0.9]), engine="tiled").value
+
+
+# -- sharp predictions, in bands of features -----------------------------------------------------------
+
+
+def _sharp(name: str) -> tuple[np.ndarray, wc.Normal]:
+    rng = np.random.default_rng(9)
+    loc, scale = rng.normal(size=N), np.full(N, 0.02)
+    if name == "different scales":
+        scale = rng.uniform(0.01, 0.03, N)
+    elif name == "skewed":
+        loc = 1e4 * np.exp(loc)
+        scale = 0.3 * loc
+    elif name == "one wide":
+        scale = rng.uniform(0.5, 1.0, N)
+        scale[7] = 300.0
+    elif name == "several wide":
+        scale = rng.uniform(0.5, 1.0, N)
+        scale[[7, 8, 500]] = 3e3, 1e5, 400.0
+    elif name == "far away":
+        loc[[3, 4, 5]], loc[100] = 1e7, -1e12
+    elif name == "ties":
+        loc = np.round(loc, 2)
+    return rng.normal(loc, 1.1 * scale), wc.Normal(loc, scale)
+
+
+SHARP = ("one scale", "different scales", "skewed", "one wide", "several wide", "far away", "ties")
+
+
+@pytest.mark.parametrize("name", SHARP)
+@pytest.mark.parametrize("precision", ["auto", "float64"])
+def test_sharp_predictions_have_the_sums_of_closed_forms(name: str, precision: str) -> None:
+    problem = prepare(*_sharp(name))
+    engine = Linear(precision=precision)
+    found = engine.triangle(problem)
+    said = engine.describe(problem)
+    assert said["engine"] == "linear"
+    assert said["bands"] >= 1
+    with closed_forms():
+        exact = Tiled(precision="float64").triangle(prepare(*_sharp(name)))
+    error = 1e-5 if precision == "float64" else 1e-4
+    assert abs(found.total - exact.total) <= 10.0 * error * null_deviation(problem).value
+    assert np.abs(found.rows - exact.rows).max() <= error * np.abs(exact.rows).max()
+
+
+def test_bands_hold_the_products_of_all_features() -> None:
+    y, pred = _sharp("several wide")
+    problem = prepare(y, pred)
+    (term,), (rows,) = problem.terms, problem.rows
+    bands = bands_of(term.on_targets, rows.on_targets)
+    assert bands is not None
+    assert set(bands.alone) == {7, 8, 500}
+    found = np.zeros((N, N))
+    for band in bands:
+        features = band.source.of(slice(0, len(band.cases)))
+        found[np.ix_(band.cases, band.cases)] += features @ features.T
+    exact = np.asarray(term.on_targets.tile(ops_for(namespace()), rows.on_targets, rows.on_targets))
+    others = np.delete(np.arange(N), [7, 8, 500])
+    assert np.abs(found - exact)[np.ix_(others, others)].max() < 1e-11
+    assert np.abs(found[[7, 8, 500]]).max() == 0.0
+
+
+@pytest.mark.parametrize("name", ["mixed kernels", "weights", "Laplace"])
+def test_bands_of_other_problems(name: str) -> None:
+    y, pred = _sharp("one scale")
+    options: dict[str, Any] = {"weights": np.random.default_rng(1).random(N)}
+    if name == "mixed kernels":
+        options = {"kernel": ON_NORMALS @ (Gaussian(0.03) + 0.5 * Gaussian(0.01)) + WIDE @ Gaussian(0.02)}
+    elif name == "Laplace":
+        pred, options = wc.Laplace(pred.loc, pred.scale), {"kernel": ON_NORMALS @ Gaussian(0.03)}
+    found = wc.skce(y, pred, engine="linear", **options)
+    assert found.provenance["bands"] > 10
+    with closed_forms():
+        exact = wc.skce(y, pred, engine=Tiled(precision="float64"), **options)
+    assert found.value == pytest.approx(exact.value, abs=1e-3 * exact.standard_error)
+    assert found.standard_error == pytest.approx(exact.standard_error, rel=1e-4)
+
+
+def test_work_on_sharp_predictions_grows_with_cases_and_not_with_features() -> None:
+    rng = np.random.default_rng(10)
+    loc = rng.normal(size=N)
+    each: list[float] = []
+    for scale in (0.02, 0.002):
+        problem = prepare(rng.normal(loc, scale), wc.Normal(loc, np.full(N, scale)))
+        bands = bands_of(problem.terms[0].on_targets, problem.rows[0].on_targets)
+        assert bands is not None
+        each.append(bands.meetings / N)
+    assert max(each) < 150.0  # features; there are 700 and 6,000
+
+
+def test_auto_takes_bands_where_tiles_would_take_closed_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear, "FEWEST_IN_BANDS", N)
+    assert isinstance(choose_engine("auto", prepare(*_sharp("one scale"))), Linear)
+    assert type(choose_engine("auto", _normals())) is Tiled
+
+
+def test_what_is_not_linear_says_why() -> None:
+    y, pred = _sharp("one scale")
+    few = wc.skce(y[:500], pred[:500], engine="linear")
+    assert few.provenance["engine"] == "tiled"
+    assert few.provenance["engine_note"] == "not linear: cases are too few"
+    off = wc.skce(y, pred, engine=Linear(tolerance=1e-14))
+    assert off.provenance["engine"] == "tiled"
+    assert "control rows" in off.provenance["engine_note"]
+    assert "engine_note" not in wc.skce(y, pred, engine="linear").provenance
+    exact = wc.skce(y, pred, engine=Tiled(precision="mixed"))
+    assert "without features" in exact.provenance["precision_note"]

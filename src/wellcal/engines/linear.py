@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from wellcal._arrays.checks import positive_number
-from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray, is_numpy
-from wellcal._arrays.powers import quick_exponential
 from wellcal._arrays.threads import one_blas_thread
+from wellcal.engines.banded import Banded, describe_bands, in_bands
 from wellcal.engines.base import Support
 from wellcal.engines.controls import Controls
-from wellcal.engines.mixed import large_coordinates
-from wellcal.engines.multipoles import Kind, Tree, plane_sums
+from wellcal.engines.multipoles import Kind
+from wellcal.engines.planar import Planar
 from wellcal.engines.reductions import Sums
 from wellcal.engines.running_sums import MOST_RUNS, line_sums, runs_on_a_line
 from wellcal.engines.spanning import Spans, spans_of
@@ -26,8 +26,8 @@ from wellcal.expectations.differences import may_have_features
 from wellcal.expectations.distances import EmbeddingDistance
 from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.on_predictions import ExpDistanceForm
-from wellcal.problem.feature_form import in_products, known_features
-from wellcal.problem.problem import Problem, Term, TermRows
+from wellcal.problem.feature_form import FEWEST, in_products, known_features
+from wellcal.problem.problem import Problem, Term
 from wellcal.problem.weights import WeightedForm
 
 FEWEST_ON_A_LINE = 2000
@@ -43,13 +43,15 @@ where tiles in float64 are as quick, for ensembles of 10 or 50."""
 FEWEST_IN_A_PLANE = 20_000
 """Cases from which "auto" takes multipoles: below, tiles in float64 take less than two seconds."""
 
+FEWEST_IN_BANDS = 10_000
+"""The same where sharp predictions have so many features that tiles are left with closed forms."""
+
 _ORDERS = (6, 8, 10, 13)  # nodes along a side of a box, few first
 _PIVOTS = (64, 128, 256, 384, 512, 768, 1024)  # predictions that span the others, few first
 _NEARLY = 0.03  # mean squared distance from the fewest of them, above which hundreds would not do
 _WHOLE, _FEW_WHOLE = 512, 128  # that hold all others to rounding; where less serves, no more than few
+_DIFFERENT = "terms of the kernel would need sums of different kinds"
 _NEAR = "a span of some predictions, held to control rows"
-_FAR = 44.0  # of the exponent: exp(-44) is 1e-19
-_LOOKED_AT = 4096  # cases among which equal predictions are looked for
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,11 @@ class Linear(Tiled):
     distance), and the kernel on targets has finitely many features, the sum over all pairs is a kernel sum
     with one right-hand side for each feature. On a line it is made by running sums, exact to rounding; in
     a plane by multipoles, whose row sums are compared with exact ones: where they differ by more than
-    `tolerance`, more nodes are taken, and tiles in the end. Kernels ``exp(-(d / lengthscale) ** 2)`` of a
-    distance in more dimensions, such as the MMD, are smooth: some predictions span all others, to rounding
-    where few are enough, and else until row sums agree. Everything but :meth:`triangle` is done by tiles.
+    `tolerance`, more nodes are taken, and tiles in the end. Sharp predictions have many features, which are
+    taken in bands, each with the cases that reach it. Kernels ``exp(-(d / lengthscale) ** 2)`` of a distance
+    in more dimensions, such as the MMD, are smooth: some predictions span all others, to rounding where few
+    are enough, and else until row sums agree. Everything but :meth:`triangle` is done by tiles; where that
+    is, too, the provenance says why (`engine_note`).
 
     Parameters
     ----------
@@ -116,43 +120,61 @@ class Linear(Tiled):
         """Whether there are so many cases that it is worth its set-up.
 
         On a line, where it is registered with the fewest cases that it is considered for, there are. So there
-        are where few predictions span all others to rounding.
+        are where few predictions span all others to rounding, and earlier for sharp predictions in a plane.
         """
         if not is_numpy(problem.xp):
             return False
         places = {_place_of(term) for term in problem.terms}
         if "span" in places:
             return places == {"span"} and problem.n >= FEWEST_SPANNED and self._can_span(problem)
-        return problem.n >= FEWEST_IN_A_PLANE or places <= {"line"}
+        if problem.n >= FEWEST_IN_A_PLANE or places <= {"line"}:
+            return True
+        return problem.n >= FEWEST_IN_BANDS and self._bands(problem) is not None
 
     def triangle(self, problem: Problem) -> Sums:
         """Sums of h over all pairs i < j."""
         with one_blas_thread():
             found = self._without_the_square(problem)
-        if found is None:
-            problem.kept["linear"] = {}
+        if isinstance(found, str):
+            problem.kept["linear"] = {"engine_note": f"not linear: {found}"}
             return super().triangle(problem)
         problem.kept["linear"] = found.said
         return found.sums
 
     def describe(self, problem: Problem) -> dict[str, Any]:
         """How sums were made, and how far their control rows were off."""
-        said = problem.kept.get("linear")
-        if not said:
-            return {**super().describe(problem), "engine": Tiled.name}
+        said: dict[str, Any] = problem.kept.get("linear", {})
+        if "engine" not in said:
+            return {**super().describe(problem), "engine": Tiled.name, **said}
         features = known_features(problem)
         return ({} if features is None else features.describe()) | said
 
-    def _without_the_square(self, problem: Problem) -> _Found | None:
+    def _without_the_square(self, problem: Problem) -> _Found | str:
+        """Sums, or why there are none."""
         places = {_place_of(term) for term in problem.terms}
         if problem.n < 4 or None in places:
-            return None
+            return "cases are too few"
+        bands = self._bands(problem) if "plane" in places else None
+        if bands is not None:
+            return self._in_a_plane(problem, bands)
         exact = in_products(problem)
         if exact is None:
-            return None
+            few = problem.n < FEWEST
+            return "cases are too few" if few else "features of the kernel on targets take longer than pairs"
         if "span" in places:
-            return self._spanned(spans_of(problem), exact) if places == {"span"} else None
-        return _on_a_line(exact) if places == {"line"} else self._in_a_plane(exact)
+            return self._spanned(spans_of(problem), exact) if places == {"span"} else _DIFFERENT
+        if places == {"line"}:
+            return _on_a_line(exact)
+        rows = zip(exact.terms, exact.rows, strict=True)
+        return self._in_a_plane(exact, [Planar.of(term, own, self._kind) for term, own in rows])
+
+    def _bands(self, problem: Problem) -> list[Banded] | None:
+        """Terms in bands of features, where those are quicker; the first answer is remembered."""
+        key = f"bands in {self._kind.__name__}"
+        if key not in problem.kept:
+            places = {_place_of(term) for term in problem.terms}
+            problem.kept[key] = in_bands(problem, self._kind) if places <= {"line", "plane"} else None
+        return problem.kept[key]
 
     def _can_span(self, problem: Problem) -> bool:
         """Whether few predictions span all others, to rounding, or nearly and for so many that it pays."""
@@ -162,14 +184,14 @@ class Linear(Tiled):
         enough = self.precision != "float64" and problem.n >= FEWEST_NEARLY_SPANNED
         return enough and bool(spans.each) and spans.left_by(_PIVOTS[0]) <= _NEARLY
 
-    def _spanned(self, spans: Spans, exact: Problem) -> _Found | None:
+    def _spanned(self, spans: Spans, exact: Problem) -> _Found | str:
         """Products with few predictions, if they span all others, or by more of them until controls agree."""
         few = self.precision != "float64" and exact.n >= FEWEST_IN_A_PLANE
         if spans.whole(_FEW_WHOLE if few else _WHOLE):
             said = {"engine": self.name, **spans.describe(), "precision": "float64: a span to rounding"}
             return _Found.of(spans.row_sums(), said)
         if self.precision == "float64" or not spans.each:
-            return None
+            return "a few predictions do not span the others to rounding"
         controls = Controls.of(exact)
         allowed = self.tolerance * controls.unit.value  # never more than the sum's own deviation
         for_each_unit = controls.deviation  # of what is left: errors are hardly less, and often more
@@ -196,27 +218,33 @@ class Linear(Tiled):
                 break  # it is of cases that pivots are not looked for among, and falls no more
             before = error
             for_each_unit = 0.3 * error / left  # errors fall with what is left, and at times faster
-        return None
+        return "some hundred predictions do not span the others"
 
-    def _in_a_plane(self, exact: Problem) -> _Found | None:
+    @property
+    def _kind(self) -> Kind:
+        """Of numbers in multipoles."""
+        return np.float64 if self.precision == "float64" else np.float32
+
+    def _in_a_plane(self, exact: Problem, terms: Sequence[Planar | Banded]) -> _Found | str:
         """Multipoles of rising order, until control rows agree."""
-        kind = np.float64 if self.precision == "float64" else np.float32
         controls = Controls.of(exact)
-        trees = [_Planar.of(term, rows, kind) for term, rows in zip(exact.terms, exact.rows, strict=True)]
-        for order in _orders(exact.n, kind is np.float64):
+        in_float64, error = self._kind is np.float64, math.inf
+        for order in _orders(exact.n, in_float64):
             rows = np.zeros(exact.n)
-            for tree in trees:
-                rows += tree.row_sums(order)
+            for term in terms:
+                rows += term.row_sums(order)
             error = controls.error(rows)
             if error <= self.tolerance * controls.deviation:
                 said = {
                     "engine": self.name,
+                    **describe_bands([term for term in terms if isinstance(term, Banded)]),
                     "sums": f"multipoles of order {order}",
-                    "precision": "float64" if kind is np.float64 else "mixed: products in float32",
+                    "precision": "float64" if in_float64 else "mixed: products in float32",
                     **controls.describe(error),
                 }
                 return _Found.of(rows, said)
-        return None
+        off = error / max(controls.deviation, 1e-300)
+        return f"by control rows multipoles are off by {off:.1e} standard deviations of the sum"
 
 
 class _Found(NamedTuple):
@@ -264,13 +292,13 @@ def _place_of(term: Term) -> str | None:
 # -- a line ------------------------------------------------------------------------------------------
 
 
-def _on_a_line(exact: Problem) -> _Found | None:
+def _on_a_line(exact: Problem) -> _Found | str:
     total, rows = 0.0, np.zeros(exact.n)
     for term, own in zip(exact.terms, exact.rows, strict=True):
         rate = 1.0 / cast("ExpDistanceForm", term.on_predictions).lengthscale
         x = np.asarray(own.on_predictions)[:, 0]
         if runs_on_a_line(x, rate) > MOST_RUNS:
-            return None
+            return "predictions are too far apart for running sums"
         part, of_rows = line_sums(x, _thin(cast("WeightRows", own.on_targets).weights), rate)
         total += cast("float", term.factor) * part
         rows += cast("float", term.factor) * of_rows
@@ -285,103 +313,3 @@ def _thin(weights: NDArray) -> NDArray:
     values, vectors = np.linalg.eigh(products)
     some = values > 1e-15 * values[-1]
     return weights if some.all() else weights @ vectors[:, some]
-
-
-# -- a plane -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Planar:
-    """One term.
-
-    Attributes
-    ----------
-    tree
-        Different points.
-    phi
-        Features at each, summed over the cases that are there, box by box.
-    ties
-        Features of the cases, and at which of the points they are; None where each has its own.
-    n
-        Number of cases.
-    rate, power, factor
-        Of the kernel.
-    """
-
-    tree: Tree
-    phi: NDArray
-    ties: tuple[NDArray, NDArray] | None
-    n: int
-    rate: float
-    power: float
-    factor: float
-
-    @classmethod
-    def of(cls, term: Term, rows: TermRows, kind: Kind) -> _Planar:
-        form = cast("ExpDistanceForm", term.on_predictions)
-        points = np.asarray(rows.on_predictions)
-        if points.shape[1] == 1:
-            points = np.concatenate([points, np.zeros_like(points)], axis=1)
-        weights = cast("WeightRows", rows.on_targets).weights
-        columns = None if kind is np.float64 else large_coordinates(weights)
-        length = cast("float", form.lengthscale)
-        different, at = _without_ties(points)
-        tree = Tree.of(different, length * _FAR ** (1.0 / form.power))
-        if at is None:
-            phi, ties = tree.by_boxes(weights, kind, columns), None
-        else:
-            features = weights if columns is None else weights[:, columns].astype(kind)
-            phi = tree.by_boxes(_merged(features, at, len(different)), kind)
-            ties = features, at
-        rate = -(length**-form.power)
-        return cls(tree, phi, ties, len(points), rate, form.power, cast("float", term.factor))
-
-    def kernel(self, squared: NDArray) -> NDArray:
-        """Of squared distances, in their place."""
-        if self.power == 1.0:
-            np.sqrt(squared, out=squared)
-        elif self.power != 2.0:
-            np.power(squared, 0.5 * self.power, out=squared)
-        exp = quick_exponential(squared.dtype)
-        squared *= exp.scale * self.rate
-        return exp.in_place(squared)
-
-    def row_sums(self, order: int) -> NDArray:
-        """Sums of the term over all other cases."""
-        with np.errstate(under="ignore"):
-            sums = plane_sums(self.tree, self.phi, self.kernel, order)
-        if self.ties is None:
-            flat = (array.reshape(-1, array.shape[2]) for array in (self.phi, sums))
-            rows = _with_others(*flat)
-            return self.factor * self.tree.by_points(rows.reshape(sums.shape[:2]), self.n)
-        features, at = self.ties
-        found = self.tree.by_points(sums, int(at.max()) + 1)
-        return self.factor * _with_others(features, found, at)
-
-
-def _with_others(features: NDArray, sums: NDArray, at: NDArray | None = None) -> NDArray:
-    """Products of features with sums, less those with themselves, ``(n,)``."""
-    out = np.empty(len(features))
-    for cases in in_chunks(len(out), 3 * features.shape[1]):
-        own = features[cases].astype(np.float64)
-        out[cases] = np.einsum("nm,nm->n", own, (sums[cases] if at is None else sums[at[cases]]) - own)
-    return out
-
-
-def _without_ties(points: NDArray) -> tuple[NDArray, NDArray | None]:
-    """Different points, and which of them each case is; None where there are hardly any ties."""
-    n = len(points)
-    some = points[np.random.default_rng(0).integers(0, n, min(n, _LOOKED_AT))]
-    drawn = np.unique(some.view(np.complex128).reshape(-1))
-    if n > _LOOKED_AT and len(drawn) > 0.9 * len(some):
-        return points, None
-    values, at = np.unique(np.ascontiguousarray(points).view(np.complex128).reshape(-1), return_inverse=True)
-    if len(values) == n:
-        return points, None
-    return np.stack([values.real, values.imag], axis=1), at
-
-
-def _merged(features: NDArray, at: NDArray, count: int) -> NDArray:
-    """Sums of the features of cases with equal predictions."""
-    columns = [np.bincount(at, features[:, c], count) for c in range(features.shape[1])]
-    return np.stack(columns, axis=1).astype(features.dtype)

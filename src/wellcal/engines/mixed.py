@@ -107,6 +107,14 @@ def mixed_form(problem: Problem, most: float) -> MixedProblem | None:
     return cast("MixedProblem", known)
 
 
+def why_not_mixed(problem: Problem) -> str:
+    """Why `mixed_form` found nothing, for the provenance of a result."""
+    known = problem.kept.get("mixed")
+    if isinstance(known, MixedProblem):
+        return f"float32 is not exact enough, {known.error:.1e} standard deviations of the sum"
+    return "without features that are quicker than closed forms, or distances that can be rounded"
+
+
 _IMPOSSIBLE = object()
 
 

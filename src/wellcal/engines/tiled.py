@@ -54,7 +54,15 @@ from wellcal.engines.autograd import Pieces, counted, sum_with_gradient
 from wellcal.engines.base import Engine, Support
 from wellcal.engines.looped import described as described_loop
 from wellcal.engines.looped import is_looped, looped_sums
-from wellcal.engines.mixed import AUTO_ERROR, AUTO_FROM, LARGEST_ERROR, PRECISIONS, MixedProblem, mixed_form
+from wellcal.engines.mixed import (
+    AUTO_ERROR,
+    AUTO_FROM,
+    LARGEST_ERROR,
+    PRECISIONS,
+    MixedProblem,
+    mixed_form,
+    why_not_mixed,
+)
 from wellcal.engines.pieces import PAIRS, Batch, Lag, Piece, Tile
 from wellcal.engines.reductions import RowAccumulator, Sums
 from wellcal.engines.scan import scan_listed_blocks, scan_tiles
@@ -198,7 +206,7 @@ class Tiled(Engine):
             if mixed is not None:
                 out |= mixed.describe()
             elif self.precision == "mixed":
-                out["precision_note"] = "float64: without features, or float32 is not exact enough"
+                out["precision_note"] = f"float64: {why_not_mixed(problem)}"
         return out
 
     # -- resources ---------------------------------------------------------------------------

@@ -69,9 +69,14 @@ def with_likely_rank(source: FeatureSource) -> FeatureSource:
 
     Of cases that fill most of the directions that they could fill, nothing is known.
     """
+    rank = rank_of_some(source)
+    return replace(source, rank=rank if rank <= _ENOUGH * min(source.n, _LOOKED_AT) else source.size)
+
+
+def rank_of_some(source: FeatureSource) -> int:
+    """How many coordinates some of the cases have: all of them have hardly less."""
     some = np.unique(np.linspace(0, source.n - 1, _LOOKED_AT).astype(int))
-    rank = _directions(source.of(some), _DROPPED).shape[1]
-    return replace(source, rank=rank if rank <= _ENOUGH * len(some) else source.size)
+    return _directions(source.of(some), _DROPPED).shape[1]
 
 
 def _cases(source: FeatureSource) -> int:

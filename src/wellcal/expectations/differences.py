@@ -44,12 +44,16 @@ from wellcal.kernels.algebra import Scaled, Sum
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.targets import Gaussian
 
+MOST_FEATURES = 4096
+"""Features of a source; more are not worth a look at what they span."""
+
+FURTHEST = 2.0**16
+"""Cells: further away from the origin centres are not exact to 1e-12 of a length scale."""
+
 # Where there is no feature two measures are both small: of their product nothing is left.
 _REACH = 4.3  # widths of an expected feature of a normal: exp(-4.3^2)^2 = 1e-16
 _TAIL = 17.5  # scales of a Laplace distribution: exp(-17.5)^2 = 6e-16
 _WIDTH = 6.1  # length scales: exp(-6.1^2) is rounding
-_MOST_FEATURES = 4096  # of a source; more are not worth a look at what they span
-_FURTHEST = 2.0**16  # cells: further away from the origin centres are not exact to 1e-12 of a length scale
 _OUTERMOST, _NARROW = 256, 8  # cases at either end of a column, of arrays with few columns
 _FEW_CELLS = 128  # of tensors, along a coordinate, that need not be looked at one by one
 _SOON_MOVED = 2**15  # entries of tensors that are looked at in memory
@@ -129,11 +133,11 @@ def source_of(form: Form, rows: Rows) -> FeatureSource | None:
 def may_have_features(form: Form) -> bool:
     """Whether `source_of` may find features, as far as the form tells without its rows."""
     if isinstance(form, ElementForm):
-        return form.dimension <= 2 and _gaussian_summands(form.kernel) is not None
+        return form.dimension <= 2 and gaussian_summands(form.kernel) is not None
     return isinstance(form, (FiniteForm, CountForm))
 
 
-def _extremes(rows: Rows) -> Callable[[], NDArray]:
+def extremes_of(rows: Rows) -> Callable[[], NDArray]:
     """Cases with the largest or least entry in a column, to be looked for when they are needed."""
 
     def find() -> NDArray:
@@ -171,7 +175,7 @@ def _outermost(array: Array) -> NDArray:
 def _of_elements(form: ElementForm, rows: Measure) -> FeatureSource | None:
     """Features of points, normals and Laplace distributions under Gaussian kernels and their sums."""
     kinds = {part.kind for part in rows}
-    summands = _gaussian_summands(form.kernel)
+    summands = gaussian_summands(form.kernel)
     if summands is None or form.dimension > 2 or not kinds <= {Points, Normals, Laplaces}:
         return None
     if Laplaces in kinds and form.dimension > 1:
@@ -183,9 +187,17 @@ def _of_elements(form: ElementForm, rows: Measure) -> FeatureSource | None:
             return None
         grids.append((math.sqrt(factor), grid))
     size = sum(grid.size for _, grid in grids)
-    if size > _MOST_FEATURES:
+    if size > MOST_FEATURES:
         return None
 
+    components = sum(part.size for part in rows)
+    dear = 8.0 if Laplaces in kinds else 2.0
+    each, line = dear * components * size, _on_a_line(grids, rows)
+    return FeatureSource(len(rows[0].leaf), size, features_on(grids, rows), each, extremes_of(rows), line)
+
+
+def features_on(grids: list[tuple[float, FeatureGrid]], rows: Measure) -> Callable[[Chunk | NDArray], Array]:
+    """Makes the features of some cases on grids, each with the root of what its kernel is multiplied by."""
     # Found when they are asked for, and once for all cases.
     known = [[cache(partial(_laplace_features, grid, part)) for part in rows] for _, grid in grids]
 
@@ -201,10 +213,7 @@ def _of_elements(form: ElementForm, rows: Measure) -> FeatureSource | None:
             blocks.append(total if root == 1.0 else total * root)
         return blocks[0] if len(blocks) == 1 else namespace(*blocks).concat(blocks, axis=1)
 
-    components = sum(part.size for part in rows)
-    dear = 8.0 if Laplaces in kinds else 2.0
-    each, line = dear * components * size, _on_a_line(grids, rows)
-    return FeatureSource(len(rows[0].leaf), size, of, each, _extremes(rows), line)
+    return of
 
 
 def _on_a_line(grids: list[tuple[float, FeatureGrid]], rows: Measure) -> OnALine | None:
@@ -225,15 +234,15 @@ def _on_a_line(grids: list[tuple[float, FeatureGrid]], rows: Measure) -> OnALine
     return OnALine(loc, variance, targets, grid, root)
 
 
-def _gaussian_summands(kernel: Kernel, factor: float = 1.0) -> list[tuple[float, Gaussian]] | None:
+def gaussian_summands(kernel: Kernel, factor: float = 1.0) -> list[tuple[float, Gaussian]] | None:
     """A kernel as a sum of Gaussian ones with fixed length scales; None where it is not."""
     if isinstance(kernel, Sum):
-        parts = [_gaussian_summands(part, factor) for part in kernel.kernels]
+        parts = [gaussian_summands(part, factor) for part in kernel.kernels]
         return None if any(part is None for part in parts) else [s for part in parts for s in part or ()]
     if isinstance(kernel, Scaled):
         if not isinstance(kernel.factor, float):
             return None
-        return _gaussian_summands(kernel.kernel, factor * kernel.factor)
+        return gaussian_summands(kernel.kernel, factor * kernel.factor)
     if type(kernel) is Gaussian and isinstance(kernel.lengthscale, float):
         return [(factor, kernel)]
     return None
@@ -315,13 +324,13 @@ def _extents(lengthscale: float, rows: Measure, dimension: int) -> NDArray:
     """
     coordinates = range(dimension)
     places = [cast("Any", part.element).x[c] for c in coordinates for part in rows]
-    widths = [_width(part.element, c) for c in coordinates for part in rows]
+    widths = [width_of(part.element, c) for c in coordinates for part in rows]
     ends = _ends_of_all([array.detach() for array in (*places, *widths) if array is not None])
     widest = iter(ends[len(places) :, 1])
     kinds = [part.kind for _ in coordinates for part in rows]
     reach = np.array(
         [
-            _reach(lengthscale, kind, 0.0 if width is None else next(widest))
+            reach_of(lengthscale, kind, 0.0 if width is None else next(widest))
             for kind, width in zip(kinds, widths, strict=True)
         ]
     )
@@ -343,15 +352,15 @@ def _ends_of_all(tensors: list[Array]) -> NDArray:
     return np.stack([np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)], axis=1)
 
 
-def _width(element: Any, coordinate: int) -> Array | None:
+def width_of(element: Any, coordinate: int) -> Array | None:
     """What components of a kind differ in beside their place; None for points."""
     if isinstance(element, Normals):
         return element.v[coordinate]
     return element.scale if isinstance(element, Laplaces) else None
 
 
-def _reach(lengthscale: float, kind: type, width: Any) -> Any:
-    """How far expected features reach from the centre of components of some `_width`, in its shape."""
+def reach_of(lengthscale: float, kind: type, width: Any) -> Any:
+    """How far expected features reach from the centre of components of some `width_of`, in its shape."""
     if kind is Normals:
         return _REACH * namespace(width).sqrt(lengthscale**2 + 2.0 * width)
     if kind is Laplaces:
@@ -372,18 +381,21 @@ def _cells(rows: Measure, coordinate: int, origin: float, lengthscale: float) ->
     last: list[Array] = []
     for part in rows:
         element: Any = map_rows(stop_gradient, part.element)
-        x, reach = element.x[coordinate] - origin, _reach(lengthscale, part.kind, _width(element, coordinate))
+        x, reach = (
+            element.x[coordinate] - origin,
+            reach_of(lengthscale, part.kind, width_of(element, coordinate)),
+        )
         first.append(xp.reshape(xp.floor((x - reach) / step), (-1,)))
         last.append(xp.reshape(xp.ceil((x + reach) / step), (-1,)))
     low, high = concat_rows(first), concat_rows(last)
     ends = to_numpy(xp.stack([xp.min(low), xp.max(high)]))
-    if not max(-float(ends[0]), float(ends[1])) < _FURTHEST:
+    if not max(-float(ends[0]), float(ends[1])) < FURTHEST:
         return None
     least, count = int(ends[0]), int(ends[1] - ends[0]) + 2
     # How many have begun by a cell, and have not ended before it.
     begun, ended = (_counted(cells - least, count) for cells in (low, high + 1.0))
     reached = np.flatnonzero(np.cumsum(begun - ended))
-    return None if len(reached) > _MOST_FEATURES else reached + float(least)
+    return None if len(reached) > MOST_FEATURES else reached + float(least)
 
 
 def _counted(numbers: Array, count: int) -> NDArray:
@@ -398,19 +410,19 @@ def _counted(numbers: Array, count: int) -> NDArray:
 
 def _of_weights(form: FiniteForm, rows: WeightRows) -> FeatureSource | None:
     """Features of measures on a finite set: its kernel matrix is the product of a root with itself."""
-    if form.size > _MOST_FEATURES:
+    if form.size > MOST_FEATURES:
         return None
     weights: Array = rows.weights
     if form.gram is None:
         n = int(weights.shape[0])
-        return FeatureSource(n, form.size, lambda some: take_rows(weights, some), 0.25, _extremes(weights))
+        return FeatureSource(n, form.size, lambda some: take_rows(weights, some), 0.25, extremes_of(weights))
     root = from_numpy(_root(to_numpy(form.gram)), weights)
 
     def of(cases: Chunk | NDArray) -> Array:
         return take_rows(weights, cases) @ root
 
     return FeatureSource(
-        len(weights), root.shape[1], of, form.size * root.shape[1] / 16.0, _extremes(weights)
+        len(weights), root.shape[1], of, form.size * root.shape[1] / 16.0, extremes_of(weights)
     )
 
 
@@ -439,7 +451,7 @@ def _of_counts(form: CountForm, rows: CountRows) -> FeatureSource | None:
         return mean[cases] @ root[:size] + sign * root[size:][codes[cases]]
 
     cost = size * root.shape[1] / 16.0
-    return FeatureSource(len(mean), root.shape[1], of, cost, _extremes(mean))
+    return FeatureSource(len(mean), root.shape[1], of, cost, extremes_of(mean))
 
 
 def _root(gram: NDArray) -> NDArray:

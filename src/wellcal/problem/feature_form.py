@@ -21,7 +21,7 @@ from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_torch, names
 from wellcal._arrays.rows import Rows, arrays_of
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, WeightRows, cost_of
-from wellcal.expectations.compression import Compressed, compressed, effort, with_likely_rank
+from wellcal.expectations.compression import Compressed, compressed, effort, rank_of_some, with_likely_rank
 from wellcal.expectations.differences import FeatureSource, OnALine, source_of
 from wellcal.expectations.distances import IN_NUMPY, EmbeddingDistance
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
@@ -247,7 +247,10 @@ def _promises(source: FeatureSource, form: Form, pairs: float) -> bool:
     """Whether making features takes less time than they are likely to save."""
     saved = (_OF_A_PRODUCT if isinstance(form, FiniteForm) else _OF_A_CLOSED_FORM) * pairs
     if source.size <= _LARGE:
-        return effort(source) < saved * _cost(form)
+        if effort(source) >= saved * _cost(form):
+            return False
+        # Some cases tell whether all of them have too many directions, as sharp predictions do.
+        return source.size / _TERMS < _cost(form) or rank_of_some(source) / _TERMS < _cost(form)
     # They are worth it only if they are few in the end, and a look at that is worth it only for many pairs.
     cost = _cost(form) if isinstance(form, FiniteForm) else _IN_A_PLANE * _cost(form)
     if source.n * (source.each + source.size / _TERMS) > saved * cost:
