@@ -210,6 +210,20 @@ def from_hand(x: NDArray, like: Array) -> Array:
     return sys.modules["jax"].device_put(x) if is_at_hand(like) else from_numpy(x, like)
 
 
+def with_type(x: Array, dtype: Any) -> Array:
+    """`x` as numbers of another type; by NumPy where they are at hand, and no program is compiled for it.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> with_type(jnp.zeros(2), jnp.int32)
+    Array([0, 0], dtype=int32)
+    """
+    if is_at_hand(x):
+        return from_hand(np.asarray(x).astype(dtype), x)
+    return namespace(x).astype(x, dtype)
+
+
 def stop_gradient(x: Array) -> Array:
     """`x` as a constant: no derivative flows back through the result."""
     if compat.is_torch_array(x):

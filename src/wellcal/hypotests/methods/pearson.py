@@ -64,8 +64,8 @@ class Pearson(Method):
     standard error is in the provenance.
 
     With "sampled", k2 and k3 are means over the pairs and triples within random sets of cases, in which
-    cases of a large h_ii are likelier, and count less in return; the provenance has the standard errors of the standard deviation, the skewness and the p-value that are due
-    to it: with 512 sets about 0.2%, 0.1% and 0.2% of them.
+    cases of a large h_ii are likelier, and count less in return; the provenance has the standard errors of
+    the standard deviation, the skewness and the p-value that are due to it.
 
     References
     ----------
