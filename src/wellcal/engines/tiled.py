@@ -199,6 +199,8 @@ class Tiled(Engine):
                 out |= mixed.describe()
             elif self.precision == "mixed":
                 out["precision_note"] = "float64: without features, or float32 is not exact enough"
+        elif self.precision == "mixed" and not is_numpy(problem.xp):
+            out["precision_note"] = "that of the arrays: this engine has mixed precision for NumPy only"
         return out
 
     # -- resources ---------------------------------------------------------------------------
