@@ -162,8 +162,8 @@ def skce(
     told = None if progress is None else as_progress(progress)
     targets, predictions = check_inputs(y, pred)
     given = predictions
-    if engine == "auto" and (kernel is None or is_constant(check_pair_kernel(kernel))):
-        targets, predictions, weights = _nearer(targets, predictions, weights)
+    if engine == "auto" and len(predictions) >= FEWEST:
+        targets, predictions, weights = _nearer(targets, predictions, weights, kernel)
     with nullcontext() if told is None and len(predictions) < _NOT_TOLD else following(told):
         if kernel is None:
             kernel = default_kernel(predictions, expectations=expectations)
@@ -181,7 +181,7 @@ def skce(
             found = _biased(problem, runner) if estimator == "biased" else estimate_unbiased(problem, runner)
     if is_traced(found.value):
         return found
-    if predictions.xp is not given.xp:
+    if predictions is not given:
         value = given.xp.asarray(found.value, dtype=float64(given.xp))
         found = replace(found, value=value, provenance={**found.provenance, "tensors": "read by NumPy"})
     # The caller may change an array of NumPy before an interval is asked for.
@@ -192,15 +192,16 @@ def skce(
     return found.with_cases(Cases(kept, predictions, kernel, expectations, shares))
 
 
-def _nearer(targets: Array, predictions: Predictions, weights: object) -> tuple[Array, Predictions, object]:
+def _nearer(
+    targets: Array, predictions: Predictions, weights: object, kernel: Kernel | None
+) -> tuple[Array, Predictions, object]:
     """Many cases of tensors in NumPy, where nobody wants derivatives: it knows ways without all pairs."""
-    few = len(predictions) < FEWEST or is_numpy(predictions.xp)
-    if few or is_traced(weights) or (is_tensor(weights) and not is_at_rest(weights)):
+    if is_numpy(predictions.xp) or not (kernel is None or is_constant(check_pair_kernel(kernel))):
         return targets, predictions, weights
-    predictions, read = where_at_rest(predictions, targets)
-    if is_numpy(predictions.xp) and is_tensor(weights):
-        weights = to_numpy(weights)
-    return read, predictions, weights
+    if is_traced(weights) or (is_tensor(weights) and not is_at_rest(weights)):
+        return targets, predictions, weights
+    read, values = where_at_rest(predictions, targets)
+    return values, read, to_numpy(weights) if read is not predictions and is_tensor(weights) else weights
 
 
 def training_value(
