@@ -229,6 +229,19 @@ def test_a_folder_of_files(tmp_path: Any) -> None:
         wellcal.dask.read_parquet(tmp_path, y="y", normal=("mu", "sigma"))
 
 
+def test_files_come_in_the_order_of_their_numbers(tmp_path: Any) -> None:
+    """As Dask writes and reads them: which cases come first decides on random numbers."""
+    frame = pd.DataFrame({"y": np.arange(24.0), "mu": 0.0, "sigma": 1.0})
+    dd.from_pandas(frame, npartitions=12).to_parquet(tmp_path)
+    targets, _ = wellcal.dask.read_parquet(tmp_path, y="y", normal=("mu", "sigma"))
+    found = np.concatenate([part.load() for part in targets.parts])
+    assert found.tolist() == dd.read_parquet(tmp_path)["y"].compute().tolist() == frame["y"].tolist()
+    pd.DataFrame({"y": [1.0, np.nan], "mu": 0.0, "sigma": 1.0}).to_parquet(tmp_path / "part.5.parquet")
+    bad = wellcal.dask.read_parquet(tmp_path, y="y", normal=("mu", "sigma"))
+    with pytest.raises(ValueError, match=r"partition 5 \(.*part\.5\.parquet\): y is not finite in row 1"):
+        wc.mse(*bad)
+
+
 def test_files_are_read_by_each_task_and_not_kept(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     y, _, (mu, sigma) = example("normal", 80)
     pd.DataFrame({"y": y, "mu": mu, "sigma": sigma}).to_parquet(tmp_path / "a.parquet", row_group_size=20)

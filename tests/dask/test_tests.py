@@ -40,6 +40,14 @@ def test_partitions_change_no_pvalue(family: str) -> None:
         assert_same_test(wc.calibration_test(*partitioned(found, size), **options), expected)
 
 
+def test_a_first_partition_without_cases_changes_no_pvalue() -> None:
+    found = example("bernoulli", 17_000)
+    options: dict[str, Any] = {"rng": 1, "n_resamples": 9}
+    expected = wc.calibration_test(*in_memory(found), **options)
+    for sizes in ((0, 9000, 8000), (0, 0, 16_000, 0, 1000, 0)):
+        assert_same_test(wc.calibration_test(*partitioned(found, sizes), **options), expected)
+
+
 def test_unasked_there_are_as_many_resamples_as_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """A budget of operations decides, which is made small; and 999 where it leaves too few."""
     found = example("bernoulli", 17_000)

@@ -64,6 +64,18 @@ def classes(n: int) -> tuple[np.ndarray, Any]:
     return rng.integers(0, 4, n), wc.Categorical(rng.dirichlet(np.ones(4), n))
 
 
+def events(n: int) -> tuple[np.ndarray, Any]:
+    rng = np.random.default_rng(n)
+    p = rng.random(n)
+    return rng.random(n) < p, wc.Bernoulli(p)
+
+
+def counts(n: int) -> tuple[np.ndarray, Any]:
+    rng = np.random.default_rng(n)
+    rate = rng.uniform(1.0, 5.0, n)
+    return rng.poisson(rate), wc.Poisson(rate)
+
+
 def vectors(n: int) -> tuple[np.ndarray, Any]:
     rng = np.random.default_rng(n)
     loc, scale = rng.normal(size=(n, 3)), rng.uniform(0.5, 1.5, (n, 3))
@@ -109,7 +121,9 @@ def test_what_is_compiled_is_heard_of() -> None:
     [
         (normals, (1000, 1001, 1010)),
         (normals, (300, 301, 310)),
-        (classes, (300, 301)),
+        (classes, (300, 301, 310)),
+        (events, (1000, 1001, 1010)),
+        (counts, (1000, 1001)),
         (vectors, (1000, 1003)),
         (mixtures, (1000, 1003)),
     ],
@@ -155,6 +169,17 @@ def test_features_come_in_few_numbers() -> None:
         return found.terms[0].on_targets.size, weights.shape[1]  # pyright: ignore
 
     assert [sizes(n) for n in (1, 16, 17, 64, 65, 129)] == [(n, n) for n in (16, 16, 64, 64, 128, 192)]
+
+
+@pytest.mark.parametrize("make", [normals, events])
+def test_nearby_numbers_of_blocks_share_a_program(make: Callable[[int], tuple[np.ndarray, Any]]) -> None:
+    """Of the same size: the list of pairs of a block is part of the program."""
+    assert_agrees(*make(300), estimator="block")
+    for n in (301, 310):
+        given = in_jax(*make(n))
+        with compilations() as found:
+            wc.skce(*given, estimator="block", engine=PROGRAMS)
+        assert found == []
 
 
 def test_neither_does_the_biased_estimate_compile_again() -> None:

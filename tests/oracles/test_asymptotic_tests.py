@@ -19,7 +19,7 @@ from wellcal.hypotests.methods import Bootstrap, GammaMoments, Multiplier, Pears
 from wellcal.hypotests.methods.block import Block
 from wellcal.hypotests.methods.distribution_free import DistributionFree
 from wellcal.hypotests.setup import Setup, make_setup
-from wellcal.hypotests.traces import exact_trace, hutchinson_trace, sampled_trace
+from wellcal.hypotests.traces import exact_trace, hutchinson_trace, sampled_trace, set_sums
 from wellcal.kernels import paper_kernel
 from wellcal.problem.problem import prepare_checked
 
@@ -316,15 +316,15 @@ def test_sets_of_cases_find_pairs_and_triples_within_their_error() -> None:
     assert 0.6 < math.sqrt(np.mean(errors**2)) / triples.std() < 1.6
 
 
-def test_sets_of_equal_cases_find_all_of_it() -> None:
-    n = 90
-    case = np.full(n, 0.7), wc.Normal(np.zeros(n), np.ones(n))
-    setup = make_setup(*case, rng=0, engine=Tiled(threads=1))
-    h = float(matrix(setup)[0, 1])
-    found = sampled_trace(setup, size=9, most=5)
-    assert found.squares == pytest.approx(n * (n - 1) * h**2, rel=1e-12)
-    assert found.triples == pytest.approx(n * (n - 1) * (n - 2) * h**3, rel=1e-12)
-    assert found.error == pytest.approx(0.0, abs=1e-12 * abs(found.triples))
+def test_sums_of_sets_are_those_of_all_cases_on_average() -> None:
+    """All 4^3 sets of three draws of four cases, each as often as it comes."""
+    setup = setup_of(normal_case(4))
+    exact = exact_trace(setup)
+    chances = np.array([0.1, 0.2, 0.3, 0.4])
+    sets = [np.array(own) for own in itertools.product(range(4), repeat=3)]
+    often = np.array([np.prod(chances[own]) for own in sets])
+    found = often @ np.array([set_sums(setup.problem, own, chances) for own in sets])
+    assert_allclose(found, [exact.squares, exact.triples], rtol=1e-12)
 
 
 def test_errors_of_sampled_cumulants_are_those_of_what_follows_from_them(

@@ -1,5 +1,7 @@
 """Scores against scipy, and errors."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -22,6 +24,17 @@ def test_nll_of_normals():
     assert found.standard_error == pytest.approx(stats.sem(scores), rel=1e-12)
     assert (found.name, found.n_samples) == ("NLL", N)
     assert isinstance(found.value, float)
+
+
+def test_standard_errors_of_huge_and_of_many_scores():
+    """Squares of scores that overflow are no reason to warn, and pieces of many scores add up."""
+    zeros = wc.Normal(np.zeros(3), np.ones(3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert wc.mse(np.array([1e120, 0.0, 2e120]), zeros).standard_error == np.inf
+    y = np.random.default_rng(0).normal(size=50_000)
+    found = wc.mse(y, wc.Normal(np.zeros(50_000), np.ones(50_000)))
+    assert found.standard_error == pytest.approx(np.std(y**2, ddof=1) / np.sqrt(50_000), rel=1e-12)
 
 
 def test_nll_takes_what_as_predictions_takes():

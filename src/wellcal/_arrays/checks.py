@@ -28,6 +28,7 @@ from wellcal._arrays.namespaces import (
     is_traced,
     namespace,
     to_numpy,
+    with_type,
 )
 from wellcal._arrays.row_errors import Row, RowError, RowTypeError
 
@@ -90,7 +91,7 @@ def _floating(x: object, name: str, like: Array | None) -> Array:
             given = asarray(given, xp=xp, device=device_of(like), dtype=dtype)
         except TypeError as error:
             raise TypeError(f"{name} cannot be carried into another array library: {error}") from error
-    return given if is_floating(given) else xp.astype(given, default_float(xp))
+    return given if is_floating(given) else with_type(given, default_float(xp))
 
 
 _NO_NUMBERS = {

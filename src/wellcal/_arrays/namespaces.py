@@ -200,6 +200,29 @@ def is_at_hand(x: Array) -> bool:
     return len(devices) == 1 and {device.platform for device in devices} == {"cpu"}
 
 
+def is_at_rest(x: object) -> bool:
+    """Whether `x` is a tensor of PyTorch that NumPy can read where it lies, and that has no derivatives.
+
+    Examples
+    --------
+    >>> import torch
+    >>> is_at_rest(torch.zeros(2)), is_at_rest(torch.zeros(2, requires_grad=True)), is_at_rest(np.zeros(2))
+    (True, False, False)
+    """
+    if (
+        type(x) is np.ndarray or type(x) is not _tensor_type()
+    ):  # what others make of tensors, they may observe
+        return False
+    torch, tensor = sys.modules["torch"], cast("Any", x)
+    if tensor.device.type != "cpu" or tensor.layout != torch.strided:
+        return False
+    if tensor.dtype not in (torch.float64, torch.float32, torch.int64, torch.int32, torch.bool):
+        return False
+    if tensor.requires_grad and torch.is_grad_enabled():
+        return False
+    return torch.autograd.forward_ad.unpack_dual(tensor).tangent is None
+
+
 def at_hand(x: Array) -> Array:
     """`x`, or its values in NumPy where they are at hand: for checks."""
     return np.asarray(x) if is_at_hand(x) else x
@@ -208,6 +231,20 @@ def at_hand(x: Array) -> Array:
 def from_hand(x: NDArray, like: Array) -> Array:
     """A new array of NumPy, made from what was `at_hand` of `like`, in the library of `like`."""
     return sys.modules["jax"].device_put(x) if is_at_hand(like) else from_numpy(x, like)
+
+
+def with_type(x: Array, dtype: Any) -> Array:
+    """`x` as numbers of another type; by NumPy where they are at hand, and no program is compiled for it.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> with_type(jnp.zeros(2), jnp.int32)
+    Array([0, 0], dtype=int32)
+    """
+    if is_at_hand(x):
+        return from_hand(np.asarray(x).astype(dtype), x)
+    return namespace(x).astype(x, dtype)
 
 
 def stop_gradient(x: Array) -> Array:

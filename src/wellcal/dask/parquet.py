@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from dask.utils import natural_sort_key
 
 from wellcal._arrays.row_errors import retell
 from wellcal.dask.building import MadeOfColumns, Parts, Unmade
@@ -63,8 +64,9 @@ def read_parquet(
     Parameters
     ----------
     path
-        A folder, with the files of all folders in it, in the order of their names; a file; or a list of
-        files. Workers must find them under the same names.
+        A folder, with the files of all folders in it, in the order of their names, in which numbers count
+        as numbers: ``part.2`` before ``part.10``, as Dask's own reader has them; a file; or a list of files,
+        in its order. Workers must find them under the same names.
     y
         The column of the targets.
     rows
@@ -111,13 +113,18 @@ def _files(path: Any) -> list[Path]:
         found = [Path(one) for one in cast("Sequence[Any]", path)]
     else:
         folder = Path(cast("Any", path))
-        found = sorted(folder.rglob("*.parquet")) if folder.is_dir() else [folder]
+        found = sorted(folder.rglob("*.parquet"), key=_place) if folder.is_dir() else [folder]
         if not found:
             raise FileNotFoundError(f"{folder} has no files that end in .parquet; check the folder")
     for file in found:
         if not file.is_file():
             raise FileNotFoundError(f"{file} is not there; check its name")
     return found
+
+
+def _place(file: Path) -> list[str | int]:
+    """Where a file comes among others: by the rule that Dask reads and writes folders by."""
+    return natural_sort_key(str(file))
 
 
 def _opened(file: Path, y: str) -> Any:

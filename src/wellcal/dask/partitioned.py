@@ -193,6 +193,7 @@ class Cases:
         """
         starts = self.starts
         ends = np.unique(np.minimum(-(-starts[1:] // multiple) * multiple, self.n))
+        ends = ends[ends > 0]  # that is where partitions without cases end, if they come first
         blocks: list[Task] = []
         sizes: list[int] = []
         for low, high in pairwise([0, *ends.tolist()]):
@@ -308,7 +309,8 @@ def _block(
         )
         return Partition(given, np.asarray(to_numpy(checked)), in_numpy(predictions), w, columns)
     except (TypeError, ValueError) as error:
-        retell(error, f"partition {number}: ")
+        file = attribute(y, "path")
+        retell(error, f"partition {number}{'' if file is None else f' ({file})'}: ")
 
 
 def batch_of(part: Any) -> Predictions | None:

@@ -207,6 +207,8 @@ class Tiled(Engine):
                 out |= mixed.describe()
             elif self.precision == "mixed":
                 out["precision_note"] = f"float64: {why_not_mixed(problem)}"
+        elif self.precision == "mixed" and not is_numpy(problem.xp):
+            out["precision_note"] = "that of the arrays: this engine has mixed precision for NumPy only"
         return out
 
     # -- resources ---------------------------------------------------------------------------

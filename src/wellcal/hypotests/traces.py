@@ -7,18 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.engines.reductions import Sums
 from wellcal.hypotests.draws import draw_signs
 from wellcal.hypotests.passes import dense, products, sums_of
 from wellcal.hypotests.setup import Setup
 from wellcal.problem.feature_form import in_products
+from wellcal.problem.problem import Problem
 
 SET = 512
 """Cases of a set that all meet each other where sums over pairs and triples are sampled."""
 
 MOST_SETS = 512
 """Sets of cases: 262,144 cases in all, which give k2 to half a percent and the skewness to a quarter."""
+
+_FEWEST = 64  # sets: they take less time than passes over all pairs from 12,000 cases on
 
 _STRIP = 128  # rows of a product of two n x n matrices which are formed at a time
 
@@ -96,36 +99,65 @@ def hutchinson_trace(setup: Setup, probes: int) -> Trace:
 
 
 def sampled_trace(setup: Setup, size: int, most: int) -> Trace:
-    """The same from disjoint sets of cases, within which all pairs and triples are visited.
+    """The same from random sets of cases, within which all pairs and triples are visited.
 
     Only the sum of h itself is over all pairs, by the engine, which may know a way without the square. Sets
-    are drawn by the generator of the test; what they differ by gives the standard error, of all cases
-    wherever they are many more than the sets hold.
+    are drawn by the generator of the test, each by itself, so that what they differ by gives the standard
+    error. Cases that say much are drawn more often: where few of very many carry the statistic, sets of
+    equally likely cases would hardly see them, and would not know it.
     """
     n, problem = setup.n_samples, setup.problem
     sums = setup.engine.triangle(problem)
-    count = min(n // size, most)
-    cases = setup.rng.permutation(n)[: count * size].reshape(count, size)
+    count = min(max(n // size, _FEWEST), most)
+    chances = _chances(problem)
+    cases = setup.rng.choice(n, (count, size), p=chances)
     exact = in_products(problem) or problem
-
-    def of_set(own: NDArray) -> tuple[float, float]:
-        with np.errstate(over="ignore", under="ignore"):
-            h = np.asarray(exact.values(own, own))
-        np.fill_diagonal(h, 0.0)
-        return float(np.vdot(h, h)), float(np.vdot(h @ h, h))
-
     found: list[tuple[float, float]] = []
     setup.progress("sets of cases", 0, count)
-    for one in setup.engine.map_items(problem, of_set, cases):
+    for one in setup.engine.map_items(problem, lambda own: set_sums(exact, own, chances), cases):
         found.append(one)
         setup.progress("sets of cases", len(found), count)
     values = np.array(found).T
     means = values.mean(axis=1)
-    squares = float(means[0]) * (n * (n - 1.0)) / (size * (size - 1.0))
-    scale = (n * (n - 1.0) * (n - 2.0)) / (size * (size - 1.0) * (size - 2.0))
-    error = scale * float(np.std(values[1], ddof=1)) / math.sqrt(count)
+    error = float(np.std(values[1], ddof=1)) / math.sqrt(count)
     shares = np.divide(values, means[:, None], out=np.ones_like(values), where=means[:, None] != 0.0) - 1.0
-    return Trace(squares, scale * float(means[1]), sums, error, shares)
+    return Trace(float(means[0]), float(means[1]), sums, error, shares)
+
+
+def set_sums(problem: Problem, own: NDArray, chances: NDArray) -> tuple[float, float]:
+    """Sums over all pairs and triples of different cases, as a set of independent draws of cases has them.
+
+    A pair counts as often as it is unlikely: on average over draws both are the sums over all cases.
+
+    Parameters
+    ----------
+    problem
+        Of all cases.
+    own
+        The cases that were drawn, at least 3; one may be there several times.
+    chances
+        Of all cases to be drawn.
+    """
+    size = len(own)
+    with np.errstate(over="ignore", under="ignore"):
+        h = np.asarray(problem.values(own, own))
+    often = 1.0 / np.sqrt(chances[own])
+    h = h * often * often[:, None]
+    h[own[:, None] == own] = 0.0  # a case does not meet itself
+    pairs = size * (size - 1.0)
+    return float(np.vdot(h, h)) / pairs, float(np.vdot(h @ h, h)) / (pairs * (size - 2.0))
+
+
+def _chances(problem: Problem) -> NDArray:
+    """Of cases to be drawn: half alike, half by h_ii, since h_ij^2 is at most h_ii h_jj."""
+    own = np.asarray(to_numpy(problem.diagonal()), dtype=np.float64)
+    own = np.where(np.isfinite(own), np.maximum(own, 0.0), 0.0)  # single draws have none, or a negative one
+    largest = float(own.max())
+    if not largest > 0.0:
+        return np.full(problem.n, 1.0 / problem.n)
+    own = own / largest
+    found = 0.5 / problem.n + 0.5 * own / own.sum()
+    return found / found.sum()
 
 
 def _columns(a: NDArray, b: NDArray) -> NDArray:

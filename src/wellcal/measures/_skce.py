@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -14,8 +15,10 @@ from wellcal._arrays.namespaces import (
     Array,
     float64,
     handed_over,
+    is_at_rest,
     is_jax,
     is_numpy,
+    is_tensor,
     is_traced,
     namespace,
     stop_gradient,
@@ -30,13 +33,16 @@ from wellcal.engines.mixed import PRECISIONS
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
+from wellcal.kernels.parts import is_constant
 from wellcal.measures.deviations import Cases
 from wellcal.measures.estimate import Estimate
-from wellcal.predictions import Samples
+from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import check_inputs
+from wellcal.predictions.batches import where_at_rest
 from wellcal.predictions.cases import per_case
 from wellcal.problem.defaults import default_kernel
-from wellcal.problem.problem import Problem, prepare_checked, some_cases
+from wellcal.problem.feature_form import FEWEST
+from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked, some_cases
 from wellcal.problem.weights import (
     WeightSums,
     check_weights,
@@ -94,7 +100,9 @@ def skce(
         "auto": numerical expectations, with a reported error estimate, where no closed form is
         known; "closed": an error instead; or a :class:`wellcal.Lowering` that says how.
     engine
-        Name of an engine, or an engine such as ``wellcal.engines.Tiled(threads=1)``.
+        "tiled": all pairs, by tiles; "linear": without all pairs, where that can be done; "fused": for
+        tensors of PyTorch, on graphics cards above all; "auto": the quickest of them that can; or an engine
+        such as ``wellcal.engines.Tiled(threads=1)``.
     precision
         "float64"; "mixed": products in float32 after the four terms of h have cancelled, twice as fast, with
         an error that is measured, reported (`precision_error` in the provenance) and never above 0.01;
@@ -128,7 +136,12 @@ def skce(
     ``4 sum_i w_i^2 (g_i - SKCE)^2 / sum_{i != j} w_i w_j`` squared, g_i the weighted mean of row i. A weight
     of 2 is not a case that was seen twice: pairs of a case with itself have no place in it.
 
-    Cost: O(n^2) pairs for "unbiased" and "biased" in O(n) memory.
+    Cost in O(n) memory: all pairs for "unbiased" and "biased", n^2 / 2 of them; or, for many cases, a time
+    that grows with n, where predictions are points on a line or in a plane (events, counts, location and
+    scale) or ensembles under a smooth kernel, and targets have features (:class:`wellcal.engines.Linear`).
+
+    Tensors of PyTorch on the processor, of 1,000 cases or more and without derivatives, are read by NumPy
+    under ``engine="auto"``, where sums are quicker; the value is a tensor nevertheless.
 
     References
     ----------
@@ -148,6 +161,9 @@ def skce(
     check_options(estimator, block_size, rng, weights)
     told = None if progress is None else as_progress(progress)
     targets, predictions = check_inputs(y, pred)
+    given = predictions
+    if engine == "auto" and len(predictions) >= FEWEST:
+        targets, predictions, weights = _nearer(targets, predictions, weights, kernel)
     with nullcontext() if told is None and len(predictions) < _NOT_TOLD else following(told):
         if kernel is None:
             kernel = default_kernel(predictions, expectations=expectations)
@@ -165,12 +181,27 @@ def skce(
             found = _biased(problem, runner) if estimator == "biased" else estimate_unbiased(problem, runner)
     if is_traced(found.value):
         return found
+    if predictions is not given:
+        value = given.xp.asarray(found.value, dtype=float64(given.xp))
+        found = replace(found, value=value, provenance={**found.provenance, "tensors": "read by NumPy"})
     # The caller may change an array of NumPy before an interval is asked for.
     kept: Any = cast("Any", targets).copy() if isinstance(targets, np.ndarray) else targets
     shares = None if weights is None else check_weights(weights, problem.n, None)
     if isinstance(predictions, Samples) and shares is None:  # of which a picture tells draws from a pool
         found.with_given(kept, predictions)
     return found.with_cases(Cases(kept, predictions, kernel, expectations, shares))
+
+
+def _nearer(
+    targets: Array, predictions: Predictions, weights: object, kernel: Kernel | None
+) -> tuple[Array, Predictions, object]:
+    """Many cases of tensors in NumPy, where nobody wants derivatives: it knows ways without all pairs."""
+    if is_numpy(predictions.xp) or not (kernel is None or is_constant(check_pair_kernel(kernel))):
+        return targets, predictions, weights
+    if is_traced(weights) or (is_tensor(weights) and not is_at_rest(weights)):
+        return targets, predictions, weights
+    read, values = where_at_rest(predictions, targets)
+    return values, read, to_numpy(weights) if read is not predictions and is_tensor(weights) else weights
 
 
 def training_value(

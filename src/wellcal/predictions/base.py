@@ -22,6 +22,7 @@ from wellcal._arrays.namespaces import (
     Array,
     Namespace,
     asarray,
+    at_hand,
     attribute,
     device_of,
     is_array,
@@ -335,7 +336,7 @@ class Predictions(Distributions):
                 f"found {tuple(array.shape[1:])}"
             )
         if self.target_domain is not real:
-            self.target_domain.check(array, name)
+            self.target_domain.check(at_hand(array), name)
         return array
 
     # -- arguments ---------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from wellcal._arrays.namespaces import (
     concat_rows,
     device_of,
     is_at_hand,
+    is_at_rest,
     namespace,
     to_numpy,
 )
@@ -61,9 +62,29 @@ def where_at_hand(predictions: Predictions, *others: Array) -> tuple[Any, ...]:
     >>> type(batch.loc).__name__, type(y).__name__
     ('ndarray', 'ndarray')
     """
+    return _read(is_at_hand, predictions, others)
+
+
+def where_at_rest(predictions: Predictions, *others: Array) -> tuple[Any, ...]:
+    """The same for tensors of PyTorch on the processor through which no derivative flows.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from wellcal.predictions import Normal
+    >>> batch, y = where_at_rest(Normal(torch.zeros(2), torch.ones(2)), torch.ones(2))
+    >>> type(batch.loc).__name__, type(y).__name__
+    ('ndarray', 'ndarray')
+    """
+    return _read(is_at_rest, predictions, others)
+
+
+def _read(
+    readable: Callable[[Array], bool], predictions: Predictions, others: tuple[Array, ...]
+) -> tuple[Any, ...]:
     arrays: list[Array] = list(others)
     predictions.map_arrays(lambda array: arrays.append(array) or array)
-    if not all(map(is_at_hand, arrays)):
+    if not all(map(readable, arrays)):
         return (predictions, *others)
     return (in_numpy(predictions), *map(_doubled, others))
 

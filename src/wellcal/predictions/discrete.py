@@ -26,6 +26,7 @@ from wellcal._arrays.namespaces import (
     is_traced,
     namespace,
     to_numpy,
+    with_type,
 )
 from wellcal._arrays.parameters import as_library
 from wellcal._arrays.special import (
@@ -113,7 +114,7 @@ class Bernoulli(Predictions):
             if asked := names_wanted(y, name, 2, "Bernoulli"):
                 raise TypeError(asked) from error
             raise
-        return self.xp.astype(found, integer_dtype(self.xp))
+        return with_type(found, integer_dtype(self.xp))
 
     def class_probs(self) -> Array:
         """Probabilities of 0 and 1, ``(n, 2)``."""

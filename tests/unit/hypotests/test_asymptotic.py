@@ -236,15 +236,27 @@ def test_cumulants_of_very_many_cases_are_sampled(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("wellcal.hypotests.methods.pearson.SET", 250)
     found = wc.calibration_test(y, pred, method="pearson", rng=0)
     assert found.provenance["traces"] == "sampled"
-    assert found.provenance["sets_of_cases"] == 10
+    assert found.provenance["sets_of_cases"] == 64
     assert "probes" not in found.provenance
     assert found.estimate.provenance["engine"] == "linear"
     assert found.statistic == pytest.approx(exact.statistic, rel=1e-9)
     assert abs(found.pvalue - exact.pvalue) < 5 * found.provenance["pvalue_standard_error"]
     tiles = wc.calibration_test(y, pred, method="pearson", engine="tiled", rng=0)
-    assert tiles.provenance["traces"] == "hutchinson"
+    assert tiles.provenance["traces"] == "sampled"
     with pytest.raises(ValueError, match="8 sets of 250 cases, 2,000 in all, found 40"):
         Pearson("sampled").run(shifted(40))
+
+
+def test_few_cases_that_carry_the_statistic_are_among_the_sampled() -> None:
+    """60 of 6,000 cases say nearly all: sets of equally likely cases would find p = 0 with an error of 0."""
+    rng = np.random.default_rng(2)
+    p = np.where(np.arange(6000) % 100 == 0, rng.uniform(0.3, 0.7, 6000), 1e-4 * rng.random(6000))
+    y, pred = rng.random(6000) < p, wc.Bernoulli(p)
+    wanted = wc.calibration_test(y, pred, method=Pearson("hutchinson"), rng=0)
+    found = wc.calibration_test(y, pred, method=Pearson("sampled"), rng=0)
+    assert 0.02 < wanted.pvalue < 0.98
+    assert 0.0 < found.provenance["pvalue_standard_error"] < 0.02
+    assert abs(found.pvalue - wanted.pvalue) < 5 * found.provenance["pvalue_standard_error"]
 
 
 def test_error_of_random_vectors_is_reported() -> None:

@@ -11,7 +11,6 @@ import numpy as np
 from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import one_of, whole_number
 from wellcal._arrays.namespaces import NDArray
-from wellcal.engines import Linear
 from wellcal.hypotests.few_cases import FEWEST_EFFECTIVE, effective_cases
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.passes import estimate_from
@@ -22,7 +21,7 @@ from wellcal.hypotests.traces import MOST_SETS, SET, Trace, exact_trace, hutchin
 FEWEST_SETS = 8
 """Sets of cases from which a standard error is taken."""
 
-SAMPLED_FROM = 100_000  # cases from which products with random vectors take minutes
+SAMPLED_FROM = 12_000  # cases from which products with random vectors take more than about 2 seconds
 _STEP = 1e-3  # relative, of cumulants, for the slope of the p-value
 EXACT_UP_TO = 4096  # cases up to which a product of two n x n matrices is a matter of seconds
 
@@ -36,8 +35,8 @@ class Pearson(Method):
     traces
         "exact": by a product of the n x n matrix of h with itself; "hutchinson": by products with
         random vectors, in two passes over the pairs that do not store the matrix; "sampled": k2 and k3 from
-        sets of 512 cases, up to 512 of them, while the statistic is over all pairs; "auto": exact up to 4096
-        cases, and sampled from 100,000 on where the engine sums without the square.
+        64 to 512 random sets of 512 cases, while the statistic is over all pairs; "auto": exact up to 4096
+        cases, and sampled from 12,000 on, where random vectors would take more than about two seconds.
     probes
         Number of random vectors.
 
@@ -64,9 +63,9 @@ class Pearson(Method):
     the rest is left to the other half (after Meyer, Musco, Musco and Woodruff, 2021, Hutch++). The
     standard error is in the provenance.
 
-    With "sampled", k2 and k3 are means over the pairs and triples within random sets of cases, and the
-    provenance has the standard errors of the standard deviation, the skewness and the p-value that are due
-    to it: with 512 sets about 0.2%, 0.1% and 0.2% of them.
+    With "sampled", k2 and k3 are means over the pairs and triples within random sets of cases, in which
+    cases of a large h_ii are likelier, and count less in return; the provenance has the standard errors of
+    the standard deviation, the skewness and the p-value that are due to it.
 
     References
     ----------
@@ -104,8 +103,7 @@ class Pearson(Method):
             return self.traces
         if self.by_matrix(setup.n_samples):
             return "exact"
-        many = setup.n_samples >= SAMPLED_FROM and isinstance(setup.engine, Linear)
-        return "sampled" if many else "hutchinson"
+        return "sampled" if setup.n_samples >= SAMPLED_FROM else "hutchinson"
 
     def run(self, setup: Setup) -> Outcome:
         """The p-value of a prepared case."""
