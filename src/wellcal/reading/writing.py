@@ -112,8 +112,10 @@ def with_columns(table: Any, columns: Mapping[str, NDArray]) -> Any:
     """
     pyarrow = library("pyarrow")
     # One new table: to set thousands of columns one by one would copy the list of them as often.
-    fields, arrays = list(table.schema), list(table.columns)
-    places = {name: k for k, name in reversed(list(enumerate(table.column_names)))}
+    fields: list[Any] = list(table.schema)
+    arrays: list[Any] = list(table.columns)
+    names: list[str] = table.column_names
+    places = {name: k for k, name in reversed(list(enumerate(names)))}
     for name, values in columns.items():
         plain = np.ascontiguousarray(values)
         array = _lists(pyarrow, values) if np.ndim(values) == 2 else pyarrow.array(plain)
