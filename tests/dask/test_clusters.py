@@ -148,3 +148,9 @@ def test_a_tolerance_needs_a_hundred_blocks(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 50)
     with pytest.raises(ValueError, match="needs at least 100 of them, so 200 cases, found 150 cases"):
         wc.equivalence_test(*partitioned(example("normal", 150), 100), tolerance=0.02)
+
+
+def test_the_target_is_no_cluster() -> None:
+    found = example("categorical", N)
+    with pytest.raises(ValueError, match="groups is the target itself"):
+        wc.calibration_test(*partitioned(found, 9000), groups=cut(found[0], 9000), rng=0, n_resamples=19)

@@ -242,3 +242,10 @@ def test_what_is_refused_says_what_to_do() -> None:
         wc.witness(y, pred, weights=cut((np.arange(N) == 5).astype(float), 9000), **OPTIONS)
     with pytest.raises(ValueError, match="n_resamples"):
         wc.witness(y, pred, n_resamples=5)
+
+
+def test_the_target_is_no_segment() -> None:
+    found = wrong("normal")
+    y, pred = partitioned(found, 9000)
+    with pytest.raises(ValueError, match=r"segments\['y'\] is the target itself"):
+        wc.witness(y, pred, segments={"y": cut(found[0], 7000)}, **OPTIONS)

@@ -111,12 +111,15 @@ def with_columns(table: Any, columns: Mapping[str, NDArray]) -> Any:
     {'y': [1], 's': [3.0], 't': [4.0]}
     """
     pyarrow = library("pyarrow")
+    # One new table: to set thousands of columns one by one would copy the list of them as often.
+    fields: list[Any] = list(table.schema)
+    arrays: list[Any] = list(table.columns)
+    names: list[str] = table.column_names
+    places = {name: k for k, name in reversed(list(enumerate(names)))}
     for name, values in columns.items():
-        array = (
-            _lists(pyarrow, values) if np.ndim(values) == 2 else pyarrow.array(np.ascontiguousarray(values))
-        )
-        if name in table.column_names:
-            table = table.set_column(table.column_names.index(name), name, array)
-        else:
-            table = table.append_column(name, array)
-    return table
+        plain = np.ascontiguousarray(values)
+        array = _lists(pyarrow, values) if np.ndim(values) == 2 else pyarrow.array(plain)
+        place = places.setdefault(name, len(fields))
+        fields[place : place + 1] = [pyarrow.field(name, array.type)]
+        arrays[place : place + 1] = [array]
+    return pyarrow.Table.from_arrays(arrays, schema=pyarrow.schema(fields, metadata=table.schema.metadata))
