@@ -162,7 +162,7 @@ def skce(
     told = None if progress is None else as_progress(progress)
     targets, predictions = check_inputs(y, pred)
     given = predictions
-    if engine == "auto" and len(predictions) >= FEWEST:
+    if len(predictions) >= FEWEST and isinstance(engine, str) and engine == "auto":
         targets, predictions, weights = _nearer(targets, predictions, weights, kernel)
     with nullcontext() if told is None and len(predictions) < _NOT_TOLD else following(told):
         if kernel is None:
