@@ -91,3 +91,17 @@ def test_an_engine_by_name_and_few_cases_leave_tensors_as_they_are() -> None:
     said = wc.skce(t, wc.Normal(m, s), engine="tiled", precision="mixed").provenance
     assert "tensors" not in said
     assert said["precision_note"].startswith("that of the arrays")
+
+
+def test_what_users_wrote_for_tensors_gets_tensors() -> None:
+    class Shifted(wc.Normal):
+        def interquartile_range(self) -> Any:
+            assert isinstance(self.loc, torch.Tensor)
+            return super().interquartile_range()
+
+    rng = np.random.default_rng(8)
+    loc = torch.tensor(rng.normal(size=1100))
+    y = torch.tensor(rng.normal(size=1100))
+    own = Shifted(loc, torch.ones(1100, dtype=torch.float64))
+    expected = wc.skce(y, wc.Normal(loc, torch.ones(1100, dtype=torch.float64))).value
+    assert float(wc.skce(y, own).value) == pytest.approx(float(expected), rel=1e-9)

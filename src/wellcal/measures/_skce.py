@@ -33,7 +33,7 @@ from wellcal.engines.mixed import PRECISIONS
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
-from wellcal.kernels.parts import is_constant
+from wellcal.kernels.parts import calls_user_function, is_constant
 from wellcal.measures.deviations import Cases
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions, Samples
@@ -196,12 +196,20 @@ def _nearer(
     targets: Array, predictions: Predictions, weights: object, kernel: Kernel | None
 ) -> tuple[Array, Predictions, object]:
     """Many cases of tensors in NumPy, where nobody wants derivatives: it knows ways without all pairs."""
-    if is_numpy(predictions.xp) or not (kernel is None or is_constant(check_pair_kernel(kernel))):
+    if is_numpy(predictions.xp) or not _knows_all_libraries(predictions):
+        return targets, predictions, weights
+    if kernel is not None and (not is_constant(check_pair_kernel(kernel)) or calls_user_function(kernel)):
         return targets, predictions, weights
     if is_traced(weights) or (is_tensor(weights) and not is_at_rest(weights)):
         return targets, predictions, weights
     read, values = where_at_rest(predictions, targets)
     return values, read, to_numpy(weights) if read is not predictions and is_tensor(weights) else weights
+
+
+def _knows_all_libraries(predictions: Predictions) -> bool:
+    """Whether families are those of this package: a user's may have been written for tensors alone."""
+    children = (child for name in predictions.batch_fields for child in getattr(predictions, name))
+    return type(predictions).__module__.startswith("wellcal.") and all(map(_knows_all_libraries, children))
 
 
 def training_value(
