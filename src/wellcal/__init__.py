@@ -31,9 +31,10 @@ if TYPE_CHECKING:
         plan,
     )
     from wellcal.measures._confidence import confidence
+    from wellcal.measures._kce import kce
     from wellcal.measures._local_discrepancy import local_discrepancy
     from wellcal.measures._mmce import mmce
-    from wellcal.measures._skce import kce, skce
+    from wellcal.measures._skce import skce
     from wellcal.measures._smooth_ece import smooth_ece
     from wellcal.measures._ucme import ucme
     from wellcal.measures.binned import (
@@ -98,7 +99,8 @@ _HOMES = {
     "measures._confidence": ("confidence",),
     "measures._local_discrepancy": ("local_discrepancy",),
     "measures._mmce": ("mmce",),
-    "measures._skce": ("kce", "skce"),
+    "measures._kce": ("kce",),
+    "measures._skce": ("skce",),
     "measures._smooth_ece": ("smooth_ece",),
     "measures._ucme": ("ucme",),
     "measures.binned": (

@@ -20,8 +20,10 @@ from wellcal._arrays.checks import numeric_array, real_number
 from wellcal._arrays.namespaces import run_jax_hooks
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
-from wellcal.measures._skce import BlockSize, check_training_options, kce, skce
+from wellcal.measures._kce import kce
+from wellcal.measures._skce import BlockSize, skce
 from wellcal.measures._ucme import ucme
+from wellcal.measures.training import check_training_options
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_truth_first

@@ -7,7 +7,7 @@ from dataclasses import replace
 from wellcal.engines import Engine
 from wellcal.kernels import Delta, ExpDistance, Kernel, TotalVariation
 from wellcal.measures._confidence import confidence
-from wellcal.measures._skce import kce
+from wellcal.measures._kce import kce
 from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.predictions.cases import per_case
 

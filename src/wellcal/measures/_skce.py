@@ -177,7 +177,7 @@ def skce(
             weights = per_case(weights, "weights", y, pred)
             found = estimate_weighted(problem, runner, weights, estimator)
         else:
-            _check_enough(problem.n, 2 if estimator == "unbiased" else 1, estimator)
+            check_enough(problem.n, 2 if estimator == "unbiased" else 1, estimator)
             found = _biased(problem, runner) if estimator == "biased" else estimate_unbiased(problem, runner)
     if is_traced(found.value):
         return found
@@ -212,92 +212,10 @@ def _knows_all_libraries(predictions: Predictions) -> bool:
     return type(predictions).__module__.startswith("wellcal.") and all(map(_knows_all_libraries, children))
 
 
-def training_value(
-    y: object,
-    pred: object,
-    *,
-    kernel: Kernel | None,
-    estimator: str,
-    block_size: BlockSize,
-    expectations: str | Lowering,
-) -> Array:
-    """The value of :func:`skce` alone: a step of training waits for no standard error.
-
-    Examples
-    --------
-    >>> import numpy as np, wellcal as wc
-    >>> y, pred = np.array([0, 1, 1]), wc.Bernoulli(np.array([0.2, 0.7, 0.9]))
-    >>> value = training_value(
-    ...     y, pred, kernel=None, estimator="unbiased", block_size=None, expectations="auto"
-    ... )
-    >>> bool(abs(value - wc.skce(y, pred).value) < 1e-15)
-    True
-    """
-    targets, predictions = check_inputs(y, pred)
-    if kernel is None:
-        kernel = default_kernel(predictions, expectations=expectations)
-    problem = prepare_checked(targets, predictions, kernel, expectations=expectations)
-    runner = choose_engine("auto", problem)
-    if estimator == "block":
-        return estimate_blocks(problem, runner, block_size, None).value
-    _check_enough(problem.n, 2, estimator)
-    return runner.total(problem) / (0.5 * problem.n * (problem.n - 1))
-
-
-def kce(
-    y: object,
-    pred: object,
-    *,
-    kernel: Kernel | None = None,
-    weights: object = None,
-    expectations: str | Lowering = "auto",
-    engine: str | Engine = "auto",
-    precision: str = "auto",
-    progress: bool | Listener | None = None,
-) -> Estimate:
-    """Kernel calibration error: the root of the biased estimate of its square.
-
-    Parameters are those of :func:`skce`. A negative biased estimate, which only draws can give,
-    counts as zero.
-
-    Examples
-    --------
-    >>> import numpy as np, wellcal as wc
-    >>> p = np.array([0.2, 0.7, 0.9, 0.4])
-    >>> y = np.array([0, 1, 1, 0])
-    >>> abs(float(wc.kce(y, wc.Bernoulli(p))) ** 2 - float(wc.skce(y, p, estimator="biased"))) < 1e-15
-    True
-    """
-    square = skce(
-        y,
-        pred,
-        kernel=kernel,
-        estimator="biased",
-        weights=weights,
-        expectations=expectations,
-        engine=engine,
-        precision=precision,
-        progress=progress,
-    )
-    value = square.value
-    if isinstance(value, float):
-        root: Any = math.sqrt(max(value, 0.0))
-    else:
-        xp = namespace(value)
-        positive = value > 0
-        root = xp.where(
-            positive, xp.sqrt(xp.where(positive, value, xp.ones_like(value))), xp.zeros_like(value)
-        )
-    found = Estimate(root, None, "KCE", "biased", square.n_samples, square.kernel, square.provenance)
-    if square.given is not None:
-        found.with_given(*square.given)
-    return found if square.cases is None else found.with_cases(square.cases)
-
-
 def check_options(estimator: str, block_size: BlockSize, rng: object, weights: object) -> None:
     """Options that belong together."""
     one_of(estimator, "estimator", ESTIMATORS)
-    _check_block_options(estimator, block_size, rng)
+    check_block_options(estimator, block_size, rng)
     if estimator == "block" and weights is not None:
         raise ValueError(
             'weights have no meaning for estimator="block": it takes all blocks as alike, and blocks of '
@@ -305,25 +223,14 @@ def check_options(estimator: str, block_size: BlockSize, rng: object, weights: o
         )
 
 
-def check_training_options(estimator: str, block_size: BlockSize) -> None:
-    """Options of losses and metrics: estimators whose mean over mini-batches is the SKCE."""
-    one_of(
-        estimator,
-        "estimator",
-        ("unbiased", "block"),
-        or_else="(the biased estimate of few cases rewards predictions that are too certain)",
-    )
-    _check_block_options(estimator, block_size, None)
-
-
-def _check_block_options(estimator: str, block_size: BlockSize, rng: object) -> None:
+def check_block_options(estimator: str, block_size: BlockSize, rng: object) -> None:
     if estimator != "block" and block_size is not None:
         raise ValueError(f'block_size is for estimator="block" only, found estimator={estimator!r}')
     if estimator != "block" and rng is not None:
         raise ValueError(f'rng shuffles cases for estimator="block" only, found estimator={estimator!r}')
 
 
-def _check_enough(n: int, needed: int, what: str) -> None:
+def check_enough(n: int, needed: int, what: str) -> None:
     if n < needed:
         raise ValueError(f"the {what} estimator needs at least {how_many(needed)}, found {n}")
 
@@ -396,7 +303,7 @@ def _biased_sum(problem: Problem, engine: Engine) -> Array:
 def estimate_weighted(problem: Problem, engine: Engine, weights: object, estimator: str) -> Estimate:
     """Weighted estimate of a prepared problem, unbiased or biased."""
     fewest = 2 if estimator == "unbiased" else 1
-    _check_enough(problem.n, fewest, estimator)
+    check_enough(problem.n, fewest, estimator)
     # Rows of JAX may wait in NumPy, which cannot take what is traced.
     like = weights if is_traced(weights) and is_jax(problem.xp) else first_array(problem.rows)
     w = check_weights(weights, problem.n, like, at_least=fewest)
@@ -442,7 +349,7 @@ def weighted_error(rows: Array, weights: Array, value: Array) -> Any:
 
 def estimate_blocks(problem: Problem, engine: Engine, block_size: BlockSize, rng: Any) -> Estimate:
     """Mean over blocks of a prepared problem, its cases shuffled where `rng` is given."""
-    _check_enough(problem.n, 2, "block")
+    check_enough(problem.n, 2, "block")
     size = resolve_block_size(block_size, problem.n)
     if rng is not None:
         problem = some_cases(problem, as_generator(rng).permutation(problem.n))

@@ -13,7 +13,7 @@ from wellcal._arrays.namespaces import NDArray, to_numpy, widen
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.findings.finding import LEVEL
 from wellcal.hypotests.result import TestResult
-from wellcal.measures._skce import kce
+from wellcal.measures._kce import kce
 from wellcal.measures.binned import ece
 from wellcal.measures.estimate import Estimate, Interval
 from wellcal.measures.quantiles import (

@@ -12,7 +12,8 @@ from wellcal._arrays.schema import reading
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
-from wellcal.measures._skce import BlockSize, check_training_options, training_value
+from wellcal.measures._skce import BlockSize
+from wellcal.measures.training import check_training_options, training_value
 from wellcal.predictions import Predictions
 from wellcal.predictions.base import check_truth_first
 from wellcal.problem.defaults import default_kernel

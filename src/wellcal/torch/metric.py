@@ -12,12 +12,8 @@ from wellcal._arrays.namespaces import to_numpy
 from wellcal.engines import choose_engine
 from wellcal.hypotests import calibration_test
 from wellcal.kernels.base import Kernel
-from wellcal.measures._skce import (
-    BlockSize,
-    check_training_options,
-    estimate_blocks,
-    estimate_unbiased,
-)
+from wellcal.measures._skce import BlockSize, estimate_blocks, estimate_unbiased
+from wellcal.measures.training import check_training_options
 from wellcal.predictions import Predictions
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.problem import check_pair_kernel, prepare_checked
