@@ -12,9 +12,12 @@ from tests.dask.examples import cut, example, in_memory, partitioned
 import wellcal as wc
 from wellcal.hypotests import Omnibus
 
-N = 17_000
-LABELS = np.random.default_rng(3).integers(0, 4000, N)
+N = 2_150
+LABELS = np.random.default_rng(3).integers(0, 500, N)
 """Clusters of some four cases, which lie in several partitions."""
+
+
+pytestmark = pytest.mark.usefixtures("few_cases_are_many")
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +29,7 @@ def _few_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def few_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if cases did not fit into memory."""
-    monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 2000)
+    monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 500)
 
 
 @pytest.mark.parametrize("family", ["normal", "bernoulli", "categorical", "poisson", "vectors", "draws"])
@@ -36,7 +39,7 @@ def test_signs_of_clusters(family: str, monkeypatch: pytest.MonkeyPatch) -> None
     method = Omnibus(pairs=False, locations=3)
     options: dict[str, Any] = {"rng": 1, "n_resamples": 39, "method": method}
     expected = wc.calibration_test(*in_memory(found), groups=LABELS, **options)
-    result = wc.calibration_test(*partitioned(found, 7000), groups=cut(LABELS, 6000), **options)
+    result = wc.calibration_test(*partitioned(found, 900), groups=cut(LABELS, 750), **options)
     assert (result.pvalue, result.pvalue_floor) == (expected.pvalue, expected.pvalue_floor)
     assert_allclose(result.statistic, expected.statistic, rtol=1e-9)
     for key in ("pvalues", "clusters", "largest_cluster", "null", "no e-value"):
@@ -53,12 +56,12 @@ def test_labels_are_texts_or_numbers_in_any_partitions(monkeypatch: pytest.Monke
     # Numbers with as many digits: texts are in the same order.
     columns = (LABELS + 10_000, (LABELS + 10_000).astype(str), (LABELS + 10_000).astype(object))
     results = [
-        wc.calibration_test(*partitioned(found, size), groups=cut(labels, 9000), **options)
-        for labels, size in zip(columns, (N, 9000, (1, N - 1)), strict=True)
+        wc.calibration_test(*partitioned(found, size), groups=cut(labels, 1100), **options)
+        for labels, size in zip(columns, (N, 1100, (1, N - 1)), strict=True)
     ]
     assert len({result.pvalue for result in results}) == 1
     assert "signs of clusters" in results[0].provenance["chosen"]
-    alone = wc.calibration_test(*partitioned(found, 9000), groups=cut(np.arange(N), 9000), **options)
+    alone = wc.calibration_test(*partitioned(found, 1100), groups=cut(np.arange(N), 1100), **options)
     assert alone.pvalue == wc.calibration_test(*in_memory(found), **options).pvalue
     assert "clusters" not in alone.provenance
 
@@ -68,27 +71,27 @@ def test_findings_of_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
     found = mu + 1.4 * (y - mu), family, (mu, sigma)
     options: dict[str, Any] = {"rng": 1, "n_resamples": 19, "method": Omnibus(pairs=False, locations=2)}
     expected = wc.calibration_test(*in_memory(found), groups=LABELS, **options)
-    result = wc.calibration_test(*partitioned(found, 9000), groups=cut(LABELS, 9000), **options)
+    result = wc.calibration_test(*partitioned(found, 1100), groups=cut(LABELS, 1100), **options)
     assert result == expected, "cases that fit into memory are taken there"
     few_at_hand(monkeypatch)
-    result = wc.calibration_test(*partitioned(found, 9000), groups=cut(LABELS, 9000), **options)
+    result = wc.calibration_test(*partitioned(found, 1100), groups=cut(LABELS, 1100), **options)
     assert "spreads are" in str(result.findings[0])
 
 
 def test_clusters_that_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     few_at_hand(monkeypatch)
-    y, pred = partitioned(example("normal", N), 9000)
-    labels = cut(LABELS, 9000)
+    y, pred = partitioned(example("normal", N), 1100)
+    labels = cut(LABELS, 1100)
     with pytest.raises(ValueError, match="cannot honour groups"):
         wc.calibration_test(y, pred, groups=labels, method="block")
-    with pytest.raises(ValueError, match=r"Multiplier.*not supported for 17,000 cases"):
+    with pytest.raises(ValueError, match=r"Multiplier.*not supported for 2,150 cases"):
         wc.calibration_test(y, pred, groups=labels, method="multiplier")
     with pytest.raises(ValueError, match="at least 2 clusters"):
-        wc.calibration_test(y, pred, groups=cut(np.zeros(N), 9000))
+        wc.calibration_test(y, pred, groups=cut(np.zeros(N), 1100))
     gaps = LABELS.astype(float)
-    gaps[9003] = np.nan
+    gaps[1103] = np.nan
     with pytest.raises(ValueError, match="partition 1: groups has no value in row 3"):
-        wc.calibration_test(y, pred, groups=cut(gaps, 9000))
+        wc.calibration_test(y, pred, groups=cut(gaps, 1100))
     monkeypatch.setattr("wellcal.dask.clustering.MOST_SIGNS", 10_000)
     with pytest.raises(ValueError, match="more signs than fit into memory; take n_resamples="):
         wc.calibration_test(y, pred, groups=labels, n_resamples=99)
@@ -99,7 +102,7 @@ def test_a_tolerance(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of cases that fit into memory, and of others, whose estimate is that over blocks in memory too."""
     monkeypatch.setattr("wellcal.hypotests.setup.ESTIMATE_BUDGET", 1.0)  # blocks, as of a million cases
     found = example(family, N)
-    y, pred = partitioned(found, 7000)
+    y, pred = partitioned(found, 900)
     for whole in (True, False):
         if not whole:
             few_at_hand(monkeypatch)
@@ -153,4 +156,4 @@ def test_a_tolerance_needs_a_hundred_blocks(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_target_is_no_cluster() -> None:
     found = example("categorical", N)
     with pytest.raises(ValueError, match="groups is the target itself"):
-        wc.calibration_test(*partitioned(found, 9000), groups=cut(found[0], 9000), rng=0, n_resamples=19)
+        wc.calibration_test(*partitioned(found, 1100), groups=cut(found[0], 1100), rng=0, n_resamples=19)

@@ -14,10 +14,13 @@ import wellcal as wc
 from wellcal.hypotests import Block, Omnibus
 from wellcal.kernels import ExpDistance, Gaussian, Laplacian, Wasserstein
 
-N = 34_000
-"""Three blocks of random numbers, of 16,384 cases each: the last one is not full."""
+N = 4_300
+"""Three blocks of random numbers, of 2,048 cases each: the last one is not full."""
 
-pytestmark = pytest.mark.filterwarnings("ignore:with n_resamples:UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:with n_resamples:UserWarning"),
+    pytest.mark.usefixtures("few_cases_are_many"),
+]
 
 
 def assert_same_test(found: Any, expected: Any) -> None:
@@ -35,64 +38,64 @@ def test_partitions_change_no_pvalue(family: str) -> None:
     found = example(family, N)
     options: dict[str, Any] = {"rng": 1, "n_resamples": 19 if family == "normal" else 9}
     expected = wc.calibration_test(*in_memory(found), **options)
-    sizes = (12_000, (20_000, 1, 13_999)) if family == "normal" else (12_000,)
+    sizes = (1500, (2500, 1, 1799)) if family == "normal" else (1500,)
     for size in sizes:
         assert_same_test(wc.calibration_test(*partitioned(found, size), **options), expected)
 
 
 def test_a_first_partition_without_cases_changes_no_pvalue() -> None:
-    found = example("bernoulli", 17_000)
+    found = example("bernoulli", 2_150)
     options: dict[str, Any] = {"rng": 1, "n_resamples": 9}
     expected = wc.calibration_test(*in_memory(found), **options)
-    for sizes in ((0, 9000, 8000), (0, 0, 16_000, 0, 1000, 0)):
+    for sizes in ((0, 1150, 1000), (0, 0, 2000, 0, 150, 0)):
         assert_same_test(wc.calibration_test(*partitioned(found, sizes), **options), expected)
 
 
 def test_unasked_there_are_as_many_resamples_as_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """A budget of operations decides, which is made small; and 999 where it leaves too few."""
-    found = example("bernoulli", 17_000)
+    found = example("bernoulli", 2_150)
     monkeypatch.setattr("wellcal.hypotests.automatic.FEWEST_RESAMPLES", 9)
-    monkeypatch.setattr("wellcal.hypotests.automatic.LINEAR_BUDGET", 12.5 * 136 * 17_000)
+    monkeypatch.setattr("wellcal.hypotests.automatic.LINEAR_BUDGET", 12.5 * 136 * 2_150)
     monkeypatch.setattr("wellcal.hypotests.resampling.more_resamples.MOST_DRAWS", 0)
     expected = wc.calibration_test(*in_memory(found), rng=3)
     assert expected.provenance["n_resamples"] == 12, "the example must take fewer than 999"
-    assert_same_test(wc.calibration_test(*partitioned(found, 9000), rng=3), expected)
+    assert_same_test(wc.calibration_test(*partitioned(found, 1100), rng=3), expected)
     monkeypatch.setattr("wellcal.hypotests.automatic.LINEAR_BUDGET", 1.0)
     monkeypatch.setattr("wellcal.dask.testing.DEFAULT_RESAMPLES", 11)
-    assert wc.calibration_test(*partitioned(found, 9000), rng=3).provenance["n_resamples"] == 11
+    assert wc.calibration_test(*partitioned(found, 1100), rng=3).provenance["n_resamples"] == 11
 
 
 def test_the_null_is_the_same_too() -> None:
-    found = example("bernoulli", 17_000)
+    found = example("bernoulli", 2_150)
     options: dict[str, Any] = {"rng": 2, "n_resamples": 39, "keep_null": True}
     expected = wc.calibration_test(*in_memory(found), **options)
-    result = wc.calibration_test(*partitioned(found, 9000), **options)
+    result = wc.calibration_test(*partitioned(found, 1100), **options)
     assert_same_test(result, expected)
     assert_allclose(result.null, expected.null, rtol=1e-9)
 
 
 def test_kernels_of_several_terms_locations_and_another_method() -> None:
-    found = example("normal", 17_000)
+    found = example("normal", 2_150)
     kernel = ExpDistance(Wasserstein()) @ Gaussian() + 0.5 * ExpDistance(Wasserstein()) @ Laplacian(2.0)
     options: dict[str, Any] = {"rng": 0, "n_resamples": 9, "kernel": kernel}
     at = (wc.Normal([0.0, 1.0], 1.0), [0.5, 2.0])
     for more in ({}, {"method": "regularised", "locations": 5}, {"method": "regularised", "locations": at}):
         expected = wc.calibration_test(*in_memory(found), **options, **more)
-        assert_same_test(wc.calibration_test(*partitioned(found, 9000), **options, **more), expected)
+        assert_same_test(wc.calibration_test(*partitioned(found, 1100), **options, **more), expected)
 
 
 def test_clear_cases_draw_on_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 1000)
-    y, family, (mu, sigma) = example("normal", 17_000)
+    y, family, (mu, sigma) = example("normal", 2_150)
     found = (mu + 2.0 * (y - mu), family, (mu, sigma))
     method = Omnibus(pairs=False, most_resamples=200)
     options: dict[str, Any] = {"rng": 0, "n_resamples": 19, "method": method}
     expected = wc.calibration_test(*in_memory(found), **options)
-    result = wc.calibration_test(*partitioned(found, 9000), **options)
+    result = wc.calibration_test(*partitioned(found, 1100), **options)
     assert expected.provenance["n_resamples"] == 199, "the example must draw on"
     assert_same_test(result, expected)
     assert any("spread" in str(finding) for finding in result.findings)
-    assert "1,000 of 17,000 cases" in result.provenance["sample"]
+    assert "1,000 of 2,150 cases" in result.provenance["sample"]
     assert_same_beside(result, expected)
 
 
@@ -113,17 +116,17 @@ def test_what_is_told_beside_the_pvalue_is_that_of_all_cases(
     family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether all of them are taken into memory, or only a few are."""
-    y, kind, parameters = example(family, 17_000)
+    y, kind, parameters = example(family, 2_150)
     wrong = y if family == "bernoulli" else 1.2 * y
     options: dict[str, Any] = {"rng": 1, "n_resamples": 19, "method": Omnibus(pairs=False, locations=2)}
     expected = wc.calibration_test(*in_memory((wrong, kind, parameters)), **options)
-    result = wc.calibration_test(*partitioned((wrong, kind, parameters), 7000), **options)
+    result = wc.calibration_test(*partitioned((wrong, kind, parameters), 900), **options)
     assert_same_beside(result, expected)
     assert (result.findings, result.yardstick) == (expected.findings, expected.yardstick)
     assert "sample" not in result.provenance
     monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 1000)
-    monkeypatch.setattr("wellcal.dask.beside.BUCKET", 20_000)  # several tasks for blocks
-    result = wc.calibration_test(*partitioned((wrong, kind, parameters), 7000), **options)
+    monkeypatch.setattr("wellcal.dask.beside.BUCKET", 2500)  # several tasks for blocks
+    result = wc.calibration_test(*partitioned((wrong, kind, parameters), 900), **options)
     assert_same_beside(result, expected)
     assert "findings" in result.provenance["sample"]
 
@@ -131,36 +134,36 @@ def test_what_is_told_beside_the_pvalue_is_that_of_all_cases(
 def test_of_too_many_cases_the_estimate_is_that_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first blocks in the random order of all cases: the same for any partitions."""
     monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 1000)
-    monkeypatch.setattr("wellcal.dask.beside.MOST_NUMBERS", 30_000)
-    found = example("normal", 17_000)
+    monkeypatch.setattr("wellcal.dask.beside.MOST_NUMBERS", 9000)
+    found = example("normal", 2_150)
     options: dict[str, Any] = {"rng": 0, "n_resamples": 9, "method": "regularised", "locations": 2}
-    results = [wc.calibration_test(*partitioned(found, size), **options) for size in (5000, 9000)]
+    results = [wc.calibration_test(*partitioned(found, size), **options) for size in (700, 1100)]
     first, second = (result.estimate for result in results)
-    assert first.n_samples == second.n_samples == 23 * 256
+    assert first.n_samples == second.n_samples == 7 * 256
     assert_allclose(float(first), float(second), rtol=1e-10)
     whole = wc.calibration_test(*in_memory(found), **options).estimate
     assert abs(float(first) - float(whole)) < 5.0 * first.standard_error
 
 
 def test_sums_of_many_classes_come_in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = example("categorical", 17_000)
+    found = example("categorical", 2_150)
     options: dict[str, Any] = {"rng": 3, "n_resamples": 150}
     cheap = {"method": Omnibus(pairs=False, locations=2)}
     expected = wc.calibration_test(*in_memory(found), **options, **cheap)
     monkeypatch.setattr("wellcal.dask.testing.MOST_KEPT", 1)
-    assert_same_test(wc.calibration_test(*partitioned(found, 9000), **options, **cheap), expected)
+    assert_same_test(wc.calibration_test(*partitioned(found, 1100), **options, **cheap), expected)
 
 
 def test_ranks_in_several_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = example("normal", 17_000)
+    found = example("normal", 2_150)
     options: dict[str, Any] = {
         "rng": 0,
         "n_resamples": 9,
         "method": Omnibus(pairs=False, locations=2, tail_sets=0),
     }
-    expected = wc.calibration_test(*partitioned(found, 9000), **options)
-    monkeypatch.setattr("wellcal.dask.ranks.BUCKET", 4000)
-    assert_same_test(wc.calibration_test(*partitioned(found, 5000), **options), expected)
+    expected = wc.calibration_test(*partitioned(found, 1100), **options)
+    monkeypatch.setattr("wellcal.dask.ranks.BUCKET", 500)
+    assert_same_test(wc.calibration_test(*partitioned(found, 600), **options), expected)
 
 
 def test_few_cases_are_taken_into_memory() -> None:
@@ -173,22 +176,22 @@ def test_few_cases_are_taken_into_memory() -> None:
 
 
 def test_methods_over_all_pairs_are_refused_for_many_cases() -> None:
-    y, pred = partitioned(example("normal", 17_000), 9000)
+    y, pred = partitioned(example("normal", 2_150), 1100)
     for method in ("pearson", "omnibus", "exact"):
-        with pytest.raises(ValueError, match=r'not supported for 17,000 cases.*take method="auto"'):
+        with pytest.raises(ValueError, match=r'not supported for 2,150 cases.*take method="auto"'):
             wc.calibration_test(y, pred, method=method)
 
 
 def test_threads_change_no_pvalue() -> None:
-    found = example("bernoulli", 40_000)
+    found = example("bernoulli", 5_000)
     options: dict[str, Any] = {"rng": 5, "n_resamples": 5}
-    expected = wc.calibration_test(*partitioned(found, 20_000), **options)
+    expected = wc.calibration_test(*partitioned(found, 2500), **options)
     with dask.config.set(scheduler="threads", num_workers=2):
-        assert_same_test(wc.calibration_test(*partitioned(found, 13_000), **options), expected)
+        assert_same_test(wc.calibration_test(*partitioned(found, 1600), **options), expected)
 
 
 def test_the_seed_matters() -> None:
-    found = partitioned(example("bernoulli", 17_000), 9000)
+    found = partitioned(example("bernoulli", 2_150), 1100)
     values = {wc.calibration_test(*found, rng=seed, n_resamples=9).statistic for seed in (0, 1)}
     assert len(values) == 2
     assert np.all(np.isfinite(list(values)))
@@ -196,15 +199,15 @@ def test_the_seed_matters() -> None:
 
 @pytest.mark.parametrize("family", ["normal", "draws"])
 def test_means_of_blocks(family: str) -> None:
-    found = example(family, 17_000)
+    found = example(family, 2_150)
     for method in ("block", Block(30, quantiles="t")):
         expected = wc.calibration_test(*in_memory(found), method=method)
-        result = wc.calibration_test(*partitioned(found, 9000), method=method)
+        result = wc.calibration_test(*partitioned(found, 1100), method=method)
         assert_allclose([result.statistic, result.pvalue], [expected.statistic, expected.pvalue], rtol=1e-8)
         assert_allclose(float(result.estimate), float(expected.estimate), rtol=1e-8)
         assert result.kernel == expected.kernel
         assert result.provenance["blocks"] == expected.provenance["blocks"]
-    with pytest.raises(ValueError, match="not supported for 17,000 cases"):
-        wc.calibration_test(*partitioned(found, 9000), method=Block(shuffle=True))
+    with pytest.raises(ValueError, match="not supported for 2,150 cases"):
+        wc.calibration_test(*partitioned(found, 1100), method=Block(shuffle=True))
     with pytest.raises(ValueError, match="take smaller ones"):
-        wc.calibration_test(*partitioned(found, 9000), method="block", block_size=17_000)
+        wc.calibration_test(*partitioned(found, 1100), method="block", block_size=2_150)

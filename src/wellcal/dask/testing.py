@@ -50,9 +50,10 @@ from wellcal.hypotests.setup import DEFAULT_RESAMPLES, check_resamples
 from wellcal.hypotests.tolerance import WITHIN
 from wellcal.measures._skce import resolve_block_size
 from wellcal.predictions import Predictions
+from wellcal.problem import target_streams
 from wellcal.problem.at_locations import location_kernel
 from wellcal.problem.drawn_targets import why_not_resampled
-from wellcal.problem.target_streams import BLOCK, TargetStream, sets_at_a_time
+from wellcal.problem.target_streams import TargetStream, sets_at_a_time
 
 _OF_SAMPLE = "findings and pictures"
 _SUPPORTED = 'method="auto", "regularised", "block", or wellcal.hypotests.Omnibus(pairs=False)'
@@ -91,8 +92,8 @@ def calibration_test(
     asked = core.resolve(method, given)
     core.check_groups(asked, groups)
     cases = as_cases(y, pred, labels=labels_of_clusters(groups))
-    at_hand = cases.n if cases.n <= BLOCK else number_at_hand(cases)
-    if cases.n <= BLOCK or (groups is not None and at_hand == cases.n):
+    at_hand = cases.n if cases.n <= target_streams.BLOCK else number_at_hand(cases)
+    if cases.n <= target_streams.BLOCK or (groups is not None and at_hand == cases.n):
         block = cases.gathered()
         return core.calibration_test(
             block.given,
@@ -197,7 +198,7 @@ class _Run:
     @cached_property
     def cases(self) -> Cases:
         """Cases, cut where blocks of random numbers begin."""
-        return self.begun.cases.aligned(BLOCK)
+        return self.begun.cases.aligned(target_streams.BLOCK)
 
     def outcome(self) -> Outcome:
         """What was found."""

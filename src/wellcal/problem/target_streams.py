@@ -9,7 +9,7 @@ part of the cases that begins with a block can be drawn anywhere, by itself, in 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -55,13 +55,13 @@ class TargetStream:
     """
 
     key: tuple[int, int]
-    block: int = BLOCK
+    block: int = field(default_factory=lambda: BLOCK)
 
     @classmethod
-    def of(cls, rng: np.random.Generator, block: int = BLOCK) -> TargetStream:
+    def of(cls, rng: np.random.Generator, block: int | None = None) -> TargetStream:
         """The next stream of a generator."""
         first, second = rng.integers(2**64, size=2, dtype=np.uint64)
-        return cls((int(first), int(second)), block)
+        return cls((int(first), int(second)), BLOCK if block is None else block)
 
     def sets(
         self,
