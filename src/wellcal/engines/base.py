@@ -32,7 +32,7 @@ class Support:
     possible
         Whether it can.
     reason
-        Why not, to be read after "because".
+        Why not, in words that errors and results repeat.
 
     Examples
     --------
