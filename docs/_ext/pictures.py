@@ -4,12 +4,14 @@
 it. Blocks of a page share their names. ``:hide:`` shows the figure alone, ``:alt:`` says what is on it for
 those who cannot see it, ``:caption:`` which question it answers. The tests run these blocks like all others.
 
-``scraper`` does the same for the examples of the gallery.
+``scraper`` does the same for the examples of the gallery. The colours of figures in both themes of the site
+are those of `wellcal.displays`, in a style sheet that is written when the site is built.
 """
 
 from __future__ import annotations
 
 import html
+from pathlib import Path
 from typing import Any, ClassVar
 
 import matplotlib as mpl
@@ -86,6 +88,24 @@ def scraper(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]
     return "\n".join(found)
 
 
+STYLE = "figures.css"
+
+
+def write_colours(app: Any) -> None:
+    """What the colours of figures are on light and on dark pages."""
+    from wellcal.displays._style import css_variables
+
+    def declared(theme: str) -> str:
+        colours = (f"--wc-{name}: {colour};" for name, colour in css_variables(theme).items())
+        return f'html[data-theme="{theme}"] {{ {" ".join(colours)} }}\n'
+
+    folder = Path(app.outdir, "_static")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / STYLE).write_text(declared("light") + declared("dark"), encoding="utf-8")
+
+
 def setup(app: Any) -> dict[str, Any]:
     app.add_directive("picture", Picture)
+    app.add_css_file(STYLE)
+    app.connect("builder-inited", write_colours)
     return {"version": "1", "parallel_read_safe": True}

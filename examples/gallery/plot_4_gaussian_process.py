@@ -49,8 +49,9 @@ tested
 # %%
 # Where?
 # ------
-# Residuals in units of the predicted spread. Three lines should stay where they are
-# on the right: poor households vary less than predicted, rich ones more.
+# Residuals in units of the predicted spread. The three lines should stay at the
+# heights that are marked on the right. They open like a fan: poor households vary less
+# than predicted, rich ones more.
 wc.displays.ResidualDisplay.from_predictions(y, pred, against="mean", name="Gaussian process", result=tested)
 
 # %%

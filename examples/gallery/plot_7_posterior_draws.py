@@ -10,10 +10,10 @@ data are 442 patients with diabetes, which come with scikit-learn.
 # %%
 # A Gibbs sampler
 # ---------------
-# Of square roots: on the scale of the data, and with a wider prior, the model with noise
-# is rejected as well (p about 0.03), since its spread does not grow with the mean. Four
-# chains of 25 draws each, as PyMC, Stan or NumPyro would give them. Of ten draws one is
-# kept, so that they are close to independent.
+# We model the square root of the progression. (Without the root, and with a wider prior,
+# even the model with noise is rejected, with p about 0.03: its spread does not grow with
+# the mean.) There are four chains of 25 draws, as PyMC, Stan or NumPyro would give them;
+# one draw in ten is kept, so that they are close to independent.
 import numpy as np
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split

@@ -115,7 +115,7 @@ def distance(
 
     The function takes the metric and a batch of n predictions, and returns columns ``(n,)`` or ``(n, D)``:
     points between which the metric is the Euclidean distance. A tuple ``(columns, 1.0)`` says that it is the
-    sum of absolute differences instead.
+    sum of absolute differences instead. ``replace=True`` takes the place of a rule that is there already.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def lowering(family: Family, *, replace: bool = False) -> Callable[[Any], Any]:
     vector. It returns :class:`Atoms`: values ``(n, S)`` or ``(n, S, d)``, weights ``(n, S)`` that sum to one,
     and a few words that say how. ``nested=True`` says that every second atom makes a coarser rule, from which
     the error is estimated. Register it where the atoms that a family gets otherwise will not do: quantiles at
-    normal scores, or draws.
+    normal scores, or draws. ``replace=True`` takes the place of a rule that is there already.
 
     Examples
     --------
@@ -179,6 +179,7 @@ def default_metric(family: Family, *, replace: bool = False) -> Callable[[Any], 
 
     The function takes the default kernel on targets, and returns a metric and a power: the default kernel on
     predictions is ``ExpDistance(metric, lengthscale, power)``. Take one that is proven to be a kernel.
+    ``replace=True`` takes the place of a rule that is there already.
 
     Examples
     --------
@@ -204,6 +205,8 @@ def default_target_kernel(
 ) -> Callable[[Callable[[Any], Kernel]], Callable[[Any], Kernel]]:
     """Register the kernel on targets of a family's default kernel: a function of its length scale.
 
+    ``replace=True`` takes the place of a rule that is there already.
+
     Examples
     --------
     >>> import numpy as np, wellcal as wc
@@ -227,7 +230,7 @@ def crps(family: Family, *, mixtures: bool = False, replace: bool = False) -> Ca
 
     The function takes a batch and its targets ``(n,)`` and returns scores ``(n,)``; :func:`by_rows` makes one
     that only NumPy can evaluate work in all libraries, with derivatives. With ``mixtures=True`` it takes
-    mixtures of the family instead.
+    mixtures of the family instead. ``replace=True`` takes the place of a rule that is there already.
 
     Examples
     --------
@@ -253,7 +256,7 @@ def energy_score(family: Family, *, replace: bool = False) -> Callable[[Any], An
     """Register the energy score of a family, and of mixtures of it.
 
     The function takes a batch, or a mixture of families that have this one function, targets ``(n, d)`` and
-    the power, and returns scores ``(n,)``.
+    the power, and returns scores ``(n,)``. ``replace=True`` takes the place of a rule that is there already.
 
     Examples
     --------
@@ -281,7 +284,8 @@ def temperature(family: Family, *, replace: bool = False) -> Callable[[Any], Any
     """Register what becomes of a family at another temperature.
 
     The function takes a batch and the temperature T, and returns a batch of the same family, whose densities
-    are those of the first to the power 1 / T with respect to some measure, and normalised.
+    are those of the first to the power 1 / T with respect to some measure, and normalised. ``replace=True``
+    takes the place of a rule that is there already.
 
     Examples
     --------

@@ -64,6 +64,14 @@ def test_a_telephone_need_not_scroll_sideways(kind: str, open_page: Open, writte
     assert found.page.evaluate("document.documentElement.clientWidth") == PHONE["width"]
     assert not found.wider_than_the_screen()
     assert not found.complaints
+    ends = """found => found.flatMap(e => {
+        const words = document.createRange();
+        words.selectNodeContents(e);
+        return [...words.getClientRects()].map(line => line.right);
+    })"""
+    assert all(end <= PHONE["width"] for end in found.page.locator("caption").evaluate_all(ends)), (
+        "what is said of a table is read without moving the table"
+    )
 
 
 @pytest.mark.parametrize("width", [360, 1200])

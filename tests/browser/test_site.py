@@ -27,6 +27,7 @@ KINDS = (
     "gallery/index",
     "gallery/plot_1_classifier",
     "gallery/plot_6_counts",
+    "gallery/plot_8_ensemble",
     "api/index",
     "api/measures",
     "api/generated/wellcal.skce",
@@ -68,6 +69,22 @@ CUT_OFF = """() => {
     return found;
 }"""
 """What reaches beyond the screen where nobody can scroll, and blocks that hide their end."""
+
+FAINT = """() => {
+    const lightness = (colour) => {
+        const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map((c) => {
+            const share = Number(c) / 255;
+            return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+        });
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+    };
+    const paper = lightness(getComputedStyle(document.body).backgroundColor);
+    return [...document.querySelectorAll("article .wc-figure svg text")].filter((text) => {
+        const ink = lightness(getComputedStyle(text).fill);
+        return Math.max(ink, paper) / Math.min(ink, paper) < 4.5;
+    }).map((text) => text.textContent);
+}"""
+"""Words in figures whose contrast with the page is below that of WCAG 2, level AA."""
 
 SWAP = """(source) => {
     const article = new DOMParser().parseFromString(source, "text/html").querySelector("article");
@@ -116,10 +133,10 @@ def test_no_page_is_cut_off_on_a_phone(browser: Browser) -> None:
 
 
 def test_the_reference_shows_no_addresses_of_functions() -> None:
-    """Nor `<lambda>`: what Python shows of a default value that is a function."""
+    """Nor what else Python shows of a default value that is a function, nor names of constants of ours."""
     pages = sorted((SITE / "api" / "generated").glob("*.html"))
     assert len(pages) > 100
-    shown = ("&lt;function", "&lt;lambda", " at 0x")
+    shown = ("&lt;function", "&lt;lambda", " at 0x", "functools.partial(", "&lt;factory", '"pre">LEVEL<')
     assert not [
         page.name for page in pages if any(text in page.read_text(encoding="utf-8") for text in shown)
     ]
@@ -132,6 +149,7 @@ def test_page(reader: tuple[Page, list[str]], name: str) -> None:
     page.goto((SITE / f"{name}.html").as_uri())
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
     assert page.evaluate(CUT_OFF) == []
+    assert page.evaluate(FAINT) == []
     assert page.locator("h1").count() >= 1
     assert not noticed
 

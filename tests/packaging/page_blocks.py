@@ -85,6 +85,15 @@ def blocks(text: str) -> Iterator[Block]:
         raise ValueError(f"the block in line {start} has no end")
 
 
+def shown_outputs(page: Path) -> Iterator[Path]:
+    """Examples of which a page shows what they print: it comes right after a piece of them."""
+    before: Block | None = None
+    for block in blocks(page.read_text(encoding="utf-8")):
+        if block.language == "text" and block.follows and before and before.language == "{literalinclude}":
+            yield (page.parent / before.rest).resolve()
+        before = block
+
+
 def shown_by(code: str, names: dict[str, Any], where: str) -> str:
     """What a block prints, with the value of its last line as in a notebook."""
     tree = ast.parse(code, where)
@@ -173,7 +182,7 @@ LIBRARIES = {
     "wellcal": ["wellcal.hypotests", "scipy.stats"],
     "torch": ["torch", "torch._dynamo"],  # optimisers import the second when they take their first step
     "torchmetrics": ["torchmetrics"],
-    "{picture}": ["matplotlib.pyplot"],
+    "{picture}": ["matplotlib.pyplot", "scipy.signal", "wellcal.reporting"],
 }
 """What takes long to import, by the word that tells who needs it.
 

@@ -99,6 +99,37 @@ def test_what_the_reference_leaves_out_exists() -> None:
     assert not [name for name in left_out["OF_RESULTS"] if not any(hasattr(kind, name) for kind in results)]
 
 
+def undescribed(value: Any) -> list[str]:
+    """Parameters that neither the docstring nor those of base classes name, but for their examples."""
+    described = inspect.getmro(value) if inspect.isclass(value) else [value]
+    text = "\n".join((inspect.getdoc(part) or "").partition("\nExamples\n---")[0] for part in described)
+    given = inspect.signature(value).parameters
+    return [name for name in given if not name.startswith("_") and not re.search(rf"\b{name}\b", text)]
+
+
+def test_every_parameter_is_described() -> None:
+    """An error has those of Python's own."""
+    values = [
+        value
+        for value in map(resolve, listed())
+        if not (inspect.isclass(value) and issubclass(value, Exception))
+    ]
+    assert len(values) > 130
+    assert not {value.__qualname__: left for value in values if (left := undescribed(value))}
+
+
+def test_a_parameter_that_is_not_described_is_found() -> None:
+    def one(described: int, forgotten: int) -> None:
+        """Takes `described`.
+
+        Examples
+        --------
+        >>> one(1, forgotten=2)
+        """
+
+    assert undescribed(one) == ["forgotten"]
+
+
 # -- examples -----------------------------------------------------------------------------------------
 
 

@@ -505,9 +505,17 @@ def test_coverage_prints_a_table() -> None:
 @pytest.mark.parametrize(
     ("levels", "expected", "note"),
     [
-        ([0.1, 0.5, 0.9], [0.8], "between two of the predicted quantiles; 0.9, 0.95 are out of reach"),
-        ([0.25, 0.3, 0.5, 0.7, 0.75], [0.4, 0.5], "0.8, 0.9, 0.95 are out of reach"),
-        ([0.2, 0.5, 0.9], [0.5], "within reach of the predicted quantiles; 0.8, 0.9, 0.95 are out of reach"),
+        (
+            [0.1, 0.5, 0.9],
+            [0.8],
+            "those between two of the predicted quantiles; out of reach: 90%, 95%",
+        ),
+        ([0.25, 0.3, 0.5, 0.7, 0.75], [0.4, 0.5], "out of reach: 80%, 90%, 95%"),
+        (
+            [0.2, 0.5, 0.9],
+            [0.5],
+            "those within reach of the predicted quantiles; out of reach: 80%, 90%, 95%",
+        ),
         ([0.025, 0.5, 0.975], [0.5, 0.8, 0.9, 0.95], None),
     ],
 )
@@ -516,6 +524,8 @@ def test_intervals_of_quantiles_are_those_that_exist(levels: Any, expected: Any,
     found = wc.interval_coverage(Y, pred)
     assert_allclose(found.levels, expected, rtol=1e-12)
     assert (note is None and "levels  " not in repr(found)) or (note is not None and note in repr(found))
+    _, _, below = found._repr_html_().partition("</table><p>levels: ")
+    assert below == "" if note is None else f"{note}</p>" in below
 
 
 def test_quantiles_without_any_interval() -> None:

@@ -481,7 +481,7 @@ def test_cross_fitting_of_labels_by_calibration_error() -> None:
     plain = json.loads(json.dumps(found.to_dict()))
     assert plain["scaling"]["temperature"] == found.scaling.temperature_
     text = repr(found)
-    assert "cross-fitted in 3 folds of 60 cases" in text
+    assert "60 cases, cross-fitted in 3 folds" in text
     assert "approximate" in text
 
 

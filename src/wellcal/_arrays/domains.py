@@ -28,6 +28,8 @@ class Domain:
         What to do about them.
     discrete
         Whether its members are isolated, so that a distribution on them has probabilities and no density.
+    ends
+        The finite ends of an interval that is all of the domain; what has ends is checked by two numbers.
 
     Examples
     --------
@@ -44,7 +46,6 @@ class Domain:
     remedy: str = "check the model's output"
     discrete: bool = False
     ends: tuple[float, float] | None = None
-    """The finite ends of an interval that is all of the domain; what has ends is checked by two numbers."""
 
     def surely(self, array: Array) -> bool:
         """Whether a quick look says that all entries are finite and inside; False where it cannot say.

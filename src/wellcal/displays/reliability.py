@@ -22,7 +22,7 @@ from wellcal.displays.wrapping import wrapped_lines
 
 __all__ = ["REDUCTIONS", "ReliabilityCurve", "ReliabilityDisplay"]
 
-QUESTION = "Are the model's probabilities what happens?"
+QUESTION = "Do outcomes happen as often as the model says?"
 _CELLS = 20  # of the histogram of what the model said
 _COLUMNS = 4  # of small multiples
 _FEW = 50  # cases below which no smooth curve is drawn

@@ -27,6 +27,13 @@ Result = TypeVar("Result")
 class Support:
     """Whether an engine can run a problem, and why not; true where it can.
 
+    Attributes
+    ----------
+    possible
+        Whether it can.
+    reason
+        Why not, in words that errors and results repeat.
+
     Examples
     --------
     >>> bool(Support(True)), Support(False, "it needs a GPU").reason

@@ -186,7 +186,8 @@ def elementary(
     The function takes a batch of n predictions. It returns one element for each of them, a named tuple of
     arrays ``(n, 1)``; or :class:`Components`, an element of arrays ``(n, K)`` with weights ``(n, K)``. Every
     closed form of the kind then holds for the family, and for mixtures of it. A kind of your own is a named
-    tuple of your own, with a closed form for each kernel.
+    tuple of your own, with a closed form for each kernel. ``replace=True`` takes the place of what is there
+    already.
 
     Examples
     --------

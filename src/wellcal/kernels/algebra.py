@@ -118,7 +118,7 @@ class Sum(_OfSeveral):
 @final
 @dataclass(frozen=True)
 class Scaled(Combination):
-    """A positive multiple of a kernel.
+    """A positive multiple of a kernel: `factor` times `kernel`.
 
     Examples
     --------

@@ -29,8 +29,26 @@ def kce(
 ) -> Estimate:
     """Kernel calibration error: the root of the biased estimate of its square.
 
-    Parameters are those of :func:`skce`. A negative biased estimate, which only draws can give,
-    counts as zero.
+    A negative biased estimate, which only draws can give, counts as zero.
+
+    Parameters
+    ----------
+    y
+        Observed targets, one for each prediction.
+    pred
+        Predictions: a batch such as ``wc.Normal(mu, sigma)``, or anything that
+        :func:`wellcal.as_predictions` understands.
+    kernel
+        Kernel on pairs of prediction and target; None chooses one for the family, and reports it.
+    weights
+        How much each case counts, ``(n,)``.
+    expectations, engine, precision, progress
+        How it is computed: as for :func:`wellcal.skce`.
+
+    Returns
+    -------
+    Estimate
+        The root, with an interval that holds for calibrated models too.
 
     Examples
     --------

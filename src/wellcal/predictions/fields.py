@@ -126,6 +126,8 @@ def parameter(
 def derived(*, init: Literal[False] = False) -> Any:
     """A field that is computed from parameters in ``__post_init__``, with one entry for each prediction.
 
+    Nobody gives it to the constructor: `init` says so to checkers of types, and is never anything else.
+
     Examples
     --------
     >>> import numpy as np, wellcal as wc
@@ -149,7 +151,7 @@ Class = TypeVar("Class", bound=type)
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(parameter, derived, field))
 def family(cls: Class) -> Class:
-    """Make a class that derives from :class:`wellcal.Predictions` a family, with its parameters as fields.
+    """Make `cls`, which derives from :class:`wellcal.Predictions`, a family, with its parameters as fields.
 
     The same as ``dataclass(frozen=True, repr=False, eq=False)``: batches do not change after they were
     made, and are compared by identity. :func:`parameter` has an example.

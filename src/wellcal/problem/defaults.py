@@ -91,6 +91,13 @@ def default_kernel(pred: object, *, expectations: str | Lowering = "auto") -> Ke
     predictions, times the square root of the number of coordinates. Of more than 2000 predictions a
     subsample is taken, with a fixed seed.
 
+    Parameters
+    ----------
+    pred
+        Predictions: a batch, or anything that :func:`wellcal.as_predictions` understands.
+    expectations
+        How distances without a closed form are computed: as for :func:`wellcal.skce`.
+
     Examples
     --------
     >>> import numpy as np, wellcal as wc

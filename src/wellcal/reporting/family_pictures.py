@@ -103,7 +103,7 @@ def _of_classes(predictions: Any) -> list[Kind]:
     found = [Kind("reliability", "Reliability diagram", reliability.QUESTION, ReliabilityDisplay, {})]
     count = int(predictions.class_probs().shape[1])
     if 2 < count <= _MOST_CLASSES and getattr(predictions, "support", None) is None:
-        each = "Are the probabilities of each class what happens?"
+        each = "Does each class happen as often as the model says?"
         options = {"reduce": "classwise"}
         found.append(Kind("classes", "Reliability of each class", each, ReliabilityDisplay, options))
     return found
@@ -256,7 +256,7 @@ def kinds_with(model: Shown, findings: Sequence[Finding]) -> list[Kind]:
     one = classes._replace(
         name=ONE_GRADE if ordered else ONE_CLASS,
         title="Reliability at or above one grade" if ordered else "Reliability of one class",
-        question=f"Is the probability of {happens} what happens?",
+        question=f"Does {happens} happen as often as the model says?",
         options={"grade" if ordered else "label": label},
     )
     return [*kinds, one]

@@ -69,7 +69,7 @@ class ReportFigure:
     title
         What kind of picture it is, in a few words: "Reliability diagram".
     question
-        The question that it answers, for a caption: "Are the model's probabilities what happens?"
+        The question that it answers, for a caption: "Do outcomes happen as often as the model says?"
     draw
         Draws it and returns a display, whose `figure_` is matplotlib's.
 

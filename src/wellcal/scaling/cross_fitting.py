@@ -150,10 +150,7 @@ class CrossFitted(Presentable):
         each = ", ".join(f"{T:.3g}" for T in self.temperatures)
         folds, n = len(self.temperatures), before.n_samples
         return [
-            (
-                "predictions",
-                f"{self.scaling.family_}, cross-fitted in {folds} folds of {n:,} cases",
-            ),
+            ("predictions", f"{self.scaling.family_}, {n:,} cases, cross-fitted in {folds} folds"),
             ("SKCE", f"{float(before.estimate):.4g} before, {float(after.estimate):.4g} after"),
             ("NLL", self._score()),
             ("before", f"{before.pvalue_statement} ({before.method})"),

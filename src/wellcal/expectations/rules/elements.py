@@ -46,7 +46,7 @@ class Normals(NamedTuple):
 
 
 class FullNormals(NamedTuple):
-    """Normal distributions in R^d: d means x, and covariances as the d rows of their lower triangles.
+    """Normal distributions in R^d: d means x, and covariances cov as the d rows of their lower triangles.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Laplaces(NamedTuple):
 
 
 class Poissons(NamedTuple):
-    """Poisson distributions, by their rates.
+    """Poisson distributions, by their rate, an array.
 
     Examples
     --------

@@ -82,7 +82,7 @@ class IntervalCoverage(Estimate):
         return "\n".join([super().__repr__(), *text_table(*self._table())])
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{html.escape(text)}</p>" for _, text in self._rows())
+        notes = "".join(f"<p>{html.escape(f'{what}: {text}')}</p>" for what, text in self._rows())
         return html_grid(*self._table(), caption=self._headline()) + notes
 
     def _rows(self) -> list[Row]:
@@ -185,7 +185,7 @@ def default_levels(predictions: Any) -> tuple[Sequence[float], str | None]:
     --------
     >>> from wellcal.predictions import Quantiles
     >>> default_levels(Quantiles([0.1, 0.5, 0.9], [[1.0, 2.0, 4.0]]))
-    ((0.8,), 'those between two of the predicted quantiles; 0.9, 0.95 are out of reach')
+    ((0.8,), 'those between two of the predicted quantiles; out of reach: 90%, 95%')
     """
     if not isinstance(predictions, Quantiles):
         return COVERAGE_LEVELS, None
@@ -194,7 +194,7 @@ def default_levels(predictions: Any) -> tuple[Sequence[float], str | None]:
     within = tuple(level for level in COVERAGE_LEVELS if level <= reach)
     if len(within) == len(COVERAGE_LEVELS):
         return COVERAGE_LEVELS, None
-    beyond = ", ".join(f"{level:g}" for level in COVERAGE_LEVELS if level not in within) + " are out of reach"
+    beyond = "out of reach: " + ", ".join(f"{level:.0%}" for level in COVERAGE_LEVELS if level not in within)
     below: NDArray = predictions.levels[predictions.levels < 0.5]
     sums = below[:, None] + predictions.levels[None, :]
     paired = below[np.isclose(sums, 1.0, rtol=0.0, atol=1e-9).any(axis=1)]
