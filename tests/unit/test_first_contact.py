@@ -48,7 +48,7 @@ def test_columns_of_a_frame_name_the_classes() -> None:
     named = xr.DataArray(PROBS, dims=("case", "class"), coords={"class": NAMES})
     assert wc.as_predictions(named).check_targets(["mid"] * N).tolist() == [1] * N  # type: ignore[attr-defined]
     with pytest.raises(
-        ValueError, match=r"row 0: found 0 .*; the classes are 'high'.*columns of a data frame"
+        ValueError, match=r"row 0: found 0 .*; the classes are 'high'.*in this order, classes=\[0, 1, 2\]$"
     ):
         wc.nll(np.zeros(N, dtype=int), frame)
 

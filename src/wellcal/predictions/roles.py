@@ -199,6 +199,8 @@ class ColumnReading:
             found = cast("Selection", self.sources[self.labels_from])
             if values[found.names[0]].ndim == 1:  # a list of probabilities has no names
                 given["classes"] = class_labels(found.parts, targets)
+        elif targets is not None and _are_texts(given.get("classes")):
+            given["classes"] = class_labels(given["classes"], targets)  # 0,1,2 of a command line are texts
         try:
             if not self.parts:
                 return self._graded(family(**given), targets)
@@ -279,6 +281,11 @@ class ColumnReading:
             return with_sum_one(rows, name) if classes else rows
         d = 1 if self.vectors is None else len(self.vectors.names)
         return _matrices(rows, d, f"{self.role.keyword}, {name}")
+
+
+def _are_texts(names: Any) -> bool:
+    listed: Sequence[Any] = names if isinstance(names, (list, tuple)) else ()
+    return bool(listed) and all(isinstance(name, str) for name in listed)
 
 
 def only_role(roles: Mapping[str, Any]) -> tuple[str, Any, dict[str, Any]]:
