@@ -131,6 +131,10 @@ def test_how_texts_are_written(tmp_path: Path) -> None:
     assert read_table(path, encoding="latin-1").to_pylist() == [{"y": 1, "naïve": "é"}]
     path.write_bytes("y,naïve\n1,é\n".encode("utf-16"))
     assert read_table(path, encoding="utf-16").to_pylist() == [{"y": 1, "naïve": "é"}]
+    path.write_bytes("y,naïve\n1,é\n".encode("utf-16-le"))
+    assert read_table(path, encoding="utf-16-le").to_pylist() == [{"y": 1, "naïve": "é"}]
+    with pytest.raises(ValueError, match=r"decimal must be '.' or ',', found ';'"):
+        read_table(path, decimal=";")
     with pytest.raises(ValueError, match="unknown encoding 'utf-9'"):
         read_table(path, encoding="utf-9")
     path.write_text('"a\nb","c,d"\n1,"x\ny"\n')

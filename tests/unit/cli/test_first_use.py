@@ -58,6 +58,22 @@ def test_no_number_depends_on_how_the_file_is_written(run: Run, folder: Path) ->
     assert "(block)" in run("scores", "preds.csv", *given, "--block-size", "20").stdout
 
 
+@pytest.mark.parametrize(
+    ("begins", "goes_on"), [("", "seen again"), ("17", "A17"), ("x" * 70_000, "y" * 70_000)]
+)
+def test_a_column_that_is_not_asked_for_holds_anything(
+    run: Run, tmp_path: Path, begins: str, goes_on: str
+) -> None:
+    """It has no value at first, or numbers, or lines are longer than what is looked at for the kinds."""
+    first, then = (f"0.5,0.25,1.0,{note}\n" for note in (begins, goes_on))
+    text = "y,mu,sigma,note\n" + (first * 6_000 if len(first) < 99 else first) + then
+    (tmp_path / "notes.csv").write_text(text)
+    given = ("--target", "y", "--normal", "mu,sigma", "--measures", "nll")
+    shown = run("scores", str(tmp_path / "notes.csv"), *given).stdout
+    assert "cases: NLL 0.9502." in shown
+    assert run("scores", "-", *given, text=text).stdout == shown
+
+
 def test_probabilities_that_miss_one_in_a_row_are_no_draws(run: Run) -> None:
     text = "label,p_a,p_b,p_c\n" + "a,0.2,0.5,0.3\nb,0.6,0.2,0.2\n" * 3 + "c,0.5,0.2,0.2\n"
     done = run("scores", "-", text=text, expect=2)
