@@ -223,6 +223,19 @@ def test_what_differs_is_not_merged(others: dict[str, Any], said: str) -> None:
         first.merge(second)
 
 
+def test_coverage_is_told_beside_that_of_a_calibrated_model() -> None:
+    """The ends of ten draws hold 9/11 of the targets, however wide an interval was asked for."""
+    told: list[str] = []
+    for pred in (wc.Samples(np.arange(20.0).reshape(2, 10), axis=1), wc.Normal([5.0, 15.0], [1.0, 1.0])):
+        running = wc.RunningMeasures(["coverage"], levels=[0.95])
+        running.update([5.0, 15.0], pred)
+        told.append(repr(running.result()).splitlines()[-1].strip())
+    assert told == [
+        "coverage  100.0% in 95% intervals (81.8% if calibrated)",
+        "coverage  100.0% in 95% intervals",
+    ]
+
+
 def test_a_result_is_read_again() -> None:
     for name in ("normal", "labels"):
         measured = seen(name, [0, N]).result()

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wellcal as wc
+from wellcal._arrays.frames import Table
 from wellcal.reading import (
     FORMATS,
     ReadError,
@@ -27,6 +28,7 @@ from wellcal.reading import (
     read_models,
     read_table,
 )
+from wellcal.reading.cases import found_columns
 from wellcal.reading.sizes import FileSize
 from wellcal.reading.writing import with_columns, write_table
 
@@ -244,6 +246,17 @@ def test_a_column_of_lists_is_written_as_one(tmp_path: Path) -> None:
     assert read_table(tmp_path / "out.parquet")["draws"].to_pylist() == [[1.0, 2.0], [2.0, 3.0]]
     with pytest.raises(ValueError, match=r"out.csv: column 'draws' holds lists.*parquet"):
         write_table(made, tmp_path / "out.csv")
+
+
+def test_numbers_for_all_rows_are_written_beside_what_is_there() -> None:
+    """Each part has a column of its own, and none takes the place of one that was not read."""
+    table = pa.table({"y": [0.5], "a": [0.0], "b": [1.0], "scale": ["wide"]})
+    parts = [{"normal": ("a", 1.0)}, {"normal": ("b", 2.0)}]
+    _, found = found_columns(Table(table), "y", {"mixture": parts})
+    normals = [wc.Normal([5.0], [7.0]), wc.Normal([6.0], [8.0])]
+    columns = found.written(wc.Mixture(normals), table.column_names)
+    wanted = {"y": [0.5], "a": [5.0], "b": [6.0], "scale": ["wide"], "scale_2": [7.0], "scale_3": [8.0]}
+    assert with_columns(table, columns).to_pydict() == wanted
 
 
 def test_errors_say_where_a_batch_begins(tmp_path: Path) -> None:

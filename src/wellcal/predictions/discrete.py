@@ -372,7 +372,7 @@ class Categorical(Predictions):
 def _positions(batch: Bernoulli | Categorical, y: object, name: str) -> Array:
     """Targets as indices of classes, ``(n,)``, or an error with the first that is no class."""
     targets = _as_given(batch, y, name)
-    check_ndim(targets, name, (1 + len(batch.event_shape),))
+    check_ndim(targets, name, (1 + len(batch.event_shape),), y)
     check_cases(int(targets.shape[0]), name, batch)
     if is_tensor(targets) and _are_numbered(batch) and _are_whole_below(targets, len(batch.labels())):
         return batch.xp.astype(targets, integer_dtype(batch.xp))

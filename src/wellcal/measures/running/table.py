@@ -90,11 +90,8 @@ class Measured(Presentable):
         rows: list[Row] = []
         for found in self.estimates.values():
             if isinstance(found, IntervalCoverage):
-                told = ", ".join(
-                    f"{100 * share:.1f}% in {100 * level:.4g}% intervals"
-                    for level, share in zip(found.levels, found.coverage, strict=True)
-                )
-                rows.append(("coverage", told))
+                shares = zip(found.levels, found.coverage, found.expected, strict=True)
+                rows.append(("coverage", ", ".join(_in_interval(*each) for each in shares)))
             elif isinstance(found, QuantileCalibration):
                 low, high = found.band()
                 outside = int(np.sum((found.frequencies < low) | (found.frequencies > high)))
@@ -103,6 +100,12 @@ class Measured(Presentable):
             else:
                 rows.append((found.name, f"{estimate_text(found)}  ({found.estimator})"))
         return rows
+
+
+def _in_interval(level: float, share: float, expected: float) -> str:
+    """A share, and that of a calibrated model where it is another than the level: of counts, or few draws."""
+    told = f"{100 * share:.1f}% in {100 * level:.4g}% intervals"
+    return told if abs(expected - level) < 5e-4 else f"{told} ({100 * expected:.1f}% if calibrated)"
 
 
 class RunningMeasures:
