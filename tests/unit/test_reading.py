@@ -7,6 +7,7 @@ import gzip
 import io
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -246,6 +247,14 @@ def test_a_column_of_lists_is_written_as_one(tmp_path: Path) -> None:
     assert read_table(tmp_path / "out.parquet")["draws"].to_pylist() == [[1.0, 2.0], [2.0, 3.0]]
     with pytest.raises(ValueError, match=r"out.csv: column 'draws' holds lists.*parquet"):
         write_table(made, tmp_path / "out.csv")
+
+
+@pytest.mark.parametrize("end", ["jsonl", "npz", "csv", "parquet"])
+def test_decimal_numbers_stay_numbers(tmp_path: Path, end: str) -> None:
+    path = tmp_path / f"p.{end}"
+    write_table(pa.table({"y": pa.array([Decimal("1.5")]), "name": ["a"]}), path)
+    assert [float(value) for value in read_table(path)["y"].to_pylist()] == [1.5]
+    assert read_table(path)["y"].type not in (pa.string(), pa.large_string())
 
 
 def test_numbers_for_all_rows_are_written_beside_what_is_there() -> None:
